@@ -1,0 +1,170 @@
+// The bytes of a trace file, declared once. The agent's assembly takes the event bits from here, its C and Swift
+// and the reader take the structures. `docs/format.md` describes the same thing in prose; layout.c asserts it.
+//
+// Everything is little-endian, naturally aligned, and at a fixed offset. An all-zero word is never an event and an
+// all-zero header is never a chunk, so that a file which ends in untouched pages reads as "nothing more".
+#ifndef TRACE_LAYOUT_H
+#define TRACE_LAYOUT_H
+
+#define TRACE_VERSION 1
+#define TRACE_HEADER_BYTES 4096
+#define TRACE_CHUNK_MAGIC 0x4b484354 /* "TCHK" */
+#define TRACE_CHUNK_ALIGNMENT 4096
+
+// Event word. Bits 63-62 are the kind, 61-42 the function, 41-0 a time; a complete call splits those 42 bits.
+#define EVENT_KIND_SHIFT 62
+#define EVENT_CONTROL 0
+#define EVENT_ENTER 1
+#define EVENT_EXIT 2
+#define EVENT_COMPLETE 3
+#define EVENT_FUNCTION_SHIFT 42
+#define EVENT_FUNCTION_BITS 20
+#define EVENT_TIME_BITS 42
+#define EVENT_DURATION_BITS 19
+#define EVENT_EPOCH_BITS 23 /* start of a complete call inside its epoch: TIME_BITS - DURATION_BITS */
+
+// Control word: bits 61-56 say which, 55-0 are its payload.
+#define CONTROL_SHIFT 56
+#define CONTROL_EPOCH 1   /* payload: ticks >> EVENT_EPOCH_BITS, in force until the next one */
+#define CONTROL_RESUME 2  /* payload: low 56 bits of the enter time of the frame that the next word closes */
+#define CONTROL_UNWOUND 3 /* payload: count << 42 | time: that many innermost frames were left without returning */
+#define CONTROL_LOST 4    /* payload: number of events that could not be written here */
+#define CONTROL_MARK 5    /* payload: mark << 42 | time: a point that the program named itself */
+
+#ifndef __ASSEMBLER__
+#include <stdint.h>
+
+enum { TRACE_CLOCK_TSC = 1, TRACE_CLOCK_CNTVCT = 2, TRACE_CLOCK_MONOTONIC = 3 };
+enum { TRACE_RECORDING = 0, TRACE_FINISHED = 1, TRACE_STOPPED = 2 };
+enum { TRACE_STOP_NONE = 0, TRACE_STOP_SPACE = 1, TRACE_STOP_LIMIT = 2, TRACE_STOP_FILE = 3, TRACE_STOP_MEMORY = 4 };
+enum { TRACE_MODE_FULL = 0, TRACE_MODE_RING = 1 };
+enum { TRACE_CHUNK_EVENTS = 1, TRACE_CHUNK_METADATA = 2 };
+enum { TRACE_CHUNK_CLOSED = 1, TRACE_CHUNK_FRAMES_CUT = 2 };
+
+/// Two clocks read at one moment. Two such samples give the length of a tick.
+struct trace_clock_sample {
+    uint64_t ticks;
+    uint64_t monotonic_ns;
+};
+
+/// The first page of the file. Mapped shared by the agent for as long as the process lives.
+struct trace_file_header {
+    uint8_t magic[8]; // "TRACER\x1a\n"
+    uint32_t version;
+    uint32_t header_bytes;
+    uint32_t machine; // e_machine of the ELF header: 62 x86_64, 183 aarch64
+    uint32_t page_bytes;
+    uint32_t pid;
+    uint32_t parent_pid;
+    uint32_t clock;
+    uint32_t state;
+    uint32_t stop_reason;
+    uint32_t mode;
+    uint64_t ticks_per_second; // nominal, 0 when it must be computed from the samples
+    struct trace_clock_sample first; // agent start
+    struct trace_clock_sample last;  // latest chunk opened, or the end
+    uint64_t first_realtime_ns;
+    uint64_t next_offset;     // where the next chunk goes: the only word that threads contend for
+    uint64_t prepared_offset; // `tracer record` has allocated and touched the file up to here
+    uint64_t size_limit;      // bytes, 0 none
+    uint64_t dropped;         // calls that were made while nothing could be written
+    uint64_t minimum_ticks;   // TRACER_MINMS in ticks
+    uint32_t maximum_depth;   // 0 none
+    uint32_t flags;
+    uint64_t start_ticks;     // time the agent took before the program went on: from here …
+    uint64_t started_ticks;   // … to here
+    uint64_t leaf_cost_ticks; // calibrated cost of recording one leaf call, 0 unknown
+    uint64_t process_start;   // starttime of /proc/self/stat: tells a reused pid from this process
+    uint64_t generation;      // chunks opened so far, orders the chunks of a ring
+};
+
+/// A frame that was open when the chunk began.
+struct trace_open_frame {
+    uint64_t enter_ticks;
+    uint32_t function;
+    uint32_t flags; // 1: on a stack that is not the thread's own (signal stack, coroutine)
+};
+
+/// Begins on a TRACE_CHUNK_ALIGNMENT boundary. Open frames follow, outermost first, then events or records.
+struct trace_chunk_header {
+    uint32_t magic; // written last
+    uint16_t kind;
+    uint16_t flags;
+    uint32_t byte_count; // of the whole chunk
+    uint32_t body_offset; // of the first event or record, from the start of the chunk
+    uint32_t thread; // index, 0 for metadata
+    uint32_t tid;
+    uint64_t sequence; // of this thread's chunks, from 0
+    struct trace_clock_sample opened; // first epoch: ticks >> EVENT_EPOCH_BITS
+    uint64_t used_bytes; // 0 while open; then the end of the last event from the start of the chunk
+    uint64_t filtered_by_time;
+    uint64_t filtered_by_depth;
+    uint64_t dropped;
+    uint32_t open_frames;   // frames open when it began …
+    uint32_t stored_frames; // … of which this many, the innermost, are stored
+    char thread_name[16];
+    uint64_t generation;
+    uint64_t reserved[2];
+};
+
+enum {
+    TRACE_RECORD_TEXT = 1,
+    TRACE_RECORD_MODULE = 2,
+    TRACE_RECORD_FUNCTION = 3,
+    TRACE_RECORD_THREAD = 4,
+    TRACE_RECORD_THREAD_END = 5,
+    TRACE_RECORD_MODULE_END = 6,
+};
+enum {
+    TRACE_TEXT_PROGRAM = 1,     // path of the executable
+    TRACE_TEXT_ARGUMENTS = 2,   // NUL after each
+    TRACE_TEXT_DIRECTORY = 3,
+    TRACE_TEXT_SETTINGS = 4,    // NAME=VALUE, NUL after each: the TRACER_ variables as they took effect
+    TRACE_TEXT_MESSAGE = 5,     // what the agent had to say: one line
+    TRACE_TEXT_ENVIRONMENT = 6, // LD_* and PATH-like names only, NUL after each; never secrets
+};
+enum { TRACE_FUNCTION_TAIL = 1 }; // entry is recorded, as a complete call of no length; exit is not
+
+/// Every metadata record begins so. `type` is written last. Size is a multiple of 8 and includes this.
+struct trace_record {
+    uint16_t type;
+    uint16_t key; // of a text
+    uint32_t byte_count;
+};
+struct trace_text_record {
+    struct trace_record record;
+    uint32_t text_bytes;
+    uint32_t reserved; // text follows
+};
+struct trace_module_record {
+    struct trace_record record;
+    uint32_t module; // index from 0
+    uint32_t path_bytes;
+    uint64_t load_bias;
+    uint64_t low_address, high_address; // [low, high) of its load segments, absolute
+    uint64_t loaded_ticks;
+    uint32_t build_id_bytes;
+    uint8_t build_id[20]; // path follows
+};
+struct trace_function_record {
+    struct trace_record record;
+    uint32_t function; // 1 … 2^20-1
+    uint32_t module;   // 0xffffffff: none
+    uint64_t address;  // absolute
+    uint32_t flags;
+    uint32_t name_bytes; // name follows
+};
+struct trace_thread_record {
+    struct trace_record record;
+    uint32_t thread; // index from 0
+    uint32_t tid;
+    uint64_t ticks;
+};
+struct trace_module_end_record {
+    struct trace_record record;
+    uint32_t module;
+    uint32_t reserved;
+    uint64_t ticks;
+};
+#endif
+#endif

@@ -1,0 +1,17 @@
+// Claims of docs/format.md, checked by the compiler.
+#include "trace_layout.h"
+#include <stddef.h>
+
+_Static_assert(EVENT_FUNCTION_SHIFT + EVENT_FUNCTION_BITS == EVENT_KIND_SHIFT, "event bits");
+_Static_assert(EVENT_EPOCH_BITS + EVENT_DURATION_BITS == EVENT_TIME_BITS, "complete bits");
+_Static_assert(offsetof(struct trace_file_header, first) == 56, "file header");
+_Static_assert(offsetof(struct trace_file_header, next_offset) == 96, "file header");
+_Static_assert(sizeof(struct trace_file_header) == 184, "file header");
+_Static_assert(offsetof(struct trace_chunk_header, opened) == 32, "chunk header");
+_Static_assert(offsetof(struct trace_chunk_header, filtered_by_time) == 56, "chunk header");
+_Static_assert(offsetof(struct trace_chunk_header, thread_name) == 88, "chunk header");
+_Static_assert(sizeof(struct trace_chunk_header) == 128, "chunk header");
+_Static_assert(sizeof(struct trace_open_frame) == 16, "open frame");
+_Static_assert(sizeof(struct trace_module_record) == 72, "module record");
+_Static_assert(sizeof(struct trace_function_record) == 32, "function record");
+_Static_assert(sizeof(struct trace_thread_record) == 24, "thread record");
