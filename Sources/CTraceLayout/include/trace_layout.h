@@ -38,6 +38,8 @@ enum { TRACE_CLOCK_TSC = 1, TRACE_CLOCK_CNTVCT = 2, TRACE_CLOCK_MONOTONIC = 3 };
 enum { TRACE_RECORDING = 0, TRACE_FINISHED = 1, TRACE_STOPPED = 2 };
 enum { TRACE_STOP_NONE = 0, TRACE_STOP_SPACE = 1, TRACE_STOP_LIMIT = 2, TRACE_STOP_FILE = 3, TRACE_STOP_MEMORY = 4 };
 enum { TRACE_MODE_FULL = 0, TRACE_MODE_RING = 1 };
+enum { TRACE_FLAG_LATE = 1,        // some constructors had run before the agent was entered
+       TRACE_FLAG_NO_HOOK = 2 };   // the loader's debugger hook was not as expected: later modules are seen late
 enum { TRACE_CHUNK_EVENTS = 1, TRACE_CHUNK_METADATA = 2 };
 enum { TRACE_CHUNK_CLOSED = 1, TRACE_CHUNK_FRAMES_CUT = 2 };
 
@@ -76,6 +78,7 @@ struct trace_file_header {
     uint64_t leaf_cost_ticks; // calibrated cost of recording one leaf call, 0 unknown
     uint64_t process_start;   // starttime of /proc/self/stat: tells a reused pid from this process
     uint64_t generation;      // chunks opened so far, orders the chunks of a ring
+    uint64_t session;         // of `tracer record`: the same in all processes of one run, 0 without
 };
 
 /// A frame that was open when the chunk began.

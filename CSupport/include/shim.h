@@ -1,0 +1,2 @@
+#pragma once
+long shim_syscall(long, long, long, long, long, long, long);

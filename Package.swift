@@ -1,0 +1,50 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+// The agent runs inside processes that know nothing of Swift: Embedded Swift, no allocation, nothing but libc.
+// - stack protector off: its guard lives in the traced program's thread block, and trampolines run before libc is up.
+// - x86-64 baseline (the default target): legacy SSE leaves upper vector halves and mask registers alone, which is
+//   what lets the slow path save xmm0-15 and nothing else.
+let agentSwift: [SwiftSetting] = [
+    .enableExperimentalFeature("Embedded"),
+    .enableExperimentalFeature("Extern"),
+    .unsafeFlags(["-wmo", "-no-allocations", "-Ounchecked", "-Xfrontend", "-function-sections", "-Xcc", "-fno-stack-protector"]),
+]
+let agentC: [CSetting] = [
+    .unsafeFlags(["-O2", "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden",
+                  "-fno-asynchronous-unwind-tables", "-ftls-model=initial-exec"]),
+    .headerSearchPath("../Sources/CTraceLayout/include"),
+]
+// initfirst: our constructor runs before every other, libc's included (design.md, 6).
+let agentLinker: [LinkerSetting] = [
+    .unsafeFlags(["-Xlinker", "--version-script=\(Context.packageDirectory)/CSupport/exports.map",
+                  "-Xlinker", "-z", "-Xlinker", "initfirst", "-Xlinker", "-z", "-Xlinker", "now",
+                  "-Xlinker", "--gc-sections", "-Xlinker", "-soname=libtracer.so"]),
+]
+
+let package = Package(
+    name: "tracer",
+    products: [
+        .library(name: "tracer", type: .dynamic, targets: ["TracerAgent"]),
+        // SwiftPM drops a second product of the same name without regard to its kind (PackageBuilder keys them by
+        // name); "./tracer" is another key and the same file, .build/release/tracer.
+        .executable(name: "./tracer", targets: ["tracer"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+    ],
+    targets: [
+        .target(name: "CTraceLayout"),
+        .target(name: "TraceFormat", dependencies: ["CTraceLayout"]),
+        .target(name: "CSupport", path: "CSupport", cSettings: agentC),
+        .target(name: "TracerAgent", dependencies: ["CSupport", "CTraceLayout"],
+                swiftSettings: agentSwift, linkerSettings: agentLinker),
+        .target(name: "TraceAnalysis",
+                dependencies: ["TraceFormat", .product(name: "Histogram", package: "hdrhistogram-swift")]),
+        .executableTarget(name: "tracer",
+                dependencies: ["TraceAnalysis", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
+        .testTarget(name: "TraceFormatTests", dependencies: ["TraceFormat"]),
+        .testTarget(name: "TraceAnalysisTests", dependencies: ["TraceAnalysis"]),
+    ]
+)
