@@ -42,9 +42,12 @@ let package = Package(
                 swiftSettings: agentSwift, linkerSettings: agentLinker),
         .target(name: "TraceAnalysis",
                 dependencies: ["TraceFormat", .product(name: "Histogram", package: "hdrhistogram-swift")]),
+        .target(name: "CRecorder"),
+        .target(name: "Recorder", dependencies: ["CRecorder", "CTraceLayout"]),
         .executableTarget(name: "tracer",
-                dependencies: ["TraceAnalysis", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
+                dependencies: ["TraceAnalysis", "Recorder", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
         .testTarget(name: "TraceFormatTests", dependencies: ["TraceFormat"]),
         .testTarget(name: "TraceAnalysisTests", dependencies: ["TraceAnalysis"]),
+        .testTarget(name: "RecorderTests", dependencies: ["Recorder", "CTraceLayout"]),
     ]
 )
