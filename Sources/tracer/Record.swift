@@ -40,6 +40,8 @@ struct Record: ParsableCommand {
         var command = command
         if command.first == "--" {
             command.removeFirst()
+        } else if let first = command.first, first == "--help" || first == "-h" {
+            throw CleanExit.helpRequest(self) // captured, as everything that is not an option above
         } else if let first = command.first, first.hasPrefix("-") {
             throw CommandFailure(message: "record has no option \(first): see tracer record --help", status: 2)
         }
@@ -62,8 +64,8 @@ struct Record: ParsableCommand {
         let result: RecordingResult
         do {
             result = try RecordingRun(command: raw, settings: settings).run()
-        } catch let refusal as Refusal {
-            throw CommandFailure(message: refusal.message, status: refusal.status)
+        } catch {
+            throw CommandFailure(message: error.message, status: error.status)
         }
         if !quiet { RecordSummary(result).print() }
         throw CommandFailure(message: "", status: result.status)

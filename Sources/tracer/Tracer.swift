@@ -1,6 +1,6 @@
 // The command line. One file per command; this one holds the root and how every command ends.
 import ArgumentParser
-import Glibc
+@preconcurrency import Glibc
 
 @main
 struct Tracer: ParsableCommand {
