@@ -40,9 +40,13 @@ struct PreparationPlan {
         // Behind: what the program has passed it has allocated itself.
         prepared = max(prepared, used.roundedUp(to: PreparationPlan.pageBytes))
         var goal = used.roundedUp(to: PreparationPlan.pageBytes) + lead
-        if sizeLimit > 0 { goal = min(goal, sizeLimit / PreparationPlan.pageBytes * PreparationPlan.pageBytes) }
         // Begin only when a quarter is missing, so that a slow program does not have a page prepared at each look.
-        guard goal > prepared, goal - prepared >= min(lead / 4, PreparationPlan.step) || isCatchingUp else {
+        var least = min(lead / 4, PreparationPlan.step)
+        if sizeLimit > 0, goal > sizeLimit {
+            goal = sizeLimit / PreparationPlan.pageBytes * PreparationPlan.pageBytes
+            least = 1
+        }
+        guard goal > prepared, goal - prepared >= least || isCatchingUp else {
             isCatchingUp = false
             return nil
         }
