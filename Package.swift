@@ -40,11 +40,12 @@ let package = Package(
         .target(name: "CSupport", path: "CSupport", cSettings: agentC),
         .target(name: "TracerAgent", dependencies: ["CSupport", "CTraceLayout"],
                 swiftSettings: agentSwift, linkerSettings: agentLinker),
+        .target(name: "CDemangle", linkerSettings: [.linkedLibrary("stdc++")]),
         .target(name: "TraceAnalysis",
-                dependencies: ["TraceFormat", .product(name: "Histogram", package: "hdrhistogram-swift")]),
+                dependencies: ["TraceFormat", "CTraceLayout", "CDemangle", .product(name: "Histogram", package: "hdrhistogram-swift")]),
         .executableTarget(name: "tracer",
-                dependencies: ["TraceAnalysis", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
+                dependencies: ["TraceAnalysis", "TraceFormat", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
         .testTarget(name: "TraceFormatTests", dependencies: ["TraceFormat"]),
-        .testTarget(name: "TraceAnalysisTests", dependencies: ["TraceAnalysis"]),
+        .testTarget(name: "TraceAnalysisTests", dependencies: ["TraceAnalysis", "TraceFormat", "CTraceLayout"]),
     ]
 )
