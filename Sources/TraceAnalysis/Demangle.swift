@@ -36,7 +36,7 @@ private func withoutRustHash(_ mangled: String, _ text: String) -> String {
     return replacing("_<", with: "<", in: name)
 }
 
-private func replacing(_ part: String, with other: String, in text: String) -> String {
+func replacing(_ part: String, with other: String, in text: String) -> String {
     guard !part.isEmpty else { return text }
     let pattern = Array(part.utf8), bytes = Array(text.utf8)
     var result: [UInt8] = []
