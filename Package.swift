@@ -45,7 +45,10 @@ let package = Package(
                 dependencies: ["TraceFormat", "CTraceLayout", "CDemangle", .product(name: "Histogram", package: "hdrhistogram-swift")]),
         .executableTarget(name: "tracer",
                 dependencies: ["TraceAnalysis", "TraceFormat", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
+        .target(name: "TraceTesting", dependencies: ["TraceFormat", "CTraceLayout"], path: "Tests/TraceTesting"),
+        .executableTarget(name: "generate-trace", dependencies: ["TraceTesting", "TraceFormat", "CTraceLayout"],
+                path: "Tests/generate-trace"),
         .testTarget(name: "TraceFormatTests", dependencies: ["TraceFormat"]),
-        .testTarget(name: "TraceAnalysisTests", dependencies: ["TraceAnalysis", "TraceFormat", "CTraceLayout"]),
+        .testTarget(name: "TraceAnalysisTests", dependencies: ["TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting"]),
     ]
 )
