@@ -26,7 +26,7 @@ struct Tracer: ParsableCommand {
             if code.isSuccess {
                 if !text.isEmpty { print(text) }
             } else if !text.isEmpty {
-                fputs(text + "\n", stderr)
+                writeError(text + "\n")
             }
             Glibc.exit(code == .validationFailure ? 2 : code.rawValue)
         }
@@ -42,5 +42,10 @@ struct CommandFailure: Error {
 
 /// One line on stderr, marked as ours.
 func complain(_ message: String) {
-    fputs("tracer: \(message)\n", stderr)
+    writeError("tracer: \(message)\n")
+}
+
+private func writeError(_ text: String) {
+    var text = text
+    text.withUTF8 { bytes in _ = write(STDERR_FILENO, bytes.baseAddress!, bytes.count) }
 }
