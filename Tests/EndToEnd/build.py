@@ -190,7 +190,7 @@ def build(case):
     for command in todo:
         done = subprocess.run(command, cwd=case.folder, capture_output=True, text=True, timeout=300)
         if done.returncode:
-            raise BuildFailed(f"{shlex.join(command)}\n{done.stdout}{done.stderr}")
+            raise BuildFailed(f"{shlex.join(command)}\n{(done.stdout + done.stderr)[:1500]}")
     with open(stamp, "w") as file:
         file.write(digest.hexdigest())
     return program
