@@ -20,7 +20,15 @@
 // tree: none the subject counts its calls
 #ifdef LIB_descend
 #include "subject.h"
+// Two that call each other: gcc binds a function's call of itself locally, without a slot.
+void descend_also(int levels, void (*at_each)(void));
 EXPORT void descend(int levels, void (*at_each)(void)) {
+    if (!levels) return;
+    at_each();
+    descend_also(levels - 1, at_each);
+    OPAQUE();
+}
+EXPORT void descend_also(int levels, void (*at_each)(void)) {
     if (!levels) return;
     at_each();
     descend(levels - 1, at_each);
@@ -148,11 +156,13 @@ int main(int argc, char **argv) {
         on_thread(limited, &(int){1}); // the first call goes by
         descend(count, check_next);
         counted("probe", (unsigned long)count + 1);
-        counted("descend", (unsigned long)count + 3);
+        counted("descend", (unsigned long)count / 2 + 2);
+        counted("descend_also", (unsigned long)count / 2 + 1);
     } else if (!strcmp(mode, "limited")) {
         on_thread(limited, &count); // on a thread of its own, so that nothing is open around it
         counted("probe", 1);
-        counted("descend", 2);
+        counted("descend", 1);
+        counted("descend_also", 1);
     } else {
         check(1);
         for (int i = 1; i < count; i++) check_next();
