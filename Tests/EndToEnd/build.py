@@ -9,7 +9,7 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
     library: NAME=FILE [FLAGS]  another file of this folder
     plugin: NAME[=FILE] [FLAGS] the same, not linked: the program opens or preloads it
     sources: FILE…              compiled into the program too
-    variant: NAME [FLAGS]       one test each, FLAGS added to the program and its libraries (`exe:` before a flag: to
+    variant: NAME[@COMPILER] [FLAGS]  one test each, FLAGS added to the program and its libraries (`exe:` before a flag: to
                                 the program alone)
     after: COMMAND              run in the build folder when all is built
     case: NAME [A=B …] [ARGS]   one test each, with this environment and these arguments
@@ -86,6 +86,10 @@ class Subject:
         runs = self.all("case") or [""]
         for compiler in compilers:
             for variant in variants:
+                name, _, only = variant[0].partition("@")
+                if only and only != compiler:
+                    continue
+                variant = [name] + variant[1:]
                 for run in runs:
                     words = shlex.split(run)
                     case, words = (words[0], words[1:]) if words else ("", [])
@@ -93,9 +97,9 @@ class Subject:
                     while words and re.match(r"^[A-Z_][A-Z_0-9]*=", words[0]):
                         key, value = words.pop(0).split("=", 1)
                         environment[key] = value
-                    name = ".".join([self.name] + ([compiler] if len(compilers) > 1 else [])
+                    full_name = ".".join([self.name] + ([compiler] if len(compilers) > 1 else [])
                                     + [v for v in (variant[0], case) if v])
-                    yield Case(name, self, compiler, variant[0], shlex.split(variant[1]) if len(variant) > 1 else [],
+                    yield Case(full_name, self, compiler, variant[0], shlex.split(variant[1]) if len(variant) > 1 else [],
                                case, environment, words)
 
 
