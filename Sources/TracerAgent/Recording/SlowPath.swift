@@ -113,6 +113,9 @@ extension ThreadRecorder {
 
     /// Leaves the record to the trampoline, which reads the return address from it and gives it back.
     func exit(_ frame: Frame, _ now: UInt64) {
+        // While the frame is still open: a chunk that is opened now must say so.
+        if frame.pointee.slot == nil { frame.pointee.slot = UnsafeMutablePointer(bitPattern: UInt(SLOT_ELSEWHERE)) }
+        ensureSlack()
         let wasForeign = frame.pointee.owner != nil
         if wasForeign {
             unlinkForeign(frame)

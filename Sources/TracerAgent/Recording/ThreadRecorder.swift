@@ -289,12 +289,18 @@ struct ThreadRecorder {
         if let limit = state.pointee.limit, let cursor = state.pointee.cursor, cursor + count <= limit { return true }
         return openChunk()
     }
+    private func hasSlack(_ count: Int) -> Bool {
+        guard let limit = state.pointee.limit, let cursor = state.pointee.cursor else { return false }
+        return cursor + count <= limit + ChunkSize.slack / 8
+    }
+    /// Room for the words of one return, in the slack if need be: a return does not wait for a new chunk.
+    func ensureSlack() {
+        if !hasSlack(8) { _ = openChunk() }
+    }
     /// Into the chunk, or the slack behind it. Where the word was written, or nil.
     @discardableResult
     func append(_ event: Event) -> UnsafeMutablePointer<UInt64>? {
-        if !TraceFile.isWritable { return nil }
-        let hasSlack = state.pointee.limit.map { state.pointee.cursor! < $0 + (ChunkSize.slack / 8 &- 1) } ?? false
-        if !hasSlack && !openChunk() { return nil }
+        if !TraceFile.isWritable || !hasSlack(1) && !openChunk() { return nil }
         let place = state.pointee.cursor!
         place.pointee = event.word
         state.pointee.cursor = place + 1
