@@ -35,8 +35,8 @@ extension Summary {
             var table = TextTable(["calls", "total", "self", "average", "minimum", "maximum", "function", "module"],
                                   leftAligned: [6, 7])
             for row in rows {
-                table.add([grouped(row.calls), row.timedCalls == 0 && row.total.count == 0 ? "-" : readable(row.total),
-                           row.timedCalls == 0 && row.total.count == 0 ? "-" : readable(signed: row.selfTime),
+                table.add([grouped(row.calls), row.timedCalls == 0 && row.total.count == 0 ? "-" : column(readable(row.total)),
+                           row.timedCalls == 0 && row.total.count == 0 ? "-" : column(readable(signed: row.selfTime)),
                            time(row.average), time(row.minimum), time(row.maximum), row.name, row.module])
             }
             lines += table.lines(style)
@@ -45,10 +45,10 @@ extension Summary {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    private func time(_ time: Nanoseconds?) -> String { time.map { readable($0) } ?? "-" }
+    private func time(_ time: Nanoseconds?) -> String { time.map { column(readable($0)) } ?? "-" }
 
     func headline(_ trace: TraceFile) -> String {
-        var parts = ["\(basename(trace.program)) (pid \(trace.header.pid))", readable(duration).replacing("  ", " "),
+        var parts = ["\(basename(trace.program)) (pid \(trace.header.pid))", readable(duration),
                      counted(UInt64(threads.count), "thread"), counted(calls, "call")]
         let filtered = filteredByTime &+ filteredByDepth
         if filtered > 0 { parts.append("\(grouped(filtered)) filtered") }

@@ -73,7 +73,7 @@ struct Replay: ParsableCommand {
             return (name.name.hasSuffix(")") ? name.name : name.name + "()") + style.dim(" [\(name.module)]")
         } ?? ""
         if let end = line.end {
-            duration = readable(trace.timeScale.nanoseconds(from: line.start, to: end.time))
+            duration = column(readable(trace.timeScale.nanoseconds(from: line.start, to: end.time)))
             switch end.how {
             case .returned: break
             case .unwound: note = "left without returning"
