@@ -68,8 +68,9 @@ private func readAll(_ file: TemporaryFile) -> Bool {
         let whole = try Loaded(bytes).summary.calls
         var callsBefore: UInt64 = 0
         // Every byte of the header, of the last events and of what lies around each chunk's beginning; else one in 97.
-        let lengths = (0 ... bytes.count).filter { $0 < 300 || $0 % 97 == 0 || $0 % 4096 < 160 || (used - 100 ... used).contains($0) }
-        for length in lengths {
+        var lengths = Set(0 ..< 300).union(used - 100 ... used).union(stride(from: 0, to: bytes.count, by: 97))
+        for page in stride(from: 4096, to: bytes.count, by: 4096) { lengths.formUnion(page ..< page + 160) }
+        for length in lengths.sorted() {
             file.write(bytes[..<length])
             guard readAll(file) else {
                 #expect(length < MemoryLayout<trace_file_header>.size)
