@@ -52,3 +52,10 @@ let package = Package(
         .testTarget(name: "TraceAnalysisTests", dependencies: ["TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting"]),
     ]
 )
+
+// scripts/fuzz: everything is then compiled with -sanitize=fuzzer, whose runtime brings main.
+if Context.environment["TRACER_FUZZ"] != nil {
+    package.targets.append(.executableTarget(
+        name: "fuzz-trace", dependencies: ["TraceAnalysis", "TraceFormat"], path: "Fuzz", exclude: ["corpus"],
+        swiftSettings: [.unsafeFlags(["-parse-as-library"])]))
+}

@@ -7,6 +7,10 @@ import TraceFormat
 import TraceTesting
 
 let arguments = CommandLine.arguments
+if arguments.count == 3, arguments[1] == "--seeds" {
+    writeSeeds(arguments[2])
+    exit(0)
+}
 guard arguments.count >= 3, let megabytes = Int(arguments[2]), let file = fopen(arguments[1], "w") else {
     print("usage: generate-trace FILE MEGABYTES [THREADS [DEPTH]]")
     exit(2)
