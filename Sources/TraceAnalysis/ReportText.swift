@@ -1,4 +1,5 @@
 // A summary as a table, and as the JSON object that `tracer report --json` promises.
+import CTraceLayout
 import TraceFormat
 
 public enum ReportOrder: String, CaseIterable, Sendable {
@@ -53,6 +54,14 @@ extension Summary {
         let filtered = filteredByTime &+ filteredByDepth
         if filtered > 0 { parts.append("\(grouped(filtered)) filtered") }
         parts.append("\(grouped(dropped)) dropped")
+        let missing = threads.reduce(UInt64(0)) { $0 &+ $1.missingChunks }
+        if missing > 0 { parts.append("\(counted(missing, "chunk")) \(trace.isRing ? "overwritten" : "missing")") }
+        if overwritten > 0 { parts.append("\(counted(overwritten, "chunk")) overwritten while reading") }
+        switch trace.header.state {
+        case UInt32(TRACE_RECORDING): parts.append("not finished")
+        case UInt32(TRACE_STOPPED): parts.append(trace.stateText)
+        default: break
+        }
         return parts.joined(separator: ", ")
     }
 

@@ -152,6 +152,15 @@ private func readAll(_ file: TemporaryFile) -> Bool {
         #expect(loaded.summary.functions.map { $0.name } == ["evil\u{fffd}[2J"])
     }
 
+    @Test func aStoredFrameOfAnImpossibleFunctionKeepsItsPlace() throws {
+        var builder = demo { _, _ in }
+        builder.setFrames(0, [trace_open_frame(enter_ticks: start, function: .max, flags: 0)])
+        builder.complete(0, 1, from: start + 10, to: start + 20)
+        let loaded = try Loaded(builder.bytes())
+        #expect(loaded["?#0"]?.selfTime == 10)
+        #expect(try loaded.lines() == ["?#0 20 open inherited", " main 10"])
+    }
+
     @Test func aPileDeeperThanTheReaderKeepsIsCountedAndClosed() throws {
         let loaded = try Loaded(demo { _, _ in }.bytes())
         var stack = CallStack(Accumulator(FunctionTable(loaded.trace.metadata)), slotCount: 0, deepest: 10)

@@ -94,6 +94,43 @@ import TraceTesting
         #expect(loaded.summary.functions(by: .minimum).last?.name == "setjmp")
     }
 
+    @Test func theHeadlineSaysWhatIsMissing() throws {
+        var builder = demo { builder, thread in
+            builder.complete(thread, 1, from: start, to: start + 1)
+            builder.counters(thread, byTime: 1200, byDepth: 34)
+            builder.split(thread)
+            builder.complete(thread, 1, from: start + 2, to: start + 3)
+            builder.split(thread, isWritten: false)
+            builder.complete(thread, 1, from: start + 4, to: start + 5)
+        }
+        builder.header.mode = UInt32(TRACE_MODE_RING)
+        builder.header.state = UInt32(TRACE_STOPPED)
+        builder.header.stop_reason = UInt32(TRACE_STOP_LIMIT)
+        let loaded = try Loaded(builder.bytes())
+        #expect(loaded.summary.headline(loaded.trace) == "demo (pid 4711), 5 ns, 1 thread, 2 calls, 1,234 filtered, 0 dropped, "
+            + "1 chunk overwritten, stopped: the size limit was reached (TRACER_MAXSIZE)")
+    }
+
+    @Test func aChunkThatARingHasReusedSinceIsLeftOut() throws {
+        var builder = demo { builder, thread in
+            builder.complete(thread, 1, from: start, to: start + 1)
+            builder.split(thread)
+            builder.complete(thread, 2, from: start + 2, to: start + 3)
+        }
+        builder.header.mode = UInt32(TRACE_MODE_RING)
+        builder.header.state = UInt32(TRACE_RECORDING)
+        var bytes = builder.bytes()
+        let file = TemporaryFile(bytes)
+        let trace = try TraceFile(path: file.path)
+        bytes[2 * 4096 + 24] = 9 // the sequence of the first event chunk
+        let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file.path)) // the same file, not a new one
+        try handle.write(contentsOf: Data(bytes))
+        try handle.close()
+        let summary = Summary(trace, workers: 1)
+        #expect(summary.overwritten == 1)
+        #expect(summary.functions.map { $0.name } == ["a"])
+    }
+
     @Test(arguments: [
         (0, "0 ns"), (999, "999 ns"), (1000, "1.000 us"), (1_234_567, "1.234 ms"), (2_005_000_000, "2.005 s"),
         (7_200_000_000_000, "7200.000 s"),
