@@ -25,7 +25,7 @@ private func thousandths(_ value: UInt64) -> String {
 /// Decimal digits with zeros in front.
 func padded(_ value: UInt64, _ width: Int) -> String {
     let digits = String(value)
-    return String(repeating: "0", count: max(width - digits.count, 0)) + digits
+    return String(repeating: "0", count: max(width - digits.utf8.count, 0)) + digits
 }
 
 /// "1,234,567".
