@@ -55,3 +55,10 @@ let package = Package(
         .testTarget(name: "RecorderTests", dependencies: ["Recorder", "CTraceLayout"]),
     ]
 )
+
+// scripts/fuzz: everything is then compiled with -sanitize=fuzzer, whose runtime brings main.
+if Context.environment["TRACER_FUZZ"] != nil {
+    package.targets.append(.executableTarget(
+        name: "fuzz-trace", dependencies: ["TraceAnalysis", "TraceFormat"], path: "Fuzz", exclude: ["corpus"],
+        swiftSettings: [.unsafeFlags(["-parse-as-library"])]))
+}

@@ -49,12 +49,16 @@ struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     private(set) var enters: UInt64 = 0
     private(set) var exits: UInt64 = 0
 
-    static var nobody: UInt32 { 0 }
-    static var deepest: Int { 1 << 20 }
+    private let deepest: Int
 
-    /// `slotCount`: slots known from the start; more may come.
-    init(_ sink: consuming Sink, slotCount: Int) {
+    static var nobody: UInt32 { 0 }
+
+    /// - Parameters:
+    ///   - slotCount: slots known from the start; more may come
+    ///   - deepest: frames to keep, of 24 bytes each; a damaged file may pile up any number
+    init(_ sink: consuming Sink, slotCount: Int, deepest: Int = 1 << 20) {
         self.sink = sink
+        self.deepest = deepest
         active = PlainArray(repeating: 0, count: max(slotCount, 1))
     }
 
@@ -115,7 +119,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
         enters &+= 1
         var frame = Frame(enter: enterTicks, slot: sink.slot(of: function))
         sink.opened(&frame, at: time, depth: frames.count, isCall: true)
-        if frames.count < Self.deepest { push(frame) } else { beyond += 1 }
+        if frames.count < deepest { push(frame) } else { beyond += 1 }
     }
 
     @inline(__always) mutating func exit(_ function: UInt32, at time: UInt64) {
@@ -185,7 +189,7 @@ extension CallStack where Sink: ~Copyable {
                 pop(at: max(latest, frame.enter), .lost)
             }
         }
-        for open in stored where frames.count < Self.deepest {
+        for open in stored where frames.count < deepest {
             let slot = sink.slot(of: open.function)
             if let frame = known.removeValue(forKey: FrameKey(enter: open.enter_ticks, slot: slot)) {
                 push(frame)

@@ -2,7 +2,7 @@
 import CTraceLayout
 import TraceFormat
 
-public struct TraceBuilder {
+public struct TraceBuilder: Sendable {
     public var header = trace_file_header()
     private var threads: [ThreadWriter] = []
     private var finished: [(order: Int, bytes: [UInt8])] = []
@@ -136,7 +136,10 @@ public struct TraceBuilder {
         open(thread, at: ticks)
         threads[thread].words.append(event.word)
         threads[thread].latest = max(threads[thread].latest, ticks)
-        if threads[thread].words.count >= threads[thread].wordsPerChunk { split(thread) }
+        // RESUME speaks of the word behind it: the two are never parted.
+        if threads[thread].words.count >= threads[thread].wordsPerChunk, event.controlKind != .resume || event.kind != .control {
+            split(thread)
+        }
     }
 
     private mutating func open(_ thread: Int, at ticks: UInt64) {
@@ -170,7 +173,12 @@ public struct TraceBuilder {
     }
 
     /// The file. `metadataLast` puts the names behind the events, where a reader must find them as well.
-    public mutating func bytes(metadataLast: Bool = false, end: UInt64? = nil, closeChunks: Bool = true) -> [UInt8] {
+    public func bytes(metadataLast: Bool = false, end: UInt64? = nil, closeChunks: Bool = true) -> [UInt8] {
+        var copy = self
+        return copy.finish(metadataLast, end, closeChunks)
+    }
+
+    private mutating func finish(_ metadataLast: Bool, _ end: UInt64?, _ closeChunks: Bool) -> [UInt8] {
         for thread in threads.indices { split(thread, isClosed: closeChunks) }
         let latest = end ?? threads.map { $0.latest }.max() ?? 0
         let scale = Double(header.ticks_per_second) / 1e9
@@ -205,7 +213,7 @@ public struct TraceBuilder {
     static func rounded(_ byteCount: Int) -> UInt32 { UInt32((byteCount + 4095) / 4096 * 4096) }
 }
 
-private struct ThreadWriter {
+private struct ThreadWriter: Sendable {
     let tid: UInt32
     let name: String
     var frames: [trace_open_frame] = []

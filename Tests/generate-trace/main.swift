@@ -1,14 +1,18 @@
-// generate-trace FILE MEGABYTES [THREADS [DEPTH]]: a large well-formed trace, to measure the reader with.
+// generate-trace FILE MEGABYTES [THREADS [DEPTH [FUNCTIONS]]]: a large well-formed trace, to measure the reader with.
 // Every thread calls 200 functions, durations spread over 30 ns … 60 us, in a tree DEPTH levels deep; DEPTH 0 makes
-// leaf calls only.
+// leaf calls only. FUNCTIONS: how many the metadata names, called or not.
 import CTraceLayout
 import Glibc
 import TraceFormat
 import TraceTesting
 
 let arguments = CommandLine.arguments
+if arguments.count == 3, arguments[1] == "--seeds" {
+    writeSeeds(arguments[2])
+    exit(0)
+}
 guard arguments.count >= 3, let megabytes = Int(arguments[2]), let file = fopen(arguments[1], "w") else {
-    print("usage: generate-trace FILE MEGABYTES [THREADS [DEPTH]]")
+    print("usage: generate-trace FILE MEGABYTES [THREADS [DEPTH [FUNCTIONS]]]")
     exit(2)
 }
 let threadCount = arguments.count > 3 ? Int(arguments[3]) ?? 1 : 1
@@ -20,7 +24,8 @@ func emit(_ bytes: [UInt8]) { bytes.withUnsafeBytes { _ = fwrite($0.baseAddress,
 
 var head = TraceBuilder(program: "/usr/bin/synthetic")
 head.module(0, "/usr/lib/libdemo.so")
-for id in 1 ... functionCount { head.function(id, "_ZN4demo\(String(id).utf8.count + 8)function\(id)Ei") }
+let describedCount = arguments.count > 5 ? UInt32(arguments[5]) ?? functionCount : functionCount
+for id in 1 ... max(describedCount, functionCount) { head.function(id, "_ZN4demo\(String(id).utf8.count + 8)function\(id)Ei") }
 let metadata = TraceBuilder.metadataChunk(head.metadataRecords)
 
 struct Random { // xorshift64*
