@@ -71,7 +71,7 @@
 #define STUB_COUNT 262144
 /// Tail calls in a row that are kept as nested frames. Beyond it an endless loop of them would eat memory.
 #define TAIL_LIMIT 64
-/// FRAME_SLOT: 0 while the frame is free or being filled; else where its enter event is, or one of
+/// FRAME_SLOT: 0 while the frame is free or being filled; else the word after its enter event, or one of
 #define SLOT_ELSEWHERE 1 /* in an earlier chunk */
 #define SLOT_UNWRITTEN 2 /* nowhere yet: under the time filter an enter is written when something inside it is kept */
 /// Stands for the thread pointer's distance in `mov %fs:…` until the agent has patched the real one in.

@@ -212,6 +212,7 @@ tracer_enter_\variant:
     movq FRAME_FUNCTION(%rbx), %r11
     orq FUNCTION_HEAD(%r11), %rax
     movq %rax, (%rdx)
+    addq $8, %rdx
     movq %rdx, FRAME_SLOT(%rbx)
     .endif
     movq -8-SPILL_RAX(%rsp), %rax
@@ -247,27 +248,23 @@ tracer_returned_\variant:
     .else
     movq FRAME_SLOT(%rbx), %rdx
     movq $0, FRAME_SLOT(%rbx)
-    movq HOT_CURSOR(%r11), %r11
-    subq %rdx, %r11
-    cmpq $8, %r11                       // its enter is the last event: the call becomes one word
+    cmpq %rdx, HOT_CURSOR(%r11)         // its enter is the last event: the call becomes one word
     jne 51f
     cmpq $(1 << EVENT_DURATION_BITS), %rax
     jae 51f
     shlq $EVENT_DURATION_SHIFT, %rax
     orq $(EVENT_COMPLETE - EVENT_ENTER), %rax
-    addq %rax, (%rdx)
+    addq %rax, -8(%rdx)
     .endif
 41: pushq FRAME_RETURN(%rbx)
     .cfi_def_cfa_offset 8
     // val_expression rip: *rsp - 1 = breg7 0, deref, const1s -1, plus
     .cfi_escape 0x16, 16, 6, 0x77, 0, 0x06, 0x09, 0xff, 0x22
-    movq FRAME_SAVED(%rbx), %rdx
-    .cfi_register %rbx, %rdx
     movq FRAME_BELOW(%rbx), %r11
-    TLS movq %r11, IN_TLS(THREAD_TOP)   // from here on a handler may reuse the record
-42: movq %rdx, %rbx
+    movq FRAME_SAVED(%rbx), %rbx
     .cfi_same_value %rbx
-    movq -SPILL_RAX(%rsp), %rax
+    TLS movq %r11, IN_TLS(THREAD_TOP)   // from here on a handler may reuse the record
+42: movq -SPILL_RAX(%rsp), %rax
     movq -SPILL_RDX(%rsp), %rdx
     retq
     .cfi_def_cfa_offset 0
@@ -275,7 +272,7 @@ tracer_returned_\variant:
     CFI_RBX_IN_RECORD
 
     .ifeq \filtered
-51: // Not one word: an exit event. r11 = cursor - slot, rdx = slot, rax = duration.
+51: // Not one word: an exit event. rdx = slot, rax = duration.
     addq FRAME_ENTER(%rbx), %rax
     cmpq $SLOT_ELSEWHERE, %rdx
     jb 62f                              // its enter could not be written
@@ -321,7 +318,8 @@ tracer_returned_\variant:
     .cfi_def_cfa %rsp, 8
     .cfi_escape 0x16, 16, 6, 0x77, 0, 0x06, 0x09, 0xff, 0x22 // *rsp - 1
     .cfi_restore %rbp
-    movq %r11, %rdx
+    movq %r11, %rbx
+    .cfi_same_value %rbx
     jmp 42b
     .cfi_endproc
 

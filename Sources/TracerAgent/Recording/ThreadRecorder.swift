@@ -165,14 +165,14 @@ struct ThreadRecorder {
     func ensureSlack(_ count: Int = 8) {
         if !hasSlack(count) { _ = openChunk() }
     }
-    /// Into the chunk, or the slack behind it. Where the word was written, or nil.
+    /// Into the chunk, or the slack behind it. The place after the word, or nil.
     @discardableResult
     private func append(_ event: Event) -> UnsafeMutablePointer<UInt64>? {
         if !TraceFile.isWritable || !hasSlack(1) && !openChunk() { return nil }
         let place = hot.pointee.cursor!
         place.pointee = event.word
         hot.pointee.cursor = place + 1
-        return place
+        return place + 1
     }
     /// Ticks since the base; a new base is set first when they would not fit.
     private func time(_ ticks: UInt64, within reach: UInt64) -> UInt64 {
