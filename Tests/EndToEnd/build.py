@@ -24,6 +24,7 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
 
 {build} in any of them is the build folder, {source} the subjects folder.
 """
+import fcntl
 import hashlib
 import os
 import re
@@ -174,6 +175,12 @@ def commands(case):
 
 def build(case):
     """Builds when any command or source changed. Returns the program's path."""
+    with open(case.folder + ".lock", "w") as lock:  # several workers may want the same program
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return build_locked(case)
+
+
+def build_locked(case):
     todo = commands(case)
     digest = hashlib.sha256(repr(todo).encode())
     for name in sorted(os.listdir(SUBJECTS)):
