@@ -87,6 +87,7 @@ class Trace:
         self.calls, self.unwound, self.open, self.tail = {}, {}, {}, {}  # function index -> count
         self.filtered_by_time = self.filtered_by_depth = self.dropped = self.events = 0
         self.maximum_depth_seen = 0
+        self._elsewhere = []  # (enter bits, function or None, time, mark, where): closed by a thread that did not open it
         with open(path, "rb") as file:
             self.data = file.read()
         if len(self.data) < HEADER.size:
@@ -117,7 +118,27 @@ class Trace:
             name = chunks[-1][2]["thread_name"].split(b"\0")[0].decode(errors="replace")
             thread = self.threads[index] = Thread(index, first["tid"], name)
             self._walk(thread, chunks)
+        self._close_elsewhere()
         return self
+
+    def _close_elsewhere(self):
+        """A coroutine may finish on another thread: its frames are open in one thread's events and end in another's."""
+        still_open = {}
+        work = [n for t in self.threads.values() for n in t.roots] if self._elsewhere else []
+        while work:
+            node = work.pop()
+            work += node.children
+            if node.mark == "open":
+                still_open[node.enter & PAYLOAD_MASK] = node
+        for enter, function, time, mark, where in self._elsewhere:
+            node = still_open.pop(enter, None)
+            if node is None or function not in (None, node.function):
+                self.anomalies.append(f"{where}: resumes a frame entered at …{enter:x} that is open in no thread")
+                continue
+            node.exit, node.mark = time, mark
+            self.open[node.function] -= 1
+            if mark == "unwound":
+                self.unwound[node.function] = self.unwound.get(node.function, 0) + 1
 
     # -- structure ------------------------------------------------------------------------------------------------
     def _chunks(self):
@@ -269,10 +290,12 @@ class Trace:
                         reference = self._unwrap(payload & TIME_MASK, reference)
                         count = payload >> TIME_BITS
                         if resume is not None:
-                            chosen = self._find(stack, resume, where)
-                            resume = None
+                            chosen = self._find(stack, resume)
                             if chosen is None:
+                                self._elsewhere.append((resume, None, reference, "unwound", where))
+                                resume = None
                                 continue
+                            resume = None
                             leaving = stack[max(0, chosen + 1 - count):chosen + 1]
                         else:
                             leaving = stack[max(0, len(stack) - count):]
@@ -301,9 +324,13 @@ class Trace:
                 else:
                     position = len(stack) - 1
                     if resume is not None:
-                        position = self._find(stack, resume, where)
+                        position = self._find(stack, resume)
+                        if position is None:
+                            self._elsewhere.append((resume, function, reference, "", where))
+                            resume = None
+                            continue
                         resume = None
-                    if position is None or position < 0:
+                    if position < 0:
                         wrong.append(f"{where}: exit of {self._describe(function)[0]} and nothing is open")
                         continue
                     node = stack[position]
@@ -315,11 +342,11 @@ class Trace:
             node.mark = "open"
             self.open[node.function] = self.open.get(node.function, 0) + 1
 
-    def _find(self, stack, payload, where):
+    @staticmethod
+    def _find(stack, payload):
         for position in range(len(stack) - 1, -1, -1):
             if stack[position].enter & PAYLOAD_MASK == payload:
                 return position
-        self.anomalies.append(f"{where}: resumes a frame entered at …{payload:x} that is not open")
         return None
 
     @staticmethod

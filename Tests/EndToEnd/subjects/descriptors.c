@@ -1,5 +1,6 @@
 // What a program sees of its descriptors, signal dispositions, environment, limits, threads and working directory is
 // what it would see alone.
+// says: 1 with no descriptor left the file cannot grow
 // tree: none what is compared is the output
 #include "subject.h"
 #include <dirent.h>
