@@ -254,6 +254,9 @@ def programs():
         Program("timeout", ["timeout", "-s", "INT", "1", "sleep", "30"], status=124, least_calls=20),
         Program("xz", ["sh", "-c", "seq 1 5000 | xz -T2 -c | xz -dc | cksum"]),
         Program("curl", ["curl", "-s", "file:///etc/hostname"]),
+        # PAM's modules are opened by libpam; root needs no password, and su is not setuid to root itself.
+        Program("su_through_pam", ["sh", "-c", "[ $(id -u) = 0 ] || exec echo only root may; su -s /bin/sh nobody -c 'id -un'"],
+                least_calls=20),
         Program("strace", ["sh", "-c", "strace -f -o log seq 1 3; grep -c exited log"], timeout=60),
         Program("valgrind", ["valgrind", "-q", "--error-exitcode=1", "seq", "1", "3"], timeout=120, memory=0, least_calls=5),
     ]
