@@ -8,7 +8,7 @@ import PackageDescription
 let agentSwift: [SwiftSetting] = [
     .enableExperimentalFeature("Embedded"),
     .enableExperimentalFeature("Extern"),
-    .unsafeFlags(["-wmo", "-no-allocations", "-Ounchecked", "-Xfrontend", "-function-sections", "-Xcc", "-fno-stack-protector"]),
+    .unsafeFlags(["-wmo", "-no-allocations", "-Ounchecked", "-Xfrontend", "-function-sections", "-disable-stack-protector"]),
 ]
 let agentC: [CSetting] = [
     .unsafeFlags(["-O2", "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden",
@@ -40,11 +40,25 @@ let package = Package(
         .target(name: "CSupport", path: "CSupport", cSettings: agentC),
         .target(name: "TracerAgent", dependencies: ["CSupport", "CTraceLayout"],
                 swiftSettings: agentSwift, linkerSettings: agentLinker),
+        .target(name: "CDemangle", linkerSettings: [.linkedLibrary("stdc++")]),
         .target(name: "TraceAnalysis",
-                dependencies: ["TraceFormat", .product(name: "Histogram", package: "hdrhistogram-swift")]),
+                dependencies: ["TraceFormat", "CTraceLayout", "CDemangle", .product(name: "Histogram", package: "hdrhistogram-swift")]),
+        .target(name: "CRecorder"),
+        .target(name: "Recorder", dependencies: ["CRecorder", "CTraceLayout"]),
         .executableTarget(name: "tracer",
-                dependencies: ["TraceAnalysis", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
+                dependencies: ["TraceAnalysis", "TraceFormat", "Recorder", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
+        .target(name: "TraceTesting", dependencies: ["TraceFormat", "CTraceLayout"], path: "Tests/TraceTesting"),
+        .executableTarget(name: "generate-trace", dependencies: ["TraceTesting", "TraceFormat", "CTraceLayout"],
+                path: "Tests/generate-trace"),
         .testTarget(name: "TraceFormatTests", dependencies: ["TraceFormat"]),
-        .testTarget(name: "TraceAnalysisTests", dependencies: ["TraceAnalysis"]),
+        .testTarget(name: "TraceAnalysisTests", dependencies: ["TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting"]),
+        .testTarget(name: "RecorderTests", dependencies: ["Recorder", "CTraceLayout"]),
     ]
 )
+
+// scripts/fuzz: everything is then compiled with -sanitize=fuzzer, whose runtime brings main.
+if Context.environment["TRACER_FUZZ"] != nil {
+    package.targets.append(.executableTarget(
+        name: "fuzz-trace", dependencies: ["TraceAnalysis", "TraceFormat"], path: "Fuzz", exclude: ["corpus"],
+        swiftSettings: [.unsafeFlags(["-parse-as-library"])]))
+}

@@ -1,0 +1,2 @@
+// Header only: libstdc++ and libswiftCore hold the code.
+#include "demangle.h"

@@ -1,0 +1,33 @@
+// What `tracer record` cannot say in Swift: a child that starts with exactly the signal state the tool was started
+// with, and a process that does nothing but show which signals its group was sent. Runs in the tool, never in a
+// traced program.
+#pragma once
+#include <signal.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/// Blocks `waited` and ignores SIGPIPE and SIGXFSZ (a full pipe or a file limit must end neither the tool nor, with
+/// it, the program's summary). What was inherited was saved before main and comes back in the child.
+void recorder_take_signals(const sigset_t *waited);
+
+/// Starts `path` with the signal mask and dispositions that the tool inherited; stdin, stdout and stderr are
+/// untouched. posix_spawn would do but for one thing: it can reset a disposition to its default, not to "ignored".
+/// On failure returns errno of fork or execve; 0 and *pid otherwise.
+int recorder_spawn(const char *path, char *const arguments[], char *const environment[], pid_t *pid);
+
+/// Starts a process in our process group that blocks every signal and sleeps: what is pending there was sent to the
+/// group, what is not was meant for us alone. It ends with the tool. -1 when it could not be started.
+pid_t recorder_start_witness(void);
+
+/// MADV_POPULATE_WRITE over [offset, offset + bytes) of the file: allocates and faults it in without writing a byte
+/// of it. 0 or errno.
+int recorder_fault_in(int file, uint64_t offset, uint64_t bytes);
+
+/// fallocate(2), mode 0. 0 or errno.
+int recorder_allocate(int file, uint64_t offset, uint64_t bytes);
+
+/// Whether no_new_privs is set: set-user-ID bits then do nothing.
+int recorder_no_new_privileges(void);
+
+/// Raw `security.capability` of an open file: its length, or -1.
+ssize_t recorder_file_capabilities(int file, void *buffer, size_t size);

@@ -1,0 +1,69 @@
+// The program as a child of the tool: started with the signals the tool inherited, waited for, its end told.
+import CRecorder
+import Glibc
+
+public struct RunningProgram {
+    public let pid: pid_t
+
+    public enum Change: Equatable, Sendable {
+        case stopped(signal: Int32)
+        case continued
+        case ended(status: Int32)
+    }
+
+    /// Throws a `Refusal` with the shell's statuses when exec fails.
+    init(_ path: String, _ arguments: [[CChar]], environment: ProgramEnvironment) throws(Refusal) {
+        var pid: pid_t = -1
+        let error = withCStrings(arguments) { arguments in
+            withCStrings(environment.entries) { variables in
+                recorder_spawn(path, arguments, variables, &pid)
+            }
+        }
+        switch error {
+        case 0: self.pid = pid
+        case ENOENT: throw .notFound("\(path): \(String(cString: strerror(error)))")
+        case ENOEXEC: throw .cannotRun("\(path) is not a program that this system can run")
+        default: throw .cannotRun("\(path) cannot be started: \(String(cString: strerror(error)))")
+        }
+    }
+
+    /// What has happened since the last call; nil when nothing has. Never waits.
+    func nextChange() -> Change? {
+        var status: Int32 = 0
+        var result: pid_t
+        repeat { result = waitpid(pid, &status, WNOHANG | WUNTRACED | WCONTINUED) } while result < 0 && errno == EINTR
+        return result == pid ? Change(waitStatus: status) : nil
+    }
+}
+
+extension RunningProgram.Change {
+    /// wait(2)'s status word, which C takes apart with macros.
+    init?(waitStatus status: Int32) {
+        let low = status & 0x7f
+        if status == 0xffff {
+            self = .continued
+        } else if status & 0xff == 0x7f {
+            self = .stopped(signal: status >> 8 & 0xff)
+        } else if low == 0 {
+            self = .ended(status: status >> 8 & 0xff)
+        } else {
+            self = .ended(status: 128 + low)
+        }
+    }
+}
+
+/// Calls `body` with a NULL-terminated array of the strings, each already ended by a NUL.
+private func withCStrings<R>(_ strings: [[CChar]], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> R) -> R {
+    var bytes = strings.flatMap { $0 }
+    if bytes.isEmpty { bytes = [0] }
+    return bytes.withUnsafeMutableBufferPointer { buffer in
+        var pointers: [UnsafeMutablePointer<CChar>?] = []
+        var offset = 0
+        for string in strings {
+            pointers.append(buffer.baseAddress! + offset) // within the buffer: it holds all strings one after another
+            offset += string.count
+        }
+        pointers.append(nil)
+        return body(pointers)
+    }
+}

@@ -1,0 +1,100 @@
+// The trace files of one run: found by what their headers say, wherever the template puts them.
+import CTraceLayout
+import Glibc
+
+/// Watches the output directory for the file of one process. A process that calls exec begins another one.
+final class FileWatch {
+    private let template: OutputTemplate
+    private let session: UInt64
+    private let pid: pid_t
+    private let notifications: Int32
+    /// Seen, but not yet with a header that can be read; with the number of looks left.
+    private var candidates: [String: Int] = [:]
+    private var looksUntilScan = 1
+
+    init(template: OutputTemplate, session: UInt64, pid: pid_t) {
+        self.template = template
+        self.session = session
+        self.pid = pid
+        notifications = inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
+        if notifications >= 0 {
+            inotify_add_watch(notifications, template.directory, UInt32(IN_CREATE | IN_MOVED_TO | IN_ONLYDIR))
+        }
+        scan() // what was made before the watch
+    }
+
+    deinit { if notifications >= 0 { close(notifications) } }
+
+    /// The header of a file of our process that was not found before.
+    func next() -> TraceHeader? {
+        readNotifications()
+        for (name, looks) in candidates {
+            let path = template.directory + "/" + name
+            if let header = TraceHeader(path: path) {
+                candidates[name] = nil
+                let state = header.current
+                if state.session == session, state.pid == UInt32(pid) { return header }
+            } else if looks <= 1 {
+                candidates[name] = nil
+            } else {
+                candidates[name] = looks - 1
+            }
+        }
+        return nil
+    }
+
+    private func scan() {
+        for name in SessionFiles.names(template) { candidates[name] = candidates[name] ?? 1 }
+    }
+
+    /// inotify(7): records of 16 bytes, each followed by a name padded with NULs.
+    private func readNotifications() {
+        guard notifications >= 0 else {
+            // No watch to be had (fs.inotify.max_user_instances): look into the directory, less and less often.
+            looksUntilScan -= 1
+            if looksUntilScan == 0 {
+                scan()
+                looksUntilScan = 16
+            }
+            return
+        }
+        var bytes = [UInt8](repeating: 0, count: 16 << 10)
+        while true {
+            let got = read(notifications, &bytes, bytes.count)
+            guard got > 0 else { return }
+            var offset = 0
+            while offset + 16 <= got {
+                let mask = bytes[offset + 4..<offset + 8].reversed().reduce(0 as UInt32) { $0 << 8 | UInt32($1) }
+                let nameBytes = Int(bytes[offset + 12..<offset + 16].reversed().reduce(0 as UInt32) { $0 << 8 | UInt32($1) })
+                guard nameBytes <= got - offset - 16 else { return }
+                if mask & UInt32(IN_Q_OVERFLOW) != 0 { scan() }
+                let name = String(decoding: bytes[(offset + 16)..<(offset + 16 + nameBytes)].prefix { $0 != 0 }, as: UTF8.self)
+                if !name.isEmpty, template.mayName(name) { candidates[name] = 50 }
+                offset += 16 + nameBytes
+            }
+        }
+    }
+}
+
+enum SessionFiles {
+    /// Names in the output directory that the template may have given.
+    static func names(_ template: OutputTemplate) -> [String] {
+        guard let directory = opendir(template.directory) else { return [] }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if template.mayName(name), name != ".", name != ".." { names.append(name) }
+        }
+        return names
+    }
+
+    /// Every file of the session, the oldest first.
+    static func all(_ template: OutputTemplate, session: UInt64) -> [TraceHeader] {
+        names(template).compactMap { TraceHeader(path: template.directory + "/" + $0) }
+            .filter { $0.current.session == session }
+            .sorted { $0.current.first.monotonic_ns < $1.current.first.monotonic_ns }
+    }
+}

@@ -1,0 +1,113 @@
+// Words become events with full times. One decoder for every command; it is generic over who listens, so that the
+// report's inner loop is one function without calls.
+import CTraceLayout
+import TraceFormat
+
+/// Hears the events of one chunk in order. Times never go back within a chunk, except `enterTicks`, which are exact.
+protocol EventSink: ~Copyable {
+    mutating func enter(_ function: UInt32, at time: UInt64, exactly enterTicks: UInt64)
+    mutating func exit(_ function: UInt32, at time: UInt64)
+    mutating func complete(_ function: UInt32, from start: UInt64, to end: UInt64)
+    /// The frame that was entered at these ticks (low 56 bits), wherever it is in the stack, has returned.
+    mutating func resumedExit(_ function: UInt32, entered ticks56: UInt64, at time: UInt64)
+    mutating func unwound(_ count: Int, at time: UInt64)
+    mutating func resumedUnwound(entered ticks56: UInt64, at time: UInt64)
+    mutating func lost(_ count: UInt64, at time: UInt64)
+    mutating func mark(_ mark: UInt32, at time: UInt64)
+    /// A control word of a kind that this reader does not know.
+    mutating func unknown(_ event: Event)
+    /// Every word that is not zero, before it is decoded.
+    mutating func word(_ event: Event, at offset: UInt64)
+}
+
+extension EventSink where Self: ~Copyable {
+    @inline(__always) mutating func word(_ event: Event, at offset: UInt64) {}
+}
+
+/// The state of decoding one chunk. Arithmetic wraps: whatever a damaged file holds, it yields some number.
+struct EventDecoder {
+    /// The latest time known, to complete 42-bit times by.
+    private(set) var reference: UInt64
+    /// Time of the latest event, 0 before the first: no later event may be earlier. A signal that arrives between the
+    /// clock and the store of an event can invert neighbours. Not raised by `opened`: the event for which a chunk was
+    /// opened may have read its clock before.
+    private(set) var latest: UInt64 = 0
+    private var epochStart: UInt64
+    private var resume: UInt64 = .max // low 56 bits of enter ticks, .max: none
+
+    init(opened ticks: UInt64) {
+        reference = ticks
+        epochStart = Ticks(ticks).epoch &<< UInt64(EVENT_EPOCH_BITS)
+    }
+
+    /// Decodes `words`, the first of which lies at `offset` of the file. May be called for one piece after another.
+    @inline(__always)
+    mutating func decode<Sink: EventSink & ~Copyable>(_ words: UnsafeBufferPointer<UInt64>, at offset: UInt64,
+                                                      into sink: inout Sink) {
+        for index in 0 ..< words.count {
+            let event = Event(word: UInt64(littleEndian: words[index]))
+            if event.isEmpty { continue }
+            sink.word(event, at: offset &+ UInt64(index) &* 8)
+            switch event.word &>> UInt64(EVENT_KIND_SHIFT) {
+            case UInt64(EVENT_COMPLETE):
+                let exact = epochStart &+ event.startInEpoch
+                let start = max(exact, latest)
+                let end = max(exact &+ event.duration, start)
+                latest = end
+                reference = end
+                sink.complete(event.function, from: start, to: end)
+            case UInt64(EVENT_ENTER):
+                let exact = unwrap(event.timeBits, near: Ticks(reference)).raw
+                advance(exact)
+                sink.enter(event.function, at: latest, exactly: exact)
+            case UInt64(EVENT_EXIT):
+                advance(unwrap(event.timeBits, near: Ticks(reference)).raw)
+                if _fastPath(resume == .max) {
+                    sink.exit(event.function, at: latest)
+                } else {
+                    sink.resumedExit(event.function, entered: resume, at: latest)
+                    resume = .max
+                }
+            default:
+                control(event, into: &sink)
+            }
+        }
+    }
+
+    @inline(__always) private mutating func advance(_ time: UInt64) {
+        latest = max(time, latest)
+        reference = latest
+    }
+
+    @inline(never)
+    private mutating func control<Sink: EventSink & ~Copyable>(_ event: Event, into sink: inout Sink) {
+        switch event.controlKind {
+        case .epoch:
+            epochStart = event.payload &<< UInt64(EVENT_EPOCH_BITS)
+            reference = max(reference, epochStart)
+        case .resume:
+            resume = event.payload
+        case .unwound:
+            advance(unwrap(event.timeBits, near: Ticks(reference)).raw)
+            if resume != .max, event.unwoundCount == 1 {
+                sink.resumedUnwound(entered: resume, at: latest)
+            } else {
+                sink.unwound(Int(event.unwoundCount), at: latest)
+            }
+            resume = .max
+        case .lost:
+            sink.lost(event.payload, at: reference)
+        case .mark:
+            advance(unwrap(event.timeBits, near: Ticks(reference)).raw)
+            sink.mark(UInt32(truncatingIfNeeded: event.payload &>> UInt64(EVENT_TIME_BITS)), at: latest)
+        case nil:
+            sink.unknown(event)
+        }
+    }
+}
+
+/// Completes the 56 bits of an enter time that CONTROL_RESUME carries: the moment nearest to `reference`.
+func unwrap56(_ bits: UInt64, near reference: UInt64) -> UInt64 {
+    let difference = Int64(bitPattern: (bits &- reference) &<< 8) &>> 8
+    return reference &+ UInt64(bitPattern: difference)
+}

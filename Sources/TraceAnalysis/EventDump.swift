@@ -1,0 +1,91 @@
+// Every word of a trace, as it lies in the file.
+import CTraceLayout
+import TraceFormat
+
+/// One word of an event chunk, or one frame that a chunk stores.
+public struct DumpedEvent {
+    public enum Kind: String {
+        case frame, enter, exit, complete, tail, epoch, resume, unwound, lost, mark, unknown
+    }
+    /// From the start of the file.
+    public var offset: UInt64
+    public var tid: UInt32
+    public var ticks: Ticks
+    public var kind: Kind
+    public var function: UInt32?
+    /// Ticks of a complete call.
+    public var duration: UInt64?
+    /// Count of unwound and lost, number of a mark, payload of others.
+    public var value: UInt64?
+}
+
+extension TraceFile {
+    /// Calls `body` with everything in the file's event chunks, in the order of the file.
+    public func dump(_ table: FunctionTable, _ body: @escaping (DumpedEvent) throws -> Void) throws {
+        var reader = ChunkReader(file)
+        for chunk in chunksOfThread.joined().sorted(by: { $0.offset < $1.offset }) {
+            for (index, frame) in reader.storedFrames(chunk).enumerated() {
+                let offset = chunk.offset + UInt64(ChunkWalk.headerBytes + index * MemoryLayout<trace_open_frame>.stride)
+                try body(DumpedEvent(offset: offset, tid: chunk.tid, ticks: Ticks(frame.enter_ticks), kind: .frame,
+                                     function: frame.function))
+            }
+            var sink = DumpSink(tid: chunk.tid, table: table, epoch: Ticks(chunk.opened.ticks).epoch, body: body)
+            _ = reader.read(chunk, into: &sink)
+            if let error = sink.error { throw error }
+        }
+    }
+}
+
+private struct DumpSink: EventSink, ~Copyable {
+    let tid: UInt32
+    let table: FunctionTable
+    var epoch: UInt64
+    let body: (DumpedEvent) throws -> Void
+    var error: (any Error)?
+    private var offset: UInt64 = 0
+    private var time: UInt64 = 0
+
+    init(tid: UInt32, table: FunctionTable, epoch: UInt64, body: @escaping (DumpedEvent) throws -> Void) {
+        self.tid = tid
+        self.table = table
+        self.epoch = epoch
+        self.body = body
+        time = epoch << UInt64(EVENT_EPOCH_BITS)
+    }
+
+    private mutating func emit(_ kind: DumpedEvent.Kind, at ticks: UInt64, function: UInt32? = nil,
+                               duration: UInt64? = nil, value: UInt64? = nil) {
+        time = ticks
+        guard error == nil else { return }
+        do {
+            try body(DumpedEvent(offset: offset, tid: tid, ticks: Ticks(ticks), kind: kind, function: function,
+                                 duration: duration, value: value))
+        } catch {
+            self.error = error
+        }
+    }
+
+    mutating func word(_ event: Event, at offset: UInt64) {
+        self.offset = offset
+        guard event.word &>> UInt64(EVENT_KIND_SHIFT) == UInt64(EVENT_CONTROL) else { return }
+        // The decoder keeps these two to itself.
+        if event.controlKind == .epoch { emit(.epoch, at: max(time, event.payload &<< UInt64(EVENT_EPOCH_BITS)), value: event.payload) }
+        if event.controlKind == .resume { emit(.resume, at: time, value: event.payload) }
+    }
+
+    mutating func enter(_ function: UInt32, at time: UInt64, exactly enterTicks: UInt64) {
+        emit(.enter, at: time, function: function)
+    }
+    mutating func exit(_ function: UInt32, at time: UInt64) { emit(.exit, at: time, function: function) }
+    mutating func complete(_ function: UInt32, from start: UInt64, to end: UInt64) {
+        emit(table.isTail(function) ? .tail : .complete, at: start, function: function, duration: end &- start)
+    }
+    mutating func resumedExit(_ function: UInt32, entered ticks56: UInt64, at time: UInt64) {
+        emit(.exit, at: time, function: function)
+    }
+    mutating func unwound(_ count: Int, at time: UInt64) { emit(.unwound, at: time, value: UInt64(count)) }
+    mutating func resumedUnwound(entered ticks56: UInt64, at time: UInt64) { emit(.unwound, at: time, value: 1) }
+    mutating func lost(_ count: UInt64, at time: UInt64) { emit(.lost, at: time, value: count) }
+    mutating func mark(_ mark: UInt32, at time: UInt64) { emit(.mark, at: time, value: UInt64(mark)) }
+    mutating func unknown(_ event: Event) { emit(.unknown, at: time, value: event.word) }
+}

@@ -1,0 +1,80 @@
+// Function ids of the file, and the rows of a report that they belong to: one per displayed name and module.
+import CTraceLayout
+import Dispatch
+import Synchronization
+import TraceFormat
+
+public struct FunctionTable: Sendable {
+    struct Row: Sendable, Hashable {
+        var name: String
+        var module: String
+        var isTail: Bool
+    }
+
+    /// By slot - 1. Slot 0 is nobody.
+    let rows: [Row]
+    /// By function id; 0 for ids that no record describes.
+    let slotOfFunction: [UInt32]
+
+    var slotCount: Int { rows.count + 1 }
+
+    public init(_ metadata: Metadata) {
+        var rows: [Row] = []
+        var slotOfRow: [Row: UInt32] = [:]
+        var slots = [UInt32](repeating: 0, count: Int(metadata.functions.keys.max() ?? 0) + 1)
+        let functions = metadata.functions.values.sorted { $0.id < $1.id }
+        let names = Self.displayNames(functions, metadata)
+        for (function, name) in zip(functions, names) {
+            let module = function.module.map { metadata.modules[$0]?.name ?? "[module \($0)]" } ?? Self.noModule
+            let row = Row(name: name, module: module, isTail: function.isTail)
+            if let slot = slotOfRow[row] {
+                slots[Int(function.id)] = slot
+            } else {
+                rows.append(row)
+                slotOfRow[row] = UInt32(rows.count)
+                slots[Int(function.id)] = UInt32(rows.count)
+            }
+        }
+        self.rows = rows
+        slotOfFunction = slots
+    }
+
+    static let noModule = "?"
+
+    /// Demangling takes microseconds a name, and a large program has tens of thousands: all processors share them.
+    private static func displayNames(_ functions: [Function], _ metadata: Metadata) -> [String] {
+        let partLength = 1000
+        let partCount = (functions.count + partLength - 1) / partLength
+        let parts = Mutex<[Int: [String]]>([:])
+        DispatchQueue.concurrentPerform(iterations: partCount) { part in
+            let slice = functions[part * partLength ..< min((part + 1) * partLength, functions.count)]
+            let names = slice.map { displayName($0, metadata) }
+            parts.withLock { $0[part] = names }
+        }
+        return parts.withLock { parts in (0 ..< partCount).flatMap { parts[$0] ?? [] } }
+    }
+
+    private static func displayName(_ function: Function, _ metadata: Metadata) -> String {
+        if !function.rawName.isEmpty { return demangled(function.rawName) }
+        guard let module = function.module.flatMap({ metadata.modules[$0] }) else {
+            return "0x" + String(function.address, radix: 16)
+        }
+        return "\(module.name)+0x" + String(function.address &- module.loadBias, radix: 16)
+    }
+
+    static func strangerName(_ function: UInt32) -> String { "?#\(function)" }
+
+    /// Name and module of a function id, whether or not the file describes it.
+    public func name(of function: UInt32) -> (name: String, module: String) {
+        if Int(function) < slotOfFunction.count, slotOfFunction[Int(function)] != 0 {
+            let row = rows[Int(slotOfFunction[Int(function)]) - 1]
+            return (row.name, row.module)
+        }
+        return (Self.strangerName(function), Self.noModule)
+    }
+
+    public func isTail(_ function: UInt32) -> Bool {
+        guard Int(function) < slotOfFunction.count, slotOfFunction[Int(function)] != 0 else { return false }
+        return rows[Int(slotOfFunction[Int(function)]) - 1].isTail
+    }
+}

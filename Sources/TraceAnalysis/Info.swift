@@ -1,0 +1,153 @@
+// What a trace says about itself, as data: `tracer info` and other programs read the same.
+import CTraceLayout
+import TraceFormat
+
+extension TraceFile {
+    public var stateText: String {
+        switch Int(header.state) {
+        case TRACE_RECORDING: "recording, or ended without a word (killed, _exit)"
+        case TRACE_FINISHED: "finished"
+        case TRACE_STOPPED: "stopped: \(stopReason)"
+        default: "unknown state \(header.state)"
+        }
+    }
+
+    private var stopReason: String {
+        switch Int(header.stop_reason) {
+        case TRACE_STOP_NONE: "on request"
+        case TRACE_STOP_SPACE: "no space left on the device"
+        case TRACE_STOP_LIMIT: "the size limit was reached (TRACER_MAXSIZE)"
+        case TRACE_STOP_FILE: "the file could not be written"
+        case TRACE_STOP_MEMORY: "no memory"
+        default: "reason \(header.stop_reason)"
+        }
+    }
+
+    public var clockText: String {
+        switch Int(header.clock) {
+        case TRACE_CLOCK_TSC: "tsc"
+        case TRACE_CLOCK_CNTVCT: "cntvct"
+        case TRACE_CLOCK_MONOTONIC: "monotonic"
+        default: "unknown clock \(header.clock)"
+        }
+    }
+
+    public var machineText: String {
+        switch header.machine {
+        case 62: "x86_64"
+        case 183: "aarch64"
+        default: "machine \(header.machine)"
+        }
+    }
+
+    public var modeText: String { isRing ? "ring" : "full" }
+    public var ticksPerSecond: Double { 1e9 / timeScale.nanosecondsPerTick }
+
+    public var flagTexts: [String] {
+        var texts: [String] = []
+        if header.flags & UInt32(TRACE_FLAG_LATE) != 0 { texts.append("some constructors had run before the agent") }
+        if header.flags & UInt32(TRACE_FLAG_NO_HOOK) != 0 { texts.append("modules loaded later were seen late: the loader's hook was not as expected") }
+        return texts
+    }
+
+    /// Time from the agent's first instruction to the program's next, nil when not recorded.
+    public var startCost: Nanoseconds? {
+        header.started_ticks > header.start_ticks
+            ? timeScale.nanoseconds(header.started_ticks - header.start_ticks) : nil
+    }
+    public var leafCost: Nanoseconds? { header.leaf_cost_ticks > 0 ? timeScale.nanoseconds(header.leaf_cost_ticks) : nil }
+    public var minimumTime: Nanoseconds? { header.minimum_ticks > 0 ? timeScale.nanoseconds(header.minimum_ticks) : nil }
+
+    public var arguments: [String] { metadata.texts[TRACE_TEXT_ARGUMENTS] ?? [] }
+    public var directory: String? { metadata.texts[TRACE_TEXT_DIRECTORY]?.first }
+    public var settings: [String] { metadata.texts[TRACE_TEXT_SETTINGS] ?? [] }
+    public var environment: [String] { metadata.texts[TRACE_TEXT_ENVIRONMENT] ?? [] }
+    public var messages: [String] { metadata.texts[TRACE_TEXT_MESSAGE] ?? [] }
+    public var sortedModules: [Module] { metadata.modules.values.sorted { $0.index < $1.index } }
+
+    /// The command line as one would type it.
+    public var commandLine: String {
+        arguments.isEmpty ? program : arguments.map(quotedForShell).joined(separator: " ")
+    }
+
+    /// "2024-05-17T08:30:12.123Z", nil when not recorded.
+    public var startedAt: String? { header.first_realtime_ns == 0 ? nil : utcText(header.first_realtime_ns) }
+
+    public func infoJSON(_ summary: Summary) -> JSON {
+        .object([
+            ("schema", .unsigned(1)),
+            ("file", .string(path)), ("file_bytes", .unsigned(byteCount)), ("version", .unsigned(UInt64(header.version))),
+            ("program", .string(program)), ("arguments", strings(arguments)),
+            ("directory", directory.map { .string($0) } ?? .null),
+            ("pid", .unsigned(UInt64(header.pid))), ("ppid", .unsigned(UInt64(header.parent_pid))),
+            ("session", .unsigned(header.session)),
+            ("machine", .string(machineText)), ("clock", .string(clockText)), ("ticks_per_second", .number(ticksPerSecond)),
+            ("started_at", startedAt.map { .string($0) } ?? .null), ("duration_ns", .unsigned(summary.duration.count)),
+            ("mode", .string(modeText)), ("state", .string(stateName)),
+            ("stop_reason", Int(header.state) == TRACE_STOPPED ? .string(stopReason) : .null),
+            ("start_cost_ns", .time(startCost)), ("leaf_cost_ns", .time(leafCost)),
+            ("minimum_ns", .time(minimumTime)), ("maximum_depth", header.maximum_depth == 0 ? .null : .unsigned(UInt64(header.maximum_depth))),
+            ("size_limit", header.size_limit == 0 ? .null : .unsigned(header.size_limit)),
+            ("calls", .unsigned(summary.calls)), ("events", .unsigned(summary.events)),
+            ("enters", .unsigned(summary.enters)), ("exits", .unsigned(summary.exits)), ("completes", .unsigned(summary.completes)),
+            ("unwound", .unsigned(summary.unwound)), ("orphans", .unsigned(summary.orphans)),
+            ("migrations", .unsigned(summary.migrations)), ("marks", .unsigned(summary.marks)), ("lost", .unsigned(summary.lost)),
+            ("unknown_words", .unsigned(summary.unknownWords)),
+            ("filtered_by_time", .unsigned(summary.filteredByTime)), ("filtered_by_depth", .unsigned(summary.filteredByDepth)),
+            ("dropped", .unsigned(summary.dropped)),
+            ("chunks", .unsigned(UInt64(chunkCount))), ("metadata_chunks", .unsigned(UInt64(metadataChunkCount))),
+            ("functions", .unsigned(UInt64(metadata.functions.count))),
+            ("settings", strings(settings)), ("environment", strings(environment)), ("messages", strings(messages)),
+            ("flags", strings(flagTexts)), ("warnings", strings(warnings)),
+            ("threads", .array(summary.threads.map { thread in
+                .object([("tid", .unsigned(UInt64(thread.tid))), ("name", .string(thread.name)), ("calls", .unsigned(thread.calls)),
+                         ("chunks", .unsigned(UInt64(thread.chunks))), ("missing_chunks", .unsigned(thread.missingChunks)),
+                         ("open_frames", .unsigned(UInt64(thread.openFrames))),
+                         ("started_ns", .time(metadata.threads[thread.index]?.started.map { timeScale.nanoseconds(from: firstTicks, to: $0) })),
+                         ("ended_ns", .time(metadata.threads[thread.index]?.ended.map { timeScale.nanoseconds(from: firstTicks, to: $0) }))])
+            })),
+            ("modules", .array(sortedModules.map { module in
+                .object([("path", .string(module.path)), ("build_id", module.buildID.isEmpty ? .null : .string(hexadecimal(module.buildID))),
+                         ("load_bias", .unsigned(module.loadBias)), ("low", .unsigned(module.addresses.lowerBound)),
+                         ("high", .unsigned(module.addresses.upperBound)),
+                         ("loaded_ns", .time(timeScale.nanoseconds(from: firstTicks, to: module.loaded))),
+                         ("unloaded_ns", .time(module.unloaded.map { timeScale.nanoseconds(from: firstTicks, to: $0) }))])
+            })),
+        ])
+    }
+
+    private var stateName: String {
+        switch Int(header.state) {
+        case TRACE_RECORDING: "recording"
+        case TRACE_FINISHED: "finished"
+        case TRACE_STOPPED: "stopped"
+        default: "unknown"
+        }
+    }
+
+    private func strings(_ texts: [String]) -> JSON { .array(texts.map { .string($0) }) }
+}
+
+func quotedForShell(_ text: String) -> String {
+    let isPlain = !text.isEmpty && text.utf8.allSatisfy { byte in
+        (0x30 ... 0x39).contains(byte) || (0x41 ... 0x5a).contains(byte) || (0x61 ... 0x7a).contains(byte)
+            || "_-./=:,+@%".utf8.contains(byte)
+    }
+    return isPlain ? text : "'" + text.replacing("'", "'\\''") + "'"
+}
+
+/// Days to a civil date as in http://howardhinnant.github.io/date_algorithms.html#civil_from_days.
+func utcText(_ nanoseconds: UInt64) -> String {
+    let seconds = nanoseconds / 1_000_000_000
+    let shifted = seconds / 86400 + 719_468
+    let era = shifted / 146_097, dayOfEra = shifted % 146_097
+    let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let monthFromMarch = (5 * dayOfYear + 2) / 153
+    let day = dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
+    let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
+    let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+    let time = seconds % 86400
+    return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))T\(padded(time / 3600, 2)):\(padded(time / 60 % 60, 2))"
+        + ":\(padded(time % 60, 2)).\(padded(nanoseconds / 1_000_000 % 1000, 3))Z"
+}

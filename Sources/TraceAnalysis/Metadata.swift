@@ -1,0 +1,135 @@
+// The records that make a trace self-contained: program, settings, modules, functions, threads. Each says its own
+// size; one that cannot be believed ends its chunk, since nothing tells where the next begins.
+import CTraceLayout
+import TraceFormat
+
+public struct Module: Sendable {
+    public var index: UInt32
+    public var path: String
+    public var buildID: [UInt8]
+    public var loadBias: UInt64
+    public var addresses: Range<UInt64>
+    public var loaded: Ticks
+    public var unloaded: Ticks?
+
+    public var name: String { path.isEmpty ? "[module \(index)]" : basename(path) }
+}
+
+public struct Function: Sendable {
+    public var id: UInt32
+    public var module: UInt32?
+    public var address: UInt64
+    public var isTail: Bool
+    /// As in the file: mangled.
+    public var rawName: String
+}
+
+public struct ThreadLife: Sendable {
+    public var tid: UInt32
+    public var started: Ticks?
+    public var ended: Ticks?
+}
+
+public struct Metadata: Sendable {
+    /// By TRACE_TEXT_ key, in file order; the parts of a NUL-separated text are joined by `texts`, split by `list`.
+    public private(set) var texts: [Int: [String]] = [:]
+    public private(set) var modules: [UInt32: Module] = [:]
+    public private(set) var functions: [UInt32: Function] = [:]
+    public private(set) var threads: [UInt32: ThreadLife] = [:]
+    public private(set) var damagedRecords = 0
+    public private(set) var unknownRecords = 0
+
+    static let longestText = 64 << 10, longestName = 16 << 10, mostTexts = 1000
+    static let largestChunk = 64 << 20
+
+    init(_ file: InputFile, _ chunks: [Chunk]) {
+        var buffer = ByteBuffer(capacity: 64 << 10)
+        for chunk in chunks {
+            let byteCount = min(chunk.endOffset - chunk.bodyOffset, Self.largestChunk)
+            if byteCount < chunk.endOffset - chunk.bodyOffset { damagedRecords += 1 }
+            file.read(byteCount, at: chunk.offset + UInt64(chunk.bodyOffset), into: &buffer)
+            readRecords(buffer)
+        }
+    }
+
+    private mutating func readRecords(_ buffer: borrowing ByteBuffer) {
+        var offset = 0
+        while let record = buffer.load(trace_record.self, at: offset), record.type != 0 {
+            let byteCount = Int(record.byte_count)
+            guard byteCount >= 8, byteCount % 8 == 0, byteCount <= buffer.count - offset,
+                  read(record, buffer, offset, byteCount) else {
+                damagedRecords += 1
+                return
+            }
+            offset += byteCount
+        }
+    }
+
+    /// false when the record contradicts itself.
+    private mutating func read(_ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int,
+                               _ byteCount: Int) -> Bool {
+        switch Int(record.type) {
+        case TRACE_RECORD_TEXT:
+            guard let fixed = body(trace_text_record.self, buffer, offset, byteCount),
+                  let bytes = tail(MemoryLayout<trace_text_record>.size, fixed.text_bytes, buffer, offset, byteCount,
+                                   Self.longestText) else { return false }
+            add(bytes, key: Int(record.key))
+        case TRACE_RECORD_MODULE:
+            guard let module = body(trace_module_record.self, buffer, offset, byteCount),
+                  module.build_id_bytes <= 20, module.low_address <= module.high_address,
+                  let path = tail(MemoryLayout<trace_module_record>.size, module.path_bytes, buffer, offset, byteCount,
+                                  Self.longestText) else { return false }
+            let buildID = buffer.bytes(at: offset + MemoryLayout<trace_module_record>.offset(of: \.build_id)!,
+                                       byteCount: Int(module.build_id_bytes))
+            modules[module.module] = Module(
+                index: module.module, path: text(path), buildID: buildID, loadBias: module.load_bias,
+                addresses: module.low_address ..< module.high_address, loaded: Ticks(module.loaded_ticks))
+        case TRACE_RECORD_FUNCTION:
+            guard let function = body(trace_function_record.self, buffer, offset, byteCount),
+                  function.function > 0, function.function < 1 << UInt32(EVENT_FUNCTION_BITS),
+                  let name = tail(MemoryLayout<trace_function_record>.size, function.name_bytes, buffer, offset,
+                                  byteCount, Self.longestName) else { return false }
+            functions[function.function] = Function(
+                id: function.function, module: function.module == .max ? nil : function.module,
+                address: function.address, isTail: function.flags & UInt32(TRACE_FUNCTION_TAIL) != 0, rawName: text(name))
+        case TRACE_RECORD_THREAD:
+            guard let thread = body(trace_thread_record.self, buffer, offset, byteCount) else { return false }
+            threads[thread.thread, default: ThreadLife(tid: thread.tid)].started = Ticks(thread.ticks)
+        case TRACE_RECORD_THREAD_END:
+            guard let thread = body(trace_thread_record.self, buffer, offset, byteCount) else { return false }
+            threads[thread.thread, default: ThreadLife(tid: thread.tid)].ended = Ticks(thread.ticks)
+        case TRACE_RECORD_MODULE_END:
+            guard let end = body(trace_module_end_record.self, buffer, offset, byteCount) else { return false }
+            modules[end.module]?.unloaded = Ticks(end.ticks)
+        default:
+            unknownRecords += 1
+        }
+        return true
+    }
+
+    /// The fixed part of a record, nil when the record is shorter than that.
+    private func body<T: BitwiseCopyable>(_ type: T.Type, _ buffer: borrowing ByteBuffer, _ offset: Int,
+                                          _ byteCount: Int) -> T? {
+        byteCount >= MemoryLayout<T>.size ? buffer.load(T.self, at: offset) : nil
+    }
+
+    /// What follows the fixed part, nil when the record is too short for it.
+    private func tail(_ fixed: Int, _ length: UInt32, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int,
+                      _ longest: Int) -> [UInt8]? {
+        guard Int(length) <= byteCount - fixed else { return nil }
+        return buffer.bytes(at: offset + fixed, byteCount: min(Int(length), longest))
+    }
+
+    private mutating func add(_ bytes: [UInt8], key: Int) {
+        guard texts[key, default: []].count < Self.mostTexts else { return }
+        switch key {
+        case TRACE_TEXT_ARGUMENTS, TRACE_TEXT_SETTINGS, TRACE_TEXT_ENVIRONMENT:
+            // NUL after each: an empty argument is one too.
+            var parts = bytes.split(separator: 0, omittingEmptySubsequences: false).map { text($0) }
+            if parts.last == "" { parts.removeLast() }
+            texts[key, default: []] += parts
+        default:
+            texts[key, default: []].append(text(bytes.prefix { $0 != 0 }))
+        }
+    }
+}

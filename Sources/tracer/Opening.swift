@@ -1,0 +1,42 @@
+// Finding and opening the trace that a command is about.
+import Glibc
+import TraceAnalysis
+
+/// Opens a trace; one that cannot be read at all ends the command with one line and status 1.
+func openTrace(_ path: String) throws -> TraceFile {
+    do {
+        return try TraceFile(path: path)
+    } catch let error as TraceError {
+        throw CommandFailure(message: error.description)
+    }
+}
+
+/// The newest *.trace of the current directory.
+func newestTrace() throws -> String {
+    guard let directory = opendir(".") else {
+        throw CommandFailure(message: "cannot read the current directory: \(String(cString: strerror(errno)))")
+    }
+    defer { closedir(directory) }
+    var newest: (name: String, seconds: Int, nanoseconds: Int)?
+    while let entry = readdir(directory) {
+        let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        var status = stat()
+        guard name.hasSuffix(".trace"), stat(name, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
+        let time = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
+        if let known = newest, (known.seconds, known.nanoseconds, known.name) > (time.0, time.1, name) { continue }
+        newest = (name, time.0, time.1)
+    }
+    guard let newest else {
+        throw CommandFailure(message: "no *.trace in this directory: name a file, or record one with `tracer record -- PROGRAM`")
+    }
+    complain("reading \(newest.name)")
+    return newest.name
+}
+
+/// After the good part was shown: says on stderr what is missing and ends with status 1 if anything is.
+func finish(_ trace: TraceFile) throws {
+    for warning in trace.warnings { complain("\(trace.path): \(warning)") }
+    if !trace.warnings.isEmpty { throw CommandFailure(message: "") }
+}

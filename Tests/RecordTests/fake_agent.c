@@ -1,0 +1,104 @@
+// Plays the agent for the recorder's tests: makes a trace file as TRACER_OUT and TRACER_SESSION ask, and writes to it
+// as slowly as the test wants. argv: what to do, in order.
+//   file          make the file (%p and %e are expanded)
+//   await BYTES   until the recorder has prepared that many bytes ahead
+//   take BYTES    a chunk, filled to half with non-zero words; left open
+//   close         the last chunk, as a clean end does
+//   exec ARGS…    this program again, in the same process, as another image
+//   kill          oneself
+#include "trace_layout.h"
+#include <fcntl.h>
+#include <stddef.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static struct trace_file_header *header;
+static int file = -1;
+static uint64_t chunk_offset;
+static uint32_t chunk_bytes;
+
+static void fail(const char *what) {
+    perror(what);
+    exit(99);
+}
+
+static uint64_t start_time(void) {
+    char text[1024] = {0};
+    FILE *stat = fopen("/proc/self/stat", "r");
+    if (!stat || !fread(text, 1, sizeof text - 1, stat)) fail("stat");
+    fclose(stat);
+    char *field = strrchr(text, ')');
+    for (int i = 0; i < 20; i++) field = strchr(field + 1, ' ');
+    return strtoull(field, 0, 10);
+}
+
+static void make_file(const char *program) {
+    const char *template = getenv("TRACER_OUT"), *session = getenv("TRACER_SESSION");
+    if (!template || !session) fail("no TRACER_ variables");
+    char path[4096], *to = path;
+    for (const char *from = template; *from; from++)
+        if (from[0] == '%' && from[1] == 'p') to += sprintf(to, "%d", getpid()), from++;
+        else if (from[0] == '%' && from[1] == 'e') to += sprintf(to, "%s", program), from++;
+        else *to++ = *from;
+    *to = 0;
+    file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    if (file < 0 || ftruncate(file, TRACE_HEADER_BYTES)) fail(path);
+    header = mmap(0, TRACE_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (header == MAP_FAILED) fail("mmap");
+    header->version = TRACE_VERSION;
+    header->header_bytes = TRACE_HEADER_BYTES;
+    header->pid = getpid();
+    header->parent_pid = getppid();
+    header->process_start = start_time();
+    header->session = strtoull(session, 0, 16);
+    header->next_offset = TRACE_HEADER_BYTES;
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    memcpy(header->magic, "TRACER\x1a\n", 8);
+}
+
+static void await_prepared(uint64_t bytes) {
+    while (__atomic_load_n(&header->prepared_offset, __ATOMIC_ACQUIRE) < header->next_offset + bytes) sched_yield();
+}
+
+static void take(uint32_t bytes) {
+    chunk_bytes = bytes;
+    chunk_offset = __atomic_fetch_add(&header->next_offset, bytes, __ATOMIC_RELAXED);
+    if (posix_fallocate(file, chunk_offset, bytes)) fail("fallocate");
+    char *chunk = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, chunk_offset);
+    if (chunk == MAP_FAILED) fail("chunk");
+    memset(chunk + sizeof(struct trace_chunk_header), 0x77, bytes / 2 - sizeof(struct trace_chunk_header));
+    struct trace_chunk_header *start = (void *)chunk;
+    start->kind = TRACE_CHUNK_EVENTS;
+    start->byte_count = bytes;
+    start->body_offset = sizeof *start;
+    start->magic = TRACE_CHUNK_MAGIC;
+    munmap(chunk, bytes);
+}
+
+int main(int argc, char **argv) {
+    const char *slash = strrchr(argv[0], '/');
+    const char *program = slash ? slash + 1 : argv[0];
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "file")) make_file(program);
+        else if (!strcmp(argv[i], "await")) await_prepared(strtoull(argv[++i], 0, 10));
+        else if (!strcmp(argv[i], "take")) take(strtoul(argv[++i], 0, 10));
+        else if (!strcmp(argv[i], "close")) {
+            uint64_t used = chunk_bytes / 2;
+            if (pwrite(file, &used, 8, chunk_offset + offsetof(struct trace_chunk_header, used_bytes)) != 8) fail("close");
+            header->state = TRACE_FINISHED;
+        } else if (!strcmp(argv[i], "exec")) {
+            char self[4096] = {0};
+            if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) fail("self");
+            argv[i] = "image2";
+            execv(self, argv + i);
+            fail("exec");
+        } else if (!strcmp(argv[i], "kill")) raise(SIGKILL);
+        else fail(argv[i]);
+    }
+    return 0;
+}

@@ -1,0 +1,461 @@
+#!/usr/bin/env python3
+"""`tracer record` as its users meet it: statuses, signals, refusals, and the file it prepares.
+
+The tool is copied beside an empty libtracer.so, so that these tests are about the recorder alone; a small C program
+plays the agent where a trace file is needed. No test waits by sleeping: programs say when they are ready.
+"""
+import os
+import pty
+import select
+import shutil
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+LIMIT = 60  # seconds; nothing here takes one
+
+# Counts a signal, says "ready", and on each line of input says how often it came; ends at the end of input.
+COUNTER = """
+import os, signal, sys
+number, count = int(sys.argv[1]), 0
+def handler(*_):
+    global count
+    count += 1
+    os.write(1, b"got\\n")
+signal.signal(number, handler)
+os.write(1, b"ready\\n")
+for line in sys.stdin:
+    os.write(1, b"count %d\\n" % count)
+"""
+
+
+def setUpModule():
+    global SCRATCH, TOOL, FAKE
+    SCRATCH = tempfile.mkdtemp(prefix="record-tests-")
+    TOOL = os.path.join(SCRATCH, "bin", "tracer")
+    os.mkdir(os.path.dirname(TOOL))
+    shutil.copy(os.path.join(ROOT, ".build/release/tracer"), TOOL)
+    FAKE = build("fake_agent", os.path.join(HERE, "fake_agent.c"), "-I" + os.path.join(ROOT, "Sources/CTraceLayout/include"))
+    empty = os.path.join(SCRATCH, "empty.c")
+    open(empty, "w").close()
+    build("bin/libtracer.so", empty, "-shared", "-fPIC")
+
+
+def tearDownModule():
+    shutil.rmtree(SCRATCH)
+
+
+def build(name, source, *options):
+    path = os.path.join(SCRATCH, name)
+    subprocess.run(["gcc", "-O1", "-o", path, source, *options], check=True, timeout=LIMIT)
+    return path
+
+
+class RecordTest(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(dir=SCRATCH)
+
+    def record(self, *arguments, **options):
+        options.setdefault("cwd", self.directory)
+        return subprocess.run([TOOL, "record", *arguments], capture_output=True, timeout=LIMIT, **options)
+
+    def write(self, name, content, mode=0o755):
+        path = os.path.join(self.directory, name)
+        with open(path, "wb") as file:
+            file.write(content)
+        os.chmod(path, mode)
+        return path
+
+    def refused(self, status, text, *arguments, **options):
+        done = self.record(*arguments, **options)
+        lines = done.stderr.decode().splitlines()
+        self.assertEqual(done.returncode, status, lines)
+        self.assertEqual(len(lines), 1, lines)
+        self.assertTrue(lines[0].startswith("tracer: "), lines)
+        self.assertIn(text, lines[0])
+        self.assertEqual(done.stdout, b"")
+
+
+class Statuses(RecordTest):
+    def test_own_status_is_kept(self):
+        for status in (0, 1, 2, 7, 126, 127, 255):
+            self.assertEqual(self.record("sh", "-c", f"exit {status}").returncode, status)
+
+    def test_signal_death_is_128_and_the_signal(self):
+        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGABRT, signal.SIGHUP, signal.SIGPIPE):
+            self.assertEqual(self.record("sh", "-c", f"ulimit -c 0; kill -{int(number)} $$").returncode, 128 + number)
+
+    def test_usage_errors_are_2_and_nothing_starts(self):
+        for options in (["--max-depth", "0"], ["--min-ms", "fast"], ["--max-size", "1"], ["--mode", "half"], ["--start", "x"],
+                        ["--include", ""], ["-o", "no/such/t"], ["-o", "%q"]):
+            self.refused(2, options[1] or "glob", *options, "touch", "started")
+            self.assertFalse(os.path.exists(os.path.join(self.directory, "started")))
+        self.refused(2, "--bogus", "--bogus", "true")
+        self.refused(2, "needs a program")
+        self.refused(2, "needs a program", "--")
+
+    def test_help_is_help(self):
+        done = self.record("--help")
+        self.assertEqual(done.returncode, 0)
+        for variable in ("OUT", "MAXDEPTH", "MINMS", "INCLUDE", "EXCLUDE", "MAXSIZE", "MODE", "CHILDREN", "START", "QUIET"):
+            self.assertIn(b"TRACER_" + variable.encode(), done.stdout)
+
+    def test_missing_program_is_127(self):
+        self.refused(127, "not found in PATH", "no-such-program")
+        self.refused(127, "No such file", "./no-such-program")
+
+    def test_missing_agent_is_said(self):
+        alone = os.path.join(self.directory, "tracer")
+        shutil.copy(TOOL, alone)
+        done = subprocess.run([alone, "record", "true"], capture_output=True, timeout=LIMIT)
+        self.assertEqual(done.returncode, 126)
+        self.assertIn(b"libtracer.so is neither in", done.stderr)
+
+
+class Transparency(RecordTest):
+    def test_streams_and_arguments_pass_as_bytes(self):
+        data = bytes(range(256)) * 1000
+        done = self.record("cat", input=data)
+        self.assertEqual(done.stdout, data)
+        done = self.record("--", "printf", "%s|", b"\xff\xfe", "--max-depth", "--", "")
+        self.assertEqual(done.stdout, b"\xff\xfe|--max-depth|--||")
+
+    def test_environment_differs_by_our_variables_only(self):
+        variables = {**os.environb, b"ODD": b"\xff\x01", b"LD_PRELOAD": b""}
+        bare = subprocess.run(["env", "-0"], env=variables, capture_output=True, timeout=LIMIT).stdout.split(b"\0")
+        traced = self.record("--quiet", "env", "-0", env=variables).stdout.split(b"\0")
+        ours = (b"LD_PRELOAD=", b"TRACER_OUT=", b"TRACER_SESSION=", b"TRACER_QUIET=")
+        ignored = (b"_=", b"PWD=", b"OLDPWD=")
+        self.assertEqual([e for e in traced if not e.startswith(ours + ignored)],
+                         [e for e in bare if not e.startswith(ours + ignored)])
+
+    def test_options_reach_the_agent(self):
+        done = self.record("-o", "x.%p", "--max-depth", "3", "--min-ms", ".5", "--include", "a*", "--include", "b", "--exclude", "c",
+                           "--max-size", "64M", "--mode", "ring", "--no-children", "--start", "off", "env", env={**os.environ, "LD_PRELOAD": ""})
+        got = dict(line.split("=", 1) for line in done.stdout.decode().splitlines() if line.startswith(("TRACER_", "LD_PRELOAD=")))
+        session, parent = got.pop("TRACER_SESSION").split("-")
+        self.assertRegex(session, "^[0-9a-f]{16}$")
+        self.assertTrue(int(parent) > 1)
+        self.assertEqual(got, {
+            "LD_PRELOAD": os.path.join(os.path.realpath(SCRATCH), "bin/libtracer.so"), "TRACER_OUT": os.path.join(self.directory, "x.%p"),
+            "TRACER_MAXDEPTH": "3", "TRACER_MINMS": ".5", "TRACER_INCLUDE": "a*:b", "TRACER_EXCLUDE": "c", "TRACER_MAXSIZE": "64M",
+            "TRACER_MODE": "ring", "TRACER_CHILDREN": "off", "TRACER_START": "off"})
+
+    def test_session_names_the_parent_of_the_program(self):
+        done = self.record("sh", "-c", "echo $PPID ${TRACER_SESSION#*-}")
+        first, second = done.stdout.split()
+        self.assertEqual(first, second)
+
+    def test_descriptors_are_the_callers(self):
+        done = self.record("sh", "-c", "ls /proc/$$/fd; :")
+        self.assertEqual(done.stdout.split(), [b"0", b"1", b"2"])
+
+    def test_closed_standard_streams_stay_closed(self):
+        script = f'{TOOL} record --quiet sh -c "ls /proc/\\$\\$/fd >&3; :" 3>&1 <&- >&- 2>&-'
+        done = subprocess.run(["sh", "-c", script], capture_output=True, timeout=LIMIT, cwd=self.directory)
+        self.assertEqual(done.stdout.split(), [b"3"])
+
+    def test_signal_state_is_what_the_caller_gave(self):
+        shows = ["grep", "-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status"]
+        for ignored in ([], [signal.SIGINT], [signal.SIGCHLD], [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP]):
+            def prepare():
+                for number in (signal.SIGPIPE, signal.SIGXFSZ): # Python itself ignores them
+                    signal.signal(number, signal.SIG_DFL)
+                for number in ignored:
+                    signal.signal(number, signal.SIG_IGN)
+                signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
+            bare = subprocess.run(shows, preexec_fn=prepare, restore_signals=False, capture_output=True, timeout=LIMIT)
+            traced = self.record(*shows, preexec_fn=prepare, restore_signals=False)
+            self.assertEqual(traced.stdout, bare.stdout)
+            self.assertEqual(traced.returncode, 0)
+
+    def test_text_without_a_magic_line_is_run_by_the_shell(self):
+        path = self.write("text", b"echo $0 $1\n")
+        self.assertEqual(self.record(path, "x").stdout.decode(), path + " x\n")
+
+    def test_full_stderr_does_not_change_the_status(self):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([TOOL, "record", "sh", "-c", "exit 5"], stderr=full, timeout=LIMIT, cwd=self.directory)
+        self.assertEqual(done.returncode, 5)
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run([TOOL, "record", "sh", "-c", "exit 5"], stderr=write, timeout=LIMIT, cwd=self.directory)
+        os.close(write)
+        self.assertEqual(done.returncode, 5)
+
+    def test_file_limit_ends_neither_tool_nor_program(self):
+        done = subprocess.run(["sh", "-c", f"ulimit -f 8; exec {TOOL} record {FAKE} file"], capture_output=True, timeout=LIMIT, cwd=self.directory)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class Refusals(RecordTest):
+    SOURCE = b"int main(void) { return 0; }\n"
+
+    def compiled(self, *options):
+        source = self.write("program.c", self.SOURCE)
+        path = os.path.join(self.directory, "program")
+        subprocess.run(["gcc", "-o", path, source, *options], check=True, timeout=LIMIT)
+        return path
+
+    def test_static_program(self):
+        for options in (["-static"], ["-static-pie"]):
+            self.refused(126, "statically linked", self.compiled(*options))
+
+    def test_script_of_a_static_interpreter(self):
+        script = self.write("script", b"#!" + self.compiled("-static").encode() + b"\n")
+        self.refused(126, "the interpreter of", script)
+
+    def test_other_programs_the_agent_cannot_live_in(self):
+        with open("/bin/true", "rb") as file:
+            image = bytearray(file.read())
+        other = bytearray(image)
+        other[18:20] = struct.pack("<H", 183 if image[18] == 62 else 62)
+        self.refused(126, "another processor", self.write("other", other))
+        other = bytearray(image)
+        other[4] = 1
+        self.refused(126, "32-bit", self.write("small", other))
+        self.refused(126, "cannot be executed", self.write("cut", image[:70]))
+        self.refused(126, "interpreter in the #! line", self.write("lost", b"#!/no/such/thing\n"))
+        self.refused(126, "not executable", self.write("data", image, 0o644))
+        self.refused(126, "a directory", "/tmp")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to make such files")
+    def test_privileged_programs_for_another_user(self):
+        os.chmod(SCRATCH, 0o755)
+        os.chmod(self.directory, 0o777)
+        path = self.compiled()
+        nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+        self.assertEqual(self.record("--quiet", path, **nobody).returncode, 0)
+        os.chmod(path, 0o4755)
+        self.refused(126, "set-user-ID", path, **nobody)
+        self.assertEqual(self.record(path).returncode, 0)  # root stays root
+        os.chmod(path, 0o2755)
+        self.refused(126, "set-group-ID", path, **nobody)
+        os.chmod(path, 0o755)
+        os.setxattr(path, "security.capability", struct.pack("<5I", 0x02000001, 1 << 13, 0, 0, 0))
+        self.refused(126, "file capabilities", path, **nobody)
+        self.assertEqual(self.record(path).returncode, 0)
+        os.removexattr(path, "security.capability")
+        os.chmod(path, 0o711)
+        self.refused(126, "cannot be read", path, **nobody)
+        os.chmod(self.directory, 0o555)
+        self.refused(2, "not writable", "true", **nobody)
+
+
+class Signals(RecordTest):
+    def start(self, number, **options):
+        process = subprocess.Popen([TOOL, "record", PYTHON, "-c", COUNTER, str(int(number))], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.directory, **options)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        return process
+
+    def count(self, process, number):
+        """How often the program was sent a signal, once another one, sent later, has come through as well."""
+        self.assertEqual(process.stdout.readline(), b"got\n")
+        out, err = process.communicate(b"\n", timeout=LIMIT)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(err.count(b"\n"), 1, err)  # the summary
+        return out
+
+    def test_signal_to_the_tool_reaches_the_program_once(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGWINCH):
+            process = self.start(number, start_new_session=True)
+            process.send_signal(number)
+            self.assertEqual(self.count(process, number), b"count 1\n", number)
+
+    def test_signal_to_the_group_reaches_the_program_once(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+            process = self.start(number, start_new_session=True)
+            for _ in range(3):
+                os.killpg(process.pid, number)
+                self.assertEqual(process.stdout.readline(), b"got\n")
+            process.send_signal(number)  # and one for the tool alone
+            self.assertEqual(self.count(process, number), b"count 4\n", number)
+
+    def test_default_action_of_a_forwarded_signal_ends_the_program(self):
+        process = subprocess.Popen([TOOL, "record", "sh", "-c", "echo ready; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, cwd=self.directory)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        process.terminate()
+        process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM)
+
+    def test_alarm_that_was_set_for_the_program_reaches_it(self):
+        perl = shutil.which("perl")
+        if not perl:
+            self.skipTest("perl is not here")
+        done = subprocess.run([perl, "-e", "alarm 1; exec @ARGV", TOOL, "record", "cat"], stdin=subprocess.PIPE,
+                              capture_output=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LIMIT, cwd=self.directory) \
+            if False else self.alarmed(perl)
+        self.assertEqual(done, 128 + signal.SIGALRM)
+
+    def alarmed(self, perl):
+        process = subprocess.Popen([perl, "-e", "alarm 1; exec @ARGV", TOOL, "record", "cat"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.directory)
+        try:
+            return process.wait(timeout=LIMIT)  # cat has input for ever
+        finally:
+            process.stdin.close()
+
+    def test_nothing_is_left_behind(self):
+        process = self.start(signal.SIGUSR1, start_new_session=True)
+        group = process.pid
+        process.communicate(timeout=LIMIT)
+        with self.assertRaises(ProcessLookupError):
+            os.killpg(group, 0)
+
+
+class Terminal(RecordTest):
+    """The tool in the foreground of a terminal of its own, as from an interactive shell."""
+
+    def start(self, *command):
+        pid, self.terminal = pty.fork()
+        if pid == 0:
+            # Stand-in for the shell: the session's leader, with the tool as a job in the foreground.
+            os.chdir(self.directory)
+            job = os.fork()
+            if job == 0:
+                os.setpgid(0, 0)
+                signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+                os.tcsetpgrp(0, os.getpgrp())
+                signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+                os.execv(TOOL, [TOOL, "record", *command])
+            signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+            while True:
+                _, status = os.waitpid(job, os.WUNTRACED)
+                if os.WIFSTOPPED(status):
+                    os.tcsetpgrp(0, os.getpgrp())
+                    os.write(1, b"[stopped]\n")
+                    os.read(0, 1)  # "fg"
+                    os.tcsetpgrp(0, job)
+                    os.killpg(job, signal.SIGCONT)
+                    continue
+                os.write(1, b"[status %d]\n" % os.waitstatus_to_exitcode(status))
+                os._exit(0)
+        self.shell = pid
+        self.text = b""
+        self.addCleanup(self.finish)
+
+    def finish(self):
+        os.close(self.terminal)
+        os.waitpid(self.shell, 0)
+
+    def expect(self, text):
+        while text not in self.text:
+            ready, _, _ = select.select([self.terminal], [], [], LIMIT)
+            self.assertTrue(ready, f"{text} did not come; so far: {self.text}")
+            try:
+                self.text += os.read(self.terminal, 4096)
+            except OSError:
+                self.fail(f"{text} did not come; all there was: {self.text}")
+        self.text = self.text[self.text.index(text) + len(text):]
+
+    def type(self, keys):
+        os.write(self.terminal, keys)
+
+    def test_interrupt_key_reaches_the_program_once(self):
+        self.start(PYTHON, "-c", COUNTER, str(int(signal.SIGINT)))
+        self.expect(b"ready")
+        for _ in range(3):
+            self.type(b"\x03")
+            self.expect(b"got")
+        self.type(b"\n")
+        self.expect(b"count 3")
+        self.type(b"\x04")
+        self.expect(b"tracer: ")
+        self.expect(b"[status 0]")
+
+    def test_interrupted_program_ends_with_a_summary(self):
+        self.start("sh", "-c", "echo ready; exec cat")
+        self.expect(b"ready")
+        self.type(b"\x03")
+        self.expect(b"tracer: ")
+        self.expect(b"[status 130]")
+
+    def test_stop_key_stops_both_and_the_shell_continues_both(self):
+        self.start("sh", "-c", "echo ready; exec cat")
+        self.expect(b"ready")
+        for _ in range(2):
+            self.type(b"\x1a")
+            self.expect(b"[stopped]")
+            self.type(b"f\n")
+            self.type(b"hello\n")
+            self.expect(b"hello\r\nhello")
+        self.type(b"\x04")
+        self.expect(b"[status 0]")
+
+    def test_program_that_ignores_the_stop_key_is_not_stopped(self):
+        self.start("sh", "-c", "trap '' TSTP; echo ready; exec cat")
+        self.expect(b"ready")
+        self.type(b"\x1a")
+        self.type(b"on\n")
+        self.expect(b"on\r\non")
+        self.type(b"\x04")
+        self.expect(b"[status 0]")
+
+    def test_program_stopped_by_its_own_child_does_not_stop_the_run(self):
+        self.start("sh", "-c", "(while ! grep -q '^State:.T' /proc/$$/status; do :; done; kill -CONT $$) & kill -TSTP $$; wait; echo awake")
+        self.expect(b"awake")
+        self.expect(b"[status 0]")
+
+
+class Preparation(RecordTest):
+    def files(self):
+        return sorted(name for name in os.listdir(self.directory))
+
+    def size(self, name):
+        return os.stat(os.path.join(self.directory, name)).st_size
+
+    def test_file_is_prepared_ahead_and_cut_to_what_was_used(self):
+        done = self.record("-o", "t", FAKE, "file", "await", str(1 << 20), "take", "65536", "close")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.size("t"), 4096 + 32768)
+        with open(os.path.join(self.directory, "t"), "rb") as file:
+            content = file.read()
+        self.assertEqual(content[4096 + 128:], b"\x77" * (32768 - 128))
+        self.assertIn(b"/t", done.stderr)
+
+    def test_lead_follows_the_program(self):
+        steps = []
+        for _ in range(40):
+            steps += ["await", str(1 << 20), "take", str(1 << 20)]
+        done = self.record("-o", "t", FAKE, "file", *steps)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.size("t"), 4096 + 39 * (1 << 20) + (1 << 19))  # open, so cut at its last word
+
+    def test_killed_program_leaves_what_it_wrote(self):
+        done = self.record("-o", "t.%p", FAKE, "file", "take", "65536", "await", str(1 << 20), "kill")
+        self.assertEqual(done.returncode, 137)
+        [name] = self.files()
+        self.assertEqual(self.size(name), 4096 + 32768)
+
+    def test_new_image_of_the_process_is_prepared_too(self):
+        done = self.record("-o", "t.%e", FAKE, "file", "await", "4096", "take", "8192", "exec", "file", "await", str(1 << 20), "take", "16384")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([(name, self.size(name)) for name in self.files()], [("t.fake_agent", 8192), ("t.image2", 4096 + 8192)])
+
+    def test_file_of_another_process_is_not_touched(self):
+        """A daemon that outlives the program keeps its file whole: it may be writing."""
+        done = self.record("-o", "t.%p", "sh", "-c", f"{FAKE} file take 65536")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        [name] = self.files()
+        self.assertEqual(self.size(name), 4096 + 65536)
+
+    def test_files_of_other_sessions_are_left_alone(self):
+        self.write("t.old", b"TRACER\x1a\n" + b"\1" + bytes(1 << 20), 0o644)
+        self.write("t.dir", b"x", 0o600)
+        os.mkfifo(os.path.join(self.directory, "t.fifo"))
+        done = self.record("-o", "t.%p", FAKE, "file", "await", "4096")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.size("t.old"), 9 + (1 << 20))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2 if "-v" in sys.argv else 1)

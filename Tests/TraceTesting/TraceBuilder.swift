@@ -1,0 +1,284 @@
+// Writes well-formed traces for tests and benchmarks, as docs/format.md describes them.
+import CTraceLayout
+import TraceFormat
+
+public struct TraceBuilder: Sendable {
+    public var header = trace_file_header()
+    private var threads: [ThreadWriter] = []
+    private var finished: [(order: Int, bytes: [UInt8])] = []
+    private var records: [UInt8] = []
+    private var opened = 0
+
+    /// One tick is one nanosecond unless `ticksPerNanosecond` says otherwise; the trace starts at tick 1_000_000.
+    public init(program: String = "/usr/bin/demo", pid: UInt32 = 4711, start: UInt64 = 1_000_000,
+                ticksPerNanosecond: UInt64 = 1) {
+        withUnsafeMutableBytes(of: &header.magic) { $0.copyBytes(from: Array("TRACER\u{1a}\n".utf8)) }
+        header.version = UInt32(TRACE_VERSION)
+        header.header_bytes = UInt32(TRACE_HEADER_BYTES)
+        header.machine = 62
+        header.page_bytes = 4096
+        header.pid = pid
+        header.parent_pid = 1
+        header.clock = UInt32(TRACE_CLOCK_TSC)
+        header.state = UInt32(TRACE_FINISHED)
+        header.ticks_per_second = 1_000_000_000 * ticksPerNanosecond
+        header.first = trace_clock_sample(ticks: start, monotonic_ns: start / ticksPerNanosecond)
+        header.last = header.first
+        header.first_realtime_ns = 1_700_000_000_123_000_000
+        text(TRACE_TEXT_PROGRAM, program)
+    }
+
+    // MARK: metadata
+
+    public mutating func text(_ key: Int, _ text: String) { self.text(key, bytes: Array(text.utf8)) }
+
+    public mutating func text(_ key: Int, bytes: [UInt8]) {
+        var record = trace_text_record()
+        record.text_bytes = UInt32(bytes.count)
+        self.record(TRACE_RECORD_TEXT, key: key, record, bytes)
+    }
+
+    public mutating func module(_ index: UInt32, _ path: String, buildID: [UInt8] = [], bias: UInt64 = 0x5000_0000,
+                                byteCount: UInt64 = 0x10000) {
+        var record = trace_module_record()
+        record.module = index
+        record.path_bytes = UInt32(path.utf8.count)
+        record.load_bias = bias
+        record.low_address = bias
+        record.high_address = bias + byteCount
+        record.loaded_ticks = header.first.ticks
+        record.build_id_bytes = UInt32(buildID.count)
+        withUnsafeMutableBytes(of: &record.build_id) { $0.copyBytes(from: buildID) }
+        self.record(TRACE_RECORD_MODULE, record, Array(path.utf8))
+    }
+
+    public mutating func function(_ id: UInt32, _ name: String, module: UInt32 = 0, address: UInt64 = 0x5000_1000,
+                                  isTail: Bool = false) {
+        var record = trace_function_record()
+        record.function = id
+        record.module = module
+        record.address = address
+        record.flags = isTail ? UInt32(TRACE_FUNCTION_TAIL) : 0
+        record.name_bytes = UInt32(name.utf8.count)
+        self.record(TRACE_RECORD_FUNCTION, record, Array(name.utf8))
+    }
+
+    public mutating func threadEnd(_ thread: Int, at ticks: UInt64) {
+        var record = trace_thread_record()
+        record.thread = UInt32(thread)
+        record.tid = threads[thread].tid
+        record.ticks = ticks
+        self.record(TRACE_RECORD_THREAD_END, record, [])
+    }
+
+    /// Any record: `fixed` begins with a trace_record, which is filled in here.
+    public mutating func record<T: BitwiseCopyable>(_ type: Int, key: Int = 0, _ fixed: T, _ tail: [UInt8]) {
+        var bytes = withUnsafeBytes(of: fixed) { Array($0) } + tail
+        while bytes.count % 8 != 0 { bytes.append(0) }
+        let head = trace_record(type: UInt16(type), key: UInt16(key), byte_count: UInt32(bytes.count))
+        withUnsafeBytes(of: head) { bytes.replaceSubrange(0 ..< 8, with: $0) }
+        records += bytes
+    }
+
+    // MARK: threads and events
+
+    public mutating func thread(tid: UInt32? = nil, _ name: String = "demo") -> Int {
+        threads.append(ThreadWriter(tid: tid ?? header.pid + UInt32(threads.count), name: name))
+        return threads.count - 1
+    }
+
+    public mutating func enter(_ thread: Int, _ function: UInt32, at ticks: UInt64) {
+        push(thread, .enter(function, at: Ticks(ticks)), at: ticks)
+        threads[thread].frames.append(trace_open_frame(enter_ticks: ticks, function: function, flags: 0))
+    }
+
+    /// Returns from the innermost frame of the function, writing RESUME when it is not the top.
+    public mutating func exit(_ thread: Int, _ function: UInt32, at ticks: UInt64) {
+        let frames = threads[thread].frames
+        guard let index = frames.lastIndex(where: { $0.function == function }) else {
+            push(thread, .exit(function, at: Ticks(ticks)), at: ticks)
+            return
+        }
+        if index != frames.count - 1 { push(thread, .control(.resume, frames[index].enter_ticks), at: ticks) }
+        push(thread, .exit(function, at: Ticks(ticks)), at: ticks)
+        threads[thread].frames.remove(at: index)
+    }
+
+    public mutating func complete(_ thread: Int, _ function: UInt32, from start: UInt64, to end: UInt64) {
+        if let event = Event.complete(function, from: Ticks(start), duration: end - start) {
+            epoch(thread, of: start)
+            push(thread, event, at: end)
+        } else {
+            enter(thread, function, at: start)
+            exit(thread, function, at: end)
+        }
+    }
+
+    public mutating func unwind(_ thread: Int, _ count: Int, at ticks: UInt64) {
+        push(thread, .unwound(UInt32(count), at: Ticks(ticks)), at: ticks)
+        threads[thread].frames.removeLast(min(count, threads[thread].frames.count))
+    }
+
+    /// Any word, as it is. The builder's own idea of the open frames does not change.
+    public mutating func word(_ thread: Int, _ event: Event, at ticks: UInt64) { push(thread, event, at: ticks) }
+
+    /// Changes what the next chunk of the thread takes for its open frames.
+    public mutating func setFrames(_ thread: Int, _ frames: [trace_open_frame]) { threads[thread].frames = frames }
+
+    private mutating func epoch(_ thread: Int, of ticks: UInt64) {
+        open(thread, at: ticks)
+        guard threads[thread].epoch != Ticks(ticks).epoch else { return }
+        threads[thread].epoch = Ticks(ticks).epoch
+        threads[thread].words.append(Event.control(.epoch, Ticks(ticks).epoch).word)
+    }
+
+    private mutating func push(_ thread: Int, _ event: Event, at ticks: UInt64) {
+        open(thread, at: ticks)
+        threads[thread].words.append(event.word)
+        threads[thread].latest = max(threads[thread].latest, ticks)
+        // RESUME speaks of the word behind it: the two are never parted.
+        if threads[thread].words.count >= threads[thread].wordsPerChunk, event.controlKind != .resume || event.kind != .control {
+            split(thread)
+        }
+    }
+
+    private mutating func open(_ thread: Int, at ticks: UInt64) {
+        guard !threads[thread].isOpen else { return }
+        threads[thread].open(at: ticks, order: opened)
+        opened += 1
+    }
+
+    // MARK: chunks
+
+    /// From now on chunks of the thread hold no more than so many words, and no more than so many frames.
+    public mutating func limit(_ thread: Int, words: Int = .max, frames: Int = .max) {
+        threads[thread].wordsPerChunk = words
+        threads[thread].framesPerChunk = frames
+    }
+
+    /// Ends the thread's chunk; its next event begins another.
+    /// - Parameters:
+    ///   - isClosed: false leaves it as a killed thread would
+    ///   - isWritten: false loses it, as a ring does
+    public mutating func split(_ thread: Int, isClosed: Bool = true, isWritten: Bool = true) {
+        guard threads[thread].isOpen else { return }
+        let (order, bytes) = threads[thread].close(clock: header, isClosed: isClosed)
+        if isWritten { finished.append((order, bytes)) }
+    }
+
+    public mutating func counters(_ thread: Int, byTime: UInt64 = 0, byDepth: UInt64 = 0, dropped: UInt64 = 0) {
+        threads[thread].filteredByTime = byTime
+        threads[thread].filteredByDepth = byDepth
+        threads[thread].dropped = dropped
+    }
+
+    /// The file. `metadataLast` puts the names behind the events, where a reader must find them as well.
+    public func bytes(metadataLast: Bool = false, end: UInt64? = nil, closeChunks: Bool = true) -> [UInt8] {
+        var copy = self
+        return copy.finish(metadataLast, end, closeChunks)
+    }
+
+    private mutating func finish(_ metadataLast: Bool, _ end: UInt64?, _ closeChunks: Bool) -> [UInt8] {
+        for thread in threads.indices { split(thread, isClosed: closeChunks) }
+        let latest = end ?? threads.map { $0.latest }.max() ?? 0
+        let scale = Double(header.ticks_per_second) / 1e9
+        if latest > header.first.ticks {
+            header.last = trace_clock_sample(
+                ticks: latest, monotonic_ns: header.first.monotonic_ns + UInt64(Double(latest - header.first.ticks) / scale))
+        }
+        let events = finished.sorted { $0.order < $1.order }.flatMap { $0.bytes }
+        let metadata = Self.metadataChunk(records)
+        let body = metadataLast ? events + metadata : metadata + events
+        header.next_offset = UInt64(TRACE_HEADER_BYTES) + UInt64(body.count)
+        return Self.page(header) + body
+    }
+
+    public static func page(_ header: trace_file_header) -> [UInt8] {
+        let bytes = withUnsafeBytes(of: header) { Array($0) }
+        return bytes + [UInt8](repeating: 0, count: Int(TRACE_HEADER_BYTES) - bytes.count)
+    }
+
+    public static func metadataChunk(_ records: [UInt8]) -> [UInt8] {
+        var chunk = trace_chunk_header()
+        chunk.magic = UInt32(TRACE_CHUNK_MAGIC)
+        chunk.kind = UInt16(TRACE_CHUNK_METADATA)
+        chunk.body_offset = 128
+        chunk.byte_count = rounded(128 + records.count + 8)
+        let bytes = withUnsafeBytes(of: chunk) { Array($0) } + records
+        return bytes + [UInt8](repeating: 0, count: Int(chunk.byte_count) - bytes.count)
+    }
+
+    public var metadataRecords: [UInt8] { records }
+
+    static func rounded(_ byteCount: Int) -> UInt32 { UInt32((byteCount + 4095) / 4096 * 4096) }
+}
+
+private struct ThreadWriter: Sendable {
+    let tid: UInt32
+    let name: String
+    var frames: [trace_open_frame] = []
+    var words: [UInt64] = []
+    var epoch: UInt64 = 0
+    var isOpen = false
+    var latest: UInt64 = 0
+    var wordsPerChunk = Int.max
+    var framesPerChunk = Int.max
+    var filteredByTime: UInt64 = 0
+    var filteredByDepth: UInt64 = 0
+    var dropped: UInt64 = 0
+    private var order = 0
+    private var sequence: UInt64 = 0
+    private var openedAt: UInt64 = 0
+    private var openedFrames: [trace_open_frame] = []
+
+    init(tid: UInt32, name: String) {
+        self.tid = tid
+        self.name = name
+    }
+
+    mutating func open(at ticks: UInt64, order: Int) {
+        isOpen = true
+        self.order = order
+        openedAt = ticks
+        openedFrames = frames
+        epoch = Ticks(ticks).epoch
+        words = []
+    }
+
+    mutating func close(clock: trace_file_header, isClosed: Bool) -> (Int, [UInt8]) {
+        let stored = Array(openedFrames.suffix(framesPerChunk))
+        var chunk = trace_chunk_header()
+        chunk.magic = UInt32(TRACE_CHUNK_MAGIC)
+        chunk.kind = UInt16(TRACE_CHUNK_EVENTS)
+        chunk.flags = UInt16((isClosed ? TRACE_CHUNK_CLOSED : 0)
+            | (stored.count < openedFrames.count ? TRACE_CHUNK_FRAMES_CUT : 0))
+        chunk.body_offset = UInt32(128 + 16 * stored.count)
+        let used = 128 + 16 * stored.count + 8 * words.count
+        chunk.byte_count = TraceBuilder.rounded(used)
+        chunk.thread = tid &- clock.pid
+        chunk.tid = tid
+        chunk.sequence = sequence
+        let scale = Double(clock.ticks_per_second) / 1e9
+        let since = openedAt >= clock.first.ticks ? Double(openedAt - clock.first.ticks) / scale : 0
+        chunk.opened = trace_clock_sample(ticks: openedAt, monotonic_ns: clock.first.monotonic_ns + UInt64(since))
+        chunk.used_bytes = isClosed ? UInt64(used) : 0
+        chunk.filtered_by_time = filteredByTime
+        chunk.filtered_by_depth = filteredByDepth
+        chunk.dropped = dropped
+        chunk.open_frames = UInt32(openedFrames.count)
+        chunk.stored_frames = UInt32(stored.count)
+        withUnsafeMutableBytes(of: &chunk.thread_name) { $0.copyBytes(from: Array(name.utf8.prefix(15))) }
+        chunk.generation = UInt64(order)
+        var bytes = withUnsafeBytes(of: chunk) { Array($0) }
+        for frame in stored { withUnsafeBytes(of: frame) { bytes += $0 } }
+        for word in words { withUnsafeBytes(of: word.littleEndian) { bytes += $0 } }
+        bytes += [UInt8](repeating: 0, count: Int(chunk.byte_count) - bytes.count)
+        isOpen = false
+        sequence += 1
+        words = []
+        filteredByTime = 0
+        filteredByDepth = 0
+        dropped = 0
+        return (order, bytes)
+    }
+}
