@@ -13,13 +13,13 @@ VERSION = 1
 HEADER_BYTES = 4096
 CHUNK_MAGIC = 0x4B484354
 CONTROL, ENTER, EXIT, COMPLETE = range(4)
-EPOCH, RESUME, UNWOUND, LOST, MARK = range(1, 6)
-TIME_BITS, DURATION_BITS, EPOCH_BITS, FUNCTION_SHIFT, KIND_SHIFT, CONTROL_SHIFT = 42, 19, 23, 42, 62, 56
-TIME_MASK = (1 << TIME_BITS) - 1
-DURATION_MASK = (1 << DURATION_BITS) - 1
-EPOCH_MASK = (1 << EPOCH_BITS) - 1
-FUNCTION_MASK = (1 << 20) - 1
-PAYLOAD_MASK = (1 << CONTROL_SHIFT) - 1
+BASE, RESUME, UNWOUND, LOST, MARK = range(1, 6)
+FUNCTION_SHIFT, FUNCTION_MASK = 2, (1 << 20) - 1
+TIME_SHIFT, TIME_MASK = 22, (1 << 42) - 1
+START_MASK, DURATION_SHIFT = (1 << 23) - 1, 45
+CONTROL_SHIFT, CONTROL_MASK, PAYLOAD_SHIFT, PAYLOAD_MASK = 2, 0x3F, 8, (1 << 56) - 1
+COUNT_SHIFT = 42  # of an unwound word's payload
+CLOSED = 1  # flag of a chunk
 TAIL = 1
 RECORDING, FINISHED, STOPPED = range(3)
 STATE_NAMES = {RECORDING: "recording", FINISHED: "finished", STOPPED: "stopped"}
@@ -87,6 +87,7 @@ class Trace:
         self.calls, self.unwound, self.open, self.tail = {}, {}, {}, {}  # function index -> count
         self.filtered_by_time = self.filtered_by_depth = self.dropped = self.events = 0
         self.maximum_depth_seen = 0
+        self._elsewhere = []  # (enter bits, function or None, time, mark, where): closed by a thread that did not open it
         with open(path, "rb") as file:
             self.data = file.read()
         if len(self.data) < HEADER.size:
@@ -107,6 +108,13 @@ class Trace:
         for offset, chunk in self.chunks:
             if chunk["kind"] == 1:
                 by_thread.setdefault(chunk["thread"], []).append((chunk["sequence"], offset, chunk))
+        for index, chunks in by_thread.items():
+            # Of two with one number the closed one is a copy of the other, and whole.
+            chosen = {}
+            for sequence, offset, chunk in chunks:
+                if sequence not in chosen or chunk["flags"] & CLOSED:
+                    chosen[sequence] = (sequence, offset, chunk)
+            by_thread[index] = list(chosen.values())
         self.by_thread = by_thread
 
     def trees(self):
@@ -117,7 +125,27 @@ class Trace:
             name = chunks[-1][2]["thread_name"].split(b"\0")[0].decode(errors="replace")
             thread = self.threads[index] = Thread(index, first["tid"], name)
             self._walk(thread, chunks)
+        self._close_elsewhere()
         return self
+
+    def _close_elsewhere(self):
+        """A coroutine may finish on another thread: its frames are open in one thread's events and end in another's."""
+        still_open = {}
+        work = [n for t in self.threads.values() for n in t.roots] if self._elsewhere else []
+        while work:
+            node = work.pop()
+            work += node.children
+            if node.mark == "open":
+                still_open[node.enter & PAYLOAD_MASK] = node
+        for enter, function, time, mark, where in self._elsewhere:
+            node = still_open.pop(enter, None)
+            if node is None or function not in (None, node.function):
+                self.anomalies.append(f"{where}: resumes a frame entered at …{enter:x} that is open in no thread")
+                continue
+            node.exit, node.mark = time, mark
+            self.open[node.function] -= 1
+            if mark == "unwound":
+                self.unwound[node.function] = self.unwound.get(node.function, 0) + 1
 
     # -- structure ------------------------------------------------------------------------------------------------
     def _chunks(self):
@@ -192,7 +220,7 @@ class Trace:
 
     # -- events ---------------------------------------------------------------------------------------------------
     def _walk(self, thread, chunks):
-        stack, reference, expected = [], 0, None
+        stack, expected = [], None
         calls, wrong = self.calls, self.anomalies
         where = f"thread {thread.index}"
 
@@ -227,8 +255,7 @@ class Trace:
                 elif known != [(e, f) for e, f, _ in stored]:
                     wrong.append(f"{where}: chunk {sequence} stores other frames than are open")
             expected = sequence + 1
-            reference = chunk["opened_ticks"]
-            epoch = reference >> EPOCH_BITS
+            base = chunk["opened_ticks"]
             resume = None
             start = offset + chunk["body_offset"]
             end = min(offset + (chunk["used_bytes"] or chunk["byte_count"]), len(self.data) & ~7)
@@ -236,17 +263,17 @@ class Trace:
             for word in words:
                 if word == 0:
                     continue
-                kind = word >> KIND_SHIFT
+                kind = word & 3
                 if kind == COMPLETE:
                     function = (word >> FUNCTION_SHIFT) & FUNCTION_MASK
-                    enter = (epoch << EPOCH_BITS) | ((word >> DURATION_BITS) & EPOCH_MASK)
+                    enter = base + ((word >> TIME_SHIFT) & START_MASK)
                     name, own, flags = self._describe(function)
                     node = Node(function, name, own, enter)
-                    node.exit = enter + (word & DURATION_MASK)
+                    node.exit = enter + (word >> DURATION_SHIFT)
                     if flags & TAIL:
                         node.mark = "tail"
                         self.tail[function] = self.tail.get(function, 0) + 1
-                        if word & DURATION_MASK:
+                        if word >> DURATION_SHIFT:
                             wrong.append(f"{where}: tail call {name} has a duration")
                     (stack[-1].children if stack else thread.roots).append(node)
                     if stack and enter < stack[-1].enter:
@@ -256,23 +283,23 @@ class Trace:
                     thread.calls += 1
                     if len(stack) + 1 > self.maximum_depth_seen:
                         self.maximum_depth_seen = len(stack) + 1
-                    reference = node.exit
                     continue
                 if kind == CONTROL:
-                    which, payload = (word >> CONTROL_SHIFT) & 0x3F, word & PAYLOAD_MASK
-                    if which == EPOCH:
-                        epoch = payload
-                        reference = epoch << EPOCH_BITS
+                    which, payload = (word >> CONTROL_SHIFT) & CONTROL_MASK, word >> PAYLOAD_SHIFT
+                    if which == BASE:
+                        base = self._completed(payload, base)
                     elif which == RESUME:
                         resume = payload
                     elif which == UNWOUND:
-                        reference = self._unwrap(payload & TIME_MASK, reference)
-                        count = payload >> TIME_BITS
+                        reference = base + (payload & TIME_MASK)
+                        count = payload >> COUNT_SHIFT
                         if resume is not None:
-                            chosen = self._find(stack, resume, where)
-                            resume = None
+                            chosen = self._find(stack, resume)
                             if chosen is None:
+                                self._elsewhere.append((resume, None, reference, "unwound", where))
+                                resume = None
                                 continue
+                            resume = None
                             leaving = stack[max(0, chosen + 1 - count):chosen + 1]
                         else:
                             leaving = stack[max(0, len(stack) - count):]
@@ -288,7 +315,7 @@ class Trace:
                         wrong.append(f"{where}: control {which}")
                     continue
                 function = (word >> FUNCTION_SHIFT) & FUNCTION_MASK
-                reference = self._unwrap(word & TIME_MASK, reference)
+                reference = base + (word >> TIME_SHIFT)
                 if kind == ENTER:
                     if stack and reference < stack[-1].enter:
                         wrong.append(f"{where}: enter of function {function} {stack[-1].enter - reference} ticks "
@@ -301,9 +328,13 @@ class Trace:
                 else:
                     position = len(stack) - 1
                     if resume is not None:
-                        position = self._find(stack, resume, where)
+                        position = self._find(stack, resume)
+                        if position is None:
+                            self._elsewhere.append((resume, function, reference, "", where))
+                            resume = None
+                            continue
                         resume = None
-                    if position is None or position < 0:
+                    if position < 0:
                         wrong.append(f"{where}: exit of {self._describe(function)[0]} and nothing is open")
                         continue
                     node = stack[position]
@@ -315,18 +346,19 @@ class Trace:
             node.mark = "open"
             self.open[node.function] = self.open.get(node.function, 0) + 1
 
-    def _find(self, stack, payload, where):
+    @staticmethod
+    def _find(stack, payload):
         for position in range(len(stack) - 1, -1, -1):
             if stack[position].enter & PAYLOAD_MASK == payload:
                 return position
-        self.anomalies.append(f"{where}: resumes a frame entered at …{payload:x} that is not open")
         return None
 
     @staticmethod
-    def _unwrap(bits, reference):
-        difference = (bits - reference) & TIME_MASK
-        if difference >> (TIME_BITS - 1):
-            difference -= 1 << TIME_BITS
+    def _completed(bits, reference):
+        """The moment nearest to `reference` that ends in these 56 bits."""
+        difference = (bits - reference) & PAYLOAD_MASK
+        if difference >> 55:
+            difference -= 1 << 56
         return reference + difference
 
     # -- what tests ask -------------------------------------------------------------------------------------------
