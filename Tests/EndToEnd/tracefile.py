@@ -13,13 +13,15 @@ VERSION = 1
 HEADER_BYTES = 4096
 CHUNK_MAGIC = 0x4B484354
 CONTROL, ENTER, EXIT, COMPLETE = range(4)
-EPOCH, RESUME, UNWOUND, LOST, MARK = range(1, 6)
-TIME_BITS, DURATION_BITS, EPOCH_BITS, FUNCTION_SHIFT, KIND_SHIFT, CONTROL_SHIFT = 42, 19, 23, 42, 62, 56
+BASE, RESUME, UNWOUND, LOST, MARK = range(1, 6)
+KIND_MASK, FUNCTION_SHIFT, TIME_SHIFT, TIME_BITS = 3, 2, 22, 42
+START_BITS, DURATION_SHIFT = 23, 45
+CONTROL_SHIFT, PAYLOAD_SHIFT, PAYLOAD_BITS = 2, 8, 56
 TIME_MASK = (1 << TIME_BITS) - 1
-DURATION_MASK = (1 << DURATION_BITS) - 1
-EPOCH_MASK = (1 << EPOCH_BITS) - 1
+START_MASK = (1 << START_BITS) - 1
 FUNCTION_MASK = (1 << 20) - 1
-PAYLOAD_MASK = (1 << CONTROL_SHIFT) - 1
+PAYLOAD_MASK = (1 << PAYLOAD_BITS) - 1
+CLOSED = 1
 TAIL = 1
 RECORDING, FINISHED, STOPPED = range(3)
 STATE_NAMES = {RECORDING: "recording", FINISHED: "finished", STOPPED: "stopped"}
@@ -86,7 +88,7 @@ class Trace:
         self.texts, self.modules, self.functions, self.threads = {}, {}, {}, {}
         self.calls, self.unwound, self.open, self.tail = {}, {}, {}, {}  # function index -> count
         self.filtered_by_time = self.filtered_by_depth = self.dropped = self.events = 0
-        self.maximum_depth_seen = 0
+        self.maximum_depth_seen = self.migrated = 0
         with open(path, "rb") as file:
             self.data = file.read()
         if len(self.data) < HEADER.size:
@@ -98,7 +100,7 @@ class Trace:
             raise Damaged(f"{path}: version {self.header['version']}")
         self.state = STATE_NAMES.get(self.header["state"], "unknown")
         self.dropped = self.header["dropped"]
-        self.chunks = list(self._chunks())
+        self.chunks = list(self._without_originals(self._chunks()))
         for offset, chunk in self.chunks:
             if chunk["kind"] == 2:
                 self._metadata(offset, chunk)
@@ -106,6 +108,9 @@ class Trace:
         by_thread = {}
         for offset, chunk in self.chunks:
             if chunk["kind"] == 1:
+                self.filtered_by_time += chunk["filtered_by_time"]
+                self.filtered_by_depth += chunk["filtered_by_depth"]
+                self.dropped += chunk["dropped"]
                 by_thread.setdefault(chunk["thread"], []).append((chunk["sequence"], offset, chunk))
         self.by_thread = by_thread
 
@@ -139,12 +144,25 @@ class Trace:
             elif chunk["kind"] not in (1, 2):
                 self.anomalies.append(f"chunk at {offset}: kind {chunk['kind']}")
             else:
-                if chunk["kind"] == 1:
-                    self.filtered_by_time += chunk["filtered_by_time"]
-                    self.filtered_by_depth += chunk["filtered_by_depth"]
-                    self.dropped += chunk["dropped"]
                 yield offset, chunk
             offset += size
+
+    def _without_originals(self, chunks):
+        """A full chunk is copied to the end of the file, closed, before its place is used again. A kill in between
+        leaves both; the one that is not closed is the original."""
+        chosen = {}
+        for offset, chunk in chunks:
+            key = (chunk["thread"], chunk["sequence"]) if chunk["kind"] == 1 else offset
+            known = chosen.get(key)
+            if known is not None:
+                closed = [c for c in (known, (offset, chunk)) if c[1]["flags"] & CLOSED]
+                if len(closed) != 1:
+                    self.anomalies.append(f"thread {chunk['thread']}: chunk {chunk['sequence']} lies at {known[0]} and "
+                                          f"at {offset}, {len(closed)} of them closed")
+                chosen[key] = closed[0] if closed else known
+            else:
+                chosen[key] = (offset, chunk)
+        return sorted(chosen.values(), key=lambda c: c[0])
 
     def _metadata(self, start, chunk):
         offset = start + chunk["body_offset"]
@@ -192,7 +210,7 @@ class Trace:
 
     # -- events ---------------------------------------------------------------------------------------------------
     def _walk(self, thread, chunks):
-        stack, reference, expected = [], 0, None
+        stack, expected = [], None
         calls, wrong = self.calls, self.anomalies
         where = f"thread {thread.index}"
 
@@ -227,8 +245,7 @@ class Trace:
                 elif known != [(e, f) for e, f, _ in stored]:
                     wrong.append(f"{where}: chunk {sequence} stores other frames than are open")
             expected = sequence + 1
-            reference = chunk["opened_ticks"]
-            epoch = reference >> EPOCH_BITS
+            base = chunk["opened_ticks"]
             resume = None
             start = offset + chunk["body_offset"]
             end = min(offset + (chunk["used_bytes"] or chunk["byte_count"]), len(self.data) & ~7)
@@ -236,17 +253,17 @@ class Trace:
             for word in words:
                 if word == 0:
                     continue
-                kind = word >> KIND_SHIFT
+                kind = word & KIND_MASK
                 if kind == COMPLETE:
                     function = (word >> FUNCTION_SHIFT) & FUNCTION_MASK
-                    enter = (epoch << EPOCH_BITS) | ((word >> DURATION_BITS) & EPOCH_MASK)
+                    enter = base + (word >> TIME_SHIFT & START_MASK)
                     name, own, flags = self._describe(function)
                     node = Node(function, name, own, enter)
-                    node.exit = enter + (word & DURATION_MASK)
+                    node.exit = enter + (word >> DURATION_SHIFT)
                     if flags & TAIL:
                         node.mark = "tail"
                         self.tail[function] = self.tail.get(function, 0) + 1
-                        if word & DURATION_MASK:
+                        if word >> DURATION_SHIFT:
                             wrong.append(f"{where}: tail call {name} has a duration")
                     (stack[-1].children if stack else thread.roots).append(node)
                     if stack and enter < stack[-1].enter:
@@ -256,20 +273,18 @@ class Trace:
                     thread.calls += 1
                     if len(stack) + 1 > self.maximum_depth_seen:
                         self.maximum_depth_seen = len(stack) + 1
-                    reference = node.exit
                     continue
                 if kind == CONTROL:
-                    which, payload = (word >> CONTROL_SHIFT) & 0x3F, word & PAYLOAD_MASK
-                    if which == EPOCH:
-                        epoch = payload
-                        reference = epoch << EPOCH_BITS
+                    which, payload = (word >> CONTROL_SHIFT) & 0x3F, word >> PAYLOAD_SHIFT
+                    if which == BASE:
+                        base = self._completed(payload, base)
                     elif which == RESUME:
                         resume = payload
                     elif which == UNWOUND:
-                        reference = self._unwrap(payload & TIME_MASK, reference)
+                        time = base + (payload & TIME_MASK)
                         count = payload >> TIME_BITS
                         if resume is not None:
-                            chosen = self._find(stack, resume, where)
+                            chosen = self._find(stack, resume)
                             resume = None
                             if chosen is None:
                                 continue
@@ -279,7 +294,7 @@ class Trace:
                         if len(leaving) != count:
                             wrong.append(f"{where}: {count} frames unwound, {len(leaving)} were open")
                         for node in leaving:
-                            close(node, reference, "unwound")
+                            close(node, time, "unwound")
                             self.unwound[node.function] = self.unwound.get(node.function, 0) + 1
                             stack.remove(node) if node is not stack[-1] else stack.pop()
                     elif which == LOST:
@@ -288,12 +303,12 @@ class Trace:
                         wrong.append(f"{where}: control {which}")
                     continue
                 function = (word >> FUNCTION_SHIFT) & FUNCTION_MASK
-                reference = self._unwrap(word & TIME_MASK, reference)
+                time = base + (word >> TIME_SHIFT)
                 if kind == ENTER:
-                    if stack and reference < stack[-1].enter:
-                        wrong.append(f"{where}: enter of function {function} {stack[-1].enter - reference} ticks "
+                    if stack and time < stack[-1].enter:
+                        wrong.append(f"{where}: enter of function {function} {stack[-1].enter - time} ticks "
                                      f"before its caller {stack[-1].name}")
-                    push(function, reference)
+                    push(function, time)
                     calls[function] = calls.get(function, 0) + 1
                     thread.calls += 1
                     if len(stack) > self.maximum_depth_seen:
@@ -301,33 +316,38 @@ class Trace:
                 else:
                     position = len(stack) - 1
                     if resume is not None:
-                        position = self._find(stack, resume, where)
+                        position = self._find(stack, resume)
                         resume = None
-                    if position is None or position < 0:
+                        if position is None:
+                            self.migrated += 1
+                            continue
+                    if position < 0:
                         wrong.append(f"{where}: exit of {self._describe(function)[0]} and nothing is open")
                         continue
                     node = stack[position]
                     if node.function != function:
                         wrong.append(f"{where}: exit of {self._describe(function)[0]} while {node.name} is innermost")
-                    close(node, reference, "")
+                    close(node, time, "")
                     del stack[position]
         for node in stack:
             node.mark = "open"
             self.open[node.function] = self.open.get(node.function, 0) + 1
 
-    def _find(self, stack, payload, where):
+    @staticmethod
+    def _find(stack, payload):
+        """None is legal: the call began on another thread (a coroutine that migrated)."""
         for position in range(len(stack) - 1, -1, -1):
             if stack[position].enter & PAYLOAD_MASK == payload:
                 return position
-        self.anomalies.append(f"{where}: resumes a frame entered at …{payload:x} that is not open")
         return None
 
     @staticmethod
-    def _unwrap(bits, reference):
-        difference = (bits - reference) & TIME_MASK
-        if difference >> (TIME_BITS - 1):
-            difference -= 1 << TIME_BITS
-        return reference + difference
+    def _completed(bits, near):
+        """The moment nearest to `near` whose low 56 bits these are."""
+        difference = (bits - near) & PAYLOAD_MASK
+        if difference >> (PAYLOAD_BITS - 1):
+            difference -= 1 << PAYLOAD_BITS
+        return near + difference
 
     # -- what tests ask -------------------------------------------------------------------------------------------
     def text(self, key):

@@ -100,7 +100,7 @@ func program(seed: UInt64, events: Int, wordsPerChunk: Int = .max, framesPerChun
             case 13:
                 builder.complete(thread, 5, from: clock, to: clock)
             case 14:
-                clock += 20_000_000 // beyond an epoch
+                clock += 20_000_000 // beyond the reach of a base
             default:
                 let duration = 1 + next(1000)
                 builder.complete(thread, UInt32(next(4)) + 1, from: clock, to: clock + duration)
