@@ -63,11 +63,12 @@ extension TraceFile {
 
     private func run(_ pass: consuming ReplayPass, _ chunks: [Chunk], _ end: Ticks, _ ending: Ending,
                      until isDone: (borrowing CallStack<ReplayPass>) -> Bool) -> ReplayPass {
-        var reader = ChunkReader(file)
+        var reader = ChunkReader(self)
         var stack = CallStack(pass, slotCount: 0)
         var previous: Chunk?
         var latest: UInt64 = 0
-        for chunk in chunks {
+        for listed in chunks {
+            guard let chunk = reader.settled(listed) else { continue }
             let stored = reader.storedFrames(chunk)
             let missing = chunk.sequence &- (previous.map { $0.sequence &+ 1 } ?? 0)
             if missing > 0 { stack.sink.missing(missing, at: chunk.opened.ticks) }

@@ -17,7 +17,7 @@ final class SummaryWorker: @unchecked Sendable {
 
     init(_ trace: TraceFile, _ table: FunctionTable) {
         self.trace = trace
-        reader = ChunkReader(trace.file)
+        reader = ChunkReader(trace)
         stack = CallStack(Accumulator(table), slotCount: table.slotCount)
     }
 
@@ -26,9 +26,8 @@ final class SummaryWorker: @unchecked Sendable {
         let callsBefore = stack.sink.calls
         var latestOfThread: UInt64 = 0
         var previous: Chunk?
-        let mayChange = trace.isRing && trace.header.state == UInt32(TRACE_RECORDING)
-        for chunk in unit.chunks {
-            if mayChange, !reader.isStill(chunk) {
+        for listed in unit.chunks {
+            guard let chunk = reader.settled(listed) else {
                 overwritten += 1
                 continue
             }
@@ -40,8 +39,6 @@ final class SummaryWorker: @unchecked Sendable {
             stack.adopt(stored, bottom: bottom, latest: latestOfThread, areCalls: areCalls)
             latestOfThread = max(latestOfThread, reader.read(chunk, into: &stack))
             previous = chunk
-            // Changed while it was read: some of what was added up was not this thread's. It cannot be taken back.
-            if mayChange, !reader.isStill(chunk) { overwritten += 1 }
         }
         calls[thread, default: 0] &+= stack.sink.calls &- callsBefore
         latest = max(latest, latestOfThread)
