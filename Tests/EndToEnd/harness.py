@@ -184,7 +184,7 @@ def cross_check(settings, trace):
     counted = {}
     for function in told["functions"]:
         module = function.get("module")
-        key = (function["name"], os.path.basename(module) if module else None)
+        key = (function["symbol"], os.path.basename(module) if module else None)
         counted[key] = counted.get(key, 0) + function["calls"]
     ours = {k: v for k, v in trace.counts_by_name_and_module().items() if v}
     counted = {k: v for k, v in counted.items() if v}
