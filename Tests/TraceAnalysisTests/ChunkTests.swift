@@ -38,9 +38,35 @@ private extension Summary {
         #expect(try whole.lines() == cut.lines())
     }
 
-    @Test func durationsAreTheSameWithAWindowOfAFewLines() throws {
-        let loaded = try Loaded(program(seed: 9, events: 2000, wordsPerChunk: 50).bytes())
-        #expect(try loaded.lines(window: 8) == loaded.lines())
+    /// By looking ahead, and by reading twice where chunks do not store all frames.
+    @Test(arguments: 1 ... 6 as ClosedRange<UInt64>, [3, .max])
+    func durationsAreTheSameWithAWindowOfAFewLines(seed: UInt64, frames: Int) throws {
+        for words in [4, 50, 500] {
+            let builder = program(seed: seed, events: 2000, wordsPerChunk: words, framesPerChunk: frames)
+            let loaded = try Loaded(builder.bytes())
+            let whole = try Loaded(program(seed: seed, events: 2000).bytes())
+            #expect(try loaded.lines(window: 8) == whole.lines())
+            #expect(try loaded.lines() == whole.lines())
+        }
+    }
+
+    @Test(arguments: 1 ... 6 as ClosedRange<UInt64>)
+    func durationsFoundByLookingAheadAreTheSameInARing(seed: UInt64) throws {
+        var builder = program(seed: seed, events: 2000, wordsPerChunk: 20)
+        builder.header.mode = UInt32(TRACE_MODE_RING)
+        var bytes = builder.bytes()
+        for page in stride(from: 4096 * 12, to: bytes.count, by: 4096 * 9) { // overwritten
+            for offset in page ..< page + 4096 * 3 where offset < bytes.count { bytes[offset] = 0 }
+        }
+        let loaded = try Loaded(bytes)
+        #expect(try loaded.lines(window: 8) == loaded.lines(window: .max))
+        #expect(try loaded.lines() == loaded.lines(window: .max))
+    }
+
+    @Test(arguments: 1 ... 6 as ClosedRange<UInt64>)
+    func theEndOfTheTraceIsFoundWithoutReadingIt(seed: UInt64) throws {
+        let loaded = try Loaded(program(seed: seed, events: 300, wordsPerChunk: 20).bytes(end: start + 1))
+        #expect(TraceEnd(loaded.trace).ticks == loaded.summary.end)
     }
 
     @Test func replayOfSomeLevelsLeavesOutTheRest() throws {
