@@ -93,7 +93,7 @@ struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     /// Index of the frame that was entered at these ticks. Frames lie in the order of their enter times, but for a few
     /// that a signal inverted: near the top it is looked for one by one, below by bisection and around.
     private func index(entered ticks56: UInt64, near time: UInt64) -> Int? {
-        let ticks = unwrap56(ticks56, near: time)
+        let ticks = completed(ticks56, near: Ticks(time)).raw
         let linear = max(frames.count - 256, 0)
         for index in stride(from: frames.count - 1, through: linear, by: -1) where frames[index].enter == ticks {
             return index
@@ -149,7 +149,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
         if isActive(slot), let index = index(entered: ticks56, near: time), frames[index].slot == slot {
             close(at: index, at: time, .returned)
         } else {
-            sink.migrated(slot, from: min(unwrap56(ticks56, near: time), time), to: time, depth: frames.count)
+            sink.migrated(slot, from: min(completed(ticks56, near: Ticks(time)).raw, time), to: time, depth: frames.count)
         }
     }
 

@@ -5,7 +5,7 @@ import TraceFormat
 /// One word of an event chunk, or one frame that a chunk stores.
 public struct DumpedEvent {
     public enum Kind: String {
-        case frame, enter, exit, complete, tail, epoch, resume, unwound, lost, mark, unknown
+        case frame, enter, exit, complete, tail, base, resume, unwound, lost, mark, unknown
     }
     /// From the start of the file.
     public var offset: UInt64
@@ -22,14 +22,15 @@ public struct DumpedEvent {
 extension TraceFile {
     /// Calls `body` with everything in the file's event chunks, in the order of the file.
     public func dump(_ table: FunctionTable, _ body: @escaping (DumpedEvent) throws -> Void) throws {
-        var reader = ChunkReader(file)
-        for chunk in chunksOfThread.joined().sorted(by: { $0.offset < $1.offset }) {
+        var reader = ChunkReader(self)
+        for listed in chunksOfThread.joined().sorted(by: { $0.offset < $1.offset }) {
+            guard let chunk = reader.settled(listed) else { continue }
             for (index, frame) in reader.storedFrames(chunk).enumerated() {
                 let offset = chunk.offset + UInt64(ChunkWalk.headerBytes + index * MemoryLayout<trace_open_frame>.stride)
                 try body(DumpedEvent(offset: offset, tid: chunk.tid, ticks: Ticks(frame.enter_ticks), kind: .frame,
                                      function: frame.function))
             }
-            var sink = DumpSink(tid: chunk.tid, table: table, epoch: Ticks(chunk.opened.ticks).epoch, body: body)
+            var sink = DumpSink(tid: chunk.tid, table: table, opened: chunk.opened.ticks, body: body)
             _ = reader.read(chunk, into: &sink)
             if let error = sink.error { throw error }
         }
@@ -39,18 +40,16 @@ extension TraceFile {
 private struct DumpSink: EventSink, ~Copyable {
     let tid: UInt32
     let table: FunctionTable
-    var epoch: UInt64
     let body: (DumpedEvent) throws -> Void
     var error: (any Error)?
     private var offset: UInt64 = 0
     private var time: UInt64 = 0
 
-    init(tid: UInt32, table: FunctionTable, epoch: UInt64, body: @escaping (DumpedEvent) throws -> Void) {
+    init(tid: UInt32, table: FunctionTable, opened ticks: UInt64, body: @escaping (DumpedEvent) throws -> Void) {
         self.tid = tid
         self.table = table
-        self.epoch = epoch
         self.body = body
-        time = epoch << UInt64(EVENT_EPOCH_BITS)
+        time = ticks
     }
 
     private mutating func emit(_ kind: DumpedEvent.Kind, at ticks: UInt64, function: UInt32? = nil,
@@ -67,11 +66,10 @@ private struct DumpSink: EventSink, ~Copyable {
 
     mutating func word(_ event: Event, at offset: UInt64) {
         self.offset = offset
-        guard event.word &>> UInt64(EVENT_KIND_SHIFT) == UInt64(EVENT_CONTROL) else { return }
-        // The decoder keeps these two to itself.
-        if event.controlKind == .epoch { emit(.epoch, at: max(time, event.payload &<< UInt64(EVENT_EPOCH_BITS)), value: event.payload) }
-        if event.controlKind == .resume { emit(.resume, at: time, value: event.payload) }
+        // The decoder keeps this one to itself until the next word.
+        if event.kind == .control, event.controlKind == .resume { emit(.resume, at: time, value: event.payload) }
     }
+    mutating func base(_ ticks: UInt64) { emit(.base, at: ticks) }
 
     mutating func enter(_ function: UInt32, at time: UInt64, exactly enterTicks: UInt64) {
         emit(.enter, at: time, function: function)

@@ -7,6 +7,8 @@ import TraceFormat
 
 public struct FunctionSummary: Sendable {
     public var name: String
+    /// As in the file, not demangled.
+    public var symbol: String
     public var module: String
     public var calls: UInt64
     /// Calls whose length is known: not entries of which no exit is recorded.
@@ -104,10 +106,9 @@ public struct Summary: Sendable {
                 filteredByDepth &+= chunk.filteredByDepth
                 dropped &+= chunk.dropped
             }
-            let distinct = zip(chunks, chunks.dropFirst()).reduce(UInt64(1)) { $0 + ($1.0.sequence == $1.1.sequence ? 0 : 1) }
             threads.append(ThreadSummary(
                 index: last.thread, tid: last.tid, name: trace.threadName(last.thread), calls: all.calls[last.thread] ?? 0,
-                chunks: chunks.count, missingChunks: last.sequence &+ 1 &- distinct,
+                chunks: chunks.count, missingChunks: last.sequence &+ 1 &- UInt64(chunks.count),
                 openFrames: all.openFrames[last.thread] ?? 0))
         }
     }

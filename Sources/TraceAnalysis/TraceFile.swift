@@ -13,6 +13,8 @@ public struct TraceFile: Sendable {
     let file: InputFile
     /// Event chunks of each thread, in the thread's own order.
     let chunksOfThread: [[Chunk]]
+    /// Where the chunks ended when they were looked for; the file may have grown since.
+    let chunksEnd: UInt64
     let threadNames: [UInt32: String]
     /// Clock at the opening of the latest chunk or at the file's last sample, whichever is later.
     let lastSample: Ticks
@@ -24,12 +26,12 @@ public struct TraceFile: Sendable {
     public init(path: String) throws {
         let file = try InputFile(path: path)
         let header = try Self.readHeader(file)
-        let walk = ChunkWalk(file)
+        let walk = ChunkWalk(file, isGrowing: header.state == UInt32(TRACE_RECORDING))
+        chunksEnd = walk.end
         self.path = path
         self.file = file
         self.header = header
         byteCount = file.byteCount
-        chunkCount = walk.chunks.count
         metadataChunkCount = walk.chunks.count { $0.isMetadata }
         metadata = Metadata(file, walk.chunks.filter { $0.isMetadata })
         timeScale = TimeScale(clock: header.clock, ticksPerSecond: header.ticks_per_second,
@@ -37,7 +39,8 @@ public struct TraceFile: Sendable {
         lastSample = Ticks(max(header.last.ticks, header.first.ticks))
         threadNames = walk.threadNames.mapValues { $0.name }
         chunksOfThread = Dictionary(grouping: walk.chunks.lazy.filter { !$0.isMetadata }, by: { $0.thread })
-            .sorted { $0.key < $1.key }.map { $0.value.sorted { $0.sequence < $1.sequence } }
+            .sorted { $0.key < $1.key }.map { Self.inOrder($0.value) }
+        chunkCount = chunksOfThread.reduce(metadataChunkCount) { $0 + $1.count }
         warnings = Self.warnings(header, walk, metadata, timeScale, byteCount: byteCount)
     }
 
@@ -61,6 +64,18 @@ public struct TraceFile: Sendable {
             throw TraceError.cutInHeader(file.path, byteCount: UInt64(buffer.count))
         }
         return header
+    }
+
+    /// Chunks of one thread in its order, whichever way they lie. A thread writes in one place; what is full is copied
+    /// to the end of the file. Of two with one number, which a kill between the two steps leaves, the copy is the one
+    /// that is closed.
+    private static func inOrder(_ chunks: [Chunk]) -> [Chunk] {
+        var result: [Chunk] = []
+        for chunk in chunks.sorted(by: { ($0.sequence, $0.isClosed ? 0 : 1, $0.offset) < ($1.sequence, $1.isClosed ? 0 : 1, $1.offset) })
+        where result.last?.sequence != chunk.sequence {
+            result.append(chunk)
+        }
+        return result
     }
 
     private static func warnings(_ header: trace_file_header, _ walk: ChunkWalk, _ metadata: Metadata,
@@ -92,6 +107,8 @@ public struct TraceFile: Sendable {
     public var program: String { metadata.texts[TRACE_TEXT_PROGRAM]?.first ?? "?" }
     public var firstTicks: Ticks { Ticks(header.first.ticks) }
     public var isRing: Bool { header.mode == UInt32(TRACE_MODE_RING) }
+    /// Whether threads may be writing to it; or were, when they were killed.
+    var mayChange: Bool { header.state == UInt32(TRACE_RECORDING) }
 }
 
 let TRACE_HEADER_BYTES_INT = Int(TRACE_HEADER_BYTES)

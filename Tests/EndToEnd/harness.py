@@ -192,19 +192,12 @@ def cross_check(settings, trace):
         told = report(settings, trace.path)
     except Failed as failure:
         return [str(failure)]
-    # The tool demangles, and adds up what demangles alike: such names are compared by module, the others one by one.
-    def settled(name, module):
-        plain = not name.startswith(("_Z", "$s", "_R")) and not re.search(r"[^\w@.$?]", name)
-        return (name if plain else "mangled names", module)
-
-    counted, ours = {}, {}
+    counted = {}
     for function in told["functions"]:
         module = function.get("module")
-        key = settled(function["name"], os.path.basename(module) if module else None)
+        key = (function["symbol"], os.path.basename(module) if module else None)
         counted[key] = counted.get(key, 0) + function["calls"]
-    for (name, module), calls in trace.counts_by_name_and_module().items():
-        key = settled(name, module)
-        ours[key] = ours.get(key, 0) + calls
+    ours = trace.counts_by_name_and_module()
     wrong = [f"{name} in {module}: report {counted.get((name, module), 0)}, decoder {ours.get((name, module), 0)}"
              for name, module in sorted(set(ours) | set(counted), key=str)
              if counted.get((name, module), 0) != ours.get((name, module), 0)]

@@ -72,7 +72,7 @@ import TraceTesting
     @Test func anUnwoundCountBeyondTheStackClosesWhatIsThere() throws {
         let loaded = try Loaded(demo { builder, thread in
             builder.enter(thread, 1, at: start)
-            builder.word(thread, .unwound(9000, at: Ticks(start + 5)), at: start + 5)
+            builder.word(thread, at: start + 5) { .unwound(9000, after: $0) }
         }.bytes())
         #expect(loaded["main"]?.total.count == 5)
     }
@@ -83,9 +83,9 @@ import TraceTesting
             builder.enter(thread, 2, at: start + 10)
             builder.enter(thread, 3, at: start + 20)
             builder.word(thread, .control(.resume, start + 10), at: start + 40)
-            builder.word(thread, .exit(2, at: Ticks(start + 40)), at: start + 40)
-            builder.word(thread, .exit(3, at: Ticks(start + 90)), at: start + 90)
-            builder.word(thread, .exit(1, at: Ticks(start + 100)), at: start + 100)
+            builder.word(thread, at: start + 40) { .exit(2, after: $0) }
+            builder.word(thread, at: start + 90) { .exit(3, after: $0) }
+            builder.word(thread, at: start + 100) { .exit(1, after: $0) }
         }.bytes())
         #expect(loaded["a"]?.total.count == 30)
         #expect(loaded["b"]?.total.count == 70)
@@ -101,8 +101,8 @@ import TraceTesting
             builder.enter(thread, 2, at: start)
             builder.enter(thread, 2, at: start + 10)
             builder.word(thread, .control(.resume, start), at: start + 100)
-            builder.word(thread, .exit(2, at: Ticks(start + 100)), at: start + 100)
-            builder.word(thread, .exit(2, at: Ticks(start + 110)), at: start + 110)
+            builder.word(thread, at: start + 100) { .exit(2, after: $0) }
+            builder.word(thread, at: start + 110) { .exit(2, after: $0) }
         }.bytes())
         #expect(loaded["a"]?.minimum?.count == 100)
         #expect(loaded["a"]?.maximum?.count == 100)
@@ -113,8 +113,8 @@ import TraceTesting
             builder.enter(thread, 1, at: start)
             builder.enter(thread, 2, at: start + 10)
             builder.word(thread, .control(.resume, start), at: start + 40)
-            builder.word(thread, .unwound(1, at: Ticks(start + 40)), at: start + 40)
-            builder.word(thread, .exit(2, at: Ticks(start + 50)), at: start + 50)
+            builder.word(thread, at: start + 40) { .unwound(1, after: $0) }
+            builder.word(thread, at: start + 50) { .exit(2, after: $0) }
         }.bytes())
         #expect(try loaded.lines() == ["main 40 unwound", " a 40"])
     }
@@ -123,7 +123,7 @@ import TraceTesting
         let loaded = try Loaded(demo { builder, thread in
             for index in 0 ..< 2000 as Range<UInt64> { builder.enter(thread, 2, at: start + index * 10) }
             builder.word(thread, .control(.resume, start + 7000), at: start + 100_000)
-            builder.word(thread, .exit(2, at: Ticks(start + 100_000)), at: start + 100_000)
+            builder.word(thread, at: start + 100_000) { .exit(2, after: $0) }
         }.bytes())
         #expect(loaded.summary.migrations == 0)
         #expect(loaded["a"]?.timedCalls == 2000)
@@ -137,7 +137,7 @@ import TraceTesting
         }
         let other = builder.thread("other")
         builder.word(other, .control(.resume, start + 10), at: start + 500)
-        builder.word(other, .exit(2, at: Ticks(start + 500)), at: start + 500)
+        builder.word(other, at: start + 500) { .exit(2, after: $0) }
         builder.complete(other, 3, from: start + 600, to: start + 1000)
         let loaded = try Loaded(builder.bytes())
         #expect(loaded["a"]?.calls == 1)
@@ -154,7 +154,7 @@ import TraceTesting
             builder.enter(thread, 1, at: start)
             builder.enter(thread, 2, at: start + 10)
             builder.enter(thread, 3, at: start + 20)
-            builder.word(thread, .exit(1, at: Ticks(start + 50)), at: start + 50)
+            builder.word(thread, at: start + 50) { .exit(1, after: $0) }
         }.bytes())
         #expect(loaded.summary.unwound == 2)
         #expect(try loaded.lines() == ["main 50", " a 40 unwound", "  b 30 unwound"])
@@ -163,7 +163,7 @@ import TraceTesting
     @Test func anExitThatMatchesNothingIsAnOrphanAndClosesNothing() throws {
         let loaded = try Loaded(demo { builder, thread in
             builder.enter(thread, 1, at: start)
-            builder.word(thread, .exit(4, at: Ticks(start + 20)), at: start + 20)
+            builder.word(thread, at: start + 20) { .exit(4, after: $0) }
             builder.exit(thread, 1, at: start + 50)
         }.bytes())
         #expect(loaded.summary.orphans == 1)
@@ -239,7 +239,7 @@ import TraceTesting
     @Test func marksAndLostStretchesAreCountedAndShown() throws {
         let loaded = try Loaded(demo { builder, thread in
             builder.enter(thread, 1, at: start)
-            builder.word(thread, .control(.mark, 7 << 42 | (start + 10)), at: start + 10)
+            builder.word(thread, at: start + 10) { .control(.mark, 7 << 42 | $0) }
             builder.word(thread, .control(.lost, 55), at: start + 20)
             builder.exit(thread, 1, at: start + 30)
         }.bytes())

@@ -1,4 +1,5 @@
 import CTraceLayout
+import Foundation
 import Testing
 import TraceFormat
 import TraceTesting
@@ -37,9 +38,35 @@ private extension Summary {
         #expect(try whole.lines() == cut.lines())
     }
 
-    @Test func durationsAreTheSameWithAWindowOfAFewLines() throws {
-        let loaded = try Loaded(program(seed: 9, events: 2000, wordsPerChunk: 50).bytes())
-        #expect(try loaded.lines(window: 8) == loaded.lines())
+    /// By looking ahead, and by reading twice where chunks do not store all frames.
+    @Test(arguments: 1 ... 6 as ClosedRange<UInt64>, [3, .max])
+    func durationsAreTheSameWithAWindowOfAFewLines(seed: UInt64, frames: Int) throws {
+        for words in [4, 50, 500] {
+            let builder = program(seed: seed, events: 2000, wordsPerChunk: words, framesPerChunk: frames)
+            let loaded = try Loaded(builder.bytes())
+            let whole = try Loaded(program(seed: seed, events: 2000).bytes())
+            #expect(try loaded.lines(window: 8) == whole.lines())
+            #expect(try loaded.lines() == whole.lines())
+        }
+    }
+
+    @Test(arguments: 1 ... 6 as ClosedRange<UInt64>)
+    func durationsFoundByLookingAheadAreTheSameInARing(seed: UInt64) throws {
+        var builder = program(seed: seed, events: 2000, wordsPerChunk: 20)
+        builder.header.mode = UInt32(TRACE_MODE_RING)
+        var bytes = builder.bytes()
+        for page in stride(from: 4096 * 12, to: bytes.count, by: 4096 * 9) { // overwritten
+            for offset in page ..< page + 4096 * 3 where offset < bytes.count { bytes[offset] = 0 }
+        }
+        let loaded = try Loaded(bytes)
+        #expect(try loaded.lines(window: 8) == loaded.lines(window: .max))
+        #expect(try loaded.lines() == loaded.lines(window: .max))
+    }
+
+    @Test(arguments: 1 ... 6 as ClosedRange<UInt64>)
+    func theEndOfTheTraceIsFoundWithoutReadingIt(seed: UInt64) throws {
+        let loaded = try Loaded(program(seed: seed, events: 300, wordsPerChunk: 20).bytes(end: start + 1))
+        #expect(TraceEnd(loaded.trace).ticks == loaded.summary.end)
     }
 
     @Test func replayOfSomeLevelsLeavesOutTheRest() throws {
@@ -122,6 +149,75 @@ private extension Summary {
         #expect(fingerprint(whole) == fingerprint(shuffled))
     }
 
+    /// The agent copies a full chunk to the end of the file and then begins the next one in the same place.
+    @Test(arguments: 1 ... 4 as ClosedRange<UInt64>)
+    func aStagingChunkAndItsCopyAreOneChunk(seed: UInt64) throws {
+        let builder = program(seed: seed, events: 300, wordsPerChunk: 100)
+        let whole = try Loaded(builder.bytes())
+        var bytes = builder.bytes()
+        let last = bytes.count - 4096 // of one page
+        // Killed between the copying of a chunk and the beginning of the next: the original still lies in front.
+        for isLast in [true, false] {
+            let chunk = isLast ? last : last - 4096
+            var original = Array(bytes[chunk ..< chunk + 4096])
+            original[6] = 0 // not closed
+            original.replaceSubrange(48 ..< 56, with: [UInt8](repeating: 0, count: 8)) // used_bytes
+            original[56] ^= 0xff // a counter that would show if both were read
+            for offset in [4096, chunk + 4096] {
+                var both = bytes
+                both.insert(contentsOf: original, at: offset)
+                let loaded = try Loaded(both, workers: 2)
+                #expect(fingerprint(loaded) == fingerprint(whole))
+                #expect(loaded.summary.filteredByTime == whole.summary.filteredByTime)
+                #expect(loaded.summary.threads[0].chunks == whole.summary.threads[0].chunks)
+                #expect(try loaded.lines() == whole.lines())
+            }
+        }
+        // The staging chunk, the first of the file, holds the thread's last words.
+        let newest = Array(bytes[last...])
+        bytes.removeLast(4096)
+        bytes.insert(contentsOf: newest, at: 4096)
+        #expect(fingerprint(try Loaded(bytes)) == fingerprint(whole))
+    }
+
+    /// Between the walk over the file and the reading of a chunk its thread may have filled it and gone on.
+    @Test func aChunkThatWasCopiedAwaySinceTheWalkIsReadWhereItIsNow() throws {
+        var builder = program(seed: 2, events: 300, wordsPerChunk: 100)
+        builder.header.state = UInt32(TRACE_RECORDING)
+        let bytes = builder.bytes()
+        let whole = try Loaded(bytes)
+        let file = TemporaryFile([])
+        let first = 2 * 4096, second = 3 * 4096
+        var before = Array(bytes[..<second]) // the staging chunk, not closed
+        before[first + 6] = 0
+        before.replaceSubrange(first + 48 ..< first + 56, with: [UInt8](repeating: 0, count: 8))
+        file.write(before)
+        let trace = try TraceFile(path: file.path)
+        #expect(trace.chunksOfThread[0].map { $0.isClosed } == [false])
+        // The first chunk moves to the end, the second begins in its place.
+        let handle = try #require(FileHandle(forWritingAtPath: file.path))
+        try handle.seek(toOffset: UInt64(first))
+        try handle.write(contentsOf: Data(bytes[second ..< second + 4096]))
+        try handle.write(contentsOf: Data(bytes[first ..< second]))
+        let summary = Summary(trace, workers: 1)
+        #expect(summary.overwritten == 0)
+        #expect(summary.calls == (try Loaded(Array(bytes[..<second]))).summary.calls)
+        // All of it is seen by who looks now.
+        try handle.write(contentsOf: Data(bytes[(second + 4096)...]))
+        let now = try TraceFile(path: file.path)
+        #expect(now.warnings == [])
+        #expect(Summary(now, workers: 1).calls == whole.summary.calls)
+    }
+
+    @Test func aPlaceThatIsBeingRewrittenIsNoDamage() throws {
+        let whole = program(seed: 5, events: 100).bytes()
+        var place = [UInt8](repeating: 0xab, count: 3 * 4096) // half cleared, or half copied: its magic comes last
+        place.replaceSubrange(0 ..< 4, with: [0, 0, 0, 0])
+        let loaded = try Loaded(Array(whole[..<4096]) + place + Array(whole[4096...]))
+        #expect(loaded.trace.warnings == [])
+        #expect(fingerprint(loaded) == fingerprint(try Loaded(whole)))
+    }
+
     @Test func everyThreadHasItsOwnStackAndCount() throws {
         var builder = demo { builder, thread in
             builder.enter(thread, 1, at: start)
@@ -183,12 +279,12 @@ private extension Summary {
 }
 
 @Suite struct TimeTests {
-    @Test func timesGoOnThroughEpochsAndPastTheRangeOf42Bits() throws {
+    @Test func timesGoOnPastTheReachOfABase() throws {
         let late = start + 3 << 42
         let loaded = try Loaded(demo { builder, thread in
             builder.enter(thread, 1, at: start)
             var clock = start
-            while clock < late { // events often enough for 42 bits to be completed
+            while clock < late {
                 clock += 1 << 40
                 builder.complete(thread, 2, from: clock, to: clock + 5)
             }
@@ -200,21 +296,53 @@ private extension Summary {
         #expect(a.maximum?.count == 5)
     }
 
-    @Test func anEpochWordBridgesASilenceLongerThan42Bits() throws {
-        let late = start + 5 << 42
+    @Test func anExitMayLieAsFarFromTheBaseAs42BitsSay() throws {
+        let end = start + Event.timeReach - 1
         let loaded = try Loaded(demo { builder, thread in
             builder.enter(thread, 1, at: start)
-            builder.word(thread, .control(.epoch, Ticks(late).epoch), at: start)
-            builder.exit(thread, 1, at: late)
+            builder.word(thread, .exit(1, after: Event.timeReach - 1), at: end)
         }.bytes())
-        #expect(loaded["main"]?.total.count == late - start)
+        #expect(loaded["main"]?.total.count == end - start)
+    }
+
+    @Test func aBaseMayBeEarlierThanTheOneBeforeIt() throws {
+        let loaded = try Loaded(demo { builder, thread in
+            builder.enter(thread, 1, at: start)
+            builder.base(thread, start + 5000)
+            builder.base(thread, start - 700)
+            builder.word(thread, .exit(1, after: 1000), at: start + 300)
+        }.bytes())
+        #expect(loaded["main"]?.total.count == 300)
+    }
+
+    @Test func aBaseIsCompletedNearTheOneBeforeIt() throws {
+        let far: UInt64 = 5 << 56 - 100 // the low 56 bits begin again soon
+        var builder = TraceBuilder(start: far)
+        builder.function(1, "main")
+        let thread = builder.thread()
+        builder.enter(thread, 1, at: far)
+        builder.base(thread, far + 20_000_000)
+        builder.exit(thread, 1, at: far + 20_000_300)
+        #expect(try Loaded(builder.bytes())["main"]?.total.count == 20_000_300)
+    }
+
+    @Test func aBaseBetweenResumeAndItsWordDoesNotPartThem() throws {
+        let loaded = try Loaded(demo { builder, thread in
+            builder.enter(thread, 1, at: start)
+            builder.enter(thread, 2, at: start + 10)
+            builder.word(thread, .control(.resume, start), at: start + 50)
+            builder.base(thread, start + 60)
+            builder.word(thread, .exit(1, after: 0), at: start + 60)
+            builder.exit(thread, 2, at: start + 100)
+        }.bytes())
+        #expect(try loaded.lines() == ["main 60", " a 90"])
     }
 
     @Test func eventsThatASignalInvertedAreClampedToTheirNeighbour() throws {
         let loaded = try Loaded(demo { builder, thread in
             builder.enter(thread, 1, at: start + 100)
-            builder.word(thread, Event.complete(2, from: Ticks(start + 90), duration: 30)!, at: start + 90)
-            builder.word(thread, .exit(1, at: Ticks(start + 110)), at: start + 110)
+            builder.word(thread, at: start + 90) { Event.complete(2, after: $0, duration: 30)! }
+            builder.word(thread, at: start + 110) { .exit(1, after: $0) }
         }.bytes())
         #expect(loaded["a"]?.total.count == 20) // 100 ... 120
         #expect(loaded["main"]?.total.count == 20) // until 120, not 110
@@ -223,9 +351,9 @@ private extension Summary {
     @Test func theEventThatOpensAChunkMayBeOlderThanIt() throws {
         var builder = demo { _, _ in }
         builder.setFrames(0, [])
-        builder.word(0, .control(.mark, start), at: start) // opens the chunk at `start`
-        builder.word(0, .enter(1, at: Ticks(start - 50)), at: start)
-        builder.word(0, .exit(1, at: Ticks(start + 50)), at: start + 50)
+        builder.word(0, at: start) { .control(.mark, $0) } // opens the chunk at `start`
+        builder.word(0, at: start - 50) { .enter(1, after: $0) }
+        builder.word(0, at: start + 50) { .exit(1, after: $0) }
         let loaded = try Loaded(builder.bytes())
         #expect(loaded["main"]?.total.count == 100)
     }

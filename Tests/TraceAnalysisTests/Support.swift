@@ -35,7 +35,7 @@ struct Loaded {
     func lines(thread: UInt32 = 0, deepest: Int = 0, window: Int = 1 << 16) throws -> [String] {
         var lines: [String] = []
         let table = FunctionTable(trace.metadata)
-        try trace.replay(thread: thread, until: summary.end, deepest: deepest, limit: 0, window: window, table) { line in
+        try trace.replay(thread: thread, until: TraceEnd(trace), deepest: deepest, limit: 0, window: window, table) { line in
             var text = String(repeating: " ", count: line.depth)
             switch line.kind {
             case .call: text += table.name(of: line.function!).name
@@ -100,7 +100,7 @@ func program(seed: UInt64, events: Int, wordsPerChunk: Int = .max, framesPerChun
             case 13:
                 builder.complete(thread, 5, from: clock, to: clock)
             case 14:
-                clock += 20_000_000 // beyond an epoch
+                clock += 20_000_000 // beyond the reach of a base
             default:
                 let duration = 1 + next(1000)
                 builder.complete(thread, UInt32(next(4)) + 1, from: clock, to: clock + duration)

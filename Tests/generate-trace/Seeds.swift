@@ -31,7 +31,7 @@ func writeSeeds(_ directory: String) {
     var builder = demo()
     builder.split(0)
     builder.exit(0, 1, at: start + 100) // RESUME
-    builder.complete(0, 2, from: start + 20_000_000, to: start + 20_000_010) // EPOCH
+    builder.complete(0, 2, from: start + 20_000_000, to: start + 20_000_010) // BASE
     builder.unwind(0, 1, at: start + 20_000_020)
     builder.threadEnd(0, at: start + 20_000_030)
     write("controls", builder)
@@ -41,11 +41,11 @@ func writeSeeds(_ directory: String) {
     builder.split(0, isWritten: false)
     builder.exit(0, 2, at: start + 100)
     builder.word(0, .control(.lost, 3), at: start + 110)
-    builder.word(0, .control(.mark, 1 << 42 | (start + 120)), at: start + 120)
+    builder.word(0, at: start + 120) { .control(.mark, 1 << 42 | $0) }
     write("ring", builder)
     builder = demo()
     let other = builder.thread("other")
     builder.word(other, .control(.resume, start + 10), at: start + 50)
-    builder.word(other, .exit(2, at: Ticks(start + 60)), at: start + 60)
+    builder.word(other, at: start + 60) { .exit(2, after: $0) }
     write("threads", builder)
 }

@@ -65,7 +65,7 @@ for number in 0 ..< chunkCount {
     withUnsafeMutableBytes(of: &chunk.thread_name) { $0.copyBytes(from: Array("worker\(thread)".utf8)) }
     var bytes = withUnsafeBytes(of: chunk) { Array($0) }
     for frame in stack { withUnsafeBytes(of: frame) { bytes += $0 } }
-    var epoch = Ticks(clock).epoch
+    var base = clock
     var words: [UInt64] = []
     let wordCount = (chunkBytes - bytes.count) / 8
     words.reserveCapacity(wordCount)
@@ -73,20 +73,20 @@ for number in 0 ..< chunkCount {
         let choice = random.next()
         let function = UInt32(choice % UInt64(functionCount)) + 1
         clock += 10 + (choice >> 20) & 15
+        if clock - base >= Event.startReach {
+            base = clock
+            words.append(Event.control(.base, base).word)
+            if words.count == wordCount { break }
+        }
         if depth > 0, (choice >> 40) & 3 == 0, stack.count < depth {
-            words.append(Event.enter(function, at: Ticks(clock)).word)
+            words.append(Event.enter(function, after: clock - base).word)
             stack.append(trace_open_frame(enter_ticks: clock, function: function, flags: 0))
             calls += 1
         } else if depth > 0, (choice >> 40) & 3 == 1, let top = stack.popLast() {
-            words.append(Event.exit(top.function, at: Ticks(clock)).word)
+            words.append(Event.exit(top.function, after: clock - base).word)
         } else {
-            if Ticks(clock).epoch != epoch {
-                epoch = Ticks(clock).epoch
-                words.append(Event.control(.epoch, epoch).word)
-                if words.count == wordCount { break }
-            }
             let duration = 30 + (choice >> 30) & 63 + ((choice >> 50) & 63 == 0 ? (choice >> 24) & 0xffff : 0)
-            words.append(Event.complete(function, from: Ticks(clock), duration: duration)!.word)
+            words.append(Event.complete(function, after: clock - base, duration: duration)!.word)
             clock += duration
             calls += 1
         }
