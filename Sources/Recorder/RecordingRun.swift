@@ -102,7 +102,7 @@ public struct RecordingRun {
         SessionFiles.all(template, session: session).map { header in
             let state = header.current
             let isRoot = state.pid == UInt32(program.pid) && state.parent_pid == UInt32(getpid())
-            let isGone = isRoot && state.process_start == start
+            let isGone = isRoot && (state.process_start == start || state.process_start == 0)
             var info = stat()
             fstat(header.file, &info)
             var bytes = UInt64(info.st_size)
