@@ -190,16 +190,16 @@ import Testing
     @Test func watchFindsTheFileOfItsProcessOnceAndAgainAfterExec() throws {
         let template = try OutputTemplate("run.%e.%p", currentDirectory: scratch.path)
         scratch.write("run.old.11", header(session: 4, pid: 11))
-        let watch = FileWatch(template: template, session: 7, pid: 11)
-        #expect(watch.next() == nil)
+        let watch = FileWatch(template: template, session: 7)
+        #expect(watch.next(pid: 11) == nil)
         scratch.write("run.sh.11", [])
-        #expect(watch.next() == nil) // made, but empty so far
+        #expect(watch.next(pid: 11) == nil) // made, but empty so far
         scratch.write("run.sh.11", header())
         scratch.write("run.child.12", header(pid: 12))
-        #expect(watch.next()?.path == scratch.path + "/run.sh.11")
-        #expect(watch.next() == nil)
+        #expect(watch.next(pid: 11)?.path == scratch.path + "/run.sh.11")
+        #expect(watch.next(pid: 11) == nil)
         scratch.write("run.ls.11", header())
-        #expect(watch.next()?.path == scratch.path + "/run.ls.11")
-        #expect(watch.next() == nil)
+        #expect(watch.next(pid: 11)?.path == scratch.path + "/run.ls.11")
+        #expect(watch.next(pid: 11) == nil)
     }
 }
