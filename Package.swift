@@ -8,7 +8,7 @@ import PackageDescription
 let agentSwift: [SwiftSetting] = [
     .enableExperimentalFeature("Embedded"),
     .enableExperimentalFeature("Extern"),
-    .unsafeFlags(["-wmo", "-no-allocations", "-Ounchecked", "-Xfrontend", "-function-sections", "-Xcc", "-fno-stack-protector"]),
+    .unsafeFlags(["-wmo", "-no-allocations", "-Ounchecked", "-Xfrontend", "-function-sections", "-disable-stack-protector"]),
 ]
 let agentC: [CSetting] = [
     .unsafeFlags(["-O2", "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden",
@@ -55,3 +55,10 @@ let package = Package(
         .testTarget(name: "RecorderTests", dependencies: ["Recorder", "CTraceLayout"]),
     ]
 )
+
+// scripts/fuzz: everything is then compiled with -sanitize=fuzzer, whose runtime brings main.
+if Context.environment["TRACER_FUZZ"] != nil {
+    package.targets.append(.executableTarget(
+        name: "fuzz-trace", dependencies: ["TraceAnalysis", "TraceFormat"], path: "Fuzz", exclude: ["corpus"],
+        swiftSettings: [.unsafeFlags(["-parse-as-library"])]))
+}

@@ -1,2 +1,276 @@
-#pragma once
-long shim_syscall(long, long, long, long, long, long, long);
+// The private contract between the trampolines (asm), the C shim and the agent (Swift). Offsets that assembly uses
+// are numbers here and asserted against the structures below, so that the three cannot drift apart.
+#ifndef TRACER_SHIM_H
+#define TRACER_SHIM_H
+
+#include "trace_layout.h"
+
+// struct frame_record
+#define FRAME_RETURN 0
+#define FRAME_SAVED 8
+#define FRAME_STACK 16
+#define FRAME_BELOW 24
+#define FRAME_SLOT 32
+#define FRAME_ENTER 40
+#define FRAME_HEAD 48
+#define FRAME_REMAINING 56
+#define FRAME_TAILS 60
+#define FRAME_BYTES 128
+
+// struct thread_state
+#define THREAD_CURSOR 0
+#define THREAD_LIMIT 8
+#define THREAD_EPOCH 16
+#define THREAD_FREE 24
+#define THREAD_TOP 32
+#define THREAD_STACK_LOW 40
+#define THREAD_MINIMUM 48
+#define THREAD_CHUNK 56
+#define THREAD_UNIT 64
+#define THREAD_MASK 72
+#define THREAD_PENDING 80
+
+// struct function_descriptor
+#define FUNCTION_TARGET 0
+#define FUNCTION_HEAD 8
+#define FUNCTION_KIND 16
+#define FUNCTION_INSTANT 24
+#define FUNCTION_BYTES 32
+#define KIND_CALL 0 /* head is not zero: entry and exit are recorded */
+#define KIND_TAIL 1 /* entry only, then a jump with the caller's return address in place */
+#define KIND_INSPECT 2 /* Swift looks at the arguments of each call and says call or tail */
+#define KIND_CONSTRUCTOR 3 /* of a module that was loaded later: its slots are bound first */
+
+// struct process_page
+#define PROCESS_ENABLED 0
+#define PROCESS_ALIVE 4
+#define PROCESS_DROPPING 8
+
+// What the slow path finds below the traced stack pointer (the red zone of x86_64): the caller's registers.
+#define SPILL_RAX 16
+#define SPILL_RDX 24
+#define SPILL_RCX 32
+#define SPILL_RSI 40
+#define SPILL_RBX 48
+#define SPILL_RDI 56
+#define SPILL_R10 64
+#define SPILL_R8 72
+#define SPILL_R9 80
+#define SPILL_R11 88
+#define SPILL_RBP 96
+
+// struct trace_chunk_header
+#define CHUNK_FILTERED_TIME 56
+#define CHUNK_FILTERED_DEPTH 64
+#define CHUNK_DROPPED 72
+
+#define STUB_BYTES 16
+#define STUB_COUNT 262144
+/// Tail calls in a row that are kept as nested frames. Beyond it an endless loop of them would eat memory.
+#define TAIL_LIMIT 64
+/// A frame whose enter event lies in a chunk that is no longer mapped.
+#define SLOT_ELSEWHERE 1
+/// One mapping a thread: the agent's stack, growing down from the unit, and the unit itself.
+#define UNIT_STACK_BYTES 57344
+#define UNIT_BYTES 8192
+
+#ifndef __ASSEMBLER__
+#include <stddef.h>
+#include <stdint.h>
+
+struct thread_unit;
+
+/// One open traced call, reached from `rbx` (x19) while the call runs. The first 64 bytes are what the fast path uses.
+struct frame_record {
+    uint64_t return_address;
+    uint64_t saved_register; // the caller's rbx (x19)
+    uint64_t stack_pointer;  // the caller's, as it is before the call: the CFA of frame and callee
+    struct frame_record *below; // the frame under this one on the thread's own stack; when free, the next free one
+    uint64_t *slot; // where its enter event is; 0 while that is being written; SLOT_ELSEWHERE
+    uint64_t enter_ticks;
+    uint64_t head;      // kind and function bits of its enter event
+    uint32_t remaining; // levels that may still be recorded inside it
+    uint32_t tails;     // tail calls that led here, in a row
+    // Only for a frame on a stack that is not the thread's own: the list of its thread.
+    struct thread_unit *owner; // NULL: on the thread's own stack
+    struct frame_record *older, *newer;
+    uint64_t unused[5];
+};
+
+/// Thread-local, initial-exec. A new thread's copy says only that everything is still to be done.
+struct thread_state {
+    uint64_t *cursor; // next free word of the chunk
+    uint64_t *limit;  // from here on the chunk is full; a few words of slack follow
+    uint64_t epoch;
+    struct frame_record *free;
+    struct frame_record *top; // innermost open frame
+    uint64_t stack_low; // below it lies another stack; all ones: every call takes the slow path
+    uint64_t minimum_ticks;
+    struct trace_chunk_header *chunk;
+    struct thread_unit *unit; // also the top of the agent's stack for this thread
+    uint64_t signal_mask; // the program's, while the slow path has all signals blocked
+    uint64_t pending; // tail trampolines of this thread that have a word reserved and not written
+};
+
+struct function_descriptor {
+    const void *target;
+    uint64_t head;    // of an enter event; 0 unless kind is KIND_CALL
+    uint32_t kind;
+    uint32_t function;
+    uint64_t instant; // head of a complete event of no length
+};
+
+/// The kernel zeroes this page in a child (MADV_WIPEONFORK): that is how a fork is noticed, raw clone included.
+struct process_page {
+    uint32_t enabled;
+    uint32_t alive;
+    uint32_t dropping; // recording has stopped for want of something: calls are only counted
+};
+
+/// Everything of a thread that only the slow path needs.
+struct thread_unit {
+    struct frame_record base;   // under the outermost frame
+    struct frame_record shadow; // stands in for the top while calls on other stacks are open: nothing equals it
+    struct frame_record *top;   // the real one, while `shadow` stands in
+    struct frame_record *foreign; // newest open frame on another stack
+    uint64_t foreign_count;
+    uint64_t stack_low, stack_high; // of the thread's own stack
+    struct thread_state *state;
+    struct thread_unit *next; // all units of the process
+    uint32_t index, tid;
+    void *chunk;          // what is mapped now …
+    uint64_t chunk_bytes_mapped;
+    uint64_t ring_slot;   // … and, in ring mode, its place in the file
+    uint64_t sequence; // of its next chunk
+    uint64_t chunk_bytes; // size of the next one
+    void *retired[8]; // chunks that an interrupted trampoline may still write to
+    uint64_t retired_bytes[8];
+    uint64_t retired_count;
+};
+
+_Static_assert(sizeof(struct frame_record) == FRAME_BYTES, "frame record");
+_Static_assert(offsetof(struct frame_record, saved_register) == FRAME_SAVED, "frame record");
+_Static_assert(offsetof(struct frame_record, stack_pointer) == FRAME_STACK, "frame record");
+_Static_assert(offsetof(struct frame_record, below) == FRAME_BELOW, "frame record");
+_Static_assert(offsetof(struct frame_record, slot) == FRAME_SLOT, "frame record");
+_Static_assert(offsetof(struct frame_record, enter_ticks) == FRAME_ENTER, "frame record");
+_Static_assert(offsetof(struct frame_record, head) == FRAME_HEAD, "frame record");
+_Static_assert(offsetof(struct frame_record, remaining) == FRAME_REMAINING, "frame record");
+_Static_assert(offsetof(struct frame_record, tails) == FRAME_TAILS, "frame record");
+_Static_assert(offsetof(struct thread_state, limit) == THREAD_LIMIT, "thread state");
+_Static_assert(offsetof(struct thread_state, epoch) == THREAD_EPOCH, "thread state");
+_Static_assert(offsetof(struct thread_state, free) == THREAD_FREE, "thread state");
+_Static_assert(offsetof(struct thread_state, top) == THREAD_TOP, "thread state");
+_Static_assert(offsetof(struct thread_state, stack_low) == THREAD_STACK_LOW, "thread state");
+_Static_assert(offsetof(struct thread_state, minimum_ticks) == THREAD_MINIMUM, "thread state");
+_Static_assert(offsetof(struct thread_state, chunk) == THREAD_CHUNK, "thread state");
+_Static_assert(offsetof(struct thread_state, unit) == THREAD_UNIT, "thread state");
+_Static_assert(offsetof(struct thread_state, signal_mask) == THREAD_MASK, "thread state");
+_Static_assert(offsetof(struct thread_state, pending) == THREAD_PENDING, "thread state");
+_Static_assert(sizeof(struct function_descriptor) == FUNCTION_BYTES, "descriptor");
+_Static_assert(offsetof(struct function_descriptor, instant) == FUNCTION_INSTANT, "descriptor");
+_Static_assert(offsetof(struct process_page, alive) == PROCESS_ALIVE, "process page");
+_Static_assert(offsetof(struct process_page, dropping) == PROCESS_DROPPING, "process page");
+_Static_assert(offsetof(struct trace_chunk_header, filtered_by_time) == CHUNK_FILTERED_TIME, "chunk");
+_Static_assert(offsetof(struct trace_chunk_header, filtered_by_depth) == CHUNK_FILTERED_DEPTH, "chunk");
+_Static_assert(offsetof(struct trace_chunk_header, dropped) == CHUNK_DROPPED, "chunk");
+_Static_assert(sizeof(struct thread_unit) + 16 * FRAME_BYTES <= UNIT_BYTES, "thread unit");
+
+extern __thread struct thread_state tracer_thread __attribute__((visibility("hidden"), tls_model("initial-exec")));
+extern struct process_page tracer_process __attribute__((visibility("hidden")));
+extern uint8_t tracer_stubs[] __attribute__((visibility("hidden")));
+extern struct function_descriptor tracer_functions[] __attribute__((visibility("hidden")));
+
+// Labels of the trampolines (arch/*/trampoline.S): never called from C or Swift, only pointed to.
+void tracer_enter_cycles(void) __attribute__((visibility("hidden")));
+void tracer_returned_cycles(void) __attribute__((visibility("hidden")));
+void tracer_enter_monotonic(void) __attribute__((visibility("hidden")));
+void tracer_returned_monotonic(void) __attribute__((visibility("hidden")));
+void tracer_loader_event(void) __attribute__((visibility("hidden")));
+
+/// The kernel's own convention: a result in -4095 … -1 is minus an errno. Touches neither errno nor the stack.
+long tracer_system_call(long number, long a, long b, long c, long d, long e, long f)
+    __attribute__((visibility("hidden")));
+/// Calls an IFUNC resolver of a module that is relocated.
+uint64_t tracer_call_resolver(uint64_t resolver) __attribute__((visibility("hidden")));
+
+// Swift, called by the trampolines on the agent's stack with signals blocked.
+// A null result means: record nothing, jump to the target with the caller's return address in place.
+struct frame_record *tracer_slow_enter(struct thread_state *, struct function_descriptor *, uint64_t stack_pointer,
+                                       struct frame_record *unwritten) __attribute__((visibility("hidden")));
+void tracer_slow_exit(struct thread_state *, struct frame_record *, uint64_t now_ticks)
+    __attribute__((visibility("hidden")));
+void tracer_slow_loader_event(struct thread_state *) __attribute__((visibility("hidden")));
+/// Swift, called by the constructor.
+void tracer_agent_start(int count, char **arguments, char **environment) __attribute__((visibility("hidden")));
+void tracer_agent_end(void) __attribute__((visibility("hidden")));
+
+static inline struct thread_state *tracer_thread_state(void) { return &tracer_thread; }
+static inline struct process_page *tracer_process_page(void) { return &tracer_process; }
+static inline uint8_t *tracer_stub_area(void) { return tracer_stubs; }
+static inline struct function_descriptor *tracer_function_table(void) { return tracer_functions; }
+static inline uint64_t tracer_address_enter_cycles(void) { return (uint64_t)&tracer_enter_cycles; }
+static inline uint64_t tracer_address_returned_cycles(void) { return (uint64_t)&tracer_returned_cycles; }
+static inline uint64_t tracer_address_enter_monotonic(void) { return (uint64_t)&tracer_enter_monotonic; }
+static inline uint64_t tracer_address_returned_monotonic(void) { return (uint64_t)&tracer_returned_monotonic; }
+static inline uint64_t tracer_address_loader_event(void) { return (uint64_t)&tracer_loader_event; }
+
+// Arrays inside structures, which Swift sees as tuples.
+static inline void **tracer_retired_chunks(struct thread_unit *unit) { return unit->retired; }
+static inline uint64_t *tracer_retired_bytes(struct thread_unit *unit) { return unit->retired_bytes; }
+static inline char *tracer_thread_name(void *chunk) { return ((struct trace_chunk_header *)chunk)->thread_name; }
+
+/// Hands out a range: the one word of the file that threads contend for. Relaxed: nothing is published by it.
+static inline uint64_t tracer_atomic_add(uint64_t *word, uint64_t amount) {
+    return __atomic_fetch_add(word, amount, __ATOMIC_RELAXED);
+}
+static inline uint64_t tracer_load_acquire(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+static inline void tracer_store_release_16(uint16_t *word, uint16_t value) {
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+static inline void tracer_store_release_32(uint32_t *word, uint32_t value) {
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+static inline void tracer_store_release_64(uint64_t *word, uint64_t value) {
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+/// True when the lock was free. Acquire pairs with the release of tracer_unlock.
+static inline int tracer_try_lock(uint32_t *lock) { return __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) == 0; }
+static inline void tracer_unlock(uint32_t *lock) { __atomic_store_n(lock, 0, __ATOMIC_RELEASE); }
+static inline uint64_t tracer_thread_pointer(void) { return (uint64_t)__builtin_thread_pointer(); }
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+static inline uint64_t tracer_cycles(void) { return __builtin_ia32_rdtsc(); }
+/// CPUID.80000007H:EDX[8]: the counter runs at one rate in every power state, on every core.
+static inline int tracer_cycles_usable(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 256);
+}
+/// Ticks per second where the processor says so (leaf 15H), else 0.
+static inline uint64_t tracer_cycles_frequency(void) {
+    unsigned a, b, c, d;
+    if (!__get_cpuid(0x15, &a, &b, &c, &d) || !a || !b || !c) return 0;
+    return (uint64_t)c * b / a;
+}
+#endif
+
+// The loader's own view, <link.h>. Declared here because the agent includes no libc header.
+struct loader_module { // struct link_map
+    uint64_t bias;
+    const char *name;
+    const void *dynamic;
+    struct loader_module *next, *previous;
+};
+struct loader_debug { // struct r_debug; `next` is there when version > 1 (glibc 2.35)
+    int32_t version;
+    struct loader_module *first;
+    uint64_t hook;
+    int32_t state; // 0 consistent, 1 adding, 2 deleting
+    uint64_t loader_base;
+    struct loader_debug *next;
+};
+extern struct loader_debug _r_debug __attribute__((weak));
+static inline struct loader_debug *tracer_loader_debug(void) { return &_r_debug; }
+#endif
+#endif

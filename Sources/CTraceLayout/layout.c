@@ -2,8 +2,10 @@
 #include "trace_layout.h"
 #include <stddef.h>
 
-_Static_assert(EVENT_FUNCTION_SHIFT + EVENT_FUNCTION_BITS == EVENT_KIND_SHIFT, "event bits");
-_Static_assert(EVENT_EPOCH_BITS + EVENT_DURATION_BITS == EVENT_TIME_BITS, "complete bits");
+_Static_assert(EVENT_KIND_BITS + EVENT_FUNCTION_BITS == EVENT_TIME_SHIFT, "event bits");
+_Static_assert(EVENT_TIME_SHIFT + EVENT_TIME_BITS == 64, "event bits");
+_Static_assert(EVENT_START_BITS + EVENT_DURATION_BITS == EVENT_TIME_BITS, "complete bits");
+_Static_assert(EVENT_TIME_SHIFT + EVENT_START_BITS == EVENT_DURATION_SHIFT, "complete bits");
 _Static_assert(offsetof(struct trace_file_header, first) == 56, "file header");
 _Static_assert(offsetof(struct trace_file_header, next_offset) == 96, "file header");
 _Static_assert(sizeof(struct trace_file_header) == 192, "file header");

@@ -49,12 +49,16 @@ struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     private(set) var enters: UInt64 = 0
     private(set) var exits: UInt64 = 0
 
-    static var nobody: UInt32 { 0 }
-    static var deepest: Int { 1 << 20 }
+    private let deepest: Int
 
-    /// `slotCount`: slots known from the start; more may come.
-    init(_ sink: consuming Sink, slotCount: Int) {
+    static var nobody: UInt32 { 0 }
+
+    /// - Parameters:
+    ///   - slotCount: slots known from the start; more may come
+    ///   - deepest: frames to keep, of 24 bytes each; a damaged file may pile up any number
+    init(_ sink: consuming Sink, slotCount: Int, deepest: Int = 1 << 20) {
         self.sink = sink
+        self.deepest = deepest
         active = PlainArray(repeating: 0, count: max(slotCount, 1))
     }
 
@@ -89,7 +93,7 @@ struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     /// Index of the frame that was entered at these ticks. Frames lie in the order of their enter times, but for a few
     /// that a signal inverted: near the top it is looked for one by one, below by bisection and around.
     private func index(entered ticks56: UInt64, near time: UInt64) -> Int? {
-        let ticks = unwrap56(ticks56, near: time)
+        let ticks = completed(ticks56, near: Ticks(time)).raw
         let linear = max(frames.count - 256, 0)
         for index in stride(from: frames.count - 1, through: linear, by: -1) where frames[index].enter == ticks {
             return index
@@ -115,7 +119,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
         enters &+= 1
         var frame = Frame(enter: enterTicks, slot: sink.slot(of: function))
         sink.opened(&frame, at: time, depth: frames.count, isCall: true)
-        if frames.count < Self.deepest { push(frame) } else { beyond += 1 }
+        if frames.count < deepest { push(frame) } else { beyond += 1 }
     }
 
     @inline(__always) mutating func exit(_ function: UInt32, at time: UInt64) {
@@ -145,7 +149,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
         if isActive(slot), let index = index(entered: ticks56, near: time), frames[index].slot == slot {
             close(at: index, at: time, .returned)
         } else {
-            sink.migrated(slot, from: min(unwrap56(ticks56, near: time), time), to: time, depth: frames.count)
+            sink.migrated(slot, from: min(completed(ticks56, near: Ticks(time)).raw, time), to: time, depth: frames.count)
         }
     }
 
@@ -185,7 +189,7 @@ extension CallStack where Sink: ~Copyable {
                 pop(at: max(latest, frame.enter), .lost)
             }
         }
-        for open in stored where frames.count < Self.deepest {
+        for open in stored where frames.count < deepest {
             let slot = sink.slot(of: open.function)
             if let frame = known.removeValue(forKey: FrameKey(enter: open.enter_ticks, slot: slot)) {
                 push(frame)

@@ -47,6 +47,10 @@ struct ChunkWalk {
         var trailingZeros: UInt64 = 0
         while offset < fileEnd {
             file.read(Self.headerBytes, at: offset, into: &buffer)
+            if buffer.count < Self.headerBytes { // cut inside a header, or inside zeros
+                if !buffer.isZero(at: 0, byteCount: buffer.count) { missingBytes += UInt64(Self.headerBytes - buffer.count) }
+                break
+            }
             if let chunk = Self.chunk(in: buffer, at: offset, fileEnd: fileEnd, missing: &missingBytes) {
                 unwrittenBytes += trailingZeros // zeros with a chunk behind them
                 trailingZeros = 0

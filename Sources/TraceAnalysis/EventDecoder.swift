@@ -18,26 +18,29 @@ protocol EventSink: ~Copyable {
     mutating func unknown(_ event: Event)
     /// Every word that is not zero, before it is decoded.
     mutating func word(_ event: Event, at offset: UInt64)
+    /// Times of the words that follow count from here.
+    mutating func base(_ ticks: UInt64)
 }
 
 extension EventSink where Self: ~Copyable {
     @inline(__always) mutating func word(_ event: Event, at offset: UInt64) {}
+    @inline(__always) mutating func base(_ ticks: UInt64) {}
 }
 
 /// The state of decoding one chunk. Arithmetic wraps: whatever a damaged file holds, it yields some number.
 struct EventDecoder {
-    /// The latest time known, to complete 42-bit times by.
-    private(set) var reference: UInt64
+    /// What times of words count from: the opening of the chunk, then what base words say.
+    private var base: UInt64
     /// Time of the latest event, 0 before the first: no later event may be earlier. A signal that arrives between the
     /// clock and the store of an event can invert neighbours. Not raised by `opened`: the event for which a chunk was
     /// opened may have read its clock before.
     private(set) var latest: UInt64 = 0
-    private var epochStart: UInt64
+    private let opened: UInt64
     private var resume: UInt64 = .max // low 56 bits of enter ticks, .max: none
 
     init(opened ticks: UInt64) {
-        reference = ticks
-        epochStart = Ticks(ticks).epoch &<< UInt64(EVENT_EPOCH_BITS)
+        opened = ticks
+        base = ticks
     }
 
     /// Decodes `words`, the first of which lies at `offset` of the file. May be called for one piece after another.
@@ -48,20 +51,19 @@ struct EventDecoder {
             let event = Event(word: UInt64(littleEndian: words[index]))
             if event.isEmpty { continue }
             sink.word(event, at: offset &+ UInt64(index) &* 8)
-            switch event.word &>> UInt64(EVENT_KIND_SHIFT) {
+            switch event.word & ((1 &<< UInt64(EVENT_KIND_BITS)) &- 1) {
             case UInt64(EVENT_COMPLETE):
-                let exact = epochStart &+ event.startInEpoch
+                let exact = base &+ event.start
                 let start = max(exact, latest)
                 let end = max(exact &+ event.duration, start)
                 latest = end
-                reference = end
                 sink.complete(event.function, from: start, to: end)
             case UInt64(EVENT_ENTER):
-                let exact = unwrap(event.timeBits, near: Ticks(reference)).raw
-                advance(exact)
+                let exact = base &+ event.time
+                latest = max(exact, latest)
                 sink.enter(event.function, at: latest, exactly: exact)
             case UInt64(EVENT_EXIT):
-                advance(unwrap(event.timeBits, near: Ticks(reference)).raw)
+                latest = max(base &+ event.time, latest)
                 if _fastPath(resume == .max) {
                     sink.exit(event.function, at: latest)
                 } else {
@@ -74,40 +76,29 @@ struct EventDecoder {
         }
     }
 
-    @inline(__always) private mutating func advance(_ time: UInt64) {
-        latest = max(time, latest)
-        reference = latest
-    }
-
     @inline(never)
     private mutating func control<Sink: EventSink & ~Copyable>(_ event: Event, into sink: inout Sink) {
         switch event.controlKind {
-        case .epoch:
-            epochStart = event.payload &<< UInt64(EVENT_EPOCH_BITS)
-            reference = max(reference, epochStart)
+        case .base:
+            base = completed(event.payload, near: Ticks(base)).raw
+            sink.base(base)
         case .resume:
             resume = event.payload
         case .unwound:
-            advance(unwrap(event.timeBits, near: Ticks(reference)).raw)
-            if resume != .max, event.unwoundCount == 1 {
+            latest = max(base &+ event.controlTime, latest)
+            if resume != .max, event.controlNumber == 1 {
                 sink.resumedUnwound(entered: resume, at: latest)
             } else {
-                sink.unwound(Int(event.unwoundCount), at: latest)
+                sink.unwound(Int(event.controlNumber), at: latest)
             }
             resume = .max
         case .lost:
-            sink.lost(event.payload, at: reference)
+            sink.lost(event.payload, at: latest == 0 ? opened : latest)
         case .mark:
-            advance(unwrap(event.timeBits, near: Ticks(reference)).raw)
-            sink.mark(UInt32(truncatingIfNeeded: event.payload &>> UInt64(EVENT_TIME_BITS)), at: latest)
+            latest = max(base &+ event.controlTime, latest)
+            sink.mark(event.controlNumber, at: latest)
         case nil:
             sink.unknown(event)
         }
     }
-}
-
-/// Completes the 56 bits of an enter time that CONTROL_RESUME carries: the moment nearest to `reference`.
-func unwrap56(_ bits: UInt64, near reference: UInt64) -> UInt64 {
-    let difference = Int64(bitPattern: (bits &- reference) &<< 8) &>> 8
-    return reference &+ UInt64(bitPattern: difference)
 }

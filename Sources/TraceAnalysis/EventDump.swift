@@ -5,7 +5,7 @@ import TraceFormat
 /// One word of an event chunk, or one frame that a chunk stores.
 public struct DumpedEvent {
     public enum Kind: String {
-        case frame, enter, exit, complete, tail, epoch, resume, unwound, lost, mark, unknown
+        case frame, enter, exit, complete, tail, base, resume, unwound, lost, mark, unknown
     }
     /// From the start of the file.
     public var offset: UInt64
@@ -29,7 +29,7 @@ extension TraceFile {
                 try body(DumpedEvent(offset: offset, tid: chunk.tid, ticks: Ticks(frame.enter_ticks), kind: .frame,
                                      function: frame.function))
             }
-            var sink = DumpSink(tid: chunk.tid, table: table, epoch: Ticks(chunk.opened.ticks).epoch, body: body)
+            var sink = DumpSink(tid: chunk.tid, table: table, opened: chunk.opened.ticks, body: body)
             _ = reader.read(chunk, into: &sink)
             if let error = sink.error { throw error }
         }
@@ -39,18 +39,16 @@ extension TraceFile {
 private struct DumpSink: EventSink, ~Copyable {
     let tid: UInt32
     let table: FunctionTable
-    var epoch: UInt64
     let body: (DumpedEvent) throws -> Void
     var error: (any Error)?
     private var offset: UInt64 = 0
     private var time: UInt64 = 0
 
-    init(tid: UInt32, table: FunctionTable, epoch: UInt64, body: @escaping (DumpedEvent) throws -> Void) {
+    init(tid: UInt32, table: FunctionTable, opened ticks: UInt64, body: @escaping (DumpedEvent) throws -> Void) {
         self.tid = tid
         self.table = table
-        self.epoch = epoch
         self.body = body
-        time = epoch << UInt64(EVENT_EPOCH_BITS)
+        time = ticks
     }
 
     private mutating func emit(_ kind: DumpedEvent.Kind, at ticks: UInt64, function: UInt32? = nil,
@@ -67,11 +65,10 @@ private struct DumpSink: EventSink, ~Copyable {
 
     mutating func word(_ event: Event, at offset: UInt64) {
         self.offset = offset
-        guard event.word &>> UInt64(EVENT_KIND_SHIFT) == UInt64(EVENT_CONTROL) else { return }
-        // The decoder keeps these two to itself.
-        if event.controlKind == .epoch { emit(.epoch, at: max(time, event.payload &<< UInt64(EVENT_EPOCH_BITS)), value: event.payload) }
-        if event.controlKind == .resume { emit(.resume, at: time, value: event.payload) }
+        // The decoder keeps this one to itself until the next word.
+        if event.kind == .control, event.controlKind == .resume { emit(.resume, at: time, value: event.payload) }
     }
+    mutating func base(_ ticks: UInt64) { emit(.base, at: ticks) }
 
     mutating func enter(_ function: UInt32, at time: UInt64, exactly enterTicks: UInt64) {
         emit(.enter, at: time, function: function)

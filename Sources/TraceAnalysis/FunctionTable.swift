@@ -1,5 +1,7 @@
 // Function ids of the file, and the rows of a report that they belong to: one per displayed name and module.
 import CTraceLayout
+import Dispatch
+import Synchronization
 import TraceFormat
 
 public struct FunctionTable: Sendable {
@@ -20,9 +22,11 @@ public struct FunctionTable: Sendable {
         var rows: [Row] = []
         var slotOfRow: [Row: UInt32] = [:]
         var slots = [UInt32](repeating: 0, count: Int(metadata.functions.keys.max() ?? 0) + 1)
-        for function in metadata.functions.values.sorted(by: { $0.id < $1.id }) {
+        let functions = metadata.functions.values.sorted { $0.id < $1.id }
+        let names = Self.displayNames(functions, metadata)
+        for (function, name) in zip(functions, names) {
             let module = function.module.map { metadata.modules[$0]?.name ?? "[module \($0)]" } ?? Self.noModule
-            let row = Row(name: Self.displayName(function, metadata), module: module, isTail: function.isTail)
+            let row = Row(name: name, module: module, isTail: function.isTail)
             if let slot = slotOfRow[row] {
                 slots[Int(function.id)] = slot
             } else {
@@ -36,6 +40,19 @@ public struct FunctionTable: Sendable {
     }
 
     static let noModule = "?"
+
+    /// Demangling takes microseconds a name, and a large program has tens of thousands: all processors share them.
+    private static func displayNames(_ functions: [Function], _ metadata: Metadata) -> [String] {
+        let partLength = 1000
+        let partCount = (functions.count + partLength - 1) / partLength
+        let parts = Mutex<[Int: [String]]>([:])
+        DispatchQueue.concurrentPerform(iterations: partCount) { part in
+            let slice = functions[part * partLength ..< min((part + 1) * partLength, functions.count)]
+            let names = slice.map { displayName($0, metadata) }
+            parts.withLock { $0[part] = names }
+        }
+        return parts.withLock { parts in (0 ..< partCount).flatMap { parts[$0] ?? [] } }
+    }
 
     private static func displayName(_ function: Function, _ metadata: Metadata) -> String {
         if !function.rawName.isEmpty { return demangled(function.rawName) }

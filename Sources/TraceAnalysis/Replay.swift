@@ -70,7 +70,7 @@ extension TraceFile {
         for chunk in chunks {
             let stored = reader.storedFrames(chunk)
             let missing = chunk.sequence &- (previous.map { $0.sequence &+ 1 } ?? 0)
-            if missing > 0, previous?.sequence != chunk.sequence { stack.sink.missing(missing, at: chunk.opened.ticks) }
+            if missing > 0 { stack.sink.missing(missing, at: chunk.opened.ticks) }
             stack.sink.isInherited = true
             stack.adopt(stored, bottom: previous == nil ? 0 : chunk.openFrames - chunk.storedFrames, latest: latest, areCalls: true)
             stack.sink.isInherited = false

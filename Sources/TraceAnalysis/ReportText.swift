@@ -1,4 +1,5 @@
 // A summary as a table, and as the JSON object that `tracer report --json` promises.
+import CTraceLayout
 import TraceFormat
 
 public enum ReportOrder: String, CaseIterable, Sendable {
@@ -35,8 +36,8 @@ extension Summary {
             var table = TextTable(["calls", "total", "self", "average", "minimum", "maximum", "function", "module"],
                                   leftAligned: [6, 7])
             for row in rows {
-                table.add([grouped(row.calls), row.timedCalls == 0 && row.total.count == 0 ? "-" : readable(row.total),
-                           row.timedCalls == 0 && row.total.count == 0 ? "-" : readable(signed: row.selfTime),
+                table.add([grouped(row.calls), row.timedCalls == 0 && row.total.count == 0 ? "-" : column(readable(row.total)),
+                           row.timedCalls == 0 && row.total.count == 0 ? "-" : column(readable(signed: row.selfTime)),
                            time(row.average), time(row.minimum), time(row.maximum), row.name, row.module])
             }
             lines += table.lines(style)
@@ -45,14 +46,22 @@ extension Summary {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    private func time(_ time: Nanoseconds?) -> String { time.map { readable($0) } ?? "-" }
+    private func time(_ time: Nanoseconds?) -> String { time.map { column(readable($0)) } ?? "-" }
 
     func headline(_ trace: TraceFile) -> String {
-        var parts = ["\(basename(trace.program)) (pid \(trace.header.pid))", readable(duration).replacing("  ", " "),
+        var parts = ["\(basename(trace.program)) (pid \(trace.header.pid))", readable(duration),
                      counted(UInt64(threads.count), "thread"), counted(calls, "call")]
         let filtered = filteredByTime &+ filteredByDepth
         if filtered > 0 { parts.append("\(grouped(filtered)) filtered") }
         parts.append("\(grouped(dropped)) dropped")
+        let missing = threads.reduce(UInt64(0)) { $0 &+ $1.missingChunks }
+        if missing > 0 { parts.append("\(counted(missing, "chunk")) \(trace.isRing ? "overwritten" : "missing")") }
+        if overwritten > 0 { parts.append("\(counted(overwritten, "chunk")) overwritten while reading") }
+        switch trace.header.state {
+        case UInt32(TRACE_RECORDING): parts.append("not finished")
+        case UInt32(TRACE_STOPPED): parts.append(trace.stateText)
+        default: break
+        }
         return parts.joined(separator: ", ")
     }
 

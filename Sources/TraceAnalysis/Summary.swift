@@ -52,6 +52,8 @@ public struct Summary: Sendable {
     public private(set) var lost: UInt64 = 0
     public private(set) var marks: UInt64 = 0
     public private(set) var unknownWords: UInt64 = 0
+    /// Chunks of a ring still being recorded that were overwritten before or while they were read.
+    public private(set) var overwritten: UInt64 = 0
 
     /// - Parameter workers: how many threads read; memory is a megabyte or two for each and what the functions need.
     public init(_ trace: TraceFile, workers workerCount: Int = Summary.processorCount, names: Bool = true) {
@@ -92,6 +94,7 @@ public struct Summary: Sendable {
             marks = counts.marks
             unknownWords = counts.unknownWords
         }
+        overwritten = all.overwritten
         events = completes &+ enters &+ exits
         dropped = trace.header.dropped
         for chunks in trace.chunksOfThread {
@@ -101,10 +104,9 @@ public struct Summary: Sendable {
                 filteredByDepth &+= chunk.filteredByDepth
                 dropped &+= chunk.dropped
             }
-            let distinct = zip(chunks, chunks.dropFirst()).reduce(UInt64(1)) { $0 + ($1.0.sequence == $1.1.sequence ? 0 : 1) }
             threads.append(ThreadSummary(
                 index: last.thread, tid: last.tid, name: trace.threadName(last.thread), calls: all.calls[last.thread] ?? 0,
-                chunks: chunks.count, missingChunks: last.sequence &+ 1 &- distinct,
+                chunks: chunks.count, missingChunks: last.sequence &+ 1 &- UInt64(chunks.count),
                 openFrames: all.openFrames[last.thread] ?? 0))
         }
     }

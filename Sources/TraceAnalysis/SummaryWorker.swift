@@ -11,6 +11,8 @@ final class SummaryWorker: @unchecked Sendable {
     /// By thread index.
     private(set) var calls: [UInt32: UInt64] = [:]
     private(set) var openFrames: [UInt32: Int] = [:]
+    /// Chunks that a ring overwrote between the walk over the file and the reading of them.
+    private(set) var overwritten: UInt64 = 0
     private var openAtEnd: [(thread: UInt32, frames: [Frame])] = []
 
     init(_ trace: TraceFile, _ table: FunctionTable) {
@@ -24,7 +26,12 @@ final class SummaryWorker: @unchecked Sendable {
         let callsBefore = stack.sink.calls
         var latestOfThread: UInt64 = 0
         var previous: Chunk?
+        let mayChange = trace.isRing && trace.header.state == UInt32(TRACE_RECORDING)
         for chunk in unit.chunks {
+            if mayChange, !reader.isStill(chunk) {
+                overwritten += 1
+                continue
+            }
             let stored = reader.storedFrames(chunk)
             // Calls that began in chunks which the file does not have are counted where they first show. Those of a
             // thread's very first chunk were made before the trace: by the parent of a forked process.
@@ -33,6 +40,8 @@ final class SummaryWorker: @unchecked Sendable {
             stack.adopt(stored, bottom: bottom, latest: latestOfThread, areCalls: areCalls)
             latestOfThread = max(latestOfThread, reader.read(chunk, into: &stack))
             previous = chunk
+            // Changed while it was read: some of what was added up was not this thread's. It cannot be taken back.
+            if mayChange, !reader.isStill(chunk) { overwritten += 1 }
         }
         calls[thread, default: 0] &+= stack.sink.calls &- callsBefore
         latest = max(latest, latestOfThread)
@@ -45,6 +54,7 @@ final class SummaryWorker: @unchecked Sendable {
     func add(_ other: SummaryWorker) {
         stack.add(other.stack)
         latest = max(latest, other.latest)
+        overwritten += other.overwritten
         calls.merge(other.calls) { $0 &+ $1 }
         for (thread, frames) in other.openAtEnd {
             openAtEnd.append((thread, frames.map { frame in

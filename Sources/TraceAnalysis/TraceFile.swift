@@ -29,7 +29,6 @@ public struct TraceFile: Sendable {
         self.file = file
         self.header = header
         byteCount = file.byteCount
-        chunkCount = walk.chunks.count
         metadataChunkCount = walk.chunks.count { $0.isMetadata }
         metadata = Metadata(file, walk.chunks.filter { $0.isMetadata })
         timeScale = TimeScale(clock: header.clock, ticksPerSecond: header.ticks_per_second,
@@ -37,7 +36,8 @@ public struct TraceFile: Sendable {
         lastSample = Ticks(max(header.last.ticks, header.first.ticks))
         threadNames = walk.threadNames.mapValues { $0.name }
         chunksOfThread = Dictionary(grouping: walk.chunks.lazy.filter { !$0.isMetadata }, by: { $0.thread })
-            .sorted { $0.key < $1.key }.map { $0.value.sorted { $0.sequence < $1.sequence } }
+            .sorted { $0.key < $1.key }.map { Self.inOrder($0.value) }
+        chunkCount = chunksOfThread.reduce(metadataChunkCount) { $0 + $1.count }
         warnings = Self.warnings(header, walk, metadata, timeScale, byteCount: byteCount)
     }
 
@@ -63,13 +63,25 @@ public struct TraceFile: Sendable {
         return header
     }
 
+    /// Chunks of one thread in its order, whichever way they lie. A thread writes in one place; what is full is copied
+    /// to the end of the file. Of two with one number, which a kill between the two steps leaves, the copy is the one
+    /// that is closed.
+    private static func inOrder(_ chunks: [Chunk]) -> [Chunk] {
+        var result: [Chunk] = []
+        for chunk in chunks.sorted(by: { ($0.sequence, $0.isClosed ? 0 : 1, $0.offset) < ($1.sequence, $1.isClosed ? 0 : 1, $1.offset) })
+        where result.last?.sequence != chunk.sequence {
+            result.append(chunk)
+        }
+        return result
+    }
+
     private static func warnings(_ header: trace_file_header, _ walk: ChunkWalk, _ metadata: Metadata,
                                  _ scale: TimeScale, byteCount: UInt64) -> [String] {
         var warnings: [String] = []
         if byteCount < UInt64(TRACE_HEADER_BYTES) {
             warnings.append("the file is cut after \(byteCount) bytes: it holds no events")
         } else if walk.missingBytes > 0 {
-            warnings.append("the file is cut: \(walk.missingBytes) bytes are missing at its end")
+            warnings.append("the file is cut: at least \(walk.missingBytes) bytes are missing at its end")
         } else if header.state == UInt32(TRACE_FINISHED), header.mode == UInt32(TRACE_MODE_FULL),
                   walk.end < header.next_offset, byteCount < header.next_offset {
             warnings.append("the file is cut: it has \(byteCount) of \(header.next_offset) bytes")

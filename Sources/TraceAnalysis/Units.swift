@@ -6,9 +6,12 @@ public func readable(_ time: Nanoseconds) -> String {
     case 0 ..< 1000: "\(time.count) ns"
     case 1000 ..< 1_000_000: thousandths(time.count) + " us"
     case 1_000_000 ..< 1_000_000_000: thousandths(time.count / 1000) + " ms"
-    default: thousandths(time.count / 1_000_000) + "  s"
+    default: thousandths(time.count / 1_000_000) + " s"
     }
 }
+
+/// Two letters wide in its unit, so that the digits of a column stand below each other.
+public func column(_ time: String) -> String { time.hasSuffix(" s") ? time.dropLast() + " s" : time }
 
 /// As above, with a sign when it is negative.
 public func readable(signed nanoseconds: Int64) -> String {
@@ -22,7 +25,7 @@ private func thousandths(_ value: UInt64) -> String {
 /// Decimal digits with zeros in front.
 func padded(_ value: UInt64, _ width: Int) -> String {
     let digits = String(value)
-    return String(repeating: "0", count: max(width - digits.count, 0)) + digits
+    return String(repeating: "0", count: max(width - digits.utf8.count, 0)) + digits
 }
 
 /// "1,234,567".

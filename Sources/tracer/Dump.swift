@@ -30,7 +30,7 @@ struct Dump: ParsableCommand {
     private static func line(_ event: DumpedEvent, _ trace: TraceFile, _ table: FunctionTable) -> String {
         let kind = event.kind.rawValue
         var line = hexadecimal(event.offset) + "  \(event.tid)  " + signedSeconds(event.ticks, trace) + "  " + kind
-            + String(repeating: " ", count: 8 - min(kind.count, 8))
+            + String(repeating: " ", count: 8 - min(kind.utf8.count, 8))
         if let function = event.function {
             let name = table.name(of: function)
             line += "  \(name.name) [\(name.module)]"
@@ -46,7 +46,7 @@ struct Dump: ParsableCommand {
 
     private static func hexadecimal(_ offset: UInt64) -> String {
         let digits = String(offset, radix: 16)
-        return String(repeating: "0", count: max(8 - digits.count, 0)) + digits
+        return String(repeating: "0", count: max(8 - digits.utf8.count, 0)) + digits
     }
 
     /// A frame that was inherited from the parent process began before the start.

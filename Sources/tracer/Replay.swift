@@ -34,6 +34,16 @@ struct Replay: ParsableCommand {
         final class Box { // escaping closures may not capture an inout
             var output = Output()
             var lineCount = 0
+            var labels: [UInt32: String] = [:]
+
+            /// "name() [module]".
+            func label(_ function: UInt32, _ table: FunctionTable) -> String {
+                if let label = labels[function] { return label }
+                let name = table.name(of: function)
+                let label = (name.name.hasSuffix(")") ? name.name : name.name + "()") + output.style.dim(" [\(name.module)]")
+                labels[function] = label
+                return label
+            }
         }
         let box = Box()
         for thread in threads {
@@ -43,7 +53,7 @@ struct Replay: ParsableCommand {
             }
             try trace.replay(thread: thread.index, until: end, deepest: depth, limit: limit == 0 ? 0 : limit - box.lineCount,
                              table) { [limit] line in
-                try box.output.line(Self.text(line, trace, table, box.output.style))
+                try box.output.line(Self.text(line, line.function.map { box.label($0, table) } ?? "", trace, box.output.style))
                 box.lineCount += 1
                 return limit == 0 || box.lineCount < limit
             }
@@ -66,14 +76,11 @@ struct Replay: ParsableCommand {
         return chosen
     }
 
-    private static func text(_ line: ReplayLine, _ trace: TraceFile, _ table: FunctionTable, _ style: TextStyle) -> String {
+    private static func text(_ line: ReplayLine, _ label: String, _ trace: TraceFile, _ style: TextStyle) -> String {
         var duration = "", note = ""
-        var what = line.function.map { function in
-            let name = table.name(of: function)
-            return (name.name.hasSuffix(")") ? name.name : name.name + "()") + style.dim(" [\(name.module)]")
-        } ?? ""
+        var what = label
         if let end = line.end {
-            duration = readable(trace.timeScale.nanoseconds(from: line.start, to: end.time))
+            duration = column(readable(trace.timeScale.nanoseconds(from: line.start, to: end.time)))
             switch end.how {
             case .returned: break
             case .unwound: note = "left without returning"
@@ -99,6 +106,6 @@ struct Replay: ParsableCommand {
     }
 
     private static func right(_ text: String, _ width: Int) -> String {
-        String(repeating: " ", count: max(width - text.count, 0)) + text
+        String(repeating: " ", count: max(width - text.utf8.count, 0)) + text
     }
 }

@@ -2,7 +2,7 @@
 import CTraceLayout
 import TraceFormat
 
-public struct TraceBuilder {
+public struct TraceBuilder: Sendable {
     public var header = trace_file_header()
     private var threads: [ThreadWriter] = []
     private var finished: [(order: Int, bytes: [UInt8])] = []
@@ -88,7 +88,7 @@ public struct TraceBuilder {
     }
 
     public mutating func enter(_ thread: Int, _ function: UInt32, at ticks: UInt64) {
-        push(thread, .enter(function, at: Ticks(ticks)), at: ticks)
+        word(thread, at: ticks, reach: Event.startReach) { .enter(function, after: $0) }
         threads[thread].frames.append(trace_open_frame(enter_ticks: ticks, function: function, flags: 0))
     }
 
@@ -96,17 +96,20 @@ public struct TraceBuilder {
     public mutating func exit(_ thread: Int, _ function: UInt32, at ticks: UInt64) {
         let frames = threads[thread].frames
         guard let index = frames.lastIndex(where: { $0.function == function }) else {
-            push(thread, .exit(function, at: Ticks(ticks)), at: ticks)
+            word(thread, at: ticks) { .exit(function, after: $0) }
             return
         }
-        if index != frames.count - 1 { push(thread, .control(.resume, frames[index].enter_ticks), at: ticks) }
-        push(thread, .exit(function, at: Ticks(ticks)), at: ticks)
+        if index != frames.count - 1 {
+            _ = time(thread, of: ticks, reach: Event.timeReach) // a base word, when it takes one, before RESUME
+            push(thread, .control(.resume, frames[index].enter_ticks), at: ticks)
+        }
+        word(thread, at: ticks) { .exit(function, after: $0) }
         threads[thread].frames.remove(at: index)
     }
 
     public mutating func complete(_ thread: Int, _ function: UInt32, from start: UInt64, to end: UInt64) {
-        if let event = Event.complete(function, from: Ticks(start), duration: end - start) {
-            epoch(thread, of: start)
+        let time = time(thread, of: start, reach: Event.startReach)
+        if let event = Event.complete(function, after: time, duration: end - start) {
             push(thread, event, at: end)
         } else {
             enter(thread, function, at: start)
@@ -115,28 +118,44 @@ public struct TraceBuilder {
     }
 
     public mutating func unwind(_ thread: Int, _ count: Int, at ticks: UInt64) {
-        push(thread, .unwound(UInt32(count), at: Ticks(ticks)), at: ticks)
+        word(thread, at: ticks) { .unwound(UInt32(count), after: $0) }
         threads[thread].frames.removeLast(min(count, threads[thread].frames.count))
     }
 
     /// Any word, as it is. The builder's own idea of the open frames does not change.
     public mutating func word(_ thread: Int, _ event: Event, at ticks: UInt64) { push(thread, event, at: ticks) }
 
+    /// Any word that has a time: `event` makes it of the ticks since the base, which is set anew when it has to.
+    public mutating func word(_ thread: Int, at ticks: UInt64, reach: UInt64 = Event.timeReach, _ event: (UInt64) -> Event) {
+        push(thread, event(time(thread, of: ticks, reach: reach)), at: ticks)
+    }
+
+    public mutating func base(_ thread: Int, _ ticks: UInt64) {
+        open(thread, at: ticks)
+        threads[thread].base = ticks
+        threads[thread].words.append(Event.control(.base, ticks).word)
+    }
+
     /// Changes what the next chunk of the thread takes for its open frames.
     public mutating func setFrames(_ thread: Int, _ frames: [trace_open_frame]) { threads[thread].frames = frames }
 
-    private mutating func epoch(_ thread: Int, of ticks: UInt64) {
+    /// Ticks since the base.
+    private mutating func time(_ thread: Int, of ticks: UInt64, reach: UInt64) -> UInt64 {
         open(thread, at: ticks)
-        guard threads[thread].epoch != Ticks(ticks).epoch else { return }
-        threads[thread].epoch = Ticks(ticks).epoch
-        threads[thread].words.append(Event.control(.epoch, Ticks(ticks).epoch).word)
+        let base = threads[thread].base
+        if ticks >= base, ticks - base < reach { return ticks - base }
+        self.base(thread, ticks)
+        return 0
     }
 
     private mutating func push(_ thread: Int, _ event: Event, at ticks: UInt64) {
         open(thread, at: ticks)
         threads[thread].words.append(event.word)
         threads[thread].latest = max(threads[thread].latest, ticks)
-        if threads[thread].words.count >= threads[thread].wordsPerChunk { split(thread) }
+        // RESUME speaks of the word behind it: the two are never parted.
+        if threads[thread].words.count >= threads[thread].wordsPerChunk, event.controlKind != .resume || event.kind != .control {
+            split(thread)
+        }
     }
 
     private mutating func open(_ thread: Int, at ticks: UInt64) {
@@ -170,7 +189,12 @@ public struct TraceBuilder {
     }
 
     /// The file. `metadataLast` puts the names behind the events, where a reader must find them as well.
-    public mutating func bytes(metadataLast: Bool = false, end: UInt64? = nil, closeChunks: Bool = true) -> [UInt8] {
+    public func bytes(metadataLast: Bool = false, end: UInt64? = nil, closeChunks: Bool = true) -> [UInt8] {
+        var copy = self
+        return copy.finish(metadataLast, end, closeChunks)
+    }
+
+    private mutating func finish(_ metadataLast: Bool, _ end: UInt64?, _ closeChunks: Bool) -> [UInt8] {
         for thread in threads.indices { split(thread, isClosed: closeChunks) }
         let latest = end ?? threads.map { $0.latest }.max() ?? 0
         let scale = Double(header.ticks_per_second) / 1e9
@@ -205,12 +229,12 @@ public struct TraceBuilder {
     static func rounded(_ byteCount: Int) -> UInt32 { UInt32((byteCount + 4095) / 4096 * 4096) }
 }
 
-private struct ThreadWriter {
+private struct ThreadWriter: Sendable {
     let tid: UInt32
     let name: String
     var frames: [trace_open_frame] = []
     var words: [UInt64] = []
-    var epoch: UInt64 = 0
+    var base: UInt64 = 0
     var isOpen = false
     var latest: UInt64 = 0
     var wordsPerChunk = Int.max
@@ -233,7 +257,7 @@ private struct ThreadWriter {
         self.order = order
         openedAt = ticks
         openedFrames = frames
-        epoch = Ticks(ticks).epoch
+        base = ticks
         words = []
     }
 

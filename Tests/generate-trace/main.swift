@@ -1,14 +1,18 @@
-// generate-trace FILE MEGABYTES [THREADS [DEPTH]]: a large well-formed trace, to measure the reader with.
+// generate-trace FILE MEGABYTES [THREADS [DEPTH [FUNCTIONS]]]: a large well-formed trace, to measure the reader with.
 // Every thread calls 200 functions, durations spread over 30 ns … 60 us, in a tree DEPTH levels deep; DEPTH 0 makes
-// leaf calls only.
+// leaf calls only. FUNCTIONS: how many the metadata names, called or not.
 import CTraceLayout
 import Glibc
 import TraceFormat
 import TraceTesting
 
 let arguments = CommandLine.arguments
+if arguments.count == 3, arguments[1] == "--seeds" {
+    writeSeeds(arguments[2])
+    exit(0)
+}
 guard arguments.count >= 3, let megabytes = Int(arguments[2]), let file = fopen(arguments[1], "w") else {
-    print("usage: generate-trace FILE MEGABYTES [THREADS [DEPTH]]")
+    print("usage: generate-trace FILE MEGABYTES [THREADS [DEPTH [FUNCTIONS]]]")
     exit(2)
 }
 let threadCount = arguments.count > 3 ? Int(arguments[3]) ?? 1 : 1
@@ -20,7 +24,8 @@ func emit(_ bytes: [UInt8]) { bytes.withUnsafeBytes { _ = fwrite($0.baseAddress,
 
 var head = TraceBuilder(program: "/usr/bin/synthetic")
 head.module(0, "/usr/lib/libdemo.so")
-for id in 1 ... functionCount { head.function(id, "_ZN4demo\(String(id).utf8.count + 8)function\(id)Ei") }
+let describedCount = arguments.count > 5 ? UInt32(arguments[5]) ?? functionCount : functionCount
+for id in 1 ... max(describedCount, functionCount) { head.function(id, "_ZN4demo\(String(id).utf8.count + 8)function\(id)Ei") }
 let metadata = TraceBuilder.metadataChunk(head.metadataRecords)
 
 struct Random { // xorshift64*
@@ -60,7 +65,7 @@ for number in 0 ..< chunkCount {
     withUnsafeMutableBytes(of: &chunk.thread_name) { $0.copyBytes(from: Array("worker\(thread)".utf8)) }
     var bytes = withUnsafeBytes(of: chunk) { Array($0) }
     for frame in stack { withUnsafeBytes(of: frame) { bytes += $0 } }
-    var epoch = Ticks(clock).epoch
+    var base = clock
     var words: [UInt64] = []
     let wordCount = (chunkBytes - bytes.count) / 8
     words.reserveCapacity(wordCount)
@@ -68,20 +73,20 @@ for number in 0 ..< chunkCount {
         let choice = random.next()
         let function = UInt32(choice % UInt64(functionCount)) + 1
         clock += 10 + (choice >> 20) & 15
+        if clock - base >= Event.startReach {
+            base = clock
+            words.append(Event.control(.base, base).word)
+            if words.count == wordCount { break }
+        }
         if depth > 0, (choice >> 40) & 3 == 0, stack.count < depth {
-            words.append(Event.enter(function, at: Ticks(clock)).word)
+            words.append(Event.enter(function, after: clock - base).word)
             stack.append(trace_open_frame(enter_ticks: clock, function: function, flags: 0))
             calls += 1
         } else if depth > 0, (choice >> 40) & 3 == 1, let top = stack.popLast() {
-            words.append(Event.exit(top.function, at: Ticks(clock)).word)
+            words.append(Event.exit(top.function, after: clock - base).word)
         } else {
-            if Ticks(clock).epoch != epoch {
-                epoch = Ticks(clock).epoch
-                words.append(Event.control(.epoch, epoch).word)
-                if words.count == wordCount { break }
-            }
             let duration = 30 + (choice >> 30) & 63 + ((choice >> 50) & 63 == 0 ? (choice >> 24) & 0xffff : 0)
-            words.append(Event.complete(function, from: Ticks(clock), duration: duration)!.word)
+            words.append(Event.complete(function, after: clock - base, duration: duration)!.word)
             clock += duration
             calls += 1
         }

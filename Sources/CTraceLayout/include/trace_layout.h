@@ -11,25 +11,30 @@
 #define TRACE_CHUNK_MAGIC 0x4b484354 /* "TCHK" */
 #define TRACE_CHUNK_ALIGNMENT 4096
 
-// Event word. Bits 63-62 are the kind, 61-42 the function, 41-0 a time; a complete call splits those 42 bits.
-#define EVENT_KIND_SHIFT 62
+// Event word. Bits 0-1 are the kind, 2-21 the function, 22-63 a time in ticks since the base in force; a complete call
+// splits those 42 bits: 22-44 its start, 45-63 its duration. So an enter becomes a complete call by one addition.
 #define EVENT_CONTROL 0
 #define EVENT_ENTER 1
 #define EVENT_EXIT 2
 #define EVENT_COMPLETE 3
-#define EVENT_FUNCTION_SHIFT 42
+#define EVENT_KIND_BITS 2
+#define EVENT_FUNCTION_SHIFT 2
 #define EVENT_FUNCTION_BITS 20
+#define EVENT_TIME_SHIFT 22
 #define EVENT_TIME_BITS 42
+#define EVENT_START_BITS 23 /* of a complete call; also the reach of a base for enters and complete calls */
+#define EVENT_DURATION_SHIFT 45
 #define EVENT_DURATION_BITS 19
-#define EVENT_EPOCH_BITS 23 /* start of a complete call inside its epoch: TIME_BITS - DURATION_BITS */
 
-// Control word: bits 61-56 say which, 55-0 are its payload.
-#define CONTROL_SHIFT 56
-#define CONTROL_EPOCH 1   /* payload: ticks >> EVENT_EPOCH_BITS, in force until the next one */
+// Control word: bits 2-7 say which, 8-63 are its payload.
+#define CONTROL_KIND_SHIFT 2
+#define CONTROL_PAYLOAD_SHIFT 8
+#define CONTROL_PAYLOAD_BITS 56
+#define CONTROL_BASE 1    /* payload: low 56 bits of the base, in ticks, for the words that follow */
 #define CONTROL_RESUME 2  /* payload: low 56 bits of the enter time of the frame that the next word closes */
-#define CONTROL_UNWOUND 3 /* payload: count << 42 | time: that many innermost frames were left without returning */
+#define CONTROL_UNWOUND 3 /* payload: time since the base (42 bits) | count << 42: that many innermost frames were left */
 #define CONTROL_LOST 4    /* payload: number of events that could not be written here */
-#define CONTROL_MARK 5    /* payload: mark << 42 | time: a point that the program named itself */
+#define CONTROL_MARK 5    /* payload: time since the base (42 bits) | mark << 42: a point that the program named */
 
 #ifndef __ASSEMBLER__
 #include <stdint.h>
@@ -97,8 +102,8 @@ struct trace_chunk_header {
     uint32_t body_offset; // of the first event or record, from the start of the chunk
     uint32_t thread; // index, 0 for metadata
     uint32_t tid;
-    uint64_t sequence; // of this thread's chunks, from 0
-    struct trace_clock_sample opened; // first epoch: ticks >> EVENT_EPOCH_BITS
+    uint64_t sequence; // of this thread's chunks, from 0; two with one number: the closed one is a copy, read that
+    struct trace_clock_sample opened; // its ticks are the first base
     uint64_t used_bytes; // 0 while open; then the end of the last event from the start of the chunk
     uint64_t filtered_by_time;
     uint64_t filtered_by_depth;

@@ -1,0 +1,42 @@
+// libFuzzer's entry: every command's reading of a trace, on whatever bytes it is given. scripts/fuzz builds and runs it.
+import Glibc
+import TraceAnalysis
+import TraceFormat
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzTrace(_ data: UnsafePointer<UInt8>, _ byteCount: Int) -> CInt {
+    guard let file = tmpfile() else { return 0 }
+    defer { fclose(file) }
+    let descriptor = fileno(file)
+    var done = 0
+    while done < byteCount {
+        let written = write(descriptor, data + done, byteCount - done)
+        if written <= 0 { return 0 }
+        done += written
+    }
+    guard let trace = try? TraceFile(path: "/proc/self/fd/\(descriptor)") else { return 0 }
+    let summary = Summary(trace, workers: 1)
+    _ = summary.table(trace, by: .selfTime, top: 3, style: TextStyle(isColoured: false))
+    _ = summary.json(trace).text()
+    _ = trace.infoJSON(summary).text()
+    let table = FunctionTable(trace.metadata)
+    for thread in trace.threads.prefix(4) {
+        try? trace.replay(thread: thread.index, until: summary.end, deepest: 0, limit: 0, window: 16, table) { _ in true }
+    }
+    try? trace.dump(table) { _ in }
+    return 0
+}
+
+/// libFuzzer's driver (compiler-rt, FuzzerInterface.h).
+@_silgen_name("LLVMFuzzerRunDriver")
+private func runDriver(_ count: UnsafeMutablePointer<CInt>,
+                       _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?>,
+                       _ test: @convention(c) (UnsafePointer<UInt8>, Int) -> CInt) -> CInt
+
+/// SwiftPM links an executable with `main` defined as <module>_main, which hides the main of libFuzzer's runtime.
+@_cdecl("fuzz_trace_main")
+public func fuzzMain(_ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> CInt {
+    var count = count
+    var arguments = arguments
+    return runDriver(&count, &arguments) { fuzzTrace($0, $1) }
+}

@@ -1,0 +1,63 @@
+// The numbers of the ELF specification (gABI chapters 4 and 5) and of the processor supplements that the agent uses.
+import CSupport
+
+enum Machine {
+    #if arch(x86_64)
+    static let elfNumber: UInt32 = 62
+    static let jumpSlot: UInt32 = 7   // R_X86_64_JUMP_SLOT
+    static let globalData: UInt32 = 6 // R_X86_64_GLOB_DAT
+    #endif
+}
+
+struct ElfHeader { // Elf64_Ehdr
+    var magic: UInt32, classAndData: UInt32
+    var padding: UInt64
+    var type: UInt16, machine: UInt16
+    var version: UInt32
+    var entry: UInt64, programHeaders: UInt64, sectionHeaders: UInt64
+    var flags: UInt32
+    var headerBytes: UInt16, programHeaderBytes: UInt16, programHeaderCount: UInt16
+    var sectionHeaderBytes: UInt16, sectionHeaderCount: UInt16, sectionNames: UInt16
+    static let magicWord: UInt32 = 0x464c_457f
+}
+
+struct ProgramHeader { // Elf64_Phdr
+    var type: UInt32, flags: UInt32
+    var offset: UInt64, address: UInt64, physical: UInt64
+    var fileBytes: UInt64, memoryBytes: UInt64, alignment: UInt64
+    static let load: UInt32 = 1, dynamic: UInt32 = 2, note: UInt32 = 4, relro: UInt32 = 0x6474_e552
+    static let executable: UInt32 = 1, writable: UInt32 = 2
+}
+
+struct DynamicEntry { // Elf64_Dyn
+    var tag: Int64
+    var value: UInt64
+}
+
+enum DynamicTag {
+    static let end: Int64 = 0, pltBytes: Int64 = 2, hash: Int64 = 4, strings: Int64 = 5, symbols: Int64 = 6
+    static let rela: Int64 = 7, relaBytes: Int64 = 8, initializer: Int64 = 12, soname: Int64 = 14, needed: Int64 = 1
+    static let rpath: Int64 = 15, pltKind: Int64 = 20, jumpRelocations: Int64 = 23, stringBytes: Int64 = 10
+    static let initArray: Int64 = 25, initArrayBytes: Int64 = 27, runpath: Int64 = 29, flags: Int64 = 30
+    static let gnuHash: Int64 = 0x6fff_fef5, versions: Int64 = 0x6fff_fff0
+    static let versionDefinitions: Int64 = 0x6fff_fffc, versionDefinitionCount: Int64 = 0x6fff_fffd
+    static let versionNeeds: Int64 = 0x6fff_fffe, versionNeedCount: Int64 = 0x6fff_ffff
+}
+
+struct Symbol { // Elf64_Sym
+    var name: UInt32
+    var info: UInt8, other: UInt8
+    var section: UInt16
+    var value: UInt64, size: UInt64
+    @inline(__always) var type: UInt8 { info & 15 }
+    @inline(__always) var binding: UInt8 { info &>> 4 }
+    static let function: UInt8 = 2, notype: UInt8 = 0, indirectFunction: UInt8 = 10
+    static let local: UInt8 = 0, weak: UInt8 = 2
+}
+
+struct Relocation { // Elf64_Rela
+    var offset: UInt64, info: UInt64
+    var addend: Int64
+    @inline(__always) var type: UInt32 { UInt32(truncatingIfNeeded: info) }
+    @inline(__always) var symbol: Int { Int(info &>> 32) }
+}

@@ -1,0 +1,182 @@
+// A loaded ELF image: what its dynamic section says, as absolute addresses, checked against its load segments.
+// The only file of the agent that follows pointers of an image. An image whose tables do not lie inside it is refused
+// (`isUsable` false): nothing of it is followed or changed.
+import CSupport
+
+struct Image: BitwiseCopyable {
+    private(set) var bias: UInt64 = 0
+    private(set) var low: UInt64 = 0 // [low, high): all load segments
+    private(set) var high: UInt64 = 0
+    private(set) var relroLow: UInt64 = 0
+    private(set) var relroHigh: UInt64 = 0
+    private(set) var isUsable = false
+    private var programHeaders: UInt64 = 0
+    private var programHeaderCount = 0
+    private var dynamic: UInt64 = 0
+    private var dynamicCount = 0
+    private var strings: UInt64 = 0
+    private var stringBytes: UInt64 = 0
+    private var symbols: UInt64 = 0
+    private(set) var gnuHashTable: UInt64 = 0
+    private(set) var sysvHashTable: UInt64 = 0
+    private(set) var versionTable: UInt64 = 0
+    private(set) var versionDefinitions: UInt64 = 0
+    private(set) var versionDefinitionCount = 0
+    private(set) var versionNeeds: UInt64 = 0
+    private(set) var versionNeedCount = 0
+    private var jumpRelocations: UInt64 = 0
+    private(set) var jumpRelocationCount = 0
+    private var dataRelocations: UInt64 = 0
+    private(set) var dataRelocationCount = 0
+    private(set) var hasRunpath = false
+
+    /// From the program headers of the main program (AT_PHDR), or from the ELF header at the load address.
+    init(bias: UInt64, dynamic: UInt64, programHeaders: UInt64, count: Int) {
+        self.bias = bias
+        self.dynamic = dynamic
+        self.programHeaders = programHeaders
+        programHeaderCount = count
+        readSegments()
+        readDynamic()
+    }
+
+    /// The ELF header stands at the bias of everything that was linked at 0: shared libraries and PIE.
+    init(bias: UInt64, dynamic: UInt64) {
+        self.init(bias: bias, dynamic: dynamic, programHeaders: 0, count: 0)
+        let header = UnsafePointer<ElfHeader>(bitPattern: UInt(bias))
+        guard let header, bias & 4095 == 0, header.pointee.magic == ElfHeader.magicWord,
+              header.pointee.programHeaderBytes == 56 else { return }
+        self.init(bias: bias, dynamic: dynamic, programHeaders: bias &+ header.pointee.programHeaders,
+                  count: Int(header.pointee.programHeaderCount))
+    }
+
+    func segment(_ index: Int) -> ProgramHeader {
+        UnsafePointer<ProgramHeader>(bitPattern: UInt(programHeaders))![index]
+    }
+    var segmentCount: Int { programHeaderCount }
+
+    private mutating func readSegments() {
+        low = .max
+        for n in 0..<programHeaderCount {
+            let header = segment(n)
+            let start = bias &+ header.address, end = start &+ header.memoryBytes
+            if header.type == ProgramHeader.load {
+                if start < low { low = start }
+                if end > high { high = end }
+            } else if header.type == ProgramHeader.relro {
+                // The loader protects whole pages only (glibc elf/dl-reloc.c, _dl_protect_relro).
+                relroLow = start & ~4095
+                relroHigh = end & ~4095
+            }
+        }
+    }
+
+    @inline(__always) func contains(_ address: UInt64) -> Bool { address &- low < high &- low }
+    @inline(__always) func contains(_ address: UInt64, _ byteCount: UInt64) -> Bool {
+        contains(address) && byteCount <= high &- address
+    }
+
+    /// True inside a segment that may be executed.
+    func isCode(_ address: UInt64) -> Bool {
+        if !contains(address) { return false }
+        for n in 0..<programHeaderCount {
+            let header = segment(n)
+            if header.type == ProgramHeader.load && header.flags & ProgramHeader.executable != 0
+                && address &- (bias &+ header.address) < header.memoryBytes { return true }
+        }
+        return false
+    }
+
+    /// The loader relocates some entries in place and not others, and none in read-only dynamic sections.
+    private func absolute(_ value: UInt64) -> UInt64 {
+        contains(value) ? value : contains(bias &+ value) ? bias &+ value : 0
+    }
+
+    private mutating func readDynamic() {
+        guard programHeaderCount > 0, contains(dynamic, 16) else { return }
+        let entries = UnsafePointer<DynamicEntry>(bitPattern: UInt(dynamic))!
+        let most = Int((high &- dynamic) / 16)
+        var pltBytes: UInt64 = 0, relaBytes: UInt64 = 0, pltKind: UInt64 = 7
+        while dynamicCount < most && entries[dynamicCount].tag != DynamicTag.end {
+            let value = entries[dynamicCount].value
+            switch entries[dynamicCount].tag {
+            case DynamicTag.strings: strings = absolute(value)
+            case DynamicTag.stringBytes: stringBytes = value
+            case DynamicTag.symbols: symbols = absolute(value)
+            case DynamicTag.gnuHash: gnuHashTable = absolute(value)
+            case DynamicTag.hash: sysvHashTable = absolute(value)
+            case DynamicTag.versions: versionTable = absolute(value)
+            case DynamicTag.versionDefinitions: versionDefinitions = absolute(value)
+            case DynamicTag.versionDefinitionCount: versionDefinitionCount = Int(truncatingIfNeeded: value)
+            case DynamicTag.versionNeeds: versionNeeds = absolute(value)
+            case DynamicTag.versionNeedCount: versionNeedCount = Int(truncatingIfNeeded: value)
+            case DynamicTag.jumpRelocations: jumpRelocations = absolute(value)
+            case DynamicTag.pltBytes: pltBytes = value
+            case DynamicTag.pltKind: pltKind = value
+            case DynamicTag.rela: dataRelocations = absolute(value)
+            case DynamicTag.relaBytes: relaBytes = value
+            case DynamicTag.runpath, DynamicTag.rpath: hasRunpath = true
+            default: break
+            }
+            dynamicCount &+= 1
+        }
+        if pltKind != 7 { jumpRelocations = 0 } // DT_REL: not on these processors
+        if jumpRelocations != 0 && contains(jumpRelocations, pltBytes) { jumpRelocationCount = Int(pltBytes / 24) }
+        if dataRelocations != 0 && contains(dataRelocations, relaBytes) { dataRelocationCount = Int(relaBytes / 24) }
+        isUsable = symbols != 0 && strings != 0 && contains(strings, stringBytes) && stringBytes > 0
+            && string(Int(stringBytes) &- 1)?[0] == 0
+    }
+
+    /// The entry itself, to be changed in place, or nil.
+    func dynamicEntry(_ tag: Int64) -> UnsafeMutablePointer<DynamicEntry>? {
+        guard let entries = UnsafeMutablePointer<DynamicEntry>(bitPattern: UInt(dynamic)) else { return nil }
+        for n in 0..<dynamicCount where entries[n].tag == tag { return entries + n }
+        return nil
+    }
+    func dynamicEntry(at index: Int) -> DynamicEntry {
+        UnsafePointer<DynamicEntry>(bitPattern: UInt(dynamic))![index]
+    }
+    var dynamicEntryCount: Int { dynamicCount }
+
+    func jumpRelocation(_ index: Int) -> Relocation {
+        UnsafePointer<Relocation>(bitPattern: UInt(jumpRelocations))![index]
+    }
+    func dataRelocation(_ index: Int) -> Relocation {
+        UnsafePointer<Relocation>(bitPattern: UInt(dataRelocations))![index]
+    }
+    func symbol(_ index: Int) -> UnsafePointer<Symbol>? {
+        let address = symbols &+ UInt64(index) &* 24
+        return contains(address, 24) ? UnsafePointer(bitPattern: UInt(address)) : nil
+    }
+    /// A NUL-terminated string: the table ends in a NUL, which `isUsable` has checked.
+    func string(_ offset: Int) -> CText? {
+        offset >= 0 && offset < stringBytes ? CText(bitPattern: UInt(strings) &+ UInt(offset)) : nil
+    }
+    func name(of symbol: Symbol) -> CText? { string(Int(symbol.name)) }
+
+    func word16(_ address: UInt64) -> UInt16? { load(address) }
+    func word32(_ address: UInt64) -> UInt32? { load(address) }
+    func word64(_ address: UInt64) -> UInt64? { load(address) }
+    @inline(__always) private func load<T: FixedWidthInteger & BitwiseCopyable>(_ address: UInt64) -> T? {
+        contains(address, UInt64(MemoryLayout<T>.size))
+            ? UnsafeRawPointer(bitPattern: UInt(address))!.loadUnaligned(as: T.self) : nil
+    }
+
+    /// NT_GNU_BUILD_ID (type 3, owner "GNU"); the byte count, 0 without one.
+    func copyBuildID(_ id: UnsafeMutableRawPointer) -> UInt32 {
+        for n in 0..<programHeaderCount where segment(n).type == ProgramHeader.note {
+            var address = bias &+ segment(n).address
+            let end = address &+ segment(n).memoryBytes
+            while address &+ 12 <= end, let owner = word32(address), let size = word32(address &+ 4),
+                  let type = word32(address &+ 8) {
+                let content = address &+ 12 &+ UInt64((owner &+ 3) & ~3)
+                if type == 3 && owner == 4 && size <= 20 && contains(content, UInt64(size)) {
+                    id.copyMemory(from: UnsafeRawPointer(bitPattern: UInt(content))!, byteCount: Int(size))
+                    return size
+                }
+                address = content &+ UInt64((size &+ 3) & ~3)
+            }
+        }
+        return 0
+    }
+}

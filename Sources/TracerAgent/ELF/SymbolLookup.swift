@@ -1,0 +1,129 @@
+// Finds a symbol as the loader does (glibc elf/dl-lookup.c, do_lookup_x and check_match): by hash table, by version,
+// skipping undefined entries. An undefined symbol of a non-PIE program may have a value: that is its canonical PLT
+// entry, not a definition.
+import CSupport
+
+/// The version that a reference asks for; nil name: none.
+struct VersionNeed {
+    var hash: UInt32 = 0
+    var name: CText?
+}
+
+struct SymbolQuery {
+    var name: CText
+    var gnuHash: UInt32
+    var version: VersionNeed
+}
+
+extension Image {
+    /// What version symbol `index` of this image asks for (DT_VERSYM, DT_VERNEED; its own DT_VERDEF too).
+    func versionNeed(ofSymbol index: Int) -> VersionNeed {
+        guard versionTable != 0, let raw = word16(versionTable &+ UInt64(index) &* 2) else { return VersionNeed() }
+        let wanted = raw & 0x7fff
+        if wanted < 2 { return VersionNeed() }
+        var need = versionNeeds
+        for _ in 0..<versionNeedCount {
+            guard let count = word16(need &+ 2), let first = word32(need &+ 8), let next = word32(need &+ 12) else {
+                break
+            }
+            var auxiliary = need &+ UInt64(first)
+            for _ in 0..<count {
+                guard let hash = word32(auxiliary), let other = word16(auxiliary &+ 6),
+                      let name = word32(auxiliary &+ 8), let step = word32(auxiliary &+ 12) else { break }
+                if other & 0x7fff == wanted { return VersionNeed(hash: hash, name: string(Int(name))) }
+                if step == 0 { break }
+                auxiliary = auxiliary &+ UInt64(step)
+            }
+            if next == 0 { break }
+            need = need &+ UInt64(next)
+        }
+        return definedVersion(wanted) ?? VersionNeed()
+    }
+
+    /// Name and hash of version definition `index`.
+    private func definedVersion(_ index: UInt16) -> VersionNeed? {
+        var definition = versionDefinitions
+        for _ in 0..<versionDefinitionCount {
+            guard let number = word16(definition &+ 4), let hash = word32(definition &+ 8),
+                  let auxiliary = word32(definition &+ 12), let next = word32(definition &+ 16),
+                  let name = word32(definition &+ UInt64(auxiliary)) else { return nil }
+            if number & 0x7fff == index { return VersionNeed(hash: hash, name: string(Int(name))) }
+            if next == 0 { return nil }
+            definition = definition &+ UInt64(next)
+        }
+        return nil
+    }
+
+    /// Index of the definition that answers the query, or nil.
+    func find(_ query: SymbolQuery) -> Int? {
+        if !isUsable { return nil }
+        return gnuHashTable != 0 ? findByGnuHash(query) : sysvHashTable != 0 ? findBySysvHash(query) : nil
+    }
+
+    private func findByGnuHash(_ query: SymbolQuery) -> Int? {
+        guard let bucketCount = word32(gnuHashTable), let firstSymbol = word32(gnuHashTable &+ 4),
+              let bloomCount = word32(gnuHashTable &+ 8), let bloomShift = word32(gnuHashTable &+ 12),
+              bucketCount > 0, bloomCount > 0 else { return nil }
+        let hash = query.gnuHash
+        let bloom = gnuHashTable &+ 16
+        guard let filter = word64(bloom &+ UInt64((hash / 64) & (bloomCount &- 1)) &* 8) else { return nil }
+        let both = (filter &>> UInt64(hash & 63)) & (filter &>> UInt64((hash &>> bloomShift) & 63))
+        if both & 1 == 0 { return nil }
+        let buckets = bloom &+ UInt64(bloomCount) &* 8
+        let chains = buckets &+ UInt64(bucketCount) &* 4
+        guard var index = word32(buckets &+ UInt64(hash % bucketCount) &* 4), index >= firstSymbol else { return nil }
+        var choice = VersionChoice()
+        while let link = word32(chains &+ UInt64(index &- firstSymbol) &* 4) {
+            if (link ^ hash) &>> 1 == 0, matches(Int(index), query, &choice) { return Int(index) }
+            if link & 1 != 0 { break }
+            index = index &+ 1
+        }
+        return choice.only
+    }
+
+    private func findBySysvHash(_ query: SymbolQuery) -> Int? {
+        var hash: UInt32 = 0, n = 0
+        while query.name[n] != 0 {
+            hash = hash &<< 4 &+ UInt32(query.name[n])
+            hash = (hash ^ ((hash & 0xf000_0000) &>> 24)) & 0x0fff_ffff
+            n &+= 1
+        }
+        guard let bucketCount = word32(sysvHashTable), let chainCount = word32(sysvHashTable &+ 4), bucketCount > 0,
+              var index = word32(sysvHashTable &+ 8 &+ UInt64(hash % bucketCount) &* 4) else { return nil }
+        let chains = sysvHashTable &+ 8 &+ UInt64(bucketCount) &* 4
+        var choice = VersionChoice()
+        var left = chainCount // a hostile chain may be a ring
+        while index != 0 && left > 0 {
+            if matches(Int(index), query, &choice) { return Int(index) }
+            guard let next = word32(chains &+ UInt64(index) &* 4) else { break }
+            index = next
+            left &-= 1
+        }
+        return choice.only
+    }
+
+    /// For a reference without a version: the only default version that was seen counts.
+    struct VersionChoice {
+        var first = 0
+        var count = 0
+        var only: Int? { count == 1 ? first : nil }
+    }
+
+    private func matches(_ index: Int, _ query: SymbolQuery, _ choice: inout VersionChoice) -> Bool {
+        guard let symbol = symbol(index)?.pointee, symbol.section != 0, symbol.binding != Symbol.local,
+              symbol.value != 0 || symbol.section == 0xfff1, symbol.type != 6,
+              let name = name(of: symbol), equal(name, query.name) else { return false }
+        guard versionTable != 0, let raw = word16(versionTable &+ UInt64(index) &* 2) else { return true }
+        if let wanted = query.version.name {
+            // Indices 0 and 1 are the library's unversioned symbols: they answer unless they are hidden.
+            guard raw & 0x7fff > 1, let defined = definedVersion(raw & 0x7fff) else { return raw & 0x8000 == 0 }
+            return defined.hash == query.version.hash && defined.name != nil && equal(defined.name!, wanted)
+        }
+        if raw & 0x7fff < 3 { return true }
+        if raw & 0x8000 == 0 {
+            if choice.count == 0 { choice.first = index }
+            choice.count &+= 1
+        }
+        return false
+    }
+}

@@ -1,0 +1,17 @@
+// What a program may call (CSupport/include/tracer.h).
+import CSupport
+
+/// `wanted` is for children of this process: the page itself is wiped in them.
+@c @implementation
+public func tracer_start() {
+    agent.settings.startsOn = true
+    if agent.isRecorded && tracer_process_page().pointee.alive != 0 && tracer_process_page().pointee.dropping == 0 {
+        tracer_store_release_32(&tracer_process_page().pointee.enabled, 1)
+    }
+}
+
+@c @implementation
+public func tracer_stop() {
+    agent.settings.startsOn = false
+    tracer_store_release_32(&tracer_process_page().pointee.enabled, 0)
+}

@@ -1,0 +1,137 @@
+// One id, one descriptor and one stub for each target function. The same function has one id whichever module calls
+// it; two names of one address (memcpy and memmove) are two functions to their callers and have two ids.
+import CSupport
+import CTraceLayout
+
+enum FunctionTable {
+    struct Entry {
+        var target: UInt64
+        var name: UInt64 // hash
+        var module: UInt32
+        var descriptor: UInt32
+        var treatment: Treatment
+    }
+    nonisolated(unsafe) private static var entries = Table<Entry>() // by id; 0 stands for none
+    /// Open addressing; ids, 0 = empty. Twice as large whenever half full.
+    nonisolated(unsafe) private static var slots: UnsafeMutablePointer<UInt32>?
+    nonisolated(unsafe) private static var slotCount = 0
+    nonisolated(unsafe) private static var isFull = false
+    /// Descriptors handed out: ids, and constructors of later modules, which have no id.
+    nonisolated(unsafe) private static var descriptorCount = 1
+    nonisolated(unsafe) private static var writtenStubs = 0
+
+    static func entry(_ id: UInt32) -> Entry { entries[Int(id)] }
+
+    /// The stub that a slot with this target must hold, or nil when the table is full.
+    static func stub(target: UInt64, name: CText, module: Int, treatment: Treatment) -> UInt64? {
+        let hash = fnvHash(name)
+        if entries.count == 0 && !entries.append(Entry(target: 0, name: 0, module: 0, descriptor: 0, treatment: .ordinary)) { return nil }
+        if (entries.count &+ 1) &* 2 > slotCount && !growSlots() { return nil }
+        var slot = Int(truncatingIfNeeded: mix(target, hash)) & (slotCount &- 1)
+        while slots![slot] != 0 {
+            let id = slots![slot]
+            let known = entries[Int(id)]
+            if known.target == target && known.name == hash { return address(ofStub: Int(known.descriptor)) }
+            slot = (slot &+ 1) & (slotCount &- 1)
+        }
+        guard let index = newDescriptor() else { return nil }
+        let id = UInt32(entries.count)
+        if !entries.append(Entry(target: target, name: hash, module: UInt32(module), descriptor: UInt32(index),
+                                 treatment: treatment)) { return nil }
+        let descriptor = tracer_function_table() + index
+        descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
+        descriptor.pointee.function = id
+        descriptor.pointee.instant = Event.head(.complete, id)
+        descriptor.pointee.kind = UInt32(KIND_CALL)
+        switch treatment {
+        case .ordinary, .untouched: descriptor.pointee.head = Event.head(.enter, id)
+        case .tail: descriptor.pointee.kind = UInt32(KIND_TAIL)
+        default: descriptor.pointee.kind = UInt32(KIND_INSPECT)
+        }
+        Metadata.function(id, module: UInt32(module), address: target,
+                          flags: treatment == .tail ? UInt32(TRACE_FUNCTION_TAIL) : 0, name: name)
+        slots![slot] = id
+        return address(ofStub: index)
+    }
+
+    /// A stub without an id, for a constructor of a module that was loaded later; its target is filled in when the
+    /// module is relocated.
+    static func constructorStub() -> (stub: UInt64, descriptor: UnsafeMutablePointer<function_descriptor>)? {
+        guard let index = newDescriptor() else { return nil }
+        let descriptor = tracer_function_table() + index
+        descriptor.pointee.kind = UInt32(KIND_CONSTRUCTOR)
+        return (address(ofStub: index), descriptor)
+    }
+
+    private static func mix(_ target: UInt64, _ hash: UInt64) -> UInt64 {
+        let word = (target ^ hash) &* 0x9e37_79b9_7f4a_7c15
+        return word ^ (word &>> 29)
+    }
+    private static func growSlots() -> Bool {
+        let wanted = slotCount == 0 ? 4096 : slotCount &* 4
+        guard let room = Memory.pages(wanted &* 4) else { return false }
+        let fresh = room.assumingMemoryBound(to: UInt32.self)
+        for id in 1..<max(entries.count, 1) {
+            var slot = Int(truncatingIfNeeded: mix(entries[id].target, entries[id].name)) & (wanted &- 1)
+            while fresh[slot] != 0 { slot = (slot &+ 1) & (wanted &- 1) }
+            fresh[slot] = UInt32(id)
+        }
+        if slotCount > 0 { Memory.release(slots, slotCount &* 4) }
+        slots = fresh
+        slotCount = wanted
+        return true
+    }
+
+    // MARK: - Stubs
+
+    private static func address(ofStub index: Int) -> UInt64 {
+        UInt64(UInt(bitPattern: tracer_stub_area() + index &* Int(STUB_BYTES)))
+    }
+
+    /// A fresh descriptor whose stub is written and executable.
+    private static func newDescriptor() -> Int? {
+        if descriptorCount >= Int(STUB_COUNT) {
+            if !isFull {
+                isFull = true
+                Message.say { $0.append("more than 262,143 functions: those that come later are not recorded") }
+            }
+            return nil
+        }
+        if descriptorCount >= writtenStubs && !writeStubs() { return nil }
+        defer { descriptorCount &+= 1 }
+        return descriptorCount
+    }
+
+    /// What a stub says depends only on where it is, so a page of them is written once, while it is writable and not
+    /// executable, and never touched again.
+    private static func writeStubs() -> Bool {
+        let perPage = agent.pageBytes / Int(STUB_BYTES)
+        let enter = agent.clock == UInt32(TRACE_CLOCK_MONOTONIC) ? tracer_address_enter_monotonic()
+                                                                 : tracer_address_enter_cycles()
+        for index in writtenStubs..<(writtenStubs &+ perPage) {
+            Stub.write(at: tracer_stub_area() + index &* Int(STUB_BYTES),
+                       descriptor: UInt64(UInt(bitPattern: tracer_function_table() + index)), enter: enter)
+        }
+        let page = address(ofStub: writtenStubs)
+        if !Memory.protect(page, UInt64(agent.pageBytes), Memory.readExecute) { return false }
+        writtenStubs &+= perPage
+        return true
+    }
+}
+
+enum Stub {
+    #if arch(x86_64)
+    /// endbr64; lea descriptor(%rip), %r11; jmp enter. Sixteen bytes.
+    static func write(at place: UnsafeMutablePointer<UInt8>, descriptor: UInt64, enter: UInt64) {
+        let start = UInt64(UInt(bitPattern: place))
+        let raw = UnsafeMutableRawPointer(place)
+        raw.storeBytes(of: 0xfa1e_0ff3, as: UInt32.self)
+        place[4] = 0x4c
+        place[5] = 0x8d
+        place[6] = 0x1d
+        (raw + 7).storeBytes(of: UInt32(truncatingIfNeeded: descriptor &- (start &+ 11)), as: UInt32.self)
+        place[11] = 0xe9
+        (raw + 12).storeBytes(of: UInt32(truncatingIfNeeded: enter &- (start &+ 16)), as: UInt32.self)
+    }
+    #endif
+}

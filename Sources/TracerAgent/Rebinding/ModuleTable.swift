@@ -1,0 +1,95 @@
+// The inventory of loaded modules: those present at start, and those that the loader adds later. Indices are those of
+// the trace and are never reused; a module that was unloaded stays as a retired entry.
+import CSupport
+
+struct Module: BitwiseCopyable {
+    var image: Image
+    var loader: UnsafeMutablePointer<loader_module>
+    var path: CText // absolute where the loader knows it; kept by us
+    var state: State
+    var isStartup: Bool     // never unloaded
+    var inBaseNamespace: Bool
+    var batch: UInt32       // modules that one dlopen brought; 0 at start
+    var constructors: UInt64 = 0 // our table in the place of DT_INIT_ARRAY
+    var constructorCount = 0
+    var initializer: UnsafeMutablePointer<function_descriptor>? // stands in for DT_INIT
+    var originalArray: UInt64 = 0
+    var originalInitializer: UInt64 = 0
+
+    enum State: UInt8 { case pending, bound, retired, ignored }
+    var name: CText { baseName(path) }
+}
+
+enum ModuleTable {
+    nonisolated(unsafe) static var modules = Table<Module>()
+    nonisolated(unsafe) private static var latest = 0 // where the last address was found
+    nonisolated(unsafe) private static var textRoom: UnsafeMutablePointer<UInt8>?
+    nonisolated(unsafe) private static var textLeft = 0
+
+    /// Index of the live module that holds this address.
+    static func index(of address: UInt64) -> Int? {
+        if latest < modules.count && holds(latest, address) { return latest }
+        for n in 0..<modules.count where holds(n, address) {
+            latest = n
+            return n
+        }
+        return nil
+    }
+    @inline(__always) private static func holds(_ n: Int, _ address: UInt64) -> Bool {
+        let module = modules.pointer(n)
+        return module.pointee.state != .retired && module.pointee.image.contains(address)
+    }
+
+    static func index(of loader: UnsafeMutablePointer<loader_module>) -> Int? {
+        for n in 0..<modules.count {
+            let module = modules.pointer(n)
+            if module.pointee.loader == loader && module.pointee.state != .retired
+                && module.pointee.image.bias == loader.pointee.bias { return n }
+        }
+        return nil
+    }
+
+    /// Adds a module of the loader's list. nil when it has nothing that could be traced.
+    static func add(_ loader: UnsafeMutablePointer<loader_module>, isMain: Bool, batch: UInt32, inBase: Bool) -> Int? {
+        let dynamic = UInt64(UInt(bitPattern: loader.pointee.dynamic))
+        let image = isMain
+            ? Image(bias: loader.pointee.bias, dynamic: dynamic, programHeaders: agent.programHeaders,
+                    count: agent.programHeaderCount)
+            : Image(bias: loader.pointee.bias, dynamic: dynamic)
+        var module = Module(image: image, loader: loader, path: path(of: loader, isMain: isMain), state: .pending,
+                            isStartup: batch == 0, inBaseNamespace: inBase, batch: batch)
+        let isOurs = image.contains(tracer_address_enter_cycles())
+        let isLoader = agent.loaderBase != 0 && image.low == agent.loaderBase
+        let isKernels = agent.kernelImage != 0 && image.contains(agent.kernelImage)
+        if isOurs || isLoader || isKernels || !image.isUsable { module.state = .ignored }
+        if !modules.append(module) { return nil }
+        let index = modules.count &- 1
+        Metadata.module(module, UInt32(index))
+        return index
+    }
+
+    /// Our copy of the path: the loader frees its own when the module goes.
+    private static func path(of loader: UnsafeMutablePointer<loader_module>, isMain: Bool) -> CText {
+        let unknown = CText(StaticString("?").utf8Start)
+        let given = loader.pointee.name.map { UnsafeRawPointer($0).assumingMemoryBound(to: UInt8.self) } ?? unknown
+        let name = isMain ? agent.executable : given[0] == 0 ? CText(StaticString("[vdso]").utf8Start) : given
+        let isRelative = name[0] != 0x2f && baseName(name) != name
+        let needed = length(name) &+ 2 &+ (isRelative ? length(agent.directory) : 0)
+        if needed > textLeft {
+            let wanted = max(65536, (needed &+ 4095) & ~4095)
+            guard let room = Memory.pages(wanted) else { return unknown }
+            textRoom = room.assumingMemoryBound(to: UInt8.self)
+            textLeft = wanted
+        }
+        var text = TextBuffer(textRoom!, capacity: textLeft)
+        if isRelative {
+            text.append(contentsOf: agent.directory)
+            text.append(0x2f)
+        }
+        text.append(contentsOf: name)
+        let start = CText(textRoom!)
+        textRoom! += needed
+        textLeft &-= needed
+        return start
+    }
+}

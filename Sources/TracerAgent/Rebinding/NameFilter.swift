@@ -1,0 +1,57 @@
+// TRACER_INCLUDE and TRACER_EXCLUDE, applied when a slot is bound: an excluded function keeps its slot and costs
+// nothing. A pattern is MODULE!FUNCTION, or one glob that is tried on both; '*' and '?' as in a shell. Names are
+// those of the symbol table (mangled); the module is the file name of the library that defines the function.
+import CSupport
+
+enum NameFilter {
+    static func admits(function: CText, module: CText) -> Bool {
+        if let include = agent.settings.include, !anyMatches(include, function, module) { return false }
+        if let exclude = agent.settings.exclude, anyMatches(exclude, function, module) { return false }
+        return true
+    }
+
+    private static func anyMatches(_ list: CText, _ function: CText, _ module: CText) -> Bool {
+        var start = list
+        while true {
+            var end = 0, bang = -1
+            while start[end] != 0 && start[end] != 0x3a {
+                if start[end] == 0x21 && bang < 0 { bang = end }
+                end &+= 1
+            }
+            if end > 0 {
+                if bang >= 0 {
+                    if matches(start, bang, module) && matches(start + (bang &+ 1), end &- bang &- 1, function) {
+                        return true
+                    }
+                } else if matches(start, end, function) || matches(start, end, module) {
+                    return true
+                }
+            }
+            if start[end] == 0 { return false }
+            start += end &+ 1
+        }
+    }
+
+    /// Iterative glob: on a mismatch the last '*' takes one more character.
+    private static func matches(_ pattern: CText, _ count: Int, _ text: CText) -> Bool {
+        var p = 0, t = 0, star = -1, resume = 0
+        while text[t] != 0 {
+            if p < count && pattern[p] == 0x2a {
+                star = p
+                resume = t
+                p &+= 1
+            } else if p < count && (pattern[p] == 0x3f || pattern[p] == text[t]) {
+                p &+= 1
+                t &+= 1
+            } else if star >= 0 {
+                p = star &+ 1
+                resume &+= 1
+                t = resume
+            } else {
+                return false
+            }
+        }
+        while p < count && pattern[p] == 0x2a { p &+= 1 }
+        return p == count
+    }
+}

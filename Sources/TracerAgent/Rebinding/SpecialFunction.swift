@@ -1,0 +1,77 @@
+// Functions that an ordinary trampoline would disturb: one table, the reason beside each.
+import CSupport
+
+enum Treatment: UInt8 {
+    case ordinary  // a traced call
+    case untouched // the slot stays as it is
+    case tail      // entry is recorded, then a jump: the function sees its real caller's return address
+    case dlopen, systemCall, threadName // looked at call by call (Inspection.swift)
+}
+
+struct SpecialFunction {
+    let name: StaticString
+    let treatment: Treatment
+
+    /// Which hashes occur, so that an ordinary name is recognized as such by one look.
+    nonisolated(unsafe) private static var filter = InlineArray<16, UInt64>(repeating: 0)
+
+    static func begin() {
+        for n in 0..<known.count {
+            let hash = gnuHash(known[n].name.utf8Start)
+            filter[Int(hash &>> 6 & 15)] |= 1 &<< UInt64(hash & 63)
+        }
+    }
+
+    /// What to do with the function of this name.
+    static func treatment(of name: CText, hash: UInt32) -> Treatment {
+        if rest(of: name, after: "_dl_") != nil { return .untouched } // the loader's own
+        if filter[Int(hash &>> 6 & 15)] &>> UInt64(hash & 63) & 1 == 0 { return .ordinary }
+        let known = SpecialFunction.known
+        for n in 0..<known.count where equal(name, literal: known[n].name) { return known[n].treatment }
+        return .ordinary
+    }
+
+    static let known: InlineArray<_, SpecialFunction> = [
+        // Return twice: the second return would find a frame record that was given back.
+        .init(name: "setjmp", treatment: .tail),
+        .init(name: "_setjmp", treatment: .tail),
+        .init(name: "__setjmp", treatment: .tail),
+        .init(name: "sigsetjmp", treatment: .tail),
+        .init(name: "__sigsetjmp", treatment: .tail),
+        .init(name: "getcontext", treatment: .tail),
+        // Never return, or return on another stack: the frame would only be closed as unwound later.
+        .init(name: "longjmp", treatment: .tail),
+        .init(name: "_longjmp", treatment: .tail),
+        .init(name: "siglongjmp", treatment: .tail),
+        .init(name: "__longjmp_chk", treatment: .tail),
+        .init(name: "setcontext", treatment: .tail),
+        .init(name: "swapcontext", treatment: .tail),
+        // The child returns first, on the parent's stack and in its memory.
+        .init(name: "vfork", treatment: .tail),
+        .init(name: "__vfork", treatment: .tail),
+        // Ask who called them (glibc dlfcn: RTLD_NEXT, the caller's scope and namespace).
+        .init(name: "dlsym", treatment: .tail),
+        .init(name: "dlvsym", treatment: .tail),
+        .init(name: "__libc_dlsym", treatment: .tail),
+        .init(name: "dlopen", treatment: .dlopen),
+        .init(name: "dlmopen", treatment: .tail),
+        // vfork and clone by number.
+        .init(name: "syscall", treatment: .systemCall),
+        .init(name: "pthread_setname_np", treatment: .threadName),
+        // Own calling conventions: they may keep more registers than the psABI asks for.
+        .init(name: "__tls_get_addr", treatment: .untouched),
+        .init(name: "___tls_get_addr", treatment: .untouched),
+        .init(name: "__morestack", treatment: .untouched),
+        .init(name: "_mcount", treatment: .untouched),
+        .init(name: "mcount", treatment: .untouched),
+        .init(name: "__fentry__", treatment: .untouched),
+        .init(name: "__cyg_profile_func_enter", treatment: .untouched),
+        .init(name: "__cyg_profile_func_exit", treatment: .untouched),
+        .init(name: "__sanitizer_cov_trace_pc", treatment: .untouched),
+        // The start-up code's own hooks, usually absent; nothing to learn from them.
+        .init(name: "__gmon_start__", treatment: .untouched),
+        .init(name: "_ITM_registerTMCloneTable", treatment: .untouched),
+        .init(name: "_ITM_deregisterTMCloneTable", treatment: .untouched),
+        .init(name: "__cxa_finalize", treatment: .untouched),
+    ]
+}

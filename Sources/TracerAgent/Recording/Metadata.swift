@@ -1,0 +1,120 @@
+// The records that make the file self-contained: texts, modules, functions, threads. They stay mapped: a forked
+// child copies them into its own file. Appended under one lock; a record's type is stored last, so that a file that
+// ends in the middle of one reads as if it were not there.
+import CSupport
+import CTraceLayout
+
+enum Metadata {
+    struct Piece {
+        var address: UnsafeMutableRawPointer
+        var used: Int
+        var byteCount: Int
+    }
+    nonisolated(unsafe) private static var pieces = Table<Piece>()
+    nonisolated(unsafe) private static var lock = SpinLock()
+    private static let headerBytes = MemoryLayout<trace_chunk_header>.size
+    private static let firstPiece = 16384, largestPiece = 1 << 20
+
+    /// `fixed` is the record's own structure without its text; its `record` part is filled in here.
+    private static func append<Record: BitwiseCopyable>(_ type: Int, _ key: UInt16, _ fixed: Record,
+                                                        _ text: CText, _ textCount: Int) {
+        let fixedCount = MemoryLayout<Record>.size
+        let count = (fixedCount &+ textCount &+ 7) & ~7
+        lock.lock()
+        defer { lock.unlock() }
+        guard let place = reserve(count) else { return }
+        place.storeBytes(of: fixed, as: Record.self)
+        (place + fixedCount).copyMemory(from: text, byteCount: textCount)
+        let record = place.assumingMemoryBound(to: trace_record.self)
+        record.pointee.type = 0
+        record.pointee.key = key
+        record.pointee.byte_count = UInt32(count)
+        tracer_store_release_16(&record.pointee.type, UInt16(type))
+    }
+
+    /// Room in the last piece, or in a new one. Lock held.
+    private static func reserve(_ count: Int) -> UnsafeMutableRawPointer? {
+        if pieces.count > 0 {
+            let last = pieces.pointer(pieces.count &- 1)
+            if last.pointee.used &+ count <= last.pointee.byteCount {
+                defer { last.pointee.used &+= count }
+                return last.pointee.address + last.pointee.used
+            }
+        }
+        var bytes = pieces.count == 0 ? firstPiece : pieces[pieces.count &- 1].byteCount &* 4
+        if bytes > largestPiece { bytes = largestPiece }
+        while bytes < count &+ headerBytes { bytes = bytes &* 2 }
+        guard let (address, _) = TraceFile.mapNew(bytes) else { return nil }
+        let header = address.assumingMemoryBound(to: trace_chunk_header.self)
+        header.pointee.kind = UInt16(TRACE_CHUNK_METADATA)
+        header.pointee.byte_count = UInt32(bytes)
+        header.pointee.body_offset = UInt32(headerBytes)
+        header.pointee.opened = Clock.sample()
+        tracer_store_release_32(&header.pointee.magic, UInt32(TRACE_CHUNK_MAGIC))
+        if !pieces.append(Piece(address: address, used: headerBytes &+ count, byteCount: bytes)) { return nil }
+        return address + headerBytes
+    }
+
+    static func text(_ key: UInt16, _ text: CText, _ count: Int) {
+        append(Int(TRACE_RECORD_TEXT), key, trace_text_record(record: trace_record(), text_bytes: UInt32(count), reserved: 0),
+               text, count)
+    }
+    static func module(_ module: Module, _ index: UInt32) {
+        var fixed = trace_module_record()
+        let count = length(module.path)
+        fixed.module = index
+        fixed.path_bytes = UInt32(count)
+        fixed.load_bias = module.image.bias
+        fixed.low_address = module.image.low
+        fixed.high_address = module.image.high
+        fixed.loaded_ticks = Clock.ticks()
+        fixed.build_id_bytes = module.image.copyBuildID(&fixed.build_id)
+        append(Int(TRACE_RECORD_MODULE), 0, fixed, module.path, count)
+    }
+    static func function(_ id: UInt32, module: UInt32, address: UInt64, flags: UInt32, name: CText) {
+        let count = length(name)
+        append(Int(TRACE_RECORD_FUNCTION), 0,
+               trace_function_record(record: trace_record(), function: id, module: module, address: address,
+                                     flags: flags, name_bytes: UInt32(count)),
+               name, count)
+    }
+    static func thread(_ index: UInt32, tid: UInt32, ticks: UInt64, ended: Bool = false) {
+        append(Int(ended ? TRACE_RECORD_THREAD_END : TRACE_RECORD_THREAD), 0,
+               trace_thread_record(record: trace_record(), thread: index, tid: tid, ticks: ticks),
+               CText(StaticString("").utf8Start), 0)
+    }
+    static func moduleEnd(_ index: UInt32) {
+        append(Int(TRACE_RECORD_MODULE_END), 0,
+               trace_module_end_record(record: trace_record(), module: index, reserved: 0, ticks: Clock.ticks()),
+               CText(StaticString("").utf8Start), 0)
+    }
+
+    /// In a forked child, whose file has just been created: the parent's records, all but those of its threads and
+    /// its messages. The parent's chunks are still mapped here, and are let go of afterwards.
+    static func copyFromParent() {
+        lock = SpinLock() // another thread of the parent may have held it
+        let parents = pieces
+        pieces = Table()
+        for n in 0..<parents.count {
+            let piece = parents[n]
+            var offset = headerBytes
+            while offset &+ MemoryLayout<trace_record>.size <= piece.byteCount {
+                let record = (piece.address + offset).assumingMemoryBound(to: trace_record.self)
+                let count = Int(record.pointee.byte_count)
+                if record.pointee.type == 0 || count < 8 || count > piece.byteCount &- offset { break }
+                if isInherited(record.pointee), let place = reserve(count) {
+                    place.copyMemory(from: record, byteCount: count)
+                }
+                offset &+= count
+            }
+            Memory.release(piece.address, piece.byteCount)
+        }
+    }
+    private static func isInherited(_ record: trace_record) -> Bool {
+        switch Int(record.type) {
+        case Int(TRACE_RECORD_THREAD), Int(TRACE_RECORD_THREAD_END): false
+        case Int(TRACE_RECORD_TEXT): record.key != UInt16(TRACE_TEXT_MESSAGE)
+        default: true
+        }
+    }
+}

@@ -1,0 +1,36 @@
+// The bounds of a thread's own stack. Only inside them does "a lower stack pointer was left behind" prove that a frame
+// is dead; where they are not known every call takes the slow path, which is right and slower.
+import CSupport
+
+enum ThreadStack {
+    private static let unknown: (UInt64, UInt64) = (.max, .max)
+
+    static func bounds(isFirst: Bool) -> (low: UInt64, high: UInt64) {
+        let isMain = SystemCall.call(SystemCall.gettid) == Int(agent.pid)
+        return isMain && isFirst ? main() : blockOfThread()
+    }
+
+    /// From main's arguments down to the soft limit: the kernel maps nothing in between (mm/util.c, mmap_base).
+    private static func main() -> (UInt64, UInt64) {
+        var limit: (soft: UInt64, hard: UInt64) = (0, 0)
+        _ = withUnsafeMutablePointer(to: &limit) { SystemCall.call(SystemCall.prlimit64, 0, 3, 0, bits($0)) }
+        let size = min(max(limit.soft, 128 << 10), 1 << 30)
+        return (agent.mainStackHigh &- size, agent.mainStackHigh)
+    }
+
+    /// glibc puts struct pthread on top of the thread's stack, and in it `stackblock, stackblock_size, guardsize`
+    /// (nptl/descr.h). Their offset is not part of the ABI, so they are recognized: three words of which the first two
+    /// span both the stack pointer and the descriptor, and end just above it. The descriptor is at least 2304 bytes.
+    private static func blockOfThread() -> (UInt64, UInt64) {
+        let thread = tracer_thread_pointer()
+        let words = UnsafePointer<UInt64>(bitPattern: UInt(thread))!
+        for n in 2..<(2048 / 8) {
+            let start = words[n], size = words[n &+ 1], guardSize = words[n &+ 2]
+            if start & 4095 == 0 || start & 15 == 0, size >= 16384, size < 1 << 40, start < thread,
+               start &+ size > thread, start &+ size &- thread < 65536, guardSize < size, guardSize & 4095 == 0 {
+                return (start &+ guardSize, thread)
+            }
+        }
+        return unknown
+    }
+}

@@ -1,0 +1,265 @@
+// The file that this process writes. Only its first page stays mapped; chunks are mapped by who uses them. No
+// descriptor stays open: a program counts, closes and inherits descriptors, so the file is opened by name for each
+// chunk (a few microseconds per megabyte) and closed again.
+import CSupport
+import CTraceLayout
+
+enum TraceFile {
+    nonisolated(unsafe) static var header: UnsafeMutablePointer<trace_file_header>!
+    nonisolated(unsafe) private(set) static var path: CText!
+    nonisolated(unsafe) private static var pathRoom: UnsafeMutablePointer<UInt8>!
+    nonisolated(unsafe) private static var device: UInt64 = 0
+    nonisolated(unsafe) private static var inode: UInt64 = 0
+    nonisolated(unsafe) static var isOpen = false
+    /// False once recording has stopped for want of something: `stop` said why.
+    nonisolated(unsafe) static var isWritable = false
+    nonisolated(unsafe) private static var stopNumber = 0
+    nonisolated(unsafe) private static var stopReported = false
+
+    private static let pathCapacity = 8192
+    private static let openFlags = 0o2000000 | 0o400000 // O_CLOEXEC | O_NOFOLLOW
+    private static let readWrite = 2, create = 0o100, exclusive = 0o200, nonBlocking = 0o4000
+    private static let currentDirectory = -100 // AT_FDCWD
+
+    /// Creates the file and its header. False: one line was said, and nothing will be recorded.
+    static func begin() -> Bool {
+        isOpen = false
+        isWritable = false
+        stopReported = false
+        if pathRoom == nil {
+            guard let room = Memory.pages(pathCapacity) else { return false }
+            pathRoom = room.assumingMemoryBound(to: UInt8.self)
+        }
+        var result = -Failure.exists
+        for attempt in 0..<16 {
+            buildPath(attempt)
+            result = open(create | exclusive | readWrite)
+            if result != -Failure.exists { break }
+            if removeStale() { result = open(create | exclusive | readWrite) }
+            if result != -Failure.exists { break }
+        }
+        if failed(result) { return refuse(result) }
+        let mapped = firstPage(result)
+        if let found = identity(ofDescriptor: result) { (device, inode) = found }
+        _ = SystemCall.call(SystemCall.close, result)
+        if failed(mapped) {
+            _ = SystemCall.call(SystemCall.unlinkat, currentDirectory, bits(path), 0)
+            return refuse(mapped)
+        }
+        header = UnsafeMutablePointer(bitPattern: mapped)
+        fillHeader()
+        isOpen = true
+        isWritable = true
+        return true
+    }
+
+    private static func refuse(_ result: Int) -> Bool {
+        Message.say {
+            $0.append("cannot create ")
+            $0.append(contentsOf: path)
+            $0.append(": ")
+            $0.append(Failure.text(-result))
+            $0.append("; set TRACER_OUT to a place that can be written. The program runs unrecorded")
+        }
+        return false
+    }
+
+    /// Allocates and maps page 0; the result is its address or minus an errno.
+    private static func firstPage(_ descriptor: Int) -> Int {
+        let allocated = extend(descriptor, to: UInt64(TRACE_HEADER_BYTES), from: 0)
+        if allocated != 0 { return allocated }
+        return SystemCall.call(SystemCall.mmap, 0, Int(TRACE_HEADER_BYTES), Memory.readWrite, 1, descriptor, 0)
+    }
+
+    private static func open(_ flags: Int) -> Int {
+        SystemCall.call(SystemCall.openat, currentDirectory, bits(path), flags | openFlags, 0o600)
+    }
+
+    /// From the template; the second attempt and later ones add the process id and a number.
+    private static func buildPath(_ attempt: Int) {
+        var text = TextBuffer(pathRoom, capacity: pathCapacity)
+        var isDefault: CText? = agent.settings.output
+        let template: CText = isDefault ?? CText(StaticString("tracer.%e.%p.trace").utf8Start)
+        isDefault = nil
+        if template[0] != 0x2f {
+            text.append(contentsOf: agent.directory)
+            text.append(0x2f)
+        }
+        var n = 0
+        while template[n] != 0 {
+            if template[n] == 0x25 && template[n &+ 1] == 0x70 {
+                text.append(decimal: UInt64(agent.pid))
+                n &+= 2
+            } else if template[n] == 0x25 && template[n &+ 1] == 0x65 {
+                text.append(contentsOf: baseName(agent.program))
+                n &+= 2
+            } else {
+                if template[n] == 0x25 && template[n &+ 1] == 0x25 { n &+= 1 }
+                text.append(template[n])
+                n &+= 1
+            }
+        }
+        if attempt > 0 {
+            text.append(0x2e)
+            text.append(decimal: UInt64(agent.pid))
+        }
+        if attempt > 1 {
+            text.append(0x2e)
+            text.append(decimal: UInt64(attempt))
+        }
+        path = CText(pathRoom)
+    }
+
+    /// Removes what stands at `path` when it is the trace of a process that is gone.
+    private static func removeStale() -> Bool {
+        let descriptor = open(nonBlocking)
+        if failed(descriptor) { return false }
+        defer { _ = SystemCall.call(SystemCall.close, descriptor) }
+        var old = trace_file_header()
+        let size = MemoryLayout<trace_file_header>.size
+        let count = withUnsafeMutablePointer(to: &old) { SystemCall.call(SystemCall.read, descriptor, bits($0), size) }
+        let isOurs = count == size && hasMagic(old)
+        let isGone = isOurs && old.pid != agent.pid && SystemCall.call(SystemCall.kill, Int(old.pid), 0) == -3
+        if !(isGone || count == 0) { return false }
+        return SystemCall.call(SystemCall.unlinkat, currentDirectory, bits(path), 0) == 0
+    }
+
+    private static let magic: StaticString = "TRACER\u{1a}\n"
+    private static func hasMagic(_ header: trace_file_header) -> Bool {
+        var copy = header.magic
+        return withUnsafeBytes(of: &copy) { bytes in
+            for n in 0..<8 where bytes[n] != magic.utf8Start[n] { return false }
+            return true
+        }
+    }
+
+    private static func fillHeader() {
+        header.pointee.version = UInt32(TRACE_VERSION)
+        header.pointee.header_bytes = UInt32(TRACE_HEADER_BYTES)
+        header.pointee.machine = Machine.elfNumber
+        header.pointee.page_bytes = UInt32(agent.pageBytes)
+        header.pointee.pid = agent.pid
+        header.pointee.parent_pid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.getppid))
+        header.pointee.clock = agent.clock
+        header.pointee.mode = agent.settings.ring ? UInt32(TRACE_MODE_RING) : UInt32(TRACE_MODE_FULL)
+        header.pointee.ticks_per_second = agent.ticksPerSecond
+        header.pointee.first = Clock.sample()
+        header.pointee.last = header.pointee.first
+        header.pointee.first_realtime_ns = Clock.realtime()
+        header.pointee.next_offset = UInt64(TRACE_HEADER_BYTES)
+        header.pointee.size_limit = agent.settings.sizeLimit
+        header.pointee.minimum_ticks = agent.minimumTicks
+        header.pointee.maximum_depth = agent.settings.maximumDepth
+        header.pointee.flags = agent.flags
+        header.pointee.session = agent.settings.session
+        withUnsafeMutableBytes(of: &header.pointee.magic) { bytes in
+            for n in 0..<8 { bytes[n] = magic.utf8Start[n] }
+        }
+    }
+
+    // MARK: - Chunks
+
+    /// A new range of the file, allocated on disk (so that a full disk cannot raise SIGBUS later) and mapped.
+    /// nil: recording has stopped.
+    static func mapNew(_ byteCount: Int) -> (address: UnsafeMutableRawPointer, offset: UInt64)? {
+        if !isWritable { return nil }
+        let offset = tracer_atomic_add(&header.pointee.next_offset, UInt64(byteCount))
+        guard let address = map(offset, byteCount) else { return nil }
+        return (address, offset)
+    }
+
+    /// True when `byteCount` more would pass TRACER_MAXSIZE.
+    static func wouldExceedLimit(_ byteCount: Int) -> Bool {
+        let limit = agent.settings.sizeLimit
+        return limit != 0 && header.pointee.next_offset &+ UInt64(byteCount) > limit
+    }
+
+    static func map(_ offset: UInt64, _ byteCount: Int) -> UnsafeMutableRawPointer? {
+        let descriptor = open(readWrite)
+        if failed(descriptor) { return stop(TRACE_STOP_FILE, -descriptor) }
+        defer { _ = SystemCall.call(SystemCall.close, descriptor) }
+        guard let (nowDevice, nowInode) = identity(ofDescriptor: descriptor), nowDevice == device, nowInode == inode
+        else { return stop(TRACE_STOP_FILE, Failure.noEntry) }
+        let end = offset &+ UInt64(byteCount)
+        if end > tracer_load_acquire(&header.pointee.prepared_offset) {
+            let result = extend(descriptor, to: end, from: offset)
+            if result != 0 { return stop(TRACE_STOP_SPACE, -result) }
+        }
+        let address = SystemCall.call(SystemCall.mmap, 0, byteCount, Memory.readWrite, 1, descriptor, Int(offset))
+        if failed(address) { return stop(TRACE_STOP_MEMORY, -address) }
+        // MADV_POPULATE_WRITE: all page faults at once. An old kernel refuses, and they come one by one.
+        _ = SystemCall.call(SystemCall.madvise, address, byteCount, 23)
+        return UnsafeMutableRawPointer(bitPattern: address)
+    }
+
+    /// 0 or minus an errno. RLIMIT_FSIZE is asked first: to pass it raises SIGXFSZ, which would kill the program.
+    private static func extend(_ descriptor: Int, to end: UInt64, from start: UInt64) -> Int {
+        var limit: (soft: UInt64, hard: UInt64) = (.max, .max)
+        _ = withUnsafeMutablePointer(to: &limit) { SystemCall.call(SystemCall.prlimit64, 0, 1, 0, bits($0)) }
+        if end > limit.soft { return -Failure.tooBig }
+        let result = SystemCall.call(SystemCall.fallocate, descriptor, 0, Int(start), Int(end &- start))
+        if result != -Failure.notSupported && result != -Failure.noSystemCall { return result }
+        // No fallocate on this file system: another thread may already have made it longer than `end`.
+        var stat = InlineArray<32, UInt64>(repeating: 0)
+        var span = stat.mutableSpan
+        let size = span.withUnsafeMutableBufferPointer {
+            _ = SystemCall.call(SystemCall.fstat, descriptor, bits($0.baseAddress))
+            return $0[6]
+        }
+        return size >= end ? 0 : SystemCall.call(SystemCall.ftruncate, descriptor, Int(end))
+    }
+
+    /// Recording ends here, the program goes on. Safe with any lock held: the line is said by `reportStop`.
+    static func stop(_ reason: Int, _ number: Int) -> UnsafeMutableRawPointer? {
+        if isWritable {
+            isWritable = false
+            stopNumber = number
+            header.pointee.stop_reason = UInt32(reason)
+            header.pointee.state = UInt32(TRACE_STOPPED)
+            tracer_process_page().pointee.dropping = 1
+            tracer_store_release_32(&tracer_process_page().pointee.enabled, 0)
+        }
+        return nil
+    }
+    static func stop(_ reason: some BinaryInteger, _ number: Int) -> UnsafeMutableRawPointer? {
+        stop(Int(truncatingIfNeeded: reason), number)
+    }
+
+    /// Says once why recording stopped. No lock may be held.
+    static func reportStop() {
+        if isWritable || !isOpen || stopReported { return }
+        stopReported = true
+        Message.say {
+            $0.append("recording stopped, ")
+            if header.pointee.stop_reason == UInt32(TRACE_STOP_LIMIT) {
+                $0.append("TRACER_MAXSIZE reached")
+            } else {
+                $0.append(stopNumber == Failure.noEntry ? "the file is gone" : Failure.text(stopNumber))
+            }
+            $0.append(": ")
+            $0.append(contentsOf: path)
+            $0.append(". The program goes on; what was recorded until now is kept")
+        }
+    }
+
+    /// Counts a call that could not be written.
+    static func drop(_ count: UInt64 = 1) {
+        if isOpen { _ = tracer_atomic_add(&header.pointee.dropped, count) }
+    }
+
+    /// A forked child lets go of its parent's file.
+    static func abandon() {
+        if isOpen { Memory.release(header, Int(TRACE_HEADER_BYTES)) }
+        isOpen = false
+        isWritable = false
+    }
+
+    /// The orderly end. Other threads may still be writing: only what nobody has reserved is given back.
+    static func end() {
+        if !isOpen { return }
+        header.pointee.last = Clock.sample()
+        if header.pointee.state == UInt32(TRACE_RECORDING) {
+            header.pointee.state = UInt32(TRACE_FINISHED)
+        }
+    }
+}

@@ -1,0 +1,111 @@
+// Raw system calls. The agent runs before libc and inside signal handlers, so it asks the kernel itself; errno of the
+// traced program is never touched. A result in -4095 ... -1 is minus an errno (syscall(2)).
+import CSupport
+
+enum SystemCall {
+    #if arch(x86_64)
+    static let read = 0, write = 1, close = 3, mmap = 9, mprotect = 10, munmap = 11, ioctl = 16, mremap = 25
+    static let madvise = 28, getpid = 39, ftruncate = 77, getcwd = 79, prctl = 157, gettid = 186, sched_yield = 24
+    static let tgkill = 234, openat = 257, unlinkat = 263, readlinkat = 267, fallocate = 285, prlimit64 = 302
+    static let clock_gettime = 228, fstat = 5, getppid = 110, kill = 62, sigaltstack = 131
+    static let rt_sigprocmask = 14, rt_sigpending = 127, rt_sigtimedwait = 128
+    #endif
+
+    @inline(__always)
+    static func call(_ number: Int, _ a: Int = 0, _ b: Int = 0, _ c: Int = 0, _ d: Int = 0, _ e: Int = 0,
+                     _ f: Int = 0) -> Int {
+        tracer_system_call(number, a, b, c, d, e, f)
+    }
+}
+
+@inline(__always) func bits(_ pointer: UnsafeRawPointer?) -> Int { Int(bitPattern: pointer) }
+@inline(__always) func failed(_ result: Int) -> Bool { result < 0 && result > -4096 }
+
+/// The errno values that a user can do something about.
+enum Failure {
+    static let noEntry = 2, access = 13, exists = 17, notDirectory = 20, fileTable = 23, descriptors = 24
+    static let tooBig = 27, space = 28, readOnly = 30, loop = 40, notSupported = 95, quota = 122, noSystemCall = 38
+
+    static func text(_ number: Int) -> StaticString {
+        switch number {
+        case noEntry: "no such directory"
+        case access, 1: "permission denied"
+        case exists: "it exists and is not a trace of ours"
+        case notDirectory: "a part of the path is not a directory"
+        case 21: "it is a directory"
+        case fileTable, descriptors: "no file descriptors left"
+        case tooBig: "file size limit reached"
+        case space: "no space left on the device"
+        case readOnly: "read-only file system"
+        case loop: "it is a symbolic link"
+        case quota: "disk quota exceeded"
+        case 12: "out of memory"
+        case 36: "the name is too long"
+        default: "the system refused"
+        }
+    }
+}
+
+enum Memory {
+    static let readWrite = 3, readExecute = 5, readOnly = 1
+
+    /// Zeroed private pages, or nil.
+    static func pages(_ byteCount: Int) -> UnsafeMutableRawPointer? {
+        let result = SystemCall.call(SystemCall.mmap, 0, byteCount, readWrite, 0x4022, -1, 0)
+        return failed(result) ? nil : UnsafeMutableRawPointer(bitPattern: result)
+    }
+    static func release(_ address: UnsafeMutableRawPointer?, _ byteCount: Int) {
+        _ = SystemCall.call(SystemCall.munmap, bits(address), byteCount)
+    }
+    /// Whole pages around the range. False when the kernel refuses.
+    @discardableResult
+    static func protect(_ address: UInt64, _ byteCount: UInt64, _ protection: Int) -> Bool {
+        let page = UInt64(agent.pageBytes)
+        let low = address & ~(page &- 1)
+        let high = (address &+ byteCount &+ page &- 1) & ~(page &- 1)
+        return SystemCall.call(SystemCall.mprotect, Int(bitPattern: UInt(low)), Int(high &- low), protection) == 0
+    }
+}
+
+struct Timespec { var seconds = 0, nanoseconds = 0 }
+
+enum Clock {
+    static func nanoseconds(_ clock: Int) -> UInt64 {
+        var time = Timespec()
+        _ = withUnsafeMutablePointer(to: &time) {
+            SystemCall.call(SystemCall.clock_gettime, clock, bits($0))
+        }
+        return UInt64(time.seconds) &* 1_000_000_000 &+ UInt64(time.nanoseconds)
+    }
+    static func monotonic() -> UInt64 { nanoseconds(1) }
+    static func realtime() -> UInt64 { nanoseconds(0) }
+
+    /// The recording clock.
+    @inline(__always) static func ticks() -> UInt64 {
+        agent.clock == UInt32(TRACE_CLOCK_MONOTONIC) ? monotonic() : tracer_cycles()
+    }
+    /// Both clocks at one moment: the cheapest of three readings is the least disturbed one.
+    static func sample() -> trace_clock_sample {
+        var best = trace_clock_sample(ticks: 0, monotonic_ns: 0)
+        var width = UInt64.max
+        for _ in 0..<3 {
+            let before = ticks()
+            let time = monotonic()
+            let after = ticks()
+            if after &- before < width {
+                width = after &- before
+                best = trace_clock_sample(ticks: before &+ width / 2, monotonic_ns: time)
+            }
+        }
+        return best
+    }
+}
+
+/// Held for a few instructions, never while traced code runs, always with signals blocked.
+struct SpinLock {
+    var word: UInt32 = 0
+    mutating func lock() {
+        while tracer_try_lock(&word) == 0 { _ = SystemCall.call(SystemCall.sched_yield) }
+    }
+    mutating func unlock() { tracer_unlock(&word) }
+}

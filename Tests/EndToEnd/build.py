@@ -1,0 +1,221 @@
+"""Subjects: what their header comments ask for, and the commands that build it.
+
+A subject is one source file. Lines at its top, after `//` or `#`, say how to build and run it:
+
+    compilers: gcc clang        one test each (default gcc; `swiftc` for .swift, `sh` for a script)
+    build: FLAGS                for the program and its libraries (default -O2)
+    link: FLAGS                 for the program alone
+    library: NAME [FLAGS]       this same file, compiled with -DLIB_NAME into libNAME.so, linked to the program
+    library: NAME=FILE [FLAGS]  another file of this folder
+    plugin: NAME[=FILE] [FLAGS] the same, not linked: the program opens or preloads it
+    sources: FILE…              compiled into the program too
+    variant: NAME[@COMPILER] [FLAGS]  one test each, FLAGS added to the program and its libraries (`exe:` before a flag: to
+                                the program alone)
+    after: COMMAND              run in the build folder when all is built
+    case: NAME [A=B …] [ARGS]   one test each, with this environment and these arguments
+    env: A=B …                  environment of every case
+    needs: THING…               avx, avx512f (processor), tool:NAME, file:PATH, program:NAME
+    status: N | signal N        how the program ends (default 0)
+    tree: none REASON           no golden file
+    memory: unlimited           no address space limit (sanitizers)
+    timeout: SECONDS            default 20
+    preload: A B                libraries around ours, `@` is the agent (default `@`)
+    untraced: REASON            the traced run must produce no trace
+
+{build} in any of them is the build folder, {source} the subjects folder.
+"""
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+SUBJECTS = os.path.join(HERE, "subjects")
+GOLDEN = os.path.join(HERE, "golden")
+BUILD = os.path.join(ROOT, ".build", "subjects")
+SUFFIXES = (".c", ".cpp", ".swift", ".S", ".sh")
+KEYS = {"compilers", "build", "link", "library", "plugin", "sources", "variant", "after", "case", "env", "needs",
+        "status", "tree", "memory", "timeout", "preload", "untraced"}
+
+
+class BuildFailed(Exception):
+    pass
+
+
+@dataclass
+class Case:
+    """One subject, built one way, run one way."""
+    name: str
+    subject: "Subject"
+    compiler: str
+    variant: str
+    flags: list
+    case: str
+    environment: dict
+    arguments: list
+
+    @property
+    def folder(self):
+        parts = [self.subject.name, self.compiler] + ([self.variant] if self.variant else [])
+        return os.path.join(BUILD, ".".join(parts))
+
+
+@dataclass
+class Subject:
+    path: str
+    options: dict = field(default_factory=dict)
+
+    @property
+    def name(self):
+        return os.path.splitext(os.path.basename(self.path))[0]
+
+    def get(self, key, default=""):
+        return self.options.get(key, [default])[-1]
+
+    def all(self, key):
+        return self.options.get(key, [])
+
+    def cases(self):
+        suffix = os.path.splitext(self.path)[1]
+        compilers = self.get("compilers", {".swift": "swiftc", ".sh": "sh"}.get(suffix, "gcc")).split()
+        variants = [v.split(None, 1) for v in self.all("variant")] or [[""]]
+        runs = self.all("case") or [""]
+        for compiler in compilers:
+            for variant in variants:
+                name, _, only = variant[0].partition("@")
+                if only and only != compiler:
+                    continue
+                variant = [name] + variant[1:]
+                for run in runs:
+                    words = shlex.split(run)
+                    case, words = (words[0], words[1:]) if words else ("", [])
+                    environment = dict(w.split("=", 1) for w in shlex.split(self.get("env")))
+                    while words and re.match(r"^[A-Z_][A-Z_0-9]*=", words[0]):
+                        key, value = words.pop(0).split("=", 1)
+                        environment[key] = value
+                    full_name = ".".join([self.name] + ([compiler] if len(compilers) > 1 else [])
+                                    + [v for v in (variant[0], case) if v])
+                    yield Case(full_name, self, compiler, variant[0], shlex.split(variant[1]) if len(variant) > 1 else [],
+                               case, environment, words)
+
+
+def load(path):
+    subject = Subject(path)
+    with open(path) as file:
+        for line in file:
+            match = re.match(r"^(?://|#) ?([a-z]+): *(.*?) *$", line)
+            if match and match[1] in KEYS:
+                subject.options.setdefault(match[1], []).append(match[2])
+            elif not line.startswith(("//", "#!", "# ")) and line.strip() not in ("", "#"):
+                break
+    return subject
+
+
+def subjects():
+    names = sorted(n for n in os.listdir(SUBJECTS) if n.endswith(SUFFIXES) and not n.startswith("part_"))
+    return [load(os.path.join(SUBJECTS, n)) for n in names]
+
+
+DRIVERS = {"gcc": {".c": "gcc", ".S": "gcc", ".cpp": "g++"},
+           "clang": {".c": "clang", ".S": "clang", ".cpp": "clang++"},
+           "swiftc": {".swift": "swiftc", ".c": "clang", ".S": "clang", ".cpp": "clang++"}}
+
+
+def commands(case):
+    subject, folder = case.subject, case.folder
+    common = shlex.split(subject.get("build", "-O" if case.compiler == "swiftc" else "-O2"))
+    everywhere = [f for f in case.flags if not f.startswith("exe:")]
+    alone = [f[4:] for f in case.flags if f.startswith("exe:")]
+
+    def place(words):
+        return [w.replace("{build}", folder).replace("{source}", SUBJECTS) for w in words]
+
+    result, linked = [], []
+    for key in ("library", "plugin"):
+        for line in subject.all(key):
+            words = shlex.split(line)
+            name, _, file = words[0].partition("=")
+            source = os.path.join(SUBJECTS, file) if file else subject.path
+            driver = DRIVERS[case.compiler][os.path.splitext(source)[1]]
+            output = os.path.join(folder, f"lib{name}.so")
+            if driver == "swiftc":
+                result.append(place(["swiftc", "-emit-library", "-module-name", name, "-emit-module",
+                                     "-emit-module-path", f"{folder}/{name}.swiftmodule", "-DLIB_" + name, source,
+                                     "-o", output, "-I", folder] + common + everywhere + words[1:]))
+            else:
+                own = [] if driver != "swiftc" and case.compiler == "swiftc" else common + everywhere
+                extra = ["-I", folder, "-L", folder]
+                result.append(place([driver, "-g", "-shared", "-fPIC", f"-DLIB_{name}", "-I", SUBJECTS, source,
+                                     "-o", output, f"-Wl,-soname,lib{name}.so"] + extra
+                                    + (own or ["-O2"]) + words[1:]))
+            if key == "library":
+                linked.append("-l" + name)
+    output = os.path.join(folder, subject.name)
+    sources = [subject.path] + [os.path.join(SUBJECTS, f) for f in subject.get("sources").split()]
+    link = shlex.split(subject.get("link"))
+    if case.compiler == "sh":
+        result.append(["cp", subject.path, output])
+        result.append(["chmod", "+x", output])
+    elif case.compiler == "swiftc":
+        result.append(place(["swiftc", subject.path, "-o", output, "-I", folder, "-L", folder, "-Xlinker", "-rpath",
+                             "-Xlinker", "$ORIGIN"] + common + everywhere + alone + linked + link))
+    else:
+        driver = DRIVERS[case.compiler]["." + subject.path.rsplit(".", 1)[1]]
+        result.append(place([driver, "-g", "-I", SUBJECTS] + sources + ["-o", output, "-L", folder]
+                            + common + everywhere + alone + ["-Wl,-rpath,$ORIGIN"] + linked + link + ["-pthread"]))
+    for line in subject.all("after"):
+        result.append(["sh", "-c", place([line])[0]])
+    return result
+
+
+def build(case):
+    """Builds when any command or source changed. Returns the program's path."""
+    todo = commands(case)
+    digest = hashlib.sha256(repr(todo).encode())
+    for name in sorted(os.listdir(SUBJECTS)):
+        path = os.path.join(SUBJECTS, name)
+        if path == case.subject.path or name.endswith(".h") or any(name in " ".join(c) for c in todo):
+            with open(path, "rb") as file:
+                digest.update(file.read())
+    stamp = os.path.join(case.folder, ".built")
+    program = os.path.join(case.folder, case.subject.name)
+    try:
+        with open(stamp) as file:
+            if file.read() == digest.hexdigest():
+                return program
+    except OSError:
+        pass
+    shutil.rmtree(case.folder, ignore_errors=True)
+    os.makedirs(case.folder)
+    for command in todo:
+        done = subprocess.run(command, cwd=case.folder, capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            raise BuildFailed(f"{shlex.join(command)}\n{(done.stdout + done.stderr)[:1500]}")
+    with open(stamp, "w") as file:
+        file.write(digest.hexdigest())
+    return program
+
+
+def missing(case, processor_flags):
+    """Why this case cannot run here, or None."""
+    for need in " ".join(case.subject.all("needs")).split() + [w for w in case.environment.pop("NEEDS", "").split(",") if w]:
+        kind, _, value = need.partition(":")
+        if kind == "tool":
+            if not shutil.which(value):
+                return f"{value} is not installed"
+        elif kind == "file":
+            if not os.path.exists(value):
+                return f"no {value}"
+        elif need not in processor_flags:
+            return f"the processor has no {need}"
+    for tool in re.findall(r"-fuse-ld=(\w+)", " ".join(case.flags)):
+        if not shutil.which("ld." + tool) and not shutil.which(tool):
+            return f"the linker {tool} is not installed"
+    compiler = {"gcc": "gcc", "clang": "clang", "swiftc": "swiftc", "sh": "sh"}[case.compiler]
+    if not shutil.which(compiler):
+        return f"{compiler} is not installed"
+    return None

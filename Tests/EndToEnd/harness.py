@@ -1,0 +1,204 @@
+"""Runs a program bare and traced, and compares. What the tests of subjects, of real programs and of bad input share."""
+import difflib
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+from dataclasses import dataclass
+
+import tracefile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+GIGABYTE = 1 << 30
+
+
+@dataclass
+class Settings:
+    agent: str = os.path.join(ROOT, ".build/release/libtracer.so")
+    tool: str = os.path.join(ROOT, ".build/release/tracer")
+    bare_only: bool = False
+    keep: bool = False
+
+
+@dataclass
+class Outcome:
+    verdict: str  # passed, failed, skipped
+    text: str = ""
+
+
+class Failed(Exception):
+    pass
+
+
+class Skipped(Exception):
+    pass
+
+
+@dataclass
+class Run:
+    status: int  # negative: the signal
+    stdout: bytes
+    stderr: bytes
+    counts: dict
+    traces: str = ""
+
+
+def passed_on(environment):
+    """What a program sees of our own environment: nothing that steers a loader, a sanitizer or the tracer."""
+    keep = {k: v for k, v in environment.items()
+            if not k.startswith(("LD_", "TRACER_", "GLIBC_", "ASAN_", "TSAN_", "UBSAN_", "PYTHON", "PYENV"))}
+    keep.update(LC_ALL="C.UTF-8", TERM="dumb", TZ="UTC")
+    keep["PATH"] = ":".join(p for p in keep.get("PATH", "").split(":") if "pyenv" not in p) or "/usr/bin:/bin"
+    return keep
+
+
+def execute(argv, where, environment, timeout=20, memory=16 * GIGABYTE, stdin=b"", limits=()):
+    """Runs in its own session; when time is up the whole of it is killed and the test fails."""
+    def prepare():
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4 * GIGABYTE, 4 * GIGABYTE))
+        if memory:
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        for which, value in limits:
+            resource.setrlimit(which, (value, value))
+
+    counts_path = os.path.join(where, "counts")
+    # Output goes to files: a daemon that outlives its parent must not hold a pipe that we wait on.
+    with open(os.path.join(where, "stdout"), "w+b") as out, open(os.path.join(where, "stderr"), "w+b") as err:
+        child = subprocess.Popen(argv, cwd=os.path.join(where, "cwd"), env={**environment, "SUBJECT_COUNTS": counts_path},
+                                 stdin=subprocess.PIPE if stdin else subprocess.DEVNULL, stdout=out, stderr=err,
+                                 start_new_session=True, preexec_fn=prepare)
+        try:
+            child.communicate(stdin or None, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            err.seek(0)
+            raise Failed(f"still running after {timeout} s: {' '.join(argv[:3])}\n{err.read()[-500:].decode(errors='replace')}")
+        out.seek(0), err.seek(0)
+        stdout, stderr = out.read(), err.read()
+    counts = {}
+    if os.path.exists(counts_path):
+        with open(counts_path) as file:
+            for line in file:
+                name, low, *high = line.split()
+                was = counts.get(name, (0, 0))
+                counts[name] = (was[0] + int(low), was[1] + int(high[0] if high else low))
+    return Run(child.returncode, stdout, stderr, counts)
+
+
+class Place:
+    """A folder for one test: fresh `cwd` for each run under the same path, so that printed paths are equal."""
+
+    def __init__(self, name, keep):
+        self.path = tempfile.mkdtemp(prefix=f"tracer-{name}-")
+        self.traces = os.path.join(self.path, "traces")
+        os.mkdir(self.traces)
+        os.chmod(self.path, 0o777), os.chmod(self.traces, 0o1777)
+        self.keep = keep
+
+    def fresh(self):
+        for name in ("cwd", "stdout", "stderr", "counts"):
+            path = os.path.join(self.path, name)
+            if os.path.isdir(path):
+                shutil.rmtree(path)
+            elif os.path.exists(path):
+                os.unlink(path)
+        os.mkdir(os.path.join(self.path, "cwd"))
+        os.chmod(os.path.join(self.path, "cwd"), 0o777)
+        return self.path
+
+    def done(self):
+        if not self.keep:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+
+def traced_environment(settings, environment, place, preload="@"):
+    libraries = " ".join(settings.agent if p == "@" else p for p in preload.split())
+    return {**environment, "LD_PRELOAD": libraries, "TRACER_OUT": os.path.join(place.traces, "%e.%p.trace")}
+
+
+def describe(status):
+    return f"signal {-status}" if status < 0 else f"status {status}"
+
+
+def difference(label, bare, traced):
+    lines = difflib.unified_diff(bare.decode(errors="replace").splitlines(), traced.decode(errors="replace").splitlines(),
+                                 f"{label} bare", f"{label} traced", lineterm="", n=1)
+    return "\n".join(list(lines)[:24])
+
+
+def same(bare, traced, normalise=lambda data: data):
+    """Faults, each a text."""
+    faults = []
+    if bare.status != traced.status:
+        faults.append(f"ended with {describe(traced.status)}, bare with {describe(bare.status)}")
+    for label in ("stdout", "stderr"):
+        one, other = normalise(getattr(bare, label)), normalise(getattr(traced, label))
+        if one != other:
+            faults.append(difference(label, one, other) or f"{label} differs")
+    return faults
+
+
+def check_traces(settings, place, own=lambda path: False, walk=True):
+    """(traces, faults): each file is decoded, has no anomaly, and the Swift reader counts the same."""
+    try:
+        traces = tracefile.read_all(place.traces, own) if walk else \
+            [tracefile.Trace(os.path.join(place.traces, n)) for n in sorted(os.listdir(place.traces))
+             if n.endswith(".trace")]
+    except tracefile.Damaged as damage:
+        return [], [f"not a trace: {damage}"]
+    faults = []
+    for trace in traces:
+        if trace.anomalies:
+            faults.append(f"{os.path.basename(trace.path)}: {len(trace.anomalies)} anomalies: "
+                          + "; ".join(trace.anomalies[:4]))
+        if trace.dropped:
+            faults.append(f"{os.path.basename(trace.path)}: {trace.dropped} calls dropped")
+        if walk:
+            faults += cross_check(settings, trace)
+    return traces, faults
+
+
+def report(settings, path):
+    """The tool's own account of a trace, or a Failed."""
+    done = subprocess.run([settings.tool, "report", path, "--json"], capture_output=True, timeout=120)
+    if done.returncode:
+        raise Failed(f"tracer report: {describe(done.returncode)}: {done.stderr.decode(errors='replace').strip()}")
+    try:
+        return json.loads(done.stdout)
+    except ValueError as error:
+        raise Failed(f"tracer report --json is not JSON: {error}")
+
+
+def cross_check(settings, trace):
+    if not os.path.exists(settings.tool):
+        return []
+    try:
+        told = report(settings, trace.path)
+    except Failed as failure:
+        return [str(failure)]
+    counted = {}
+    for function in told["functions"]:
+        module = function.get("module")
+        key = (function["name"], os.path.basename(module) if module else None)
+        counted[key] = counted.get(key, 0) + function["calls"]
+    ours = {k: v for k, v in trace.counts_by_name_and_module().items() if v}
+    counted = {k: v for k, v in counted.items() if v}
+    if counted == ours:
+        return []
+    wrong = [f"{name} in {module}: report {counted.get((name, module), 0)}, decoder {ours.get((name, module), 0)}"
+             for name, module in sorted(set(ours) | set(counted), key=str)
+             if counted.get((name, module), 0) != ours.get((name, module), 0)]
+    return [f"tracer report disagrees with the independent decoder in {len(wrong)} functions: " + "; ".join(wrong[:4])]
+
+
+def processor_flags():
+    with open("/proc/cpuinfo") as file:
+        for line in file:
+            if line.startswith("flags"):
+                return set(line.split(":", 1)[1].split())
+    return set()

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""End-to-end tests: programs that do what a tracer must survive, with and without the agent.
+
+    Tests/EndToEnd/run.py [--filter REGEX] [--list] [--keep] [--bare] [--jobs N]
+                          [--agent libtracer.so] [--tool tracer] [--only subjects,programs,bad_input,durability]
+
+Each test runs a program bare, then under the agent, and compares stdout, stderr and exit status; the recorded calls
+are compared with golden/NAME.tree (golden.py says how to read one), with the counts that the subject itself kept
+(SUBJECT_COUNTS), and with what `tracer report --json` says. build.py describes the header of a subject.
+"""
+import argparse
+import concurrent.futures
+import importlib
+import os
+import re
+import sys
+import time
+import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import build
+import golden
+import harness
+from harness import Failed, Outcome, Skipped
+
+SUITES = ("subjects", "programs", "bad_input", "durability")
+
+
+class SubjectTest:
+    def __init__(self, case):
+        self.case, self.name = case, case.name
+
+    def run(self, settings):
+        case, subject = self.case, self.case.subject
+        reason = build.missing(case, harness.processor_flags())
+        if reason:
+            raise Skipped(reason)
+        expected, source = self.golden()
+        try:
+            program = build.build(case)
+        except build.BuildFailed as failure:
+            raise Failed(f"does not build: {failure}")
+        place = harness.Place(case.name, settings.keep)
+        try:
+            self.compare(settings, place, program, expected)
+        finally:
+            place.done()
+
+    def golden(self):
+        names = [self.case.name, ".".join(filter(None, [self.case.subject.name, self.case.case])), self.case.subject.name]
+        for name in names:
+            path = os.path.join(build.GOLDEN, name + ".tree")
+            if os.path.exists(path):
+                with open(path) as file:
+                    try:
+                        return golden.parse(file.read()), path
+                    except ValueError as error:
+                        raise Failed(f"{os.path.basename(path)}: {error}")
+        if self.case.subject.all("tree") or self.case.subject.all("untraced"):
+            return golden.Golden(), None
+        raise Failed("no golden file, and no `tree: none` with a reason")
+
+    def compare(self, settings, place, program, expected):
+        case, subject = self.case, self.case.subject
+        words = subject.get("status", "0").split()
+        status = -int(words[1]) if words[0] == "signal" else int(words[0])
+        environment = {**harness.passed_on(os.environ), **{k: v.replace("{build}", case.folder) for k, v in case.environment.items()}}
+        options = dict(timeout=float(subject.get("timeout", "20")),
+                       memory=0 if subject.get("memory") == "unlimited" else 16 * harness.GIGABYTE)
+        argv = [program] + [a.replace("{build}", case.folder) for a in case.arguments]
+        preload = subject.get("preload", "@").replace("{build}", case.folder)
+        others = preload.replace("@", "").split()
+        bare_environment = {**environment, "LD_PRELOAD": " ".join(others)} if others else environment
+        bare = harness.execute(argv, place.fresh(), bare_environment, **options)
+        if bare.status != status:
+            raise Failed(f"bare: {harness.describe(bare.status)}, expected {harness.describe(status)}\n"
+                         + (bare.stdout[-400:] + bare.stderr[-800:]).decode(errors="replace"))
+        if settings.bare_only:
+            return
+        traced = harness.execute(argv, place.fresh(), harness.traced_environment(settings, environment, place, preload),
+                                 **options)
+        faults = harness.same(bare, traced)
+        traces, wrong = harness.check_traces(settings, place, lambda path: path.startswith(case.folder + "/"))
+        faults += wrong
+        if subject.all("untraced"):
+            if traces:
+                faults.append(f"{len(traces)} traces, none expected")
+        elif not traces:
+            faults.append("no trace was written")
+        else:
+            for name, (low, high) in traced.counts.items():
+                recorded = sum(t.count(name) for t in traces)
+                if not low <= recorded <= high:
+                    faults.append(f"{name}: called {low}{'' if low == high else f' to {high}'} times, recorded {recorded}")
+            if bare.counts.keys() != traced.counts.keys():
+                faults.append(f"counts of {sorted(bare.counts)} bare, of {sorted(traced.counts)} traced")
+            faults += golden.compare(expected, traces)
+        if faults:
+            raise Failed("\n".join(faults))
+
+
+def collect(only):
+    tests = []
+    if "subjects" in only:
+        for subject in build.subjects():
+            tests += [SubjectTest(case) for case in subject.cases()]
+    for suite in SUITES[1:]:
+        if suite in only and os.path.exists(os.path.join(build.HERE, suite + ".py")):
+            tests += importlib.import_module(suite).tests()
+    return tests
+
+
+def perform(index):
+    test = TESTS[index]
+    began = time.monotonic()
+    try:
+        test.run(SETTINGS)
+        outcome = Outcome("passed")
+    except Skipped as reason:
+        outcome = Outcome("skipped", str(reason))
+    except Failed as failure:
+        outcome = Outcome("failed", str(failure))
+    except Exception:
+        outcome = Outcome("failed", traceback.format_exc())
+    return index, outcome, time.monotonic() - began
+
+
+def main(suites=SUITES):
+    global TESTS, SETTINGS
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--filter", default="", help="run the tests whose name matches this regular expression")
+    parser.add_argument("--list", action="store_true", help="print the names and stop")
+    parser.add_argument("--keep", action="store_true", help="leave traces and outputs in the temporary folder")
+    parser.add_argument("--bare", action="store_true", help="without the agent: only that the programs themselves work")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", default=",".join(suites), help="suites, of " + ", ".join(SUITES))
+    parser.add_argument("--agent", default=harness.Settings.agent)
+    parser.add_argument("--tool", default=harness.Settings.tool)
+    arguments = parser.parse_args()
+    TESTS = [t for t in collect(arguments.only.split(",")) if re.search(arguments.filter, t.name)]
+    if arguments.list:
+        print("\n".join(t.name for t in TESTS))
+        return 0
+    SETTINGS = harness.Settings(os.path.abspath(arguments.agent), os.path.abspath(arguments.tool), arguments.bare, arguments.keep)
+    for path in () if arguments.bare else (SETTINGS.agent, SETTINGS.tool):
+        if not os.path.exists(path):
+            print(f"run.py: no {path}; build it (swift build -c release) or pass --bare", file=sys.stderr)
+            return 2
+    os.makedirs(build.BUILD, exist_ok=True)
+    verdicts = {"passed": 0, "failed": 0, "skipped": 0}
+    folders = {}  # tests that share a build folder go to one worker in a row: none builds under another's feet
+    for index, test in enumerate(TESTS):
+        folders.setdefault(test.case.folder if isinstance(test, SubjectTest) else test.name, []).append(index)
+    with concurrent.futures.ProcessPoolExecutor(arguments.jobs) as pool:
+        waiting = [pool.submit(perform_all, group) for group in folders.values()]
+        for future in concurrent.futures.as_completed(waiting):
+            for index, outcome, seconds in future.result():
+                verdicts[outcome.verdict] += 1
+                label = {"passed": "ok  ", "failed": "FAIL", "skipped": "skip"}[outcome.verdict]
+                detail = f"  ({outcome.text})" if outcome.verdict == "skipped" else ""
+                print(f"{label} {TESTS[index].name}  {seconds:.1f}s{detail}", flush=True)
+                if outcome.verdict == "failed":
+                    print("\n".join("       " + line for line in outcome.text.splitlines()), flush=True)
+    print(f"{verdicts['passed']} passed, {verdicts['failed']} failed, {verdicts['skipped']} skipped")
+    return 1 if verdicts["failed"] else 0
+
+
+def perform_all(group):
+    return [perform(index) for index in group]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,176 @@
+// The register contract: everything that the psABI, Swift's convention or __regcall lets carry an argument or a result
+// arrives unchanged, in full width, whichever path of the agent the call takes.
+// sources: part_registers_call.S
+// library: probe=part_registers_probe.S
+// library: descend
+// link: -Wl,-z,now
+// variant: sse -DLEVEL=0
+// variant: avx -DLEVEL=1
+// variant: avx512 -DLEVEL=2
+// variant: avx512_lazy -DLEVEL=2 exe:-Wl,-z,lazy
+// variant: avx512_noplt -DLEVEL=2 -DNO_PLT
+// case: fast_path fast 1000
+// case: first_call_of_thread thread 200
+// case: chunk_full fast 600000
+// case: deep deep 20000
+// case: beyond_depth_limit TRACER_MAXDEPTH=2 limited 10
+// case: below_time_filter TRACER_MINMS=100 filtered 2000
+// case: excluded TRACER_EXCLUDE=probe excluded 100
+// case: recording_off TRACER_START=off excluded 100
+// tree: none the subject counts its calls
+#ifdef LIB_descend
+#include "subject.h"
+// Two that call each other: gcc binds a function's call of itself locally, without a slot.
+void descend_also(int levels, void (*at_each)(void));
+EXPORT void descend(int levels, void (*at_each)(void)) {
+    if (!levels) return;
+    at_each();
+    descend_also(levels - 1, at_each);
+    OPAQUE();
+}
+EXPORT void descend_also(int levels, void (*at_each)(void)) {
+    if (!levels) return;
+    at_each();
+    descend(levels - 1, at_each);
+    OPAQUE();
+}
+#else
+#include "subject.h"
+#include <pthread.h>
+#include <stdint.h>
+
+struct state {
+    uint64_t rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15, flags;
+    uint8_t vectors[32][64];
+    uint64_t masks[8];
+    uint32_t mxcsr;
+    uint16_t fcw, gap;
+    uint16_t environment[14]; // fnstenv: [4] is the tag word
+    uint8_t pad[28];
+    uint8_t st[2][16];
+    uint64_t stack[4];
+} __attribute__((aligned(64)));
+_Static_assert(offsetof(struct state, st) == 2304 && offsetof(struct state, stack) == 2336, "part_registers.h");
+
+void call_probe(const struct state *in, struct state *out);
+void probe(void);
+void probe_states(const struct state *give, struct state *seen);
+void descend(int levels, void (*at_each)(void));
+
+static struct state in, out, give, seen;
+static uint64_t calls;
+
+static void fill(struct state *state, unsigned seed) {
+    uint64_t x = seed * 2654435761u + 1;
+    uint8_t *bytes = (uint8_t *)state;
+    for (size_t i = 0; i < sizeof *state; i += 8) {
+        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+        memcpy(bytes + i, &x, 8);
+    }
+    // Every rounding mode in turn, flush-to-zero and denormals-are-zero, sticky flags set, all exceptions masked.
+    state->mxcsr = 0x1f80 | (seed & 3) << 13 | (seed & 4 ? 0x8040 : 0) | (seed & 0x3f);
+    state->fcw = 0x007f | (uint16_t)((seed & 1 ? 0 : 2) << 8) | (uint16_t)((seed >> 1 & 3) << 10);
+    long double values[2] = {seed * 1.25L + 0.125L, -(long double)seed / 3};
+    memcpy(state->st[0], &values[0], 10);
+    memcpy(state->st[1], &values[1], 10);
+}
+
+static void wrong(const char *what, int index) {
+    fprintf(stderr, "call %llu: %s %d\n", (unsigned long long)calls, what, index);
+    _exit(98);
+}
+#define SAME(a, b) do { if ((a) != (b)) wrong(#a " is not " #b, 0); } while (0)
+
+/// One call, every register compared. `first_lazy`: ld.so's own resolver may spend r10 and r11.
+static void check(int first_lazy) {
+    int vectors = LEVEL == 2 ? 32 : 16;
+    size_t width = LEVEL == 2 ? 64 : LEVEL == 1 ? 32 : 16;
+    call_probe(&in, &out);
+    calls++;
+    SAME(seen.rax, in.rax); SAME(seen.rcx, in.rcx); SAME(seen.rdx, in.rdx); SAME(seen.rsi, in.rsi);
+    SAME(seen.rdi, in.rdi); SAME(seen.rbp, in.rbp); SAME(seen.r8, in.r8); SAME(seen.r9, in.r9);
+    if (!first_lazy) SAME(seen.r10, in.r10);
+    SAME(seen.r12, in.r12); SAME(seen.r13, in.r13); SAME(seen.r14, in.r14); SAME(seen.r15, in.r15);
+    SAME(seen.stack[0], in.stack[0]); SAME(seen.stack[1], in.stack[1]); SAME(seen.stack[2], in.stack[2]);
+    if ((seen.stack[3] + 8) & 15) wrong("stack not aligned at entry", 0);
+    if (seen.stack[3] != out.stack[3] - 8) wrong("stack pointer at entry", (int)(out.stack[3] - seen.stack[3]));
+    if (seen.environment[4] != 0xffff) wrong("x87 registers in use at entry", seen.environment[4]);
+    if ((seen.flags | out.flags) & 0x400) wrong("direction flag", 0);
+    SAME(seen.mxcsr, in.mxcsr); SAME(seen.fcw, in.fcw);
+    SAME(out.rax, give.rax); SAME(out.rcx, give.rcx); SAME(out.rdx, give.rdx); SAME(out.r8, give.r8);
+    SAME(out.r12, give.r12); SAME(out.r14, give.r14);
+    SAME(out.rbx, in.rbx); SAME(out.rbp, in.rbp); SAME(out.r13, in.r13); SAME(out.r15, in.r15);
+    SAME(out.mxcsr, give.mxcsr); SAME(out.fcw, give.fcw);
+    if (memcmp(out.st[0], give.st[0], 10)) wrong("st0", 0);
+    if (memcmp(out.st[1], give.st[1], 10)) wrong("st1", 0);
+    if (out.environment[4] != 0xffff) wrong("x87 registers in use after return", out.environment[4]);
+    for (int i = 0; i < vectors; i++) {
+        if (memcmp(seen.vectors[i], in.vectors[i], width)) wrong("vector argument", i);
+        if (memcmp(out.vectors[i], give.vectors[i], width)) wrong("vector result", i);
+    }
+    for (int i = 0; LEVEL == 2 && i < 8; i++) {
+        if (seen.masks[i] != in.masks[i]) wrong("mask argument", i);
+        if (out.masks[i] != give.masks[i]) wrong("mask result", i);
+    }
+}
+
+static void prepare(unsigned seed) {
+    fill(&in, seed * 2);
+    fill(&give, seed * 2 + 1);
+    memset(&seen, 0x55, sizeof seen);
+    memset(&out, 0x55, sizeof out);
+}
+static void check_next(void) {
+    if (calls < 64) prepare((unsigned)calls + 7);
+    check(0);
+}
+static void *first_call(void *unused) {
+    check(0); // nothing crosses a slot on this thread before
+    return unused;
+}
+static void *limited(void *levels) {
+    descend(*(int *)levels, check_next);
+    return NULL;
+}
+static void on_thread(void *(*body)(void *), void *argument) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, body, argument) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
+int main(int argc, char **argv) {
+    if (LEVEL == 2 && !__builtin_cpu_supports("avx512bw")) return puts("no AVX-512 here"), 0;
+    if (LEVEL == 1 && !__builtin_cpu_supports("avx")) return puts("no AVX here"), 0;
+    CHECK(argc == 3);
+    const char *mode = argv[1];
+    int count = atoi(argv[2]);
+    probe_states(&give, &seen);
+    prepare(1);
+    if (!strcmp(mode, "thread")) {
+        for (int i = 0; i < count; i++) {
+            prepare((unsigned)i);
+            on_thread(first_call, NULL);
+        }
+        counted("probe", (unsigned long)count);
+    } else if (!strcmp(mode, "deep")) {
+        on_thread(limited, &(int){1}); // the first call goes by
+        descend(count, check_next);
+        counted("probe", (unsigned long)count + 1);
+        counted("descend", (unsigned long)count / 2 + 2);
+        counted("descend_also", (unsigned long)count / 2 + 1);
+    } else if (!strcmp(mode, "limited")) {
+        on_thread(limited, &count); // on a thread of its own, so that nothing is open around it
+        counted("probe", 1);
+        counted("descend", 1);
+        counted("descend_also", 1);
+    } else {
+        check(1);
+        for (int i = 1; i < count; i++) check_next();
+        if (!strcmp(mode, "fast")) counted("probe", (unsigned long)count);
+        else if (!strcmp(mode, "excluded")) counted("probe", 0);
+        else counted_between("probe", 0, 20); // one that the scheduler interrupted may be long enough
+    }
+    printf("%llu calls, every register as expected\n", (unsigned long long)calls);
+    return 0;
+}
+#endif

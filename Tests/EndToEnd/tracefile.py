@@ -1,0 +1,380 @@
+"""An independent reader of trace files.
+
+Written from Sources/CTraceLayout/include/trace_layout.h alone, so that it shares no mistake with the Swift reader:
+run.py asserts that both count the same. It favours clarity over speed, and it says what is wrong with a file
+(`anomalies`) instead of repairing it, because a test wants to know.
+"""
+import os
+import struct
+from dataclasses import dataclass, field
+
+MAGIC = b"TRACER\x1a\n"
+VERSION = 1
+HEADER_BYTES = 4096
+CHUNK_MAGIC = 0x4B484354
+CONTROL, ENTER, EXIT, COMPLETE = range(4)
+BASE, RESUME, UNWOUND, LOST, MARK = range(1, 6)
+KIND_MASK, FUNCTION_SHIFT, TIME_SHIFT, TIME_BITS = 3, 2, 22, 42
+START_BITS, DURATION_SHIFT = 23, 45
+CONTROL_SHIFT, PAYLOAD_SHIFT, PAYLOAD_BITS = 2, 8, 56
+TIME_MASK = (1 << TIME_BITS) - 1
+START_MASK = (1 << START_BITS) - 1
+FUNCTION_MASK = (1 << 20) - 1
+PAYLOAD_MASK = (1 << PAYLOAD_BITS) - 1
+CLOSED = 1
+TAIL = 1
+RECORDING, FINISHED, STOPPED = range(3)
+STATE_NAMES = {RECORDING: "recording", FINISHED: "finished", STOPPED: "stopped"}
+
+HEADER = struct.Struct("<8s10I Q 4Q Q 5Q 2I 6Q")
+HEADER_FIELDS = """magic version header_bytes machine page_bytes pid parent_pid clock state stop_reason mode
+    ticks_per_second first_ticks first_monotonic_ns last_ticks last_monotonic_ns first_realtime_ns next_offset
+    prepared_offset size_limit dropped minimum_ticks maximum_depth flags start_ticks started_ticks leaf_cost_ticks
+    process_start generation session""".split()
+assert HEADER.size == 192 and len(HEADER_FIELDS) == 30, (HEADER.size, len(HEADER_FIELDS))
+OPEN_FRAME = struct.Struct("<Q2I")
+CHUNK = struct.Struct("<I2H4I Q 2Q 4Q 2I 16s Q 2Q")
+CHUNK_FIELDS = """magic kind flags byte_count body_offset thread tid sequence opened_ticks opened_ns used_bytes
+    filtered_by_time filtered_by_depth dropped open_frames stored_frames thread_name generation r0 r1""".split()
+assert CHUNK.size == 128
+
+
+class Damaged(Exception):
+    """The file is not a trace at all."""
+
+
+class Node:
+    """One call. `mark` is "", "unwound", "open" (never left), "tail" (entry only)."""
+    __slots__ = ("function", "name", "own", "enter", "exit", "mark", "inherited", "children")
+
+    def __init__(self, function, name, own, enter):
+        self.function, self.name, self.own, self.enter = function, name, own, enter
+        self.exit, self.mark, self.inherited, self.children = None, "", False, []
+
+
+@dataclass
+class Module:
+    index: int
+    path: str
+    bias: int
+    low: int
+    high: int
+    build_id: str
+
+
+@dataclass
+class Function:
+    index: int
+    name: str
+    module: "Module | None"
+    address: int
+    flags: int
+
+
+@dataclass
+class Thread:
+    index: int
+    tid: int
+    name: str
+    roots: list = field(default_factory=list)
+    calls: int = 0
+
+
+class Trace:
+    def __init__(self, path, own=lambda module_path: False):
+        self.path = path
+        self.own = own
+        self.anomalies = []
+        self.texts, self.modules, self.functions, self.threads = {}, {}, {}, {}
+        self.calls, self.unwound, self.open, self.tail = {}, {}, {}, {}  # function index -> count
+        self.filtered_by_time = self.filtered_by_depth = self.dropped = self.events = 0
+        self.maximum_depth_seen = self.migrated = 0
+        with open(path, "rb") as file:
+            self.data = file.read()
+        if len(self.data) < HEADER.size:
+            raise Damaged(f"{path}: {len(self.data)} bytes")
+        self.header = dict(zip(HEADER_FIELDS, HEADER.unpack_from(self.data)))
+        if self.header["magic"] != MAGIC:
+            raise Damaged(f"{path}: magic {self.header['magic']!r}")
+        if self.header["version"] != VERSION:
+            raise Damaged(f"{path}: version {self.header['version']}")
+        self.state = STATE_NAMES.get(self.header["state"], "unknown")
+        self.dropped = self.header["dropped"]
+        self.chunks = list(self._without_originals(self._chunks()))
+        for offset, chunk in self.chunks:
+            if chunk["kind"] == 2:
+                self._metadata(offset, chunk)
+        self._names = {}
+        by_thread = {}
+        for offset, chunk in self.chunks:
+            if chunk["kind"] == 1:
+                self.filtered_by_time += chunk["filtered_by_time"]
+                self.filtered_by_depth += chunk["filtered_by_depth"]
+                self.dropped += chunk["dropped"]
+                by_thread.setdefault(chunk["thread"], []).append((chunk["sequence"], offset, chunk))
+        self.by_thread = by_thread
+
+    def trees(self):
+        """Decodes the events. Separate, because a big trace is only walked by the tests of real programs."""
+        for index in sorted(self.by_thread):
+            chunks = sorted(self.by_thread[index], key=lambda c: c[0])
+            _, _, first = chunks[0]
+            name = chunks[-1][2]["thread_name"].split(b"\0")[0].decode(errors="replace")
+            thread = self.threads[index] = Thread(index, first["tid"], name)
+            self._walk(thread, chunks)
+        return self
+
+    # -- structure ------------------------------------------------------------------------------------------------
+    def _chunks(self):
+        offset = HEADER_BYTES
+        while offset + CHUNK.size <= len(self.data):
+            chunk = dict(zip(CHUNK_FIELDS, CHUNK.unpack_from(self.data, offset)))
+            if chunk["magic"] != CHUNK_MAGIC:
+                if chunk["magic"] != 0:
+                    self.anomalies.append(f"chunk at {offset}: magic {chunk['magic']:#x}")
+                offset += HEADER_BYTES
+                continue
+            size = chunk["byte_count"]
+            if size < CHUNK.size or size % HEADER_BYTES:
+                self.anomalies.append(f"chunk at {offset}: {size} bytes")
+                offset += HEADER_BYTES
+                continue
+            if not CHUNK.size <= chunk["body_offset"] <= size:
+                self.anomalies.append(f"chunk at {offset}: body at {chunk['body_offset']}")
+            elif chunk["kind"] not in (1, 2):
+                self.anomalies.append(f"chunk at {offset}: kind {chunk['kind']}")
+            else:
+                yield offset, chunk
+            offset += size
+
+    def _without_originals(self, chunks):
+        """A full chunk is copied to the end of the file, closed, before its place is used again. A kill in between
+        leaves both; the one that is not closed is the original."""
+        chosen = {}
+        for offset, chunk in chunks:
+            key = (chunk["thread"], chunk["sequence"]) if chunk["kind"] == 1 else offset
+            known = chosen.get(key)
+            if known is not None:
+                closed = [c for c in (known, (offset, chunk)) if c[1]["flags"] & CLOSED]
+                if len(closed) != 1:
+                    self.anomalies.append(f"thread {chunk['thread']}: chunk {chunk['sequence']} lies at {known[0]} and "
+                                          f"at {offset}, {len(closed)} of them closed")
+                chosen[key] = closed[0] if closed else known
+            else:
+                chosen[key] = (offset, chunk)
+        return sorted(chosen.values(), key=lambda c: c[0])
+
+    def _metadata(self, start, chunk):
+        offset = start + chunk["body_offset"]
+        end = min(start + (chunk["used_bytes"] or chunk["byte_count"]), len(self.data))
+        while offset + 8 <= end:
+            kind, key, size = struct.unpack_from("<HHI", self.data, offset)
+            if kind == 0:
+                break
+            if size < 8 or size % 8 or offset + size > end:
+                self.anomalies.append(f"record at {offset}: type {kind}, {size} bytes")
+                break
+            body = self.data[offset:offset + size]
+            if kind == 1:
+                length, = struct.unpack_from("<I", body, 8)
+                self.texts.setdefault(key, []).append(body[16:16 + length])
+            elif kind == 2:
+                index, length, bias, low, high, _, id_bytes = struct.unpack_from("<2I4QI", body, 8)
+                path = body[72:72 + length].decode(errors="surrogateescape")
+                self.modules[index] = Module(index, path, bias, low, high, body[52:52 + min(id_bytes, 20)].hex())
+            elif kind == 3:
+                index, module, address, flags, length = struct.unpack_from("<2IQ2I", body, 8)
+                name = body[32:32 + length].decode(errors="surrogateescape")
+                if index in self.functions:
+                    self.anomalies.append(f"function {index} is declared twice: {self.functions[index].name}, {name}")
+                if module != 0xFFFFFFFF and module not in self.modules:
+                    self.anomalies.append(f"function {name}: no module {module}")
+                if not name:
+                    self.anomalies.append(f"function {index} has no name")
+                self.functions[index] = Function(index, name, self.modules.get(module), address, flags)
+            offset += size
+
+    def _describe(self, index):
+        """(name, belongs to the subject, flags)"""
+        known = self._names.get(index)
+        if known is None:
+            function = self.functions.get(index)
+            if function is None:
+                self.anomalies.append(f"function {index} was called and never declared")
+                known = (f"?{index}", False, 0)
+            else:
+                own = function.module is not None and self.own(function.module.path)
+                known = (function.name, own, function.flags)
+            self._names[index] = known
+        return known
+
+    # -- events ---------------------------------------------------------------------------------------------------
+    def _walk(self, thread, chunks):
+        stack, expected = [], None
+        calls, wrong = self.calls, self.anomalies
+        where = f"thread {thread.index}"
+
+        def push(function, enter):
+            name, own, _ = self._describe(function)
+            node = Node(function, name, own, enter)
+            (stack[-1].children if stack else thread.roots).append(node)
+            stack.append(node)
+            return node
+
+        def close(node, time, mark):
+            node.exit, node.mark = time, mark
+            if time < node.enter:
+                wrong.append(f"{where}: {node.name} left {node.enter - time} ticks before it was entered")
+
+        for sequence, offset, chunk in chunks:
+            stored = [OPEN_FRAME.unpack_from(self.data, offset + CHUNK.size + i * OPEN_FRAME.size)
+                      for i in range(chunk["stored_frames"])
+                      if offset + CHUNK.size + (i + 1) * OPEN_FRAME.size <= len(self.data)]
+            if sequence != expected:  # the thread's first chunk, or its predecessor was overwritten in a ring
+                if expected is not None and self.header["mode"] == 0:
+                    wrong.append(f"{where}: chunk {sequence} follows {expected - 1}")
+                for node in stack:
+                    node.mark = "open"
+                stack.clear()
+                for enter, function, _ in stored:
+                    push(function, enter).inherited = True
+            else:
+                known = [(n.enter, n.function) for n in stack[-len(stored):]] if stored else []
+                if chunk["open_frames"] != len(stack):
+                    wrong.append(f"{where}: chunk {sequence} says {chunk['open_frames']} frames are open, not {len(stack)}")
+                elif known != [(e, f) for e, f, _ in stored]:
+                    wrong.append(f"{where}: chunk {sequence} stores other frames than are open")
+            expected = sequence + 1
+            base = chunk["opened_ticks"]
+            resume = None
+            start = offset + chunk["body_offset"]
+            end = min(offset + (chunk["used_bytes"] or chunk["byte_count"]), len(self.data) & ~7)
+            words = memoryview(self.data)[start:start + max(0, (end - start) & ~7)].cast("Q")
+            for word in words:
+                if word == 0:
+                    continue
+                kind = word & KIND_MASK
+                if kind == COMPLETE:
+                    function = (word >> FUNCTION_SHIFT) & FUNCTION_MASK
+                    enter = base + (word >> TIME_SHIFT & START_MASK)
+                    name, own, flags = self._describe(function)
+                    node = Node(function, name, own, enter)
+                    node.exit = enter + (word >> DURATION_SHIFT)
+                    if flags & TAIL:
+                        node.mark = "tail"
+                        self.tail[function] = self.tail.get(function, 0) + 1
+                        if word >> DURATION_SHIFT:
+                            wrong.append(f"{where}: tail call {name} has a duration")
+                    (stack[-1].children if stack else thread.roots).append(node)
+                    if stack and enter < stack[-1].enter:
+                        wrong.append(f"{where}: {name} began {stack[-1].enter - enter} ticks before its caller "
+                                     f"{stack[-1].name}")
+                    calls[function] = calls.get(function, 0) + 1
+                    thread.calls += 1
+                    if len(stack) + 1 > self.maximum_depth_seen:
+                        self.maximum_depth_seen = len(stack) + 1
+                    continue
+                if kind == CONTROL:
+                    which, payload = (word >> CONTROL_SHIFT) & 0x3F, word >> PAYLOAD_SHIFT
+                    if which == BASE:
+                        base = self._completed(payload, base)
+                    elif which == RESUME:
+                        resume = payload
+                    elif which == UNWOUND:
+                        time = base + (payload & TIME_MASK)
+                        count = payload >> TIME_BITS
+                        if resume is not None:
+                            chosen = self._find(stack, resume)
+                            resume = None
+                            if chosen is None:
+                                continue
+                            leaving = stack[max(0, chosen + 1 - count):chosen + 1]
+                        else:
+                            leaving = stack[max(0, len(stack) - count):]
+                        if len(leaving) != count:
+                            wrong.append(f"{where}: {count} frames unwound, {len(leaving)} were open")
+                        for node in leaving:
+                            close(node, time, "unwound")
+                            self.unwound[node.function] = self.unwound.get(node.function, 0) + 1
+                            stack.remove(node) if node is not stack[-1] else stack.pop()
+                    elif which == LOST:
+                        self.dropped += payload
+                    elif which != MARK:
+                        wrong.append(f"{where}: control {which}")
+                    continue
+                function = (word >> FUNCTION_SHIFT) & FUNCTION_MASK
+                time = base + (word >> TIME_SHIFT)
+                if kind == ENTER:
+                    if stack and time < stack[-1].enter:
+                        wrong.append(f"{where}: enter of function {function} {stack[-1].enter - time} ticks "
+                                     f"before its caller {stack[-1].name}")
+                    push(function, time)
+                    calls[function] = calls.get(function, 0) + 1
+                    thread.calls += 1
+                    if len(stack) > self.maximum_depth_seen:
+                        self.maximum_depth_seen = len(stack)
+                else:
+                    position = len(stack) - 1
+                    if resume is not None:
+                        position = self._find(stack, resume)
+                        resume = None
+                        if position is None:
+                            self.migrated += 1
+                            continue
+                    if position < 0:
+                        wrong.append(f"{where}: exit of {self._describe(function)[0]} and nothing is open")
+                        continue
+                    node = stack[position]
+                    if node.function != function:
+                        wrong.append(f"{where}: exit of {self._describe(function)[0]} while {node.name} is innermost")
+                    close(node, time, "")
+                    del stack[position]
+        for node in stack:
+            node.mark = "open"
+            self.open[node.function] = self.open.get(node.function, 0) + 1
+
+    @staticmethod
+    def _find(stack, payload):
+        """None is legal: the call began on another thread (a coroutine that migrated)."""
+        for position in range(len(stack) - 1, -1, -1):
+            if stack[position].enter & PAYLOAD_MASK == payload:
+                return position
+        return None
+
+    @staticmethod
+    def _completed(bits, near):
+        """The moment nearest to `near` whose low 56 bits these are."""
+        difference = (bits - near) & PAYLOAD_MASK
+        if difference >> (PAYLOAD_BITS - 1):
+            difference -= 1 << PAYLOAD_BITS
+        return near + difference
+
+    # -- what tests ask -------------------------------------------------------------------------------------------
+    def text(self, key):
+        return self.texts.get(key, [b""])[0]
+
+    @property
+    def program(self):
+        return os.path.basename(self.text(1).decode(errors="replace"))
+
+    def count(self, name, of=None):
+        """How many calls (or, with `of`, unwound/open/tail ones) functions of this name have, all threads together."""
+        counts = self.calls if of is None else of
+        return sum(n for index, n in counts.items() if self._describe(index)[0] == name)
+
+    def counts_by_name_and_module(self):
+        result = {}
+        for index, count in self.calls.items():
+            function = self.functions.get(index)
+            if function is not None:
+                key = (function.name, os.path.basename(function.module.path) if function.module else None)
+                result[key] = result.get(key, 0) + count
+        return result
+
+
+def read_all(directory, own=lambda module_path: False):
+    """Every trace in a directory in the order in which the processes began, forests decoded."""
+    traces = [Trace(os.path.join(directory, name), own)
+              for name in sorted(os.listdir(directory)) if name.endswith(".trace")]
+    traces.sort(key=lambda t: (t.header["first_ticks"], t.path))
+    return [t.trees() for t in traces]

@@ -1,0 +1,315 @@
+import CTraceLayout
+import Testing
+import TraceFormat
+import TraceTesting
+@testable import TraceAnalysis
+
+private extension Summary {
+    var threadsOpen: Int { threads.map { $0.openFrames }.reduce(0, +) }
+}
+
+@Suite struct ChunkTests {
+    /// Everything that must not depend on where chunks end.
+    private func fingerprint(_ loaded: Loaded) -> [String] {
+        loaded.summary.functions(by: .name).map {
+            "\($0.name) \($0.calls) \($0.timedCalls) \($0.total) \($0.selfTime) \($0.minimum?.count ?? 0) \($0.maximum?.count ?? 0) "
+                + "\($0.median?.count ?? 0) \($0.percentile99?.count ?? 0)"
+        } + ["\(loaded.summary.calls) \(loaded.summary.unwound) \(loaded.summary.orphans) \(loaded.summary.migrations)"
+            + " \(loaded.summary.end) \(loaded.summary.threadsOpen)"]
+    }
+
+    @Test(arguments: 1 ... 6 as ClosedRange<UInt64>, [1, 2, 7, 100])
+    func theResultDoesNotDependOnWhereChunksEnd(seed: UInt64, words: Int) throws {
+        let whole = try Loaded(program(seed: seed, events: 600).bytes())
+        let split = try Loaded(program(seed: seed, events: 600, wordsPerChunk: words).bytes(), workers: 2)
+        #expect(split.summary.threads[0].chunks > 1)
+        #expect(whole.summary.orphans == 0)
+        #expect(whole.summary.migrations == 0)
+        #expect(fingerprint(whole) == fingerprint(split))
+        #expect(try whole.lines() == split.lines())
+    }
+
+    @Test(arguments: 1 ... 4 as ClosedRange<UInt64>)
+    func aStackDeeperThanTheStoredFramesIsCarriedOver(seed: UInt64) throws {
+        let whole = try Loaded(program(seed: seed, events: 600).bytes())
+        let cut = try Loaded(program(seed: seed, events: 600, wordsPerChunk: 5, framesPerChunk: 2).bytes(), workers: 2)
+        #expect(fingerprint(whole) == fingerprint(cut))
+        #expect(try whole.lines() == cut.lines())
+    }
+
+    @Test func durationsAreTheSameWithAWindowOfAFewLines() throws {
+        let loaded = try Loaded(program(seed: 9, events: 2000, wordsPerChunk: 50).bytes())
+        #expect(try loaded.lines(window: 8) == loaded.lines())
+    }
+
+    @Test func replayOfSomeLevelsLeavesOutTheRest() throws {
+        let loaded = try Loaded(program(seed: 9, events: 500).bytes())
+        let all = try loaded.lines()
+        #expect(try loaded.lines(deepest: 2) == all.filter { !$0.hasPrefix("  ") })
+    }
+
+    @Test func aFrameThatChunksStoreIsOneCall() throws {
+        let loaded = try Loaded(demo { builder, thread in
+            builder.enter(thread, 1, at: start)
+            builder.split(thread)
+            builder.complete(thread, 2, from: start + 100, to: start + 110)
+            builder.split(thread)
+            builder.exit(thread, 1, at: start + 500)
+        }.bytes(), workers: 3)
+        #expect(loaded["main"]?.calls == 1)
+        #expect(loaded["main"]?.total.count == 500)
+        #expect(loaded["main"]?.selfTime == 490)
+    }
+
+    @Test func framesOpenWhenARingBeginsAreCalls() throws {
+        let loaded = try Loaded(demo { builder, thread in
+            builder.header.mode = UInt32(TRACE_MODE_RING)
+            builder.enter(thread, 1, at: start)
+            builder.split(thread, isWritten: false)
+            builder.complete(thread, 2, from: start + 100, to: start + 110)
+            builder.exit(thread, 1, at: start + 500)
+        }.bytes())
+        #expect(loaded["main"]?.calls == 1)
+        #expect(loaded["main"]?.total.count == 500)
+        #expect(loaded.summary.calls == 2)
+        #expect(loaded.summary.threads[0].missingChunks == 1)
+        #expect(try loaded.lines() == ["missing 1", "main 500 inherited", " a 10"])
+    }
+
+    @Test func framesInheritedByAForkedChildAreNotItsCalls() throws {
+        let loaded = try Loaded(demo { builder, thread in
+            builder.setFrames(thread, [trace_open_frame(enter_ticks: start - 500, function: 1, flags: 0)])
+            builder.complete(thread, 2, from: start + 100, to: start + 110)
+            builder.exit(thread, 1, at: start + 500)
+        }.bytes())
+        #expect(loaded["main"]?.calls == 0)
+        #expect(loaded["main"]?.total.count == 1000)
+        #expect(loaded.summary.calls == 1)
+    }
+
+    @Test func callsAcrossAGapInARingGoOnAndThoseThatEndedInItHaveNoLength() throws {
+        let loaded = try Loaded(demo { builder, thread in
+            builder.header.mode = UInt32(TRACE_MODE_RING)
+            builder.enter(thread, 1, at: start)
+            builder.enter(thread, 2, at: start + 10)
+            builder.complete(thread, 4, from: start + 20, to: start + 40)
+            builder.split(thread)
+            builder.exit(thread, 2, at: start + 100) // in the chunk that is lost
+            builder.enter(thread, 3, at: start + 110)
+            builder.split(thread, isWritten: false)
+            builder.exit(thread, 3, at: start + 300)
+            builder.exit(thread, 1, at: start + 400)
+        }.bytes(), workers: 2)
+        #expect(loaded["main"]?.calls == 1)
+        #expect(loaded["main"]?.total.count == 400)
+        #expect(loaded["a"]?.calls == 1)
+        #expect(loaded["a"]?.timedCalls == 0)
+        #expect(loaded["a"]?.total.count == 30) // it ran until the last event before the gap at least
+        #expect(loaded["b"]?.calls == 1)
+        #expect(loaded["b"]?.total.count == 190)
+        #expect(loaded.summary.orphans == 0)
+        #expect(loaded.summary.threads[0].missingChunks == 1)
+        #expect(try loaded.lines() == ["main 400", " a 30 lost", "  c 20", "missing 1", " b 190 inherited"])
+    }
+
+    @Test func chunksOfAThreadAreReadInItsOrderWhereverTheyLie() throws {
+        var bytes = program(seed: 3, events: 300, wordsPerChunk: 100).bytes()
+        let whole = try Loaded(bytes)
+        let chunkStart = bytes.count - 3 * 4096 // the last three chunks, of one page each
+        let last = Array(bytes[chunkStart...])
+        bytes.replaceSubrange(chunkStart..., with: last[8192...] + last[0 ..< 4096] + last[4096 ..< 8192])
+        let shuffled = try Loaded(bytes)
+        #expect(fingerprint(whole) == fingerprint(shuffled))
+    }
+
+    /// The agent copies a full chunk to the end of the file and then begins the next one in the same place.
+    @Test(arguments: 1 ... 4 as ClosedRange<UInt64>)
+    func aStagingChunkAndItsCopyAreOneChunk(seed: UInt64) throws {
+        let builder = program(seed: seed, events: 300, wordsPerChunk: 100)
+        let whole = try Loaded(builder.bytes())
+        var bytes = builder.bytes()
+        let last = bytes.count - 4096 // of one page
+        // Killed between the copying of a chunk and the beginning of the next: the original still lies in front.
+        for isLast in [true, false] {
+            let chunk = isLast ? last : last - 4096
+            var original = Array(bytes[chunk ..< chunk + 4096])
+            original[6] = 0 // not closed
+            original.replaceSubrange(48 ..< 56, with: [UInt8](repeating: 0, count: 8)) // used_bytes
+            original[56] ^= 0xff // a counter that would show if both were read
+            for offset in [4096, chunk + 4096] {
+                var both = bytes
+                both.insert(contentsOf: original, at: offset)
+                let loaded = try Loaded(both, workers: 2)
+                #expect(fingerprint(loaded) == fingerprint(whole))
+                #expect(loaded.summary.filteredByTime == whole.summary.filteredByTime)
+                #expect(loaded.summary.threads[0].chunks == whole.summary.threads[0].chunks)
+                #expect(try loaded.lines() == whole.lines())
+            }
+        }
+        // The staging chunk, the first of the file, holds the thread's last words.
+        let newest = Array(bytes[last...])
+        bytes.removeLast(4096)
+        bytes.insert(contentsOf: newest, at: 4096)
+        #expect(fingerprint(try Loaded(bytes)) == fingerprint(whole))
+    }
+
+    @Test func everyThreadHasItsOwnStackAndCount() throws {
+        var builder = demo { builder, thread in
+            builder.enter(thread, 1, at: start)
+            builder.complete(thread, 2, from: start + 10, to: start + 20)
+        }
+        let other = builder.thread(tid: 4999, "worker")
+        builder.complete(other, 2, from: start + 12, to: start + 17)
+        builder.exit(0, 1, at: start + 100)
+        let loaded = try Loaded(builder.bytes(), workers: 2)
+        #expect(loaded.summary.threads.map { $0.tid } == [4711, 4999])
+        #expect(loaded.summary.threads.map { $0.name } == ["demo", "worker"])
+        #expect(loaded.summary.threads.map { $0.calls } == [2, 1])
+        #expect(loaded["main"]?.selfTime == 90)
+    }
+
+    @Test func countersOfChunksAndOfTheHeaderAreAddedUp() throws {
+        let loaded = try Loaded(demo { builder, thread in
+            builder.complete(thread, 1, from: start, to: start + 1)
+            builder.counters(thread, byTime: 5, byDepth: 7, dropped: 1)
+            builder.split(thread)
+            builder.complete(thread, 1, from: start + 10, to: start + 11)
+            builder.counters(thread, byTime: 50, byDepth: 70, dropped: 10)
+            builder.header.dropped = 100
+        }.bytes())
+        #expect(loaded.summary.filteredByTime == 55)
+        #expect(loaded.summary.filteredByDepth == 77)
+        #expect(loaded.summary.dropped == 111)
+    }
+
+    @Test func zeroWordsBetweenEventsAreSkipped() throws {
+        let loaded = try Loaded(demo { builder, thread in
+            builder.enter(thread, 1, at: start)
+            builder.word(thread, Event(word: 0), at: start)
+            builder.exit(thread, 1, at: start + 10)
+        }.bytes(closeChunks: false))
+        #expect(loaded["main"]?.total.count == 10)
+        #expect(loaded.trace.warnings == [])
+    }
+
+    @Test func aChunkReservedByAKilledThreadIsSteppedOver() throws {
+        let whole = program(seed: 5, events: 100).bytes()
+        let gapped = Array(whole[..<4096]) + [UInt8](repeating: 0, count: 5 * 4096) + Array(whole[4096...])
+        let loaded = try Loaded(gapped)
+        #expect(loaded.trace.warnings == [])
+        #expect(fingerprint(loaded) == fingerprint(try Loaded(whole)))
+    }
+
+    @Test func trailingZerosAreNothing() throws {
+        let whole = program(seed: 5, events: 100).bytes()
+        let loaded = try Loaded(whole + [UInt8](repeating: 0, count: 300_000))
+        #expect(loaded.trace.warnings == [])
+        #expect(fingerprint(loaded) == fingerprint(try Loaded(whole)))
+    }
+
+    @Test func namesAreFoundBehindTheEvents() throws {
+        let loaded = try Loaded(program(seed: 5, events: 100).bytes(metadataLast: true))
+        #expect(loaded["main"] != nil)
+    }
+}
+
+@Suite struct TimeTests {
+    @Test func timesGoOnPastTheReachOfABase() throws {
+        let late = start + 3 << 42
+        let loaded = try Loaded(demo { builder, thread in
+            builder.enter(thread, 1, at: start)
+            var clock = start
+            while clock < late {
+                clock += 1 << 40
+                builder.complete(thread, 2, from: clock, to: clock + 5)
+            }
+            builder.exit(thread, 1, at: clock + 100)
+        }.bytes())
+        let main = try #require(loaded["main"]), a = try #require(loaded["a"])
+        #expect(main.total.count == a.calls << 40 + 100)
+        #expect(a.minimum?.count == 5)
+        #expect(a.maximum?.count == 5)
+    }
+
+    @Test func anExitMayLieAsFarFromTheBaseAs42BitsSay() throws {
+        let end = start + Event.timeReach - 1
+        let loaded = try Loaded(demo { builder, thread in
+            builder.enter(thread, 1, at: start)
+            builder.word(thread, .exit(1, after: Event.timeReach - 1), at: end)
+        }.bytes())
+        #expect(loaded["main"]?.total.count == end - start)
+    }
+
+    @Test func aBaseMayBeEarlierThanTheOneBeforeIt() throws {
+        let loaded = try Loaded(demo { builder, thread in
+            builder.enter(thread, 1, at: start)
+            builder.base(thread, start + 5000)
+            builder.base(thread, start - 700)
+            builder.word(thread, .exit(1, after: 1000), at: start + 300)
+        }.bytes())
+        #expect(loaded["main"]?.total.count == 300)
+    }
+
+    @Test func aBaseIsCompletedNearTheOneBeforeIt() throws {
+        let far: UInt64 = 5 << 56 - 100 // the low 56 bits begin again soon
+        var builder = TraceBuilder(start: far)
+        builder.function(1, "main")
+        let thread = builder.thread()
+        builder.enter(thread, 1, at: far)
+        builder.base(thread, far + 20_000_000)
+        builder.exit(thread, 1, at: far + 20_000_300)
+        #expect(try Loaded(builder.bytes())["main"]?.total.count == 20_000_300)
+    }
+
+    @Test func aBaseBetweenResumeAndItsWordDoesNotPartThem() throws {
+        let loaded = try Loaded(demo { builder, thread in
+            builder.enter(thread, 1, at: start)
+            builder.enter(thread, 2, at: start + 10)
+            builder.word(thread, .control(.resume, start), at: start + 50)
+            builder.base(thread, start + 60)
+            builder.word(thread, .exit(1, after: 0), at: start + 60)
+            builder.exit(thread, 2, at: start + 100)
+        }.bytes())
+        #expect(try loaded.lines() == ["main 60", " a 90"])
+    }
+
+    @Test func eventsThatASignalInvertedAreClampedToTheirNeighbour() throws {
+        let loaded = try Loaded(demo { builder, thread in
+            builder.enter(thread, 1, at: start + 100)
+            builder.word(thread, at: start + 90) { Event.complete(2, after: $0, duration: 30)! }
+            builder.word(thread, at: start + 110) { .exit(1, after: $0) }
+        }.bytes())
+        #expect(loaded["a"]?.total.count == 20) // 100 ... 120
+        #expect(loaded["main"]?.total.count == 20) // until 120, not 110
+    }
+
+    @Test func theEventThatOpensAChunkMayBeOlderThanIt() throws {
+        var builder = demo { _, _ in }
+        builder.setFrames(0, [])
+        builder.word(0, at: start) { .control(.mark, $0) } // opens the chunk at `start`
+        builder.word(0, at: start - 50) { .enter(1, after: $0) }
+        builder.word(0, at: start + 50) { .exit(1, after: $0) }
+        let loaded = try Loaded(builder.bytes())
+        #expect(loaded["main"]?.total.count == 100)
+    }
+
+    @Test func ticksAreScaledByTheWidestPairOfSamples() throws {
+        var builder = TraceBuilder(ticksPerNanosecond: 3)
+        builder.function(1, "main")
+        let thread = builder.thread()
+        builder.enter(thread, 1, at: start)
+        builder.exit(thread, 1, at: start + 6_000_000)
+        builder.header.ticks_per_second = 3_000_000_000
+        let bytes = builder.bytes()
+        #expect(try Loaded(bytes)["main"]?.total.count == 2_000_000)
+    }
+
+    @Test func aShortTraceUsesTheNominalRate() {
+        let near = [trace_clock_sample(ticks: 1000, monotonic_ns: 1000), trace_clock_sample(ticks: 2000, monotonic_ns: 1900)]
+        #expect(TimeScale(clock: 1, ticksPerSecond: 2_000_000_000, samples: near).nanosecondsPerTick == 0.5)
+        #expect(TimeScale(clock: 1, ticksPerSecond: 0, samples: near).nanosecondsPerTick == 0.9)
+        #expect(TimeScale(clock: UInt32(TRACE_CLOCK_MONOTONIC), ticksPerSecond: 5, samples: near).nanosecondsPerTick == 1)
+        #expect(!TimeScale(clock: 1, ticksPerSecond: 0, samples: []).isKnown)
+        #expect(TimeScale(clock: 1, ticksPerSecond: 0, samples: [near[0], near[0]]).isKnown == false)
+    }
+}

@@ -1,0 +1,206 @@
+import CTraceLayout
+import Testing
+import TraceFormat
+import TraceTesting
+@testable import TraceAnalysis
+
+/// Reads everything that every command would read. Must return, whatever the bytes are.
+@discardableResult
+private func readAll(_ file: TemporaryFile) -> Bool {
+    guard let trace = try? TraceFile(path: file.path) else { return false }
+    let summary = Summary(trace, workers: 2)
+    _ = summary.table(trace, by: .total, top: 5, style: TextStyle(isColoured: false))
+    _ = summary.json(trace).text()
+    _ = trace.infoJSON(summary).text()
+    let table = FunctionTable(trace.metadata)
+    for thread in trace.threads {
+        try? trace.replay(thread: thread.index, until: summary.end, deepest: 0, limit: 0, window: 16, table) { _ in true }
+    }
+    try? trace.dump(table) { _ in }
+    return true
+}
+
+@Suite struct HostileTests {
+    private static let small: TraceBuilder = {
+        var builder = program(seed: 7, events: 60, wordsPerChunk: 25)
+        builder.text(TRACE_TEXT_ARGUMENTS, bytes: Array("demo\0-v\0\0".utf8))
+        builder.threadEnd(0, at: start + 5)
+        return builder
+    }()
+
+    @Test func anEmptyFileSaysSo() {
+        let file = TemporaryFile([])
+        #expect(throws: TraceError.empty(file.path)) { try TraceFile(path: file.path) }
+        file.write([UInt8](repeating: 0, count: 8192))
+        #expect(throws: TraceError.empty(file.path)) { try TraceFile(path: file.path) }
+    }
+
+    @Test func aFileOfSomethingElseSaysSo() {
+        let file = TemporaryFile(Array("#!/bin/sh\necho not a trace at all\n".utf8))
+        #expect(throws: TraceError.notATrace(file.path)) { try TraceFile(path: file.path) }
+    }
+
+    @Test func aNewerVersionSaysWhich() {
+        var builder = Self.small
+        builder.header.version = 9
+        let file = TemporaryFile(builder.bytes())
+        #expect(throws: TraceError.newerVersion(file.path, found: 9, known: 1)) { try TraceFile(path: file.path) }
+    }
+
+    @Test func theOtherByteOrderSaysSo() {
+        var builder = Self.small
+        builder.header.version = UInt32(1).byteSwapped
+        let file = TemporaryFile(builder.bytes())
+        #expect(throws: TraceError.otherByteOrder(file.path)) { try TraceFile(path: file.path) }
+    }
+
+    @Test func aMissingFileAndADirectorySaySo() {
+        #expect(throws: TraceError.unreadable("/nonexistent.trace", "No such file or directory")) {
+            try TraceFile(path: "/nonexistent.trace")
+        }
+        #expect(throws: TraceError.unreadable("/tmp", "it is a directory")) { try TraceFile(path: "/tmp") }
+    }
+
+    @Test func aFileCutAtAnyByteGivesTheGoodPartAndAWarning() throws {
+        let bytes = Self.small.bytes()
+        let used = 8 * (bytes.lastIndex { $0 != 0 }! / 8 + 1)
+        let file = TemporaryFile([])
+        let whole = try Loaded(bytes).summary.calls
+        var callsBefore: UInt64 = 0
+        // Every byte of the header, of the last events and of what lies around each chunk's beginning; else one in 97.
+        var lengths = Set(0 ..< 300).union(used - 100 ... used).union(stride(from: 0, to: bytes.count, by: 97))
+        for page in stride(from: 4096, to: bytes.count, by: 4096) { lengths.formUnion(page ..< page + 160) }
+        for length in lengths.sorted() {
+            file.write(bytes[..<length])
+            guard readAll(file) else {
+                #expect(length < MemoryLayout<trace_file_header>.size)
+                continue
+            }
+            let trace = try TraceFile(path: file.path)
+            let summary = Summary(trace, workers: 1)
+            #expect(length >= used || !trace.warnings.isEmpty, "cut at \(length)")
+            // A longer piece never has fewer calls.
+            #expect(summary.calls >= callsBefore, "cut at \(length)")
+            callsBefore = summary.calls
+        }
+        #expect(callsBefore <= whole)
+        #expect(callsBefore >= whole - 2)
+    }
+
+    @Test func aCutFileKeepsTheCallsBeforeTheCut() throws {
+        let bytes = Self.small.bytes()
+        let loaded = try Loaded(Array(bytes[..<(bytes.count - 4096 + 64)]))
+        #expect(loaded.summary.calls > 10)
+        #expect(loaded.trace.warnings.count == 1)
+    }
+
+    @Test func aDamagedChunkIsPassedOverWithAWarning() throws {
+        var bytes = Self.small.bytes()
+        let whole = try Loaded(bytes)
+        bytes[2 * 4096] ^= 0xff // the magic of the first event chunk
+        let loaded = try Loaded(bytes)
+        #expect(loaded.trace.warnings.count == 1)
+        #expect(loaded.summary.calls > 0)
+        #expect(loaded.summary.calls < whole.summary.calls)
+    }
+
+    @Test(arguments: [
+        (2, UInt32(0)), (2, 100), (2, .max), (3, 0), (3, 12), (3, .max), (28, .max), (16, .max), (17, 0xffff_0000),
+    ] as [(Int, UInt32)])
+    func chunkHeadersThatContradictThemselvesAreNotFollowed(word: Int, value: UInt32) throws {
+        var bytes = Self.small.bytes()
+        withUnsafeBytes(of: value) { bytes.replaceSubrange(2 * 4096 + 4 * word ..< 2 * 4096 + 4 * word + 4, with: $0) }
+        readAll(TemporaryFile(bytes))
+    }
+
+    @Test func metadataThatLiesAboutItsSizeIsPassedOver() throws {
+        func metadata(_ change: (inout [UInt8]) -> Void) throws -> Metadata {
+            var builder = demo { builder, thread in builder.complete(thread, 1, from: start, to: start + 1) }
+            builder.function(6, "after")
+            var bytes = builder.bytes()
+            change(&bytes)
+            return try Loaded(bytes).trace.metadata
+        }
+        let first = 4096 + 128
+        let programBytes = (16 + "/usr/bin/demo".utf8.count + 7) / 8 * 8
+        let moduleStart = first + programBytes
+        #expect(try metadata { _ in }.functions[6] != nil)
+        for (offset, value) in [(first + 4, UInt32(7)), (first + 4, 0), (first + 4, .max), (first + 8, .max),
+                                (moduleStart + 12, .max), (moduleStart + 48, 21)] {
+            let damaged = try metadata { bytes in
+                withUnsafeBytes(of: value) { bytes.replaceSubrange(offset ..< offset + 4, with: $0) }
+            }
+            #expect(damaged.damagedRecords == 1, "\(offset) \(value)")
+            #expect(damaged.functions[6] == nil) // nothing says where the next record begins
+        }
+    }
+
+    @Test func recordsOfAnUnknownTypeAreSkipped() throws {
+        var builder = demo { builder, thread in builder.complete(thread, 6, from: start, to: start + 1) }
+        builder.record(77, trace_thread_record(), [1, 2, 3])
+        builder.function(6, "after")
+        let loaded = try Loaded(builder.bytes())
+        #expect(loaded.trace.metadata.unknownRecords == 1)
+        #expect(loaded["after"]?.calls == 1)
+        #expect(loaded.trace.warnings == [])
+    }
+
+    @Test func controlCharactersOfNamesDoNotReachTheTerminal() throws {
+        var builder = demo { builder, thread in builder.complete(thread, 6, from: start, to: start + 1) }
+        builder.function(6, "evil\u{1b}[2J")
+        let loaded = try Loaded(builder.bytes())
+        #expect(loaded.summary.functions.map { $0.name } == ["evil\u{fffd}[2J"])
+    }
+
+    @Test func aStoredFrameOfAnImpossibleFunctionKeepsItsPlace() throws {
+        var builder = demo { _, _ in }
+        builder.setFrames(0, [trace_open_frame(enter_ticks: start, function: .max, flags: 0)])
+        builder.complete(0, 1, from: start + 10, to: start + 20)
+        let loaded = try Loaded(builder.bytes())
+        #expect(loaded["?#0"]?.selfTime == 10)
+        #expect(try loaded.lines() == ["?#0 20 open inherited", " main 10"])
+    }
+
+    @Test func aPileDeeperThanTheReaderKeepsIsCountedAndClosed() throws {
+        let loaded = try Loaded(demo { _, _ in }.bytes())
+        var stack = CallStack(Accumulator(FunctionTable(loaded.trace.metadata)), slotCount: 0, deepest: 10)
+        for time in 0 ..< 15 as Range<UInt64> { stack.enter(1, at: time, exactly: time) }
+        stack.exit(1, at: 20)
+        stack.unwound(5, at: 21) // four beyond what is kept, one within
+        #expect(stack.frames.count == 9)
+        for time in 30 ..< 39 as Range<UInt64> { stack.exit(1, at: time) }
+        #expect(stack.frames.count == 0)
+        #expect(stack.sink.calls == 15)
+        #expect(stack.sink.orphans == 0)
+    }
+
+    /// The same mutations in every run, so that a failure can be repeated: the seed is in its message.
+    @Test func mutatedFilesNeverStopTheReader() {
+        let original = Self.small.bytes()
+        var random: UInt64 = 0x9e37_79b9_7f4a_7c15
+        func next(_ bound: Int) -> Int {
+            random ^= random << 13
+            random ^= random >> 7
+            random ^= random << 17
+            return Int(random % UInt64(bound))
+        }
+        let interesting = original.indices.filter { original[$0] != 0 }
+        let file = TemporaryFile([])
+        for _ in 0 ..< 200 {
+            var bytes = original
+            for _ in 0 ... next(6) {
+                let offset = next(3) == 0 ? next(bytes.count - 8) : min(interesting[next(interesting.count)], bytes.count - 8)
+                if offset < 16 { continue } // magic and version have tests of their own
+                switch next(4) {
+                case 0: bytes[offset] ^= 1 << UInt8(next(8))
+                case 1: bytes[offset] = UInt8(next(256))
+                case 2: for index in 0 ..< 8 { bytes[offset + index] = 0xff }
+                default: for index in 0 ..< 8 { bytes[offset + index] = UInt8(next(256)) }
+                }
+            }
+            if next(8) == 0 { bytes.removeLast(next(bytes.count / 2)) }
+            file.write(bytes)
+            readAll(file)
+        }
+    }
+}

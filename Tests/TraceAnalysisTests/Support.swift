@@ -1,0 +1,111 @@
+import CTraceLayout
+import Foundation
+import TraceFormat
+import TraceTesting
+@testable import TraceAnalysis
+
+/// A file that is removed when the test lets go of it.
+final class TemporaryFile {
+    let path: String
+
+    init(_ bytes: [UInt8]) {
+        path = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-test-\(UUID().uuidString).trace").path
+        FileManager.default.createFile(atPath: path, contents: Data(bytes))
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    func write(_ bytes: some Collection<UInt8>) { FileManager.default.createFile(atPath: path, contents: Data(bytes)) }
+}
+
+struct Loaded {
+    let file: TemporaryFile
+    let trace: TraceFile
+    let summary: Summary
+
+    init(_ bytes: [UInt8], workers: Int = 1) throws {
+        file = TemporaryFile(bytes)
+        trace = try TraceFile(path: file.path)
+        summary = Summary(trace, workers: workers)
+    }
+
+    subscript(_ name: String) -> FunctionSummary? { summary.functions.first { $0.name == name } }
+
+    /// The replay as text: depth as indentation, name, duration in ticks (one tick is one nanosecond), ending.
+    func lines(thread: UInt32 = 0, deepest: Int = 0, window: Int = 1 << 16) throws -> [String] {
+        var lines: [String] = []
+        let table = FunctionTable(trace.metadata)
+        try trace.replay(thread: thread, until: summary.end, deepest: deepest, limit: 0, window: window, table) { line in
+            var text = String(repeating: " ", count: line.depth)
+            switch line.kind {
+            case .call: text += table.name(of: line.function!).name
+            case .entered: text += table.name(of: line.function!).name + " entered"
+            case .orphan: text += table.name(of: line.function!).name + " orphan"
+            case .migrated: text += table.name(of: line.function!).name + " migrated"
+            case .lost(let count): text += "lost \(count)"
+            case .missing(let count): text += "missing \(count)"
+            case .mark(let mark): text += "mark \(mark)"
+            }
+            if let end = line.end {
+                text += " \(end.time.raw - line.start.raw)"
+                if end.how != .returned { text += " \(end.how)" }
+            }
+            lines.append(line.isInherited ? text + " inherited" : text)
+            return true
+        }
+        return lines
+    }
+}
+
+/// main = 1, a = 2, b = 3, c = 4, and setjmp = 5, of which only entries are recorded. One thread, 0, with tid = pid.
+func demo(_ body: (inout TraceBuilder, Int) -> Void) -> TraceBuilder {
+    var builder = TraceBuilder()
+    builder.module(0, "/usr/lib/libdemo.so.1", buildID: [0xde, 0xad])
+    for (id, name) in [(1, "main"), (2, "a"), (3, "b"), (4, "c")] as [(UInt32, String)] { builder.function(id, name) }
+    builder.function(5, "setjmp", isTail: true)
+    let thread = builder.thread()
+    body(&builder, thread)
+    return builder
+}
+
+let start: UInt64 = 1_000_000
+
+/// A pseudo-random program: nested calls, recursion, unwinding, resumed frames and tails. The same seed, the same calls.
+func program(seed: UInt64, events: Int, wordsPerChunk: Int = .max, framesPerChunk: Int = .max) -> TraceBuilder {
+    demo { builder, thread in
+        builder.limit(thread, words: wordsPerChunk, frames: framesPerChunk)
+        var random = seed | 1
+        func next(_ bound: UInt64) -> UInt64 {
+            random ^= random << 13
+            random ^= random >> 7
+            random ^= random << 17
+            return random % bound
+        }
+        var clock = start
+        var open: [UInt32] = []
+        for _ in 0 ..< events {
+            clock += 1 + next(50)
+            switch next(20) {
+            case 0 ..< 6 where open.count < 12:
+                let function = UInt32(next(4)) + 1
+                builder.enter(thread, function, at: clock)
+                open.append(function)
+            case 6 ..< 11 where !open.isEmpty:
+                builder.exit(thread, open.removeLast(), at: clock)
+            case 11 where open.count > 2:
+                builder.unwind(thread, 2, at: clock)
+                open.removeLast(2)
+            case 12 where open.count > 2 && Set(open).count == open.count:
+                builder.exit(thread, open.remove(at: 1), at: clock)
+            case 13:
+                builder.complete(thread, 5, from: clock, to: clock)
+            case 14:
+                clock += 20_000_000 // beyond the reach of a base
+            default:
+                let duration = 1 + next(1000)
+                builder.complete(thread, UInt32(next(4)) + 1, from: clock, to: clock + duration)
+                clock += duration
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+import CTraceLayout
+import Testing
+@testable import TraceFormat
+
+@Suite struct EventTests {
+    static let functions: [UInt32] = [1, 2, 255, 1 << 19, (1 << 20) - 1]
+    static let times: [UInt64] = [0, 1, Event.startReach, Event.timeReach - 1]
+
+    @Test(arguments: functions, times)
+    func enterAndExitKeepFunctionAndTime(function: UInt32, time: UInt64) {
+        for (event, kind) in [(Event.enter(function, after: time), EventKind.enter),
+                              (Event.exit(function, after: time), .exit)] {
+            #expect(event.kind == kind)
+            #expect(event.function == function)
+            #expect(event.time == time)
+        }
+    }
+
+    @Test(arguments: functions, [0, 1, Event.startReach - 1] as [UInt64])
+    func completeKeepsFunctionStartAndDuration(function: UInt32, start: UInt64) throws {
+        let event = try #require(Event.complete(function, after: start, duration: 0x7ffff))
+        #expect(event.kind == .complete)
+        #expect(event.function == function)
+        #expect(event.duration == 0x7ffff)
+        #expect(event.start == start)
+    }
+
+    @Test func aCallThatDoesNotFitOneWordIsNotComplete() {
+        #expect(Event.complete(1, after: 0, duration: Event.durationReach) == nil)
+        #expect(Event.complete(1, after: Event.startReach, duration: 0) == nil)
+    }
+
+    /// What the agent's leaf path does to the word of an enter within the reach of the base.
+    @Test(arguments: functions)
+    func anEnterBecomesACompleteCallByOneAddition(function: UInt32) {
+        let enter = Event.enter(function, after: 12345)
+        let added: UInt64 = 2 + (678 << UInt64(EVENT_DURATION_SHIFT))
+        #expect(Event(word: enter.word + added) == Event.complete(function, after: 12345, duration: 678))
+    }
+
+    @Test func controlKeepsKindAndPayload() {
+        let event = Event.control(.resume, 0xff_1234_5678_9abc)
+        #expect(event.kind == .control)
+        #expect(event.controlKind == .resume)
+        #expect(event.payload == 0xff_1234_5678_9abc & ((1 << 56) - 1))
+        let unwound = Event.unwound(300, after: 77)
+        #expect(unwound.controlKind == .unwound)
+        #expect(unwound.controlNumber == 300)
+        #expect(unwound.controlTime == 77)
+    }
+
+    @Test func aControlKindOfTheFutureIsUnknownAndNotAnError() {
+        #expect(Event(word: 60 << UInt64(CONTROL_KIND_SHIFT)).controlKind == nil)
+    }
+
+    @Test func noEventIsZero() {
+        #expect(!Event.enter(1, after: 0).isEmpty)
+        #expect(!Event.control(.base, 0).isEmpty)
+        #expect(Event(word: 0).isEmpty)
+    }
+
+    @Test(arguments: [0, 1, 1 << 55 - 1, -(1 << 55) + 1, -1] as [Int64])
+    func completedFindsTheNearestMomentOnBothSides(distance: Int64) {
+        let reference = Ticks(0x0123_4567_89ab_cdef)
+        let moment = reference.raw &+ UInt64(bitPattern: distance)
+        #expect(completed(moment & ((1 << 56) - 1), near: reference).raw == moment)
+    }
+
+    @Test func completedBeyondHalfTheRangeFindsAnotherMoment() {
+        let moment: UInt64 = 1 << 60
+        #expect(completed(moment & ((1 << 56) - 1), near: Ticks(moment - (1 << 55) - 1)).raw != moment)
+    }
+}

@@ -1,0 +1,51 @@
+// generate-trace --seeds DIRECTORY: small files that hold one of each thing, for the fuzzer to begin with.
+import CTraceLayout
+import Glibc
+import TraceFormat
+import TraceTesting
+
+func writeSeeds(_ directory: String) {
+    func write(_ name: String, _ builder: TraceBuilder) {
+        var bytes = builder.bytes(closeChunks: name != "open")
+        while bytes.last == 0 { bytes.removeLast() }
+        guard let file = fopen("\(directory)/\(name)", "w") else { return }
+        bytes.withUnsafeBytes { _ = fwrite($0.baseAddress, 1, $0.count, file) }
+        fclose(file)
+    }
+    let start: UInt64 = 1_000_000
+    func demo() -> TraceBuilder {
+        var builder = TraceBuilder()
+        builder.text(TRACE_TEXT_ARGUMENTS, bytes: Array("demo\0-v\0".utf8))
+        builder.module(0, "/usr/lib/libdemo.so", buildID: [1, 2, 3])
+        builder.function(1, "main")
+        builder.function(2, "_ZN4demo3addEii")
+        builder.function(3, "setjmp", isTail: true)
+        _ = builder.thread()
+        builder.enter(0, 1, at: start)
+        builder.enter(0, 2, at: start + 10)
+        builder.complete(0, 2, from: start + 20, to: start + 30)
+        builder.complete(0, 3, from: start + 40, to: start + 40)
+        return builder
+    }
+    write("open", demo())
+    var builder = demo()
+    builder.split(0)
+    builder.exit(0, 1, at: start + 100) // RESUME
+    builder.complete(0, 2, from: start + 20_000_000, to: start + 20_000_010) // BASE
+    builder.unwind(0, 1, at: start + 20_000_020)
+    builder.threadEnd(0, at: start + 20_000_030)
+    write("controls", builder)
+    builder = demo()
+    builder.header.mode = UInt32(TRACE_MODE_RING)
+    builder.limit(0, words: 1, frames: 1)
+    builder.split(0, isWritten: false)
+    builder.exit(0, 2, at: start + 100)
+    builder.word(0, .control(.lost, 3), at: start + 110)
+    builder.word(0, at: start + 120) { .control(.mark, 1 << 42 | $0) }
+    write("ring", builder)
+    builder = demo()
+    let other = builder.thread("other")
+    builder.word(other, .control(.resume, start + 10), at: start + 50)
+    builder.word(other, at: start + 60) { .exit(2, after: $0) }
+    write("threads", builder)
+}
