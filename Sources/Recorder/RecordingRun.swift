@@ -107,8 +107,7 @@ public struct RecordingRun {
             fstat(header.file, &info)
             var bytes = UInt64(info.st_size)
             if isGone {
-                let used = UsedEnd.find(file: header.file, size: bytes, nextOffset: state.next_offset)
-                if used < bytes, ftruncate(header.file, off_t(used)) == 0 { bytes = used }
+                bytes = UsedEnd.cut(file: header.file, size: bytes, nextOffset: state.next_offset)
             }
             return RecordingResult.File(
                 path: header.path, bytes: bytes, isRoot: isRoot,
