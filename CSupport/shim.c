@@ -2,11 +2,12 @@
 // attributes, and which of them run first.
 #include "shim.h"
 
-/// Under every frame of a thread that has not begun: any stack pointer is above 0, so the first call is slow.
-static struct frame_record unborn = {.remaining = 1};
+/// A thread that has not begun: its stack begins at address 0 and ends there, so the first call is slow.
+static struct frame_record unborn;
+static struct thread_hot unborn_hot;
 
-/// The initial image is copied into each new thread by the loader, after it has relocated this pointer.
-__thread struct thread_state tracer_thread = {.top = &unborn};
+/// The initial image is copied into each new thread by the loader, after it has relocated these pointers.
+__thread struct thread_state tracer_thread = {.top = &unborn, .hot = &unborn_hot};
 
 // With `-z initfirst` this runs before libc's own initializer: no errno, no stdio, no getenv. The loader passes what
 // main will get (glibc elf/dl-init.c, call_init).

@@ -5,30 +5,33 @@
 
 #include "trace_layout.h"
 
-// struct frame_record
+// struct frame_record: the first 64 bytes are what the fast path uses
 #define FRAME_RETURN 0
 #define FRAME_SAVED 8
-#define FRAME_STACK 16
+#define FRAME_PLACE 16
 #define FRAME_BELOW 24
-#define FRAME_SLOT 32
-#define FRAME_ENTER 40
-#define FRAME_HEAD 48
-#define FRAME_REMAINING 56
-#define FRAME_TAILS 60
+#define FRAME_ABOVE 32
+#define FRAME_SLOT 40
+#define FRAME_ENTER 48
+#define FRAME_FUNCTION 56
+#define FRAME_TAILS 64
+#define FRAME_LAST 68
 #define FRAME_BYTES 128
 
 // struct thread_state
-#define THREAD_CURSOR 0
-#define THREAD_LIMIT 8
-#define THREAD_EPOCH 16
-#define THREAD_FREE 24
-#define THREAD_TOP 32
-#define THREAD_STACK_LOW 40
-#define THREAD_MINIMUM 48
-#define THREAD_CHUNK 56
-#define THREAD_UNIT 64
-#define THREAD_MASK 72
-#define THREAD_PENDING 80
+#define THREAD_TOP 0
+#define THREAD_HOT 8
+#define THREAD_UNIT 16
+#define THREAD_MASK 24
+
+// struct thread_hot
+#define HOT_LOW 0
+#define HOT_CURSOR 8
+#define HOT_LIMIT 16
+#define HOT_BASE 24
+#define HOT_CHUNK 32
+#define HOT_MINIMUM 40
+#define HOT_PENDING 48
 
 // struct function_descriptor
 #define FUNCTION_TARGET 0
@@ -36,7 +39,7 @@
 #define FUNCTION_KIND 16
 #define FUNCTION_INSTANT 24
 #define FUNCTION_BYTES 32
-#define KIND_CALL 0 /* head is not zero: entry and exit are recorded */
+#define KIND_CALL 0 /* entry and exit are recorded */
 #define KIND_TAIL 1 /* entry only, then a jump with the caller's return address in place */
 #define KIND_INSPECT 2 /* Swift looks at the arguments of each call and says call or tail */
 #define KIND_CONSTRUCTOR 3 /* of a module that was loaded later: its slots are bound first */
@@ -68,9 +71,13 @@
 #define STUB_COUNT 262144
 /// Tail calls in a row that are kept as nested frames. Beyond it an endless loop of them would eat memory.
 #define TAIL_LIMIT 64
-/// A frame whose enter event lies in a chunk that is no longer mapped.
-#define SLOT_ELSEWHERE 1
-/// One mapping a thread: the agent's stack, growing down from the unit, and the unit itself.
+/// FRAME_SLOT: 0 while the frame is free or being filled; else where its enter event is, or one of
+#define SLOT_ELSEWHERE 1 /* in an earlier chunk */
+#define SLOT_UNWRITTEN 2 /* nowhere yet: under the time filter an enter is written when something inside it is kept */
+/// Stands for the thread pointer's distance in `mov %fs:…` until the agent has patched the real one in.
+#define TLS_PLACEHOLDER 0x10000000
+/// One mapping a thread: a page that fork wipes (struct thread_hot), the agent's stack, growing down from the unit,
+/// and the unit itself with the first frame records.
 #define UNIT_STACK_BYTES 57344
 #define UNIT_BYTES 8192
 
@@ -80,41 +87,53 @@
 
 struct thread_unit;
 
-/// One open traced call, reached from `rbx` (x19) while the call runs. The first 64 bytes are what the fast path uses.
+/// One open traced call, reached from `rbx` (x19) while the call runs.
+/// The records of a thread are links of one chain, made in advance: a call takes the record above the top, a return
+/// makes the record below the top again. Neither link changes while the record is in use.
 struct frame_record {
     uint64_t return_address;
     uint64_t saved_register; // the caller's rbx (x19)
-    uint64_t stack_pointer;  // the caller's, as it is before the call: the CFA of frame and callee
-    struct frame_record *below; // the frame under this one on the thread's own stack; when free, the next free one
-    uint64_t *slot; // where its enter event is; 0 while that is being written; SLOT_ELSEWHERE
+    uint64_t place; // stack pointer at the stub's entry, relative to thread_hot.low
+    struct frame_record *below, *above; // above: NULL at the end of what is allocated, or of TRACER_MAXDEPTH
+    uint64_t *slot;
     uint64_t enter_ticks;
-    uint64_t head;      // kind and function bits of its enter event
-    uint32_t remaining; // levels that may still be recorded inside it
-    uint32_t tails;     // tail calls that led here, in a row
+    struct function_descriptor *function;
+    uint32_t tails; // tail calls that led here, in a row; meaningful when the place is that of the record below
+    uint32_t last;  // 1: the deepest level that may be recorded
+    uint32_t level; // 0 under the outermost frame
+    uint32_t unused;
     // Only for a frame on a stack that is not the thread's own: the list of its thread.
     struct thread_unit *owner; // NULL: on the thread's own stack
     struct frame_record *older, *newer;
-    uint64_t unused[5];
+    uint64_t foreign_stack_pointer;
+    uint64_t reserved[2];
+};
+
+/// What changes with every call besides the chain. In a page that the kernel zeroes in a child
+/// (MADV_WIPEONFORK): there every stack pointer is out of range and every chunk full, so that the first call and the
+/// first return in the child take the slow path, and nothing of the parent's file is touched.
+struct thread_hot {
+    uint64_t low;     // of the thread's own stack; 0: every call leaves the fast path
+    uint64_t *cursor; // next free word of the chunk
+    uint64_t *limit;  // from here on the chunk is full; a few words of slack follow
+    uint64_t base;    // ticks that event times count from
+    struct trace_chunk_header *chunk;
+    uint64_t minimum_ticks;
+    uint64_t pending; // tail trampolines that have a word reserved and not written
+    uint64_t unused;
 };
 
 /// Thread-local, initial-exec. A new thread's copy says only that everything is still to be done.
 struct thread_state {
-    uint64_t *cursor; // next free word of the chunk
-    uint64_t *limit;  // from here on the chunk is full; a few words of slack follow
-    uint64_t epoch;
-    struct frame_record *free;
     struct frame_record *top; // innermost open frame
-    uint64_t stack_low; // below it lies another stack; all ones: every call takes the slow path
-    uint64_t minimum_ticks;
-    struct trace_chunk_header *chunk;
+    struct thread_hot *hot;
     struct thread_unit *unit; // also the top of the agent's stack for this thread
     uint64_t signal_mask; // the program's, while the slow path has all signals blocked
-    uint64_t pending; // tail trampolines of this thread that have a word reserved and not written
 };
 
 struct function_descriptor {
     const void *target;
-    uint64_t head;    // of an enter event; 0 unless kind is KIND_CALL
+    uint64_t head;    // of an enter event
     uint32_t kind;
     uint32_t function;
     uint64_t instant; // head of a complete event of no length
@@ -133,40 +152,41 @@ struct thread_unit {
     struct frame_record shadow; // stands in for the top while calls on other stacks are open: nothing equals it
     struct frame_record *top;   // the real one, while `shadow` stands in
     struct frame_record *foreign; // newest open frame on another stack
+    struct frame_record *free_foreign;
     uint64_t foreign_count;
+    struct frame_record *unlinked; // a record taken out of the chain for a frame that lives on elsewhere
     uint64_t stack_low, stack_high; // of the thread's own stack
     struct thread_state *state;
+    struct thread_hot *hot;
     struct thread_unit *next; // all units of the process
     uint32_t index, tid;
     void *chunk;          // what is mapped now …
-    uint64_t chunk_bytes_mapped;
-    uint64_t ring_slot;   // … and, in ring mode, its place in the file
-    uint64_t sequence; // of its next chunk
-    uint64_t chunk_bytes; // size of the next one
-    void *retired[8]; // chunks that an interrupted trampoline may still write to
-    uint64_t retired_bytes[8];
-    uint64_t retired_count;
+    uint64_t chunk_bytes; // … and its size
+    uint64_t sequence; // of the chunk that is open
 };
 
 _Static_assert(sizeof(struct frame_record) == FRAME_BYTES, "frame record");
+_Static_assert(offsetof(struct frame_record, return_address) == FRAME_RETURN, "frame record");
 _Static_assert(offsetof(struct frame_record, saved_register) == FRAME_SAVED, "frame record");
-_Static_assert(offsetof(struct frame_record, stack_pointer) == FRAME_STACK, "frame record");
+_Static_assert(offsetof(struct frame_record, place) == FRAME_PLACE, "frame record");
 _Static_assert(offsetof(struct frame_record, below) == FRAME_BELOW, "frame record");
+_Static_assert(offsetof(struct frame_record, above) == FRAME_ABOVE, "frame record");
 _Static_assert(offsetof(struct frame_record, slot) == FRAME_SLOT, "frame record");
 _Static_assert(offsetof(struct frame_record, enter_ticks) == FRAME_ENTER, "frame record");
-_Static_assert(offsetof(struct frame_record, head) == FRAME_HEAD, "frame record");
-_Static_assert(offsetof(struct frame_record, remaining) == FRAME_REMAINING, "frame record");
+_Static_assert(offsetof(struct frame_record, function) == FRAME_FUNCTION, "frame record");
 _Static_assert(offsetof(struct frame_record, tails) == FRAME_TAILS, "frame record");
-_Static_assert(offsetof(struct thread_state, limit) == THREAD_LIMIT, "thread state");
-_Static_assert(offsetof(struct thread_state, epoch) == THREAD_EPOCH, "thread state");
-_Static_assert(offsetof(struct thread_state, free) == THREAD_FREE, "thread state");
+_Static_assert(offsetof(struct frame_record, last) == FRAME_LAST, "frame record");
 _Static_assert(offsetof(struct thread_state, top) == THREAD_TOP, "thread state");
-_Static_assert(offsetof(struct thread_state, stack_low) == THREAD_STACK_LOW, "thread state");
-_Static_assert(offsetof(struct thread_state, minimum_ticks) == THREAD_MINIMUM, "thread state");
-_Static_assert(offsetof(struct thread_state, chunk) == THREAD_CHUNK, "thread state");
+_Static_assert(offsetof(struct thread_state, hot) == THREAD_HOT, "thread state");
 _Static_assert(offsetof(struct thread_state, unit) == THREAD_UNIT, "thread state");
 _Static_assert(offsetof(struct thread_state, signal_mask) == THREAD_MASK, "thread state");
-_Static_assert(offsetof(struct thread_state, pending) == THREAD_PENDING, "thread state");
+_Static_assert(offsetof(struct thread_hot, low) == HOT_LOW, "thread hot");
+_Static_assert(offsetof(struct thread_hot, cursor) == HOT_CURSOR, "thread hot");
+_Static_assert(offsetof(struct thread_hot, limit) == HOT_LIMIT, "thread hot");
+_Static_assert(offsetof(struct thread_hot, base) == HOT_BASE, "thread hot");
+_Static_assert(offsetof(struct thread_hot, chunk) == HOT_CHUNK, "thread hot");
+_Static_assert(offsetof(struct thread_hot, minimum_ticks) == HOT_MINIMUM, "thread hot");
+_Static_assert(offsetof(struct thread_hot, pending) == HOT_PENDING, "thread hot");
 _Static_assert(sizeof(struct function_descriptor) == FUNCTION_BYTES, "descriptor");
 _Static_assert(offsetof(struct function_descriptor, instant) == FUNCTION_INSTANT, "descriptor");
 _Static_assert(offsetof(struct process_page, alive) == PROCESS_ALIVE, "process page");
@@ -174,19 +194,28 @@ _Static_assert(offsetof(struct process_page, dropping) == PROCESS_DROPPING, "pro
 _Static_assert(offsetof(struct trace_chunk_header, filtered_by_time) == CHUNK_FILTERED_TIME, "chunk");
 _Static_assert(offsetof(struct trace_chunk_header, filtered_by_depth) == CHUNK_FILTERED_DEPTH, "chunk");
 _Static_assert(offsetof(struct trace_chunk_header, dropped) == CHUNK_DROPPED, "chunk");
-_Static_assert(sizeof(struct thread_unit) + 16 * FRAME_BYTES <= UNIT_BYTES, "thread unit");
+_Static_assert(sizeof(struct thread_unit) + 32 * FRAME_BYTES <= UNIT_BYTES, "thread unit");
 
 extern __thread struct thread_state tracer_thread __attribute__((visibility("hidden"), tls_model("initial-exec")));
 extern struct process_page tracer_process __attribute__((visibility("hidden")));
 extern uint8_t tracer_stubs[] __attribute__((visibility("hidden")));
 extern struct function_descriptor tracer_functions[] __attribute__((visibility("hidden")));
 
-// Labels of the trampolines (arch/*/trampoline.S): never called from C or Swift, only pointed to.
-void tracer_enter_cycles(void) __attribute__((visibility("hidden")));
-void tracer_returned_cycles(void) __attribute__((visibility("hidden")));
-void tracer_enter_monotonic(void) __attribute__((visibility("hidden")));
-void tracer_returned_monotonic(void) __attribute__((visibility("hidden")));
+// Labels of the trampolines (arch/*/trampoline.S): never called from C or Swift, only pointed to. One set for each
+// clock, with and without a time filter.
+#define TRAMPOLINE_LABELS(variant) \
+    void tracer_enter_##variant(void) __attribute__((visibility("hidden"))); \
+    void tracer_special_##variant(void) __attribute__((visibility("hidden"))); \
+    void tracer_returned_##variant(void) __attribute__((visibility("hidden")));
+TRAMPOLINE_LABELS(cycles)
+TRAMPOLINE_LABELS(cycles_filtered)
+TRAMPOLINE_LABELS(monotonic)
+TRAMPOLINE_LABELS(monotonic_filtered)
 void tracer_loader_event(void) __attribute__((visibility("hidden")));
+extern uint8_t tracer_code_begin[] __attribute__((visibility("hidden")));
+extern uint8_t tracer_code_end[] __attribute__((visibility("hidden")));
+extern int32_t tracer_tls_sites_begin[] __attribute__((visibility("hidden")));
+extern int32_t tracer_tls_sites_end[] __attribute__((visibility("hidden")));
 
 /// The kernel's own convention: a result in -4095 … -1 is minus an errno. Touches neither errno nor the stack.
 long tracer_system_call(long number, long a, long b, long c, long d, long e, long f)
@@ -209,15 +238,23 @@ static inline struct thread_state *tracer_thread_state(void) { return &tracer_th
 static inline struct process_page *tracer_process_page(void) { return &tracer_process; }
 static inline uint8_t *tracer_stub_area(void) { return tracer_stubs; }
 static inline struct function_descriptor *tracer_function_table(void) { return tracer_functions; }
-static inline uint64_t tracer_address_enter_cycles(void) { return (uint64_t)&tracer_enter_cycles; }
-static inline uint64_t tracer_address_returned_cycles(void) { return (uint64_t)&tracer_returned_cycles; }
-static inline uint64_t tracer_address_enter_monotonic(void) { return (uint64_t)&tracer_enter_monotonic; }
-static inline uint64_t tracer_address_returned_monotonic(void) { return (uint64_t)&tracer_returned_monotonic; }
+struct trampoline_set { uint64_t enter, special, returned; };
+#define TRAMPOLINE_SET(variant) \
+    (struct trampoline_set){(uint64_t)&tracer_enter_##variant, (uint64_t)&tracer_special_##variant, \
+                            (uint64_t)&tracer_returned_##variant}
+static inline struct trampoline_set tracer_trampolines(int monotonic, int filtered) {
+    return monotonic ? filtered ? TRAMPOLINE_SET(monotonic_filtered) : TRAMPOLINE_SET(monotonic)
+                     : filtered ? TRAMPOLINE_SET(cycles_filtered) : TRAMPOLINE_SET(cycles);
+}
 static inline uint64_t tracer_address_loader_event(void) { return (uint64_t)&tracer_loader_event; }
+/// The page-aligned code that holds the trampolines, and where in it thread-pointer distances stand: each entry is the
+/// distance from itself to a 32-bit displacement.
+static inline uint64_t tracer_code_low(void) { return (uint64_t)tracer_code_begin; }
+static inline uint64_t tracer_code_high(void) { return (uint64_t)tracer_code_end; }
+static inline int32_t *tracer_tls_sites(void) { return tracer_tls_sites_begin; }
+static inline long tracer_tls_site_count(void) { return tracer_tls_sites_end - tracer_tls_sites_begin; }
 
 // Arrays inside structures, which Swift sees as tuples.
-static inline void **tracer_retired_chunks(struct thread_unit *unit) { return unit->retired; }
-static inline uint64_t *tracer_retired_bytes(struct thread_unit *unit) { return unit->retired_bytes; }
 static inline char *tracer_thread_name(void *chunk) { return ((struct trace_chunk_header *)chunk)->thread_name; }
 
 /// Hands out a range: the one word of the file that threads contend for. Relaxed: nothing is published by it.

@@ -18,6 +18,7 @@ struct Agent {
     var kernelImage: UInt64 = 0
     var mainStackHigh: UInt64 = 0
     var boundSlots: UInt64 = 0
+    var trampolines = trampoline_set(enter: 0, special: 0, returned: 0)
     /// Texts in pages of our own: the program as it was started, the executable, the directory.
     var program = CText(StaticString("program").utf8Start)
     var executable = CText(StaticString("?").utf8Start)
@@ -49,7 +50,8 @@ extension Agent {
         complaints.report()
         describe(arguments, argumentCount)
         SpecialFunction.begin()
-        guard ForkWatch.begin() else { return }
+        trampolines = tracer_trampolines(clock == UInt32(TRACE_CLOCK_MONOTONIC) ? 1 : 0, minimumTicks > 0 ? 1 : 0)
+        guard ForkWatch.begin(), Trampolines.prepare() else { return }
         LoaderWatch.begin()
         TraceFile.header.pointee.flags = flags
         TraceFile.header.pointee.start_ticks = before
@@ -192,7 +194,12 @@ public func tracer_agent_start(_ count: Int32, _ arguments: UnsafeMutablePointer
 public func tracer_agent_end() {
     if !agent.isRecorded || tracer_process_page().pointee.alive == 0 { return }
     withSignalsBlocked {
-        ThreadRecorder.closeChunk(of: tracer_thread_state())
+        if let unit = tracer_thread_state().pointee.unit, unit.pointee.state != nil {
+            let recorder = ThreadRecorder(tracer_thread_state())
+            recorder.ensureSlack()
+            recorder.writeHeldBack(upTo: recorder.top) // what the time filter holds back is open at the end
+            ThreadRecorder.closeChunk(of: unit)
+        }
         TraceFile.end()
     }
 }

@@ -7,6 +7,7 @@ public func tracer_start() {
     agent.settings.startsOn = true
     if agent.isRecorded && tracer_process_page().pointee.alive != 0 && tracer_process_page().pointee.dropping == 0 {
         tracer_store_release_32(&tracer_process_page().pointee.enabled, 1)
+        withSignalsBlocked { ThreadRecorder.takeFastPath() }
     }
 }
 
@@ -14,4 +15,5 @@ public func tracer_start() {
 public func tracer_stop() {
     agent.settings.startsOn = false
     tracer_store_release_32(&tracer_process_page().pointee.enabled, 0)
+    if tracer_process_page().pointee.alive != 0 { withSignalsBlocked { ThreadRecorder.leaveFastPath() } }
 }

@@ -7,7 +7,7 @@
 //      on entry                      while the function runs            frame record (rbx)
 //      s+8  stack arguments          S    stack arguments               FRAME_RETURN   return address
 //      s    return address           S-8  address of `returned`         FRAME_SAVED    caller's rbx
-//      s-16 …-96 spills (SPILL_*)         …                             FRAME_STACK    S
+//      s-16 ...-96 spills (SPILL_*)       ...                           FRAME_PLACE    s - thread_hot.low
 //      s-128 end of the red zone
 //
 // S = s + 8 is the CFA of the caller's call and of the trampoline's own: our frame has size zero.
@@ -16,10 +16,11 @@
 // calls demand the same on return), so everything else is spilled, below rsp: at a call nothing of the caller lives
 // there, and a signal handler leaves 128 bytes alone (psABI 3.2.2). No vector register is touched on the fast path.
 //
-// Signals. A handler may run traced code between any two instructions. Hence: take a record by loading the head,
-// then storing the next head, then filling it; give it back after everything was read from it; reserve a word of the
-// chunk with one xadd (no lock: the other party is a handler on this very thread); a record whose slot is 0 says
-// that a word may be reserved for it in a chunk that must therefore stay mapped.
+// Signals. A handler may run traced code between any two instructions. Hence: a record becomes the top *before* it is
+// filled, and is empty until then (its slot is 0, which says so to the slow path); it is left only after everything
+// was read from it; a word of the chunk is reserved with one xadd (no lock: the other party is a handler on this very
+// thread), after the clock was read and before the base is looked at, so that a base which a handler sets in between
+// is noticed.
 #if defined(__x86_64__)
 #include "../../include/shim.h"
 
@@ -27,14 +28,27 @@
 #define SYS_rt_sigprocmask 14
 #define SYS_clock_gettime 228
 #define SIG_SETMASK 2
-#define KIND_BIT_EXIT 63
-#define KIND_BIT_ENTER 62
-#define TIME_SHIFT (64 - EVENT_TIME_BITS)
+#define PAGE 4096
 
     .section .rodata
     .p2align 3
 all_signals: .quad -1
-one_tail:    .quad 1 << 32
+    .section .tls_sites, "a"
+    .p2align 2
+    .globl tracer_tls_sites_begin, tracer_tls_sites_end
+    .hidden tracer_tls_sites_begin, tracer_tls_sites_end
+tracer_tls_sites_begin:
+
+// The thread's state is at a distance from the thread pointer that is fixed once the process runs and unknown when
+// the library is linked. The agent writes it into these instructions before the first call: one load less in each.
+.macro TLS instruction:vararg
+    \instruction
+771:
+    .pushsection .tls_sites
+    .long 771b - 4 - .
+    .popsection
+.endm
+#define IN_TLS(field) %fs:(TLS_PLACEHOLDER + field)
 
 // Time in rax; rdx is clobbered, nothing else.
 .macro READ_CLOCK_cycles
@@ -78,9 +92,9 @@ one_tail:    .quad 1 << 32
     movq %fs:THREAD_UNIT(%rdi), %rax
     testq %rax, %rax
     jnz 901f
-    // A thread's first slow path: its unit and stack in one mapping, private, so that a fork copies it.
+    // A thread's first slow path: its wiped page, stack and unit in one private mapping, which a fork copies.
     xorl %edi, %edi
-    movl $(UNIT_STACK_BYTES + UNIT_BYTES), %esi
+    movl $(PAGE + UNIT_STACK_BYTES + UNIT_BYTES), %esi
     movl $3, %edx                       // PROT_READ | PROT_WRITE
     movl $0x4022, %r10d                 // MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
     movq $-1, %r8
@@ -90,7 +104,7 @@ one_tail:    .quad 1 << 32
     xorl %r8d, %r8d
     cmpq $-4096, %rax
     ja 902f
-    addq $UNIT_STACK_BYTES, %rax
+    addq $(PAGE + UNIT_STACK_BYTES), %rax
     movq tracer_thread@gottpoff(%rip), %rdi
     movq %rax, %fs:THREAD_UNIT(%rdi)
 901:
@@ -138,71 +152,68 @@ one_tail:    .quad 1 << 32
     movq -SPILL_RBP(%rsp), %rbp
 .endm
 
-.macro TRAMPOLINE clock
-    .text
+// Ends in a jump to the function as if nothing had been there. Spills are relative to the entry's rsp.
+.macro PASS
+    movq -SPILL_RAX(%rsp), %rax
+    movq -SPILL_RDX(%rsp), %rdx
+    movq -SPILL_RCX(%rsp), %rcx
+    jmpq *FUNCTION_TARGET(%r11)
+.endm
+// DW_CFA_expression rbx: saved at rbx + FRAME_SAVED = breg3 FRAME_SAVED
+.macro CFI_RBX_IN_RECORD
+    .cfi_escape 0x10, 3, 2, 0x73, FRAME_SAVED
+.endm
+
+// clock: which READ_CLOCK. filtered: TRACER_MINMS is in force; then an enter is not written when it happens but when
+// something inside it is kept, so that a call which is not kept never touches the chunk.
+.macro TRAMPOLINE variant, clock, filtered
+    .section .text.trampolines, "ax"
     .p2align 6
-    .globl tracer_enter_\clock, tracer_returned_\clock
-    .hidden tracer_enter_\clock, tracer_returned_\clock
-    .type tracer_enter_\clock, @function
-tracer_enter_\clock:
+    .globl tracer_enter_\variant, tracer_returned_\variant, tracer_special_\variant
+    .hidden tracer_enter_\variant, tracer_returned_\variant, tracer_special_\variant
+    .type tracer_enter_\variant, @function
+tracer_enter_\variant:
     .cfi_startproc
     movq %rax, -SPILL_RAX(%rsp)         // al counts vector registers of a variadic call
     movq %rdx, -SPILL_RDX(%rsp)
     movq %rcx, -SPILL_RCX(%rsp)
-    movq %rsi, -SPILL_RSI(%rsp)
-    movq tracer_thread@gottpoff(%rip), %rcx
-    cmpl $0, tracer_process+PROCESS_ENABLED(%rip)
-    je 20f
-    movq %fs:THREAD_TOP(%rcx), %rax
-    leaq 8(%rsp), %rdx
-    cmpq FRAME_STACK(%rax), %rdx        // stacks grow down: a nested frame lies below its caller's
+    TLS movq IN_TLS(THREAD_HOT), %rcx
+    TLS movq IN_TLS(THREAD_TOP), %rax
+    movq %rsp, %rdx
+    subq HOT_LOW(%rcx), %rdx            // below the thread's own stack: very large
+    cmpq FRAME_PLACE(%rax), %rdx        // stacks grow down: a nested frame lies below its caller's
     jae 21f
-    cmpq %fs:THREAD_STACK_LOW(%rcx), %rdx
-    jb 30f
-    movl FRAME_REMAINING(%rax), %esi    // and no tails
-10: testl %esi, %esi
+10: movq FRAME_ABOVE(%rax), %rax
+    testq %rax, %rax
     jz 22f
-    decq %rsi
-    cmpq $0, FUNCTION_HEAD(%r11)
-    je 23f
-    movq %rbx, -SPILL_RBX(%rsp)
-    .cfi_offset %rbx, -8 - SPILL_RBX
-    movq %fs:THREAD_FREE(%rcx), %rbx
-    testq %rbx, %rbx
-    jz 31f
-    movq FRAME_BELOW(%rbx), %rdx
-    movq %rdx, %fs:THREAD_FREE(%rcx)
-    movq %rsi, FRAME_REMAINING(%rbx)    // and FRAME_TAILS
-    movq %rax, FRAME_BELOW(%rbx)
-    leaq 8(%rsp), %rax
-    movq %rax, FRAME_STACK(%rbx)
-    movq -SPILL_RBX(%rsp), %rax
-    movq %rax, FRAME_SAVED(%rbx)
-    movq (%rsp), %rax
-    movq %rax, FRAME_RETURN(%rbx)
-    movq FUNCTION_HEAD(%r11), %rsi
-    movq %rsi, FRAME_HEAD(%rbx)
-    movq %rbx, %fs:THREAD_TOP(%rcx)
+    TLS movq %rax, IN_TLS(THREAD_TOP)
+    movq %rdx, FRAME_PLACE(%rax)
+    movq %rbx, FRAME_SAVED(%rax)
+    movq %rax, %rbx
+    CFI_RBX_IN_RECORD
+    movq %r11, FRAME_FUNCTION(%rbx)
+    popq FRAME_RETURN(%rbx)
+    .cfi_def_cfa_offset 0               // the return address is still at S-8
     READ_CLOCK_\clock
     movq %rax, FRAME_ENTER(%rbx)
-    movq %rax, %rdx
-    shrq $EVENT_EPOCH_BITS, %rdx
-    cmpq %fs:THREAD_EPOCH(%rcx), %rdx
-    jne 32f
+    .if \filtered
+    movq $SLOT_UNWRITTEN, FRAME_SLOT(%rbx)
+    .else
     movl $8, %edx
-    xaddq %rdx, %fs:THREAD_CURSOR(%rcx)
-    cmpq %fs:THREAD_LIMIT(%rcx), %rdx
+    xaddq %rdx, HOT_CURSOR(%rcx)
+    cmpq HOT_LIMIT(%rcx), %rdx
     jae 32f
-    shlq $TIME_SHIFT, %rax
-    shrq $TIME_SHIFT, %rax
-    orq %rsi, %rax
+    subq HOT_BASE(%rcx), %rax
+    cmpq $(1 << EVENT_START_BITS), %rax
+    jae 32f
+    shlq $EVENT_TIME_SHIFT, %rax
+    orq FUNCTION_HEAD(%r11), %rax
     movq %rax, (%rdx)
     movq %rdx, FRAME_SLOT(%rbx)
-11: movq -SPILL_RAX(%rsp), %rax
-    movq -SPILL_RDX(%rsp), %rdx
-    movq -SPILL_RCX(%rsp), %rcx
-    movq -SPILL_RSI(%rsp), %rsi
-    addq $8, %rsp
+    .endif
+    movq -8-SPILL_RAX(%rsp), %rax
+    movq -8-SPILL_RDX(%rsp), %rdx
+    movq -8-SPILL_RCX(%rsp), %rcx
     .cfi_endproc
 
     // The frame of size zero. Its CFA is its caller's, so the unwinder must be told by other means that they differ:
@@ -213,201 +224,263 @@ tracer_enter_\clock:
     .cfi_def_cfa %rsp, 0
     // DW_CFA_val_expression rip: *(rbx + FRAME_RETURN) - 1 = breg3 FRAME_RETURN, deref, const1s -1, plus
     .cfi_escape 0x16, 16, 6, 0x73, FRAME_RETURN, 0x06, 0x09, 0xff, 0x22
-    // DW_CFA_expression rbx: saved at rbx + FRAME_SAVED = breg3 FRAME_SAVED
-    .cfi_escape 0x10, 3, 2, 0x73, FRAME_SAVED
-    callq *FUNCTION_TARGET(%r11)
-tracer_returned_\clock:
-    movq %rax, -SPILL_RAX(%rsp)
-    movq %rdx, -SPILL_RDX(%rsp)
-    movq %rcx, -SPILL_RCX(%rsp)
-    movq %r10, -SPILL_R10(%rsp)
+    CFI_RBX_IN_RECORD
+12: callq *FUNCTION_TARGET(%r11)
+tracer_returned_\variant:
+    movq %rax, -8-SPILL_RAX(%rsp)
+    movq %rdx, -8-SPILL_RDX(%rsp)
     READ_CLOCK_\clock
-    movq tracer_thread@gottpoff(%rip), %r10
-    cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
-    je 60f
-    cmpq %fs:THREAD_TOP(%r10), %rbx
+    TLS movq IN_TLS(THREAD_HOT), %r11
+    TLS cmpq %rbx, IN_TLS(THREAD_TOP)
     jne 60f
-    movq FRAME_SLOT(%rbx), %rcx
-    movq $0, FRAME_SLOT(%rbx)           // until released: its chunk must stay mapped
-    movq FRAME_ENTER(%rbx), %rdx
-    movq %rax, %r11
+    subq FRAME_ENTER(%rbx), %rax
+    .if \filtered
+    cmpq HOT_MINIMUM(%r11), %rax
+    jae 61f
+    movq HOT_CHUNK(%r11), %r11
+    testq %r11, %r11
+    jz 61f
+    movq $0, FRAME_SLOT(%rbx)
+    incq CHUNK_FILTERED_TIME(%r11)
+    .else
+    movq FRAME_SLOT(%rbx), %rdx
+    movq $0, FRAME_SLOT(%rbx)
+    movq HOT_CURSOR(%r11), %r11
     subq %rdx, %r11
-    cmpq %fs:THREAD_MINIMUM(%r10), %r11
-    jb 50f
-    leaq 8(%rcx), %rax
-    cmpq %fs:THREAD_CURSOR(%r10), %rax  // its enter is the last event: the call becomes one word
+    cmpq $8, %r11                       // its enter is the last event: the call becomes one word
     jne 51f
-    cmpq $(1 << EVENT_DURATION_BITS), %r11
+    cmpq $(1 << EVENT_DURATION_BITS), %rax
     jae 51f
-    movq %rdx, %rax
-    shrq $EVENT_EPOCH_BITS, %rax
-    cmpq %fs:THREAD_EPOCH(%r10), %rax
-    jne 51f
-    shlq $(64 - EVENT_EPOCH_BITS), %rdx
-    shrq $TIME_SHIFT, %rdx
-    orq %r11, %rdx
-    orq FRAME_HEAD(%rbx), %rdx
-    btsq $KIND_BIT_EXIT, %rdx           // enter 01 becomes complete 11
-    movq %rdx, (%rcx)
-41: movq FRAME_BELOW(%rbx), %rax
-    movq %rax, %fs:THREAD_TOP(%r10)
-42: movq FRAME_RETURN(%rbx), %r11
-    movq FRAME_SAVED(%rbx), %rcx
-    // From here the record may be reused by a handler: the registers hold the truth.
-    // val_expression rip: breg11 -1; register rbx: rcx
-    .cfi_escape 0x16, 16, 2, 0x7b, 0x7f
-    .cfi_register %rbx, %rcx
-    movq %fs:THREAD_FREE(%r10), %rax
-    movq %rax, FRAME_BELOW(%rbx)
-    movq %rbx, %fs:THREAD_FREE(%r10)
-    movq %rcx, %rbx
+    shlq $EVENT_DURATION_SHIFT, %rax
+    orq $(EVENT_COMPLETE - EVENT_ENTER), %rax
+    addq %rax, (%rdx)
+    .endif
+41: pushq FRAME_RETURN(%rbx)
+    .cfi_def_cfa_offset 8
+    // val_expression rip: *rsp - 1 = breg7 0, deref, const1s -1, plus
+    .cfi_escape 0x16, 16, 6, 0x77, 0, 0x06, 0x09, 0xff, 0x22
+    movq FRAME_SAVED(%rbx), %rdx
+    .cfi_register %rbx, %rdx
+    movq FRAME_BELOW(%rbx), %r11
+    TLS movq %r11, IN_TLS(THREAD_TOP)   // from here on a handler may reuse the record
+42: movq %rdx, %rbx
     .cfi_same_value %rbx
     movq -SPILL_RAX(%rsp), %rax
     movq -SPILL_RDX(%rsp), %rdx
-    movq -SPILL_RCX(%rsp), %rcx
-    movq -SPILL_R10(%rsp), %r10
-    pushq %r11
-    .cfi_def_cfa_offset 8
     retq
     .cfi_def_cfa_offset 0
     .cfi_escape 0x16, 16, 6, 0x73, FRAME_RETURN, 0x06, 0x09, 0xff, 0x22
-    .cfi_escape 0x10, 3, 2, 0x73, FRAME_SAVED
+    CFI_RBX_IN_RECORD
 
-50: // Shorter than the filter: un-written. Its children were shorter still and are gone already; if something else
-    // stands behind it (a handler's call, an epoch), its word becomes a hole.
-    leaq 8(%rcx), %rax
-    cmpq $SLOT_ELSEWHERE, %rcx
-    jbe 51f
-    movq $0, (%rcx)
-    cmpxchgq %rcx, %fs:THREAD_CURSOR(%r10)
-    movq %fs:THREAD_CHUNK(%r10), %rax
-    incq CHUNK_FILTERED_TIME(%rax)
+    .ifeq \filtered
+51: // Not one word: an exit event. r11 = cursor - slot, rdx = slot, rax = duration.
+    addq FRAME_ENTER(%rbx), %rax
+    cmpq $SLOT_ELSEWHERE, %rdx
+    jb 62f                              // its enter could not be written
+    TLS movq IN_TLS(THREAD_HOT), %r11
+    movl $8, %edx
+    xaddq %rdx, HOT_CURSOR(%r11)
+    cmpq HOT_LIMIT(%r11), %rdx
+    jae 62f
+    subq HOT_BASE(%r11), %rax
+    movq %rax, %r11
+    shrq $EVENT_TIME_BITS, %r11
+    jnz 63f
+    shlq $EVENT_TIME_SHIFT, %rax
+    movq FRAME_FUNCTION(%rbx), %r11
+    orq FUNCTION_HEAD(%r11), %rax
+    xorq $(EVENT_ENTER ^ EVENT_EXIT), %rax
+    movq %rax, (%rdx)
     jmp 41b
+63: TLS movq IN_TLS(THREAD_HOT), %r11
+    addq HOT_BASE(%r11), %rax
+62: movq $SLOT_ELSEWHERE, FRAME_SLOT(%rbx)
+    jmp 60f
+    .endif
 
-51: leaq (%rdx, %r11), %rax             // now
-    movq %rax, %rdx
-    shrq $EVENT_EPOCH_BITS, %rdx
-    cmpq %fs:THREAD_EPOCH(%r10), %rdx
-    jne 60f
-    movl $8, %ecx
-    xaddq %rcx, %fs:THREAD_CURSOR(%r10)
-    cmpq %fs:THREAD_LIMIT(%r10), %rcx
-    jae 60f
-    shlq $TIME_SHIFT, %rax
-    shrq $TIME_SHIFT, %rax
-    orq FRAME_HEAD(%rbx), %rax
-    btrq $KIND_BIT_ENTER, %rax          // enter 01 becomes exit 10
-    btsq $KIND_BIT_EXIT, %rax
-    movq %rax, (%rcx)
-    jmp 41b
-
-60: // rax = now. Frames above this one are dead, or it lies on another stack, or the chunk is full, or we are a child.
+61: addq FRAME_ENTER(%rbx), %rax
+60: // rax = now. Frames above this one are dead, or it lies on another stack, or the chunk is full, or it is time to
+    // write what the filter held back, or we are a child. Spills: rax and rdx are there already.
+    leaq -8(%rsp), %rsp
+    .cfi_def_cfa_offset 8
+    movq %rcx, -SPILL_RCX(%rsp)
     movq %rsi, -SPILL_RSI(%rsp)
-    movq -SPILL_R10(%rsp), %r10
     SPILL_FOR_SLOW_CALL
-    .cfi_def_cfa %rbp, 0
-    .cfi_offset %rbp, -SPILL_RBP
+    .cfi_def_cfa %rbp, 8
+    .cfi_offset %rbp, -8 - SPILL_RBP
+    // Once Swift has closed the frame and signals are open again, a handler may reuse the record.
+    movq FRAME_RETURN(%rbx), %r11
+    movq %r11, (%rbp)
+    movq FRAME_SAVED(%rbx), %r11
+    movq %r11, -SPILL_R11(%rbp)
+    .cfi_escape 0x16, 16, 6, 0x76, 0, 0x06, 0x09, 0xff, 0x22 // *rbp - 1
+    .cfi_offset %rbx, -8 - SPILL_R11
     movq %rax, -SPILL_RBX(%rbp)
     SLOW_CALL tracer_slow_exit, %rbx, -SPILL_RBX(%rbp), %rbp
     RELOAD_AFTER_SLOW_CALL
-    .cfi_def_cfa %rsp, 0
+    .cfi_def_cfa %rsp, 8
+    .cfi_escape 0x16, 16, 6, 0x77, 0, 0x06, 0x09, 0xff, 0x22 // *rsp - 1
     .cfi_restore %rbp
+    movq -SPILL_RCX(%rsp), %rcx
     movq -SPILL_RSI(%rsp), %rsi
-    movq tracer_thread@gottpoff(%rip), %r10
+    movq %r11, %rdx
     jmp 42b
     .cfi_endproc
 
-    // Off the fast path.
+    // Off the fast path. r11 = descriptor, rcx = hot, rax = top, rdx = place.
     .cfi_startproc
-20: // Not recording: stopped, or a child that fork has just made.
+21: // Not below the innermost open frame, or the stack is marked as nobody's.
     cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
-    je 30f
-    cmpl $0, tracer_process+PROCESS_DROPPING(%rip)
+    je 30f                              // a child that fork has just made
+    cmpl $0, tracer_process+PROCESS_ENABLED(%rip)
     je 24f
-    movq %fs:THREAD_CHUNK(%rcx), %rax
-    testq %rax, %rax
-    jz 24f
-    incq CHUNK_DROPPED(%rax)
-    jmp 24f
-
-21: // Not below the innermost open frame. Equal, and the return address ours: a tail call of that frame's function.
-    // Otherwise frames were left by longjmp or an exception, or this is another stack.
+    cmpq FRAME_PLACE(%rax), %rdx
     jne 30f
-    leaq tracer_returned_\clock(%rip), %rsi
-    cmpq %rsi, (%rsp)
+    // Equal, and the return address is ours: a tail call of that frame's function.
+    leaq tracer_returned_\variant(%rip), %rdx
+    cmpq %rdx, (%rsp)
     jne 30f
-    movq FRAME_REMAINING(%rax), %rsi
-    addq one_tail(%rip), %rsi
-    movq %rsi, %rdx
-    shrq $32, %rdx
+    movq FRAME_BELOW(%rax), %rdx
+    movq FRAME_PLACE(%rdx), %rdx
+    cmpq FRAME_PLACE(%rax), %rdx
+    movl $0, %edx
+    jne 27f
+    movl FRAME_TAILS(%rax), %edx
+27: incl %edx
     cmpl $TAIL_LIMIT, %edx
-    jb 10b
-    jmp 30f
+    jae 30f
+    movq FRAME_ABOVE(%rax), %rax
+    testq %rax, %rax
+    jz 28f
+    movl %edx, FRAME_TAILS(%rax)
+28: TLS movq IN_TLS(THREAD_TOP), %rax
+    movq FRAME_PLACE(%rax), %rdx
+    jmp 10b
 
-22: // Beyond the depth limit: no record, no clock.
-    movq %fs:THREAD_CHUNK(%rcx), %rax
+22: // No record above: the end of the chain, or of TRACER_MAXDEPTH.
+    TLS movq IN_TLS(THREAD_TOP), %rax
+    cmpl $0, FRAME_LAST(%rax)
+    je 30f
+    movq HOT_CHUNK(%rcx), %rax
+    testq %rax, %rax
+    jz 30f
     incq CHUNK_FILTERED_DEPTH(%rax)
-24: movq -SPILL_RAX(%rsp), %rax
-    movq -SPILL_RDX(%rsp), %rdx
-    movq -SPILL_RCX(%rsp), %rcx
-    movq -SPILL_RSI(%rsp), %rsi
-    jmpq *FUNCTION_TARGET(%r11)
+23: PASS
 
-23: // A function that must see its real caller, or returns twice: entry only.
+24: // Not recording.
+    cmpl $0, tracer_process+PROCESS_DROPPING(%rip)
+    je 23b
+    movq HOT_CHUNK(%rcx), %rax
+    testq %rax, %rax
+    jz 23b
+    incq CHUNK_DROPPED(%rax)
+    jmp 23b
+
+    // A function that must see its real caller, or returns twice: entry only. Or one that Swift looks at.
+tracer_special_\variant:
+    movq %rax, -SPILL_RAX(%rsp)
+    movq %rdx, -SPILL_RDX(%rsp)
+    movq %rcx, -SPILL_RCX(%rsp)
+    TLS movq IN_TLS(THREAD_HOT), %rcx
     cmpl $KIND_TAIL, FUNCTION_KIND(%r11)
     jne 30f
-    cmpq $0, %fs:THREAD_MINIMUM(%rcx)
-    jne 25f
-    incq %fs:THREAD_PENDING(%rcx)
+    cmpq $0, HOT_LOW(%rcx)
+    je 29f
+    TLS movq IN_TLS(THREAD_TOP), %rax
+    cmpq $0, FRAME_ABOVE(%rax)
+    je 22b
+    .if \filtered
+    movq HOT_CHUNK(%rcx), %rax          // it has no length: always below the filter
+    testq %rax, %rax
+    jz 30f
+    incq CHUNK_FILTERED_TIME(%rax)
+    jmp 23b
+    .else
+    incq HOT_PENDING(%rcx)
     READ_CLOCK_\clock
-    movq %rax, %rdx
-    shrq $EVENT_EPOCH_BITS, %rdx
-    cmpq %fs:THREAD_EPOCH(%rcx), %rdx
-    jne 26f
     movl $8, %edx
-    xaddq %rdx, %fs:THREAD_CURSOR(%rcx)
-    cmpq %fs:THREAD_LIMIT(%rcx), %rdx
+    xaddq %rdx, HOT_CURSOR(%rcx)
+    cmpq HOT_LIMIT(%rcx), %rdx
     jae 26f
-    shlq $(64 - EVENT_EPOCH_BITS), %rax
-    shrq $TIME_SHIFT, %rax
+    subq HOT_BASE(%rcx), %rax
+    cmpq $(1 << EVENT_START_BITS), %rax
+    jae 26f
+    shlq $EVENT_TIME_SHIFT, %rax
     orq FUNCTION_INSTANT(%r11), %rax
     movq %rax, (%rdx)
-    decq %fs:THREAD_PENDING(%rcx)
-    jmp 24b
-25: movq %fs:THREAD_CHUNK(%rcx), %rax   // it has no length: always below the time filter
-    incq CHUNK_FILTERED_TIME(%rax)
-    jmp 24b
-26: decq %fs:THREAD_PENDING(%rcx)
+    decq HOT_PENDING(%rcx)
+    jmp 23b
+26: decq HOT_PENDING(%rcx)
     jmp 30f
+    .endif
+29: cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
+    je 30f
+    cmpl $0, tracer_process+PROCESS_ENABLED(%rip)
+    je 24b
 
-    .cfi_offset %rbx, -8 - SPILL_RBX
-31: movq -SPILL_RBX(%rsp), %rbx         // no free record
-    .cfi_restore %rbx
-30: movq %rbx, -SPILL_RBX(%rsp)
+30: // Everything is still to be done.
+    movq %rbx, -SPILL_RBX(%rsp)
     .cfi_offset %rbx, -8 - SPILL_RBX
     xorl %ebx, %ebx
-32: // rbx = the record whose event is still to be written, or 0: everything is.
+    .ifeq \filtered
+    jmp 33f
+    .cfi_def_cfa_offset 0
+    CFI_RBX_IN_RECORD
+32: // rbx = the record, which is the top and lacks its event; the return address was popped and is still there.
+    leaq -8(%rsp), %rsp
+    .cfi_def_cfa_offset 8
+    movq FRAME_SAVED(%rbx), %rax
+    movq %rax, -SPILL_RBX(%rsp)
+    .cfi_offset %rbx, -8 - SPILL_RBX
+33:
+    .endif
+    movq %rsi, -SPILL_RSI(%rsp)
     SPILL_FOR_SLOW_CALL
     .cfi_def_cfa %rbp, 8
     .cfi_offset %rbp, -8 - SPILL_RBP
     SLOW_CALL tracer_slow_enter, -SPILL_R11(%rbp), %rbp, %rbx
     .cfi_def_cfa %rsp, 8
-    testq %r8, %r8
-    jz 33f
-    movq %r8, %rbx
+    testq %rbx, %rbx
+    cmovzq %r8, %rbx
+    testq %rbx, %rbx
+    jz 34f
+    CFI_RBX_IN_RECORD
     RELOAD_AFTER_SLOW_CALL
     .cfi_restore %rbp
-    jmp 11b
-33: RELOAD_AFTER_SLOW_CALL
+    movq -SPILL_RSI(%rsp), %rsi
+    movq -SPILL_RAX(%rsp), %rax
+    movq -SPILL_RDX(%rsp), %rdx
+    movq -SPILL_RCX(%rsp), %rcx
+    leaq 8(%rsp), %rsp
+    .cfi_def_cfa_offset 0
+    jmp 12b
+34: .cfi_def_cfa_offset 8
+    .cfi_offset %rbp, -8 - SPILL_RBP
+    .cfi_offset %rbx, -8 - SPILL_RBX
+    RELOAD_AFTER_SLOW_CALL
+    .cfi_restore %rbp
+    movq -SPILL_RSI(%rsp), %rsi
     movq -SPILL_RBX(%rsp), %rbx
     .cfi_restore %rbx
-    jmp 24b
+    PASS
     .cfi_endproc
-    .size tracer_enter_\clock, . - tracer_enter_\clock
+    .size tracer_enter_\variant, . - tracer_enter_\variant
 .endm
 
-TRAMPOLINE cycles
-TRAMPOLINE monotonic
+    .section .text.trampolines, "ax"
+    .p2align 12
+    .globl tracer_code_begin, tracer_code_end
+    .hidden tracer_code_begin, tracer_code_end
+tracer_code_begin:
+TRAMPOLINE cycles, cycles, 0
+TRAMPOLINE cycles_filtered, cycles, 1
+TRAMPOLINE monotonic, monotonic, 0
+TRAMPOLINE monotonic_filtered, monotonic, 1
+    .p2align 12
+tracer_code_end:
+    .section .tls_sites
+tracer_tls_sites_end:
+    .text
 
 // Stands in for the loader's debugger hook, _dl_debug_state: called with the loader's lock held.
     .globl tracer_loader_event

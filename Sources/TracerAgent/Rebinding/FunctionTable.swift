@@ -17,8 +17,15 @@ enum FunctionTable {
     nonisolated(unsafe) private static var slotCount = 0
     nonisolated(unsafe) private static var isFull = false
     /// Descriptors handed out: ids, and constructors of later modules, which have no id.
-    nonisolated(unsafe) private static var descriptorCount = 1
+    nonisolated(unsafe) private static var calls = StubPage()
+    nonisolated(unsafe) private static var specials = StubPage()
     nonisolated(unsafe) private static var writtenStubs = 0
+
+    /// Stubs that lead to one of the two entries; the next free one.
+    struct StubPage {
+        var next = 0
+        var end = 0
+    }
 
     static func entry(_ id: UInt32) -> Entry { entries[Int(id)] }
 
@@ -34,7 +41,9 @@ enum FunctionTable {
             if known.target == target && known.name == hash { return address(ofStub: Int(known.descriptor)) }
             slot = (slot &+ 1) & (slotCount &- 1)
         }
-        guard let index = newDescriptor() else { return nil }
+        let isCall = treatment == .ordinary
+        guard let index = isCall ? newDescriptor(&calls, agent.trampolines.enter)
+                                 : newDescriptor(&specials, agent.trampolines.special) else { return nil }
         let id = UInt32(entries.count)
         if !entries.append(Entry(target: target, name: hash, module: UInt32(module), descriptor: UInt32(index),
                                  treatment: treatment)) { return nil }
@@ -42,12 +51,8 @@ enum FunctionTable {
         descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
         descriptor.pointee.function = id
         descriptor.pointee.instant = Event.head(.complete, id)
-        descriptor.pointee.kind = UInt32(KIND_CALL)
-        switch treatment {
-        case .ordinary, .untouched: descriptor.pointee.head = Event.head(.enter, id)
-        case .tail: descriptor.pointee.kind = UInt32(KIND_TAIL)
-        default: descriptor.pointee.kind = UInt32(KIND_INSPECT)
-        }
+        descriptor.pointee.head = Event.head(.enter, id)
+        descriptor.pointee.kind = isCall ? UInt32(KIND_CALL) : treatment == .tail ? UInt32(KIND_TAIL) : UInt32(KIND_INSPECT)
         Metadata.function(id, module: UInt32(module), address: target,
                           flags: treatment == .tail ? UInt32(TRACE_FUNCTION_TAIL) : 0, name: name)
         slots![slot] = id
@@ -57,7 +62,7 @@ enum FunctionTable {
     /// A stub without an id, for a constructor of a module that was loaded later; its target is filled in when the
     /// module is relocated.
     static func constructorStub() -> (stub: UInt64, descriptor: UnsafeMutablePointer<function_descriptor>)? {
-        guard let index = newDescriptor() else { return nil }
+        guard let index = newDescriptor(&specials, agent.trampolines.special) else { return nil }
         let descriptor = tracer_function_table() + index
         descriptor.pointee.kind = UInt32(KIND_CONSTRUCTOR)
         return (address(ofStub: index), descriptor)
@@ -89,31 +94,29 @@ enum FunctionTable {
     }
 
     /// A fresh descriptor whose stub is written and executable.
-    private static func newDescriptor() -> Int? {
-        if descriptorCount >= Int(STUB_COUNT) {
-            if !isFull {
-                isFull = true
-                Message.say { $0.append("more than 262,143 functions: those that come later are not recorded") }
-            }
-            return nil
-        }
-        if descriptorCount >= writtenStubs && !writeStubs() { return nil }
-        defer { descriptorCount &+= 1 }
-        return descriptorCount
+    private static func newDescriptor(_ page: inout StubPage, _ entry: UInt64) -> Int? {
+        if page.next == page.end && !writeStubs(&page, entry) { return nil }
+        defer { page.next &+= 1 }
+        return page.next
     }
 
     /// What a stub says depends only on where it is, so a page of them is written once, while it is writable and not
     /// executable, and never touched again.
-    private static func writeStubs() -> Bool {
+    private static func writeStubs(_ page: inout StubPage, _ entry: UInt64) -> Bool {
         let perPage = agent.pageBytes / Int(STUB_BYTES)
-        let enter = agent.clock == UInt32(TRACE_CLOCK_MONOTONIC) ? tracer_address_enter_monotonic()
-                                                                 : tracer_address_enter_cycles()
+        if writtenStubs &+ perPage > Int(STUB_COUNT) {
+            if !isFull {
+                isFull = true
+                Message.say { $0.append("more than 262,143 functions: those that come later are not recorded") }
+            }
+            return false
+        }
         for index in writtenStubs..<(writtenStubs &+ perPage) {
             Stub.write(at: tracer_stub_area() + index &* Int(STUB_BYTES),
-                       descriptor: UInt64(UInt(bitPattern: tracer_function_table() + index)), enter: enter)
+                       descriptor: UInt64(UInt(bitPattern: tracer_function_table() + index)), enter: entry)
         }
-        let page = address(ofStub: writtenStubs)
-        if !Memory.protect(page, UInt64(agent.pageBytes), Memory.readExecute) { return false }
+        if !Memory.protect(address(ofStub: writtenStubs), UInt64(agent.pageBytes), Memory.readExecute) { return false }
+        page = StubPage(next: writtenStubs, end: writtenStubs &+ perPage)
         writtenStubs &+= perPage
         return true
     }

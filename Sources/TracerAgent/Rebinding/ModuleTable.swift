@@ -58,7 +58,7 @@ enum ModuleTable {
             : Image(bias: loader.pointee.bias, dynamic: dynamic)
         var module = Module(image: image, loader: loader, path: path(of: loader, isMain: isMain), state: .pending,
                             isStartup: batch == 0, inBaseNamespace: inBase, batch: batch)
-        let isOurs = image.contains(tracer_address_enter_cycles())
+        let isOurs = image.contains(tracer_code_low())
         let isLoader = agent.loaderBase != 0 && image.low == agent.loaderBase
         let isKernels = agent.kernelImage != 0 && image.contains(agent.kernelImage)
         if isOurs || isLoader || isKernels || !image.isUsable { module.state = .ignored }

@@ -118,7 +118,7 @@ struct Rebinder {
     private mutating func rebind(_ slot: UInt64, _ target: UInt64, _ name: CText, _ treatment: Treatment) {
         guard let owner = ModuleTable.index(of: target), ModuleTable.modules[owner].image.isCode(target) else { return }
         let other = ModuleTable.modules[owner]
-        if other.image.contains(tracer_address_enter_cycles()) { return } // our own API, or a stub already
+        if other.image.contains(tracer_code_low()) { return } // our own API, or a stub already
         if !NameFilter.admits(function: name, module: other.name) { return }
         guard openForWriting(slot), let stub = FunctionTable.stub(target: target, name: name, module: owner,
                                                                   treatment: treatment) else { return }

@@ -45,8 +45,9 @@ extension ThreadRecorder {
     static func rename(thread: UInt64, name: UInt64) {
         guard let name = CText(bitPattern: UInt(name)) else { return }
         let distance = UInt64(UInt(bitPattern: tracer_thread_state())) &- tracer_thread_pointer()
-        withUnit(of: UnsafeMutablePointer(bitPattern: UInt(thread &+ distance))) { unit in
-            guard let chunk = unit.pointee.chunk else { return }
+        let wanted = UnsafeMutablePointer<thread_state>(bitPattern: UInt(thread &+ distance))
+        withUnits { unit in
+            guard unit.pointee.state == wanted, let chunk = unit.pointee.chunk else { return }
             let place = UnsafeMutableRawPointer(tracer_thread_name(chunk)!)
             var n = 0
             while n < 15 && name[n] != 0 {

@@ -14,7 +14,7 @@ public func tracer_slow_enter(_ state: UnsafeMutablePointer<thread_state>!,
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { ForkWatch.becomeChild(&recorder) }
     if let unwritten {
-        recorder.writeEnter(unwritten)
+        recorder.begin(unwritten)
         return unwritten
     }
     if tracer_process_page().pointee.enabled == 0 { return nil }
@@ -23,7 +23,7 @@ public func tracer_slow_enter(_ state: UnsafeMutablePointer<thread_state>!,
     if descriptor.pointee.kind != UInt32(KIND_CALL) {
         let isTail = Inspection.isTail(descriptor, spills)
         if isTail {
-            if recorder.top.pointee.remaining > 0 { recorder.writeInstant(descriptor.pointee.function) }
+            if recorder.top.pointee.last == 0 { recorder.writeInstant(descriptor.pointee.function) }
             return nil
         }
     }
@@ -66,78 +66,65 @@ struct Spills {
 
 extension ThreadRecorder {
     func enter(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Frame? {
-        let place = spills.frameAddress
-        let returned = agent.clock == UInt32(TRACE_CLOCK_MONOTONIC) ? tracer_address_returned_monotonic()
-                                                                    : tracer_address_returned_cycles()
-        let isTailCall = spills.returnAddress == returned
-        let isOwn = isOwnStack(place)
+        let isTailCall = spills.returnAddress == agent.trampolines.returned
+        let isOwn = isOwnStack(spills.stackPointer)
+        let place = place(spills.stackPointer)
         if isOwn {
             dropAbandonedSignalFrames()
             disarmIfPossible()
-            unwind { $0.pointee.stack_pointer > place || ($0.pointee.stack_pointer == place && isTailCall) }
-        }
-        let outer = isOwn || unit.pointee.foreign == nil ? top : unit.pointee.foreign!
-        if outer.pointee.remaining == 0 {
-            if state.pointee.chunk != nil { state.pointee.chunk.pointee.filtered_by_depth &+= 1 }
-            return nil
+            unwind {
+                $0.pointee.place > place || ($0.pointee.place == place && isTailCall) || $0.pointee.slot == nil
+            }
         }
         var tails: UInt32 = 0
-        if isTailCall && outer.pointee.stack_pointer == place {
-            tails = outer.pointee.tails &+ 1
+        if isOwn && isTailCall && top.pointee.place == place {
+            tails = (top.pointee.below.pointee.place == place ? top.pointee.tails : 0) &+ 1
             if tails >= UInt32(TAIL_LIMIT) {
                 writeInstant(descriptor.pointee.function)
                 return nil
             }
         }
-        guard let frame = takeRecord() else {
-            TraceFile.drop()
-            return nil
-        }
+        guard let frame = isOwn ? push(place: place, tails: tails) : pushForeign(stackPointer: spills.frameAddress)
+        else { return nil }
         frame.pointee.return_address = spills.returnAddress
         frame.pointee.saved_register = spills.savedRegister
-        frame.pointee.stack_pointer = place
-        frame.pointee.head = Event.head(.enter, descriptor.pointee.function)
-        frame.pointee.remaining = outer.pointee.remaining &- 1
-        frame.pointee.tails = tails
-        frame.pointee.slot = nil
-        frame.pointee.owner = nil
-        writeEnter(frame)
-        if isOwn {
-            frame.pointee.below = top
-            top = frame
-        } else {
-            linkForeign(frame)
-        }
+        frame.pointee.function = descriptor
+        begin(frame)
+        if isOwn { top = frame } else { linkForeign(frame) }
         return frame
     }
 
-    /// Leaves the record to the trampoline, which reads the return address from it and gives it back.
+    /// The trampoline has read the return address and the caller's register already.
     func exit(_ frame: Frame, _ now: UInt64) {
-        // While the frame is still open: a chunk that is opened now must say so.
-        if frame.pointee.slot == nil { frame.pointee.slot = UnsafeMutablePointer(bitPattern: UInt(SLOT_ELSEWHERE)) }
-        ensureSlack()
         let wasForeign = frame.pointee.owner != nil
+        // While the frame still counts as open: a chunk that is opened now must say so.
+        if frame.pointee.slot == nil { frame.setElsewhere() }
+        ensureSlack()
+        if !wasForeign { unwind { $0 == frame } }
+        let duration = now &- frame.pointee.enter_ticks
+        if duration < hot.pointee.minimum_ticks && !frame.isWritten {
+            if hot.pointee.chunk != nil { hot.pointee.chunk.pointee.filtered_by_time &+= 1 }
+        } else {
+            if frame.isUnwritten { writeKept(frame, wasForeign) }
+            writeExit(frame, now, wasForeign)
+        }
         if wasForeign {
             unlinkForeign(frame)
+            giveBackForeign(frame)
         } else {
-            unwind { $0 == frame }
             if top == frame { top = frame.pointee.below }
+            frame.pointee.slot = nil
         }
-        let duration = now &- frame.pointee.enter_ticks
-        if duration < state.pointee.minimum_ticks && Int64(bitPattern: duration) >= 0 && unwrite(frame) { return }
-        writeExit(frame, now, wasForeign)
-        frame.pointee.slot = nil
         disarmIfPossible()
     }
 
-    /// The call was shorter than the filter: its enter becomes a hole if it can still be reached.
-    private func unwrite(_ frame: Frame) -> Bool {
-        guard let slot = frame.pointee.slot, UInt(bitPattern: slot) != UInt(SLOT_ELSEWHERE), let header = state.pointee.chunk
-        else { return false }
-        slot.pointee = 0
-        header.pointee.filtered_by_time &+= 1
-        frame.pointee.slot = nil
-        disarmIfPossible()
-        return true
+    /// A call that the time filter keeps, and the calls that it was made in.
+    private func writeKept(_ frame: Frame, _ isForeign: Bool) {
+        if isForeign {
+            writeHeldBack(upTo: top)
+            appendEnter(frame)
+        } else {
+            writeHeldBack(upTo: frame)
+        }
     }
 }

@@ -1,9 +1,7 @@
-// What the trampolines cannot do in a few instructions: begin a thread, open a chunk, find out which frames are dead.
-// Runs on the agent's stack with all signals blocked, on the thread it belongs to.
+// What the trampolines cannot do in a few instructions: begin a thread, find out which frames are dead, write what is
+// not one word. Runs on the agent's stack with all signals blocked, on the thread it belongs to.
 import CSupport
 import CTraceLayout
-
-typealias Frame = UnsafeMutablePointer<frame_record>
 
 struct ThreadRecorder {
     let state: UnsafeMutablePointer<thread_state>
@@ -20,46 +18,53 @@ struct ThreadRecorder {
         if unit.pointee.state == nil { begin() }
     }
 
-    var isForeignOpen: Bool { unit.pointee.foreign_count > 0 }
-    /// The innermost frame on the thread's own stack.
-    var top: Frame {
-        get { state.pointee.top == shadow ? unit.pointee.top : state.pointee.top }
-        nonmutating set {
-            if state.pointee.top == shadow { unit.pointee.top = newValue } else { state.pointee.top = newValue }
-        }
-    }
-    private var shadow: Frame { frame(at: MemoryLayout<frame_record>.size) }
-    private var base: Frame { frame(at: 0) }
+    var hot: UnsafeMutablePointer<thread_hot> { unit.pointee.hot }
+    var base: Frame { frame(at: 0) }
+    private var shadow: Frame { frame(at: Int(FRAME_BYTES)) }
     private func frame(at offset: Int) -> Frame {
         (UnsafeMutableRawPointer(unit) + offset).assumingMemoryBound(to: frame_record.self)
+    }
+    private var isArmed: Bool { state.pointee.top == shadow }
+    var isForeignOpen: Bool { unit.pointee.foreign_count > 0 }
+
+    /// The innermost frame on the thread's own stack.
+    var top: Frame {
+        get { isArmed ? unit.pointee.top : state.pointee.top }
+        nonmutating set { if isArmed { unit.pointee.top = newValue } else { state.pointee.top = newValue } }
     }
     func isOwnStack(_ pointer: UInt64) -> Bool {
         pointer >= unit.pointee.stack_low && pointer < unit.pointee.stack_high
     }
+    /// Where a stack pointer stands in the thread's own stack.
+    func place(_ pointer: UInt64) -> UInt64 { pointer &- unit.pointee.stack_low }
 
     // MARK: - Begin and end
 
+    private static let mappingBytes = 4096 &+ Int(UNIT_STACK_BYTES) &+ Int(UNIT_BYTES)
+    private var wipedPage: UnsafeMutableRawPointer {
+        UnsafeMutableRawPointer(unit) - (Int(UNIT_STACK_BYTES) &+ 4096)
+    }
+
     private func begin() {
         unit.pointee.state = state
-        base.pointee.stack_pointer = .max
-        base.pointee.slot = UnsafeMutablePointer(bitPattern: UInt(SLOT_ELSEWHERE))
-        base.pointee.remaining = agent.settings.maximumDepth == 0 ? UInt32(Int32.max) : agent.settings.maximumDepth
-        shadow.pointee.stack_pointer = .max
-        shadow.pointee.remaining = 1
+        unit.pointee.hot = wipedPage.assumingMemoryBound(to: thread_hot.self)
+        _ = SystemCall.call(SystemCall.madvise, bits(wipedPage), 4096, 18) // MADV_WIPEONFORK, see ForkWatch
+        (unit.pointee.stack_low, unit.pointee.stack_high) = ThreadStack.bounds(isFirst: ThreadRecorder.units == nil)
+        base.pointee.place = unit.pointee.stack_high &- unit.pointee.stack_low
+        base.setElsewhere()
         state.pointee.top = base
         let first = (MemoryLayout<thread_unit>.size &+ 127) & ~127
-        addRecords(UnsafeMutableRawPointer(unit) + first, (Int(UNIT_BYTES) &- first) / Int(FRAME_BYTES))
-        (unit.pointee.stack_low, unit.pointee.stack_high) = ThreadStack.bounds(isFirst: ThreadRecorder.units == nil)
-        state.pointee.stack_low = unit.pointee.stack_low
+        addRecords(UnsafeMutableRawPointer(unit) + first, (Int(UNIT_BYTES) &- first) / Int(FRAME_BYTES), above: base)
         register()
+        state.pointee.hot = hot
     }
 
     /// Gives the thread its index and a record in the file. Again in a forked child, whose only thread it is.
     func register() {
         unit.pointee.tid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.gettid))
         unit.pointee.sequence = 0
-        unit.pointee.chunk_bytes = UInt64(ChunkSize.first)
-        state.pointee.minimum_ticks = agent.minimumTicks
+        hot.pointee.minimum_ticks = agent.minimumTicks
+        hot.pointee.low = isArmed ? 0 : unit.pointee.stack_low
         ThreadRecorder.lock.lock()
         ThreadRecorder.releaseDead(besides: self)
         unit.pointee.index = ThreadRecorder.nextIndex
@@ -87,7 +92,7 @@ struct ThreadRecorder {
             if isDead && unit != new.unit && unit.pointee.foreign == nil {
                 if let previous { previous.pointee.next = next } else { units = next }
                 Metadata.thread(unit.pointee.index, tid: unit.pointee.tid, ticks: Clock.ticks(), ended: true)
-                Ring.free(unit.pointee.ring_slot)
+                closeChunk(of: unit)
                 release(unit)
             } else {
                 previous = unit
@@ -96,29 +101,30 @@ struct ThreadRecorder {
         }
     }
     private static func release(_ unit: UnsafeMutablePointer<thread_unit>) {
-        releaseMapping(unit.pointee.chunk, unit.pointee.chunk_bytes_mapped)
-        withRetired(unit) { address, bytes in
-            for n in 0..<Int(unit.pointee.retired_count) { releaseMapping(address[n], bytes[n]) }
-        }
-        Memory.release(UnsafeMutableRawPointer(unit) - Int(UNIT_STACK_BYTES), Int(UNIT_STACK_BYTES) &+ Int(UNIT_BYTES))
-    }
-    private static func releaseMapping(_ address: UnsafeMutableRawPointer?, _ bytes: UInt64) {
-        if address != nil { Memory.release(address, Int(bytes)) }
-    }
-    private static func withRetired(_ unit: UnsafeMutablePointer<thread_unit>,
-                                    _ body: (UnsafeMutablePointer<UnsafeMutableRawPointer?>, UnsafeMutablePointer<UInt64>) -> Void) {
-        body(tracer_retired_chunks(unit), tracer_retired_bytes(unit))
+        if unit.pointee.chunk != nil { Memory.release(unit.pointee.chunk, Int(unit.pointee.chunk_bytes)) }
+        Memory.release(UnsafeMutableRawPointer(unit) - (Int(UNIT_STACK_BYTES) &+ 4096), mappingBytes)
     }
 
-    static func withUnit(of state: UnsafeMutablePointer<thread_state>?,
-                         _ body: (UnsafeMutablePointer<thread_unit>) -> Void) {
+    static func withUnits(_ body: (UnsafeMutablePointer<thread_unit>) -> Void) {
         lock.lock()
         var place = units
         while let unit = place {
-            if unit.pointee.state == state { body(unit) }
             place = unit.pointee.next
+            body(unit)
         }
         lock.unlock()
+    }
+
+    /// Every next call leaves the fast path and finds out there whether recording is on. `low` is one aligned word.
+    static func leaveFastPath() { withUnits { $0.pointee.hot.pointee.low = 0 } }
+    static func takeFastPath() {
+        withUnits { unit in
+            let shadow = (UnsafeMutableRawPointer(unit) + Int(FRAME_BYTES)).assumingMemoryBound(to: frame_record.self)
+            // Another thread's top may change while this looks; a stack marked as nobody's is merely slower.
+            if unit.pointee.foreign_count == 0 && unit.pointee.state.pointee.top != shadow {
+                unit.pointee.hot.pointee.low = unit.pointee.stack_low
+            }
+        }
     }
 
     /// In a forked child: the other threads do not exist here.
@@ -138,266 +144,178 @@ struct ThreadRecorder {
 
     /// The mapped chunk belongs to another process. It stays mapped if an interrupted trampoline may write to it.
     private func detachChunk() {
-        markElsewhere()
-        if !isWritePending { ThreadRecorder.releaseMapping(unit.pointee.chunk, unit.pointee.chunk_bytes_mapped) }
-        unit.pointee.chunk = nil
-        state.pointee.chunk = nil
-        state.pointee.cursor = nil
-        state.pointee.limit = nil
-        state.pointee.minimum_ticks = 0
-        unit.pointee.ring_slot = 0
-        unit.pointee.next = nil
-    }
-
-    // MARK: - Chunks
-
-    private var isWritePending: Bool {
-        if state.pointee.pending > 0 { return true }
-        var frame = top
-        while frame != base {
-            if frame.pointee.slot == nil { return true }
-            if UInt(bitPattern: frame.pointee.slot) == UInt(SLOT_ELSEWHERE) { return false }
-            frame = frame.pointee.below
-        }
-        return false
-    }
-
-    /// The events of all open frames are in a chunk that this thread no longer writes.
-    private func markElsewhere() {
-        let elsewhere = UnsafeMutablePointer<UInt64>(bitPattern: UInt(SLOT_ELSEWHERE))
-        var frame = top
-        while frame != base {
-            if frame.pointee.slot == elsewhere { return } // all below were marked before
-            if frame.pointee.slot != nil { frame.pointee.slot = elsewhere }
-            frame = frame.pointee.below
-        }
-    }
-
-    static func closeChunk(of state: UnsafeMutablePointer<thread_state>) {
-        guard state.pointee.unit != nil, let header = state.pointee.chunk else { return }
-        let start = UInt64(UInt(bitPattern: header))
-        let end = start &+ UInt64(header.pointee.byte_count)
-        let cursor = UInt64(UInt(bitPattern: state.pointee.cursor))
-        header.pointee.used_bytes = min(cursor, end) &- start
-        header.pointee.flags |= UInt16(TRACE_CHUNK_CLOSED)
-        nameThread(header)
-    }
-    /// PR_GET_NAME: sixteen bytes, NUL included.
-    static func nameThread(_ header: UnsafeMutablePointer<trace_chunk_header>) {
-        _ = withUnsafeMutablePointer(to: &header.pointee.thread_name) {
-            SystemCall.call(SystemCall.prctl, 16, bits($0))
-        }
-    }
-
-    /// A new chunk for this thread, with the frames that are open now. False: recording has stopped.
-    private func openChunk() -> Bool {
-        if !TraceFile.isWritable { return false }
-        let (frames, stored) = countFrames()
-        var bytes = Int(unit.pointee.chunk_bytes)
-        while bytes < stored &* 64 { bytes = bytes &* 2 }
-        let oldSlot = unit.pointee.ring_slot
-        guard let (address, slot) = Ring.map(bytes) else { return false }
-        ThreadRecorder.closeChunk(of: state)
-        Ring.free(oldSlot)
-        retireChunk()
-        markElsewhere()
-        unit.pointee.chunk = address
-        unit.pointee.chunk_bytes_mapped = UInt64(bytes)
-        unit.pointee.ring_slot = slot
-        unit.pointee.chunk_bytes = UInt64(ChunkSize.next(after: bytes))
-        let header = address.assumingMemoryBound(to: trace_chunk_header.self)
-        header.pointee.kind = UInt16(TRACE_CHUNK_EVENTS)
-        header.pointee.flags = stored < frames ? UInt16(TRACE_CHUNK_FRAMES_CUT) : 0
-        header.pointee.byte_count = UInt32(bytes)
-        let body = MemoryLayout<trace_chunk_header>.size &+ stored &* MemoryLayout<trace_open_frame>.size
-        header.pointee.body_offset = UInt32(body)
-        header.pointee.thread = unit.pointee.index
-        header.pointee.tid = unit.pointee.tid
-        header.pointee.sequence = unit.pointee.sequence
-        unit.pointee.sequence &+= 1
-        header.pointee.opened = Clock.sample()
-        header.pointee.open_frames = UInt32(frames)
-        header.pointee.stored_frames = UInt32(stored)
-        header.pointee.generation = tracer_atomic_add(&TraceFile.header.pointee.generation, 1)
-        ThreadRecorder.nameThread(header)
-        storeFrames(address + MemoryLayout<trace_chunk_header>.size, stored)
-        tracer_store_release_32(&header.pointee.magic, UInt32(TRACE_CHUNK_MAGIC))
-        TraceFile.header.pointee.last = header.pointee.opened
-        state.pointee.chunk = header
-        state.pointee.epoch = header.pointee.opened.ticks &>> UInt64(EVENT_EPOCH_BITS)
-        state.pointee.cursor = (address + body).assumingMemoryBound(to: UInt64.self)
-        state.pointee.limit = (address + (bytes &- ChunkSize.slack)).assumingMemoryBound(to: UInt64.self)
-        return true
-    }
-
-    /// Unmaps the chunk that was written until now, unless a trampoline that a signal interrupted may have a word
-    /// reserved in it.
-    private func retireChunk() {
-        guard let old = unit.pointee.chunk else { return }
         let isPending = isWritePending
-        ThreadRecorder.withRetired(unit) { address, bytes in
-            if isPending {
-                // More than eight: the oldest is left mapped for good rather than taken from under somebody.
-                let n = Int(unit.pointee.retired_count) & 7
-                address[n] = old
-                bytes[n] = unit.pointee.chunk_bytes_mapped
-                if unit.pointee.retired_count < 8 { unit.pointee.retired_count &+= 1 }
-            } else {
-                for n in 0..<Int(unit.pointee.retired_count) { ThreadRecorder.releaseMapping(address[n], bytes[n]) }
-                unit.pointee.retired_count = 0
-                ThreadRecorder.releaseMapping(old, unit.pointee.chunk_bytes_mapped)
-            }
-        }
+        markElsewhere()
+        if !isPending, let chunk = unit.pointee.chunk { Memory.release(chunk, Int(unit.pointee.chunk_bytes)) }
         unit.pointee.chunk = nil
-    }
-
-    private static let mostStoredFrames = 4096
-
-    /// Open frames whose enter is in the file, and how many of them, the innermost, a chunk stores.
-    private func countFrames() -> (all: Int, stored: Int) {
-        var all = 0
-        var frame = top
-        while frame != base {
-            if frame.pointee.slot != nil { all &+= 1 }
-            frame = frame.pointee.below
-        }
-        all &+= Int(unit.pointee.foreign_count)
-        return (all, min(all, ThreadRecorder.mostStoredFrames))
-    }
-
-    /// Both lists are ordered by time; merged from the newest backwards, so that the outermost comes first.
-    private func storeFrames(_ place: UnsafeMutableRawPointer, _ count: Int) {
-        let list = place.assumingMemoryBound(to: trace_open_frame.self)
-        var own = top
-        var foreign = unit.pointee.foreign
-        var n = count
-        while n > 0 {
-            while own != base && own.pointee.slot == nil { own = own.pointee.below }
-            let takesForeign = foreign != nil && (own == base || foreign!.pointee.enter_ticks > own.pointee.enter_ticks)
-            guard let frame = takesForeign ? foreign : own == base ? nil : own else { break }
-            n &-= 1
-            list[n] = trace_open_frame(enter_ticks: frame.pointee.enter_ticks,
-                                       function: Event(word: frame.pointee.head).function, flags: takesForeign ? 1 : 0)
-            if takesForeign { foreign = frame.pointee.older } else { own = frame.pointee.below }
-        }
+        unit.pointee.chunk_bytes = 0
+        unit.pointee.next = nil
     }
 
     // MARK: - Events
 
     /// Makes sure that `count` words fit before the clock is read.
     private func makeRoom(_ count: Int) -> Bool {
-        if let limit = state.pointee.limit, let cursor = state.pointee.cursor, cursor + count <= limit { return true }
+        if let limit = hot.pointee.limit, let cursor = hot.pointee.cursor, cursor + count <= limit { return true }
         return openChunk()
     }
     private func hasSlack(_ count: Int) -> Bool {
-        guard let limit = state.pointee.limit, let cursor = state.pointee.cursor else { return false }
+        guard let limit = hot.pointee.limit, let cursor = hot.pointee.cursor else { return false }
         return cursor + count <= limit + ChunkSize.slack / 8
     }
     /// Room for the words of one return, in the slack if need be: a return does not wait for a new chunk.
-    func ensureSlack() {
-        if !hasSlack(8) { _ = openChunk() }
+    func ensureSlack(_ count: Int = 8) {
+        if !hasSlack(count) { _ = openChunk() }
     }
     /// Into the chunk, or the slack behind it. Where the word was written, or nil.
     @discardableResult
-    func append(_ event: Event) -> UnsafeMutablePointer<UInt64>? {
+    private func append(_ event: Event) -> UnsafeMutablePointer<UInt64>? {
         if !TraceFile.isWritable || !hasSlack(1) && !openChunk() { return nil }
-        let place = state.pointee.cursor!
+        let place = hot.pointee.cursor!
         place.pointee = event.word
-        state.pointee.cursor = place + 1
+        hot.pointee.cursor = place + 1
         return place
     }
-    private func appendEpoch(_ now: UInt64) {
-        let epoch = now &>> UInt64(EVENT_EPOCH_BITS)
-        if epoch == state.pointee.epoch { return }
-        append(.control(.epoch, epoch))
-        state.pointee.epoch = epoch
+    /// Ticks since the base; a new base is set first when they would not fit.
+    private func time(_ ticks: UInt64, within reach: UInt64) -> UInt64 {
+        if ticks &- hot.pointee.base >= reach {
+            append(.control(.base, ticks))
+            hot.pointee.base = ticks
+        }
+        return ticks &- hot.pointee.base
     }
 
-    /// The enter event of a frame; its time is read here, after any chunk was opened.
-    func writeEnter(_ frame: Frame) {
-        guard makeRoom(2) else {
-            frame.pointee.slot = UnsafeMutablePointer(bitPattern: UInt(SLOT_ELSEWHERE))
-            TraceFile.drop()
-            return
+    /// The enter event of a frame at the time that its record says. Nothing that was held back is below it.
+    func appendEnter(_ frame: Frame) {
+        let after = time(frame.pointee.enter_ticks, within: Event.startReach)
+        frame.pointee.slot = append(.enter(frame.function, after: after))
+        if frame.pointee.slot == nil { frame.setElsewhere() }
+    }
+
+    /// The enter of a frame that begins now: its clock is read here, after any chunk was opened.
+    func begin(_ frame: Frame) {
+        if isFiltered {
+            frame.pointee.enter_ticks = Clock.ticks()
+            return frame.setUnwritten()
         }
-        let now = Clock.ticks()
-        appendEpoch(now)
-        frame.pointee.enter_ticks = now
-        frame.pointee.slot = append(.enter(Event(word: frame.pointee.head).function, at: Ticks(now)))
+        if !makeRoom(2) {
+            TraceFile.drop()
+            frame.pointee.enter_ticks = Clock.ticks()
+            return frame.setElsewhere()
+        }
+        frame.pointee.enter_ticks = Clock.ticks()
+        appendEnter(frame)
+    }
+    private var isFiltered: Bool { agent.minimumTicks > 0 }
+
+    /// Something inside these frames is kept: write their enters, outermost first.
+    func writeHeldBack(upTo frame: Frame) {
+        if !isFiltered { return }
+        var count = 0
+        var place = frame
+        while place != base && !place.isWritten {
+            count &+= 1
+            place = place.pointee.below
+        }
+        while count > 0 {
+            place = frame
+            for _ in 1..<count { place = place.pointee.below }
+            if place.isUnwritten { appendEnter(place) }
+            count &-= 1
+        }
     }
 
     func writeInstant(_ function: UInt32) {
-        if state.pointee.minimum_ticks > 0 {
-            if makeRoom(1) { state.pointee.chunk.pointee.filtered_by_time &+= 1 }
+        guard makeRoom(2) else { return TraceFile.drop() }
+        if isFiltered {
+            hot.pointee.chunk.pointee.filtered_by_time &+= 1
             return
         }
-        guard makeRoom(2) else { return TraceFile.drop() }
-        let now = Clock.ticks()
-        appendEpoch(now)
-        append(.complete(function, from: Ticks(now), duration: 0)!)
+        append(.complete(function, after: time(Clock.ticks(), within: Event.startReach), duration: 0)!)
     }
 
     /// The exit of a frame. While frames on other stacks are open, order does not say which one: its enter time does.
     func writeExit(_ frame: Frame, _ now: UInt64, _ wasForeign: Bool) {
-        appendEpoch(now)
+        let after = time(now, within: Event.timeReach)
         if wasForeign || isForeignOpen { append(.control(.resume, frame.pointee.enter_ticks)) }
-        append(.exit(Event(word: frame.pointee.head).function, at: Ticks(now)))
+        append(.exit(frame.function, after: after))
     }
-
+    private func writeUnwound(_ frame: Frame, _ now: UInt64) {
+        ensureSlack()
+        let after = time(now, within: Event.timeReach)
+        append(.control(.resume, frame.pointee.enter_ticks))
+        append(.unwound(1, after: after))
+    }
     private func writeUnwound(_ count: UInt32, _ now: UInt64) {
-        if count == 0 { return }
-        appendEpoch(now)
-        append(.unwound(count, at: Ticks(now)))
+        if count > 0 { append(.unwound(count, after: time(now, within: Event.timeReach))) }
     }
 
     // MARK: - Frames
 
-    private func addRecords(_ start: UnsafeMutableRawPointer, _ count: Int) {
+    /// Links new records above the end of the chain; the last one that TRACER_MAXDEPTH admits is marked.
+    private func addRecords(_ start: UnsafeMutableRawPointer, _ count: Int, above end: Frame) {
+        var below = end
         for n in 0..<count {
             let frame = (start + n &* Int(FRAME_BYTES)).assumingMemoryBound(to: frame_record.self)
-            frame.pointee.below = state.pointee.free
-            state.pointee.free = frame
+            frame.pointee.level = below.pointee.level &+ 1
+            if frame.pointee.level == agent.settings.maximumDepth { frame.pointee.last = 1 }
+            frame.pointee.below = below
+            below.pointee.above = frame
+            below = frame
+            if frame.pointee.last != 0 { break }
         }
     }
     private static let batchBytes = 65536
 
-    func takeRecord() -> Frame? {
-        if state.pointee.free == nil {
-            guard let pages = Memory.pages(ThreadRecorder.batchBytes) else { return nil }
-            addRecords(pages, ThreadRecorder.batchBytes / Int(FRAME_BYTES))
+    /// The record above the top, from a new batch if need be. nil: no more levels, or no memory.
+    private func recordAboveTop() -> Frame? {
+        if top.pointee.above == nil && top.pointee.last == 0 {
+            guard let pages = Memory.pages(ThreadRecorder.batchBytes) else {
+                TraceFile.drop()
+                return nil
+            }
+            addRecords(pages, ThreadRecorder.batchBytes / Int(FRAME_BYTES), above: top)
         }
-        let frame = state.pointee.free!
-        state.pointee.free = frame.pointee.below
-        return frame
+        return top.pointee.above
     }
-    private func giveBack(_ frame: Frame) {
-        frame.pointee.slot = nil
+    private func countBeyondDepth() {
+        if hot.pointee.chunk != nil { hot.pointee.chunk.pointee.filtered_by_depth &+= 1 }
+    }
+
+    /// Opens a frame on the thread's own stack. nil: not recorded.
+    func push(place: UInt64, tails: UInt32) -> Frame? {
+        guard let frame = recordAboveTop() else {
+            if top.pointee.last != 0 { countBeyondDepth() }
+            return nil
+        }
+        frame.pointee.place = place
+        frame.pointee.tails = tails
         frame.pointee.owner = nil
-        frame.pointee.below = state.pointee.free
-        state.pointee.free = frame
+        return frame
     }
 
     /// Closes the frames above that were left by longjmp, an exception or a thread's end, until `isAlive` says stop.
+    /// A record that is empty is being filled by a trampoline that a signal interrupted: alive.
     func unwind(_ isAlive: (Frame) -> Bool) {
+        if top == base || isAlive(top) { return }
         var count: UInt32 = 0
         let now = Clock.ticks()
+        ensureSlack()
         while top != base && !isAlive(top) {
             let frame = top
-            top = frame.pointee.below
-            if frame.pointee.slot != nil { // otherwise its enter was never written
+            if frame.isWritten {
                 if isForeignOpen {
-                    appendEpoch(now)
-                    append(.control(.resume, frame.pointee.enter_ticks))
-                    append(.unwound(1, at: Ticks(now)))
+                    writeUnwound(frame, now)
                 } else {
                     count &+= 1
-                    if count == 16383 {
-                        writeUnwound(count, now)
-                        count = 0
-                    }
                 }
             }
-            giveBack(frame)
+            top = frame.pointee.below
+            frame.pointee.slot = nil
+            if count == 16383 {
+                writeUnwound(count, now)
+                count = 0
+            }
         }
         writeUnwound(count, now)
     }
@@ -407,18 +325,45 @@ struct ThreadRecorder {
     /// While a frame on another stack is open, every call and return takes the slow path: the order of returns is
     /// then no longer that of calls.
     private func arm() {
-        if state.pointee.top == shadow { return }
+        if isArmed { return }
         unit.pointee.top = state.pointee.top
         state.pointee.top = shadow
-        state.pointee.stack_low = .max
+        hot.pointee.low = 0
     }
     func disarmIfPossible() {
-        if isForeignOpen || state.pointee.top != shadow { return }
+        if isForeignOpen || !isArmed { return }
         state.pointee.top = unit.pointee.top
-        state.pointee.stack_low = unit.pointee.stack_low
+        hot.pointee.low = tracer_process_page().pointee.enabled != 0 ? unit.pointee.stack_low : 0
     }
 
     nonisolated(unsafe) private static var foreignLock = SpinLock()
+
+    /// Opens a frame on a stack that is not the thread's own. nil: not recorded.
+    func pushForeign(stackPointer: UInt64) -> Frame? {
+        let outer = unit.pointee.foreign ?? top
+        if agent.settings.maximumDepth != 0 && outer.pointee.level >= agent.settings.maximumDepth {
+            countBeyondDepth()
+            return nil
+        }
+        if unit.pointee.free_foreign == nil && !addForeignRecords() {
+            TraceFile.drop()
+            return nil
+        }
+        let frame = unit.pointee.free_foreign!
+        unit.pointee.free_foreign = frame.pointee.older
+        frame.pointee.level = outer.pointee.level &+ 1
+        frame.pointee.foreign_stack_pointer = stackPointer
+        return frame
+    }
+    private func addForeignRecords() -> Bool {
+        guard let pages = Memory.pages(ThreadRecorder.batchBytes) else { return false }
+        for n in 0..<(ThreadRecorder.batchBytes / Int(FRAME_BYTES)) {
+            let frame = (pages + n &* Int(FRAME_BYTES)).assumingMemoryBound(to: frame_record.self)
+            frame.pointee.older = unit.pointee.free_foreign
+            unit.pointee.free_foreign = frame
+        }
+        return true
+    }
 
     func linkForeign(_ frame: Frame) {
         arm()
@@ -441,6 +386,12 @@ struct ThreadRecorder {
         frame.pointee.owner = nil
         ThreadRecorder.foreignLock.unlock()
     }
+    /// The record goes to this thread's own list.
+    func giveBackForeign(_ frame: Frame) {
+        frame.pointee.slot = nil
+        frame.pointee.older = unit.pointee.free_foreign
+        unit.pointee.free_foreign = frame
+    }
 
     /// Frames on the signal stack are dead once the thread runs elsewhere and the kernel says that the signal stack
     /// is not in use (a handler left it by siglongjmp).
@@ -448,17 +399,15 @@ struct ThreadRecorder {
         guard isForeignOpen else { return }
         var stack = SignalStack()
         let result = withUnsafeMutablePointer(to: &stack) { SystemCall.call(SystemCall.sigaltstack, 0, bits($0)) }
-        if result != 0 || stack.flags & 1 != 0 || stack.flags & 2 != 0 { return }
+        if result != 0 || stack.flags & 3 != 0 { return }
         let now = Clock.ticks()
         var place = unit.pointee.foreign
         while let frame = place {
             place = frame.pointee.older
-            if frame.pointee.stack_pointer &- stack.start > stack.byteCount { continue }
+            if frame.pointee.foreign_stack_pointer &- stack.start > stack.byteCount { continue }
+            writeUnwound(frame, now)
             unlinkForeign(frame)
-            appendEpoch(now)
-            append(.control(.resume, frame.pointee.enter_ticks))
-            append(.unwound(1, at: Ticks(now)))
-            giveBack(frame)
+            giveBackForeign(frame)
         }
     }
     private struct SignalStack { // stack_t
@@ -466,14 +415,5 @@ struct ThreadRecorder {
         var flags: Int32 = 0 // 1 in use, 2 disabled
         var padding: Int32 = 0
         var byteCount: UInt64 = 0
-    }
-}
-
-enum ChunkSize {
-    static let first = 16384, largest = 4 << 20
-    /// Behind the limit of a chunk: room for words that were reserved when it was found to be full.
-    static let slack = 512
-    static func next(after bytes: Int) -> Int {
-        agent.settings.ring ? Ring.chunkBytes : min(bytes &* 4, largest)
     }
 }

@@ -159,13 +159,9 @@ enum TraceFile {
 
     // MARK: - Chunks
 
-    /// A new range of the file, allocated on disk (so that a full disk cannot raise SIGBUS later) and mapped.
-    /// nil: recording has stopped.
-    static func mapNew(_ byteCount: Int) -> (address: UnsafeMutableRawPointer, offset: UInt64)? {
-        if !isWritable { return nil }
-        let offset = tracer_atomic_add(&header.pointee.next_offset, UInt64(byteCount))
-        guard let address = map(offset, byteCount) else { return nil }
-        return (address, offset)
+    /// A range of the file that nobody else gets.
+    static func reserve(_ byteCount: Int) -> UInt64 {
+        tracer_atomic_add(&header.pointee.next_offset, UInt64(byteCount))
     }
 
     /// True when `byteCount` more would pass TRACER_MAXSIZE.
@@ -174,29 +170,90 @@ enum TraceFile {
         return limit != 0 && header.pointee.next_offset &+ UInt64(byteCount) > limit
     }
 
-    static func map(_ offset: UInt64, _ byteCount: Int) -> UnsafeMutableRawPointer? {
-        let descriptor = open(readWrite)
-        if failed(descriptor) { return stop(TRACE_STOP_FILE, -descriptor) }
+    /// A new range, allocated on disk (so that a full disk cannot raise SIGBUS later) and mapped.
+    /// nil: recording has stopped.
+    static func mapNew(_ byteCount: Int) -> (address: UnsafeMutableRawPointer, offset: UInt64)? {
+        if !isWritable { return nil }
+        let offset = reserve(byteCount)
+        let descriptor = reopen()
+        if failed(descriptor) { return nil }
         defer { _ = SystemCall.call(SystemCall.close, descriptor) }
-        guard let (nowDevice, nowInode) = identity(ofDescriptor: descriptor), nowDevice == device, nowInode == inode
-        else { return stop(TRACE_STOP_FILE, Failure.noEntry) }
-        let end = offset &+ UInt64(byteCount)
-        if end > tracer_load_acquire(&header.pointee.prepared_offset) {
-            let result = extend(descriptor, to: end, from: offset)
-            if result != 0 { return stop(TRACE_STOP_SPACE, -result) }
+        if offset &+ UInt64(byteCount) > tracer_load_acquire(&header.pointee.prepared_offset) {
+            let result = extend(descriptor, to: offset &+ UInt64(byteCount), from: offset)
+            if result != 0 {
+                stop(TRACE_STOP_SPACE, -result)
+                return nil
+            }
         }
         let address = SystemCall.call(SystemCall.mmap, 0, byteCount, Memory.readWrite, 1, descriptor, Int(offset))
-        if failed(address) { return stop(TRACE_STOP_MEMORY, -address) }
+        if failed(address) {
+            stop(TRACE_STOP_MEMORY, -address)
+            return nil
+        }
         // MADV_POPULATE_WRITE: all page faults at once. An old kernel refuses, and they come one by one.
         _ = SystemCall.call(SystemCall.madvise, address, byteCount, 23)
-        return UnsafeMutableRawPointer(bitPattern: address)
+        return (UnsafeMutableRawPointer(bitPattern: address)!, offset)
+    }
+
+    /// Writes a closed chunk: first what follows the header, then the header, so that a reader never sees the one
+    /// without the other. False: recording has stopped.
+    static func write(_ chunk: UnsafeMutableRawPointer, _ byteCount: Int, _ header: trace_chunk_header,
+                      at offset: UInt64) -> Bool {
+        if !isWritable { return false }
+        let descriptor = reopen()
+        if failed(descriptor) { return false }
+        defer { _ = SystemCall.call(SystemCall.close, descriptor) }
+        let headerBytes = MemoryLayout<trace_chunk_header>.size
+        let end = offset &+ UInt64(byteCount)
+        if end > fileSizeLimit() {
+            stop(TRACE_STOP_SPACE, Failure.tooBig)
+            return false
+        }
+        var head = header
+        if agent.settings.ring { // unmake what is overwritten
+            var none: UInt64 = 0
+            _ = withUnsafeMutablePointer(to: &none) { SystemCall.call(SystemCall.pwrite64, descriptor, bits($0), 8, Int(offset)) }
+        }
+        return writeAll(descriptor, chunk + headerBytes, byteCount &- headerBytes, offset &+ UInt64(headerBytes))
+            && withUnsafeMutablePointer(to: &head) { writeAll(descriptor, $0, headerBytes, offset) }
+    }
+    private static func writeAll(_ descriptor: Int, _ start: UnsafeMutableRawPointer, _ count: Int, _ offset: UInt64) -> Bool {
+        var done = 0
+        while done < count {
+            let result = SystemCall.call(SystemCall.pwrite64, descriptor, bits(start + done), count &- done, Int(offset) &+ done)
+            if failed(result) || result == 0 {
+                stop(TRACE_STOP_SPACE, result == 0 ? Failure.space : -result)
+                return false
+            }
+            done &+= result
+        }
+        return true
+    }
+
+    /// The file by its name, if it is still the same file.
+    private static func reopen() -> Int {
+        let descriptor = open(readWrite)
+        if failed(descriptor) {
+            stop(TRACE_STOP_FILE, -descriptor)
+            return descriptor
+        }
+        if let (nowDevice, nowInode) = identity(ofDescriptor: descriptor), nowDevice == device, nowInode == inode {
+            return descriptor
+        }
+        _ = SystemCall.call(SystemCall.close, descriptor)
+        stop(TRACE_STOP_FILE, Failure.noEntry)
+        return -Failure.noEntry
+    }
+
+    private static func fileSizeLimit() -> UInt64 {
+        var limit: (soft: UInt64, hard: UInt64) = (.max, .max)
+        _ = withUnsafeMutablePointer(to: &limit) { SystemCall.call(SystemCall.prlimit64, 0, 1, 0, bits($0)) }
+        return limit.soft
     }
 
     /// 0 or minus an errno. RLIMIT_FSIZE is asked first: to pass it raises SIGXFSZ, which would kill the program.
     private static func extend(_ descriptor: Int, to end: UInt64, from start: UInt64) -> Int {
-        var limit: (soft: UInt64, hard: UInt64) = (.max, .max)
-        _ = withUnsafeMutablePointer(to: &limit) { SystemCall.call(SystemCall.prlimit64, 0, 1, 0, bits($0)) }
-        if end > limit.soft { return -Failure.tooBig }
+        if end > fileSizeLimit() { return -Failure.tooBig }
         let result = SystemCall.call(SystemCall.fallocate, descriptor, 0, Int(start), Int(end &- start))
         if result != -Failure.notSupported && result != -Failure.noSystemCall { return result }
         // No fallocate on this file system: another thread may already have made it longer than `end`.
@@ -210,25 +267,21 @@ enum TraceFile {
     }
 
     /// Recording ends here, the program goes on. Safe with any lock held: the line is said by `reportStop`.
-    static func stop(_ reason: Int, _ number: Int) -> UnsafeMutableRawPointer? {
-        if isWritable {
-            isWritable = false
-            stopNumber = number
-            header.pointee.stop_reason = UInt32(reason)
-            header.pointee.state = UInt32(TRACE_STOPPED)
-            tracer_process_page().pointee.dropping = 1
-            tracer_store_release_32(&tracer_process_page().pointee.enabled, 0)
-        }
-        return nil
-    }
-    static func stop(_ reason: some BinaryInteger, _ number: Int) -> UnsafeMutableRawPointer? {
-        stop(Int(truncatingIfNeeded: reason), number)
+    static func stop(_ reason: some BinaryInteger, _ number: Int) {
+        if !isWritable { return }
+        isWritable = false
+        stopNumber = number
+        header.pointee.stop_reason = UInt32(truncatingIfNeeded: reason)
+        header.pointee.state = UInt32(TRACE_STOPPED)
+        tracer_process_page().pointee.dropping = 1
+        tracer_store_release_32(&tracer_process_page().pointee.enabled, 0)
     }
 
     /// Says once why recording stopped. No lock may be held.
     static func reportStop() {
         if isWritable || !isOpen || stopReported { return }
         stopReported = true
+        ThreadRecorder.leaveFastPath()
         Message.say {
             $0.append("recording stopped, ")
             if header.pointee.stop_reason == UInt32(TRACE_STOP_LIMIT) {
