@@ -108,6 +108,7 @@ public struct RecordingRun {
             var bytes = UInt64(info.st_size)
             if isGone {
                 bytes = UsedEnd.cut(file: header.file, size: bytes, nextOffset: state.next_offset)
+                if bytes < state.next_offset { header.set(nextOffset: bytes) } // a chunk was reserved and never opened
             }
             return RecordingResult.File(
                 path: header.path, bytes: bytes, isRoot: isRoot,

@@ -174,9 +174,13 @@ class Transparency(RecordTest):
         self.assertEqual(done.stdout.split(), [b"0", b"1", b"2"])
 
     def test_closed_standard_streams_stay_closed(self):
-        script = f'exec {TOOL} record --quiet sh -c "ls /proc/\\$\\$/fd >&3; :" 3>&1 <&- >&- 2>&-'
-        done = subprocess.run(["sh", "-c", script], capture_output=True, timeout=LIMIT, cwd=self.directory)
-        self.assertEqual(done.stdout.split(), [b"3"])
+        program = [PYTHON, "-c", "import os; os.write(3, ' '.join(sorted(os.listdir('/proc/self/fd'))).encode())"]
+
+        def opened(*command):
+            return subprocess.run(["sh", "-c", 'exec "$@" 3>&1 <&- >&- 2>&-', "sh", *command], capture_output=True, timeout=LIMIT,
+                                  cwd=self.directory).stdout
+        self.assertEqual(opened(*program), b"0 3")  # 0 is the directory that is listed
+        self.assertEqual(opened(TOOL, "record", "--quiet", *program), b"0 3")
 
     def test_signal_state_is_what_the_caller_gave(self):
         shows = ["grep", "-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status"]
@@ -447,6 +451,7 @@ class Preparation(RecordTest):
         with open(os.path.join(self.directory, "t"), "rb") as file:
             content = file.read()
         self.assertEqual(content[4096 + 128:], b"\x77" * (32768 - 128))
+        self.assertEqual(struct.unpack_from("<Q", content, 96), (len(content),))  # next_offset
         self.assertIn(b"/t", done.stderr)
 
     def test_lead_follows_the_program(self):
