@@ -14,7 +14,8 @@ struct RecordSummary {
         let others = result.files.count - 1
         if others > 0 {
             let writing = result.files.count { $0.isBeingWritten }
-            first += "; \(others) more file\(others == 1 ? "" : "s") beside it from processes it started"
+            // Of processes that it started, and of what the same process ran before it called exec.
+            first += "; \(others) more file\(others == 1 ? "" : "s") of this run beside it"
             if writing > 0 { first += ", \(writing) still being written" }
         }
         lines = [first, "next: tracer report \(RecordSummary.quoted(main.path))"]
