@@ -22,8 +22,10 @@ final class FilePreparer {
         var hasPrepared = false
         while !hasGivenUp, let range = plan.nextRange(used: header.nextOffset, freeBytes: freeBytes) {
             let bytes = range.upperBound - range.lowerBound
-            guard recorder_allocate(header.file, range.lowerBound, bytes) == 0,
-                  recorder_fault_in(header.file, range.lowerBound, bytes) == 0 else {
+            var error = recorder_allocate(header.file, range.lowerBound, bytes)
+            if error == 0 { error = recorder_fault_in(header.file, range.lowerBound, bytes) }
+            if error == EINTR || error == EAGAIN { break } // try again at the next look
+            guard error == 0 else {
                 hasGivenUp = true // full disk, file limit, or a file system without fallocate
                 break
             }

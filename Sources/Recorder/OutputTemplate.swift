@@ -1,4 +1,4 @@
-// Where trace files go: a path whose last part may hold %p (pid) and %e (program). The agent expands it, once for
+// Where trace files go: a path whose last part may hold %p (pid) and %e (program); %% is a percent sign. The agent expands it, once for
 // each process; here it is checked, made absolute (the program may change its directory), and recognised.
 import Glibc
 
@@ -11,31 +11,44 @@ public struct OutputTemplate: Equatable, Sendable {
     /// What every file name of this template begins with: the agent may add to the end when a name is taken.
     let fixedStart: String
 
-    /// `text` as the user gave it, relative to `currentDirectory`.
+    /// `text` as the user gave it, relative to `currentDirectory`, which is taken as it is.
     public init(_ text: String, currentDirectory: String) throws(Refusal) {
         guard !text.isEmpty, !text.hasSuffix("/") else {
             throw .usage("output \"\(text)\" names no file: give a file name, such as \(OutputTemplate.standard)")
         }
-        let absolute = text.hasPrefix("/") ? text : currentDirectory + (currentDirectory.hasSuffix("/") ? "" : "/") + text
+        let prefix = currentDirectory.split(separator: "%", omittingEmptySubsequences: false).joined(separator: "%%")
+        let absolute = text.hasPrefix("/") ? text : prefix + (prefix.hasSuffix("/") ? "" : "/") + text
         let slash = absolute.lastIndex(of: "/")!
-        let directory = slash == absolute.startIndex ? "/" : String(absolute[..<slash])
         let name = absolute[absolute.index(after: slash)...]
-        for place in ["%p", "%e"] where directory.contains(place) {
-            throw .usage("output directory \(directory) contains \(place), which is expanded in the file name only: choose another with -o")
+        let (directory, hasPlaces) = try OutputTemplate.fixedPart(absolute[..<slash], of: text)
+        guard !hasPlaces else {
+            throw .usage("output \"\(text)\": %p and %e belong in the file name, not in the directory")
         }
-        var rest = name[...]
-        while let percent = rest.firstIndex(of: "%") {
-            rest = rest[rest.index(after: percent)...]
-            guard let letter = rest.first, letter == "p" || letter == "e" else {
-                throw .usage("output \"\(text)\": %\(rest.first.map(String.init) ?? "") is not known; %p is the pid, %e the program")
-            }
-        }
+        self.directory = directory.isEmpty ? "/" : directory
         guard name.utf8.count <= 255, absolute.utf8.count < 4096 else {
             throw .usage("output \"\(text)\" is too long for a file name")
         }
+        fixedStart = try OutputTemplate.fixedPart(name, of: text).text
         self.text = absolute
-        self.directory = directory
-        fixedStart = String(name.prefix { $0 != "%" })
+    }
+
+    /// What precedes the first place, with %% undone, and whether there is a place at all.
+    private static func fixedPart(_ part: Substring, of text: String) throws(Refusal) -> (text: String, hasPlaces: Bool) {
+        var fixed = "", hasPlaces = false
+        var rest = part
+        while let letter = rest.popFirst() {
+            guard letter == "%" else {
+                if !hasPlaces { fixed.append(letter) }
+                continue
+            }
+            switch rest.popFirst() {
+            case "%": if !hasPlaces { fixed.append("%") }
+            case "p", "e": hasPlaces = true
+            case let other:
+                throw .usage("output \"\(text)\": %\(other.map(String.init) ?? "") is not known; %p is the pid, %e the program, %% a percent sign")
+            }
+        }
+        return (fixed, hasPlaces)
     }
 
     /// The directory must exist and be writable: the agent cannot make one inside somebody else's process.

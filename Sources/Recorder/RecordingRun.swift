@@ -59,15 +59,15 @@ public struct RecordingRun {
         recorder_take_signals(&waited)
         var relay = SignalRelay()
         defer { relay.end() }
+        let watch = FileWatch(template: template, session: session)
         let program = try RunningProgram(launch.path, arguments, environment: environment)
         let start = ProcessStatus.startTime(of: program.pid)
-        let status = follow(program, &relay)
+        let status = follow(program, watch, &relay)
         return RecordingResult(status: status, files: tidyFiles(of: program, startedAt: start))
     }
 
-    private func follow(_ program: RunningProgram, _ relay: inout SignalRelay) -> Int32 {
+    private func follow(_ program: RunningProgram, _ watch: FileWatch, _ relay: inout SignalRelay) -> Int32 {
         var waited = SignalRelay.waitedSet
-        let watch = FileWatch(template: template, session: session, pid: program.pid)
         var preparer: FilePreparer?
         var wait: UInt64 = 250_000 // the agent makes its file within the program's first millisecond
         while true {
@@ -86,7 +86,7 @@ public struct RecordingRun {
                 relay.relay(signal, info, to: program.pid)
             }
             // A new image of the process, after exec, has a new file: prepare that one from now on.
-            if let header = watch.next() { preparer = FilePreparer(header) }
+            if let header = watch.next(pid: program.pid) { preparer = FilePreparer(header) }
             if let preparer {
                 wait = preparer.look()
             } else {
@@ -102,13 +102,13 @@ public struct RecordingRun {
         SessionFiles.all(template, session: session).map { header in
             let state = header.current
             let isRoot = state.pid == UInt32(program.pid) && state.parent_pid == UInt32(getpid())
-            let isGone = isRoot && state.process_start == start
+            let isGone = isRoot && (state.process_start == start || state.process_start == 0)
             var info = stat()
             fstat(header.file, &info)
             var bytes = UInt64(info.st_size)
             if isGone {
-                let used = UsedEnd.find(file: header.file, size: bytes, nextOffset: state.next_offset)
-                if used < bytes, ftruncate(header.file, off_t(used)) == 0 { bytes = used }
+                bytes = UsedEnd.cut(file: header.file, size: bytes, nextOffset: state.next_offset)
+                if bytes < state.next_offset { header.set(nextOffset: bytes) } // a chunk was reserved and never opened
             }
             return RecordingResult.File(
                 path: header.path, bytes: bytes, isRoot: isRoot,

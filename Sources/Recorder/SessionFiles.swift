@@ -6,34 +6,39 @@ import Glibc
 final class FileWatch {
     private let template: OutputTemplate
     private let session: UInt64
-    private let pid: pid_t
     private let notifications: Int32
     /// Seen, but not yet with a header that can be read; with the number of looks left.
     private var candidates: [String: Int] = [:]
+    private var found: Set<String> = []
     private var looksUntilScan = 1
 
-    init(template: OutputTemplate, session: UInt64, pid: pid_t) {
+    /// A file may be seen before its header is complete: at the run loop's longest interval these are ten seconds.
+    private static let looksForHeader = 100
+
+    /// To be made before the process starts, so that it cannot make its file unseen.
+    init(template: OutputTemplate, session: UInt64) {
         self.template = template
         self.session = session
-        self.pid = pid
-        notifications = inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
-        if notifications >= 0 {
-            inotify_add_watch(notifications, template.directory, UInt32(IN_CREATE | IN_MOVED_TO | IN_ONLYDIR))
+        var notifications = inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
+        if notifications >= 0,
+           inotify_add_watch(notifications, template.directory, UInt32(IN_CREATE | IN_MOVED_TO | IN_ONLYDIR)) < 0 {
+            close(notifications)
+            notifications = -1
         }
-        scan() // what was made before the watch
+        self.notifications = notifications
     }
 
     deinit { if notifications >= 0 { close(notifications) } }
 
-    /// The header of a file of our process that was not found before.
-    func next() -> TraceHeader? {
+    /// The header of a file of process `pid` that was not found before.
+    func next(pid: pid_t) -> TraceHeader? {
         readNotifications()
         for (name, looks) in candidates {
             let path = template.directory + "/" + name
             if let header = TraceHeader(path: path) {
                 candidates[name] = nil
                 let state = header.current
-                if state.session == session, state.pid == UInt32(pid) { return header }
+                if state.session == session, state.pid == UInt32(pid), found.insert(name).inserted { return header }
             } else if looks <= 1 {
                 candidates[name] = nil
             } else {
@@ -44,7 +49,7 @@ final class FileWatch {
     }
 
     private func scan() {
-        for name in SessionFiles.names(template) { candidates[name] = candidates[name] ?? 1 }
+        for name in SessionFiles.names(template) { candidates[name] = FileWatch.looksForHeader }
     }
 
     /// inotify(7): records of 16 bytes, each followed by a name padded with NULs.
@@ -69,7 +74,10 @@ final class FileWatch {
                 guard nameBytes <= got - offset - 16 else { return }
                 if mask & UInt32(IN_Q_OVERFLOW) != 0 { scan() }
                 let name = String(decoding: bytes[(offset + 16)..<(offset + 16 + nameBytes)].prefix { $0 != 0 }, as: UTF8.self)
-                if !name.isEmpty, template.mayName(name) { candidates[name] = 50 }
+                if !name.isEmpty, template.mayName(name) {
+                    found.remove(name) // made anew
+                    candidates[name] = FileWatch.looksForHeader
+                }
                 offset += 16 + nameBytes
             }
         }

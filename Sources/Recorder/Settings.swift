@@ -22,8 +22,8 @@ public struct Settings: Sendable {
     public func variables() throws(Refusal) -> [(name: String, value: String)] {
         var result: [(name: String, value: String)] = []
         if let text = maximumDepth {
-            guard let depth = UInt32(digits: text), depth > 0 else {
-                throw .usage("--max-depth \(text): give a whole number of calls, 1 or more")
+            guard let depth = UInt32(digits: text), depth <= 1_000_000 else {
+                throw .usage("--max-depth \(text): give a whole number of calls up to 1000000; 0 is no limit")
             }
             result.append(("TRACER_MAXDEPTH", String(depth)))
         }
@@ -37,7 +37,7 @@ public struct Settings: Sendable {
         if let joined = try Settings.globs(exclude, option: "--exclude") { result.append(("TRACER_EXCLUDE", joined)) }
         if let text = maximumSize {
             guard Settings.bytes(text) != nil else {
-                throw .usage("--max-size \(text): give a size such as 512K, 64M or 2G, at least \(Settings.smallestSize / 1024)K")
+                throw .usage("--max-size \(text): give a size such as 512K, 64M or 2G, at least \(Settings.smallestSize / 1024)K; 0 is no limit")
             }
             result.append(("TRACER_MAXSIZE", text))
         }
@@ -69,11 +69,13 @@ public struct Settings: Sendable {
 
     /// "64M" in bytes; nil when it is not a size or too small to hold a trace.
     static func bytes(_ text: String) -> UInt64? {
+        var text = text
+        if text.count > 1, text.last == "B" || text.last == "b", text.dropLast().last?.isNumber == false { text.removeLast() }
         let shifts: [Character: UInt64] = ["K": 10, "k": 10, "M": 20, "m": 20, "G": 30, "g": 30]
         let shift = text.last.flatMap { shifts[$0] }
         guard let number = UInt64(digits: shift == nil ? text : String(text.dropLast())) else { return nil }
         let (size, tooLarge) = number.multipliedReportingOverflow(by: 1 << (shift ?? 0))
-        return tooLarge || size < smallestSize || size > UInt64(Int64.max) ? nil : size
+        return tooLarge || size > 0 && size < smallestSize || number >= 1 << (shift == nil ? 40 : 20) ? nil : size
     }
 
     /// Digits with at most one point, and small enough to be a time: no exponent, no sign, no locale.
@@ -81,7 +83,7 @@ public struct Settings: Sendable {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count <= 2, parts.contains(where: { !$0.isEmpty }) else { return false }
         return parts.allSatisfy { $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }
-            && parts[0].utf8.count <= 9 && (parts.count == 1 || parts[1].utf8.count <= 9)
+            && parts[0].utf8.count <= 9 && (parts.count == 1 || (1...18).contains(parts[1].utf8.count))
     }
 
     private static func globs(_ patterns: [String], option: String) throws(Refusal) -> String? {

@@ -23,6 +23,9 @@ struct SignalRelay {
     /// Stop signals that were sent to us, and perhaps to the program, since it last ran.
     private var stopsSeen: Set<Int32> = []
 
+    /// Sent to the group before the present witness was there.
+    private var sentBefore: Set<Int32> = []
+
     static var waitedSet: sigset_t {
         var set = sigset_t()
         sigemptyset(&set)
@@ -55,13 +58,25 @@ struct SignalRelay {
         guard witness > 0, let pending = ProcessStatus.pendingSignals(of: witness) else {
             return info.si_code > 0 && signal != SIGALRM // no witness: from the kernel means from the terminal
         }
-        guard pending & (1 << UInt64(signal - 1)) != 0 else { return false }
-        // Pending bits stay: the next signal needs a new witness.
-        let used = witness
+        let isPending = pending & (1 << UInt64(signal - 1)) != 0
+        let wasSentBefore = sentBefore.remove(signal) != nil
+        if isPending { renewWitness() } // may find that the next one, too, was sent before
+        return isPending || wasSentBefore
+    }
+
+    /// Pending bits stay: after a signal to the group comes a new witness. What reached the group before it existed, and
+    /// waits for us still, only the old one knows.
+    private mutating func renewWitness() {
+        let old = witness
         witness = recorder_start_witness()
-        kill(used, SIGKILL)
-        while waitpid(used, nil, 0) < 0 && errno == EINTR {}
-        return true
+        let known = ProcessStatus.pendingSignals(of: old) ?? 0
+        var waiting = sigset_t()
+        sigpending(&waiting)
+        for signal in SignalRelay.waited where known & (1 << UInt64(signal - 1)) != 0 && sigismember(&waiting, signal) == 1 {
+            sentBefore.insert(signal)
+        }
+        kill(old, SIGKILL)
+        while waitpid(old, nil, 0) < 0 && errno == EINTR {}
     }
 
     /// The program has stopped. Stops the tool as well if this is job control, and returns when both go on.

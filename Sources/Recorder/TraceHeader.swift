@@ -40,6 +40,9 @@ final class TraceHeader {
     /// Released: who sees it also finds the file allocated up to there.
     func publish(preparedOffset: UInt64) { atomic(\.prepared_offset).pointee.store(preparedOffset, ordering: .releasing) }
 
+    /// Only when the process has ended.
+    func set(nextOffset: UInt64) { atomic(\.next_offset).pointee.store(nextOffset, ordering: .relaxed) }
+
     /// Sound: the page stays mapped as long as self, the field lies in it and is aligned (layout.c asserts its offset),
     /// Atomic<UInt64> has the layout of UInt64, and the other side, too, uses atomic instructions on it.
     private func atomic(_ field: PartialKeyPath<trace_file_header>) -> UnsafeMutablePointer<Atomic<UInt64>> {

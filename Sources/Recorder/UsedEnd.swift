@@ -3,12 +3,25 @@ import CTraceLayout
 import Glibc
 
 enum UsedEnd {
-    /// The end of the last byte that says something, rounded up to a page. `size` is the file's. The process that
-    /// wrote the file must have ended.
-    static func find(file: Int32, size: UInt64, nextOffset: UInt64) -> UInt64 {
+    /// Cuts the file there, and makes the chunk that is cut say its new size, so that no reader takes the cut for damage.
+    /// The new size of the file.
+    static func cut(file: Int32, size: UInt64, nextOffset: UInt64) -> UInt64 {
+        let (end, chunkOffset) = find(file: file, size: size, nextOffset: nextOffset)
+        guard end < size else { return size }
+        if let chunkOffset, let chunk = chunkHeader(file, chunkOffset), chunkOffset + UInt64(chunk.byte_count) > end {
+            var bytes = UInt32(end - chunkOffset).littleEndian
+            let field = MemoryLayout<trace_chunk_header>.offset(of: \.byte_count)!
+            guard pwrite(file, &bytes, 4, off_t(chunkOffset) + off_t(field)) == 4 else { return size }
+        }
+        return ftruncate(file, off_t(end)) == 0 ? end : size
+    }
+
+    /// The end of the last byte that says something, rounded up to a page, and the chunk that it lies in. `size` is
+    /// the file's. The process that wrote the file must have ended.
+    static func find(file: Int32, size: UInt64, nextOffset: UInt64) -> (end: UInt64, chunkOffset: UInt64?) {
         let header = UInt64(TRACE_HEADER_BYTES), alignment = UInt64(TRACE_CHUNK_ALIGNMENT)
         let limit = min(size, max(nextOffset, header))
-        var offset = header, end = header
+        var offset = header, end = header, last: UInt64?
         while offset + UInt64(MemoryLayout<trace_chunk_header>.size) <= limit {
             guard let chunk = chunkHeader(file, offset), chunk.magic == TRACE_CHUNK_MAGIC,
                   chunk.byte_count >= MemoryLayout<trace_chunk_header>.size else {
@@ -16,6 +29,7 @@ enum UsedEnd {
                 continue
             }
             let chunkEnd = min(offset + UInt64(chunk.byte_count), size)
+            last = offset // a chunk that was opened has at least its header in use
             if chunk.used_bytes > 0, chunk.used_bytes <= chunk.byte_count {
                 end = max(end, min(offset + chunk.used_bytes, chunkEnd))
             } else {
@@ -23,7 +37,7 @@ enum UsedEnd {
             }
             offset += UInt64(chunk.byte_count).roundedUp(to: alignment)
         }
-        return min(size, end.roundedUp(to: alignment))
+        return (min(size, end.roundedUp(to: alignment)), last)
     }
 
     /// Of an open chunk: untouched bytes are zero, and an all-zero word is never an event.

@@ -108,7 +108,7 @@ import Testing
     func usedEnd(_ bytes: [UInt8], nextOffset: UInt64? = nil) -> UInt64 {
         let file = open(scratch.write("t", bytes), O_RDONLY)
         defer { close(file) }
-        return UsedEnd.find(file: file, size: UInt64(bytes.count), nextOffset: nextOffset ?? UInt64(bytes.count))
+        return UsedEnd.find(file: file, size: UInt64(bytes.count), nextOffset: nextOffset ?? UInt64(bytes.count)).end
     }
 
     @Test func closedChunkEndsWhereItSays() {
@@ -131,6 +131,20 @@ import Testing
         let file = header() + [UInt8](repeating: 0, count: 8192) + chunk(bytes: 8192, used: 200) + [UInt8](repeating: 0, count: 8192)
         #expect(usedEnd(file) == 4096 + 8192 + 4096)
         #expect(usedEnd(header() + [UInt8](repeating: 0, count: 65536)) == 4096)
+    }
+
+    @Test func chunkThatIsCutSaysItsNewSize() {
+        let path = scratch.write("t", header() + chunk(bytes: 65536, body: [UInt8](repeating: 1, count: 5000)) + [UInt8](repeating: 0, count: 4096))
+        let file = open(path, O_RDWR)
+        defer { close(file) }
+        #expect(UsedEnd.cut(file: file, size: 4096 + 65536 + 4096, nextOffset: 4096 + 65536) == 4096 + 8192)
+        var after = trace_chunk_header()
+        #expect(pread(file, &after, 128, 4096) == 128)
+        #expect(after.byte_count == 8192 && after.used_bytes == 0 && after.magic == UInt32(TRACE_CHUNK_MAGIC))
+        var info = stat()
+        fstat(file, &info)
+        #expect(info.st_size == 4096 + 8192)
+        #expect(UsedEnd.cut(file: file, size: 4096 + 8192, nextOffset: 4096 + 65536) == 4096 + 8192) // and stays
     }
 
     @Test func damagedChunksNeverLeadOutsideTheFile() {
@@ -190,16 +204,16 @@ import Testing
     @Test func watchFindsTheFileOfItsProcessOnceAndAgainAfterExec() throws {
         let template = try OutputTemplate("run.%e.%p", currentDirectory: scratch.path)
         scratch.write("run.old.11", header(session: 4, pid: 11))
-        let watch = FileWatch(template: template, session: 7, pid: 11)
-        #expect(watch.next() == nil)
+        let watch = FileWatch(template: template, session: 7)
+        #expect(watch.next(pid: 11) == nil)
         scratch.write("run.sh.11", [])
-        #expect(watch.next() == nil) // made, but empty so far
+        #expect(watch.next(pid: 11) == nil) // made, but empty so far
         scratch.write("run.sh.11", header())
         scratch.write("run.child.12", header(pid: 12))
-        #expect(watch.next()?.path == scratch.path + "/run.sh.11")
-        #expect(watch.next() == nil)
+        #expect(watch.next(pid: 11)?.path == scratch.path + "/run.sh.11")
+        #expect(watch.next(pid: 11) == nil)
         scratch.write("run.ls.11", header())
-        #expect(watch.next()?.path == scratch.path + "/run.ls.11")
-        #expect(watch.next() == nil)
+        #expect(watch.next(pid: 11)?.path == scratch.path + "/run.ls.11")
+        #expect(watch.next(pid: 11) == nil)
     }
 }

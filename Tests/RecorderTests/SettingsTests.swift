@@ -31,17 +31,17 @@ import Testing
         ])
     }
 
-    @Test(arguments: ["", "0", "-1", "+1", "1.5", "ten", " 3", "4294967296", "99999999999999999999999"])
+    @Test(arguments: ["", "1000001", "-1", "+1", "1.5", "ten", " 3", "4294967296", "99999999999999999999999"])
     func badDepthIsUsage(_ text: String) {
         #expect(refusal { $0.maximumDepth = text }?.status == 2)
     }
 
-    @Test(arguments: ["", ".", "-1", "1e3", "1,5", "nan", "0x1", "1.2.3", " 1"])
+    @Test(arguments: ["", ".", "1.", "-1", "1e3", "1,5", "nan", "0x1", "1.2.3", " 1"])
     func badMillisecondsAreUsage(_ text: String) {
         #expect(refusal { $0.minimumMilliseconds = text }?.status == 2)
     }
 
-    @Test(arguments: ["0", "1", "0.5", ".5", "10.", "123456789.123456789"])
+    @Test(arguments: ["0", "1", "0.5", ".5", "123456789.123456789"])
     func goodMillisecondsPass(_ text: String) {
         #expect(refusal { $0.minimumMilliseconds = text } == nil)
     }
@@ -50,8 +50,10 @@ import Testing
         #expect(Settings.bytes("65536") == 65536)
         #expect(Settings.bytes("512K") == 512 << 10)
         #expect(Settings.bytes("64m") == 64 << 20)
+        #expect(Settings.bytes("64MB") == 64 << 20)
+        #expect(Settings.bytes("0") == 0)
         #expect(Settings.bytes("2G") == 2 << 30)
-        for text in ["", "K", "1", "63K", "-64M", "64MB", "1T", "0.5G", "99999999999G", "18446744073709551616"] {
+        for text in ["", "K", "1", "63K", "-64M", "64BM", "64 M", "1048576G", "1T", "0.5G", "99999999999G", "18446744073709551616"] {
             #expect(Settings.bytes(text) == nil, "\(text)")
             #expect(refusal { $0.maximumSize = text }?.status == 2)
         }
@@ -90,14 +92,16 @@ import Testing
         #expect(try text("v") == "/d/o")
     }
 
-    @Test(arguments: ["", "dir/", "a%x", "a%", "100%%", "%p/trace", String(repeating: "n", count: 256)])
+    @Test(arguments: ["", "dir/", "a%x", "a%", "%p/trace", "/x%e/t", String(repeating: "n", count: 256)])
     func templateThatNamesNoFileIsUsage(_ text: String) {
         #expect(throws: Refusal.self) { try OutputTemplate(text, currentDirectory: "/d") }
     }
 
-    @Test func placeholderInTheCurrentDirectoryIsUsage() {
-        #expect(throws: Refusal.self) { try OutputTemplate("t", currentDirectory: "/odd%p") }
-        #expect(throws: Never.self) { try OutputTemplate("t", currentDirectory: "/100%") }
+    @Test func percentSignsOfDirectoriesAreKept() throws {
+        let template = try OutputTemplate("in 50%%/100%%.%p", currentDirectory: "/odd%p%")
+        #expect(template.text == "/odd%%p%%/in 50%%/100%%.%p")
+        #expect(template.directory == "/odd%p%/in 50%")
+        #expect(template.mayName("100%.12"))
     }
 
     @Test func onlyNamesThatBeginLikeTheTemplateAreLookedAt() throws {

@@ -1,0 +1,115 @@
+// caller WHAT CALLS [THREADS]: makes CALLS calls in each thread and prints what one cost, as one line of JSON.
+//   leaf    bench_leaf          from main's loop, depth 1
+//   parent  bench_parent        which calls bench_leaf: CALLS pairs
+//   deep    bench_leaf          from inside bench_repeat, depth 2
+//   memory  bench_leaf, then the resident bytes of this process but for mapped *.trace files
+// The cost of two clock reads is measured in the same process, after the calls.
+#define _GNU_SOURCE
+#include "library.h"
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#if defined __x86_64__
+#include <x86intrin.h>
+static inline uint64_t read_clock(void) { return __rdtsc(); }
+#elif defined __aarch64__
+static inline uint64_t read_clock(void) {
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+}
+#endif
+
+static const char *what;
+static unsigned long calls;
+static volatile unsigned long sink;
+static pthread_barrier_t start_line;
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1e9 + time.tv_nsec;
+}
+
+static void make_calls(unsigned long count) {
+    unsigned long x = 0;
+    if (!strcmp(what, "parent"))
+        for (unsigned long n = 0; n < count; n++) x = bench_parent(x);
+    else if (!strcmp(what, "deep"))
+        x = bench_repeat(count);
+    else
+        for (unsigned long n = 0; n < count; n++) x = bench_leaf(x);
+    sink = x;
+}
+
+struct span { double begin, end; };
+
+static void *run(void *result) {
+    struct span *span = result;
+    make_calls(1000); // the first call of a thread binds the slot and sets the thread up
+    pthread_barrier_wait(&start_line);
+    span->begin = now();
+    make_calls(calls);
+    span->end = now();
+    return 0;
+}
+
+static double two_clock_reads(void) {
+    double best = 1e9;
+    for (int round = 0; round < 5; round++) {
+        uint64_t sum = 0;
+        double begin = now();
+        for (int n = 0; n < 200000; n++) {
+            uint64_t first = read_clock();
+            sum += read_clock() - first;
+        }
+        double each = (now() - begin) / 200000;
+        sink += sum;
+        if (each < best) best = each;
+    }
+    return best;
+}
+
+static long resident_bytes(void) {
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    if (!maps) return -1;
+    char line[8192];
+    long total = 0, kilobytes;
+    int counts = 0;
+    while (fgets(line, sizeof line, maps)) {
+        size_t length = strlen(line);
+        unsigned long low, high;
+        if (sscanf(line, "%lx-%lx ", &low, &high) == 2) counts = length < 8 || strcmp(line + length - 7, ".trace\n");
+        else if (counts && sscanf(line, "Rss: %ld kB", &kilobytes) == 1) total += kilobytes * 1024;
+    }
+    fclose(maps);
+    return total;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 3) return fprintf(stderr, "usage: caller leaf|parent|deep|memory CALLS [THREADS]\n"), 2;
+    what = argv[1];
+    calls = strtoul(argv[2], 0, 10);
+    int threads = argc > 3 ? atoi(argv[3]) : 1;
+    if (threads < 1 || threads > 64 || calls < 1) return 2;
+    pthread_barrier_init(&start_line, 0, threads);
+    pthread_t ids[64];
+    struct span spans[64];
+    for (int n = 1; n < threads; n++)
+        if (pthread_create(&ids[n], 0, run, &spans[n])) return perror("pthread_create"), 1;
+    run(&spans[0]);
+    struct span all = spans[0];
+    for (int n = 1; n < threads; n++) {
+        pthread_join(ids[n], 0);
+        if (spans[n].begin < all.begin) all.begin = spans[n].begin;
+        if (spans[n].end > all.end) all.end = spans[n].end;
+    }
+    double elapsed = all.end - all.begin;
+    long resident = strcmp(what, "memory") ? 0 : resident_bytes();
+    printf("{\"ns\": %.3f, \"clocks\": %.3f, \"per_second\": %.0f, \"resident\": %ld}\n", elapsed / calls, two_clock_reads(),
+           threads * calls / elapsed * 1e9, resident);
+    return 0;
+}

@@ -1,0 +1,6 @@
+#pragma once
+unsigned long bench_leaf(unsigned long x);
+/// Calls bench_leaf once: a call that is not a leaf.
+unsigned long bench_parent(unsigned long x);
+/// Calls bench_leaf `calls` times: one level deeper than a caller's own loop.
+unsigned long bench_repeat(unsigned long calls);
