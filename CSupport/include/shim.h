@@ -72,8 +72,10 @@
 /// Tail calls in a row that are kept as nested frames. Beyond it an endless loop of them would eat memory.
 #define TAIL_LIMIT 64
 /// FRAME_SLOT: 0 while the frame is free or being filled; else the word after its enter event, or one of
-#define SLOT_ELSEWHERE 1 /* in an earlier chunk */
-#define SLOT_UNWRITTEN 2 /* nowhere yet: under the time filter an enter is written when something inside it is kept */
+#define SLOT_ELSEWHERE 2 /* in an earlier chunk */
+#define SLOT_UNWRITTEN 4 /* nowhere yet: under the time filter an enter is written when something inside it is kept */
+/// Added while a trampoline writes the end of the frame.
+#define SLOT_CLOSING 1
 /// Stands for the thread pointer's distance in `mov %fs:…` until the agent has patched the real one in.
 #define TLS_PLACEHOLDER 0x10000000
 /// One mapping a thread: a page that fork wipes (struct thread_hot), the agent's stack, growing down from the unit,

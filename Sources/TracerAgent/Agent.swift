@@ -198,7 +198,8 @@ public func tracer_agent_end() {
             let recorder = ThreadRecorder(tracer_thread_state())
             recorder.ensureSlack()
             recorder.writeHeldBack(upTo: recorder.top) // what the time filter holds back is open at the end
-            ThreadRecorder.closeChunk(of: unit)
+            // The chunk stays open: destructors of other libraries may still run.
+            if let chunk = unit.pointee.hot.pointee.chunk { ThreadRecorder.nameThread(chunk) }
         }
         TraceFile.end()
     }

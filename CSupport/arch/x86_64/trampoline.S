@@ -236,6 +236,11 @@ tracer_returned_\variant:
     TLS cmpq %rbx, IN_TLS(THREAD_TOP)
     jne 60f
     subq FRAME_ENTER(%rbx), %rax
+    .ifeq \filtered
+    movq FRAME_SLOT(%rbx), %rdx
+    leaq SLOT_CLOSING(%rdx), %r11
+    movq %r11, FRAME_SLOT(%rbx)
+    .endif
     TLS movq IN_TLS(THREAD_HOT), %r11
     .if \filtered
     cmpq HOT_MINIMUM(%r11), %rax
@@ -246,8 +251,6 @@ tracer_returned_\variant:
     movq $0, FRAME_SLOT(%rbx)
     incq CHUNK_FILTERED_TIME(%r11)
     .else
-    movq FRAME_SLOT(%rbx), %rdx
-    movq $0, FRAME_SLOT(%rbx)
     cmpq %rdx, HOT_CURSOR(%r11)         // its enter is the last event: the call becomes one word
     jne 51f
     cmpq $(1 << EVENT_DURATION_BITS), %rax
@@ -260,6 +263,9 @@ tracer_returned_\variant:
     .cfi_def_cfa_offset 8
     // val_expression rip: *rsp - 1 = breg7 0, deref, const1s -1, plus
     .cfi_escape 0x16, 16, 6, 0x77, 0, 0x06, 0x09, 0xff, 0x22
+    .ifeq \filtered
+    movq $0, FRAME_SLOT(%rbx)
+    .endif
     movq FRAME_BELOW(%rbx), %r11
     movq FRAME_SAVED(%rbx), %rbx
     .cfi_same_value %rbx

@@ -54,6 +54,8 @@ struct Image: BitwiseCopyable {
         UnsafePointer<ProgramHeader>(bitPattern: UInt(programHeaders))![index]
     }
     var segmentCount: Int { programHeaderCount }
+    /// Where the ELF header and the program headers end in memory.
+    var headersEnd: UInt64 { programHeaders &+ UInt64(programHeaderCount) &* 56 }
 
     private mutating func readSegments() {
         low = .max

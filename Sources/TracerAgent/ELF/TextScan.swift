@@ -53,7 +53,9 @@ struct CallOnlySlots {
         for n in 0..<image.segmentCount {
             let segment = image.segment(n)
             if segment.type == ProgramHeader.load && segment.flags & ProgramHeader.executable != 0 {
-                body(image.bias &+ segment.address, image.bias &+ segment.address &+ segment.fileBytes)
+                let start = image.bias &+ segment.address
+                // gold and older linkers put the file's headers into the segment of the text: no code.
+                body(max(start, min(image.headersEnd, start &+ segment.fileBytes)), start &+ segment.fileBytes)
             }
         }
     }

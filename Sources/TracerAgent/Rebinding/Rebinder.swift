@@ -30,7 +30,7 @@ struct Rebinder {
             let hash = gnuHash(name)
             let treatment = SpecialFunction.treatment(of: name, hash: hash)
             if treatment == .untouched { continue }
-            if isLazy(value, relocation: n) {
+            if isLazy(value, symbol) {
                 guard let target = lazyTarget(relocation.symbol, symbol, name, hash) else { continue }
                 rebind(slot, target, name, treatment)
             } else {
@@ -83,9 +83,10 @@ struct Rebinder {
         return (slot, value, symbol, name)
     }
 
-    /// An unbound slot leads back into its own module's PLT, to the entry that pushes this relocation's number.
-    private func isLazy(_ value: UInt64, relocation: Int) -> Bool {
-        image.contains(value) && ProcedureLinkage.pushes(UInt32(relocation), at: value, image)
+    /// An unbound slot leads back into its own module's PLT: to an entry that pushes the relocation's number, or, from
+    /// mold, to the one first entry of all. So what it holds is not the address of the symbol.
+    private func isLazy(_ value: UInt64, _ symbol: Symbol) -> Bool {
+        image.contains(value) && !(symbol.section != 0 && value == image.bias &+ symbol.value)
     }
 
     /// Where the loader would bind the slot. Only among modules that cannot go away before this one; everything else
@@ -147,14 +148,6 @@ struct Rebinder {
 enum ProcedureLinkage {
     #if arch(x86_64)
     private static let endbranch: UInt32 = 0xfa1e_0ff3
-
-    /// `push $number` stands at the address, after an optional endbr64.
-    static func pushes(_ number: UInt32, at address: UInt64, _ image: Image) -> Bool {
-        var place = address
-        if image.word32(place) == endbranch { place = place &+ 4 }
-        guard let low = image.word32(place), let high = image.word16(place &+ 4) else { return false }
-        return low & 0xff == 0x68 && low &>> 8 | UInt32(high) &<< 24 == number
-    }
 
     /// A jump through a slot of the same image: the function is elsewhere.
     static func isEntry(_ address: UInt64, _ image: Image) -> Bool {

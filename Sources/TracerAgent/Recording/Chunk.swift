@@ -61,19 +61,20 @@ extension ThreadRecorder {
                 unit.pointee.sequence &+= 1
                 return old
             }
-            ThreadRecorder.closeChunk(of: unit)
-            if !isWritePending { Memory.release(old, bytes) }
-            unit.pointee.sequence &+= 1
         }
         var bytes = unit.pointee.chunk == nil && !agent.settings.ring ? ChunkSize.first
                                                                       : ChunkSize.next(after: Int(unit.pointee.chunk_bytes))
         while bytes < needed { bytes = bytes &* 2 }
-        unit.pointee.chunk = nil
         if TraceFile.wouldExceedLimit(bytes) && !agent.settings.ring {
             _ = TraceFile.stop(TRACE_STOP_LIMIT, 0)
             return nil
         }
         guard let (address, _) = TraceFile.mapNew(bytes) else { return nil }
+        if let old = unit.pointee.chunk {
+            ThreadRecorder.closeChunk(of: unit)
+            if !isWritePending { Memory.release(old, Int(unit.pointee.chunk_bytes)) }
+            unit.pointee.sequence &+= 1
+        }
         unit.pointee.chunk = address
         unit.pointee.chunk_bytes = UInt64(bytes)
         return address
@@ -114,7 +115,7 @@ extension ThreadRecorder {
         if hot.pointee.pending > 0 { return true }
         var frame = top
         while frame != base {
-            if frame.pointee.slot == nil { return true }
+            if frame.isFilling || frame.isClosing { return true }
             if frame.isElsewhere { return false } // nor any below
             frame = frame.pointee.below
         }

@@ -74,7 +74,7 @@ extension ThreadRecorder {
             dropAbandonedSignalFrames()
             disarmIfPossible()
             unwind {
-                $0.pointee.place > place || ($0.pointee.place == place && isTailCall) || $0.pointee.slot == nil
+                $0.pointee.place > place || ($0.pointee.place == place && isTailCall) || $0.isFilling
             }
         }
         var tails: UInt32 = 0

@@ -301,7 +301,7 @@ struct ThreadRecorder {
         ensureSlack()
         while top != base && !isAlive(top) {
             let frame = top
-            if frame.isWritten {
+            if isOpenInFile(frame) {
                 if isForeignOpen {
                     writeUnwound(frame, now)
                 } else {
@@ -316,6 +316,35 @@ struct ThreadRecorder {
             }
         }
         writeUnwound(count, now)
+    }
+
+    /// Whether the file has the frame's enter and not its end. Of a frame whose trampoline was interrupted by a signal
+    /// handler that never returned to it (siglongjmp), only the chunk can tell: the words are read backwards to the
+    /// enter that has exactly its time, past whatever the handler wrote.
+    private func isOpenInFile(_ frame: Frame) -> Bool {
+        if !frame.isFilling && !frame.isClosing { return frame.isWritten }
+        guard !frame.isElsewhere, let chunk = unit.pointee.chunk, var place = hot.pointee.cursor,
+              frame.pointee.enter_ticks >= hot.pointee.base else { return frame.isElsewhere }
+        let first = (chunk + Int(hot.pointee.chunk.pointee.body_offset)).assumingMemoryBound(to: UInt64.self)
+        let after = frame.pointee.enter_ticks &- hot.pointee.base
+        let function = frame.function
+        var closed = 0 // frames whose end was passed and whose enter was not
+        while place > first {
+            place -= 1
+            let event = Event(word: place.pointee)
+            switch event.kind {
+            case .control:
+                if event.controlKind == .base { return false } // other times before it
+                if event.controlKind == .unwound { closed &+= Int(event.controlNumber) }
+            case .exit: closed &+= 1
+            case .complete:
+                if event.start == after && event.function == function { return false }
+            case .enter:
+                if event.time == after && event.function == function { return closed == 0 }
+                closed = max(closed &- 1, 0)
+            }
+        }
+        return false
     }
 
     // MARK: - Other stacks

@@ -31,12 +31,17 @@ enum TraceFile {
             pathRoom = room.assumingMemoryBound(to: UInt8.self)
         }
         var result = -Failure.exists
-        for attempt in 0..<16 {
+        for attempt in 0..<16 where result == -Failure.exists {
             buildPath(attempt)
             result = open(create | exclusive | readWrite)
             if result != -Failure.exists { break }
-            if removeStale() { result = open(create | exclusive | readWrite) }
-            if result != -Failure.exists { break }
+            switch standing() {
+            case .stale:
+                _ = SystemCall.call(SystemCall.unlinkat, currentDirectory, bits(path), 0)
+                result = open(create | exclusive | readWrite)
+            case .inUse: continue
+            case .foreign(let reason): return refuse(-reason)
+            }
         }
         if failed(result) { return refuse(result) }
         let mapped = firstPage(result)
@@ -110,18 +115,25 @@ enum TraceFile {
         path = CText(pathRoom)
     }
 
-    /// Removes what stands at `path` when it is the trace of a process that is gone.
-    private static func removeStale() -> Bool {
+    private enum Standing {
+        case stale // the trace of a process that is gone: it is replaced
+        case inUse // of one that lives, or of this one before it called exec: we take another name
+        case foreign(Int)
+    }
+
+    /// What stands at `path`.
+    private static func standing() -> Standing {
         let descriptor = open(nonBlocking)
-        if failed(descriptor) { return false }
+        if failed(descriptor) { return .foreign(-descriptor) }
         defer { _ = SystemCall.call(SystemCall.close, descriptor) }
         var old = trace_file_header()
         let size = MemoryLayout<trace_file_header>.size
         let count = withUnsafeMutablePointer(to: &old) { SystemCall.call(SystemCall.read, descriptor, bits($0), size) }
-        let isOurs = count == size && hasMagic(old)
-        let isGone = isOurs && old.pid != agent.pid && SystemCall.call(SystemCall.kill, Int(old.pid), 0) == -3
-        if !(isGone || count == 0) { return false }
-        return SystemCall.call(SystemCall.unlinkat, currentDirectory, bits(path), 0) == 0
+        if failed(count) { return .foreign(-count) }
+        if count == 0 { return .stale }
+        if count < size || !hasMagic(old) { return .foreign(Failure.exists) }
+        let isGone = old.pid != agent.pid && SystemCall.call(SystemCall.kill, Int(old.pid), 0) == -3
+        return isGone ? .stale : .inUse
     }
 
     private static let magic: StaticString = "TRACER\u{1a}\n"
@@ -195,8 +207,8 @@ enum TraceFile {
         return (UnsafeMutableRawPointer(bitPattern: address)!, offset)
     }
 
-    /// Writes a closed chunk: first what follows the header, then the header, so that a reader never sees the one
-    /// without the other. False: recording has stopped.
+    /// Writes a closed chunk: a header that says "void", what follows it, then the true header, so that a reader never
+    /// sees the one without the other and always knows the size. False: recording has stopped.
     static func write(_ chunk: UnsafeMutableRawPointer, _ byteCount: Int, _ header: trace_chunk_header,
                       at offset: UInt64) -> Bool {
         if !isWritable { return false }
@@ -210,12 +222,11 @@ enum TraceFile {
             return false
         }
         var head = header
-        if agent.settings.ring { // unmake what is overwritten
-            var none: UInt64 = 0
-            _ = withUnsafeMutablePointer(to: &none) { SystemCall.call(SystemCall.pwrite64, descriptor, bits($0), 8, Int(offset)) }
-        }
-        return writeAll(descriptor, chunk + headerBytes, byteCount &- headerBytes, offset &+ UInt64(headerBytes))
-            && withUnsafeMutablePointer(to: &head) { writeAll(descriptor, $0, headerBytes, offset) }
+        head.kind = UInt16(TRACE_CHUNK_VOID)
+        let isOpen = withUnsafeMutablePointer(to: &head) { writeAll(descriptor, $0, headerBytes, offset) }
+            && writeAll(descriptor, chunk + headerBytes, byteCount &- headerBytes, offset &+ UInt64(headerBytes))
+        head.kind = header.kind
+        return isOpen && withUnsafeMutablePointer(to: &head) { writeAll(descriptor, $0, headerBytes, offset) }
     }
     private static func writeAll(_ descriptor: Int, _ start: UnsafeMutableRawPointer, _ count: Int, _ offset: UInt64) -> Bool {
         var done = 0
