@@ -57,7 +57,7 @@ let package = Package(
         .executableTarget(name: "generate-trace", dependencies: ["TraceTesting", "TraceFormat", "CTraceLayout"],
                 path: "Tests/generate-trace"),
         .testTarget(name: "TraceFormatTests", dependencies: ["TraceFormat"]),
-        .testTarget(name: "TraceAnalysisTests", dependencies: ["TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting"]),
+        .testTarget(name: "TraceAnalysisTests", dependencies: ["TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting", "tracer"]),
         .testTarget(name: "RecorderTests", dependencies: ["Recorder", "CTraceLayout"]),
     ]
 )

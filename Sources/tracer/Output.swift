@@ -20,6 +20,13 @@ struct Output {
         if buffer.count >= 1 << 16 { try flush() }
     }
 
+    /// A line that `body` puts together at the end of the buffer.
+    mutating func line(_ body: (inout [UInt8]) -> Void) throws {
+        body(&buffer)
+        buffer.append(UInt8(ascii: "\n"))
+        if buffer.count >= 1 << 16 { try flush() }
+    }
+
     mutating func write(_ text: String) throws {
         buffer += text.utf8
         if buffer.count >= 1 << 16 { try flush() }

@@ -33,13 +33,13 @@ struct Replay: ParsableCommand {
         final class Box { // escaping closures may not capture an inout
             var output = Output()
             var lineCount = 0
-            var labels: [UInt32: String] = [:]
+            var labels: [UInt32: [UInt8]] = [:]
 
             /// "name() [module]".
-            func label(_ function: UInt32, _ table: FunctionTable) -> String {
+            func label(_ function: UInt32, _ table: FunctionTable) -> [UInt8] {
                 if let label = labels[function] { return label }
                 let name = table.name(of: function)
-                let label = (name.name.hasSuffix(")") ? name.name : name.name + "()") + output.style.dim(" [\(name.module)]")
+                let label = Array(((name.name.hasSuffix(")") ? name.name : name.name + "()") + output.style.dim(" [\(name.module)]")).utf8)
                 labels[function] = label
                 return label
             }
@@ -52,7 +52,9 @@ struct Replay: ParsableCommand {
             }
             try trace.replay(thread: thread.index, until: end, deepest: depth, limit: limit == 0 ? 0 : limit - box.lineCount,
                              table) { [limit] line in
-                try box.output.line(Self.text(line, line.function.map { box.label($0, table) } ?? "", trace, box.output.style))
+                let label = line.function.map { box.label($0, table) } ?? []
+                let style = box.output.style
+                try box.output.line { Self.write(line, label, trace, style, to: &$0) }
                 box.lineCount += 1
                 return limit == 0 || box.lineCount < limit
             }
@@ -75,36 +77,47 @@ struct Replay: ParsableCommand {
         return chosen
     }
 
-    private static func text(_ line: ReplayLine, _ label: String, _ trace: TraceFile, _ style: TextStyle) -> String {
-        var duration = "", note = ""
-        var what = label
+    private static func write(_ line: ReplayLine, _ label: [UInt8], _ trace: TraceFile, _ style: TextStyle,
+                              to text: inout [UInt8]) {
+        var start = text.count
+        if line.start < trace.firstTicks {
+            text.append(UInt8(ascii: "-"))
+            text.append(seconds: trace.timeScale.nanoseconds(from: line.start, to: trace.firstTicks))
+        } else {
+            text.append(seconds: trace.timeScale.nanoseconds(from: trace.firstTicks, to: line.start))
+        }
+        text.align(from: start, width: 13)
+        text.append(spaces: 2)
+        start = text.count
         if let end = line.end {
-            duration = column(readable(trace.timeScale.nanoseconds(from: line.start, to: end.time)))
-            switch end.how {
-            case .returned: break
-            case .unwound: note = "left without returning"
-            case .lost: note = "its end is not in the file"
-            case .open: note = "still running"
-            }
+            text.append(column: trace.timeScale.nanoseconds(from: line.start, to: end.time))
+        } else if line.kind == .entered {
+            text.append("entered")
         }
+        text.align(from: start, width: 11)
+        text.append(spaces: 2 + 2 * min(line.depth, 100))
         switch line.kind {
-        case .call: break
-        case .entered: duration = "entered"
-        case .orphan: note = "returned; its entry is not in the file"
-        case .migrated: note = "began on another thread"
-        case .lost(let count): what = style.alarm("-- \(counted(count, "event")) lost --")
-        case .missing(let count): what = style.alarm("-- \(counted(count, "chunk")) of this thread missing --")
-        case .mark(let mark): what = style.bold("-- mark \(mark) --")
+        case .lost(let count): text.append(style.alarm("-- \(counted(count, "event")) lost --"))
+        case .missing(let count): text.append(style.alarm("-- \(counted(count, "chunk")) of this thread missing --"))
+        case .mark(let mark): text.append(style.bold("-- mark \(mark) --"))
+        default: text.append(contentsOf: label)
         }
-        if line.isInherited { note = note.isEmpty ? "entered before" : "entered before, \(note)" }
-        let isEarly = line.start < trace.firstTicks
-        let time = isEarly ? "-" + secondsText(trace.timeScale.nanoseconds(from: line.start, to: trace.firstTicks))
-            : secondsText(trace.timeScale.nanoseconds(from: trace.firstTicks, to: line.start))
-        return right(time, 13) + "  " + right(duration, 11) + "  " + String(repeating: "  ", count: min(line.depth, 100)) + what
-            + (note.isEmpty ? "" : "  " + style.alarm("(\(note))"))
+        let note = note(line)
+        if line.isInherited {
+            text.append("  " + style.alarm(note.map { "(entered before, \($0))" } ?? "(entered before)"))
+        } else if let note {
+            text.append("  " + style.alarm("(\(note))"))
+        }
     }
 
-    private static func right(_ text: String, _ width: Int) -> String {
-        String(repeating: " ", count: max(width - text.utf8.count, 0)) + text
+    private static func note(_ line: ReplayLine) -> String? {
+        switch (line.kind, line.end?.how) {
+        case (.orphan, _): "returned; its entry is not in the file"
+        case (.migrated, _): "began on another thread"
+        case (_, .unwound): "left without returning"
+        case (_, .lost): "its end is not in the file"
+        case (_, .open): "still running"
+        default: nil
+        }
     }
 }

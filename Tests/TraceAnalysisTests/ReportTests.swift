@@ -158,6 +158,20 @@ import TraceTesting
         #expect(try JSONSerialization.jsonObject(with: Data(text.utf8)) is [String: Any])
     }
 
+    @Test(arguments: [0, 9, 10, 999, 1000, 1001, 999_999, 1_000_000, 1_234_567, 999_999_999, 1_000_000_000, 12_345_678_901, .max] as [UInt64])
+    func bytesOfALineAreThoseOfTheStrings(count: UInt64) {
+        func text(_ body: (inout [UInt8]) -> Void) -> String {
+            var bytes = Array("before ".utf8)
+            body(&bytes)
+            return String(decoding: bytes.dropFirst(7), as: UTF8.self)
+        }
+        #expect(text { $0.append(count) } == String(count))
+        #expect(text { $0.append(column: Nanoseconds(count)) } == column(readable(Nanoseconds(count))))
+        #expect(text { $0.append(seconds: Nanoseconds(count)) } == secondsText(Nanoseconds(count)))
+        let aligned = text { $0.append(count); $0.align(from: 7, width: 15) }
+        #expect(aligned == String(repeating: " ", count: max(15 - String(count).count, 0)) + String(count))
+    }
+
     @Test(arguments: [
         ("_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector<int, std::allocator<int> >::push_back(int const&)"),
         ("$s4main3fooyS2iF", "main.foo(Swift.Int) -> Swift.Int"),

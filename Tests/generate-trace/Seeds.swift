@@ -5,9 +5,11 @@ import TraceFormat
 import TraceTesting
 
 func writeSeeds(_ directory: String) {
-    func write(_ name: String, _ builder: TraceBuilder) {
+    func write(_ name: String, _ builder: TraceBuilder, _ change: (inout [UInt8]) -> Void = { _ in }) {
         var bytes = builder.bytes(closeChunks: name != "open")
+        change(&bytes)
         while bytes.last == 0 { bytes.removeLast() }
+        while bytes.count % 8 != 0 { bytes.append(0) } // the last word is whole
         guard let file = fopen("\(directory)/\(name)", "w") else { return }
         bytes.withUnsafeBytes { _ = fwrite($0.baseAddress, 1, $0.count, file) }
         fclose(file)
@@ -48,4 +50,18 @@ func writeSeeds(_ directory: String) {
     builder.word(other, .control(.resume, start + 10), at: start + 50)
     builder.word(other, at: start + 60) { .exit(2, after: $0) }
     write("threads", builder)
+    // The first chunk lies twice: where it was written, not closed, and as a copy behind the others. A base goes back.
+    builder = demo()
+    builder.header.state = UInt32(TRACE_RECORDING)
+    for index in 0 ..< 6 as Range<UInt64> {
+        builder.enter(0, 2, at: start + 100 + 10 * index)
+        builder.split(0)
+    }
+    builder.base(0, start - 5)
+    builder.exit(0, 1, at: start + 200)
+    write("copied", builder) { bytes in
+        var chunk = Array(bytes[8192 ..< 12288])
+        chunk[6] = 0
+        bytes.insert(contentsOf: chunk + [UInt8](repeating: 0, count: 4096), at: 8192)
+    }
 }
