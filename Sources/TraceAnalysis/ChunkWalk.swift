@@ -12,6 +12,7 @@ struct Chunk: Sendable {
     var bodyOffset: Int
     var endOffset: Int
     var isMetadata: Bool
+    var isVoid: Bool
     var isClosed: Bool
     /// The stack was deeper than the frames that are stored in the chunk.
     var isCut: Bool
@@ -84,8 +85,10 @@ struct ChunkWalk {
             if let chunk = Self.chunk(in: buffer, at: offset, fileEnd: fileEnd, missing: &missingBytes) {
                 unwrittenBytes += trailingZeros // zeros with a chunk behind them
                 trailingZeros = 0
-                note(buffer, chunk)
-                chunks.append(chunk)
+                if !chunk.isVoid { // a copy that was never finished
+                    note(buffer, chunk)
+                    chunks.append(chunk)
+                }
                 offset += chunk.byteCount
                 end = offset
                 countsAtEnd = (unwrittenBytes, damagedBytes, missingBytes)
@@ -132,7 +135,7 @@ struct ChunkWalk {
     private static func chunk(in buffer: borrowing ByteBuffer, at offset: UInt64, fileEnd: UInt64,
                               missing: inout UInt64) -> Chunk? {
         guard let header = buffer.load(trace_chunk_header.self, at: 0), header.magic == UInt32(TRACE_CHUNK_MAGIC),
-              header.kind == UInt16(TRACE_CHUNK_EVENTS) || header.kind == UInt16(TRACE_CHUNK_METADATA) else { return nil }
+              header.kind >= UInt16(TRACE_CHUNK_EVENTS) && header.kind <= UInt16(TRACE_CHUNK_VOID) else { return nil }
         let byteCount = UInt64(header.byte_count), body = UInt64(header.body_offset), used = header.used_bytes
         let framesEnd = UInt64(headerBytes)
             + UInt64(header.stored_frames) * UInt64(MemoryLayout<trace_open_frame>.size)
@@ -142,10 +145,11 @@ struct ChunkWalk {
         let wanted = isClosed ? used : byteCount
         let present = fileEnd - offset
         let end = min(wanted, present)
-        if wanted > present { missing += wanted - present }
+        let isVoid = header.kind == UInt16(TRACE_CHUNK_VOID)
+        if wanted > present && !isVoid { missing += wanted - present }
         return Chunk(
             offset: offset, byteCount: byteCount, bodyOffset: Int(body), endOffset: max(Int(body), Int(end & ~7)),
-            isMetadata: header.kind == UInt16(TRACE_CHUNK_METADATA), isClosed: isClosed,
+            isMetadata: header.kind == UInt16(TRACE_CHUNK_METADATA), isVoid: isVoid, isClosed: isClosed,
             isCut: header.flags & UInt16(TRACE_CHUNK_FRAMES_CUT) != 0 || header.stored_frames < header.open_frames,
             thread: header.thread, tid: header.tid, sequence: header.sequence, opened: header.opened,
             openFrames: Int(max(header.open_frames, header.stored_frames)), storedFrames: Int(header.stored_frames),

@@ -164,6 +164,8 @@ class Trace:
                 continue
             if not CHUNK.size <= chunk["body_offset"] <= size:
                 self.anomalies.append(f"chunk at {offset}: body at {chunk['body_offset']}")
+            elif chunk["kind"] == 3:  # a copy that was never finished
+                pass
             elif chunk["kind"] not in (1, 2):
                 self.anomalies.append(f"chunk at {offset}: kind {chunk['kind']}")
             else:
