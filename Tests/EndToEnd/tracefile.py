@@ -222,7 +222,7 @@ class Trace:
 
     # -- events ---------------------------------------------------------------------------------------------------
     def _walk(self, thread, chunks):
-        stack, expected = [], None
+        stack, expected, hidden = [], None, 0
         calls, wrong = self.calls, self.anomalies
         where = f"thread {thread.index}"
 
@@ -245,16 +245,23 @@ class Trace:
             if sequence != expected:  # the thread's first chunk, or its predecessor was overwritten in a ring
                 if expected is not None and self.header["mode"] == 0:
                     wrong.append(f"{where}: chunk {sequence} follows {expected - 1}")
+                counted = {(n.enter, n.function) for n in stack}
                 for node in stack:
                     node.mark = "open"
                 stack.clear()
+                hidden = chunk["open_frames"] - len(stored)
                 for enter, function, _ in stored:
                     push(function, enter).inherited = True
+                    # Its enter was in a chunk that is gone. In chunk 0 it is a call of the process that forked this one.
+                    if sequence > 0 and (enter, function) not in counted:
+                        calls[function] = calls.get(function, 0) + 1
+                        thread.calls += 1
             else:
                 known = [(n.enter, n.function) for n in stack[-len(stored):]] if stored else []
-                if chunk["open_frames"] != len(stack):
-                    wrong.append(f"{where}: chunk {sequence} says {chunk['open_frames']} frames are open, not {len(stack)}")
-                elif known != [(e, f) for e, f, _ in stored]:
+                if chunk["open_frames"] != len(stack) + hidden:
+                    wrong.append(f"{where}: chunk {sequence} says {chunk['open_frames']} frames are open, not "
+                                 f"{len(stack) + hidden}")
+                elif len(stored) <= len(stack) and known != [(e, f) for e, f, _ in stored]:
                     wrong.append(f"{where}: chunk {sequence} stores other frames than are open")
             expected = sequence + 1
             base = chunk["opened_ticks"]
