@@ -8,7 +8,7 @@ import PackageDescription
 let agentSwift: [SwiftSetting] = [
     .enableExperimentalFeature("Embedded"),
     .enableExperimentalFeature("Extern"),
-    .unsafeFlags(["-wmo", "-no-allocations", "-Ounchecked", "-Xfrontend", "-function-sections", "-disable-stack-protector"]),
+    .unsafeFlags(["-wmo", "-no-allocations", "-Ounchecked", "-Xfrontend", "-function-sections", "-disable-stack-protector", "-dwarf-version=4"]),
 ]
 // Jumps that touch a 32-byte boundary are slow on Skylake and its kin (Intel SKX102).
 #if arch(x86_64)
@@ -18,7 +18,7 @@ let jumpPadding: [String] = []
 #endif
 let agentC: [CSetting] = [
     .unsafeFlags(["-O2", "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden",
-                  "-fno-asynchronous-unwind-tables", "-ftls-model=initial-exec"] + jumpPadding),
+                  "-fno-asynchronous-unwind-tables", "-ftls-model=initial-exec", "-gdwarf-4"] + jumpPadding),
     .headerSearchPath("../Sources/CTraceLayout/include"),
 ]
 // initfirst: our constructor runs before every other, libc's included (design.md, 6).

@@ -80,7 +80,7 @@ enum TraceFile {
         SystemCall.call(SystemCall.openat, currentDirectory, bits(path), flags | openFlags, 0o600)
     }
 
-    /// From the template; the second attempt and later ones add the process id and a number.
+    /// From the template; later attempts add the process id, if it is not there, and a number.
     private static func buildPath(_ attempt: Int) {
         var text = TextBuffer(pathRoom, capacity: pathCapacity)
         var isDefault: CText? = agent.settings.output
@@ -90,9 +90,10 @@ enum TraceFile {
             text.append(contentsOf: agent.directory)
             text.append(0x2f)
         }
-        var n = 0
+        var n = 0, hasPid = false
         while template[n] != 0 {
             if template[n] == 0x25 && template[n &+ 1] == 0x70 {
+                hasPid = true
                 text.append(decimal: UInt64(agent.pid))
                 n &+= 2
             } else if template[n] == 0x25 && template[n &+ 1] == 0x65 {
@@ -104,15 +105,23 @@ enum TraceFile {
                 n &+= 1
             }
         }
-        if attempt > 0 {
+        if attempt > 0 { addNumber(attempt, hasPid, &text) }
+        path = CText(pathRoom)
+    }
+
+    /// app.trace becomes app.4711.trace, app.4711.2.trace and so on.
+    private static func addNumber(_ attempt: Int, _ hasPid: Bool, _ text: inout TextBuffer) {
+        let hasExtension = text.removeSuffix(".trace")
+        if !hasPid {
             text.append(0x2e)
             text.append(decimal: UInt64(agent.pid))
         }
-        if attempt > 1 {
+        let number = hasPid ? attempt &+ 1 : attempt
+        if number > 1 {
             text.append(0x2e)
-            text.append(decimal: UInt64(attempt))
+            text.append(decimal: UInt64(number))
         }
-        path = CText(pathRoom)
+        if hasExtension { text.append(".trace") }
     }
 
     private enum Standing {

@@ -88,6 +88,15 @@ struct TextBuffer {
     mutating func append(_ text: StaticString) {
         for n in 0..<text.utf8CodeUnitCount { append(text.utf8Start[n]) }
     }
+    /// False when the text does not end in it.
+    mutating func removeSuffix(_ suffix: StaticString) -> Bool {
+        let start = count &- suffix.utf8CodeUnitCount
+        if start < 0 { return false }
+        for n in 0..<suffix.utf8CodeUnitCount where self.start[start &+ n] != suffix.utf8Start[n] { return false }
+        count = start
+        self.start[count] = 0
+        return true
+    }
     mutating func append(decimal value: UInt64) {
         var divisor: UInt64 = 1
         while value / divisor >= 10 { divisor = divisor &* 10 }
