@@ -10,9 +10,15 @@ let agentSwift: [SwiftSetting] = [
     .enableExperimentalFeature("Extern"),
     .unsafeFlags(["-wmo", "-no-allocations", "-Ounchecked", "-Xfrontend", "-function-sections", "-disable-stack-protector"]),
 ]
+// Jumps that touch a 32-byte boundary are slow on Skylake and its kin (Intel SKX102).
+#if arch(x86_64)
+let jumpPadding = ["-mbranches-within-32B-boundaries"]
+#else
+let jumpPadding: [String] = []
+#endif
 let agentC: [CSetting] = [
     .unsafeFlags(["-O2", "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden",
-                  "-fno-asynchronous-unwind-tables", "-ftls-model=initial-exec"]),
+                  "-fno-asynchronous-unwind-tables", "-ftls-model=initial-exec"] + jumpPadding),
     .headerSearchPath("../Sources/CTraceLayout/include"),
 ]
 // initfirst: our constructor runs before every other, libc's included (design.md, 6).

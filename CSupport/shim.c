@@ -2,7 +2,7 @@
 // attributes, and which of them run first.
 #include "shim.h"
 
-/// A thread that has not begun: its stack begins at address 0 and ends there, so the first call is slow.
+/// A thread that has not begun: every stack pointer is above its innermost frame, so the first call is slow.
 static struct frame_record unborn;
 static struct thread_hot unborn_hot;
 

@@ -21,7 +21,7 @@ public func fuzzTrace(_ data: UnsafePointer<UInt8>, _ byteCount: Int) -> CInt {
     _ = trace.infoJSON(summary).text()
     let table = FunctionTable(trace.metadata)
     for thread in trace.threads.prefix(4) {
-        try? trace.replay(thread: thread.index, until: summary.end, deepest: 0, limit: 0, window: 16, table) { _ in true }
+        try? trace.replay(thread: thread.index, until: TraceEnd(trace), deepest: 0, limit: 0, window: 16, table) { _ in true }
     }
     try? trace.dump(table) { _ in }
     return 0

@@ -21,17 +21,17 @@
 // struct thread_state
 #define THREAD_TOP 0
 #define THREAD_HOT 8
-#define THREAD_UNIT 16
-#define THREAD_MASK 24
+#define THREAD_LOW 16
+#define THREAD_UNIT 24
+#define THREAD_MASK 32
 
 // struct thread_hot
-#define HOT_LOW 0
-#define HOT_CURSOR 8
-#define HOT_LIMIT 16
-#define HOT_BASE 24
-#define HOT_CHUNK 32
-#define HOT_MINIMUM 40
-#define HOT_PENDING 48
+#define HOT_CURSOR 0
+#define HOT_LIMIT 8
+#define HOT_BASE 16
+#define HOT_CHUNK 24
+#define HOT_MINIMUM 32
+#define HOT_PENDING 40
 
 // struct function_descriptor
 #define FUNCTION_TARGET 0
@@ -71,7 +71,7 @@
 #define STUB_COUNT 262144
 /// Tail calls in a row that are kept as nested frames. Beyond it an endless loop of them would eat memory.
 #define TAIL_LIMIT 64
-/// FRAME_SLOT: 0 while the frame is free or being filled; else where its enter event is, or one of
+/// FRAME_SLOT: 0 while the frame is free or being filled; else the word after its enter event, or one of
 #define SLOT_ELSEWHERE 1 /* in an earlier chunk */
 #define SLOT_UNWRITTEN 2 /* nowhere yet: under the time filter an enter is written when something inside it is kept */
 /// Stands for the thread pointer's distance in `mov %fs:…` until the agent has patched the real one in.
@@ -93,7 +93,7 @@ struct thread_unit;
 struct frame_record {
     uint64_t return_address;
     uint64_t saved_register; // the caller's rbx (x19)
-    uint64_t place; // stack pointer at the stub's entry, relative to thread_hot.low
+    uint64_t place; // stack pointer at the stub's entry
     struct frame_record *below, *above; // above: NULL at the end of what is allocated, or of TRACER_MAXDEPTH
     uint64_t *slot;
     uint64_t enter_ticks;
@@ -109,24 +109,23 @@ struct frame_record {
     uint64_t reserved[2];
 };
 
-/// What changes with every call besides the chain. In a page that the kernel zeroes in a child
-/// (MADV_WIPEONFORK): there every stack pointer is out of range and every chunk full, so that the first call and the
-/// first return in the child take the slow path, and nothing of the parent's file is touched.
+/// Where events go. In a page that the kernel zeroes in a child (MADV_WIPEONFORK): there every chunk is full and no
+/// call too short, so that the child's first event takes the slow path, and nothing of the parent's file is touched.
 struct thread_hot {
-    uint64_t low;     // of the thread's own stack; 0: every call leaves the fast path
     uint64_t *cursor; // next free word of the chunk
     uint64_t *limit;  // from here on the chunk is full; a few words of slack follow
     uint64_t base;    // ticks that event times count from
     struct trace_chunk_header *chunk;
     uint64_t minimum_ticks;
     uint64_t pending; // tail trampolines that have a word reserved and not written
-    uint64_t unused;
+    uint64_t unused[2];
 };
 
 /// Thread-local, initial-exec. A new thread's copy says only that everything is still to be done.
 struct thread_state {
     struct frame_record *top; // innermost open frame
     struct thread_hot *hot;
+    uint64_t low; // end of the thread's own stack; all ones: every call leaves the fast path
     struct thread_unit *unit; // also the top of the agent's stack for this thread
     uint64_t signal_mask; // the program's, while the slow path has all signals blocked
 };
@@ -178,9 +177,9 @@ _Static_assert(offsetof(struct frame_record, tails) == FRAME_TAILS, "frame recor
 _Static_assert(offsetof(struct frame_record, last) == FRAME_LAST, "frame record");
 _Static_assert(offsetof(struct thread_state, top) == THREAD_TOP, "thread state");
 _Static_assert(offsetof(struct thread_state, hot) == THREAD_HOT, "thread state");
+_Static_assert(offsetof(struct thread_state, low) == THREAD_LOW, "thread state");
 _Static_assert(offsetof(struct thread_state, unit) == THREAD_UNIT, "thread state");
 _Static_assert(offsetof(struct thread_state, signal_mask) == THREAD_MASK, "thread state");
-_Static_assert(offsetof(struct thread_hot, low) == HOT_LOW, "thread hot");
 _Static_assert(offsetof(struct thread_hot, cursor) == HOT_CURSOR, "thread hot");
 _Static_assert(offsetof(struct thread_hot, limit) == HOT_LIMIT, "thread hot");
 _Static_assert(offsetof(struct thread_hot, base) == HOT_BASE, "thread hot");

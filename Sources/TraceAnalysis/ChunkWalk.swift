@@ -1,6 +1,6 @@
 // Finds the chunks of a file. They lie back to back from offset 4096, each on a 4096 boundary. Where a header should
-// be and none is, a thread was killed between reserving the chunk and writing its header (zeros), or the file is
-// damaged: the walk then goes on page by page until it meets a header again.
+// be and none is, the chunk was not finished or its place is being used anew (a magic of zero, and anything behind it),
+// or the file is damaged: the walk then goes on page by page until it meets a header again.
 import CTraceLayout
 import TraceFormat
 
@@ -29,7 +29,7 @@ struct Chunk: Sendable {
 struct ChunkWalk {
     private(set) var chunks: [Chunk] = []
     private(set) var threadNames: [UInt32: (sequence: UInt64, name: String)] = [:]
-    /// Bytes where a header should have been and was not: all zeros, or something else.
+    /// Bytes where a header should have been and was not: no magic yet, or something else.
     private(set) var unwrittenBytes: UInt64 = 0
     private(set) var damagedBytes: UInt64 = 0
     /// Bytes that headers promise beyond the end of the file.
@@ -40,10 +40,40 @@ struct ChunkWalk {
     static let page = UInt64(TRACE_CHUNK_ALIGNMENT)
     static let headerBytes = MemoryLayout<trace_chunk_header>.size
 
-    init(_ file: InputFile) {
-        let fileEnd = file.byteCount
+    /// - Parameters:
+    ///   - start: where the chunks begin that are asked for
+    ///   - isGrowing: the file is being written. A thread copies a chunk behind everything else before it begins the
+    ///     next in the same place: who has read the number of the next finds the copy only by looking once more.
+    init(_ file: InputFile, from start: UInt64 = UInt64(TRACE_HEADER_BYTES), isGrowing: Bool = false) {
+        end = start
+        walk(file, to: file.byteCount)
+        guard isGrowing else { return }
+        for _ in 0 ..< Self.mostWalks {
+            let known = self
+            (unwrittenBytes, damagedBytes, missingBytes) = countsAtEnd
+            walk(file, to: min(file.byteCount, Self.nextOffset(file)))
+            if chunks.count == known.chunks.count {
+                self = known
+                break
+            }
+        }
+    }
+
+    /// A walk over what was added during the last one is shorter than that by orders of magnitude.
+    private static let mostWalks = 8
+    private var countsAtEnd: (UInt64, UInt64, UInt64) = (0, 0, 0)
+
+    /// Where the next chunk will begin, as the file says at this moment.
+    private static func nextOffset(_ file: InputFile) -> UInt64 {
+        var buffer = ByteBuffer(capacity: MemoryLayout<trace_file_header>.size)
+        file.read(MemoryLayout<trace_file_header>.size, at: 0, into: &buffer)
+        return buffer.load(trace_file_header.self, at: 0)?.next_offset ?? 0
+    }
+
+    /// From `end` on.
+    private mutating func walk(_ file: InputFile, to fileEnd: UInt64) {
         var buffer = ByteBuffer(capacity: Self.headerBytes)
-        var offset = UInt64(TRACE_HEADER_BYTES)
+        var offset = end
         var trailingZeros: UInt64 = 0
         while offset < fileEnd {
             file.read(Self.headerBytes, at: offset, into: &buffer)
@@ -58,6 +88,7 @@ struct ChunkWalk {
                 chunks.append(chunk)
                 offset += chunk.byteCount
                 end = offset
+                countsAtEnd = (unwrittenBytes, damagedBytes, missingBytes)
             } else {
                 offset = skip(from: offset, to: fileEnd, file, zeros: &trailingZeros)
             }
@@ -68,6 +99,7 @@ struct ChunkWalk {
     private mutating func skip(from start: UInt64, to fileEnd: UInt64, _ file: InputFile, zeros: inout UInt64) -> UInt64 {
         var buffer = ByteBuffer(capacity: 64 * Int(Self.page))
         var offset = start
+        var isUnwritten = true
         while offset < fileEnd {
             file.read(64 * Int(Self.page), at: offset, into: &buffer)
             if buffer.count == 0 { return fileEnd }
@@ -76,7 +108,8 @@ struct ChunkWalk {
                 if offset + UInt64(position) != start,
                    buffer.load(UInt32.self, at: position) == UInt32(TRACE_CHUNK_MAGIC) { return offset + UInt64(position) }
                 let byteCount = UInt64(min(buffer.count - position, Int(Self.page)))
-                if buffer.isZero(at: position, byteCount: Int(Self.page)) {
+                if offset + UInt64(position) == start { isUnwritten = buffer.load(UInt32.self, at: position) ?? 0 == 0 }
+                if isUnwritten || buffer.isZero(at: position, byteCount: Int(Self.page)) {
                     zeros += byteCount
                 } else {
                     damagedBytes += byteCount

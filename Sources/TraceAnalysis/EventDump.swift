@@ -22,8 +22,9 @@ public struct DumpedEvent {
 extension TraceFile {
     /// Calls `body` with everything in the file's event chunks, in the order of the file.
     public func dump(_ table: FunctionTable, _ body: @escaping (DumpedEvent) throws -> Void) throws {
-        var reader = ChunkReader(file)
-        for chunk in chunksOfThread.joined().sorted(by: { $0.offset < $1.offset }) {
+        var reader = ChunkReader(self)
+        for listed in chunksOfThread.joined().sorted(by: { $0.offset < $1.offset }) {
+            guard let chunk = reader.settled(listed) else { continue }
             for (index, frame) in reader.storedFrames(chunk).enumerated() {
                 let offset = chunk.offset + UInt64(ChunkWalk.headerBytes + index * MemoryLayout<trace_open_frame>.stride)
                 try body(DumpedEvent(offset: offset, tid: chunk.tid, ticks: Ticks(frame.enter_ticks), kind: .frame,

@@ -1,4 +1,4 @@
-// Function ids of the file, and the rows of a report that they belong to: one per displayed name and module.
+// Function ids of the file, and the rows of a report that they belong to: one per symbol and module.
 import CTraceLayout
 import Dispatch
 import Synchronization
@@ -6,7 +6,10 @@ import TraceFormat
 
 public struct FunctionTable: Sendable {
     struct Row: Sendable, Hashable {
+        /// For people. Two symbols may have one name: constructors, clones.
         var name: String
+        /// As in the file, "" when it has none; then the name tells rows apart.
+        var symbol: String
         var module: String
         var isTail: Bool
     }
@@ -26,7 +29,7 @@ public struct FunctionTable: Sendable {
         let names = Self.displayNames(functions, metadata)
         for (function, name) in zip(functions, names) {
             let module = function.module.map { metadata.modules[$0]?.name ?? "[module \($0)]" } ?? Self.noModule
-            let row = Row(name: name, module: module, isTail: function.isTail)
+            let row = Row(name: name, symbol: function.rawName, module: module, isTail: function.isTail)
             if let slot = slotOfRow[row] {
                 slots[Int(function.id)] = slot
             } else {

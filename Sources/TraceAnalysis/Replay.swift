@@ -1,6 +1,8 @@
 // The call tree of a thread in the order of time, each call on one line with its duration. The duration is known only
-// when the call ends, which may be millions of lines later, and memory is bounded: so the thread is read twice. The
-// first reading notes when the few calls end that outlast `window` lines; the second keeps that many lines back.
+// when the call ends, which may be millions of lines later, and memory is bounded. Lines are kept back as long as their
+// calls end in the same chunk or the next; where others end, `CallEnds` finds out. It cannot when chunks do not store
+// all open frames (a recursion thousands deep): then the thread is read twice. The first reading notes when the calls
+// end that outlast half of `window` lines, the second keeps that many lines back.
 import CTraceLayout
 import TraceFormat
 
@@ -43,56 +45,78 @@ extension TraceFile {
     /// Calls `body` with the lines of one thread until it returns false.
     /// - Parameters:
     ///   - end: until when calls that are still open ran
+    ///   - window: lines to keep back at most
     ///   - deepest: how many levels of the tree, 0 all
     ///   - limit: no more than so many lines will be asked for, 0 any number
-    public func replay(thread: UInt32, until end: Ticks, deepest: Int, limit: Int, window: Int = 1 << 16,
+    public func replay(thread: UInt32, until end: TraceEnd, deepest: Int, limit: Int, window: Int = 1 << 16,
                        _ table: FunctionTable, _ body: @escaping (ReplayLine) throws -> Bool) throws {
         guard let chunks = chunksOfThread.first(where: { $0.first?.thread == thread }) else { return }
-        let end = min(metadata.threads[thread]?.ended ?? end, end)
-        let ending: Ending = metadata.threads[thread]?.ended == nil ? .open : .unwound
-        var first = ReplayPass(table, deepest: deepest, window: window, longCalls: nil, body: nil)
-        first = run(first, chunks, end, ending) { stack in
-            limit > 0 && stack.sink.lineCount >= limit
-                && (0 ..< stack.frames.count).allSatisfy { stack.frames[$0].tag >= UInt64(limit) }
+        let ended = metadata.threads[thread]?.ended
+        let atEnd = {
+            CallEnds.End(time: min(ended ?? end.ticks, end.ticks).raw, how: ended == nil ? .open : .unwound)
         }
-        var second = ReplayPass(table, deepest: deepest, window: window, longCalls: first.longCalls, body: body)
-        second = run(second, chunks, end, ending) { $0.sink.isDone }
-        second.finish()
-        if let error = second.error { throw error }
+        var pass: ReplayPass
+        if chunks.contains(where: { $0.isCut }) {
+            pass = run(ReplayPass(table, deepest: deepest, window: window, body: nil), chunks, atEnd) { stack in
+                limit > 0 && stack.sink.lineCount >= limit
+                    && (0 ..< stack.frames.count).allSatisfy { stack.frames[$0].tag >= UInt64(limit) }
+            }
+            pass = ReplayPass(table, deepest: deepest, window: window, longCalls: pass.longCalls, body: body)
+        } else {
+            pass = ReplayPass(table, deepest: deepest, window: window, ends: CallEnds(self, chunks, atEnd: atEnd), body: body)
+        }
+        pass = run(pass, chunks, atEnd) { $0.sink.isDone }
+        pass.finish()
+        if let error = pass.error { throw error }
     }
 
-    private func run(_ pass: consuming ReplayPass, _ chunks: [Chunk], _ end: Ticks, _ ending: Ending,
+    private func run(_ pass: consuming ReplayPass, _ chunks: [Chunk], _ atEnd: () -> CallEnds.End,
                      until isDone: (borrowing CallStack<ReplayPass>) -> Bool) -> ReplayPass {
-        var reader = ChunkReader(file)
+        var reader = ChunkReader(self)
         var stack = CallStack(pass, slotCount: 0)
         var previous: Chunk?
         var latest: UInt64 = 0
-        for chunk in chunks {
+        for (index, listed) in chunks.enumerated() {
+            guard let chunk = reader.settled(listed) else { continue }
             let stored = reader.storedFrames(chunk)
             let missing = chunk.sequence &- (previous.map { $0.sequence &+ 1 } ?? 0)
             if missing > 0 { stack.sink.missing(missing, at: chunk.opened.ticks) }
             stack.sink.isInherited = true
             stack.adopt(stored, bottom: previous == nil ? 0 : chunk.openFrames - chunk.storedFrames, latest: latest, areCalls: true)
             stack.sink.isInherited = false
+            stack.sink.chunkIndex = index // not before: frames of the chunk before are only now closed
             latest = max(latest, reader.read(chunk, into: &stack))
             previous = chunk
+            stack.sink.chunkEnded()
             if isDone(stack) { return stack.sink }
         }
-        stack.closeAll(at: end.raw, ending)
+        if stack.frames.count > 0 {
+            let end = atEnd()
+            stack.closeAll(at: end.time, end.how)
+        }
         return stack.sink
     }
 }
 
 /// One reading of a thread. Without `body` it collects `longCalls`, with it it tells the lines.
 private struct ReplayPass: CallSink {
-    struct Key: Hashable {
-        var enter: UInt64
-        var slot: UInt32
+    typealias Key = CallEnds.Key
+    struct Pending {
+        var line: ReplayLine
+        /// Of a call that had not ended when the line was made.
+        var key = Key(enter: 0, slot: 0)
+
+        var isKnown: Bool { line.kind != .call || line.end != nil }
     }
     let table: FunctionTable
     let deepest: Int
     let window: Int
-    var longCalls: [Key: (time: UInt64, how: Ending)]
+    var longCalls: [Key: CallEnds.End]
+    let ends: CallEnds?
+    /// Of the chunk being read.
+    var chunkIndex = 0
+    /// A chunk in which an end was looked for in vain: it is damaged, and to go on looking would take long.
+    private var hopeless = -1
     let isFirst: Bool
     let body: ((ReplayLine) throws -> Bool)?
     var isInherited = false
@@ -100,31 +124,41 @@ private struct ReplayPass: CallSink {
     private(set) var isDone = false
     /// Lines so far, in the stack's `tag` of each frame; .max for a frame that is too deep for a line.
     private(set) var lineCount = 0
-    private var pending: [ReplayLine] = []
+    private var pending: [Pending] = []
     private var head = 0
 
-    init(_ table: FunctionTable, deepest: Int, window: Int, longCalls: [Key: (time: UInt64, how: Ending)]?,
+    init(_ table: FunctionTable, deepest: Int, window: Int, longCalls: [Key: CallEnds.End] = [:], ends: CallEnds? = nil,
          body: ((ReplayLine) throws -> Bool)?) {
         self.table = table
         self.deepest = deepest == 0 ? .max : deepest
         self.window = window
-        self.longCalls = longCalls ?? [:]
+        self.longCalls = longCalls
+        self.ends = ends
         isFirst = body == nil
         self.body = body
     }
 
-    private mutating func add(_ line: ReplayLine) {
+    private mutating func add(_ line: ReplayLine, _ key: Key = Key(enter: 0, slot: 0)) {
         lineCount += 1
         guard !isFirst, !isDone else { return }
-        pending.append(line)
+        pending.append(Pending(line: line, key: key))
         tell(keeping: window)
     }
 
     /// Tells lines from the front: those that are complete, and whatever is beyond `keeping`.
     private mutating func tell(keeping: Int) {
-        while !isDone, head < pending.count, isKnown(pending[head]) || pending.count - head > keeping {
+        while !isDone, head < pending.count {
+            if !pending[head].isKnown { complete() }
+            if !pending[head].isKnown {
+                if pending.count - head <= keeping { break }
+                if let ends, hopeless != chunkIndex {
+                    ends.lookAhead(pending[head].key, within: chunkIndex, unknownKeys())
+                    complete()
+                    if !pending[head].isKnown { hopeless = chunkIndex }
+                }
+            }
             do {
-                if try body?(pending[head]) != true { isDone = true }
+                if try body?(pending[head].line) != true { isDone = true }
             } catch {
                 self.error = error
                 isDone = true
@@ -137,7 +171,32 @@ private struct ReplayPass: CallSink {
         }
     }
 
-    private func isKnown(_ line: ReplayLine) -> Bool { line.kind != .call || line.end != nil }
+    /// Completes the line in front if its end has been looked up.
+    private mutating func complete() {
+        guard let end = ends?.take(pending[head].key) else { return }
+        pending[head].line.end = (Ticks(max(end.time, pending[head].line.start.raw)), Self.end(end.how))
+    }
+
+    private func unknownKeys() -> Set<Key> {
+        var keys: Set<Key> = []
+        for index in head ..< pending.count where !pending[index].isKnown { keys.insert(pending[index].key) }
+        return keys
+    }
+
+    /// Tells what can be told between two chunks.
+    mutating func chunkEnded() {
+        guard let ends, !isFirst else { return }
+        var keys: Set<Key>?
+        while true {
+            tell(keeping: window)
+            guard !isDone, head < pending.count else { return }
+            let wanted = keys ?? unknownKeys()
+            keys = wanted
+            guard ends.lookAhead(pending[head].key, behind: chunkIndex, wanted) else { return }
+            complete()
+            if !pending[head].isKnown { return }
+        }
+    }
 
     mutating func finish() { tell(keeping: 0) }
 
@@ -149,10 +208,10 @@ private struct ReplayPass: CallSink {
             return
         }
         frame.tag = UInt64(lineCount)
-        let known = isFirst ? nil : longCalls[Key(enter: frame.enter, slot: frame.slot)]
-        let slot = frame.slot
-        add(ReplayLine(kind: .call, start: Ticks(time), depth: depth, function: slot &- 1,
-                       end: known.map { (Ticks($0.time), Self.end($0.how)) }, isInherited: isInherited))
+        let key = Key(enter: frame.enter, slot: frame.slot)
+        let known = isFirst || longCalls.isEmpty ? nil : longCalls[key]
+        add(ReplayLine(kind: .call, start: Ticks(time), depth: depth, function: key.slot &- 1,
+                       end: known.map { (Ticks($0.time), Self.end($0.how)) }, isInherited: isInherited), key)
     }
 
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: UInt32, isOutermost: Bool, _ ending: Ending) {
@@ -160,11 +219,12 @@ private struct ReplayPass: CallSink {
         let age = lineCount - Int(frame.tag)
         if isFirst {
             // Half the window: both readings need not agree to the line, the file may be growing.
-            if age > window / 2 { longCalls[Key(enter: frame.enter, slot: frame.slot)] = (time, ending) }
+            if age > window / 2 { longCalls[Key(enter: frame.enter, slot: frame.slot)] = .init(time: time, how: ending) }
         } else {
             let index = pending.count - age
-            if index >= head, index < pending.count, pending[index].end == nil {
-                pending[index].end = (Ticks(time), Self.end(ending))
+            if index >= head, index < pending.count, pending[index].line.end == nil {
+                pending[index].line.end = (Ticks(time), Self.end(ending))
+                _ = ends?.take(pending[index].key)
                 if index == head { tell(keeping: window) }
             }
         }

@@ -15,7 +15,7 @@ public enum ReportOrder: String, CaseIterable, Sendable {
         case .maximum: if a.maximum != b.maximum { return longer(a.maximum, b.maximum) }
         case .name: break
         }
-        return (a.name, a.module) < (b.name, b.module) // the same order in every run
+        return (a.name, a.module, a.symbol) < (b.name, b.module, b.symbol) // the same order in every run
     }
 
     /// Unknown lengths come last.
@@ -78,7 +78,7 @@ extension Summary {
                 .object([("tid", .unsigned(UInt64($0.tid))), ("name", .string($0.name)), ("calls", .unsigned($0.calls))])
             })),
             ("functions", .array(functions(by: .selfTime).map {
-                .object([("name", .string($0.name)), ("module", .string($0.module)), ("calls", .unsigned($0.calls)),
+                .object([("name", .string($0.name)), ("symbol", .string($0.symbol)), ("module", .string($0.module)), ("calls", .unsigned($0.calls)),
                          ("total_ns", .unsigned($0.total.count)), ("self_ns", .signed($0.selfTime)),
                          ("min_ns", .time($0.minimum)), ("max_ns", .time($0.maximum)), ("p50_ns", .time($0.median)),
                          ("p99_ns", .time($0.percentile99))])

@@ -7,6 +7,8 @@ import TraceFormat
 
 public struct FunctionSummary: Sendable {
     public var name: String
+    /// As in the file, not demangled.
+    public var symbol: String
     public var module: String
     public var calls: UInt64
     /// Calls whose length is known: not entries of which no exit is recorded.

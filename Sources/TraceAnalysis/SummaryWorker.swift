@@ -17,7 +17,7 @@ final class SummaryWorker: @unchecked Sendable {
 
     init(_ trace: TraceFile, _ table: FunctionTable) {
         self.trace = trace
-        reader = ChunkReader(trace.file)
+        reader = ChunkReader(trace)
         stack = CallStack(Accumulator(table), slotCount: table.slotCount)
     }
 
@@ -26,9 +26,8 @@ final class SummaryWorker: @unchecked Sendable {
         let callsBefore = stack.sink.calls
         var latestOfThread: UInt64 = 0
         var previous: Chunk?
-        let mayChange = trace.isRing && trace.header.state == UInt32(TRACE_RECORDING)
-        for chunk in unit.chunks {
-            if mayChange, !reader.isStill(chunk) {
+        for listed in unit.chunks {
+            guard let chunk = reader.settled(listed) else {
                 overwritten += 1
                 continue
             }
@@ -40,8 +39,6 @@ final class SummaryWorker: @unchecked Sendable {
             stack.adopt(stored, bottom: bottom, latest: latestOfThread, areCalls: areCalls)
             latestOfThread = max(latestOfThread, reader.read(chunk, into: &stack))
             previous = chunk
-            // Changed while it was read: some of what was added up was not this thread's. It cannot be taken back.
-            if mayChange, !reader.isStill(chunk) { overwritten += 1 }
         }
         calls[thread, default: 0] &+= stack.sink.calls &- callsBefore
         latest = max(latest, latestOfThread)
@@ -93,25 +90,26 @@ final class SummaryWorker: @unchecked Sendable {
 }
 
 extension Accumulator {
-    /// The rows of a report. Entries and calls of one name and module are one row.
+    /// The rows of a report. Entries and calls of one symbol and module are one row.
     mutating func functions(_ table: FunctionTable, _ scale: TimeScale) -> [FunctionSummary] {
-        var slotOfName: [FunctionTable.Row: Int] = [:]
+        var slotOfRow: [FunctionTable.Row: Int] = [:]
         for slot in 1 ..< max(table.slotCount, 1) where isUsed(slot) {
             var key = table.rows[slot - 1]
             key.isTail = false
-            if let first = slotOfName[key] {
+            if let first = slotOfRow[key] {
                 merge(slot, into: first)
             } else {
-                slotOfName[key] = slot
+                slotOfRow[key] = slot
             }
         }
         var result: [FunctionSummary] = []
         for slot in 1 ..< max(sums.count, 1) where isUsed(slot) {
             if slot < table.slotCount {
-                result.append(summary(slot, table.rows[slot - 1].name, table.rows[slot - 1].module, scale))
+                result.append(summary(slot, table.rows[slot - 1], scale))
             } else {
                 let name = FunctionTable.strangerName(strangers[slot - table.slotCount])
-                result.append(summary(slot, name, FunctionTable.noModule, scale))
+                let row = FunctionTable.Row(name: name, symbol: name, module: FunctionTable.noModule, isTail: false)
+                result.append(summary(slot, row, scale))
             }
         }
         return result
@@ -122,10 +120,10 @@ extension Accumulator {
         return sums.calls != 0 || sums.timed != 0 || sums.total != 0
     }
 
-    private func summary(_ slot: Int, _ name: String, _ module: String, _ scale: TimeScale) -> FunctionSummary {
+    private func summary(_ slot: Int, _ function: FunctionTable.Row, _ scale: TimeScale) -> FunctionSummary {
         let sums = sums[slot]
-        var row = FunctionSummary(name: name, module: module, calls: sums.calls, timedCalls: sums.timed,
-                                  total: scale.nanoseconds(sums.total),
+        var row = FunctionSummary(name: function.name, symbol: function.symbol, module: function.module, calls: sums.calls,
+                                  timedCalls: sums.timed, total: scale.nanoseconds(sums.total),
                                   selfTime: scale.signedNanoseconds(sums.selfTime))
         guard sums.timed > 0 else { return row }
         row.average = scale.nanoseconds(sums.sum / sums.timed)

@@ -13,6 +13,8 @@ public struct TraceFile: Sendable {
     let file: InputFile
     /// Event chunks of each thread, in the thread's own order.
     let chunksOfThread: [[Chunk]]
+    /// Where the chunks ended when they were looked for; the file may have grown since.
+    let chunksEnd: UInt64
     let threadNames: [UInt32: String]
     /// Clock at the opening of the latest chunk or at the file's last sample, whichever is later.
     let lastSample: Ticks
@@ -24,7 +26,8 @@ public struct TraceFile: Sendable {
     public init(path: String) throws {
         let file = try InputFile(path: path)
         let header = try Self.readHeader(file)
-        let walk = ChunkWalk(file)
+        let walk = ChunkWalk(file, isGrowing: header.state == UInt32(TRACE_RECORDING))
+        chunksEnd = walk.end
         self.path = path
         self.file = file
         self.header = header
@@ -104,6 +107,8 @@ public struct TraceFile: Sendable {
     public var program: String { metadata.texts[TRACE_TEXT_PROGRAM]?.first ?? "?" }
     public var firstTicks: Ticks { Ticks(header.first.ticks) }
     public var isRing: Bool { header.mode == UInt32(TRACE_MODE_RING) }
+    /// Whether threads may be writing to it; or were, when they were killed.
+    var mayChange: Bool { header.state == UInt32(TRACE_RECORDING) }
 }
 
 let TRACE_HEADER_BYTES_INT = Int(TRACE_HEADER_BYTES)

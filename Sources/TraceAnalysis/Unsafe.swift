@@ -69,6 +69,16 @@ struct ByteBuffer: ~Copyable {
         count = min(max(body(base, wanted), 0), wanted)
     }
 
+    /// As much of `byteCount` bytes at `offset` of `other` as was read there.
+    mutating func copy(_ byteCount: Int, at offset: Int, of other: borrowing ByteBuffer) {
+        let present = offset >= 0 && offset < other.count ? other.count - offset : 0
+        let source = other.base
+        fill(min(byteCount, present)) { base, wanted in
+            memcpy(base, source + offset, wanted) // within other.count
+            return wanted
+        }
+    }
+
     /// The structure at `offset`, nil unless all of it was read.
     func load<T: BitwiseCopyable>(_ type: T.Type, at offset: Int) -> T? {
         guard offset >= 0, offset <= count, count - offset >= MemoryLayout<T>.size else { return nil }

@@ -29,8 +29,7 @@ struct Replay: ParsableCommand {
         let trace = try openTrace(file)
         let table = FunctionTable(trace.metadata)
         let threads = try selected(trace)
-        // Until when open calls ran: the file's latest event, wherever it is. Only a full reading tells.
-        let end = Summary(trace, names: false).end
+        let end = TraceEnd(trace)
         final class Box { // escaping closures may not capture an inout
             var output = Output()
             var lineCount = 0

@@ -17,6 +17,7 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
     needs: THING…               avx, avx512f (processor), tool:NAME, file:PATH, program:NAME
     status: N | signal N        how the program ends (default 0)
     tree: none REASON           no golden file
+    says: N REASON              up to N lines of the agent on stderr, and calls dropped, are in order
     memory: unlimited           no address space limit (sanitizers)
     timeout: SECONDS            default 20
     preload: A B                libraries around ours, `@` is the agent (default `@`)
@@ -24,6 +25,7 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
 
 {build} in any of them is the build folder, {source} the subjects folder.
 """
+import fcntl
 import hashlib
 import os
 import re
@@ -39,7 +41,7 @@ GOLDEN = os.path.join(HERE, "golden")
 BUILD = os.path.join(ROOT, ".build", "subjects")
 SUFFIXES = (".c", ".cpp", ".swift", ".S", ".sh")
 KEYS = {"compilers", "build", "link", "library", "plugin", "sources", "variant", "after", "case", "env", "needs",
-        "status", "tree", "memory", "timeout", "preload", "untraced"}
+        "status", "says", "tree", "memory", "timeout", "preload", "untraced"}
 
 
 class BuildFailed(Exception):
@@ -174,6 +176,12 @@ def commands(case):
 
 def build(case):
     """Builds when any command or source changed. Returns the program's path."""
+    with open(case.folder + ".lock", "w") as lock:  # several workers may want the same program
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return build_locked(case)
+
+
+def build_locked(case):
     todo = commands(case)
     digest = hashlib.sha256(repr(todo).encode())
     for name in sorted(os.listdir(SUBJECTS)):

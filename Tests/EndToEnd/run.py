@@ -2,7 +2,7 @@
 """End-to-end tests: programs that do what a tracer must survive, with and without the agent.
 
     Tests/EndToEnd/run.py [--filter REGEX] [--list] [--keep] [--bare] [--jobs N]
-                          [--agent libtracer.so] [--tool tracer] [--only subjects,programs,bad_input,durability]
+                          [--agent libtracer.so] [--tool tracer] [--only subjects,programs,bad_input,durability,decoder]
 
 Each test runs a program bare, then under the agent, and compares stdout, stderr and exit status; the recorded calls
 are compared with golden/NAME.tree (golden.py says how to read one), with the counts that the subject itself kept
@@ -23,7 +23,7 @@ import golden
 import harness
 from harness import Failed, Outcome, Skipped
 
-SUITES = ("subjects", "programs", "bad_input", "durability")
+SUITES = ("subjects", "programs", "bad_input", "durability", "decoder")
 
 
 class SubjectTest:
@@ -47,7 +47,7 @@ class SubjectTest:
             place.done()
 
     def golden(self):
-        names = [self.case.name, ".".join(filter(None, [self.case.subject.name, self.case.case])), self.case.subject.name]
+        names = [self.case.name, ".".join([self.case.subject.name, self.case.compiler]), ".".join(filter(None, [self.case.subject.name, self.case.case])), self.case.subject.name]
         for name in names:
             path = os.path.join(build.GOLDEN, name + ".tree")
             if os.path.exists(path):
@@ -79,8 +79,9 @@ class SubjectTest:
             return
         traced = harness.execute(argv, place.fresh(), harness.traced_environment(settings, environment, place, preload),
                                  **options)
+        stopped = subject.all("says") and harness.without_agents_lines(traced, int(subject.get("says").split()[0]))
         faults = harness.same(bare, traced)
-        traces, wrong = harness.check_traces(settings, place, lambda path: path.startswith(case.folder + "/"))
+        traces, wrong = harness.check_traces(settings, place, lambda path: path.startswith(case.folder + "/"), drops=stopped)
         faults += wrong
         if subject.all("untraced"):
             if traces:

@@ -14,14 +14,12 @@ HEADER_BYTES = 4096
 CHUNK_MAGIC = 0x4B484354
 CONTROL, ENTER, EXIT, COMPLETE = range(4)
 BASE, RESUME, UNWOUND, LOST, MARK = range(1, 6)
-KIND_MASK, FUNCTION_SHIFT, TIME_SHIFT, TIME_BITS = 3, 2, 22, 42
-START_BITS, DURATION_SHIFT = 23, 45
-CONTROL_SHIFT, PAYLOAD_SHIFT, PAYLOAD_BITS = 2, 8, 56
-TIME_MASK = (1 << TIME_BITS) - 1
-START_MASK = (1 << START_BITS) - 1
-FUNCTION_MASK = (1 << 20) - 1
-PAYLOAD_MASK = (1 << PAYLOAD_BITS) - 1
-CLOSED = 1
+FUNCTION_SHIFT, FUNCTION_MASK = 2, (1 << 20) - 1
+TIME_SHIFT, TIME_MASK = 22, (1 << 42) - 1
+START_MASK, DURATION_SHIFT = (1 << 23) - 1, 45
+CONTROL_SHIFT, CONTROL_MASK, PAYLOAD_SHIFT, PAYLOAD_MASK = 2, 0x3F, 8, (1 << 56) - 1
+COUNT_SHIFT = 42  # of an unwound word's payload
+CLOSED = 1  # flag of a chunk
 TAIL = 1
 RECORDING, FINISHED, STOPPED = range(3)
 STATE_NAMES = {RECORDING: "recording", FINISHED: "finished", STOPPED: "stopped"}
@@ -88,7 +86,8 @@ class Trace:
         self.texts, self.modules, self.functions, self.threads = {}, {}, {}, {}
         self.calls, self.unwound, self.open, self.tail = {}, {}, {}, {}  # function index -> count
         self.filtered_by_time = self.filtered_by_depth = self.dropped = self.events = 0
-        self.maximum_depth_seen = self.migrated = 0
+        self.maximum_depth_seen = 0
+        self._elsewhere = []  # (enter bits, function or None, time, mark, where): closed by a thread that did not open it
         with open(path, "rb") as file:
             self.data = file.read()
         if len(self.data) < HEADER.size:
@@ -100,7 +99,7 @@ class Trace:
             raise Damaged(f"{path}: version {self.header['version']}")
         self.state = STATE_NAMES.get(self.header["state"], "unknown")
         self.dropped = self.header["dropped"]
-        self.chunks = list(self._without_originals(self._chunks()))
+        self.chunks = list(self._chunks())
         for offset, chunk in self.chunks:
             if chunk["kind"] == 2:
                 self._metadata(offset, chunk)
@@ -108,10 +107,14 @@ class Trace:
         by_thread = {}
         for offset, chunk in self.chunks:
             if chunk["kind"] == 1:
-                self.filtered_by_time += chunk["filtered_by_time"]
-                self.filtered_by_depth += chunk["filtered_by_depth"]
-                self.dropped += chunk["dropped"]
                 by_thread.setdefault(chunk["thread"], []).append((chunk["sequence"], offset, chunk))
+        for index, chunks in by_thread.items():
+            # Of two with one number the closed one is a copy of the other, and whole.
+            chosen = {}
+            for sequence, offset, chunk in chunks:
+                if sequence not in chosen or chunk["flags"] & CLOSED:
+                    chosen[sequence] = (sequence, offset, chunk)
+            by_thread[index] = list(chosen.values())
         self.by_thread = by_thread
 
     def trees(self):
@@ -122,7 +125,27 @@ class Trace:
             name = chunks[-1][2]["thread_name"].split(b"\0")[0].decode(errors="replace")
             thread = self.threads[index] = Thread(index, first["tid"], name)
             self._walk(thread, chunks)
+        self._close_elsewhere()
         return self
+
+    def _close_elsewhere(self):
+        """A coroutine may finish on another thread: its frames are open in one thread's events and end in another's."""
+        still_open = {}
+        work = [n for t in self.threads.values() for n in t.roots] if self._elsewhere else []
+        while work:
+            node = work.pop()
+            work += node.children
+            if node.mark == "open":
+                still_open[node.enter & PAYLOAD_MASK] = node
+        for enter, function, time, mark, where in self._elsewhere:
+            node = still_open.pop(enter, None)
+            if node is None or function not in (None, node.function):
+                self.anomalies.append(f"{where}: resumes a frame entered at …{enter:x} that is open in no thread")
+                continue
+            node.exit, node.mark = time, mark
+            self.open[node.function] -= 1
+            if mark == "unwound":
+                self.unwound[node.function] = self.unwound.get(node.function, 0) + 1
 
     # -- structure ------------------------------------------------------------------------------------------------
     def _chunks(self):
@@ -144,25 +167,12 @@ class Trace:
             elif chunk["kind"] not in (1, 2):
                 self.anomalies.append(f"chunk at {offset}: kind {chunk['kind']}")
             else:
+                if chunk["kind"] == 1:
+                    self.filtered_by_time += chunk["filtered_by_time"]
+                    self.filtered_by_depth += chunk["filtered_by_depth"]
+                    self.dropped += chunk["dropped"]
                 yield offset, chunk
             offset += size
-
-    def _without_originals(self, chunks):
-        """A full chunk is copied to the end of the file, closed, before its place is used again. A kill in between
-        leaves both; the one that is not closed is the original."""
-        chosen = {}
-        for offset, chunk in chunks:
-            key = (chunk["thread"], chunk["sequence"]) if chunk["kind"] == 1 else offset
-            known = chosen.get(key)
-            if known is not None:
-                closed = [c for c in (known, (offset, chunk)) if c[1]["flags"] & CLOSED]
-                if len(closed) != 1:
-                    self.anomalies.append(f"thread {chunk['thread']}: chunk {chunk['sequence']} lies at {known[0]} and "
-                                          f"at {offset}, {len(closed)} of them closed")
-                chosen[key] = closed[0] if closed else known
-            else:
-                chosen[key] = (offset, chunk)
-        return sorted(chosen.values(), key=lambda c: c[0])
 
     def _metadata(self, start, chunk):
         offset = start + chunk["body_offset"]
@@ -253,10 +263,10 @@ class Trace:
             for word in words:
                 if word == 0:
                     continue
-                kind = word & KIND_MASK
+                kind = word & 3
                 if kind == COMPLETE:
                     function = (word >> FUNCTION_SHIFT) & FUNCTION_MASK
-                    enter = base + (word >> TIME_SHIFT & START_MASK)
+                    enter = base + ((word >> TIME_SHIFT) & START_MASK)
                     name, own, flags = self._describe(function)
                     node = Node(function, name, own, enter)
                     node.exit = enter + (word >> DURATION_SHIFT)
@@ -275,26 +285,28 @@ class Trace:
                         self.maximum_depth_seen = len(stack) + 1
                     continue
                 if kind == CONTROL:
-                    which, payload = (word >> CONTROL_SHIFT) & 0x3F, word >> PAYLOAD_SHIFT
+                    which, payload = (word >> CONTROL_SHIFT) & CONTROL_MASK, word >> PAYLOAD_SHIFT
                     if which == BASE:
                         base = self._completed(payload, base)
                     elif which == RESUME:
                         resume = payload
                     elif which == UNWOUND:
-                        time = base + (payload & TIME_MASK)
-                        count = payload >> TIME_BITS
+                        reference = base + (payload & TIME_MASK)
+                        count = payload >> COUNT_SHIFT
                         if resume is not None:
                             chosen = self._find(stack, resume)
-                            resume = None
                             if chosen is None:
+                                self._elsewhere.append((resume, None, reference, "unwound", where))
+                                resume = None
                                 continue
+                            resume = None
                             leaving = stack[max(0, chosen + 1 - count):chosen + 1]
                         else:
                             leaving = stack[max(0, len(stack) - count):]
                         if len(leaving) != count:
                             wrong.append(f"{where}: {count} frames unwound, {len(leaving)} were open")
                         for node in leaving:
-                            close(node, time, "unwound")
+                            close(node, reference, "unwound")
                             self.unwound[node.function] = self.unwound.get(node.function, 0) + 1
                             stack.remove(node) if node is not stack[-1] else stack.pop()
                     elif which == LOST:
@@ -303,12 +315,12 @@ class Trace:
                         wrong.append(f"{where}: control {which}")
                     continue
                 function = (word >> FUNCTION_SHIFT) & FUNCTION_MASK
-                time = base + (word >> TIME_SHIFT)
+                reference = base + (word >> TIME_SHIFT)
                 if kind == ENTER:
-                    if stack and time < stack[-1].enter:
-                        wrong.append(f"{where}: enter of function {function} {stack[-1].enter - time} ticks "
+                    if stack and reference < stack[-1].enter:
+                        wrong.append(f"{where}: enter of function {function} {stack[-1].enter - reference} ticks "
                                      f"before its caller {stack[-1].name}")
-                    push(function, time)
+                    push(function, reference)
                     calls[function] = calls.get(function, 0) + 1
                     thread.calls += 1
                     if len(stack) > self.maximum_depth_seen:
@@ -317,17 +329,18 @@ class Trace:
                     position = len(stack) - 1
                     if resume is not None:
                         position = self._find(stack, resume)
-                        resume = None
                         if position is None:
-                            self.migrated += 1
+                            self._elsewhere.append((resume, function, reference, "", where))
+                            resume = None
                             continue
+                        resume = None
                     if position < 0:
                         wrong.append(f"{where}: exit of {self._describe(function)[0]} and nothing is open")
                         continue
                     node = stack[position]
                     if node.function != function:
                         wrong.append(f"{where}: exit of {self._describe(function)[0]} while {node.name} is innermost")
-                    close(node, time, "")
+                    close(node, reference, "")
                     del stack[position]
         for node in stack:
             node.mark = "open"
@@ -335,19 +348,18 @@ class Trace:
 
     @staticmethod
     def _find(stack, payload):
-        """None is legal: the call began on another thread (a coroutine that migrated)."""
         for position in range(len(stack) - 1, -1, -1):
             if stack[position].enter & PAYLOAD_MASK == payload:
                 return position
         return None
 
     @staticmethod
-    def _completed(bits, near):
-        """The moment nearest to `near` whose low 56 bits these are."""
-        difference = (bits - near) & PAYLOAD_MASK
-        if difference >> (PAYLOAD_BITS - 1):
-            difference -= 1 << PAYLOAD_BITS
-        return near + difference
+    def _completed(bits, reference):
+        """The moment nearest to `reference` that ends in these 56 bits."""
+        difference = (bits - reference) & PAYLOAD_MASK
+        if difference >> 55:
+            difference -= 1 << 56
+        return reference + difference
 
     # -- what tests ask -------------------------------------------------------------------------------------------
     def text(self, key):

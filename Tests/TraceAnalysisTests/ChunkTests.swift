@@ -1,4 +1,5 @@
 import CTraceLayout
+import Foundation
 import Testing
 import TraceFormat
 import TraceTesting
@@ -37,9 +38,35 @@ private extension Summary {
         #expect(try whole.lines() == cut.lines())
     }
 
-    @Test func durationsAreTheSameWithAWindowOfAFewLines() throws {
-        let loaded = try Loaded(program(seed: 9, events: 2000, wordsPerChunk: 50).bytes())
-        #expect(try loaded.lines(window: 8) == loaded.lines())
+    /// By looking ahead, and by reading twice where chunks do not store all frames.
+    @Test(arguments: 1 ... 6 as ClosedRange<UInt64>, [3, .max])
+    func durationsAreTheSameWithAWindowOfAFewLines(seed: UInt64, frames: Int) throws {
+        for words in [4, 50, 500] {
+            let builder = program(seed: seed, events: 2000, wordsPerChunk: words, framesPerChunk: frames)
+            let loaded = try Loaded(builder.bytes())
+            let whole = try Loaded(program(seed: seed, events: 2000).bytes())
+            #expect(try loaded.lines(window: 8) == whole.lines())
+            #expect(try loaded.lines() == whole.lines())
+        }
+    }
+
+    @Test(arguments: 1 ... 6 as ClosedRange<UInt64>)
+    func durationsFoundByLookingAheadAreTheSameInARing(seed: UInt64) throws {
+        var builder = program(seed: seed, events: 2000, wordsPerChunk: 20)
+        builder.header.mode = UInt32(TRACE_MODE_RING)
+        var bytes = builder.bytes()
+        for page in stride(from: 4096 * 12, to: bytes.count, by: 4096 * 9) { // overwritten
+            for offset in page ..< page + 4096 * 3 where offset < bytes.count { bytes[offset] = 0 }
+        }
+        let loaded = try Loaded(bytes)
+        #expect(try loaded.lines(window: 8) == loaded.lines(window: .max))
+        #expect(try loaded.lines() == loaded.lines(window: .max))
+    }
+
+    @Test(arguments: 1 ... 6 as ClosedRange<UInt64>)
+    func theEndOfTheTraceIsFoundWithoutReadingIt(seed: UInt64) throws {
+        let loaded = try Loaded(program(seed: seed, events: 300, wordsPerChunk: 20).bytes(end: start + 1))
+        #expect(TraceEnd(loaded.trace).ticks == loaded.summary.end)
     }
 
     @Test func replayOfSomeLevelsLeavesOutTheRest() throws {
@@ -151,6 +178,44 @@ private extension Summary {
         bytes.removeLast(4096)
         bytes.insert(contentsOf: newest, at: 4096)
         #expect(fingerprint(try Loaded(bytes)) == fingerprint(whole))
+    }
+
+    /// Between the walk over the file and the reading of a chunk its thread may have filled it and gone on.
+    @Test func aChunkThatWasCopiedAwaySinceTheWalkIsReadWhereItIsNow() throws {
+        var builder = program(seed: 2, events: 300, wordsPerChunk: 100)
+        builder.header.state = UInt32(TRACE_RECORDING)
+        let bytes = builder.bytes()
+        let whole = try Loaded(bytes)
+        let file = TemporaryFile([])
+        let first = 2 * 4096, second = 3 * 4096
+        var before = Array(bytes[..<second]) // the staging chunk, not closed
+        before[first + 6] = 0
+        before.replaceSubrange(first + 48 ..< first + 56, with: [UInt8](repeating: 0, count: 8))
+        file.write(before)
+        let trace = try TraceFile(path: file.path)
+        #expect(trace.chunksOfThread[0].map { $0.isClosed } == [false])
+        // The first chunk moves to the end, the second begins in its place.
+        let handle = try #require(FileHandle(forWritingAtPath: file.path))
+        try handle.seek(toOffset: UInt64(first))
+        try handle.write(contentsOf: Data(bytes[second ..< second + 4096]))
+        try handle.write(contentsOf: Data(bytes[first ..< second]))
+        let summary = Summary(trace, workers: 1)
+        #expect(summary.overwritten == 0)
+        #expect(summary.calls == (try Loaded(Array(bytes[..<second]))).summary.calls)
+        // All of it is seen by who looks now.
+        try handle.write(contentsOf: Data(bytes[(second + 4096)...]))
+        let now = try TraceFile(path: file.path)
+        #expect(now.warnings == [])
+        #expect(Summary(now, workers: 1).calls == whole.summary.calls)
+    }
+
+    @Test func aPlaceThatIsBeingRewrittenIsNoDamage() throws {
+        let whole = program(seed: 5, events: 100).bytes()
+        var place = [UInt8](repeating: 0xab, count: 3 * 4096) // half cleared, or half copied: its magic comes last
+        place.replaceSubrange(0 ..< 4, with: [0, 0, 0, 0])
+        let loaded = try Loaded(Array(whole[..<4096]) + place + Array(whole[4096...]))
+        #expect(loaded.trace.warnings == [])
+        #expect(fingerprint(loaded) == fingerprint(try Loaded(whole)))
     }
 
     @Test func everyThreadHasItsOwnStackAndCount() throws {

@@ -14,7 +14,7 @@ private func readAll(_ file: TemporaryFile) -> Bool {
     _ = trace.infoJSON(summary).text()
     let table = FunctionTable(trace.metadata)
     for thread in trace.threads {
-        try? trace.replay(thread: thread.index, until: summary.end, deepest: 0, limit: 0, window: 16, table) { _ in true }
+        try? trace.replay(thread: thread.index, until: TraceEnd(trace), deepest: 0, limit: 0, window: 16, table) { _ in true }
     }
     try? trace.dump(table) { _ in }
     return true

@@ -61,7 +61,7 @@ import TraceTesting
         #expect(threads[0]["calls"] as? Int == Int(loaded.summary.calls))
         let functions = try #require(object["functions"] as? [[String: Any]])
         for function in functions {
-            #expect(Set(function.keys) == ["name", "module", "calls", "total_ns", "self_ns", "min_ns", "max_ns", "p50_ns", "p99_ns"])
+            #expect(Set(function.keys) == ["name", "symbol", "module", "calls", "total_ns", "self_ns", "min_ns", "max_ns", "p50_ns", "p99_ns"])
             #expect(function["calls"] is Int)
         }
         #expect(functions.compactMap { $0["calls"] as? Int }.reduce(0, +) == Int(loaded.summary.calls))

@@ -35,7 +35,7 @@ struct Loaded {
     func lines(thread: UInt32 = 0, deepest: Int = 0, window: Int = 1 << 16) throws -> [String] {
         var lines: [String] = []
         let table = FunctionTable(trace.metadata)
-        try trace.replay(thread: thread, until: summary.end, deepest: deepest, limit: 0, window: window, table) { line in
+        try trace.replay(thread: thread, until: TraceEnd(trace), deepest: deepest, limit: 0, window: window, table) { line in
             var text = String(repeating: " ", count: line.depth)
             switch line.kind {
             case .call: text += table.name(of: line.function!).name

@@ -135,6 +135,8 @@ tracer_tls_sites_begin:
 .endm
 
 .macro SPILL_FOR_SLOW_CALL
+    movq %rcx, -SPILL_RCX(%rsp)
+    movq %rsi, -SPILL_RSI(%rsp)
     movq %rdi, -SPILL_RDI(%rsp)
     movq %r10, -SPILL_R10(%rsp)
     movq %r8, -SPILL_R8(%rsp)
@@ -144,6 +146,8 @@ tracer_tls_sites_begin:
     movq %rsp, %rbp
 .endm
 .macro RELOAD_AFTER_SLOW_CALL
+    movq -SPILL_RCX(%rsp), %rcx
+    movq -SPILL_RSI(%rsp), %rsi
     movq -SPILL_RDI(%rsp), %rdi
     movq -SPILL_R10(%rsp), %r10
     movq -SPILL_R8(%rsp), %r8
@@ -156,7 +160,6 @@ tracer_tls_sites_begin:
 .macro PASS
     movq -SPILL_RAX(%rsp), %rax
     movq -SPILL_RDX(%rsp), %rdx
-    movq -SPILL_RCX(%rsp), %rcx
     jmpq *FUNCTION_TARGET(%r11)
 .endm
 // DW_CFA_expression rbx: saved at rbx + FRAME_SAVED = breg3 FRAME_SAVED
@@ -176,18 +179,16 @@ tracer_enter_\variant:
     .cfi_startproc
     movq %rax, -SPILL_RAX(%rsp)         // al counts vector registers of a variadic call
     movq %rdx, -SPILL_RDX(%rsp)
-    movq %rcx, -SPILL_RCX(%rsp)
-    TLS movq IN_TLS(THREAD_HOT), %rcx
     TLS movq IN_TLS(THREAD_TOP), %rax
-    movq %rsp, %rdx
-    subq HOT_LOW(%rcx), %rdx            // below the thread's own stack: very large
-    cmpq FRAME_PLACE(%rax), %rdx        // stacks grow down: a nested frame lies below its caller's
+    cmpq FRAME_PLACE(%rax), %rsp        // stacks grow down: a nested frame lies below its caller's
     jae 21f
+    TLS cmpq IN_TLS(THREAD_LOW), %rsp
+    jb 21f
 10: movq FRAME_ABOVE(%rax), %rax
     testq %rax, %rax
     jz 22f
     TLS movq %rax, IN_TLS(THREAD_TOP)
-    movq %rdx, FRAME_PLACE(%rax)
+    movq %rsp, FRAME_PLACE(%rax)
     movq %rbx, FRAME_SAVED(%rax)
     movq %rax, %rbx
     CFI_RBX_IN_RECORD
@@ -199,21 +200,23 @@ tracer_enter_\variant:
     .if \filtered
     movq $SLOT_UNWRITTEN, FRAME_SLOT(%rbx)
     .else
+    TLS movq IN_TLS(THREAD_HOT), %r11
     movl $8, %edx
-    xaddq %rdx, HOT_CURSOR(%rcx)
-    cmpq HOT_LIMIT(%rcx), %rdx
+    xaddq %rdx, HOT_CURSOR(%r11)
+    cmpq HOT_LIMIT(%r11), %rdx
     jae 32f
-    subq HOT_BASE(%rcx), %rax
+    subq HOT_BASE(%r11), %rax
     cmpq $(1 << EVENT_START_BITS), %rax
     jae 32f
     shlq $EVENT_TIME_SHIFT, %rax
+    movq FRAME_FUNCTION(%rbx), %r11
     orq FUNCTION_HEAD(%r11), %rax
     movq %rax, (%rdx)
+    addq $8, %rdx
     movq %rdx, FRAME_SLOT(%rbx)
     .endif
     movq -8-SPILL_RAX(%rsp), %rax
     movq -8-SPILL_RDX(%rsp), %rdx
-    movq -8-SPILL_RCX(%rsp), %rcx
     .cfi_endproc
 
     // The frame of size zero. Its CFA is its caller's, so the unwinder must be told by other means that they differ:
@@ -230,10 +233,10 @@ tracer_returned_\variant:
     movq %rax, -8-SPILL_RAX(%rsp)
     movq %rdx, -8-SPILL_RDX(%rsp)
     READ_CLOCK_\clock
-    TLS movq IN_TLS(THREAD_HOT), %r11
     TLS cmpq %rbx, IN_TLS(THREAD_TOP)
     jne 60f
     subq FRAME_ENTER(%rbx), %rax
+    TLS movq IN_TLS(THREAD_HOT), %r11
     .if \filtered
     cmpq HOT_MINIMUM(%r11), %rax
     jae 61f
@@ -245,27 +248,23 @@ tracer_returned_\variant:
     .else
     movq FRAME_SLOT(%rbx), %rdx
     movq $0, FRAME_SLOT(%rbx)
-    movq HOT_CURSOR(%r11), %r11
-    subq %rdx, %r11
-    cmpq $8, %r11                       // its enter is the last event: the call becomes one word
+    cmpq %rdx, HOT_CURSOR(%r11)         // its enter is the last event: the call becomes one word
     jne 51f
     cmpq $(1 << EVENT_DURATION_BITS), %rax
     jae 51f
     shlq $EVENT_DURATION_SHIFT, %rax
     orq $(EVENT_COMPLETE - EVENT_ENTER), %rax
-    addq %rax, (%rdx)
+    addq %rax, -8(%rdx)
     .endif
 41: pushq FRAME_RETURN(%rbx)
     .cfi_def_cfa_offset 8
     // val_expression rip: *rsp - 1 = breg7 0, deref, const1s -1, plus
     .cfi_escape 0x16, 16, 6, 0x77, 0, 0x06, 0x09, 0xff, 0x22
-    movq FRAME_SAVED(%rbx), %rdx
-    .cfi_register %rbx, %rdx
     movq FRAME_BELOW(%rbx), %r11
-    TLS movq %r11, IN_TLS(THREAD_TOP)   // from here on a handler may reuse the record
-42: movq %rdx, %rbx
+    movq FRAME_SAVED(%rbx), %rbx
     .cfi_same_value %rbx
-    movq -SPILL_RAX(%rsp), %rax
+    TLS movq %r11, IN_TLS(THREAD_TOP)   // from here on a handler may reuse the record
+42: movq -SPILL_RAX(%rsp), %rax
     movq -SPILL_RDX(%rsp), %rdx
     retq
     .cfi_def_cfa_offset 0
@@ -273,7 +272,7 @@ tracer_returned_\variant:
     CFI_RBX_IN_RECORD
 
     .ifeq \filtered
-51: // Not one word: an exit event. r11 = cursor - slot, rdx = slot, rax = duration.
+51: // Not one word: an exit event. rdx = slot, rax = duration.
     addq FRAME_ENTER(%rbx), %rax
     cmpq $SLOT_ELSEWHERE, %rdx
     jb 62f                              // its enter could not be written
@@ -303,8 +302,6 @@ tracer_returned_\variant:
     // write what the filter held back, or we are a child. Spills: rax and rdx are there already.
     leaq -8(%rsp), %rsp
     .cfi_def_cfa_offset 8
-    movq %rcx, -SPILL_RCX(%rsp)
-    movq %rsi, -SPILL_RSI(%rsp)
     SPILL_FOR_SLOW_CALL
     .cfi_def_cfa %rbp, 8
     .cfi_offset %rbp, -8 - SPILL_RBP
@@ -321,28 +318,26 @@ tracer_returned_\variant:
     .cfi_def_cfa %rsp, 8
     .cfi_escape 0x16, 16, 6, 0x77, 0, 0x06, 0x09, 0xff, 0x22 // *rsp - 1
     .cfi_restore %rbp
-    movq -SPILL_RCX(%rsp), %rcx
-    movq -SPILL_RSI(%rsp), %rsi
-    movq %r11, %rdx
+    movq %r11, %rbx
+    .cfi_same_value %rbx
     jmp 42b
     .cfi_endproc
 
-    // Off the fast path. r11 = descriptor, rcx = hot, rax = top, rdx = place.
+    // Off the fast path. r11 = descriptor, rax = top.
     .cfi_startproc
 21: // Not below the innermost open frame, or the stack is marked as nobody's.
     cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
     je 30f                              // a child that fork has just made
     cmpl $0, tracer_process+PROCESS_ENABLED(%rip)
     je 24f
-    cmpq FRAME_PLACE(%rax), %rdx
+    cmpq FRAME_PLACE(%rax), %rsp
     jne 30f
     // Equal, and the return address is ours: a tail call of that frame's function.
     leaq tracer_returned_\variant(%rip), %rdx
     cmpq %rdx, (%rsp)
     jne 30f
     movq FRAME_BELOW(%rax), %rdx
-    movq FRAME_PLACE(%rdx), %rdx
-    cmpq FRAME_PLACE(%rax), %rdx
+    cmpq %rsp, FRAME_PLACE(%rdx)
     movl $0, %edx
     jne 27f
     movl FRAME_TAILS(%rax), %edx
@@ -351,17 +346,17 @@ tracer_returned_\variant:
     jae 30f
     movq FRAME_ABOVE(%rax), %rax
     testq %rax, %rax
-    jz 28f
+    jz 22f
     movl %edx, FRAME_TAILS(%rax)
-28: TLS movq IN_TLS(THREAD_TOP), %rax
-    movq FRAME_PLACE(%rax), %rdx
+    TLS movq IN_TLS(THREAD_TOP), %rax
     jmp 10b
 
 22: // No record above: the end of the chain, or of TRACER_MAXDEPTH.
     TLS movq IN_TLS(THREAD_TOP), %rax
     cmpl $0, FRAME_LAST(%rax)
     je 30f
-    movq HOT_CHUNK(%rcx), %rax
+    TLS movq IN_TLS(THREAD_HOT), %rax
+    movq HOT_CHUNK(%rax), %rax
     testq %rax, %rax
     jz 30f
     incq CHUNK_FILTERED_DEPTH(%rax)
@@ -370,7 +365,8 @@ tracer_returned_\variant:
 24: // Not recording.
     cmpl $0, tracer_process+PROCESS_DROPPING(%rip)
     je 23b
-    movq HOT_CHUNK(%rcx), %rax
+    TLS movq IN_TLS(THREAD_HOT), %rax
+    movq HOT_CHUNK(%rax), %rax
     testq %rax, %rax
     jz 23b
     incq CHUNK_DROPPED(%rax)
@@ -380,22 +376,23 @@ tracer_returned_\variant:
 tracer_special_\variant:
     movq %rax, -SPILL_RAX(%rsp)
     movq %rdx, -SPILL_RDX(%rsp)
-    movq %rcx, -SPILL_RCX(%rsp)
-    TLS movq IN_TLS(THREAD_HOT), %rcx
     cmpl $KIND_TAIL, FUNCTION_KIND(%r11)
     jne 30f
-    cmpq $0, HOT_LOW(%rcx)
-    je 29f
+    TLS cmpq IN_TLS(THREAD_LOW), %rsp
+    jb 29f
     TLS movq IN_TLS(THREAD_TOP), %rax
     cmpq $0, FRAME_ABOVE(%rax)
     je 22b
     .if \filtered
-    movq HOT_CHUNK(%rcx), %rax          // it has no length: always below the filter
+    TLS movq IN_TLS(THREAD_HOT), %rax
+    movq HOT_CHUNK(%rax), %rax          // it has no length: always below the filter
     testq %rax, %rax
     jz 30f
     incq CHUNK_FILTERED_TIME(%rax)
     jmp 23b
     .else
+    movq %rcx, -SPILL_RCX(%rsp)
+    TLS movq IN_TLS(THREAD_HOT), %rcx
     incq HOT_PENDING(%rcx)
     READ_CLOCK_\clock
     movl $8, %edx
@@ -409,8 +406,10 @@ tracer_special_\variant:
     orq FUNCTION_INSTANT(%r11), %rax
     movq %rax, (%rdx)
     decq HOT_PENDING(%rcx)
+    movq -SPILL_RCX(%rsp), %rcx
     jmp 23b
 26: decq HOT_PENDING(%rcx)
+    movq -SPILL_RCX(%rsp), %rcx
     jmp 30f
     .endif
 29: cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
@@ -429,12 +428,12 @@ tracer_special_\variant:
 32: // rbx = the record, which is the top and lacks its event; the return address was popped and is still there.
     leaq -8(%rsp), %rsp
     .cfi_def_cfa_offset 8
+    movq FRAME_FUNCTION(%rbx), %r11
     movq FRAME_SAVED(%rbx), %rax
     movq %rax, -SPILL_RBX(%rsp)
     .cfi_offset %rbx, -8 - SPILL_RBX
 33:
     .endif
-    movq %rsi, -SPILL_RSI(%rsp)
     SPILL_FOR_SLOW_CALL
     .cfi_def_cfa %rbp, 8
     .cfi_offset %rbp, -8 - SPILL_RBP
@@ -447,10 +446,8 @@ tracer_special_\variant:
     CFI_RBX_IN_RECORD
     RELOAD_AFTER_SLOW_CALL
     .cfi_restore %rbp
-    movq -SPILL_RSI(%rsp), %rsi
     movq -SPILL_RAX(%rsp), %rax
     movq -SPILL_RDX(%rsp), %rdx
-    movq -SPILL_RCX(%rsp), %rcx
     leaq 8(%rsp), %rsp
     .cfi_def_cfa_offset 0
     jmp 12b
@@ -459,7 +456,6 @@ tracer_special_\variant:
     .cfi_offset %rbx, -8 - SPILL_RBX
     RELOAD_AFTER_SLOW_CALL
     .cfi_restore %rbp
-    movq -SPILL_RSI(%rsp), %rsi
     movq -SPILL_RBX(%rsp), %rbx
     .cfi_restore %rbx
     PASS
@@ -490,8 +486,6 @@ tracer_loader_event:
     .cfi_startproc
     movq %rax, -SPILL_RAX(%rsp)
     movq %rdx, -SPILL_RDX(%rsp)
-    movq %rcx, -SPILL_RCX(%rsp)
-    movq %rsi, -SPILL_RSI(%rsp)
     SPILL_FOR_SLOW_CALL
     .cfi_def_cfa %rbp, 8
     .cfi_offset %rbp, -8 - SPILL_RBP
@@ -501,8 +495,6 @@ tracer_loader_event:
     .cfi_restore %rbp
     movq -SPILL_RAX(%rsp), %rax
     movq -SPILL_RDX(%rsp), %rdx
-    movq -SPILL_RCX(%rsp), %rcx
-    movq -SPILL_RSI(%rsp), %rsi
     retq
     .cfi_endproc
     .size tracer_loader_event, . - tracer_loader_event

@@ -124,17 +124,18 @@ enum FunctionTable {
 
 enum Stub {
     #if arch(x86_64)
-    /// endbr64; lea descriptor(%rip), %r11; jmp enter. Sixteen bytes.
+    /// lea descriptor(%rip), %r11; jmp enter. Twelve of sixteen bytes: a jump that ends on a 32-byte boundary is slow on
+    /// Skylake and its kin (Intel SKX102), so none does. No endbr64: Linux has no indirect branch tracking in user space.
     static func write(at place: UnsafeMutablePointer<UInt8>, descriptor: UInt64, enter: UInt64) {
         let start = UInt64(UInt(bitPattern: place))
         let raw = UnsafeMutableRawPointer(place)
-        raw.storeBytes(of: 0xfa1e_0ff3, as: UInt32.self)
-        place[4] = 0x4c
-        place[5] = 0x8d
-        place[6] = 0x1d
-        (raw + 7).storeBytes(of: UInt32(truncatingIfNeeded: descriptor &- (start &+ 11)), as: UInt32.self)
-        place[11] = 0xe9
-        (raw + 12).storeBytes(of: UInt32(truncatingIfNeeded: enter &- (start &+ 16)), as: UInt32.self)
+        place[0] = 0x4c
+        place[1] = 0x8d
+        place[2] = 0x1d
+        (raw + 3).storeBytes(of: UInt32(truncatingIfNeeded: descriptor &- (start &+ 7)), as: UInt32.self)
+        place[7] = 0xe9
+        (raw + 8).storeBytes(of: UInt32(truncatingIfNeeded: enter &- (start &+ 12)), as: UInt32.self)
+        (raw + 12).storeBytes(of: 0xcccc_cccc, as: UInt32.self)
     }
     #endif
 }

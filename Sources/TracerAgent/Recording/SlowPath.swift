@@ -14,6 +14,7 @@ public func tracer_slow_enter(_ state: UnsafeMutablePointer<thread_state>!,
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { ForkWatch.becomeChild(&recorder) }
     if let unwritten {
+        unwritten.setUnwritten() // no longer being filled by an interrupted trampoline: by us
         recorder.begin(unwritten)
         return unwritten
     }
@@ -68,7 +69,7 @@ extension ThreadRecorder {
     func enter(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Frame? {
         let isTailCall = spills.returnAddress == agent.trampolines.returned
         let isOwn = isOwnStack(spills.stackPointer)
-        let place = place(spills.stackPointer)
+        let place = spills.stackPointer
         if isOwn {
             dropAbandonedSignalFrames()
             disarmIfPossible()

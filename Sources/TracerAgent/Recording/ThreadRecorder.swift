@@ -35,8 +35,6 @@ struct ThreadRecorder {
     func isOwnStack(_ pointer: UInt64) -> Bool {
         pointer >= unit.pointee.stack_low && pointer < unit.pointee.stack_high
     }
-    /// Where a stack pointer stands in the thread's own stack.
-    func place(_ pointer: UInt64) -> UInt64 { pointer &- unit.pointee.stack_low }
 
     // MARK: - Begin and end
 
@@ -50,7 +48,7 @@ struct ThreadRecorder {
         unit.pointee.hot = wipedPage.assumingMemoryBound(to: thread_hot.self)
         _ = SystemCall.call(SystemCall.madvise, bits(wipedPage), 4096, 18) // MADV_WIPEONFORK, see ForkWatch
         (unit.pointee.stack_low, unit.pointee.stack_high) = ThreadStack.bounds(isFirst: ThreadRecorder.units == nil)
-        base.pointee.place = unit.pointee.stack_high &- unit.pointee.stack_low
+        base.pointee.place = .max
         base.setElsewhere()
         state.pointee.top = base
         let first = (MemoryLayout<thread_unit>.size &+ 127) & ~127
@@ -64,7 +62,7 @@ struct ThreadRecorder {
         unit.pointee.tid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.gettid))
         unit.pointee.sequence = 0
         hot.pointee.minimum_ticks = agent.minimumTicks
-        hot.pointee.low = isArmed ? 0 : unit.pointee.stack_low
+        state.pointee.low = isArmed ? .max : unit.pointee.stack_low
         ThreadRecorder.lock.lock()
         ThreadRecorder.releaseDead(besides: self)
         unit.pointee.index = ThreadRecorder.nextIndex
@@ -116,13 +114,13 @@ struct ThreadRecorder {
     }
 
     /// Every next call leaves the fast path and finds out there whether recording is on. `low` is one aligned word.
-    static func leaveFastPath() { withUnits { $0.pointee.hot.pointee.low = 0 } }
+    static func leaveFastPath() { withUnits { $0.pointee.state.pointee.low = .max } }
     static func takeFastPath() {
         withUnits { unit in
             let shadow = (UnsafeMutableRawPointer(unit) + Int(FRAME_BYTES)).assumingMemoryBound(to: frame_record.self)
             // Another thread's top may change while this looks; a stack marked as nobody's is merely slower.
             if unit.pointee.foreign_count == 0 && unit.pointee.state.pointee.top != shadow {
-                unit.pointee.hot.pointee.low = unit.pointee.stack_low
+                unit.pointee.state.pointee.low = unit.pointee.stack_low
             }
         }
     }
@@ -167,14 +165,14 @@ struct ThreadRecorder {
     func ensureSlack(_ count: Int = 8) {
         if !hasSlack(count) { _ = openChunk() }
     }
-    /// Into the chunk, or the slack behind it. Where the word was written, or nil.
+    /// Into the chunk, or the slack behind it. The place after the word, or nil.
     @discardableResult
     private func append(_ event: Event) -> UnsafeMutablePointer<UInt64>? {
         if !TraceFile.isWritable || !hasSlack(1) && !openChunk() { return nil }
         let place = hot.pointee.cursor!
         place.pointee = event.word
         hot.pointee.cursor = place + 1
-        return place
+        return place + 1
     }
     /// Ticks since the base; a new base is set first when they would not fit.
     private func time(_ ticks: UInt64, within reach: UInt64) -> UInt64 {
@@ -328,12 +326,12 @@ struct ThreadRecorder {
         if isArmed { return }
         unit.pointee.top = state.pointee.top
         state.pointee.top = shadow
-        hot.pointee.low = 0
+        state.pointee.low = .max
     }
     func disarmIfPossible() {
         if isForeignOpen || !isArmed { return }
         state.pointee.top = unit.pointee.top
-        hot.pointee.low = tracer_process_page().pointee.enabled != 0 ? unit.pointee.stack_low : 0
+        state.pointee.low = tracer_process_page().pointee.enabled != 0 ? unit.pointee.stack_low : .max
     }
 
     nonisolated(unsafe) private static var foreignLock = SpinLock()

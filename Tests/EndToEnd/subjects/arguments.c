@@ -3,7 +3,7 @@
 // library: values
 // link: -lm
 // variant: plt
-// variant: noplt exe:-fno-plt
+// variant: noplt@gcc exe:-fno-plt
 #include "subject.h"
 #include <complex.h>
 #include <pthread.h>

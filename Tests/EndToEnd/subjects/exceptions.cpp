@@ -3,7 +3,7 @@
 // library: upper -Wl,--allow-shlib-undefined
 // library: lower
 // variant: plt
-// variant: noplt -fno-plt
+// variant: noplt@gcc -fno-plt
 // variant: O0 -O0
 #include "subject.h"
 #include <stdexcept>

@@ -52,6 +52,7 @@ int main(void) {
     mode = 1;
     for (volatile int i = 0; i < 10; i++)
         if (!sigsetjmp(back, 1)) { fault_outer((int *)page); CHECK(0); }
+    fault_note(); // on the main stack: proves that the frames left by the handlers are dead
     if (!sigsetjmp(back, 1)) { __builtin_trap(); }
     for (int i = 0; i < 3; i++) __asm__ volatile("int3");
     struct rlimit small = {1 << 20, RLIM_INFINITY};

@@ -9,7 +9,7 @@
 // variant: pie_now -Wl,-z,now
 // variant: nopie exe:-no-pie exe:-fno-pie
 // variant: nopie_now exe:-no-pie exe:-fno-pie -Wl,-z,now
-// variant: noplt -fno-plt
+// variant: noplt@gcc -fno-plt
 // variant: lld exe:-no-pie exe:-fno-pie -fuse-ld=lld
 // variant: mold -fuse-ld=mold
 #include "subject.h"

@@ -4,7 +4,7 @@
 // variant: lazy -Wl,-z,lazy
 // variant: now -Wl,-z,now
 // variant: nopie exe:-no-pie exe:-fno-pie
-// variant: noplt -fno-plt
+// variant: noplt@gcc -fno-plt
 #include "subject.h"
 long chosen(long value);
 long chosen_inside(long value);

@@ -7,9 +7,10 @@
 // variant: full_relro -fuse-ld=bfd -Wl,-z,relro -Wl,-z,now
 // variant: partial_relro -Wl,-z,relro -Wl,-z,lazy
 // variant: no_relro -Wl,-z,norelro -Wl,-z,lazy
-// variant: noplt -fno-plt -Wl,-z,now
-// variant: noplt_lazy -fno-plt -Wl,-z,lazy
+// variant: noplt@gcc -fno-plt -Wl,-z,now
+// variant: noplt_lazy@gcc -fno-plt -Wl,-z,lazy
 // variant: noplt_O0 -fno-plt -O0
+// variant: noplt_hoisted@clang -fno-plt
 // variant: mixed -DMIXED -Wl,-z,lazy
 // variant: ibtplt -fuse-ld=bfd -fcf-protection=full -Wl,-z,ibtplt -Wl,-z,lazy
 // variant: ibt_now -fuse-ld=bfd -fcf-protection=full -Wl,-z,ibt -Wl,-z,now
@@ -24,7 +25,7 @@
 // variant: O0 -O0
 // variant: lld -fuse-ld=lld -Wl,-z,lazy
 // variant: lld_now -fuse-ld=lld -Wl,-z,now
-// variant: lld_noplt -fuse-ld=lld -fno-plt
+// variant: lld_noplt@gcc -fuse-ld=lld -fno-plt
 // variant: gold -fuse-ld=gold -Wl,-z,lazy
 // variant: gold_now -fuse-ld=gold -Wl,-z,now
 // variant: mold -fuse-ld=mold -Wl,-z,lazy

@@ -3,7 +3,7 @@
 // library: jump
 // variant: plain
 // variant: fortified -D_FORTIFY_SOURCE=2
-// variant: noplt -fno-plt
+// variant: noplt@gcc -fno-plt
 #include "subject.h"
 #include <setjmp.h>
 #include <signal.h>

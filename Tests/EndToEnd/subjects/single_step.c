@@ -1,5 +1,8 @@
-// A trap after every instruction of traced calls. `signal`: the handler makes traced calls of its own, so that a signal
-// has stood at each instruction of the agent. `unwind`: at each instruction the stack unwinds to the caller.
+// A signal at every instruction of traced calls. The parent steps the child with ptrace: in round k it lets k
+// instructions of the call pass, then delivers SIGUSR1. `signal`: the handler makes traced calls of its own, which
+// proves the agent's order of instructions. `unwind`: the handler unwinds its stack and must find the interrupted
+// caller, which proves the trampolines' CFI. `first_call`: the stepped call is the first of a new thread, sampled.
+// (Not with the processor's trap flag: a trap while signals are blocked, as they are on the agent's slow path, kills.)
 // library: stepped
 // link: -Wl,-z,now
 // case: signal signal
@@ -8,10 +11,14 @@
 // timeout: 60
 // tree: none the subject counts its calls
 #include "subject.h"
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unwind.h>
-#include <ucontext.h>
 long step_outer(long value);
 long step_inner(long value);
 void step_handler(void);
@@ -20,69 +27,127 @@ EXPORT long step_inner(long value) { return value + 1; }
 EXPORT long step_outer(long value) { long r = step_inner(value); OPAQUE(); return r + step_inner(value); }
 EXPORT void step_handler(void) { OPAQUE(); }
 #else
-static volatile unsigned long steps, handled, lost;
-static volatile int unwinding;
-static volatile unsigned long first_lost_pc;
-static char *function_begin, *function_end;
+struct shared { volatile unsigned long rounds, handled, lost, finished; volatile pid_t pid; };
+static struct shared *shared;
+static int unwinding, threads;
+long stepped(long value);
+extern char stepped_end[];
+__asm__(".text\n.globl stepped\n.type stepped,@function\nstepped:\n.cfi_startproc\n push %rbx\n.cfi_adjust_cfa_offset 8\n"
+        ".cfi_offset %rbx,-16\n int3\n call step_outer@PLT\n int3\n pop %rbx\n.cfi_adjust_cfa_offset -8\n ret\n"
+        ".cfi_endproc\n.size stepped,.-stepped\n.globl stepped_end\nstepped_end:\n");
 static _Unwind_Reason_Code each(struct _Unwind_Context *context, void *found) {
     char *pc = (char *)_Unwind_GetIP(context);
-    if (pc >= function_begin && pc < function_end) *(int *)found = 1;
+    if (pc >= (char *)stepped && pc < stepped_end) *(int *)found = 1;
     return _URC_NO_REASON;
 }
-static void trap(int signal, siginfo_t *info, void *context) {
-    (void)signal, (void)info;
-    steps++;
+static void handler(int signal) {
+    (void)signal;
+    shared->handled++;
     if (unwinding) {
         int found = 0;
         _Unwind_Backtrace(each, &found);
-        if (!found && !lost++) first_lost_pc = (unsigned long)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
-    } else {
-        handled++;
-        step_handler();
-    }
+        if (!found) shared->lost++;
+    } else step_handler();
 }
-long stepped(long value, int count);
-__asm__( // long stepped(long value, int count): count calls of step_outer with the trap flag set
-    ".text\n.globl stepped\n.type stepped,@function\nstepped:\n.cfi_startproc\n push %rbx\n.cfi_adjust_cfa_offset 8\n.cfi_offset %rbx,-16\n"
-    " push %r12\n.cfi_adjust_cfa_offset 8\n.cfi_offset %r12,-24\n push %r13\n.cfi_adjust_cfa_offset 8\n.cfi_offset %r13,-32\n"
-    " mov %rdi,%rbx\n mov %esi,%r12d\n"
-    " pushfq\n.cfi_adjust_cfa_offset 8\n orl $0x100,(%rsp)\n popfq\n.cfi_adjust_cfa_offset -8\n"
-    "1: mov %rbx,%rdi\n call step_outer@PLT\n mov %rax,%r13\n dec %r12d\n jnz 1b\n"
-    " pushfq\n.cfi_adjust_cfa_offset 8\n andl $~0x100,(%rsp)\n popfq\n.cfi_adjust_cfa_offset -8\n"
-    " mov %r13,%rax\n pop %r13\n.cfi_adjust_cfa_offset -8\n pop %r12\n.cfi_adjust_cfa_offset -8\n pop %rbx\n.cfi_adjust_cfa_offset -8\n ret\n"
-    ".cfi_endproc\n.size stepped,.-stepped\n.globl stepped_end\nstepped_end:\n");
-extern char stepped_end[];
-static void *first_call(void *unused) {
-    CHECK(stepped(41, 1) == 84); // the thread's first traced call: the slow path, stepped through
+static void *once(void *unused) {
+    CHECK(stepped(41) == 84);
+    shared->rounds++;
     return unused;
+}
+static void child(void) {
+    CHECK(step_outer(1) == 4);
+    int found = 0;
+    _Unwind_Backtrace(each, &found); // libgcc's caches are warm
+    struct sigaction action = {.sa_handler = handler};
+    CHECK(!sigaction(SIGUSR1, &action, NULL));
+    CHECK(!ptrace(PTRACE_TRACEME, 0, NULL, NULL));
+    raise(SIGSTOP);
+    while (!shared->finished) {
+        pthread_t thread;
+        if (threads) CHECK(!pthread_create(&thread, NULL, once, NULL) && !pthread_join(thread, NULL));
+        else once(NULL);
+    }
+    counted("step_outer", shared->rounds + 1);
+    counted("step_inner", 2 * shared->rounds + 2);
+    counted("step_handler", unwinding ? 0 : shared->handled);
+    exit(0);
+}
+/// Straight to the kernel: the stepping parent's own calls are of no interest, and there are many.
+static long kernel(long number, long a, long b, long c, long d) {
+    long result;
+    register long r10 __asm__("r10") = d;
+    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
+    return result;
+}
+static long trace(long request, pid_t pid, long data) { return kernel(SYS_ptrace, request, pid, 0, data); }
+static pid_t wait_any(pid_t pid, int *status) { return (pid_t)kernel(SYS_wait4, pid, (long)status, __WALL, 0); }
+/// Waits until some thread of the child stops at a marker; everything else that stops goes on. 0: the child has ended.
+static pid_t next_marker(int *ended) {
+    for (;;) {
+        int status;
+        pid_t pid = wait_any(-1, &status);
+        CHECK(pid > 0);
+        if (WIFEXITED(status) || WIFSIGNALED(status)) {
+            *ended = status;
+            if (pid == shared->pid) return 0;
+            continue; // a thread
+        }
+        int signal = WSTOPSIG(status);
+        if (signal == SIGTRAP && status >> 16 == 0) return pid;
+        // New threads stop with SIGSTOP; clone events are SIGTRAP with an event number.
+        long result = trace(PTRACE_CONT, pid, signal == SIGTRAP || signal == SIGSTOP ? 0 : signal);
+        CHECK(result == 0 || result == -ESRCH);
+    }
 }
 int main(int argc, char **argv) {
     CHECK(argc == 2);
-    function_begin = (char *)stepped;
-    function_end = stepped_end;
-    struct sigaction action = {.sa_sigaction = trap, .sa_flags = SA_SIGINFO};
-    CHECK(step_outer(1) == 4); // the fast path is warm
-    int found = 0;
-    _Unwind_Backtrace(each, &found); // libgcc's caches too
-    CHECK(!sigaction(SIGTRAP, &action, NULL));
-    unsigned long calls = 1;
-    if (!strcmp(argv[1], "first_call")) {
-        for (int i = 0; i < 5; i++) {
-            pthread_t thread;
-            CHECK(!pthread_create(&thread, NULL, first_call, NULL) && !pthread_join(thread, NULL));
-            calls++;
+    shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(shared != MAP_FAILED);
+    unwinding = !strcmp(argv[1], "unwind");
+    threads = !strcmp(argv[1], "first_call");
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (!pid) child();
+    shared->pid = pid;
+    int status, ended = -1;
+    CHECK(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status));
+    CHECK(!ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL));
+    CHECK(!ptrace(PTRACE_CONT, pid, NULL, 0));
+    unsigned long delivered = 0, longest = 0, target = 0;
+    for (;;) {
+        pid_t thread = next_marker(&ended);
+        if (!thread) break;
+        unsigned long steps = 0;
+        int at_end = 0;
+        while (!shared->finished && steps < target && !at_end) {
+            CHECK(!trace(PTRACE_SINGLESTEP, thread, 0));
+            CHECK(wait_any(thread, &status) == thread);
+            CHECK(WIFSTOPPED(status));
+            if (WSTOPSIG(status) != SIGTRAP) continue;
+            steps++;
+            long pc = 0; // the raw request stores the word
+            CHECK(!kernel(SYS_ptrace, PTRACE_PEEKUSER, thread, 16 * 8, (long)&pc));
+            at_end = pc >= (long)stepped && pc < (long)stepped_end && steps > 1; // fork: same addresses on both sides
         }
-    } else {
-        unwinding = !strcmp(argv[1], "unwind");
-        CHECK(stepped(41, 20) == 84);
-        calls += 20;
+        if (steps > longest) longest = steps;
+        if (at_end || shared->finished || target > 60000) {
+            // Past the end: every instruction had its signal.
+            shared->finished = 1;
+            CHECK(!trace(PTRACE_CONT, thread, 0));
+            continue;
+        }
+        delivered++;
+        CHECK(!trace(PTRACE_CONT, thread, SIGUSR1));
+        thread = next_marker(&ended); // the one behind the call
+        CHECK(thread);
+        CHECK(!trace(PTRACE_CONT, thread, 0));
+        // The first call of a thread is long: each of its first instructions, then samples.
+        target += threads && target > 60 ? 1 + target / 12 : 1;
     }
-    CHECK(steps > 5 * 5);
-    if (lost) fprintf(stderr, "the caller was not found at %lu of %lu instructions, first at %#lx\n", lost, steps, first_lost_pc);
-    CHECK(lost == 0);
-    counted("step_outer", calls);
-    counted("step_inner", calls * 2);
-    counted("step_handler", handled);
+    CHECK(WIFEXITED(ended) && WEXITSTATUS(ended) == 0);
+    CHECK(delivered >= 10 && shared->handled == delivered);
+    if (shared->lost) fprintf(stderr, "the caller was not found from %lu of %lu instructions\n", shared->lost, delivered);
+    CHECK(shared->lost == 0);
     puts("every instruction survived");
     return 0;
 }

@@ -4,7 +4,7 @@
 // variant: lazy -Wl,-z,lazy
 // variant: now -Wl,-z,now
 // variant: nopie exe:-no-pie exe:-fno-pie
-// variant: noplt exe:-fno-plt
+// variant: noplt@gcc exe:-fno-plt
 #include "subject.h"
 __attribute__((weak)) void absent(void);
 __attribute__((weak)) int absent_called(int value);

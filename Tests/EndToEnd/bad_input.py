@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Bad settings and bad surroundings: the program's output and status stay, one line on stderr says what is wrong."""
+import os
+import resource
+import shutil
+import stat
+import subprocess
+import sys
+from dataclasses import dataclass, field
+
+import build
+import harness
+from harness import Failed, Skipped
+
+
+def steady(name="steady"):
+    return next(c for s in build.subjects() if s.name == name for c in s.cases())
+
+
+@dataclass
+class BadInput:
+    name: str
+    settings: dict = field(default_factory=dict)  # {traces} is the folder of the traces
+    mentions: tuple = ()                          # words, one line on stderr each
+    calls: "tuple[int, int | None] | None" = (15000, 15000)  # of steady_both; None: no trace is asked for
+    arguments: tuple = ("5000",)
+    limits: tuple = ()
+    memory: int = 16 * harness.GIGABYTE
+    wrap: str = ""                                # a shell script around "$@", for mounts
+    prepare: object = None
+    inspect: object = None
+    lines: "tuple[int, int] | None" = None        # how many lines, when `mentions` does not say
+    needs_root: bool = False
+
+    def run(self, settings):
+        if self.needs_root and subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode:
+            raise Skipped("no permission to mount a file system in a namespace of our own")
+        program = build.build(steady())
+        place = harness.Place(self.name, settings.keep)
+        try:
+            self.compare(settings, place, program)
+        finally:
+            place.done()
+
+    def compare(self, settings, place, program):
+        environment = harness.passed_on(os.environ)
+        environment["TRACES"] = place.traces
+        argv = [program, *self.arguments]
+        options = dict(memory=self.memory, limits=self.limits, timeout=60)
+        plain = {k: v for k, v in self.settings.items() if not k.startswith("TRACER_")}
+        bare = harness.execute(argv, place.fresh(), {**environment, **{k: v for k, v in plain.items() if k != "MIDWAY"}}, **options)
+        if bare.status != 7:
+            raise Failed(f"bare: {harness.describe(bare.status)}, expected status 7: {bare.stderr[-300:]}")
+        if settings.bare_only:
+            return
+        if self.prepare:
+            self.prepare(place)
+        traced_environment = harness.traced_environment(settings, environment, place)
+        traced_environment.update({k: v.replace("{traces}", place.traces) for k, v in self.settings.items()})
+        if self.wrap:  # the shell and its helpers are not what is tested: the preload begins with the program
+            preload, out = traced_environment.pop("LD_PRELOAD"), traced_environment["TRACER_OUT"]
+            traced_environment["TRACES"] = place.traces
+            argv = ["unshare", "-m", "sh", "-c", self.wrap.replace("RUN", f'env LD_PRELOAD={preload} "$@"'), "sh", *argv]
+        traced = harness.execute(argv, place.fresh(), traced_environment, **options)
+        faults = []
+        if traced.status != bare.status:
+            faults.append(f"ended with {harness.describe(traced.status)}, bare with {harness.describe(bare.status)}")
+        if traced.stdout != bare.stdout:
+            faults.append(harness.difference("stdout", bare.stdout, traced.stdout))
+        own = bare.stderr.decode().splitlines()
+        said = [line for line in traced.stderr.decode(errors="replace").splitlines() if line not in own]
+        if any(line not in traced.stderr.decode(errors="replace").splitlines() for line in own):
+            faults.append("the program's own line on stderr is gone")
+        low, high = self.lines or (len(self.mentions), len(self.mentions))
+        if not low <= len(said) <= high:
+            faults.append(f"{len(said)} lines on stderr, expected {low}{'' if low == high else f' to {high}'}: {said[:4]}")
+        for word in self.mentions:
+            if not any(word in line for line in said):
+                faults.append(f"no line mentions {word}: {said[:4]}")
+        if self.calls is not None:
+            traces, wrong = harness.check_traces(settings, place)
+            faults += [w for w in wrong if "dropped" not in w]
+            calls = sum(t.count("steady_both") for t in traces)
+            low, high = self.calls
+            if calls < low or (high is not None and calls > high):
+                faults.append(f"{calls} calls of steady_both recorded, expected {low} to {high}")
+            if not traces:
+                faults.append("no trace")
+        if self.inspect:
+            faults += self.inspect(place) or []
+        if faults:
+            raise Failed("\n".join(faults))
+
+
+def a_link(place):
+    victim = os.path.join(place.path, "victim")
+    with open(victim, "w") as file:
+        file.write("precious")
+    os.symlink(victim, os.path.join(place.traces, "link.trace"))
+
+
+def victim_is_whole(place):
+    with open(os.path.join(place.path, "victim")) as file:
+        return [] if file.read() == "precious" else ["the trace was written through a symbolic link"]
+
+
+def only_mine(place):
+    modes = {n: stat.S_IMODE(os.stat(os.path.join(place.traces, n)).st_mode) for n in os.listdir(place.traces)}
+    return [f"{n} has mode {mode:o}" for n, mode in modes.items() if mode != 0o600]
+
+
+def tests():
+    everything = (15000, 15000)
+    bad = [("TRACER_MAXDEPTH", "deep"), ("TRACER_MAXDEPTH", "-1"), ("TRACER_MAXDEPTH", "99999999999999999999"),
+           ("TRACER_MINMS", "fast"), ("TRACER_MINMS", "1.2.3"), ("TRACER_MAXSIZE", "lots"), ("TRACER_MODE", "sideways"),
+           ("TRACER_CHILDREN", "perhaps"), ("TRACER_START", "soon")]
+    found = [BadInput(f"bad_input.value.{name}={value}", {name: value}, (name,)) for name, value in bad]
+    found += [
+        BadInput("bad_input.two_values", {"TRACER_MAXDEPTH": "x", "TRACER_MODE": "y"}, ("TRACER_MAXDEPTH", "TRACER_MODE")),
+        BadInput("bad_input.empty_values", {"TRACER_MAXDEPTH": "", "TRACER_EXCLUDE": "", "TRACER_MINMS": ""}, lines=(0, 2)),
+        BadInput("bad_input.missing_directory", {"TRACER_OUT": "/nonexistent/directory/x.%p.trace"}, ("/nonexistent/directory",), calls=None),
+        BadInput("bad_input.name_is_a_directory", {"TRACER_OUT": "{traces}"}, lines=(1, 1), calls=None),
+        BadInput("bad_input.name_too_long", {"TRACER_OUT": "/tmp/" + "x" * 6000}, lines=(1, 1), calls=None),
+        BadInput("bad_input.unknown_placeholder", {"TRACER_OUT": "{traces}/a%q%%.%p.trace"}, lines=(0, 1)),
+        BadInput("bad_input.symbolic_link", {"TRACER_OUT": "{traces}/link.trace"}, lines=(0, 1), calls=None,
+                 prepare=a_link, inspect=victim_is_whole),
+        BadInput("bad_input.mode_0600", inspect=only_mine),
+        BadInput("bad_input.relative_name", {"TRACER_OUT": "../traces/here.trace"}),
+        # The limits leave the program's own files alone, which are small.
+        BadInput("bad_input.file_size_limit_64k", lines=(1, 1), calls=(0, 15000), arguments=("50000",),
+                 limits=((resource.RLIMIT_FSIZE, 65536),)),
+        BadInput("bad_input.file_size_limit_6m", lines=(1, 1), calls=(1, 900000), arguments=("300000",),
+                 limits=((resource.RLIMIT_FSIZE, 6 << 20),)),
+        BadInput("bad_input.address_space_2g", memory=2 << 30),
+        BadInput("bad_input.address_space_80m", memory=80 << 20, lines=(0, 1), calls=(0, None)),
+        BadInput("bad_input.file_deleted", {"MIDWAY": "unlink"}, lines=(0, 1), calls=None),
+        BadInput("bad_input.file_truncated", {"MIDWAY": "truncate"}, lines=(0, 1), calls=None, arguments=("50000",)),
+        BadInput("bad_input.maximum_size", {"TRACER_MAXSIZE": "1"}, lines=(0, 1), calls=(0, None), arguments=("50000",)),
+        BadInput("bad_input.full_tmpfs", {"TRACER_OUT": "/mnt/%e.%p.trace"}, lines=(1, 1), calls=(0, None), needs_root=True,
+                 arguments=("100000",),
+                 wrap='mount -t tmpfs -o size=1m none /mnt; RUN; s=$?; cp /mnt/*.trace "$TRACES"/ 2>/dev/null; exit $s'),
+        BadInput("bad_input.tiny_tmpfs", {"TRACER_OUT": "/mnt/%e.%p.trace"}, lines=(1, 1), calls=None, needs_root=True,
+                 wrap="mount -t tmpfs -o size=8k none /mnt; RUN"),
+        BadInput("bad_input.tmpfs_filled_by_another", {"TRACER_OUT": "/mnt/%e.%p.trace"}, lines=(1, 1), calls=None, needs_root=True,
+                 arguments=("300000",),
+                 wrap="mount -t tmpfs -o size=16m none /mnt; head -c 14m /dev/zero > /mnt/filler; RUN"),
+        BadInput("bad_input.read_only_directory", {"TRACER_OUT": "/mnt/%e.%p.trace"}, ("/mnt",), calls=None, needs_root=True,
+                 wrap="mount -t tmpfs -o ro none /mnt; RUN"),
+    ]
+    return found
+
+
+if __name__ == "__main__":
+    import run
+    sys.exit(run.main(("bad_input",)))

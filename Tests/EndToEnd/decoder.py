@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""tracefile.py and golden.py on traces made here word by word: what they accept, and that they notice what is wrong."""
+import os
+import struct
+import sys
+
+import golden
+import harness
+import tracefile as t
+from harness import Failed
+
+BASE = 5_000_000_000_000
+NAMES = ["outer", "inner", "setjmp"]
+
+
+def call(kind, function, time):
+    return kind | function << t.FUNCTION_SHIFT | time << t.TIME_SHIFT
+
+
+def complete(function, start, duration):
+    return t.COMPLETE | function << t.FUNCTION_SHIFT | start << t.TIME_SHIFT | duration << t.DURATION_SHIFT
+
+
+def control(which, payload):
+    return which << t.CONTROL_SHIFT | payload << t.PAYLOAD_SHIFT
+
+
+def unwound(count, time):
+    return control(t.UNWOUND, time | count << t.COUNT_SHIFT)
+
+
+def chunk(kind, thread, sequence, body, frames=(), flags=0, opened=BASE):
+    head = b"".join(t.OPEN_FRAME.pack(enter, function, 0) for enter, function in frames)
+    offset = t.CHUNK.size + len(head)
+    size = (offset + len(body) + 4095) // 4096 * 4096
+    header = t.CHUNK.pack(t.CHUNK_MAGIC, kind, flags, size, offset, thread, 100 + thread, sequence, opened, 0, offset + len(body),
+                          0, 0, 0, len(frames), len(frames), b"t", 0, 0, 0)
+    return (header + head + body).ljust(size, b"\0")
+
+
+def trace(*chunks):
+    fields = {**dict.fromkeys(t.HEADER_FIELDS, 0), "magic": t.MAGIC, "version": 1, "header_bytes": 4096, "pid": 100, "state": 1}
+    records = b""
+    for index, name in enumerate(NAMES, 1):
+        text = name.encode().ljust((len(name) + 7) // 8 * 8, b"\0")
+        records += struct.pack("<HHIIIQII", 3, 0, 32 + len(text), index, 0xFFFFFFFF, 0, t.TAIL if name == "setjmp" else 0,
+                               len(name)) + text
+    return t.HEADER.pack(*fields.values()).ljust(4096, b"\0") + chunk(2, 0, 0, records) + b"".join(chunks)
+
+
+def events(*words):
+    return struct.pack(f"<{len(words)}Q", *words)
+
+
+FAR = 1 << 40  # ticks: a base that lies ahead
+CASES = {
+    "complete_inside_enter_and_exit": (
+        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), 0, complete(2, 20, 5), complete(2, 30, 5), call(t.EXIT, 1, 50)))],
+        "thread main\n  outer\n    inner x2\n", None),
+    "another_base": (
+        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), control(t.BASE, (BASE + FAR) & t.PAYLOAD_MASK), complete(2, 1, 5), call(t.EXIT, 1, 9)))],
+        "thread main\n  outer\n    inner\n", None),
+    "unwound_frames": (
+        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.ENTER, 2, 11), unwound(2, 20), complete(3, 21, 0)))],
+        "unwound inner 1\nthread main\n  outer (unwound)\n    inner (unwound)\n  setjmp (tail)\n", None),
+    "resumed_out_of_order": (
+        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.ENTER, 2, 11), control(t.RESUME, BASE + 10), call(t.EXIT, 1, 20)))],
+        "open inner 1\nopen outer 0\nthread main\n  outer\n    inner (open)\n", None),
+    "closed_by_another_thread": (
+        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10))), chunk(1, 1, 0, events(control(t.RESUME, BASE + 10), call(t.EXIT, 1, 20)))],
+        "open outer 0\nthread main\n  outer\n", None),
+    "two_chunks": (
+        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10)), flags=t.CLOSED),
+         chunk(1, 0, 1, events(call(t.EXIT, 1, 20)), [(BASE + 10, 1)], opened=BASE + 15)],
+        "thread main\n  outer\n", None),
+    "two_chunks_of_one_number": (
+        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10))), chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.EXIT, 1, 20)), flags=t.CLOSED)],
+        "open outer 0\nthread main\n  outer\n", None),
+    "deep_recursion": (
+        [chunk(1, 0, 0, events(*[call(t.ENTER, 1, i) for i in range(5000)], *[call(t.EXIT, 1, 5000 + i) for i in range(5000)]))],
+        "depth 5000\nthread main\n  outer ^5000\n", None),
+    # What must be noticed: the words are the anomaly's, or the difference's.
+    "exit_of_another_function": ([chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.EXIT, 2, 20)))], "", "is innermost"),
+    "exit_without_enter": ([chunk(1, 0, 0, events(call(t.EXIT, 2, 20)))], "", "nothing is open"),
+    "child_before_its_caller": ([chunk(1, 0, 0, events(call(t.ENTER, 1, 10), complete(2, 5, 1)))], "", "before its caller"),
+    "undeclared_function": ([chunk(1, 0, 0, events(complete(9, 5, 1)))], "", "never declared"),
+    "missing_chunk": ([chunk(1, 0, 0, events(complete(1, 5, 1))), chunk(1, 0, 2, events(complete(1, 5, 1)))], "", "follows"),
+    "frames_differ_between_chunks": (
+        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10))), chunk(1, 0, 1, events(complete(2, 5, 1)))], "", "frames are open"),
+    "one_call_less": ([chunk(1, 0, 0, events(complete(2, 5, 1)))], "thread main\n  inner x2\n", "not expected"),
+    "one_call_more": ([chunk(1, 0, 0, events(complete(2, 5, 1), complete(2, 7, 1)))], "calls inner 1\n", "recorded 2"),
+    "other_nesting": (
+        [chunk(1, 0, 0, events(complete(1, 5, 1), complete(2, 7, 1)))], "thread main\n  outer\n    inner\n", "not expected"),
+    "thread_not_expected": (
+        [chunk(1, 0, 0, events(complete(1, 5, 1))), chunk(1, 1, 0, events(complete(1, 7, 1)))], "thread main\n  outer\n", "not expected"),
+    "open_instead_of_returned": ([chunk(1, 0, 0, events(call(t.ENTER, 1, 10)))], "thread main\n  outer\n", "not expected"),
+}
+
+
+class Decoded:
+    def __init__(self, case):
+        self.case, self.name = case, "decoder." + case
+
+    def run(self, settings):
+        chunks, expected, noticed = CASES[self.case]
+        place = harness.Place("decoder", settings.keep)
+        try:
+            with open(os.path.join(place.traces, "x.trace"), "wb") as file:
+                file.write(trace(*chunks))
+            traces = t.read_all(place.traces)
+            faults = traces[0].anomalies + golden.compare(golden.parse(expected), traces)
+            if noticed is None and faults:
+                raise Failed("\n".join(faults))
+            if noticed is not None and not any(noticed in fault for fault in faults):
+                raise Failed(f"nothing says {noticed!r}: {faults}")
+        finally:
+            place.done()
+
+
+def tests():
+    return [Decoded(case) for case in CASES]
+
+
+if __name__ == "__main__":
+    import run
+    sys.exit(run.main(("decoder",)))

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""kill -9 at random moments loses no completed call; the tool reads files that are cut, damaged or still growing."""
+import mmap
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+import build
+import harness
+import tracefile
+from harness import Failed
+
+
+class Killed:
+    """A program that counts in shared memory is killed when its counter passes a random number: at any instruction."""
+
+    def __init__(self, threads, repetitions):
+        self.name = f"durability.kill_9.{threads}_threads"
+        self.threads, self.repetitions = threads, repetitions
+
+    def run(self, settings):
+        case = next(c for s in build.subjects() if s.name == "durable" for c in s.cases())
+        program = build.build(case)
+        place = harness.Place("durable", settings.keep)
+        seed = random.randrange(1 << 30)
+        try:
+            for repetition in range(self.repetitions if not settings.bare_only else 2):
+                self.once(settings, place, program, random.Random(seed + repetition), f"seed {seed + repetition}")
+                for name in os.listdir(place.traces):
+                    os.unlink(os.path.join(place.traces, name))
+        finally:
+            place.done()
+
+    def once(self, settings, place, program, chance, which):
+        place.fresh()
+        environment = harness.passed_on(os.environ)
+        if not settings.bare_only:
+            environment = harness.traced_environment(settings, environment, place)
+        path = os.path.join(place.path, "progress")
+        with open(path, "wb") as file:
+            file.write(bytes(4096))
+        target = chance.choice((1, 10, 1000, 20000, 120000)) + chance.randrange(5000)
+        with open(path, "r+b") as file, mmap.mmap(file.fileno(), 4096) as shared:
+            child = subprocess.Popen([program, path, str(self.threads)], env=environment, stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.PIPE, cwd=place.path)
+            give_up = time.monotonic() + 60
+            while struct.unpack_from("<Q", shared, 8)[0] < target:
+                if child.poll() is not None or time.monotonic() > give_up:
+                    child.kill()
+                    raise Failed(f"{which}: ended by itself: {harness.describe(child.wait())}: {child.stderr.read()[-300:]}")
+                os.sched_yield()
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+            child.stderr.close()
+            pairs = [struct.unpack_from("<2Q", shared, 64 * i) for i in range(self.threads)]
+        if settings.bare_only:
+            return
+        traces = tracefile.read_all(place.traces)
+        if len(traces) != 1:
+            raise Failed(f"{which}: {len(traces)} traces")
+        trace = traces[0]
+        if trace.anomalies:
+            raise Failed(f"{which}: {trace.anomalies[:4]}")
+        if trace.state != "recording":
+            raise Failed(f"{which}: state {trace.state}")
+        begun, done = sum(b for b, _ in pairs), sum(d for _, d in pairs)
+        calls, still_open = trace.count("durable_step"), trace.count("durable_step", trace.open)
+        if not done <= calls <= begun:
+            raise Failed(f"{which}: {done} calls done, {begun} begun, {calls} recorded")
+        # A call that was done has its exit, but for one whose return the program has not noted yet.
+        if calls - still_open > begun or still_open > self.threads:
+            raise Failed(f"{which}: {still_open} calls open in {self.threads} threads")
+        faults = harness.cross_check(settings, trace)
+        if faults:
+            raise Failed(f"{which}: {faults[0]}")
+
+
+class Damaged:
+    """The tool on files that are cut, altered, empty, of another version, not traces: never a crash, never silence."""
+    name = "durability.damaged_files"
+
+    def run(self, settings):
+        if settings.bare_only:
+            return
+        case = next(c for s in build.subjects() if s.name == "steady" for c in s.cases())
+        program = build.build(case)
+        place = harness.Place("damaged", settings.keep)
+        try:
+            harness.execute([program, "3000"], place.fresh(), harness.traced_environment(settings, harness.passed_on(os.environ), place))
+            names = os.listdir(place.traces)
+            if len(names) != 1:
+                raise Failed(f"{len(names)} traces")
+            with open(os.path.join(place.traces, names[0]), "rb") as file:
+                whole = file.read()
+            victim = os.path.join(place.path, "victim.trace")
+            chance = random.Random(20240601)
+            # Most of a chunk is untouched zero pages: cut where something is.
+            used = len(whole.rstrip(b"\0"))
+            cuts = [0, 1, 7, 8, 100, 191, 192, 4095, 4096, 4097, 4224] + [chance.randrange(used) for _ in range(25)]
+            for cut in cuts:
+                self.expect(settings, victim, whole[:cut], f"cut at {cut}", (1,) if cut < 4096 else (0, 1))
+            for _ in range(25):
+                at = chance.randrange(used)
+                self.expect(settings, victim, whole[:at] + bytes(chance.randrange(256) for _ in range(16)) + whole[at + 16:],
+                            f"16 bytes altered at {at}", (0, 1))
+            self.expect(settings, victim, whole[:8] + struct.pack("<I", 99) + whole[12:], "version 99", (1,), "99")
+            self.expect(settings, victim, b"#!/bin/sh\nexit 0\n" * 500, "a shell script", (1,))
+            self.expect(settings, victim, bytes(100000), "zeros", (1,))
+        finally:
+            place.done()
+
+    def expect(self, settings, path, data, what, statuses, mention=None):
+        with open(path, "wb") as file:
+            file.write(data)
+        done = subprocess.run([settings.tool, "report", path, "--json"], capture_output=True, timeout=60)
+        if done.returncode not in statuses:
+            raise Failed(f"{what}: {harness.describe(done.returncode)}, expected {statuses}: {done.stderr[-300:].decode(errors='replace')}")
+        if done.returncode and not done.stderr.strip():
+            raise Failed(f"{what}: refused without a word")
+        if mention and mention not in done.stderr.decode(errors="replace"):
+            raise Failed(f"{what}: the error does not mention {mention}: {done.stderr.decode(errors='replace')}")
+
+
+class StillWritten:
+    """`report` on the file of a program that is running: the calls that are complete so far."""
+    name = "durability.file_still_being_written"
+
+    def run(self, settings):
+        if settings.bare_only:
+            return
+        case = next(c for s in build.subjects() if s.name == "attached" for c in s.cases())
+        program = build.build(case)
+        place = harness.Place("growing", settings.keep)
+        place.fresh()
+        try:
+            child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=place.path,
+                                     env=harness.traced_environment(settings, harness.passed_on(os.environ), place))
+            try:
+                if child.stdout.readline() != b"waiting\n":
+                    raise Failed("the program did not start")
+                path = os.path.join(place.traces, os.listdir(place.traces)[0])
+                told = harness.report(settings, path)
+                if not any(f["calls"] for f in told["functions"]):
+                    raise Failed("no call is reported while the program runs")
+                child.stdin.write(b"x")
+                child.stdin.close()
+                child.stdout.read()
+                if child.wait(timeout=20):
+                    raise Failed(f"the program: {harness.describe(child.returncode)}")
+                after = {f["name"]: f["calls"] for f in harness.report(settings, path)["functions"]}
+                if after.get("attached_step") != 300:
+                    raise Failed(f"attached_step: {after.get('attached_step')} calls in the finished file, expected 300")
+            finally:
+                if child.poll() is None:
+                    child.kill()
+                    child.wait()
+        finally:
+            place.done()
+
+
+def tests():
+    return [Killed(1, 25), Killed(4, 10), Damaged(), StillWritten()]
+
+
+if __name__ == "__main__":
+    import run
+    sys.exit(run.main(("durability",)))

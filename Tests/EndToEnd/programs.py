@@ -1,0 +1,360 @@
+#!/usr/bin/env python3
+"""Real programs in real use, with and without the agent: the same output, status and files; a valid trace with calls.
+
+Runs by itself or as part of run.py, with the same options. What differs between two bare runs is normalised, and the
+reason stands beside it.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+
+import harness
+from harness import Failed, Skipped
+
+WALK_BELOW = 2 << 20  # bytes: bigger traces are checked for structure and by the tool, not event by event in Python
+
+
+@dataclass
+class Program:
+    name: str
+    argv: list
+    files: dict = field(default_factory=dict)
+    stdin: bytes = b""
+    normalise: object = staticmethod(lambda data: data)
+    timeout: float = 60
+    memory: int = 16 * harness.GIGABYTE
+    status: int = 0
+    results: tuple = ()  # files that must be the same afterwards
+    least_calls: int = 50
+    preloading: object = None  # how the preload reaches the program, when not by the environment
+
+    def run(self, settings):
+        program = self.argv[0]
+        if not shutil.which(program, path=harness.passed_on(os.environ)["PATH"]):
+            raise Skipped(f"{program} is not installed")
+        place = harness.Place("program-" + self.name, settings.keep)
+        try:
+            self.compare(settings, place)
+        finally:
+            place.done()
+
+    def once(self, place, environment):
+        where = place.fresh()
+        for name, text in self.files.items():
+            path = os.path.join(where, "cwd", name)
+            with open(path, "w") as file:
+                file.write(text)
+            os.chmod(path, 0o755)
+        run = harness.execute(self.argv, where, {**environment, "HOME": os.path.join(where, "cwd")}, timeout=self.timeout,
+                              memory=self.memory, stdin=self.stdin)
+        produced = {}
+        for name in self.results:
+            path = os.path.join(where, "cwd", name)
+            if os.path.exists(path):
+                with open(path, "rb") as file:
+                    produced[name] = file.read()
+        return run, produced
+
+    def compare(self, settings, place):
+        environment = harness.passed_on(os.environ)
+        bare, bare_files = self.once(place, environment)
+        if bare.status != self.status:
+            raise Failed(f"bare: {harness.describe(bare.status)}, expected {harness.describe(self.status)}\n"
+                         + (bare.stdout[-300:] + bare.stderr[-600:]).decode(errors="replace"))
+        if len(bare_files) != len(self.results):
+            raise Failed(f"bare: produced {sorted(bare_files)} of {sorted(self.results)}")
+        if settings.bare_only:
+            return
+        traced, traced_files = self.once(place, harness.traced_environment(settings, environment, place))
+        faults = harness.same(bare, traced, self.normalise)
+        for name in self.results:
+            if bare_files[name] != traced_files.get(name):
+                faults.append(f"the file {name} differs")
+        faults += self.check_traces(settings, place)
+        if faults:
+            raise Failed("\n".join(faults))
+
+    def check_traces(self, settings, place):
+        faults, calls = [], 0
+        small = [n for n in os.listdir(place.traces) if os.path.getsize(os.path.join(place.traces, n)) < WALK_BELOW]
+        traces, wrong = harness.check_traces(settings, place, walk=False)
+        faults += wrong
+        walked = 0
+        for trace in traces:
+            if os.path.basename(trace.path) in small and walked < 8:
+                walked += 1
+                trace.trees()
+                calls += sum(trace.calls.values())
+                if trace.anomalies:
+                    faults.append(f"{os.path.basename(trace.path)}: {len(trace.anomalies)} anomalies: "
+                                  + "; ".join(trace.anomalies[:3]))
+                faults += harness.cross_check(settings, trace)
+            elif walked < 8:
+                walked += 1
+                try:
+                    calls += sum(f["calls"] for f in harness.report(settings, trace.path)["functions"])
+                except Failed as failure:
+                    faults.append(str(failure))
+        if not traces:
+            faults.append("no trace was written")
+        elif calls < self.least_calls:
+            faults.append(f"{calls} calls recorded in {len(traces)} traces, at least {self.least_calls} expected")
+        return faults
+
+
+BASH = r"""
+for i in 1 2 3; do (echo sub $i; (echo deeper $i | tr a-z A-Z)); done
+x=$(seq 1 200 | sort -rn | head -3 | paste -sd,); echo "$x"
+cat <(echo process substitution)
+echo a b c | while read -r a b c; do echo "$c $b $a"; done
+f() { local n=$1; ((n > 0)) && f $((n - 1)); return $n; }
+f 50; echo "f returned $?"
+trap 'echo trapped' EXIT
+(exit 7) || echo "subshell $?"
+sort <<< $'b\na' ; echo err >&2
+sleep 0 & wait $!; echo "waited $?"
+exit 3
+"""
+PYTHON = r"""
+import ctypes, hashlib, json, sqlite3, ssl, subprocess, sys, tempfile, threading, zlib, decimal, multiprocessing
+print(subprocess.run(["sh", "-c", "echo child; exit 4"], capture_output=True).stdout, sys.version_info[:2])
+base = sqlite3.connect(":memory:")
+base.execute("create table t(a, b)")
+base.executemany("insert into t values(?, ?)", [(i, i * i) for i in range(2000)])
+print(base.execute("select sum(b), count(*), max(a) from t where a % 3 = 0").fetchone())
+context = ssl.create_default_context()
+print(len(ssl.RAND_bytes(16)), context.verify_mode, hashlib.sha256(b"x" * 100000).hexdigest())
+incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+client = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+try: client.do_handshake()
+except ssl.SSLWantReadError: print("hello is", len(outgoing.read()) > 100)
+results = []
+def work(n): results.append((n, zlib.crc32(json.dumps(list(range(n * 100))).encode())))
+threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+[t.start() for t in threads]; [t.join() for t in threads]
+print(sorted(results))
+print(decimal.Decimal(2).sqrt(), ctypes.CDLL(None).abs(-5))
+callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_int))(lambda a, b: a[0] - b[0])
+values = (ctypes.c_int * 8)(5, 3, 8, 1, 9, 2, 7, 4)
+ctypes.CDLL(None).qsort(values, 8, 4, callback)
+print(list(values))
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(2) as pool: print(pool.map(abs, range(-5, 5)))
+    sys.exit(9)
+"""
+PERL = r"""
+use strict; use warnings;
+my %count; $count{length $_}++ for map { "x" x ($_ % 17) } 1..5000;
+print join(",", map { "$_=$count{$_}" } sort { $a <=> $b } keys %count), "\n";
+my $text = join " ", map { sprintf "%05.2f", sqrt $_ } 1..50; $text =~ s/(\d+)\.(\d+)/$2.$1/g; print "$text\n";
+eval { die { code => 42 } }; print "caught $@->{code}\n";
+my $pid = fork; if (!$pid) { exec "echo", "from the child" } waitpid $pid, 0; print "status ", $? >> 8, "\n";
+$SIG{ALRM} = sub { die "alarm\n" }; eval { alarm 1; select undef, undef, undef, 20; }; print "woken by $@";
+print `echo backticks`; exit 5;
+"""
+CPP = r"""
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <regex>
+#include <string>
+#include <vector>
+int main() {
+    std::map<std::string, int> m; std::vector<int> v;
+    for (int i = 0; i < 100; i++) { m[std::to_string(i % 7)]++; v.push_back((i * 37) % 101); }
+    std::sort(v.begin(), v.end());
+    try { throw std::runtime_error("thrown"); } catch (std::exception &e) { std::cout << e.what() << m.size() << v[3]; }
+    std::cout << std::regex_replace(std::string("a1b22"), std::regex("[0-9]+"), "#") << "\n";
+}
+"""
+C_SOURCE = "#include <stdio.h>\nint twice(int x) { return 2 * x; }\nint main(void) { printf(\"%d\\n\", twice(21)); return 0; }\n"
+NODE = r"""
+const { Worker, isMainThread, parentPort } = require('worker_threads');
+const crypto = require('crypto'), zlib = require('zlib'), fs = require('fs'), child = require('child_process');
+if (!isMainThread) { let s = 0; for (let i = 0; i < 1e5; i++) s += i; parentPort.postMessage(s); }
+else {
+  console.log(crypto.createHash('sha256').update('x'.repeat(1e5)).digest('hex'));
+  console.log(zlib.gunzipSync(zlib.gzipSync(Buffer.from('text'.repeat(1000)))).length, child.execSync('echo child').toString());
+  try { JSON.parse('{'); } catch (e) { console.log(e.name); }
+  Promise.all([1, 2].map(() => new Promise((ok, no) => { const w = new Worker(__filename); w.on('message', ok); w.on('error', no); })))
+    .then(r => { console.log(r); process.exitCode = 6; });
+}
+"""
+JAVA = r"""
+import java.util.*; import java.util.concurrent.*; import java.util.stream.*;
+public class Main {
+  public static void main(String[] a) throws Exception {
+    ExecutorService pool = Executors.newFixedThreadPool(4); List<Future<Integer>> all = new ArrayList<>();
+    for (int i = 0; i < 20; i++) { final int n = i; all.add(pool.submit(() -> IntStream.range(0, 1000 * n).map(x -> x % 7).sum())); }
+    int sum = 0; for (Future<Integer> f : all) sum += f.get(); pool.shutdown();
+    try { Object o = null; o.hashCode(); } catch (NullPointerException e) { System.out.println("null pointer"); }
+    System.out.println(sum); System.exit(8);
+  }
+}
+"""
+GIT = r"""
+set -e
+export GIT_AUTHOR_DATE='2024-01-01T00:00:00Z' GIT_COMMITTER_DATE='2024-01-01T00:00:00Z' GIT_CONFIG_NOSYSTEM=1
+git init -q -b main repo; cd repo; git config user.email a@b.c; git config user.name n; git config gc.auto 0
+for i in 1 2 3 4 5; do seq 1 $((i * 50)) > file$((i % 2)); git add -A; git commit -qm "commit $i"; done
+git log --stat --format='%H %s'; git log -p -1 | tail -3; git checkout -qb side HEAD~2; echo x > other; git add other
+git commit -qm side; git rebase -q main; git log --oneline | cat; git gc -q; git fsck; git clone -q . ../copy; ls ../copy
+"""
+MAKE = "all: a.txt b.txt c.txt\n\tcat a.txt b.txt c.txt > all.txt\n%.txt:\n\techo $@ | tr a-z A-Z > $@\n"
+NUMBERS = re.compile(rb"[\d.]+")
+
+
+def without_figures(data):
+    """openssl speed: how often and how fast differs from run to run; the lines and their words do not."""
+    return re.sub(rb" +", b" ", NUMBERS.sub(b"N", re.sub(rb"[\d.]+k\b", b"N", data)))
+
+
+def shell(name, script, **options):
+    return Program(name, ["sh", "-c", script], **options)
+
+
+def programs():
+    return [
+        Program("bash_subshells_and_pipes", ["bash", "-c", BASH], status=3),
+        Program("python3", ["/usr/bin/python3", "main.py"], {"main.py": PYTHON}, status=9),
+        Program("python3_exception", ["/usr/bin/python3", "-c", "import nothing_of_this_name"], status=1),
+        shell("git", GIT, timeout=90),
+        Program("perl", ["perl", "main.pl"], {"main.pl": PERL}, status=5),
+        Program("gcc", ["gcc", "-O2", "-g", "main.c", "-o", "program"], {"main.c": C_SOURCE}, results=("program",)),
+        Program("gxx", ["sh", "-c", "g++ -O1 -std=c++17 main.cpp -o program && ./program"], {"main.cpp": CPP},
+                results=("program",), timeout=120),
+        Program("gcc_error", ["gcc", "-c", "main.c"], {"main.c": "int main( { return 0; }\n"}, status=1),
+        Program("clang", ["clang", "-O2", "-c", "main.c", "-o", "main.o"], {"main.c": C_SOURCE}, results=("main.o",)),
+        Program("openssl_version", ["openssl", "version", "-a"]),
+        # By default openssl stops each measurement with SIGALRM.
+        Program("openssl_speed", ["openssl", "speed", "-seconds", "1", "-bytes", "1024", "sha256"], normalise=without_figures),
+        shell("openssl_use", "openssl enc -aes-256-cbc -pbkdf2 -k x -S 0011223344556677 -in main.c | openssl dgst -sha256; "
+              "openssl genrsa 1024 2>/dev/null | openssl rsa -check -noout", files={"main.c": C_SOURCE * 100}),
+        Program("ssh", ["ssh", "-V"]),
+        shell("ssh_keygen", "ssh-keygen -q -t ed25519 -N '' -C c -f key && ssh-keygen -y -f key | cmp - key.pub", least_calls=20),
+        Program("gdb_version", ["gdb", "--version"]),
+        Program("node", ["node", "main.js"], {"main.js": NODE}, status=6, memory=0, timeout=90),
+        Program("java", ["java", "-Xmx64m", "-XX:TieredStopAtLevel=1", "Main.java"], {"Main.java": JAVA}, status=8, memory=0,
+                timeout=120),
+        Program("swiftc_version", ["swiftc", "--version"], memory=0, timeout=90),
+        shell("tar_gzip", "seq 1 20000 > numbers; mkdir d; cp numbers d/a; cp numbers d/b; tar --mtime=@0 --sort=name -czf all.tgz d; "
+              "tar -tzf all.tgz; mkdir x; tar -C x -xzf all.tgz; cmp x/d/a numbers && gzip -dc all.tgz | cksum"),
+        shell("sort", "seq 1 50000 | sort -R --random-source=/dev/zero | sort -n --parallel=2 -S 1M | cksum"),
+        shell("text_tools", "seq 1 3000 | awk '{s+=$1; print $1%7, s}' | sort -k1,1n -k2,2nr | sed -n '1~100p' | grep -c 1; "
+              "find /etc -maxdepth 1 -name '*.conf' | sort | xargs -n 2 basename -a | md5sum; od -c /etc/hostname | head -2"),
+        Program("make", ["make", "-j2", "-s"], {"Makefile": MAKE}, results=("all.txt",)),
+        Program("sqlite3", ["sqlite3", "base.db", "create table t(a);insert into t values(1),(2);select sum(a) from t;"]),
+        Program("vim", ["vim", "-u", "NONE", "-es", "-c", "%s/a/b/g", "-c", "wq", "text"], {"text": "banana\n" * 50},
+                results=("text",)),
+        Program("dash", ["dash", "-c", "i=0; while [ $i -lt 500 ]; do i=$((i+1)); done; echo $i | cat; exit 2"], status=2),
+        Program("env", ["env", "-i", "true"], least_calls=5),
+        Program("timeout", ["timeout", "-s", "INT", "1", "sleep", "30"], status=124, least_calls=20),
+        Program("xz", ["sh", "-c", "seq 1 5000 | xz -T2 -c | xz -dc | cksum"]),
+        Program("curl", ["curl", "-s", "file:///etc/hostname"]),
+        # PAM's modules are opened by libpam; root needs no password, and su is not setuid to root itself.
+        Program("su_through_pam", ["sh", "-c", "[ $(id -u) = 0 ] || exec echo only root may; su -s /bin/sh nobody -c 'id -un'"],
+                least_calls=20),
+        Program("strace", ["sh", "-c", "strace -f -o log seq 1 3; grep -c exited log"], timeout=60),
+        Program("valgrind", ["valgrind", "-q", "--error-exitcode=1", "seq", "1", "3"], timeout=120, memory=0, least_calls=5),
+    ]
+
+
+class GdbTest:
+    """gdb stops inside traced calls: the stack is complete, also when it attaches, and the program goes on."""
+
+    def __init__(self, name, method):
+        self.name, self.method = "programs.gdb_" + name, method
+
+    def run(self, settings):
+        import build
+        if not shutil.which("gdb"):
+            raise Skipped("gdb is not installed")
+        case = next(c for s in build.subjects() if s.name == "backtraces" for c in s.cases() if c.compiler == "gcc")
+        program = build.build(case)
+        place = harness.Place("gdb", settings.keep)
+        place.fresh()
+        try:
+            getattr(self, self.method)(settings, place, program)
+        finally:
+            place.done()
+
+    @staticmethod
+    def frames(text):
+        return re.findall(r"^#\d+\s+(?:0x[0-9a-f]+ in )?([\w@.]+) \(", text, re.M)
+
+    def own(self, output):
+        own = [f for f in self.frames(output) if f.startswith("walk_") or f in ("main", "compare")]
+        return own
+
+    def gdb(self, settings, place, argv):
+        environment = harness.passed_on(os.environ)
+        done = subprocess.run(["gdb", "-batch", "-nx", "-ex", "set debuginfod enabled off", "-ex", "set breakpoint pending on"] + argv, capture_output=True, text=True,
+                              env=environment, timeout=120, cwd=os.path.join(place.path, "cwd"), stdin=subprocess.DEVNULL)
+        return done.stdout + done.stderr
+
+    def preload(self, settings, place):
+        if settings.bare_only:
+            return []
+        return ["-ex", f"set environment LD_PRELOAD={settings.agent}",
+                "-ex", f"set environment TRACER_OUT={place.traces}/%e.%p.trace"]
+
+    def backtrace(self, settings, place, program):
+        output = self.gdb(settings, place, ["-ex", "set startup-with-shell off"] + self.preload(settings, place)
+                          + ["-ex", "break walk_inner", "-ex", "run", "-ex", "bt", "-ex", "echo END\\n", "-ex", "finish", "-ex", "delete",
+                             "-ex", "continue", program])
+        expected = ["walk_inner", "walk_middle", "walk_outer", "main"]
+        stack = output.split("Breakpoint 1, ")[-1].split("END")[0]
+        if self.own(stack) != expected:
+            raise Failed(f"frames {self.own(stack)}, expected {expected}\n{output[-1500:]}")
+        if "exited normally" not in output:
+            raise Failed(f"the program did not go on after `finish` and `continue`\n{output[-1500:]}")
+
+    def through_libc(self, settings, place, program):
+        output = self.gdb(settings, place, ["-ex", "set startup-with-shell off"] + self.preload(settings, place)
+                          + ["-ex", "break compare", "-ex", "run", "-ex", "bt", program])
+        stack = output.split("Breakpoint 1, ")[-1]
+        if self.own(stack) != ["compare", "main"]:
+            raise Failed(f"frames {self.own(stack)}, expected compare … main\n{output[-1500:]}")
+
+    def attach(self, settings, place, program):
+        """The subject `attached` waits inside a traced call for its standard input."""
+        import build
+        case = next(c for s in build.subjects() if s.name == "attached" for c in s.cases())
+        program = build.build(case)
+        environment = harness.passed_on(os.environ)
+        if not settings.bare_only:
+            environment = harness.traced_environment(settings, environment, place)
+        child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
+                                 cwd=os.path.join(place.path, "cwd"))
+        try:
+            if child.stdout.readline() != b"waiting\n":
+                raise Failed("the program did not start")
+            output = self.gdb(settings, place, ["-p", str(child.pid), "-ex", "bt", "-ex", "detach"])
+            own = [f for f in self.frames(output) if f.startswith("attached_") or f == "main"]
+            child.stdin.write(b"x")
+            child.stdin.close()
+            rest = child.stdout.read()
+            status = child.wait(timeout=20)
+        finally:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+        if own != ["attached_wait", "attached_outer", "main"]:
+            raise Failed(f"frames {own}, expected attached_wait, attached_outer, main\n{output[-1500:]}")
+        if status or rest != b"went on 300\n":
+            raise Failed(f"after detaching: {harness.describe(status)}, {rest!r}")
+
+
+def tests():
+    found = programs()
+    for program in found:
+        program.name = "programs." + program.name
+    return found + [GdbTest("backtrace", "backtrace"), GdbTest("through_libc", "through_libc"), GdbTest("attach", "attach")]
+
+
+if __name__ == "__main__":
+    import run
+    sys.exit(run.main(("programs",)))
