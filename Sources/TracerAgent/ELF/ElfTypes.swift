@@ -10,15 +10,23 @@ enum Machine {
 }
 
 struct ElfHeader { // Elf64_Ehdr
-    var magic: UInt32, classAndData: UInt32
-    var padding: UInt64
-    var type: UInt16, machine: UInt16
-    var version: UInt32
-    var entry: UInt64, programHeaders: UInt64, sectionHeaders: UInt64
-    var flags: UInt32
-    var headerBytes: UInt16, programHeaderBytes: UInt16, programHeaderCount: UInt16
-    var sectionHeaderBytes: UInt16, sectionHeaderCount: UInt16, sectionNames: UInt16
+    var magic: UInt32 = 0, classAndData: UInt32 = 0
+    var padding: UInt64 = 0
+    var type: UInt16 = 0, machine: UInt16 = 0
+    var version: UInt32 = 0
+    var entry: UInt64 = 0, programHeaders: UInt64 = 0, sectionHeaders: UInt64 = 0
+    var flags: UInt32 = 0
+    var headerBytes: UInt16 = 0, programHeaderBytes: UInt16 = 0, programHeaderCount: UInt16 = 0
+    var sectionHeaderBytes: UInt16 = 0, sectionHeaderCount: UInt16 = 0, sectionNames: UInt16 = 0
     static let magicWord: UInt32 = 0x464c_457f
+}
+
+struct SectionHeader { // Elf64_Shdr
+    var name: UInt32 = 0, type: UInt32 = 0
+    var flags: UInt64 = 0, address: UInt64 = 0, offset: UInt64 = 0, byteCount: UInt64 = 0
+    var link: UInt32 = 0, info: UInt32 = 0
+    var alignment: UInt64 = 0, entryBytes: UInt64 = 0
+    static let executable: UInt64 = 4, noBits: UInt32 = 8
 }
 
 struct ProgramHeader { // Elf64_Phdr
@@ -39,6 +47,7 @@ enum DynamicTag {
     static let rela: Int64 = 7, relaBytes: Int64 = 8, initializer: Int64 = 12, soname: Int64 = 14, needed: Int64 = 1
     static let rpath: Int64 = 15, pltKind: Int64 = 20, jumpRelocations: Int64 = 23, stringBytes: Int64 = 10
     static let initArray: Int64 = 25, initArrayBytes: Int64 = 27, runpath: Int64 = 29, flags: Int64 = 30
+    static let relativeCount: Int64 = 0x6fff_fff9
     static let gnuHash: Int64 = 0x6fff_fef5, versions: Int64 = 0x6fff_fff0
     static let versionDefinitions: Int64 = 0x6fff_fffc, versionDefinitionCount: Int64 = 0x6fff_fffd
     static let versionNeeds: Int64 = 0x6fff_fffe, versionNeedCount: Int64 = 0x6fff_ffff

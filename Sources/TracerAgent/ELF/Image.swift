@@ -28,6 +28,8 @@ struct Image: BitwiseCopyable {
     private(set) var jumpRelocationCount = 0
     private var dataRelocations: UInt64 = 0
     private(set) var dataRelocationCount = 0
+    /// The relative ones stand first and name no symbol (DT_RELACOUNT).
+    private(set) var relativeRelocationCount = 0
     private(set) var hasRunpath = false
 
     /// From the program headers of the main program (AT_PHDR), or from the ELF header at the load address.
@@ -50,8 +52,12 @@ struct Image: BitwiseCopyable {
                   count: Int(header.pointee.programHeaderCount))
     }
 
-    func segment(_ index: Int) -> ProgramHeader {
+    @inline(__always) func segment(_ index: Int) -> ProgramHeader {
         UnsafePointer<ProgramHeader>(bitPattern: UInt(programHeaders))![index]
+    }
+    /// The program headers as bytes, to be compared with those of the file.
+    var programHeaderBytes: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: UnsafeRawPointer(bitPattern: UInt(programHeaders)), count: programHeaderCount &* 56)
     }
     var segmentCount: Int { programHeaderCount }
     /// Where the ELF header and the program headers end in memory.
@@ -117,6 +123,7 @@ struct Image: BitwiseCopyable {
             case DynamicTag.pltKind: pltKind = value
             case DynamicTag.rela: dataRelocations = absolute(value)
             case DynamicTag.relaBytes: relaBytes = value
+            case DynamicTag.relativeCount: relativeRelocationCount = Int(truncatingIfNeeded: value)
             case DynamicTag.runpath, DynamicTag.rpath: hasRunpath = true
             default: break
             }
@@ -125,6 +132,7 @@ struct Image: BitwiseCopyable {
         if pltKind != 7 { jumpRelocations = 0 } // DT_REL: not on these processors
         if jumpRelocations != 0 && contains(jumpRelocations, pltBytes) { jumpRelocationCount = Int(pltBytes / 24) }
         if dataRelocations != 0 && contains(dataRelocations, relaBytes) { dataRelocationCount = Int(relaBytes / 24) }
+        if relativeRelocationCount < 0 || relativeRelocationCount > dataRelocationCount { relativeRelocationCount = 0 }
         isUsable = symbols != 0 && strings != 0 && contains(strings, stringBytes) && stringBytes > 0
             && string(Int(stringBytes) &- 1)?[0] == 0
     }

@@ -15,6 +15,28 @@ struct SymbolQuery {
     var version: VersionNeed
 }
 
+/// The Bloom filter of DT_GNU_HASH: which of a hundred modules need not be asked. Small, so that it can stand where
+/// the search runs along.
+struct BloomFilter: BitwiseCopyable {
+    private var words: UInt64 = 0 // address; 0: no filter, ask the module
+    private var mask: UInt32 = 0
+    private var shift: UInt32 = 0
+
+    init(_ image: Image) {
+        guard image.isUsable, image.gnuHashTable != 0, let count = image.word32(image.gnuHashTable &+ 8),
+              let shift = image.word32(image.gnuHashTable &+ 12), count > 0, count & (count &- 1) == 0, shift < 32,
+              image.contains(image.gnuHashTable &+ 16, UInt64(count) &* 8) else { return }
+        words = image.gnuHashTable &+ 16
+        mask = count &- 1
+        self.shift = shift
+    }
+    @inline(__always) func admits(_ hash: UInt32) -> Bool {
+        if words == 0 { return true }
+        let word = UnsafePointer<UInt64>(bitPattern: UInt(words))![Int((hash / 64) & mask)]
+        return word &>> UInt64(hash & 63) & word &>> UInt64((hash &>> shift) & 63) & 1 != 0
+    }
+}
+
 extension Image {
     /// What version symbol `index` of this image asks for (DT_VERSYM, DT_VERNEED; its own DT_VERDEF too).
     func versionNeed(ofSymbol index: Int) -> VersionNeed {

@@ -14,7 +14,7 @@ struct CallOnlySlots {
     private let count: UInt64
     private var stateBytes: Int
 
-    private static let candidate: UInt8 = 1, called: UInt8 = 2, addressed: UInt8 = 4
+    private static let candidate: UInt8 = 1, called: UInt8 = 2, addressed: UInt8 = 4, glue: UInt8 = 8
 
     /// Slots lie in [low, high]; nil when memory is short.
     init?(low: UInt64, high: UInt64) {
@@ -26,9 +26,13 @@ struct CallOnlySlots {
     }
     func release() { Memory.release(states, stateBytes) }
 
-    func add(_ slot: UInt64) { states[Int((slot &- low) / 8)] |= CallOnlySlots.candidate }
+    /// `isGlue`: used by the start-up code of the C compiler, which calls it and does nothing else with it, in every
+    /// executable. Alone it is no reason to read the whole text once more.
+    func add(_ slot: UInt64, isGlue: Bool) {
+        states[Int((slot &- low) / 8)] |= isGlue ? CallOnlySlots.candidate | CallOnlySlots.glue : CallOnlySlots.candidate
+    }
     func isCallOnly(_ slot: UInt64) -> Bool {
-        states[Int((slot &- low) / 8)] == CallOnlySlots.candidate | CallOnlySlots.called
+        states[Int((slot &- low) / 8)] & ~CallOnlySlots.glue == CallOnlySlots.candidate | CallOnlySlots.called
     }
 
     /// Index of the slot at `address`, if that is one.
@@ -39,17 +43,21 @@ struct CallOnlySlots {
         return states[n] & CallOnlySlots.candidate != 0 ? n : nil
     }
 
-    mutating func scan(_ image: Image) {
+    func scan(_ module: Module) {
         var anyCall = false
-        forEachText(image) { start, end in
+        let sections = CodeSections(module)
+        forEachText(module.image, sections) { start, end in
+            // MADV_POPULATE_READ: one system call instead of a page fault every 64 KB. Refused by old kernels.
+            _ = SystemCall.call(SystemCall.madvise, Int(start & ~4095), Int((end &- start) &+ (start & 4095)), 22)
             if markCalls(start, end) { anyCall = true }
         }
         if !anyCall { return }
         for n in 0..<Int(count) where states[n] & CallOnlySlots.called == 0 { states[n] = 0 }
-        forEachText(image) { start, end in markAddresses(start, end) }
+        forEachText(module.image, sections) { start, end in markAddresses(start, end) }
     }
 
-    private func forEachText(_ image: Image, _ body: (UInt64, UInt64) -> Void) {
+    private func forEachText(_ image: Image, _ sections: CodeSections?, _ body: (UInt64, UInt64) -> Void) {
+        if let sections { return sections.forEach(image.bias, body) }
         for n in 0..<image.segmentCount {
             let segment = image.segment(n)
             if segment.type == ProgramHeader.load && segment.flags & ProgramHeader.executable != 0 {
@@ -60,42 +68,53 @@ struct CallOnlySlots {
         }
     }
 
-    /// Finds ff 15 and ff 25, sixteen bytes at a time.
+    /// Finds ff 15 and ff 25, sixty-four bytes at a time.
     private func markCalls(_ start: UInt64, _ end: UInt64) -> Bool {
-        guard end &- start >= 24 else { return false }
+        guard end > start, end &- start >= 96 else { return false }
         let text = UnsafeRawPointer(bitPattern: UInt(start))!
         let count = Int(end &- start)
-        let escape = SIMD16<UInt8>(repeating: 0xff), call = SIMD16<UInt8>(repeating: 0x05)
         var any = false, p = 0
-        while p &+ 22 <= count {
-            let first = text.loadUnaligned(fromByteOffset: p, as: SIMD16<UInt8>.self)
-            let second = text.loadUnaligned(fromByteOffset: p &+ 1, as: SIMD16<UInt8>.self)
-            // 15 and 25 differ in bits 4 and 5; 05 and 35 pass this filter too and are sorted out below.
-            let low = second & SIMD16<UInt8>(repeating: 0xcf)
-            let hit = (first .== escape) .& (low .== call)
-            let words = unsafeBitCast(hit, to: SIMD2<UInt64>.self)
+        while p &+ 80 <= count {
+            let hits = pairs(text, p) .| pairs(text, p &+ 16) .| pairs(text, p &+ 32) .| pairs(text, p &+ 48)
+            let words = unsafeBitCast(hits, to: SIMD2<UInt64>.self)
             if words[0] | words[1] != 0 {
-                for n in p..<(p &+ 16) where text.load(fromByteOffset: n, as: UInt8.self) == 0xff {
-                    let operation = text.load(fromByteOffset: n &+ 1, as: UInt8.self)
-                    if operation != 0x15 && operation != 0x25 { continue }
-                    if let slot = index(target(text, n &+ 2)) {
-                        states[slot] |= CallOnlySlots.called
-                        any = true
-                    }
-                }
+                for n in p..<(p &+ 64) where markCall(text, n) { any = true }
             }
-            p &+= 16
+            p &+= 64
         }
         while p &+ 6 <= count {
-            let operation = text.load(fromByteOffset: p &+ 1, as: UInt8.self)
-            if text.load(fromByteOffset: p, as: UInt8.self) == 0xff && (operation == 0x15 || operation == 0x25),
-               let slot = index(target(text, p &+ 2)) {
-                states[slot] |= CallOnlySlots.called
-                any = true
-            }
+            if markCall(text, p) { any = true }
             p &+= 1
         }
         return any
+    }
+
+    /// Where ff is followed by 15 or 25. These differ in bits 4 and 5; 05 and 35 pass too and are sorted out later.
+    @inline(__always) private func pairs(_ text: UnsafeRawPointer, _ p: Int) -> SIMDMask<SIMD16<Int8>> {
+        let first = text.loadUnaligned(fromByteOffset: p, as: SIMD16<UInt8>.self)
+        let second = text.loadUnaligned(fromByteOffset: p &+ 1, as: SIMD16<UInt8>.self)
+        return (first .== SIMD16(repeating: 0xff)) .& ((second & SIMD16(repeating: 0xcf)) .== SIMD16(repeating: 0x05))
+    }
+
+    /// A call or jump through a candidate slot. The entries of .plt.got are not counted: the linker makes one when a
+    /// function is called *and* its address taken, so they never make a slot one of calls alone.
+    @inline(__always) private func markCall(_ text: UnsafeRawPointer, _ p: Int) -> Bool {
+        if text.load(fromByteOffset: p, as: UInt8.self) != 0xff { return false }
+        let operation = text.load(fromByteOffset: p &+ 1, as: UInt8.self)
+        if operation != 0x15 && operation != 0x25 { return false }
+        guard let slot = index(target(text, p &+ 2)) else { return false }
+        if operation == 0x25 && isTableEntry(text, p) { return false }
+        states[slot] |= CallOnlySlots.called
+        return states[slot] & CallOnlySlots.glue == 0
+    }
+
+    /// `jmp *slot; xchg %ax,%ax` at a multiple of 8, or after endbr64 (and bnd) at one of 16.
+    private func isTableEntry(_ text: UnsafeRawPointer, _ p: Int) -> Bool {
+        let address = UInt(bitPattern: text + p)
+        if address & 7 == 0 && text.loadUnaligned(fromByteOffset: p &+ 6, as: UInt16.self) == 0x9066 { return true }
+        let marker: UInt32 = 0xfa1e_0ff3
+        return address & 15 == 4 && p >= 4 && text.loadUnaligned(fromByteOffset: p &- 4, as: UInt32.self) == marker
+            || address & 15 == 5 && p >= 5 && text.loadUnaligned(fromByteOffset: p &- 5, as: UInt32.self) == marker
     }
 
     /// Where the 32-bit displacement at offset `p` points when nothing follows it.

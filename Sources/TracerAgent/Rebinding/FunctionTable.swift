@@ -103,7 +103,9 @@ enum FunctionTable {
     /// What a stub says depends only on where it is, so a page of them is written once, while it is writable and not
     /// executable, and never touched again.
     private static func writeStubs(_ page: inout StubPage, _ entry: UInt64) -> Bool {
-        let perPage = agent.pageBytes / Int(STUB_BYTES)
+        // Pages at a time: the first ones of a process are many, special functions few.
+        let bytes = entry == agent.trampolines.enter ? max(agent.pageBytes, 32768) : agent.pageBytes
+        let perPage = bytes / Int(STUB_BYTES)
         if writtenStubs &+ perPage > Int(STUB_COUNT) {
             if !isFull {
                 isFull = true
@@ -115,7 +117,7 @@ enum FunctionTable {
             Stub.write(at: tracer_stub_area() + index &* Int(STUB_BYTES),
                        descriptor: UInt64(UInt(bitPattern: tracer_function_table() + index)), enter: entry)
         }
-        if !Memory.protect(address(ofStub: writtenStubs), UInt64(agent.pageBytes), Memory.readExecute) { return false }
+        if !Memory.protect(address(ofStub: writtenStubs), UInt64(bytes), Memory.readExecute) { return false }
         page = StubPage(next: writtenStubs, end: writtenStubs &+ perPage)
         writtenStubs &+= perPage
         return true

@@ -4,6 +4,7 @@ import CSupport
 
 struct Module: BitwiseCopyable {
     var image: Image
+    var filter: BloomFilter
     var loader: UnsafeMutablePointer<loader_module>
     var path: CText // absolute where the loader knows it; kept by us
     var state: State
@@ -22,18 +23,25 @@ struct Module: BitwiseCopyable {
 
 enum ModuleTable {
     nonisolated(unsafe) static var modules = Table<Module>()
-    nonisolated(unsafe) private static var latest = 0 // where the last address was found
+    /// Where addresses were found, by their megabyte: most slots of a process lead to a few modules.
+    nonisolated(unsafe) private static var found = InlineArray<256, UInt16>(repeating: 0)
     nonisolated(unsafe) private static var textRoom: UnsafeMutablePointer<UInt8>?
     nonisolated(unsafe) private static var textLeft = 0
 
     /// Index of the live module that holds this address.
     static func index(of address: UInt64) -> Int? {
-        if latest < modules.count && holds(latest, address) { return latest }
+        let place = Int(truncatingIfNeeded: address &>> 20) & 255
+        let guess = Int(found[place])
+        if guess < modules.count && holds(guess, address) { return guess }
         for n in 0..<modules.count where holds(n, address) {
-            latest = n
+            found[place] = UInt16(truncatingIfNeeded: n)
             return n
         }
         return nil
+    }
+    /// Valid until a module is added.
+    static func module(of address: UInt64) -> UnsafeMutablePointer<Module>? {
+        index(of: address).map { modules.pointer($0) }
     }
     @inline(__always) private static func holds(_ n: Int, _ address: UInt64) -> Bool {
         let module = modules.pointer(n)
@@ -56,7 +64,7 @@ enum ModuleTable {
             ? Image(bias: loader.pointee.bias, dynamic: dynamic, programHeaders: agent.programHeaders,
                     count: agent.programHeaderCount)
             : Image(bias: loader.pointee.bias, dynamic: dynamic)
-        var module = Module(image: image, loader: loader, path: path(of: loader, isMain: isMain), state: .pending,
+        var module = Module(image: image, filter: BloomFilter(image), loader: loader, path: path(of: loader, isMain: isMain), state: .pending,
                             isStartup: batch == 0, inBaseNamespace: inBase, batch: batch)
         let isOurs = image.contains(tracer_code_low())
         let isLoader = agent.loaderBase != 0 && image.low == agent.loaderBase

@@ -46,9 +46,9 @@ struct Rebinder {
             if slot > high { high = slot }
         }
         guard low <= high, var slots = CallOnlySlots(low: low, high: high) else { return }
-        forEachFunctionSlot { slot, _, _, _ in slots.add(slot) }
-        slots.scan(image)
-        for n in 0..<image.dataRelocationCount {
+        forEachFunctionSlot { slot, _, name, _ in slots.add(slot, isGlue: equal(name, literal: "__libc_start_main")) }
+        slots.scan(module)
+        for n in image.relativeRelocationCount..<image.dataRelocationCount {
             guard let (slot, value, name, treatment) = functionSlot(image.dataRelocation(n)), slots.isCallOnly(slot)
             else { continue }
             rebind(slot, value, name, treatment)
@@ -57,7 +57,7 @@ struct Rebinder {
     }
 
     private func forEachFunctionSlot(_ body: (UInt64, UInt64, CText, Treatment) -> Void) {
-        for n in 0..<image.dataRelocationCount {
+        for n in image.relativeRelocationCount..<image.dataRelocationCount {
             if let (slot, value, name, treatment) = functionSlot(image.dataRelocation(n)) {
                 body(slot, value, name, treatment)
             }
@@ -69,8 +69,8 @@ struct Rebinder {
         if relocation.type != Machine.globalData || relocation.symbol == 0 { return nil }
         guard let (slot, value, symbol, name) = resolve(relocation),
               symbol.type == Symbol.function || symbol.type == Symbol.notype || symbol.type == Symbol.indirectFunction,
-              let owner = ModuleTable.index(of: value), ModuleTable.modules[owner].image.isCode(value),
-              !ProcedureLinkage.isEntry(value, ModuleTable.modules[owner].image) else { return nil }
+              let owner = ModuleTable.module(of: value), owner.pointee.image.isCode(value),
+              !ProcedureLinkage.isEntry(value, owner.pointee.image) else { return nil }
         let treatment = SpecialFunction.treatment(of: name, hash: gnuHash(name))
         return treatment == .untouched ? nil : (slot, value, name, treatment)
     }
@@ -94,19 +94,19 @@ struct Rebinder {
     private func lazyTarget(_ symbolIndex: Int, _ symbol: Symbol, _ name: CText, _ hash: UInt32) -> UInt64? {
         if !module.inBaseNamespace { return nil }
         let query = SymbolQuery(name: name, gnuHash: hash, version: image.versionNeed(ofSymbol: symbolIndex))
-        let global = definition(query) { $0.isStartup }
+        let global = definition(query) { $0.pointee.isStartup }
         if module.isStartup { return global }
         // A module that was opened later looks in the global scope first and in its own after it, unless it was
         // opened with RTLD_DEEPBIND: bound by us only when both orders give the same answer.
-        let local = definition(query) { $0.batch == module.batch }
+        let local = definition(query) { $0.pointee.batch == module.batch }
         if let global, let local { return global == local ? global : nil }
         return global ?? local
     }
 
-    private func definition(_ query: SymbolQuery, _ isInScope: (Module) -> Bool) -> UInt64? {
+    private func definition(_ query: SymbolQuery, _ isInScope: (UnsafeMutablePointer<Module>) -> Bool) -> UInt64? {
         for n in 0..<ModuleTable.modules.count {
             let other = ModuleTable.modules.pointer(n)
-            if other.pointee.state == .retired || !other.pointee.image.isUsable || !isInScope(other.pointee) { continue }
+            if !other.pointee.filter.admits(query.gnuHash) || other.pointee.state == .retired || !other.pointee.image.isUsable || !isInScope(other) { continue }
             guard let found = other.pointee.image.find(query), let symbol = other.pointee.image.symbol(found)?.pointee
             else { continue }
             let address = other.pointee.image.bias &+ symbol.value
@@ -117,10 +117,10 @@ struct Rebinder {
     }
 
     private mutating func rebind(_ slot: UInt64, _ target: UInt64, _ name: CText, _ treatment: Treatment) {
-        guard let owner = ModuleTable.index(of: target), ModuleTable.modules[owner].image.isCode(target) else { return }
-        let other = ModuleTable.modules[owner]
-        if other.image.contains(tracer_code_low()) { return } // our own API, or a stub already
-        if !NameFilter.admits(function: name, module: other.name) { return }
+        guard let owner = ModuleTable.index(of: target) else { return }
+        let other = ModuleTable.modules.pointer(owner)
+        if !other.pointee.image.isCode(target) || other.pointee.image.contains(tracer_code_low()) { return } // our own
+        if !NameFilter.admits(function: name, module: other.pointee.name) { return }
         guard openForWriting(slot), let stub = FunctionTable.stub(target: target, name: name, module: owner,
                                                                   treatment: treatment) else { return }
         tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(slot))!, stub)
