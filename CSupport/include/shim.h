@@ -166,35 +166,25 @@ struct thread_unit {
     uint64_t sequence; // of the chunk that is open
 };
 
-_Static_assert(sizeof(struct frame_record) == FRAME_BYTES, "frame record");
-_Static_assert(offsetof(struct frame_record, return_address) == FRAME_RETURN, "frame record");
-_Static_assert(offsetof(struct frame_record, saved_register) == FRAME_SAVED, "frame record");
-_Static_assert(offsetof(struct frame_record, place) == FRAME_PLACE, "frame record");
-_Static_assert(offsetof(struct frame_record, below) == FRAME_BELOW, "frame record");
-_Static_assert(offsetof(struct frame_record, above) == FRAME_ABOVE, "frame record");
-_Static_assert(offsetof(struct frame_record, slot) == FRAME_SLOT, "frame record");
-_Static_assert(offsetof(struct frame_record, enter_ticks) == FRAME_ENTER, "frame record");
-_Static_assert(offsetof(struct frame_record, function) == FRAME_FUNCTION, "frame record");
-_Static_assert(offsetof(struct frame_record, tails) == FRAME_TAILS, "frame record");
-_Static_assert(offsetof(struct frame_record, last) == FRAME_LAST, "frame record");
-_Static_assert(offsetof(struct thread_state, top) == THREAD_TOP, "thread state");
-_Static_assert(offsetof(struct thread_state, hot) == THREAD_HOT, "thread state");
-_Static_assert(offsetof(struct thread_state, low) == THREAD_LOW, "thread state");
-_Static_assert(offsetof(struct thread_state, unit) == THREAD_UNIT, "thread state");
-_Static_assert(offsetof(struct thread_state, signal_mask) == THREAD_MASK, "thread state");
-_Static_assert(offsetof(struct thread_hot, cursor) == HOT_CURSOR, "thread hot");
-_Static_assert(offsetof(struct thread_hot, limit) == HOT_LIMIT, "thread hot");
-_Static_assert(offsetof(struct thread_hot, base) == HOT_BASE, "thread hot");
-_Static_assert(offsetof(struct thread_hot, chunk) == HOT_CHUNK, "thread hot");
-_Static_assert(offsetof(struct thread_hot, minimum_ticks) == HOT_MINIMUM, "thread hot");
-_Static_assert(offsetof(struct thread_hot, pending) == HOT_PENDING, "thread hot");
-_Static_assert(sizeof(struct function_descriptor) == FUNCTION_BYTES, "descriptor");
-_Static_assert(offsetof(struct function_descriptor, instant) == FUNCTION_INSTANT, "descriptor");
-_Static_assert(offsetof(struct process_page, alive) == PROCESS_ALIVE, "process page");
-_Static_assert(offsetof(struct process_page, dropping) == PROCESS_DROPPING, "process page");
-_Static_assert(offsetof(struct trace_chunk_header, filtered_by_time) == CHUNK_FILTERED_TIME, "chunk");
-_Static_assert(offsetof(struct trace_chunk_header, filtered_by_depth) == CHUNK_FILTERED_DEPTH, "chunk");
-_Static_assert(offsetof(struct trace_chunk_header, dropped) == CHUNK_DROPPED, "chunk");
+#define AT(structure, field, offset) (offsetof(struct structure, field) == offset)
+_Static_assert(sizeof(struct frame_record) == FRAME_BYTES && AT(frame_record, return_address, FRAME_RETURN) &&
+               AT(frame_record, saved_register, FRAME_SAVED) && AT(frame_record, place, FRAME_PLACE) &&
+               AT(frame_record, below, FRAME_BELOW) && AT(frame_record, above, FRAME_ABOVE) &&
+               AT(frame_record, slot, FRAME_SLOT) && AT(frame_record, enter_ticks, FRAME_ENTER) &&
+               AT(frame_record, function, FRAME_FUNCTION) && AT(frame_record, tails, FRAME_TAILS) &&
+               AT(frame_record, last, FRAME_LAST), "frame record");
+_Static_assert(AT(thread_state, top, THREAD_TOP) && AT(thread_state, hot, THREAD_HOT) &&
+               AT(thread_state, low, THREAD_LOW) && AT(thread_state, unit, THREAD_UNIT) &&
+               AT(thread_state, signal_mask, THREAD_MASK), "thread state");
+_Static_assert(AT(thread_hot, cursor, HOT_CURSOR) && AT(thread_hot, limit, HOT_LIMIT) &&
+               AT(thread_hot, base, HOT_BASE) && AT(thread_hot, chunk, HOT_CHUNK) &&
+               AT(thread_hot, minimum_ticks, HOT_MINIMUM) && AT(thread_hot, pending, HOT_PENDING), "thread hot");
+_Static_assert(sizeof(struct function_descriptor) == FUNCTION_BYTES &&
+               AT(function_descriptor, instant, FUNCTION_INSTANT), "function descriptor");
+_Static_assert(AT(process_page, alive, PROCESS_ALIVE) && AT(process_page, dropping, PROCESS_DROPPING), "process page");
+_Static_assert(AT(trace_chunk_header, filtered_by_time, CHUNK_FILTERED_TIME) &&
+               AT(trace_chunk_header, filtered_by_depth, CHUNK_FILTERED_DEPTH) &&
+               AT(trace_chunk_header, dropped, CHUNK_DROPPED), "trace chunk header");
 _Static_assert(sizeof(struct thread_unit) + 32 * FRAME_BYTES <= UNIT_BYTES, "thread unit");
 
 extern __thread struct thread_state tracer_thread __attribute__((visibility("hidden"), tls_model("initial-exec")));
