@@ -12,10 +12,10 @@ struct CodeSections {
     private static let worthwhile: UInt64 = 1 << 20
 
     /// nil: take the segments.
-    init?(_ module: Module) {
-        let image = module.image
+    init?(_ module: UnsafeMutablePointer<Module>) {
+        let image = module.pointee.image
         if image.high &- image.low < CodeSections.worthwhile { return nil }
-        let descriptor = SystemCall.call(SystemCall.openat, -100, bits(module.path), 0o2000000, 0)
+        let descriptor = SystemCall.call(SystemCall.openat, -100, bits(module.pointee.path), 0o2000000, 0)
         if failed(descriptor) { return nil }
         defer { _ = SystemCall.call(SystemCall.close, descriptor) }
         var header = ElfHeader()

@@ -10,6 +10,9 @@ struct Image: BitwiseCopyable {
     private(set) var relroLow: UInt64 = 0
     private(set) var relroHigh: UInt64 = 0
     private(set) var isUsable = false
+    /// The first executable and the first writable segment: most modules have one of each.
+    private var codeLow: UInt64 = 0, codeBytes: UInt64 = 0
+    private var dataLow: UInt64 = 0, dataBytes: UInt64 = 0
     private var programHeaders: UInt64 = 0
     private var programHeaderCount = 0
     private var dynamic: UInt64 = 0
@@ -71,6 +74,14 @@ struct Image: BitwiseCopyable {
             if header.type == ProgramHeader.load {
                 if start < low { low = start }
                 if end > high { high = end }
+                if codeBytes == 0 && header.flags & ProgramHeader.executable != 0 {
+                    codeLow = start
+                    codeBytes = header.memoryBytes
+                }
+                if dataBytes == 0 && header.flags & ProgramHeader.writable != 0 {
+                    dataLow = start
+                    dataBytes = header.memoryBytes
+                }
             } else if header.type == ProgramHeader.relro {
                 // The loader protects whole pages only (glibc elf/dl-reloc.c, _dl_protect_relro).
                 relroLow = start & ~4095
@@ -85,12 +96,20 @@ struct Image: BitwiseCopyable {
     }
 
     /// True inside a segment that may be executed.
-    func isCode(_ address: UInt64) -> Bool {
+    @inline(__always) func isCode(_ address: UInt64) -> Bool {
+        address &- codeLow < codeBytes || isInSegment(address, ProgramHeader.executable)
+    }
+    /// True inside a segment that may be written.
+    @inline(__always) func isData(_ address: UInt64) -> Bool {
+        address &- dataLow < dataBytes || isInSegment(address, ProgramHeader.writable)
+    }
+    private func isInSegment(_ address: UInt64, _ flag: UInt32) -> Bool {
         if !contains(address) { return false }
         for n in 0..<programHeaderCount {
             let header = segment(n)
-            if header.type == ProgramHeader.load && header.flags & ProgramHeader.executable != 0
-                && address &- (bias &+ header.address) < header.memoryBytes { return true }
+            if header.type == ProgramHeader.load && address &- (bias &+ header.address) < header.memoryBytes {
+                return header.flags & flag != 0
+            }
         }
         return false
     }
@@ -148,25 +167,25 @@ struct Image: BitwiseCopyable {
     }
     var dynamicEntryCount: Int { dynamicCount }
 
-    func jumpRelocation(_ index: Int) -> Relocation {
+    @inline(__always) func jumpRelocation(_ index: Int) -> Relocation {
         UnsafePointer<Relocation>(bitPattern: UInt(jumpRelocations))![index]
     }
-    func dataRelocation(_ index: Int) -> Relocation {
+    @inline(__always) func dataRelocation(_ index: Int) -> Relocation {
         UnsafePointer<Relocation>(bitPattern: UInt(dataRelocations))![index]
     }
-    func symbol(_ index: Int) -> UnsafePointer<Symbol>? {
+    @inline(__always) func symbol(_ index: Int) -> UnsafePointer<Symbol>? {
         let address = symbols &+ UInt64(index) &* 24
         return contains(address, 24) ? UnsafePointer(bitPattern: UInt(address)) : nil
     }
     /// A NUL-terminated string: the table ends in a NUL, which `isUsable` has checked.
-    func string(_ offset: Int) -> CText? {
+    @inline(__always) func string(_ offset: Int) -> CText? {
         offset >= 0 && offset < stringBytes ? CText(bitPattern: UInt(strings) &+ UInt(offset)) : nil
     }
-    func name(of symbol: Symbol) -> CText? { string(Int(symbol.name)) }
+    @inline(__always) func name(of symbol: Symbol) -> CText? { string(Int(symbol.name)) }
 
-    func word16(_ address: UInt64) -> UInt16? { load(address) }
-    func word32(_ address: UInt64) -> UInt32? { load(address) }
-    func word64(_ address: UInt64) -> UInt64? { load(address) }
+    @inline(__always) func word16(_ address: UInt64) -> UInt16? { load(address) }
+    @inline(__always) func word32(_ address: UInt64) -> UInt32? { load(address) }
+    @inline(__always) func word64(_ address: UInt64) -> UInt64? { load(address) }
     @inline(__always) private func load<T: FixedWidthInteger & BitwiseCopyable>(_ address: UInt64) -> T? {
         contains(address, UInt64(MemoryLayout<T>.size))
             ? UnsafeRawPointer(bitPattern: UInt(address))!.loadUnaligned(as: T.self) : nil

@@ -37,11 +37,34 @@ struct BloomFilter: BitwiseCopyable {
     }
 }
 
+/// The versions that symbols of one module ask for, each looked up once.
+enum VersionNeeds {
+    nonisolated(unsafe) private static var known = InlineArray<64, VersionNeed>(repeating: VersionNeed())
+    nonisolated(unsafe) private static var isKnown: UInt64 = 0
+
+    /// Another module's turn.
+    static func forget() { isKnown = 0 }
+
+    @inline(__always) static func of(_ symbol: Int, _ image: UnsafeMutablePointer<Image>) -> VersionNeed {
+        let number = image.pointee.versionNumber(ofSymbol: symbol)
+        if number >= 64 { return image.pointee.versionNeed(number) }
+        if isKnown &>> UInt64(number) & 1 == 0 {
+            known[Int(number)] = image.pointee.versionNeed(number)
+            isKnown |= 1 &<< UInt64(number)
+        }
+        return known[Int(number)]
+    }
+}
+
 extension Image {
-    /// What version symbol `index` of this image asks for (DT_VERSYM, DT_VERNEED; its own DT_VERDEF too).
-    func versionNeed(ofSymbol index: Int) -> VersionNeed {
-        guard versionTable != 0, let raw = word16(versionTable &+ UInt64(index) &* 2) else { return VersionNeed() }
-        let wanted = raw & 0x7fff
+    /// The version number of symbol `index` (DT_VERSYM); 0: none.
+    @inline(__always) func versionNumber(ofSymbol index: Int) -> UInt16 {
+        guard versionTable != 0, let raw = word16(versionTable &+ UInt64(index) &* 2) else { return 0 }
+        return raw & 0x7fff
+    }
+
+    /// What version number `wanted` of this image stands for (DT_VERNEED; its own DT_VERDEF too).
+    func versionNeed(_ wanted: UInt16) -> VersionNeed {
         if wanted < 2 { return VersionNeed() }
         var need = versionNeeds
         for _ in 0..<versionNeedCount {

@@ -43,17 +43,17 @@ struct CallOnlySlots {
         return states[n] & CallOnlySlots.candidate != 0 ? n : nil
     }
 
-    func scan(_ module: Module) {
+    func scan(_ module: UnsafeMutablePointer<Module>) {
         var anyCall = false
         let sections = CodeSections(module)
-        forEachText(module.image, sections) { start, end in
+        forEachText(module.pointee.image, sections) { start, end in
             // MADV_POPULATE_READ: one system call instead of a page fault every 64 KB. Refused by old kernels.
             _ = SystemCall.call(SystemCall.madvise, Int(start & ~4095), Int((end &- start) &+ (start & 4095)), 22)
             if markCalls(start, end) { anyCall = true }
         }
         if !anyCall { return }
         for n in 0..<Int(count) where states[n] & CallOnlySlots.called == 0 { states[n] = 0 }
-        forEachText(module.image, sections) { start, end in markAddresses(start, end) }
+        forEachText(module.pointee.image, sections) { start, end in markAddresses(start, end) }
     }
 
     private func forEachText(_ image: Image, _ sections: CodeSections?, _ body: (UInt64, UInt64) -> Void) {
@@ -75,10 +75,10 @@ struct CallOnlySlots {
         let count = Int(end &- start)
         var any = false, p = 0
         while p &+ 80 <= count {
-            let hits = pairs(text, p) .| pairs(text, p &+ 16) .| pairs(text, p &+ 32) .| pairs(text, p &+ 48)
-            let words = unsafeBitCast(hits, to: SIMD2<UInt64>.self)
-            if words[0] | words[1] != 0 {
-                for n in p..<(p &+ 64) where markCall(text, n) { any = true }
+            var hits = tracer_call_candidates(text + p)
+            while hits != 0 {
+                if markCall(text, p &+ hits.trailingZeroBitCount) { any = true }
+                hits &= hits &- 1
             }
             p &+= 64
         }
@@ -87,13 +87,6 @@ struct CallOnlySlots {
             p &+= 1
         }
         return any
-    }
-
-    /// Where ff is followed by 15 or 25. These differ in bits 4 and 5; 05 and 35 pass too and are sorted out later.
-    @inline(__always) private func pairs(_ text: UnsafeRawPointer, _ p: Int) -> SIMDMask<SIMD16<Int8>> {
-        let first = text.loadUnaligned(fromByteOffset: p, as: SIMD16<UInt8>.self)
-        let second = text.loadUnaligned(fromByteOffset: p &+ 1, as: SIMD16<UInt8>.self)
-        return (first .== SIMD16(repeating: 0xff)) .& ((second & SIMD16(repeating: 0xcf)) .== SIMD16(repeating: 0x05))
     }
 
     /// A call or jump through a candidate slot. The entries of .plt.got are not counted: the linker makes one when a

@@ -30,15 +30,17 @@ enum FunctionTable {
     static func entry(_ id: UInt32) -> Entry { entries[Int(id)] }
 
     /// The stub that a slot with this target must hold, or nil when the table is full.
-    static func stub(target: UInt64, name: CText, module: Int, treatment: Treatment) -> UInt64? {
-        let hash = fnvHash(name)
+    static func stub(target: UInt64, name: Name, module: Int, treatment: Treatment) -> UInt64? {
+        let hash = name.hash
         if entries.count == 0 && !entries.append(Entry(target: 0, name: 0, module: 0, descriptor: 0, treatment: .ordinary)) { return nil }
         if (entries.count &+ 1) &* 2 > slotCount && !growSlots() { return nil }
         var slot = Int(truncatingIfNeeded: mix(target, hash)) & (slotCount &- 1)
         while slots![slot] != 0 {
             let id = slots![slot]
-            let known = entries[Int(id)]
-            if known.target == target && known.name == hash { return address(ofStub: Int(known.descriptor)) }
+            let known = entries.pointer(Int(id))
+            if known.pointee.target == target && known.pointee.name == hash {
+                return address(ofStub: Int(known.pointee.descriptor))
+            }
             slot = (slot &+ 1) & (slotCount &- 1)
         }
         let isCall = treatment == .ordinary

@@ -4,7 +4,6 @@ import CSupport
 
 struct Module: BitwiseCopyable {
     var image: Image
-    var filter: BloomFilter
     var loader: UnsafeMutablePointer<loader_module>
     var path: CText // absolute where the loader knows it; kept by us
     var state: State
@@ -23,6 +22,8 @@ struct Module: BitwiseCopyable {
 
 enum ModuleTable {
     nonisolated(unsafe) static var modules = Table<Module>()
+    /// One a module, side by side: a search asks all of them.
+    nonisolated(unsafe) static var filters = Table<BloomFilter>()
     /// Where addresses were found, by their megabyte: most slots of a process lead to a few modules.
     nonisolated(unsafe) private static var found = InlineArray<256, UInt16>(repeating: 0)
     nonisolated(unsafe) private static var textRoom: UnsafeMutablePointer<UInt8>?
@@ -64,13 +65,14 @@ enum ModuleTable {
             ? Image(bias: loader.pointee.bias, dynamic: dynamic, programHeaders: agent.programHeaders,
                     count: agent.programHeaderCount)
             : Image(bias: loader.pointee.bias, dynamic: dynamic)
-        var module = Module(image: image, filter: BloomFilter(image), loader: loader, path: path(of: loader, isMain: isMain), state: .pending,
+        var module = Module(image: image, loader: loader, path: path(of: loader, isMain: isMain), state: .pending,
                             isStartup: batch == 0, inBaseNamespace: inBase, batch: batch)
         let isOurs = image.contains(tracer_code_low())
         let isLoader = agent.loaderBase != 0 && image.low == agent.loaderBase
         let isKernels = agent.kernelImage != 0 && image.contains(agent.kernelImage)
         if isOurs || isLoader || isKernels || !image.isUsable { module.state = .ignored }
-        if !modules.append(module) { return nil }
+        // A filter too many is harmless, a module without one is not.
+        if filters.count == modules.count && !filters.append(BloomFilter(image)) || !modules.append(module) { return nil }
         let index = modules.count &- 1
         Metadata.module(module, UInt32(index))
         return index

@@ -4,7 +4,11 @@
 import CSupport
 
 enum NameFilter {
-    static func admits(function: CText, module: CText) -> Bool {
+    @inline(__always) static func admits(function: CText, module: UnsafeMutablePointer<Module>) -> Bool {
+        if agent.settings.include == nil && agent.settings.exclude == nil { return true }
+        return admits(function, module.pointee.name)
+    }
+    private static func admits(_ function: CText, _ module: CText) -> Bool {
         if let include = agent.settings.include, !anyMatches(include, function, module) { return false }
         if let exclude = agent.settings.exclude, anyMatches(exclude, function, module) { return false }
         return true

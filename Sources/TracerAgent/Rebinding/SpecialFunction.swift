@@ -23,11 +23,12 @@ struct SpecialFunction {
     }
 
     /// What to do with the function of this name.
-    static func treatment(of name: CText, hash: UInt32) -> Treatment {
-        if rest(of: name, after: "_dl_") != nil { return .untouched } // the loader's own
+    static func treatment(of name: Name) -> Treatment {
+        if rest(of: name.text, after: "_dl_") != nil { return .untouched } // the loader's own
+        let hash = name.gnuHash
         if filter[Int(hash &>> 6 & 15)] &>> UInt64(hash & 63) & 1 == 0 { return .ordinary }
         let known = SpecialFunction.known
-        for n in 0..<known.count where equal(name, literal: known[n].name) { return known[n].treatment }
+        for n in 0..<known.count where equal(name.text, literal: known[n].name) { return known[n].treatment }
         return .ordinary
     }
 

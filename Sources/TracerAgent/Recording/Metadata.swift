@@ -71,12 +71,11 @@ enum Metadata {
         fixed.build_id_bytes = module.image.copyBuildID(&fixed.build_id)
         append(Int(TRACE_RECORD_MODULE), 0, fixed, module.path, count)
     }
-    static func function(_ id: UInt32, module: UInt32, address: UInt64, flags: UInt32, name: CText) {
-        let count = length(name)
+    static func function(_ id: UInt32, module: UInt32, address: UInt64, flags: UInt32, name: Name) {
         append(Int(TRACE_RECORD_FUNCTION), 0,
                trace_function_record(record: trace_record(), function: id, module: module, address: address,
-                                     flags: flags, name_bytes: UInt32(count)),
-               name, count)
+                                     flags: flags, name_bytes: UInt32(name.byteCount)),
+               name.text, name.byteCount)
     }
     static func thread(_ index: UInt32, tid: UInt32, ticks: UInt64, ended: Bool = false) {
         append(Int(ended ? TRACE_RECORD_THREAD_END : TRACE_RECORD_THREAD), 0,

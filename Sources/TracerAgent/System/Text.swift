@@ -50,14 +50,28 @@ func gnuHash(_ name: CText) -> UInt32 {
     return hash
 }
 
-/// A second, independent hash: with the first it identifies a name.
-func fnvHash(_ name: CText) -> UInt64 {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325, n = 0
-    while name[n] != 0 {
-        hash = (hash ^ UInt64(name[n])) &* 0x100_0000_01b3
-        n &+= 1
+/// The name of a function, read once.
+struct Name {
+    let text: CText
+    let byteCount: Int
+    let gnuHash: UInt32
+    /// A second, independent hash (FNV-1a): with the first it identifies a name.
+    let hash: UInt64
+
+    @inline(__always) init(_ text: CText) {
+        var first: UInt32 = 5381, second: UInt64 = 0xcbf2_9ce4_8422_2325, n = 0
+        while true {
+            let byte = text[n]
+            if byte == 0 { break }
+            first = first &* 33 &+ UInt32(byte)
+            second = (second ^ UInt64(byte)) &* 0x100_0000_01b3
+            n &+= 1
+        }
+        self.text = text
+        byteCount = n
+        gnuHash = first
+        hash = second
     }
-    return hash
 }
 
 /// A bounded text under construction: file names and messages. What does not fit is cut.
