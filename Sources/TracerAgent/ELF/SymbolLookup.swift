@@ -22,6 +22,7 @@ struct BloomFilter: BitwiseCopyable {
     private var mask: UInt32 = 0
     private var shift: UInt32 = 0
 
+    init() {}
     init(_ image: Image) {
         guard image.isUsable, image.gnuHashTable != 0, let count = image.word32(image.gnuHashTable &+ 8),
               let shift = image.word32(image.gnuHashTable &+ 12), count > 0, count & (count &- 1) == 0, shift < 32,

@@ -75,6 +75,7 @@ enum LoaderWatch {
             if isThere { continue }
             if module.pointee.state == .pending { pendingCount &-= 1 }
             module.pointee.state = .retired
+            ModuleTable.filters[n] = BloomFilter() // the old one is no longer mapped
             Metadata.moduleEnd(UInt32(n))
         }
     }
