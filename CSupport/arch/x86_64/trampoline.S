@@ -551,9 +551,31 @@ memmove:
     subq %rsi, %rax
     cmpq %rdx, %rax                     // unsigned: destination inside the source
     jb 1f
-memcpy:
+memcpy:                                 // up to 64 bytes all is read before any is written
     movq %rdi, %rax
-    movq %rdx, %rcx
+    cmpq $16, %rdx
+    jb 5f
+    cmpq $64, %rdx
+    ja 6f
+    movups (%rsi), %xmm0
+    movups -16(%rsi, %rdx), %xmm1
+    cmpq $32, %rdx
+    jbe 4f
+    movups 16(%rsi), %xmm2
+    movups -32(%rsi, %rdx), %xmm3
+    movups %xmm2, 16(%rdi)
+    movups %xmm3, -32(%rdi, %rdx)
+4:  movups %xmm0, (%rdi)
+    movups %xmm1, -16(%rdi, %rdx)
+    retq
+5:  cmpq $8, %rdx
+    jb 6f
+    movq (%rsi), %rcx
+    movq -8(%rsi, %rdx), %r8
+    movq %rcx, (%rdi)
+    movq %r8, -8(%rdi, %rdx)
+    retq
+6:  movq %rdx, %rcx
     rep movsb
     retq
 1:  movq %rdi, %rax

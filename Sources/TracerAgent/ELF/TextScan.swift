@@ -32,7 +32,9 @@ struct CallOnlySlots {
         states[Int((slot &- low) / 8)] |= isGlue ? CallOnlySlots.candidate | CallOnlySlots.glue : CallOnlySlots.candidate
     }
     func isCallOnly(_ slot: UInt64) -> Bool {
-        states[Int((slot &- low) / 8)] & ~CallOnlySlots.glue == CallOnlySlots.candidate | CallOnlySlots.called
+        let distance = slot &- low
+        return distance / 8 < count
+            && states[Int(distance / 8)] & ~CallOnlySlots.glue == CallOnlySlots.candidate | CallOnlySlots.called
     }
 
     /// Index of the slot at `address`, if that is one.

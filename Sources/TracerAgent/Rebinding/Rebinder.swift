@@ -44,26 +44,33 @@ struct Rebinder {
 
     private mutating func bindCallOnlyData() {
         var low = UInt64.max, high: UInt64 = 0
-        forEachFunctionSlot { slot, _, _, _ in
-            if slot < low { low = slot }
-            if slot > high { high = slot }
+        let bias = image.pointee.bias
+        forEachGlobalData { relocation in
+            low = min(low, bias &+ relocation.offset)
+            high = max(high, bias &+ relocation.offset)
         }
         guard low <= high, let slots = CallOnlySlots(low: low, high: high) else { return }
-        forEachFunctionSlot { slot, _, name, _ in slots.add(slot, isGlue: equal(name.text, literal: "__libc_start_main")) }
+        defer { slots.release() }
+        var any = false
+        forEachGlobalData { relocation in
+            guard let (slot, _, name, _) = functionSlot(relocation) else { return }
+            slots.add(slot, isGlue: equal(name.text, literal: "__libc_start_main"))
+            any = true
+        }
+        if !any { return }
         slots.scan(module)
         for n in image.pointee.relativeRelocationCount..<image.pointee.dataRelocationCount {
-            guard let (slot, value, name, treatment) = functionSlot(image.pointee.dataRelocation(n)), slots.isCallOnly(slot)
-            else { continue }
+            let relocation = image.pointee.dataRelocation(n)
+            guard relocation.type == Machine.globalData, slots.isCallOnly(bias &+ relocation.offset),
+                  let (slot, value, name, treatment) = functionSlot(relocation) else { continue }
             rebind(slot, value, name, treatment)
         }
-        slots.release()
     }
 
-    private func forEachFunctionSlot(_ body: (UInt64, UInt64, Name, Treatment) -> Void) {
+    @inline(__always) private func forEachGlobalData(_ body: (Relocation) -> Void) {
         for n in image.pointee.relativeRelocationCount..<image.pointee.dataRelocationCount {
-            if let (slot, value, name, treatment) = functionSlot(image.pointee.dataRelocation(n)) {
-                body(slot, value, name, treatment)
-            }
+            let relocation = image.pointee.dataRelocation(n)
+            if relocation.type == Machine.globalData && (image.pointee.bias &+ relocation.offset) & 7 == 0 { body(relocation) }
         }
     }
 

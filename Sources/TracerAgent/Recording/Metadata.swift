@@ -13,7 +13,7 @@ enum Metadata {
     nonisolated(unsafe) private static var pieces = Table<Piece>()
     nonisolated(unsafe) private static var lock = SpinLock()
     private static let headerBytes = MemoryLayout<trace_chunk_header>.size
-    private static let firstPiece = 16384, largestPiece = 1 << 20
+    private static let firstPiece = 32768, largestPiece = 1 << 20
 
     /// `fixed` is the record's own structure without its text; its `record` part is filled in here.
     private static func append<Record: BitwiseCopyable>(_ type: Int, _ key: UInt16, _ fixed: Record,
@@ -41,7 +41,7 @@ enum Metadata {
                 return last.pointee.address + last.pointee.used
             }
         }
-        var bytes = pieces.count == 0 ? firstPiece : pieces[pieces.count &- 1].byteCount &* 4
+        var bytes = pieces.count == 0 ? firstPiece : pieces[pieces.count &- 1].byteCount &* 2
         if bytes > largestPiece { bytes = largestPiece }
         while bytes < count &+ headerBytes { bytes = bytes &* 2 }
         guard let (address, _) = TraceFile.mapNew(bytes) else { return nil }
