@@ -265,6 +265,7 @@ static inline void tracer_store_release_64(uint64_t *word, uint64_t value) {
 /// True when the lock was free. Acquire pairs with the release of tracer_unlock.
 static inline int tracer_try_lock(uint32_t *lock) { return __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) == 0; }
 static inline void tracer_unlock(uint32_t *lock) { __atomic_store_n(lock, 0, __ATOMIC_RELEASE); }
+static inline void tracer_prefetch(const void *place) { __builtin_prefetch(place); }
 static inline uint64_t tracer_thread_pointer(void) { return (uint64_t)__builtin_thread_pointer(); }
 
 #if defined(__x86_64__)
@@ -276,7 +277,7 @@ typedef uint8_t tracer_bytes_anywhere __attribute__((vector_size(16), aligned(1)
 /// 65 bytes are read. Nearly always none: that is asked of all at once, in the fewest instructions.
 static inline uint64_t tracer_call_candidates(const void *text) {
     tracer_bytes both[4];
-    __builtin_prefetch((const char *)text + 1024); // the processor's own prefetching ends at each page
+    __builtin_prefetch((const char *)text + 2048); // the processor's own prefetching ends at each page
     for (int n = 0; n < 4; n++) {
         tracer_bytes first = *(const tracer_bytes_anywhere *)((const char *)text + n * 16);
         tracer_bytes second = *(const tracer_bytes_anywhere *)((const char *)text + n * 16 + 1);

@@ -28,6 +28,7 @@ struct Rebinder {
     private mutating func bindCallSlots() {
         for n in 0..<image.pointee.jumpRelocationCount {
             let relocation = image.pointee.jumpRelocation(n)
+            fetchAhead(n)
             if relocation.type != Machine.jumpSlot || relocation.symbol == 0 { continue }
             guard let (slot, value, symbol, text) = resolve(relocation) else { continue }
             let name = Name(text)
@@ -40,6 +41,14 @@ struct Rebinder {
                 rebind(slot, value, name, treatment)
             }
         }
+    }
+
+    /// Symbols and names lie anywhere: those of the next relocations are asked for while this one is worked on.
+    @inline(__always) private func fetchAhead(_ n: Int) {
+        if n &+ 8 >= image.pointee.jumpRelocationCount { return }
+        tracer_prefetch(image.pointee.symbol(image.pointee.jumpRelocation(n &+ 8).symbol))
+        guard let symbol = image.pointee.symbol(image.pointee.jumpRelocation(n &+ 4).symbol) else { return }
+        tracer_prefetch(image.pointee.name(of: symbol.pointee))
     }
 
     private mutating func bindCallOnlyData() {
