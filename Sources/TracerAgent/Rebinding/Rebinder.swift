@@ -106,7 +106,8 @@ struct Rebinder {
     private func definition(_ query: SymbolQuery, _ isInScope: (UnsafeMutablePointer<Module>) -> Bool) -> UInt64? {
         for n in 0..<ModuleTable.modules.count {
             let other = ModuleTable.modules.pointer(n)
-            if !other.pointee.filter.admits(query.gnuHash) || other.pointee.state == .retired || !other.pointee.image.isUsable || !isInScope(other) { continue }
+            if other.pointee.state == .retired || !other.pointee.filter.admits(query.gnuHash)
+                || !other.pointee.image.isUsable || !isInScope(other) { continue }
             guard let found = other.pointee.image.find(query), let symbol = other.pointee.image.symbol(found)?.pointee
             else { continue }
             let address = other.pointee.image.bias &+ symbol.value
