@@ -26,6 +26,8 @@ let agentLinker: [LinkerSetting] = [
     .unsafeFlags(["-Xlinker", "--version-script=\(Context.packageDirectory)/CSupport/exports.map",
                   "-Xlinker", "-z", "-Xlinker", "initfirst", "-Xlinker", "-z", "-Xlinker", "now",
                   "-Xlinker", "--gc-sections", "-Xlinker", "-soname=libtracer.so"]),
+    // Symbols stay; debugging information would only make debuggers of traced programs complain of missing modules.
+    .unsafeFlags(["-Xlinker", "-S"], .when(configuration: .release)),
 ]
 
 let package = Package(

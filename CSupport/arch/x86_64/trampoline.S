@@ -617,7 +617,7 @@ memcmp:
 // Stubs and descriptors: room inside the library's own image, so that a stub reaches the trampolines and its
 // descriptor with 32-bit displacements. Untouched pages cost nothing.
     .bss
-    .p2align 16
+    .p2align 12
     .globl tracer_stubs, tracer_functions, tracer_process
     .hidden tracer_stubs, tracer_functions, tracer_process
     .type tracer_stubs, @object
@@ -627,8 +627,8 @@ tracer_stubs: .zero STUB_COUNT * STUB_BYTES
 tracer_functions: .zero STUB_COUNT * FUNCTION_BYTES
     .size tracer_functions, STUB_COUNT * FUNCTION_BYTES
     .type tracer_process, @object
-tracer_process: .zero 65536
-    .size tracer_process, 65536
+tracer_process: .zero 4096
+    .size tracer_process, 4096
 
 // The stubs are written at run time; this is their unwind description: a return address on top, nothing else.
     .section .eh_frame, "a", @unwind

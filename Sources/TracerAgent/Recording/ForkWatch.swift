@@ -6,7 +6,7 @@ import CSupport
 enum ForkWatch {
     static func begin() -> Bool {
         let page = UInt64(UInt(bitPattern: tracer_process_page()))
-        if SystemCall.call(SystemCall.madvise, Int(page), 65536, 18) != 0 {
+        if SystemCall.call(SystemCall.madvise, Int(page), agent.pageBytes, 18) != 0 {
             Message.say { $0.append("this kernel has no MADV_WIPEONFORK (Linux 4.14): the program runs unrecorded") }
             return false
         }

@@ -73,8 +73,10 @@ extension ThreadRecorder {
         if isOwn {
             dropAbandonedSignalFrames()
             disarmIfPossible()
+            // A record that is being filled may hold the place of its last use: dead only if its enter has been written,
+            // which happens after the place.
             unwind {
-                $0.pointee.place > place || ($0.pointee.place == place && isTailCall) || $0.isFilling
+                $0.pointee.place > place || ($0.pointee.place == place && isTailCall) || ($0.isFilling && !isOpenInFile($0))
             }
         }
         var tails: UInt32 = 0

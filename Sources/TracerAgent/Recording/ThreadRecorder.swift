@@ -321,7 +321,7 @@ struct ThreadRecorder {
     /// Whether the file has the frame's enter and not its end. Of a frame whose trampoline was interrupted by a signal
     /// handler that never returned to it (siglongjmp), only the chunk can tell: the words are read backwards to the
     /// enter that has exactly its time, past whatever the handler wrote.
-    private func isOpenInFile(_ frame: Frame) -> Bool {
+    func isOpenInFile(_ frame: Frame) -> Bool {
         if !frame.isFilling && !frame.isClosing { return frame.isWritten }
         guard !frame.isElsewhere, let chunk = unit.pointee.chunk, var place = hot.pointee.cursor,
               frame.pointee.enter_ticks >= hot.pointee.base else { return frame.isElsewhere }

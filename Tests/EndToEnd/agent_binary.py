@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""What libtracer.so is as a file: what it exports, imports and contains. No program runs."""
+import os
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from typing import Callable
+
+from harness import Failed
+
+
+def output(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def exports_only_the_public_api(agent):
+    names = {line.split()[-1].split("@")[0] for line in output("nm", "-D", "--defined-only", agent).splitlines()
+             if line.split()[-2] in "TDBRVW"}
+    header = os.path.join(os.path.dirname(__file__), "../../CSupport/include/tracer.h")
+    with open(header) as file:
+        wanted = set(re.findall(r"\b(tracer_\w+)\(", file.read()))
+    if names != wanted:
+        raise Failed(f"exported: {sorted(names)}, tracer.h declares {sorted(wanted)}")
+
+
+def imports_nothing_that_could_use_vectors_or_locks(agent):
+    allowed = {"_r_debug", "__cxa_finalize", "__gmon_start__", "_ITM_registerTMCloneTable", "_ITM_deregisterTMCloneTable"}
+    names = {line.split()[-1].split("@")[0] for line in output("nm", "-D", "--undefined-only", agent).splitlines()}
+    if names - allowed:
+        raise Failed(f"imported: {sorted(names - allowed)}")
+
+
+def needs_only_libc(agent):
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-dW", agent))
+    if needed != ["libc.so.6"]:
+        raise Failed(f"needed: {needed}")
+
+
+def runs_before_every_other_constructor(agent):
+    if "INITFIRST" not in output("readelf", "-dW", agent):
+        raise Failed("DF_1_INITFIRST is not set")
+
+
+def holds_no_vex_or_evex_instruction(agent):
+    # The slow path saves xmm0-15 and nothing more: a VEX instruction would clear the upper halves.
+    found = [line for line in output("objdump", "-d", "--no-show-raw-insn", agent).splitlines()
+             if re.search(r"\t(v[a-z0-9]+|k(mov|and|or|xor|not|test|shift)[a-z]*)\s", line)]
+    if found:
+        raise Failed(f"{len(found)} instructions, the first: {found[0].strip()}")
+
+
+def touches_no_vector_register_on_the_fast_path(agent):
+    text = output("objdump", "-d", "--no-show-raw-insn", agent)
+    for variant in ("cycles", "cycles_filtered", "monotonic", "monotonic_filtered"):
+        begin = text.index(f"<tracer_enter_{variant}>:")
+        end = text.index("\tret", text.index(f"<tracer_returned_{variant}>:"))
+        if re.search(r"%[xyz]mm", text[begin:end]):
+            raise Failed(f"{variant} does")
+
+
+def is_small(agent):
+    with tempfile.NamedTemporaryFile() as file:
+        subprocess.run(["strip", "-o", file.name, agent], check=True)
+        size = os.path.getsize(file.name)
+    if size >= 100_000:
+        raise Failed(f"{size} bytes stripped")
+
+
+def has_no_writable_and_executable_segment(agent):
+    for line in output("readelf", "-lW", agent).splitlines():
+        if re.match(r"\s+(LOAD|GNU_STACK)\s.*RWE", line):
+            raise Failed(line.strip())
+
+
+@dataclass
+class AgentBinary:
+    name: str
+    check: Callable
+
+    def run(self, settings):
+        if not settings.bare_only:
+            self.check(settings.agent)
+
+
+def tests():
+    return [AgentBinary(f"agent_binary.{check.__name__}", check) for check in (
+        exports_only_the_public_api, imports_nothing_that_could_use_vectors_or_locks, needs_only_libc,
+        runs_before_every_other_constructor, holds_no_vex_or_evex_instruction,
+        touches_no_vector_register_on_the_fast_path, is_small, has_no_writable_and_executable_segment)]
