@@ -5,7 +5,7 @@ import TraceFormat
 extension TraceFile {
     public var stateText: String {
         switch Int(header.state) {
-        case TRACE_RECORDING: "recording, or ended without a word (killed, _exit)"
+        case TRACE_RECORDING: "recording, or ended without a word (killed, _exit, exec)"
         case TRACE_FINISHED: "finished"
         case TRACE_STOPPED: "stopped: \(stopReason)"
         default: "unknown state \(header.state)"

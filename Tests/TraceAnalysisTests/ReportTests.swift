@@ -158,6 +158,12 @@ import TraceTesting
         #expect(try JSONSerialization.jsonObject(with: Data(text.utf8)) is [String: Any])
     }
 
+    @Test func aTraceWithoutAnEndSaysWhatMayHaveHappened() throws {
+        var builder = program(seed: 2, events: 30)
+        builder.header.state = UInt32(TRACE_RECORDING)
+        #expect(try Loaded(builder.bytes()).trace.stateText == "recording, or ended without a word (killed, _exit, exec)")
+    }
+
     @Test(arguments: [0, 9, 10, 999, 1000, 1001, 999_999, 1_000_000, 1_234_567, 999_999_999, 1_000_000_000, 12_345_678_901, .max] as [UInt64])
     func bytesOfALineAreThoseOfTheStrings(count: UInt64) {
         func text(_ body: (inout [UInt8]) -> Void) -> String {
