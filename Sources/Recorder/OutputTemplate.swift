@@ -8,7 +8,8 @@ public struct OutputTemplate: Equatable, Sendable {
     /// Absolute.
     public let text: String
     public let directory: String
-    /// What every file name of this template begins with: the agent may add to the end when a name is taken.
+    /// What every file name of this template begins with: the agent may add to the end, before `.trace`, when
+    /// a name is taken.
     let fixedStart: String
 
     /// `text` as the user gave it, relative to `currentDirectory`, which is taken as it is.
@@ -28,7 +29,9 @@ public struct OutputTemplate: Equatable, Sendable {
         guard name.utf8.count <= 255, absolute.utf8.count < 4096 else {
             throw .usage("output \"\(text)\" is too long for a file name")
         }
-        fixedStart = try OutputTemplate.fixedPart(name, of: text).text
+        let (start, hasPlace) = try OutputTemplate.fixedPart(name, of: text)
+        // x.trace becomes x.4711.trace when that name is taken (TracerAgent, TraceFile.addNumber).
+        fixedStart = hasPlace || !start.hasSuffix(".trace") ? start : String(start.dropLast(6))
         self.text = absolute
     }
 

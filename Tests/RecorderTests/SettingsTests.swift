@@ -104,6 +104,12 @@ import Testing
         #expect(template.mayName("100%.12"))
     }
 
+    @Test func aSecondFileOfANameWithoutPlacesIsRecognised() throws {
+        let template = try OutputTemplate("app.trace", currentDirectory: "/d")
+        for name in ["app.trace", "app.4711.trace", "app.4711.2.trace"] { #expect(template.mayName(name)) }
+        #expect(!template.mayName("other.trace"))
+    }
+
     @Test func onlyNamesThatBeginLikeTheTemplateAreLookedAt() throws {
         let template = try OutputTemplate("run.%e.%p", currentDirectory: "/d")
         #expect(template.mayName("run.ls.12"))

@@ -23,7 +23,10 @@ enum ForkWatch {
         TraceFile.abandon()
         tracer_process_page().pointee.alive = 1
         agent.isRecorded = wasRecorded && agent.settings.children && TraceFile.begin()
-        if !agent.isRecorded { return }
+        if !agent.isRecorded {
+            recorder.state.pointee.low = .max // every call passes at once
+            return
+        }
         Metadata.copyFromParent()
         let now = Clock.ticks()
         TraceFile.header.pointee.start_ticks = now

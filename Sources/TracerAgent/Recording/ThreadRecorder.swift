@@ -48,7 +48,7 @@ struct ThreadRecorder {
         unit.pointee.hot = wipedPage.assumingMemoryBound(to: thread_hot.self)
         _ = SystemCall.call(SystemCall.madvise, bits(wipedPage), 4096, 18) // MADV_WIPEONFORK, see ForkWatch
         (unit.pointee.stack_low, unit.pointee.stack_high) = ThreadStack.bounds(isFirst: ThreadRecorder.units == nil)
-        base.pointee.place = .max
+        base.pointee.place = unit.pointee.stack_high // a stack above the thread's own is not its own either
         base.setElsewhere()
         state.pointee.top = base
         let first = (MemoryLayout<thread_unit>.size &+ 127) & ~127
