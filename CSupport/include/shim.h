@@ -155,7 +155,6 @@ struct thread_unit {
     struct frame_record *foreign; // newest open frame on another stack
     struct frame_record *free_foreign;
     uint64_t foreign_count;
-    struct frame_record *unlinked; // a record taken out of the chain for a frame that lives on elsewhere
     uint64_t stack_low, stack_high; // of the thread's own stack
     struct thread_state *state;
     struct thread_hot *hot;

@@ -1,7 +1,7 @@
 // What a program may call (CSupport/include/tracer.h).
 import CSupport
 
-/// `wanted` is for children of this process: the page itself is wiped in them.
+/// The setting is for children of this process, in which the page itself is wiped.
 @c @implementation
 public func tracer_start() {
     agent.settings.startsOn = true
