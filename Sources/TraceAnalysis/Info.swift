@@ -19,6 +19,7 @@ extension TraceFile {
         case TRACE_STOP_LIMIT: "the size limit was reached (TRACER_MAXSIZE)"
         case TRACE_STOP_FILE: "the file could not be written"
         case TRACE_STOP_MEMORY: "no memory"
+        case TRACE_STOP_CONFINED: "the program confined itself with seccomp"
         default: "reason \(header.stop_reason)"
         }
     }

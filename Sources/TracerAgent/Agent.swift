@@ -192,7 +192,7 @@ public func tracer_agent_start(_ count: Int32, _ arguments: UnsafeMutablePointer
 
 @c @implementation
 public func tracer_agent_end() {
-    if !agent.isRecorded || tracer_process_page().pointee.alive == 0 { return }
+    if !agent.isRecorded || tracer_process_page().pointee.alive == 0 || TraceFile.isConfined { return }
     withSignalsBlocked {
         if let unit = tracer_thread_state().pointee.unit, unit.pointee.state != nil {
             let recorder = ThreadRecorder(tracer_thread_state())

@@ -5,7 +5,7 @@ enum Treatment: UInt8 {
     case ordinary  // a traced call
     case untouched // the slot stays as it is
     case tail      // entry is recorded, then a jump: the function sees its real caller's return address
-    case dlopen, systemCall, threadName // looked at call by call (Inspection.swift)
+    case dlopen, systemCall, threadName, confinement // looked at call by call (Inspection.swift)
 }
 
 struct SpecialFunction {
@@ -59,6 +59,8 @@ struct SpecialFunction {
         // vfork and clone by number.
         .init(name: "syscall", treatment: .systemCall),
         .init(name: "pthread_setname_np", treatment: .threadName),
+        // PR_SET_SECCOMP.
+        .init(name: "prctl", treatment: .confinement),
         // Own calling conventions: they may keep more registers than the psABI asks for.
         .init(name: "__tls_get_addr", treatment: .untouched),
         .init(name: "___tls_get_addr", treatment: .untouched),

@@ -18,7 +18,7 @@ enum ForkWatch {
     /// chunk is the parent's and must not be written to.
     static func becomeChild(_ recorder: inout ThreadRecorder) {
         agent.pid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.getpid))
-        let wasRecorded = agent.isRecorded
+        let wasRecorded = agent.isRecorded && !TraceFile.isConfined
         ThreadRecorder.keepOnly(recorder)
         TraceFile.abandon()
         tracer_process_page().pointee.alive = 1

@@ -3,11 +3,16 @@ import CSupport
 
 enum Inspection {
     /// True: record the entry only and leave the caller's return address in place.
-    static func isTail(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Bool {
+    static func isTail(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills,
+                       _ recorder: ThreadRecorder) -> Bool {
         if descriptor.pointee.kind == UInt32(KIND_TAIL) { return true }
         switch FunctionTable.entry(descriptor.pointee.function).treatment {
         case .dlopen: return dependsOnCaller(name: spills.firstArgument, caller: spills.returnAddress)
-        case .systemCall: return returnsTwice(number: spills.firstArgument)
+        case .systemCall:
+            if spills.firstArgument == UInt64(SystemCall.seccomp) { return endBeforeConfinement(recorder) }
+            return returnsTwice(number: spills.firstArgument)
+        case .confinement:
+            return spills.firstArgument == 22 ? endBeforeConfinement(recorder) : false // PR_SET_SECCOMP
         case .threadName:
             ThreadRecorder.rename(thread: spills.firstArgument, name: spills.secondArgument)
             return false
@@ -29,6 +34,14 @@ enum Inspection {
             n &+= 1
         }
         return !hasSlash && module.image.hasRunpath
+    }
+
+    /// A filter may kill the process for a system call that only the agent makes: recording ends before it. The calls
+    /// that are open now still end in the chunk, which is a fresh one, so that none of them needs the slow path.
+    private static func endBeforeConfinement(_ recorder: ThreadRecorder) -> Bool {
+        _ = recorder.openChunk()
+        TraceFile.stop(TRACE_STOP_CONFINED, 0)
+        return true
     }
 
     /// vfork, clone and clone3 by number: the child runs in the parent's memory and returns first.

@@ -22,7 +22,7 @@ public func tracer_slow_enter(_ state: UnsafeMutablePointer<thread_state>!,
     recorder.disarmIfPossible()
     let spills = Spills(stackPointer)
     if descriptor.pointee.kind != UInt32(KIND_CALL) {
-        let isTail = Inspection.isTail(descriptor, spills)
+        let isTail = Inspection.isTail(descriptor, spills, recorder)
         if isTail {
             if recorder.top.pointee.last == 0 { recorder.writeInstant(descriptor.pointee.function) }
             return nil
@@ -42,7 +42,7 @@ public func tracer_slow_exit(_ state: UnsafeMutablePointer<thread_state>!,
 
 @c @implementation
 public func tracer_slow_loader_event(_ state: UnsafeMutablePointer<thread_state>!) {
-    if !agent.isRecorded { return }
+    if !agent.isRecorded || TraceFile.isConfined { return }
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { ForkWatch.becomeChild(&recorder) }
     LoaderWatch.event()

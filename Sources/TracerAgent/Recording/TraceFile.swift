@@ -297,6 +297,9 @@ enum TraceFile {
         tracer_store_release_32(&tracer_process_page().pointee.enabled, 0)
     }
 
+    /// From here on the agent makes no system call that the program might not be allowed.
+    static var isConfined: Bool { isOpen && header.pointee.stop_reason == UInt32(TRACE_STOP_CONFINED) }
+
     /// Says once why recording stopped. No lock may be held.
     static func reportStop() {
         if isWritable || !isOpen || stopReported { return }
@@ -306,6 +309,8 @@ enum TraceFile {
             $0.append("recording stopped, ")
             if header.pointee.stop_reason == UInt32(TRACE_STOP_LIMIT) {
                 $0.append("TRACER_MAXSIZE reached")
+            } else if isConfined {
+                $0.append("the program confines itself with seccomp")
             } else {
                 $0.append(stopNumber == Failure.noEntry ? "the file is gone" : Failure.text(stopNumber))
             }
