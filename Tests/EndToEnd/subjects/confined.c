@@ -4,6 +4,7 @@
 // case: chroot chroot
 // case: unprivileged unprivileged
 // case: seccomp seccomp
+// case: seccomp_kills seccomp_kills
 // case: chdir chdir
 // says: 1 files and memory may be out of reach: recording stops, the program goes on
 // tree: none the subject counts what it can know; a filter may end the recording
@@ -26,7 +27,7 @@ static unsigned long work(unsigned long n) {
     for (unsigned long i = 0; i < n; i++) wrong += inside((int)i) != (int)i + 1;
     return wrong;
 }
-static void filter(void) {
+static void filter(int kills) {
     // Anything but these is refused with EPERM; a tracer that needs more must stop by itself and let the program be.
     static const int allowed[] = {SYS_write, SYS_read, SYS_exit_group, SYS_exit, SYS_rt_sigreturn, SYS_brk, SYS_fstat,
                                   SYS_newfstatat, SYS_futex, SYS_munmap, SYS_close, SYS_openat};
@@ -37,11 +38,11 @@ static void filter(void) {
         program[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)allowed[i], 0, 1);
         program[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     }
-    program[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+    program[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, kills ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM);
     struct sock_fprog whole = {(unsigned short)n, program};
     CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
     CHECK(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &whole));
-    CHECK(open("/etc/passwd", O_RDONLY) < 0 && errno == EPERM);
+    if (!kills) CHECK(open("/etc/passwd", O_RDONLY) < 0 && errno == EPERM);
 }
 int main(int argc, char **argv) {
     CHECK(argc == 2);
@@ -59,7 +60,7 @@ int main(int argc, char **argv) {
     } else if (!strcmp(mode, "unprivileged")) {
         if (geteuid() == 0) CHECK(!setgid(65534) && !setuid(65534));
     } else if (!strcmp(mode, "chdir")) CHECK(!chdir("/"));
-    else filter();
+    else filter(!strcmp(mode, "seccomp_kills"));
     CHECK(work(AFTER) == 0);
     puts("went on");
     return 0;
