@@ -26,7 +26,6 @@ struct Table<Element: BitwiseCopyable> {
         return true
     }
     mutating func removeAll() { count = 0 }
-    mutating func removeLast() { count &-= 1 }
     subscript(_ index: Int) -> Element {
         @inline(__always) get { start![index] }
         @inline(__always) nonmutating set { start![index] = newValue }
