@@ -9,8 +9,6 @@ enum ProcessStatus {
         return UInt64(line.dropFirst(7).drop { $0 == "\t" || $0 == " " }, radix: 16)
     }
 
-    static func isStopped(_ pid: pid_t) -> Bool { stat(of: pid)?.state == "T" }
-
     /// Ticks since boot, 0 when it is gone.
     static func startTime(of pid: pid_t) -> UInt64 { stat(of: pid)?.start ?? 0 }
 

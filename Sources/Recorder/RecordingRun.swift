@@ -78,8 +78,8 @@ public struct RecordingRun {
                 while let change = program.nextChange() {
                     switch change {
                     case .ended(let status): return status
-                    case .stopped(let signal): relay.programStopped(by: signal, program.pid)
-                    case .continued: relay.programContinued()
+                    case .stopped(let signal): relay.programStopped(by: signal, program)
+                    case .continued: break
                     }
                 }
             } else if signal > 0 {

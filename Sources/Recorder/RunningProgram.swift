@@ -5,6 +5,9 @@ import Glibc
 public struct RunningProgram {
     public let pid: pid_t
 
+    /// A child of ours that is already there.
+    init(pid: pid_t) { self.pid = pid }
+
     public enum Change: Equatable, Sendable {
         case stopped(signal: Int32)
         case continued
@@ -33,6 +36,14 @@ public struct RunningProgram {
         var result: pid_t
         repeat { result = waitpid(pid, &status, WNOHANG | WUNTRACED | WCONTINUED) } while result < 0 && errno == EINTR
         return result == pid ? Change(waitStatus: status) : nil
+    }
+
+    /// Whether `nextChange` has something to tell.
+    var hasChanged: Bool {
+        var info = siginfo_t() // waitid(2): si_pid stays 0 when nothing has happened
+        var result: Int32
+        repeat { result = waitid(P_PID, id_t(pid), &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT) } while result < 0 && errno == EINTR
+        return result == 0 && info._sifields._sigchld.si_pid == pid
     }
 }
 

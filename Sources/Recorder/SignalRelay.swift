@@ -6,6 +6,10 @@
 // nothing else. What is pending there went to the whole group. (Members of a group are signalled newest first, so
 // the witness, younger than the tool, has the signal by the time the tool sees it.)
 //
+// SIGCONT and the stop signals erase each other where they wait (signal(7)), at the witness too: a stop key pressed
+// between the arrival of a SIGCONT and our look at the witness leaves the stop there and no SIGCONT. The earlier of the
+// two is then not passed on, whoever sent it: it would undo the later one.
+//
 // A stop: the tool does not stop by itself, since the program may catch or ignore Ctrl-Z. It stops when the program
 // has stopped, so that the shell takes the terminal back and `fg` continues both.
 import CRecorder
@@ -19,7 +23,7 @@ struct SignalRelay {
     static let firstRealTime: Int32 = 34, lastRealTime: Int32 = 64 // SIGRTMIN and SIGRTMAX of glibc
     static let terminalStops: Set<Int32> = [SIGTSTP, SIGTTIN, SIGTTOU]
 
-    private var witness: pid_t
+    private(set) var witness: pid_t
     /// Stop signals that were sent to us, and perhaps to the program, since it last ran.
     private var stopsSeen: Set<Int32> = []
 
@@ -45,7 +49,13 @@ struct SignalRelay {
 
     /// A signal other than SIGCHLD has reached the tool.
     mutating func relay(_ signal: Int32, _ info: siginfo_t, to program: pid_t) {
-        if SignalRelay.terminalStops.contains(signal) { stopsSeen.insert(signal) }
+        if SignalRelay.terminalStops.contains(signal) {
+            stopsSeen.insert(signal)
+            sentBefore.remove(SIGCONT)
+        } else if signal == SIGCONT {
+            stopsSeen = []
+            sentBefore.subtract(SignalRelay.terminalStops)
+        }
         guard !wasSentToGroup(signal, info) else { return }
         if signal >= SignalRelay.firstRealTime, info.si_code == SI_QUEUE {
             sigqueue(program, signal, info._sifields._rt.si_sigval)
@@ -58,10 +68,18 @@ struct SignalRelay {
         guard witness > 0, let pending = ProcessStatus.pendingSignals(of: witness) else {
             return info.si_code > 0 && signal != SIGALRM // no witness: from the kernel means from the terminal
         }
-        let isPending = pending & (1 << UInt64(signal - 1)) != 0
+        let isPending = pending & (SignalRelay.bit(signal) | SignalRelay.bitsErasing(signal)) != 0
         let wasSentBefore = sentBefore.remove(signal) != nil
         if isPending { renewWitness() } // may find that the next one, too, was sent before
         return isPending || wasSentBefore
+    }
+
+    private static func bit(_ signal: Int32) -> UInt64 { 1 << UInt64(signal - 1) }
+
+    /// Signals whose arrival takes a waiting `signal` away.
+    private static func bitsErasing(_ signal: Int32) -> UInt64 {
+        if signal == SIGCONT { return terminalStops.reduce(0) { $0 | bit($1) } }
+        return terminalStops.contains(signal) ? bit(SIGCONT) : 0
     }
 
     /// Pending bits stay: after a signal to the group comes a new witness. What reached the group before it existed, and
@@ -72,7 +90,7 @@ struct SignalRelay {
         let known = ProcessStatus.pendingSignals(of: old) ?? 0
         var waiting = sigset_t()
         sigpending(&waiting)
-        for signal in SignalRelay.waited where known & (1 << UInt64(signal - 1)) != 0 && sigismember(&waiting, signal) == 1 {
+        for signal in SignalRelay.waited where known & SignalRelay.bit(signal) != 0 && sigismember(&waiting, signal) == 1 {
             sentBefore.insert(signal)
         }
         kill(old, SIGKILL)
@@ -80,20 +98,20 @@ struct SignalRelay {
     }
 
     /// The program has stopped. Stops the tool as well if this is job control, and returns when both go on.
-    mutating func programStopped(by signal: Int32, _ program: pid_t) {
+    mutating func programStopped(by signal: Int32, _ program: RunningProgram) {
         var pending = sigset_t()
         sigpending(&pending)
         // SIGCHLD is delivered before SIGTSTP when both wait.
         let isJobControl = SignalRelay.terminalStops.contains(signal)
             && (stopsSeen.contains(signal) || sigismember(&pending, signal) == 1)
-        guard isJobControl || isInForeground(program) else { return } // stopped by somebody who will continue it
+        guard isJobControl || isInForeground(program.pid) else { return } // stopped by somebody who will continue it
+        if program.hasChanged { return } // and has gone on already
         kill(getpid(), SIGSTOP)
-        // Here again: somebody continued us. The group's SIGCONT has continued the program; ours alone has not.
+        // Here again: somebody continued us. The group's SIGCONT has continued the program too, and the kernel tells
+        // us of it, also when the program has been stopped once more since; ours alone has not.
         stopsSeen = []
-        if ProcessStatus.isStopped(program) { kill(program, SIGCONT) }
+        if !program.hasChanged { kill(program.pid, SIGCONT) }
     }
-
-    mutating func programContinued() { stopsSeen = [] }
 
     /// Whether the program's group owns our terminal: a stop then leaves the user facing nothing.
     private func isInForeground(_ program: pid_t) -> Bool {

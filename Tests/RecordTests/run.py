@@ -58,22 +58,6 @@ def build(name, source, *options):
     return path
 
 
-def once_more(test):
-    """For a test that, on a very busy machine, was seen to hang once in some twenty runs, for a reason not yet found:
-    a second try after a hang. What is wrong each time still fails."""
-    def tried(self):
-        try:
-            test(self)
-        except TimeoutError as hang:
-            print(f"{test.__name__}: {hang}; once more", file=sys.stderr)
-            signal.alarm(LIMIT)
-            self.doCleanups()
-            self.setUp()
-            test(self)
-    tried.__name__ = test.__name__
-    return tried
-
-
 class RecordTest(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.mkdtemp(dir=SCRATCH)
@@ -431,11 +415,11 @@ class Terminal(RecordTest):
         self.expect(b"tracer: ")
         self.expect(b"[status 130]")
 
-    @once_more
     def test_stop_key_stops_both_and_the_shell_continues_both(self):
         self.start("sh", "-c", "echo ready; exec cat")
         self.expect(b"ready")
-        for _ in range(2):
+        # The second key and those after it come as soon as the program runs again: the tool may still be at the first.
+        for _ in range(20):
             self.type(b"\x1a")
             self.expect(b"[stopped]")
             self.type(b"f\n")
