@@ -49,8 +49,11 @@ let package = Package(
         .target(name: "TracerAgent", dependencies: ["CSupport", "CTraceLayout"],
                 swiftSettings: agentSwift, linkerSettings: agentLinker),
         .target(name: "CDemangle", linkerSettings: [.linkedLibrary("stdc++")]),
+        // libdw and libelf of elfutils.
+        .systemLibrary(name: "CElfutils"),
+        .target(name: "Symbols", dependencies: ["CElfutils"]),
         .target(name: "TraceAnalysis",
-                dependencies: ["TraceFormat", "CTraceLayout", "CDemangle", .product(name: "Histogram", package: "hdrhistogram-swift")]),
+                dependencies: ["TraceFormat", "CTraceLayout", "CDemangle", "Symbols", .product(name: "Histogram", package: "hdrhistogram-swift")]),
         .target(name: "CRecorder"),
         .target(name: "Recorder", dependencies: ["CRecorder", "CTraceLayout"]),
         .executableTarget(name: "tracer",
@@ -60,6 +63,7 @@ let package = Package(
                 path: "Tests/generate-trace"),
         .testTarget(name: "TraceFormatTests", dependencies: ["TraceFormat"]),
         .testTarget(name: "TraceAnalysisTests", dependencies: ["TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting", "tracer"]),
+        .testTarget(name: "SymbolsTests", dependencies: ["Symbols"]),
         .testTarget(name: "RecorderTests", dependencies: ["Recorder", "CTraceLayout"]),
     ]
 )

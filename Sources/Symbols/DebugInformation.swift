@@ -1,0 +1,166 @@
+// DWARF of one file, as far as it is asked for: lines of addresses, and the variables of a compilation unit.
+import CElfutils
+
+public struct SourceLocation: Sendable, Equatable, Hashable {
+    /// As the compiler was told, made absolute where DWARF has the directory.
+    public var path: String
+    public var line: Int
+
+    public var fileName: String { String(path[(path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.startIndex)...]) }
+}
+
+final class DebugInformation {
+    private struct Unit {
+        var range: Range<UInt64>
+        var die: Dwarf_Die
+    }
+
+    private let file: ObjectFile // holds the bytes that `dwarf` reads
+    private let dwarf: OpaquePointer
+    /// Sorted by address. A unit may have several ranges.
+    private let units: [Unit]
+
+    // A hostile file may ask for any amount of work; these are beyond what the largest programs have.
+    private static let mostUnits = 500_000, mostRanges = 4_000_000, mostEntries = 200_000, deepestNamespace = 16
+
+    /// nil when the file has none.
+    init?(_ file: ObjectFile) {
+        guard let dwarf = dwarf_begin_elf(file.elf, DWARF_C_READ, nil) else { return nil }
+        self.file = file
+        self.dwarf = dwarf
+        units = Self.units(dwarf)
+        if units.isEmpty { return nil }
+    }
+
+    // No dwarf_end: libdw 0.188 frees twice what it has read of a damaged file. What is kept instead is small against
+    // the file, and the file is let go of.
+
+    /// .debug_aranges would be faster and is not always there: clang writes none.
+    private static func units(_ dwarf: OpaquePointer) -> [Unit] {
+        var result: [Unit] = []
+        var offset: Dwarf_Off = 0, next: Dwarf_Off = 0
+        var headerBytes = 0
+        var count = 0
+        while count < mostUnits, dwarf_nextcu(dwarf, offset, &next, &headerBytes, nil, nil, nil) == 0, next > offset {
+            count += 1
+            var die = Dwarf_Die()
+            if dwarf_offdie(dwarf, offset + Dwarf_Off(headerBytes), &die) != nil, Int(dwarf_tag(&die)) == DW_TAG_compile_unit {
+                let unit = die
+                forEachRange(of: &die) { result.append(Unit(range: $0, die: unit)) }
+            }
+            if result.count > mostRanges { break }
+            offset = next
+        }
+        return result.sorted { $0.range.lowerBound < $1.range.lowerBound }
+    }
+
+    private static func forEachRange(of die: inout Dwarf_Die, _ body: (Range<UInt64>) -> Void) {
+        var base: Dwarf_Addr = 0, start: Dwarf_Addr = 0, end: Dwarf_Addr = 0
+        var offset = 0
+        for _ in 0 ..< mostRanges {
+            offset = dwarf_ranges(&die, offset, &base, &start, &end)
+            guard offset > 0 else { return }
+            if start < end, start != 0 { body(start ..< end) } // 0: a function that the linker dropped
+        }
+    }
+
+    private func unit(at address: UInt64) -> Dwarf_Die? {
+        var low = 0, high = units.count
+        while low < high {
+            let middle = (low + high) / 2
+            if units[middle].range.lowerBound <= address { low = middle + 1 } else { high = middle }
+        }
+        // Ranges of different units overlap only in damaged files; a few are looked at for those that nest.
+        for index in stride(from: low - 1, through: max(low - 8, 0), by: -1) where units[index].range.contains(address) {
+            return units[index].die
+        }
+        return nil
+    }
+
+    func line(at address: UInt64) -> SourceLocation? {
+        guard var die = unit(at: address), let line = dwarf_getsrc_die(&die, address) else { return nil }
+        return Self.location(line, in: &die)
+    }
+
+    private static func location(_ line: OpaquePointer, in unit: inout Dwarf_Die) -> SourceLocation? {
+        var number: Int32 = 0
+        guard dwarf_lineno(line, &number) == 0, number > 0, let source = dwarf_linesrc(line, nil, nil) else { return nil }
+        return SourceLocation(path: absolute(String(cString: source), string(&unit, Int(DW_AT_comp_dir))), line: Int(number))
+    }
+
+    private static func absolute(_ path: String, _ directory: String?) -> String {
+        path.hasPrefix("/") ? path : directory.map { $0 + "/" + path } ?? path
+    }
+
+    private static func string(_ die: inout Dwarf_Die, _ name: Int) -> String? {
+        var attribute = Dwarf_Attribute()
+        guard dwarf_attr_integrate(&die, UInt32(name), &attribute) != nil,
+              let text = dwarf_formstring(&attribute) else { return nil }
+        return String(cString: text)
+    }
+
+    /// Where the code of the unit at this address lies.
+    func unitRanges(at address: UInt64) -> [Range<UInt64>] {
+        guard var die = unit(at: address) else { return [] }
+        var ranges: [Range<UInt64>] = []
+        Self.forEachRange(of: &die) { if ranges.count < 100_000 { ranges.append($0) } }
+        return ranges
+    }
+
+    /// The name of the source file of the unit at this address, as the compiler was given it.
+    func unitName(at address: UInt64) -> String? {
+        guard var die = unit(at: address) else { return nil }
+        return Self.string(&die, Int(DW_AT_name))
+    }
+
+    /// Variables of the unit that holds `ranges`, declared on lines that code in `ranges` is of, in source order.
+    func variables(initializedIn ranges: [Range<UInt64>]) -> [String] {
+        guard let first = ranges.first, var unit = unit(at: first.lowerBound) else { return [] }
+        var lines: Set<SourceLocation> = []
+        var table: OpaquePointer?
+        var count = 0
+        guard dwarf_getsrclines(&unit, &table, &count) == 0, let table else { return [] }
+        for index in 0 ..< count {
+            guard let line = dwarf_onesrcline(table, index) else { break }
+            var address: Dwarf_Addr = 0
+            guard dwarf_lineaddr(line, &address) == 0, ranges.contains(where: { $0.contains(address) }) else { continue }
+            if let location = Self.location(line, in: &unit) { lines.insert(location) }
+        }
+        guard !lines.isEmpty else { return [] }
+        var found: [(line: Int, name: String)] = []
+        var budget = Self.mostEntries
+        let source = Source(name: Self.string(&unit, Int(DW_AT_name)), directory: Self.string(&unit, Int(DW_AT_comp_dir)))
+        Self.variables(in: &unit, source, on: lines, &found, &budget, 0)
+        return found.sorted { ($0.line, $0.name) < ($1.line, $1.name) }.map { $0.name }
+    }
+
+    /// Of a unit. DWARF 5 numbers its files from 0, which libdw 0.188 takes for none: that is the unit's own file.
+    private struct Source {
+        var name: String?
+        var directory: String?
+    }
+
+    private static func variables(in parent: inout Dwarf_Die, _ source: Source, on lines: Set<SourceLocation>,
+                                  _ found: inout [(line: Int, name: String)], _ budget: inout Int, _ depth: Int) {
+        var die = Dwarf_Die()
+        guard depth < deepestNamespace, dwarf_child(&parent, &die) == 0 else { return }
+        var current: Dwarf_Die
+        repeat {
+            current = die
+            budget -= 1
+            if budget < 0 { return }
+            switch Int(dwarf_tag(&die)) {
+            case DW_TAG_namespace: variables(in: &die, source, on: lines, &found, &budget, depth + 1)
+            case DW_TAG_variable:
+                var line: Int32 = 0
+                // What has a place in memory: neither a declaration nor a constant.
+                guard dwarf_hasattr(&die, UInt32(DW_AT_location)) != 0, dwarf_decl_line(&die, &line) == 0,
+                      let file = dwarf_decl_file(&die).map({ String(cString: $0) }) ?? source.name,
+                      lines.contains(SourceLocation(path: absolute(file, source.directory), line: Int(line))),
+                      let name = string(&die, Int(DW_AT_linkage_name)) ?? string(&die, Int(DW_AT_name)) else { continue }
+                found.append((Int(line), name))
+            default: break
+            }
+        } while dwarf_siblingof(&current, &die) == 0
+    }
+}

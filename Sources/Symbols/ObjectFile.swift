@@ -1,0 +1,103 @@
+// An ELF file on this machine, opened for reading and known to be the one that is meant.
+import CElfutils
+import Glibc
+
+/// What is known of a module without its file: a trace has it of every module.
+public struct ModuleIdentity: Hashable, Sendable {
+    public var path: String
+    /// Empty when the module has none.
+    public var buildID: [UInt8]
+    /// From the lowest to the highest address of its load segments, in bytes; 0 unknown. Stands in for the build-id of
+    /// a module that has none.
+    public var spanBytes: UInt64
+
+    public init(path: String, buildID: [UInt8], spanBytes: UInt64) {
+        self.path = path
+        self.buildID = buildID
+        self.spanBytes = spanBytes
+    }
+}
+
+/// Not for use by two threads at once.
+final class ObjectFile {
+    let path: String
+    private let descriptor: Int32
+    let elf: OpaquePointer
+    let header: GElf_Ehdr
+
+    /// nil when there is no such file, or it is not an ELF file of 64 bits. Never waits for a FIFO or a device.
+    init?(path: String) {
+        _ = elf_version(UInt32(EV_CURRENT))
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard descriptor >= 0 else { return nil }
+        var status = stat()
+        var header = GElf_Ehdr()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+              let elf = elf_begin(descriptor, ELF_C_READ_MMAP, nil) else {
+            close(descriptor)
+            return nil
+        }
+        guard elf_kind(elf) == ELF_K_ELF, gelf_getclass(elf) == Int32(ELFCLASS64), gelf_getehdr(elf, &header) != nil else {
+            elf_end(elf)
+            close(descriptor)
+            return nil
+        }
+        self.path = path
+        self.descriptor = descriptor
+        self.elf = elf
+        self.header = header
+    }
+
+    deinit {
+        elf_end(elf)
+        close(descriptor)
+    }
+
+    /// GNU build-id note, empty without one.
+    lazy var buildID: [UInt8] = {
+        var bytes: UnsafeRawPointer?
+        let count = dwelf_elf_gnu_build_id(elf, &bytes)
+        guard count > 0, count <= 64, let bytes else { return [] }
+        return Array(UnsafeRawBufferPointer(start: bytes, count: count)) // lies in the file's own data
+    }()
+
+    /// Whether this is the file that the module was loaded from, and not one that has taken its place since.
+    func isFile(of module: ModuleIdentity) -> Bool {
+        if !module.buildID.isEmpty { return buildID.starts(with: module.buildID) } // a trace keeps 20 bytes
+        return buildID.isEmpty && (module.spanBytes == 0 || span == module.spanBytes)
+    }
+
+    lazy var programHeaders: [GElf_Phdr] = {
+        var count = 0
+        guard elf_getphdrnum(elf, &count) == 0 else { return [] }
+        return (0 ..< min(count, 4096)).compactMap { index in
+            var header = GElf_Phdr()
+            return gelf_getphdr(elf, Int32(index), &header) == nil ? nil : header
+        }
+    }()
+
+    var loads: [GElf_Phdr] { programHeaders.filter { $0.p_type == UInt32(PT_LOAD) } }
+
+    /// Bytes from the lowest to the highest address of its load segments.
+    var span: UInt64? {
+        guard let low = loads.map({ $0.p_vaddr }).min(),
+              let high = loads.map({ $0.p_vaddr.addingReportingOverflow($0.p_memsz).partialValue }).max(), high > low else { return nil }
+        return high - low
+    }
+
+    /// The sections in order. Files may have none.
+    func forEachSection(_ body: (OpaquePointer, GElf_Shdr) -> Void) {
+        var section: OpaquePointer?
+        while let next = elf_nextscn(elf, section) {
+            var header = GElf_Shdr()
+            if gelf_getshdr(next, &header) != nil { body(next, header) }
+            section = next
+        }
+    }
+
+    func section(at index: Int) -> GElf_Shdr? {
+        var header = GElf_Shdr()
+        guard let section = elf_getscn(elf, index), gelf_getshdr(section, &header) != nil else { return nil }
+        return header
+    }
+}

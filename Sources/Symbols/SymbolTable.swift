@@ -1,0 +1,138 @@
+// The functions of one ELF file, by address.
+import CElfutils
+
+/// A function as a symbol table has it.
+public struct FunctionSymbol: Sendable, Equatable {
+    /// Mangled, without a version.
+    public var name: String
+    /// As linked: where it is in memory, less the load bias.
+    public var address: UInt64
+    /// 0 unknown.
+    public var byteCount: UInt64
+    /// Of a function that only its own file sees: that file's name, when the compiler left it.
+    public var sourceFile: String?
+}
+
+struct SymbolTable {
+    private struct Entry {
+        var address: UInt64
+        var end: UInt64
+        /// Which of two names of one function to show: the lower.
+        var rank: UInt8
+        var name: Int
+        var file: Int
+        var hasSize: Bool
+    }
+    private var entries: [Entry] = []
+    private var names: [String] = []
+
+    var isEmpty: Bool { entries.isEmpty }
+
+    /// .symtab if the file has one, else .dynsym.
+    init(_ file: ObjectFile) {
+        var tables: [(section: OpaquePointer, header: GElf_Shdr)] = []
+        file.forEachSection { section, header in
+            if header.sh_type == UInt32(SHT_SYMTAB) || header.sh_type == UInt32(SHT_DYNSYM) { tables.append((section, header)) }
+        }
+        guard let table = tables.first(where: { $0.header.sh_type == UInt32(SHT_SYMTAB) }) ?? tables.first else { return }
+        read(table.section, table.header, of: file)
+        entries.sort { ($0.address, $0.rank, $0.name) < ($1.address, $1.rank, $1.name) }
+    }
+
+    /// More than the largest program has.
+    private static let mostSymbols = 8 << 20
+
+    private mutating func read(_ section: OpaquePointer, _ header: GElf_Shdr, of file: ObjectFile) {
+        guard let data = elf_getdata(section, nil), header.sh_entsize > 0 else { return }
+        let count = min(Int(clamping: UInt64(data.pointee.d_size) / header.sh_entsize), Self.mostSymbols)
+        let strings = Int(header.sh_link)
+        var sectionEnds: [UInt16: UInt64] = [:]
+        var sourceFile = -1
+        for index in 0 ..< count {
+            var symbol = GElf_Sym()
+            guard gelf_getsym(data, Int32(index), &symbol) != nil else { return }
+            let type = Int32(symbol.st_info & 0xf), binding = Int32(symbol.st_info >> 4)
+            if type == STT_FILE {
+                // gABI, "Symbol Table": it precedes the file's other local symbols. The linker's own has no name.
+                sourceFile = elf_strptr(file.elf, strings, Int(symbol.st_name)).map { add(String(cString: $0)) } ?? -1
+                continue
+            }
+            guard symbol.st_shndx != UInt16(SHN_UNDEF), symbol.st_value != 0,
+                  type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE && Self.isCode(symbol, file),
+                  let name = elf_strptr(file.elf, strings, Int(symbol.st_name)), name.pointee != 0 else { continue }
+            var end = symbol.st_value &+ symbol.st_size
+            if symbol.st_size == 0 || end < symbol.st_value { // assembly without .size: as far as the next, in its section
+                let known = sectionEnds[symbol.st_shndx] ?? file.section(at: Int(symbol.st_shndx)).map { $0.sh_addr &+ $0.sh_size } ?? 0
+                sectionEnds[symbol.st_shndx] = known
+                end = max(known, symbol.st_value &+ 1)
+            }
+            let text = Self.withoutVersion(String(cString: name))
+            entries.append(Entry(address: symbol.st_value, end: end, rank: Self.rank(text, type, binding),
+                                 name: add(text), file: binding == STB_LOCAL ? sourceFile : -1, hasSize: symbol.st_size != 0))
+        }
+    }
+
+    private mutating func add(_ name: String) -> Int {
+        names.append(name)
+        return names.count - 1
+    }
+
+    /// Labels of hand-written code; not mapping symbols ($x, $d) nor local labels.
+    private static func isCode(_ symbol: GElf_Sym, _ file: ObjectFile) -> Bool {
+        symbol.st_info >> 4 != UInt8(STB_LOCAL)
+            && file.section(at: Int(symbol.st_shndx)).map { $0.sh_flags & UInt64(SHF_EXECINSTR) != 0 } ?? false
+    }
+
+    private static func rank(_ name: String, _ type: Int32, _ binding: Int32) -> UInt8 {
+        let underscores = UInt8(min(name.utf8.prefix { $0 == UInt8(ascii: "_") }.count, 7))
+        return (type == STT_NOTYPE ? 64 : 0) + (binding == STB_LOCAL ? 32 : binding == STB_WEAK ? 8 : 0)
+            + (name.hasPrefix("_Z") ? 0 : underscores)
+    }
+
+    private static func withoutVersion(_ name: String) -> String {
+        guard let at = name.firstIndex(of: "@"), at != name.startIndex else { return name }
+        return String(name[..<at])
+    }
+
+    /// The function that holds the address.
+    func function(at address: UInt64) -> FunctionSymbol? {
+        var low = 0, high = entries.count
+        while low < high {
+            let middle = (low + high) / 2
+            if entries[middle].address <= address { low = middle + 1 } else { high = middle }
+        }
+        // The nearest start in front; of those, the best name that reaches so far. Functions do not nest.
+        var index = low - 1
+        guard index >= 0 else { return nil }
+        let start = entries[index].address
+        while index > 0, entries[index - 1].address == start { index -= 1 }
+        while index < low {
+            if address < entries[index].end { return symbol(index, next: low) }
+            index += 1
+        }
+        return nil
+    }
+
+    /// Functions that begin in `range` and whose names satisfy `isWanted`.
+    func functions(in range: Range<UInt64>, where isWanted: (String) -> Bool) -> [FunctionSymbol] {
+        var low = 0, high = entries.count
+        while low < high {
+            let middle = (low + high) / 2
+            if entries[middle].address < range.lowerBound { low = middle + 1 } else { high = middle }
+        }
+        var found: [FunctionSymbol] = []
+        for index in low ..< entries.count {
+            guard entries[index].address < range.upperBound else { break }
+            if isWanted(names[entries[index].name]) { found.append(symbol(index, next: index + 1)) }
+        }
+        return found
+    }
+
+    private func symbol(_ index: Int, next: Int) -> FunctionSymbol {
+        let entry = entries[index]
+        var end = entry.end
+        if !entry.hasSize, next < entries.count { end = min(end, max(entries[next].address, entry.address)) }
+        let file = entry.file >= 0 && !names[entry.file].isEmpty ? names[entry.file] : nil
+        return FunctionSymbol(name: names[entry.name], address: entry.address, byteCount: end - entry.address, sourceFile: file)
+    }
+}

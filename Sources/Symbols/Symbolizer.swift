@@ -1,0 +1,88 @@
+// Names of code in the files of a trace. Every answer comes from a file whose build-id is the one in the trace; without
+// such a file there is none. Files are opened when they are first asked for and stay open.
+
+/// Not for use by two threads at once.
+public final class Symbolizer {
+    private final class Entry {
+        let debugFile: ObjectFile?
+        let table: SymbolTable
+        let file: ObjectFile
+        lazy var debugInformation: DebugInformation? = DebugInformation(file) ?? debugFile.flatMap { DebugInformation($0) }
+
+        init(_ file: ObjectFile, _ debugFile: ObjectFile?) {
+            self.file = file
+            self.debugFile = debugFile
+            let own = SymbolTable(file)
+            let separate = debugFile.map { SymbolTable($0) }
+            table = separate.map { $0.isEmpty ? own : $0 } ?? own
+        }
+    }
+
+    private let debugFiles: DebugFiles
+    private var entries: [ModuleIdentity: Entry?] = [:]
+
+    /// - Parameter debugDirectories: where separate debug files are looked for
+    public init(debugDirectories: [String] = ["/usr/lib/debug"]) {
+        debugFiles = DebugFiles(directories: debugDirectories)
+    }
+
+    private func entry(_ module: ModuleIdentity) -> Entry? {
+        if let known = entries[module] { return known }
+        var entry: Entry?
+        if module.path.hasPrefix("/"), let file = ObjectFile(path: module.path), file.isFile(of: module) {
+            entry = Entry(file, debugFiles.debugFile(of: file))
+        }
+        entries[module] = entry
+        return entry
+    }
+
+    /// Whether the module's file is here and is the one that was loaded.
+    public func hasFile(of module: ModuleIdentity) -> Bool { entry(module) != nil }
+
+    /// The function that holds `address` (as linked: less the load bias).
+    public func function(at address: UInt64, in module: ModuleIdentity) -> FunctionSymbol? {
+        entry(module)?.table.function(at: address)
+    }
+
+    /// File and line of `address` (as linked), when there is DWARF. Of a return address ask for the byte before it.
+    public func source(at address: UInt64, in module: ModuleIdentity) -> SourceLocation? {
+        entry(module)?.debugInformation?.line(at: address)
+    }
+}
+
+// Static initializers. gcc and clang gather them in one function for each source file, _GLOBAL__sub_I_ and the name of
+// the file (clang) or of a global of it (gcc), which calls others that both compilers have names of their own for.
+extension Symbolizer {
+    public struct StaticInitializers: Sendable, Equatable {
+        /// Without a directory; nil when neither symbol table nor DWARF tells.
+        public var fileName: String?
+        /// Its globals, mangled, that are initialized by code; empty without DWARF.
+        public var globals: [String]
+        /// They are destroyed, not made.
+        public var areDestructors: Bool
+    }
+
+    /// What runs in `function`, nil when it is not such a function.
+    public func staticInitializers(_ function: FunctionSymbol, in module: ModuleIdentity) -> StaticInitializers? {
+        guard let kind = ["_GLOBAL__sub_I_", "_GLOBAL__sub_I.", "_GLOBAL__I_", "_GLOBAL__sub_D_", "_GLOBAL__sub_D.", "_GLOBAL__D_"]
+            .first(where: { function.name.hasPrefix($0) }), let entry = entry(module) else { return nil }
+        var result = StaticInitializers(fileName: function.sourceFile.map { Self.lastComponent($0) }, globals: [],
+                                        areDestructors: kind.contains("D"))
+        guard let information = entry.debugInformation else { return result }
+        if let name = information.unitName(at: function.address) { result.fileName = Self.lastComponent(name) }
+        let parts = information.unitRanges(at: function.address).flatMap { range in
+            entry.table.functions(in: range) {
+                $0.hasPrefix("_Z41__static_initialization_and_destruction_0") || $0.hasPrefix("__cxx_global_var_init")
+                    || $0.hasPrefix("__cxx_global_array_dtor")
+            }
+        }
+        result.globals = information.variables(initializedIn: ([function] + parts).map {
+            $0.address ..< $0.address &+ max($0.byteCount, 1)
+        })
+        return result
+    }
+
+    private static func lastComponent(_ path: String) -> String {
+        path.split(separator: "/").last.map(String.init) ?? path
+    }
+}

@@ -1,0 +1,145 @@
+import Foundation
+import Testing
+@testable import Symbols
+
+private let slow = """
+    static int state;
+
+    static void __attribute__((constructor, used)) slow_init(void) {
+        state = 1;
+    }
+    int touch(void) { return state; }
+
+    """
+
+@Suite struct SymbolizerTests {
+    @Test func aStaticFunctionHasItsNameFileAndLine() throws {
+        let built = try Built(["slow.c": slow], "gcc", ["-g"])
+        let address = try built.address("slow_init")
+        let symbolizer = Symbolizer()
+        #expect(symbolizer.function(at: address, in: built.identity)?.name == "slow_init")
+        #expect(symbolizer.function(at: address + 1, in: built.identity)?.address == address)
+        let source = try #require(symbolizer.source(at: address, in: built.identity))
+        #expect(source.fileName == "slow.c")
+        #expect(source.line == 3)
+        #expect(source.path.hasPrefix("/"))
+    }
+
+    @Test func aStrippedFileTellsNothingOfItsStaticFunctions() throws {
+        let built = try Built(["slow.c": slow], "gcc", ["-g"])
+        let address = try built.address("slow_init"), touch = try built.address("touch")
+        try built.run("strip", [built.path])
+        let symbolizer = Symbolizer()
+        #expect(symbolizer.hasFile(of: built.identity))
+        #expect(symbolizer.function(at: address, in: built.identity) == nil)
+        #expect(symbolizer.function(at: touch, in: built.identity)?.name == "touch")
+        #expect(symbolizer.source(at: address, in: built.identity) == nil)
+    }
+
+    @Test(arguments: [true, false]) func aStrippedFileHasItsNamesFromItsDebugFile(byBuildID: Bool) throws {
+        let built = try Built(["slow.c": slow], "gcc", ["-g"])
+        let address = try built.address("slow_init")
+        let identity = built.identity
+        let id = identity.buildID.map { String(format: "%02x", $0) }
+        let debugDirectory = built.directory + "/debug"
+        let debugFile = byBuildID ? "\(debugDirectory)/.build-id/\(id[0])/\(id[1...].joined()).debug" : "\(built.directory)/.debug/libbuilt.debug"
+        try FileManager.default.createDirectory(atPath: (debugFile as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
+        try built.run("objcopy", ["--only-keep-debug", built.path, debugFile])
+        try built.run("strip", [built.path])
+        if !byBuildID { try built.run("objcopy", ["--add-gnu-debuglink=\(debugFile)", built.path]) }
+        let symbolizer = Symbolizer(debugDirectories: [debugDirectory])
+        #expect(symbolizer.function(at: address, in: identity)?.name == "slow_init")
+        #expect(symbolizer.source(at: address, in: identity)?.line == 3)
+    }
+
+    @Test func aFileThatWasReplacedIsNotBelieved() throws {
+        let built = try Built(["slow.c": slow], "gcc", ["-g"])
+        let address = try built.address("slow_init")
+        var other = built.identity
+        other.buildID[0] ^= 1
+        let symbolizer = Symbolizer()
+        #expect(!symbolizer.hasFile(of: other))
+        #expect(symbolizer.function(at: address, in: other) == nil)
+        #expect(symbolizer.source(at: address, in: other) == nil)
+    }
+
+    @Test func aFileWithoutBuildIDIsTheOneOfItsSize() throws {
+        let built = try Built(["slow.c": slow], "gcc", ["-Wl,--build-id=none"])
+        let address = try built.address("slow_init")
+        var identity = built.identity
+        #expect(identity.buildID.isEmpty)
+        #expect(Symbolizer().function(at: address, in: identity)?.name == "slow_init")
+        identity.spanBytes += 8
+        #expect(Symbolizer().function(at: address, in: identity) == nil)
+    }
+
+    @Test(arguments: ["g++", "clang++"], ["-O0", "-O2"])
+    func staticInitializersAreOfTheirFileAndNameItsGlobals(compiler: String, level: String) throws {
+        let text = """
+            struct Loud { Loud(int n); ~Loud(); int n; };
+            Loud::Loud(int n) : n(n) { extern void hear(int); hear(n); }
+            Loud::~Loud() { extern void hear(int); hear(-n); }
+            int plain = 7;
+            namespace inner { Loud first(1); }
+            static Loud second(2);
+            Loud third = 3;
+            static int never_made_by_code;
+            int use() { return second.n + never_made_by_code++ + plain; }
+
+            """
+        let other = "int heard; void hear(int n) { heard += n; } int make(); int made = make(); int make() { return heard; }\n"
+        let built = try Built(["globals.cpp": text, "other.cpp": other], compiler, ["-g", level])
+        let symbolizer = Symbolizer()
+        let name = "_GLOBAL__sub_I_globals.cpp"
+        let address = try built.address(name)
+        let function = try #require(symbolizer.function(at: address, in: built.identity))
+        #expect(function.name == name)
+        let initializers = try #require(symbolizer.staticInitializers(function, in: built.identity))
+        #expect(initializers.fileName == "globals.cpp")
+        #expect(initializers.globals == ["_ZN5inner5firstE", compiler == "g++" ? "second" : "_ZL6second", "third"])
+        #expect(!initializers.areDestructors)
+    }
+
+    @Test func withoutDWARFStaticInitializersKnowTheirFile() throws {
+        let built = try Built(["a.cpp": "int f(); int x = f(); int f() { return 1; }\n", "b.cpp": "int g(); int y = g(); int g() { return 2; }\n"])
+        let symbolizer = Symbolizer()
+        let function = try #require(symbolizer.function(at: try built.address("_GLOBAL__sub_I_b.cpp"), in: built.identity))
+        #expect(symbolizer.staticInitializers(function, in: built.identity)
+            == Symbolizer.StaticInitializers(fileName: "b.cpp", globals: [], areDestructors: false))
+    }
+
+    @Test func whatIsNotAFileIsNotOpened() {
+        let symbolizer = Symbolizer()
+        for path in ["/dev/zero", "/", "/nowhere", "", "[vdso]", "linux-vdso.so.1", "/dev/stdin"] {
+            #expect(!symbolizer.hasFile(of: ModuleIdentity(path: path, buildID: [], spanBytes: 0)))
+        }
+    }
+
+    @Test func damagedFilesGiveNoAnswerOrATrueOneAndNeverACrash() throws {
+        let built = try Built(["slow.c": slow], "gcc", ["-g"])
+        let address = try built.address("slow_init")
+        let identity = built.identity
+        let good = try Data(contentsOf: URL(fileURLWithPath: built.path))
+        var random: UInt64 = 0x9e37_79b9_7f4a_7c15
+        func next(_ bound: Int) -> Int {
+            random ^= random << 13
+            random ^= random >> 7
+            random ^= random << 17
+            return Int(random % UInt64(bound))
+        }
+        for round in 0 ..< 300 {
+            var bytes = good
+            if round % 3 == 0 { bytes = bytes.prefix(next(bytes.count)) }
+            for _ in 0 ..< next(40) where !bytes.isEmpty { bytes[next(bytes.count)] = UInt8(truncatingIfNeeded: next(256)) }
+            let path = built.directory + "/damaged.so"
+            try bytes.write(to: URL(fileURLWithPath: path))
+            let symbolizer = Symbolizer()
+            let module = ModuleIdentity(path: path, buildID: identity.buildID, spanBytes: identity.spanBytes)
+            if let function = symbolizer.function(at: address, in: module) {
+                _ = symbolizer.staticInitializers(FunctionSymbol(name: "_GLOBAL__sub_I_x", address: address, byteCount: 9), in: module)
+                #expect(function.address <= address)
+            }
+            _ = symbolizer.source(at: address, in: module)
+        }
+    }
+}
