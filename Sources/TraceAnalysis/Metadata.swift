@@ -20,6 +20,9 @@ public struct Function: Sendable {
     public var module: UInt32?
     public var address: UInt64
     public var isTail: Bool
+    /// No function but a name that the program gave to a span or a mark.
+    public var isSpan: Bool
+    public var isMark: Bool
     /// As in the file: mangled.
     public var rawName: String
 }
@@ -36,6 +39,7 @@ public struct Metadata: Sendable {
     public private(set) var modules: [UInt32: Module] = [:]
     public private(set) var functions: [UInt32: Function] = [:]
     public private(set) var threads: [UInt32: ThreadLife] = [:]
+    public private(set) var start = StartRecords()
     public private(set) var damagedRecords = 0
     public private(set) var unknownRecords = 0
 
@@ -91,7 +95,9 @@ public struct Metadata: Sendable {
                                   byteCount, Self.longestName) else { return false }
             functions[function.function] = Function(
                 id: function.function, module: function.module == .max ? nil : function.module,
-                address: function.address, isTail: function.flags & UInt32(TRACE_FUNCTION_TAIL) != 0, rawName: text(name))
+                address: function.address, isTail: function.flags & UInt32(TRACE_FUNCTION_TAIL) != 0,
+                isSpan: function.flags & UInt32(TRACE_FUNCTION_SPAN) != 0,
+                isMark: function.flags & UInt32(TRACE_FUNCTION_MARK) != 0, rawName: text(name))
         case TRACE_RECORD_THREAD:
             guard let thread = body(trace_thread_record.self, buffer, offset, byteCount) else { return false }
             threads[thread.thread, default: ThreadLife(tid: thread.tid)].started = Ticks(thread.ticks)
@@ -102,8 +108,79 @@ public struct Metadata: Sendable {
             guard let end = body(trace_module_end_record.self, buffer, offset, byteCount) else { return false }
             modules[end.module]?.unloaded = Ticks(end.ticks)
         default:
-            unknownRecords += 1
+            return readStart(record, buffer, offset, byteCount)
         }
+        return true
+    }
+
+    private mutating func readStart(_ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int,
+                                    _ byteCount: Int) -> Bool {
+        switch Int(record.type) {
+        case TRACE_RECORD_PHASE:
+            guard let phase = body(trace_phase_record.self, buffer, offset, byteCount) else { return false }
+            guard let kind = Phase.Kind(rawValue: Int(record.key)) else { return unknown() }
+            start.phases.append(Phase(kind: kind, usage: Usage(phase.usage), errorTicks: phase.error_ticks, thread: phase.thread))
+        case TRACE_RECORD_INITIALIZER:
+            guard let fixed = body(trace_initializer_record.self, buffer, offset, byteCount) else { return false }
+            guard let kind = Initializer.Kind(rawValue: Int(record.key)) else { return unknown() }
+            start.add(Initializer(
+                number: fixed.initializer, kind: kind, parent: known(fixed.parent), module: fixed.module, index: fixed.index,
+                thread: fixed.thread, load: known(fixed.load), address: fixed.address, begin: Usage(fixed.usage)))
+        case TRACE_RECORD_INITIALIZER_END:
+            guard let end = body(trace_initializer_end_record.self, buffer, offset, byteCount) else { return false }
+            start.end(initializer: end.initializer,
+                      Initializer.End(usage: Usage(end.usage), wasLeft: Int(record.key) == TRACE_INITIALIZER_LEFT))
+        case TRACE_RECORD_READY:
+            guard let ready = body(trace_ready_record.self, buffer, offset, byteCount) else { return false }
+            guard let reason = Ready.Reason(rawValue: Int(record.key)) else { return unknown() }
+            start.ready.append(Ready(reason: reason, function: ready.function == 0 ? nil : ready.function,
+                                     thread: ready.thread, ticks: Ticks(ready.ticks)))
+        case TRACE_RECORD_LOAD:
+            guard let load = body(trace_load_record.self, buffer, offset, byteCount),
+                  let path = tail(MemoryLayout<trace_load_record>.size, load.path_bytes, buffer, offset, byteCount,
+                                  Self.longestText) else { return false }
+            start.add(Load(
+                number: load.load, thread: load.thread, callerModule: known(load.caller_module),
+                initializer: known(load.initializer), begin: load.begin_ticks == 0 ? nil : Ticks(load.begin_ticks),
+                opened: load.opened_ticks == 0 ? nil : Ticks(load.opened_ticks), mapped: Usage(load.mapped), path: text(path)))
+        case TRACE_RECORD_LOAD_END:
+            guard let end = body(trace_load_end_record.self, buffer, offset, byteCount) else { return false }
+            start.end(load: end.load, Usage(end.usage))
+        case TRACE_RECORD_ONCE:
+            guard let once = body(trace_once_record.self, buffer, offset, byteCount) else { return false }
+            start.onces.append(Once(function: once.function, thread: once.thread, ticks: Ticks(once.ticks),
+                                    code: once.code, token: once.token))
+        case TRACE_RECORD_MODULE_DETAIL:
+            return readDetail(buffer, offset, byteCount)
+        case TRACE_RECORD_BINDING:
+            guard let binding = body(trace_binding_record.self, buffer, offset, byteCount) else { return false }
+            start.bindings.append(Binding(module: binding.module, toModule: binding.to_module, calls: binding.calls,
+                                          addresses: binding.addresses))
+        default:
+            return unknown()
+        }
+        return true
+    }
+
+    private mutating func readDetail(_ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) -> Bool {
+        let size = MemoryLayout<trace_module_detail_record>.size
+        guard let detail = body(trace_module_detail_record.self, buffer, offset, byteCount),
+              UInt64(detail.soname_bytes) + UInt64(detail.needed_bytes) <= UInt64(byteCount - size) else { return false }
+        let soname = buffer.bytes(at: offset + size, byteCount: min(Int(detail.soname_bytes), Self.longestName))
+        let needed = buffer.bytes(at: offset + size + Int(detail.soname_bytes),
+                                  byteCount: min(Int(detail.needed_bytes), Self.longestText))
+        start.moduleDetails[detail.module] = ModuleDetail(
+            module: detail.module, load: detail.load == 0 ? nil : detail.load,
+            relativeRelocations: detail.relative_relocations, relrBytes: detail.relr_bytes,
+            symbolRelocations: detail.symbol_relocations, otherRelocations: detail.other_relocations,
+            jumpSlots: detail.jump_slots, isLazy: detail.flags & UInt32(TRACE_MODULE_LAZY) != 0,
+            mappedBytes: detail.mapped_bytes, soname: text(soname.prefix { $0 != 0 }),
+            needed: needed.split(separator: 0).map { text($0) })
+        return true
+    }
+
+    private mutating func unknown() -> Bool {
+        unknownRecords += 1
         return true
     }
 

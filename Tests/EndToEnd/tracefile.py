@@ -20,7 +20,11 @@ START_MASK, DURATION_SHIFT = (1 << 23) - 1, 45
 CONTROL_SHIFT, CONTROL_MASK, PAYLOAD_SHIFT, PAYLOAD_MASK = 2, 0x3F, 8, (1 << 56) - 1
 COUNT_SHIFT = 42  # of an unwound word's payload
 CLOSED = 1  # flag of a chunk
-TAIL = 1
+TAIL, SPAN, NAMED_MARK = 1, 2, 4
+NONE = 0xFFFFFFFF
+PHASES = {1: "created", 2: "exec", 3: "loader", 4: "agent", 5: "main", 6: "main returned", 7: "exit"}
+INITIALIZERS = {1: "preinit_array", 2: "init", 3: "init_array", 4: "fini", 5: "fini_array"}
+READY = {1: "symbol", 2: "mark", 3: "notify", 4: "output"}
 RECORDING, FINISHED, STOPPED = range(3)
 STATE_NAMES = {RECORDING: "recording", FINISHED: "finished", STOPPED: "stopped"}
 
@@ -70,6 +74,62 @@ class Function:
 
 
 @dataclass
+class Usage:
+    ticks: int
+    own_ticks: int
+    cpu_ns: int
+    minor_faults: int
+    major_faults: int
+
+    @classmethod
+    def at(cls, body, offset):
+        return cls(*struct.unpack_from("<3Q2I", body, offset))
+
+
+@dataclass
+class Initializer:
+    """`end` is None when it never came back; `left` says that an exception or longjmp left it."""
+    number: int
+    kind: str
+    parent: "int | None"
+    module: "Module | None"
+    index: int
+    thread: int
+    load: "int | None"
+    address: int
+    begin: Usage
+    end: "Usage | None" = None
+    left: bool = False
+
+
+@dataclass
+class Load:
+    number: int
+    thread: int
+    caller: "Module | None"
+    initializer: "int | None"
+    begin: int
+    opened: int
+    mapped: Usage
+    path: str
+    end: "Usage | None" = None
+
+
+@dataclass
+class ModuleDetail:
+    load: int
+    relative: int
+    relr_bytes: int
+    symbol: int
+    other: int
+    jump_slots: int
+    flags: int
+    mapped_bytes: int
+    soname: str
+    needed: list
+
+
+@dataclass
 class Thread:
     index: int
     tid: int
@@ -84,6 +144,9 @@ class Trace:
         self.own = own
         self.anomalies = []
         self.texts, self.modules, self.functions, self.threads = {}, {}, {}, {}
+        self.phases = {}  # name -> (Usage, error ticks, thread)
+        self.initializers, self.loads, self.details, self.bindings = {}, {}, {}, {}
+        self.ready, self.onces = [], []  # (reason, function, thread, ticks); (function, thread, ticks, code, token)
         self.calls, self.unwound, self.open, self.tail = {}, {}, {}, {}  # function index -> count
         self.filtered_by_time = self.filtered_by_depth = self.dropped = self.events = 0
         self.maximum_depth_seen = 0
@@ -204,7 +267,56 @@ class Trace:
                 if not name:
                     self.anomalies.append(f"function {index} has no name")
                 self.functions[index] = Function(index, name, self.modules.get(module), address, flags)
+            elif 7 <= kind <= 15:
+                self._start_record(kind, key, body)
             offset += size
+
+    def _start_record(self, kind, key, body):
+        def none(number):
+            return None if number == NONE else number
+        if kind == 7:
+            error, thread = struct.unpack_from("<QI", body, 40)
+            if key not in PHASES or PHASES[key] in self.phases:
+                self.anomalies.append(f"phase {key} unknown or twice")
+            self.phases[PHASES.get(key, key)] = Usage.at(body, 8), error, thread
+        elif kind == 8:
+            number, parent, module, index, thread, load, address = struct.unpack_from("<6IQ", body, 8)
+            if number in self.initializers or key not in INITIALIZERS or module not in self.modules:
+                self.anomalies.append(f"initializer {number}: twice, of kind {key} or of no module {module}")
+            if parent != NONE and parent not in self.initializers:
+                self.anomalies.append(f"initializer {number} ran inside {parent}, which is not there")
+            self.initializers[number] = Initializer(number, INITIALIZERS.get(key, key), none(parent), self.modules.get(module),
+                                                    index, thread, none(load), address, Usage.at(body, 40))
+        elif kind == 9:
+            number, _ = struct.unpack_from("<2I", body, 8)
+            initializer = self.initializers.get(number)
+            if initializer is not None:  # else it began in the process that forked this one
+                if initializer.end is not None:
+                    self.anomalies.append(f"initializer {number} ends twice")
+                initializer.end, initializer.left = Usage.at(body, 16), key == 1
+                if initializer.end.ticks < initializer.begin.ticks:
+                    self.anomalies.append(f"initializer {number} ends before it begins")
+        elif kind == 10:
+            self.ready.append((READY.get(key, key), *struct.unpack_from("<2IQ", body, 8)))
+        elif kind == 11:
+            number, thread, caller, initializer, begin, opened = struct.unpack_from("<4I2Q", body, 8)
+            length, = struct.unpack_from("<I", body, 72)
+            self.loads[number] = Load(number, thread, self.modules.get(caller), none(initializer), begin, opened,
+                                      Usage.at(body, 40), body[80:80 + length].decode(errors="surrogateescape"))
+        elif kind == 12:
+            number, _ = struct.unpack_from("<2I", body, 8)
+            if number in self.loads:
+                self.loads[number].end = Usage.at(body, 16)
+        elif kind == 13:
+            self.onces.append(struct.unpack_from("<2I3Q", body, 8))
+        elif kind == 14:
+            module, *numbers, mapped, soname, needed = struct.unpack_from("<8IQ2I", body, 8)
+            names = body[56:56 + soname + needed].decode(errors="surrogateescape")
+            self.details[module] = ModuleDetail(*numbers, mapped, names[:soname].rstrip("\0"),
+                                                [n for n in names[soname:].split("\0") if n])
+        elif kind == 15:
+            module, other, calls, addresses = struct.unpack_from("<4I", body, 8)
+            self.bindings[module, other] = (calls, addresses)
 
     def _describe(self, index):
         """(name, belongs to the subject, flags)"""

@@ -124,7 +124,43 @@ enum {
     TRACE_RECORD_THREAD = 4,
     TRACE_RECORD_THREAD_END = 5,
     TRACE_RECORD_MODULE_END = 6,
+    // How the process started. A forked child does not inherit these: they tell of the process that did it.
+    TRACE_RECORD_PHASE = 7,
+    TRACE_RECORD_INITIALIZER = 8,
+    TRACE_RECORD_INITIALIZER_END = 9,
+    TRACE_RECORD_READY = 10,
+    TRACE_RECORD_LOAD = 11,
+    TRACE_RECORD_LOAD_END = 12,
+    TRACE_RECORD_ONCE = 13,
+    TRACE_RECORD_MODULE_DETAIL = 14,
+    TRACE_RECORD_BINDING = 15,
 };
+enum { // of a phase
+    TRACE_PHASE_CREATED = 1,       // the process: fork, and exec soon after it. An estimate
+    TRACE_PHASE_EXEC = 2,          // execve was called, as `tracer` handed over
+    TRACE_PHASE_LOADER = 3,        // the dynamic loader's first instructions
+    TRACE_PHASE_AGENT = 4,         // the agent: everything is relocated, no initializer has run
+    TRACE_PHASE_MAIN = 5,          // main was called …
+    TRACE_PHASE_MAIN_RETURNED = 6, // … and returned
+    TRACE_PHASE_EXIT = 7,          // the agent's own destructor: exit was called some time before
+};
+enum { // of an initializer; the last two are finalizers
+    TRACE_INITIALIZER_PREINIT_ARRAY = 1,
+    TRACE_INITIALIZER_INIT = 2,
+    TRACE_INITIALIZER_INIT_ARRAY = 3,
+    TRACE_INITIALIZER_FINI = 4,
+    TRACE_INITIALIZER_FINI_ARRAY = 5,
+};
+enum { TRACE_INITIALIZER_RETURNED = 0,
+       TRACE_INITIALIZER_LEFT = 1 }; // by an exception or longjmp, some time before this record's
+enum { // what made the program ready: the first of each
+    TRACE_READY_SYMBOL = 1, // a call of a function that TRACER_READY names
+    TRACE_READY_MARK = 2,   // tracer_ready(), or a mark of the name "ready"
+    TRACE_READY_NOTIFY = 3, // sd_notify and its kin with READY=1
+    TRACE_READY_OUTPUT = 4, // a write to standard output or a terminal
+};
+enum { TRACE_MODULE_LAZY = 1 }; // jump slots were not bound when it was loaded
+#define TRACE_NONE 0xffffffffu /* no module, no initializer, no load */
 enum {
     TRACE_TEXT_PROGRAM = 1,     // path of the executable
     TRACE_TEXT_ARGUMENTS = 2,   // NUL after each
@@ -133,7 +169,9 @@ enum {
     TRACE_TEXT_MESSAGE = 5,     // what the agent had to say: one line
     TRACE_TEXT_ENVIRONMENT = 6, // LD_* and PATH-like names only, NUL after each; never secrets
 };
-enum { TRACE_FUNCTION_TAIL = 1 }; // entry is recorded, as a complete call of no length; exit is not
+enum { TRACE_FUNCTION_TAIL = 1,  // entry is recorded, as a complete call of no length; exit is not
+       TRACE_FUNCTION_SPAN = 2,  // no function: tracer_begin and tracer_end with this name
+       TRACE_FUNCTION_MARK = 4 }; // no function: tracer_mark with this name; TAIL as well
 
 /// Every metadata record begins so. `type` is written last. Size is a multiple of 8 and includes this.
 struct trace_record {
@@ -175,6 +213,92 @@ struct trace_module_end_record {
     uint32_t module;
     uint32_t reserved;
     uint64_t ticks;
+};
+
+/// What a thread, or in a phase the process, had used up at a moment. The difference of two is what lay between.
+struct trace_usage {
+    uint64_t ticks;
+    uint64_t own_ticks; // of the process: what the agent's own work on modules and initializers had taken so far
+    uint64_t cpu_ns;
+    uint32_t minor_faults, major_faults;
+};
+struct trace_phase_record { // key: which
+    struct trace_record record;
+    struct trace_usage usage;  // only ticks where the agent was not there yet; all else 0
+    uint64_t error_ticks;      // it was at most this much earlier than usage.ticks; 0 exact
+    uint32_t thread, reserved;
+};
+struct trace_initializer_record { // key: kind
+    struct trace_record record;
+    uint32_t initializer; // from 0, in the order in which they began
+    uint32_t parent;      // the one during which it ran, on the same thread, or TRACE_NONE
+    uint32_t module;
+    uint32_t index;       // in its array
+    uint32_t thread;
+    uint32_t load;        // the TRACE_RECORD_LOAD that runs it, or TRACE_NONE
+    uint64_t address;     // absolute
+    struct trace_usage usage;
+};
+struct trace_initializer_end_record { // key: how
+    struct trace_record record;
+    uint32_t initializer;
+    uint32_t thread;
+    struct trace_usage usage;
+};
+struct trace_ready_record { // key: reason
+    struct trace_record record;
+    uint32_t function; // whose call it was, 0 none
+    uint32_t thread;
+    uint64_t ticks;    // the call began
+};
+/// A dlopen that brought new modules, or a load made inside libc.
+struct trace_load_record {
+    struct trace_record record;
+    uint32_t load;          // from 1; 0 are the modules that were there at the start
+    uint32_t thread;
+    uint32_t caller_module; // TRACE_NONE: not known
+    uint32_t initializer;   // during which it was made, or TRACE_NONE
+    uint64_t begin_ticks;   // dlopen was called; 0: not known
+    uint64_t opened_ticks;  // the loader began to add modules; 0: not known
+    struct trace_usage mapped; // all are mapped, none is relocated
+    uint32_t path_bytes, reserved; // as it was asked for; follows
+};
+struct trace_load_end_record {
+    struct trace_record record;
+    uint32_t load;
+    uint32_t reserved;
+    struct trace_usage usage; // dlopen returned
+};
+/// A call of swift_once, pthread_once or __cxa_guard_acquire that found nothing done yet.
+struct trace_once_record {
+    struct trace_record record;
+    uint32_t function; // of the call
+    uint32_t thread;
+    uint64_t ticks;    // just before the call's own enter
+    uint64_t code;     // the function it was given, 0 none
+    uint64_t token;    // address of the once flag or guard variable
+};
+struct trace_module_detail_record {
+    struct trace_record record;
+    uint32_t module;
+    uint32_t load;                 // that brought it, 0 at the start
+    uint32_t relative_relocations; // DT_RELACOUNT
+    uint32_t relr_bytes;           // DT_RELRSZ: compact relative ones
+    uint32_t symbol_relocations;   // of DT_RELA: each a symbol look-up
+    uint32_t other_relocations;    // of DT_RELA: neither
+    uint32_t jump_slots;           // of DT_JMPREL
+    uint32_t flags;
+    uint64_t mapped_bytes;         // of its load segments
+    uint32_t soname_bytes;
+    uint32_t needed_bytes;         // DT_SONAME, then the names of DT_NEEDED in order, NUL after each, follow
+};
+/// What a module's relocations lead to, once per pair. A slot that was bound lazily counts where it would lead.
+struct trace_binding_record {
+    struct trace_record record;
+    uint32_t module;    // whose slots …
+    uint32_t to_module; // … lead here
+    uint32_t calls;     // jump slots
+    uint32_t addresses; // other relocations that name a symbol
 };
 #endif
 #endif
