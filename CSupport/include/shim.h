@@ -74,6 +74,7 @@
 /// FRAME_SLOT: 0 while the frame is free or being filled; else the word after its enter event, or one of
 #define SLOT_ELSEWHERE 2 /* in an earlier chunk */
 #define SLOT_UNWRITTEN 4 /* nowhere yet: under the time filter an enter is written when something inside it is kept */
+#define SLOT_LEFT 8      /* closed as unwound; kept in case the program brings its stack back */
 /// Added while a trampoline writes the end of the frame.
 #define SLOT_CLOSING 1
 /// Stands for the thread pointer's distance in `mov %fs:…` until the agent has patched the real one in.
@@ -163,6 +164,10 @@ struct thread_unit {
     void *chunk;          // what is mapped now …
     uint64_t chunk_bytes; // … and its size
     uint64_t sequence; // of the chunk that is open
+    // Records that were left and not returned from, oldest first, linked by `newer`, and records that nobody has used.
+    struct frame_record *oldest_left, *newest_left, *spare;
+    uint64_t left_count;
+    uint32_t copies_stack; // 1: a record that was left has returned
 };
 
 #define AT(structure, field, offset) (offsetof(struct structure, field) == offset)

@@ -29,12 +29,15 @@ class Program:
     status: int = 0
     results: tuple = ()  # files that must be the same afterwards
     least_calls: int = 50
+    python_module: str = ""
     preloading: object = None  # how the preload reaches the program, when not by the environment
 
     def run(self, settings):
         program = self.argv[0]
         if not shutil.which(program, path=harness.passed_on(os.environ)["PATH"]):
             raise Skipped(f"{program} is not installed")
+        if self.python_module and subprocess.run(["/usr/bin/python3", "-c", f"import {self.python_module}"], capture_output=True).returncode:
+            raise Skipped(f"python3-{self.python_module} is not installed")
         place = harness.Place("program-" + self.name, settings.keep)
         try:
             self.compare(settings, place)
@@ -145,6 +148,49 @@ if __name__ == "__main__":
     with multiprocessing.get_context("fork").Pool(2) as pool: print(pool.map(abs, range(-5, 5)))
     sys.exit(9)
 """
+GREENLET = r"""
+import greenlet, json, random, re, zlib
+main = greenlet.getcurrent()
+def deep(depth, number):
+    if depth == 0: return main.switch(number)
+    return sorted([3, 1, 2], key=lambda v: (deep(depth - 1, number), v)[1] if v == 3 else v)
+def work(number):
+    total = 0
+    for i in range(10):
+        total += zlib.crc32(json.dumps(list(range(i))).encode()) + len(re.findall("a", "banana" * i))
+        deep(3, number)
+        try: int("x" * i)
+        except ValueError as error: total += len(str(error))
+    return total
+all = [greenlet.greenlet(work) for _ in range(100)]
+for number, each in enumerate(all): each.switch(number)
+random.seed(3)
+alive, sums = set(range(100)), {}
+while alive:
+    number = random.choice(sorted(alive))
+    result = all[number].switch(0)
+    if all[number].dead: alive.discard(number); sums[number] = result
+print(len(sums), sum(sums.values()))
+"""
+GEVENT = r"""
+from gevent import monkey
+monkey.patch_all()
+import gevent, gevent.pool, gevent.server, hashlib, socket
+def answer(connection, address):
+    while data := connection.recv(1000): connection.sendall(hashlib.sha256(data).hexdigest().encode())
+server = gevent.server.StreamServer(("127.0.0.1", 0), answer)
+server.start()
+def ask(number):
+    with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
+        text = ""
+        for i in range(5):
+            connection.sendall(b"%d-%d" % (number, i))
+            text += connection.recv(64).decode()
+            gevent.sleep(0)
+        return text
+print(hashlib.sha256("".join(gevent.pool.Pool(20).map(ask, range(60))).encode()).hexdigest())
+server.stop()
+"""
 PERL = r"""
 use strict; use warnings;
 my %count; $count{length $_}++ for map { "x" x ($_ % 17) } 1..5000;
@@ -221,6 +267,9 @@ def programs():
         Program("bash_subshells_and_pipes", ["bash", "-c", BASH], status=3),
         Program("python3", ["/usr/bin/python3", "main.py"], {"main.py": PYTHON}, status=9),
         Program("python3_exception", ["/usr/bin/python3", "-c", "import nothing_of_this_name"], status=1),
+        # These copy their stacks away and back.
+        Program("python3_greenlet", ["/usr/bin/python3", "main.py"], {"main.py": GREENLET}, python_module="greenlet"),
+        Program("python3_gevent", ["/usr/bin/python3", "main.py"], {"main.py": GEVENT}, python_module="gevent"),
         shell("git", GIT, timeout=90),
         Program("perl", ["perl", "main.pl"], {"main.pl": PERL}, status=5),
         Program("gcc", ["gcc", "-O2", "-g", "main.c", "-o", "program"], {"main.c": C_SOURCE}, results=("program",)),

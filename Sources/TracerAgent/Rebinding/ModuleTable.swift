@@ -74,6 +74,7 @@ enum ModuleTable {
         // A filter too many is harmless, a module without one is not.
         if filters.count == modules.count && !filters.append(BloomFilter(image)) || !modules.append(module) { return nil }
         let index = modules.count &- 1
+        StackCopying.note(module: module.path)
         Metadata.module(module, UInt32(index))
         return index
     }

@@ -11,9 +11,11 @@ extension UnsafeMutablePointer<frame_record> {
     var isClosing: Bool { slotBits & UInt(SLOT_CLOSING) != 0 }
     var isElsewhere: Bool { slotBits & ~UInt(SLOT_CLOSING) == UInt(SLOT_ELSEWHERE) }
     var isUnwritten: Bool { slotBits == UInt(SLOT_UNWRITTEN) }
+    var isLeft: Bool { slotBits == UInt(SLOT_LEFT) }
     /// Its enter is in the file; otherwise the frame is being filled, or held back by the time filter.
     var isWritten: Bool { !isFilling && !isUnwritten }
     func setElsewhere() { pointee.slot = UnsafeMutablePointer<UInt64>(bitPattern: UInt(SLOT_ELSEWHERE)) }
     func setUnwritten() { pointee.slot = UnsafeMutablePointer<UInt64>(bitPattern: UInt(SLOT_UNWRITTEN)) }
+    func setLeft() { pointee.slot = UnsafeMutablePointer<UInt64>(bitPattern: UInt(SLOT_LEFT)) }
     var function: UInt32 { pointee.function.pointee.function }
 }

@@ -99,17 +99,19 @@ extension ThreadRecorder {
 
     /// The trampoline has read the return address and the caller's register already.
     func exit(_ frame: Frame, _ now: UInt64) {
+        if frame.isLeft { return returnFromLeft() }
         let wasForeign = frame.pointee.owner != nil
         // While the frame still counts as open: a chunk that is opened now must say so.
         if frame.pointee.slot == nil { frame.setElsewhere() }
         ensureSlack()
-        if !wasForeign { unwind { $0 == frame } }
+        let isStray = !wasForeign && !isInChain(frame)
+        if !wasForeign && !isStray { unwind { $0 == frame } }
         let duration = now &- frame.pointee.enter_ticks
         if duration < hot.pointee.minimum_ticks && !frame.isWritten {
             if hot.pointee.chunk != nil { hot.pointee.chunk.pointee.filtered_by_time &+= 1 }
         } else {
             if frame.isUnwritten { writeKept(frame, wasForeign) }
-            writeExit(frame, now, wasForeign)
+            writeExit(frame, now, wasForeign || isStray)
         }
         if wasForeign {
             unlinkForeign(frame)

@@ -47,7 +47,8 @@ struct ThreadRecorder {
         unit.pointee.state = state
         unit.pointee.hot = wipedPage.assumingMemoryBound(to: thread_hot.self)
         _ = SystemCall.call(SystemCall.madvise, bits(wipedPage), 4096, 18) // MADV_WIPEONFORK, see ForkWatch
-        (unit.pointee.stack_low, unit.pointee.stack_high) = ThreadStack.bounds(isFirst: ThreadRecorder.units == nil)
+        let bounds = ThreadStack.bounds(isFirst: ThreadRecorder.units == nil)
+        (unit.pointee.stack_low, unit.pointee.stack_high) = StackCopying.isExpected ? ThreadStack.unknown : bounds
         base.pointee.place = unit.pointee.stack_high // a stack above the thread's own is not its own either
         base.setElsewhere()
         state.pointee.top = base
@@ -263,7 +264,7 @@ struct ThreadRecorder {
             if frame.pointee.last != 0 { break }
         }
     }
-    private static let batchBytes = 65536
+    static let batchBytes = 65536
 
     /// The record above the top, from a new batch if need be. nil: no more levels, or no memory.
     private func recordAboveTop() -> Frame? {
@@ -309,7 +310,7 @@ struct ThreadRecorder {
                 }
             }
             top = frame.pointee.below
-            frame.pointee.slot = nil
+            leave(frame)
             if count == 16383 {
                 writeUnwound(count, now)
                 count = 0
@@ -372,7 +373,7 @@ struct ThreadRecorder {
             countBeyondDepth()
             return nil
         }
-        if unit.pointee.free_foreign == nil && !addForeignRecords() {
+        if unit.pointee.free_foreign == nil && (unit.pointee.foreign_count > ThreadRecorder.mostForeign || !addForeignRecords()) {
             TraceFile.drop()
             return nil
         }
@@ -382,6 +383,8 @@ struct ThreadRecorder {
         frame.pointee.foreign_stack_pointer = stackPointer
         return frame
     }
+    /// What exceptions leave on such a stack is never known to be dead. 128 MB of it are enough.
+    private static let mostForeign: UInt64 = 1 << 20
     private func addForeignRecords() -> Bool {
         guard let pages = Memory.pages(ThreadRecorder.batchBytes) else { return false }
         for n in 0..<(ThreadRecorder.batchBytes / Int(FRAME_BYTES)) {

@@ -3,7 +3,7 @@
 import CSupport
 
 enum ThreadStack {
-    private static let unknown: (UInt64, UInt64) = (.max, .max)
+    static let unknown: (low: UInt64, high: UInt64) = (.max, .max)
 
     static func bounds(isFirst: Bool) -> (low: UInt64, high: UInt64) {
         let isMain = SystemCall.call(SystemCall.gettid) == Int(agent.pid)
