@@ -16,3 +16,13 @@ __attribute__((constructor)) static void begin(int count, char **arguments, char
 }
 
 __attribute__((destructor)) static void end(void) { tracer_agent_end(); }
+
+#if defined(__aarch64__)
+struct tracer_capabilities tracer_capabilities;
+
+/// glibc elf/dl-irel.h, elf_ifunc_invoke: the first word with the bit that says there is a second argument.
+uint64_t tracer_call_resolver(uint64_t resolver) {
+    return ((uint64_t (*)(uint64_t, const struct tracer_capabilities *))resolver)(tracer_capabilities.words[0] | 1ul << 62,
+                                                                                   &tracer_capabilities);
+}
+#endif

@@ -49,7 +49,8 @@
 #define PROCESS_ALIVE 4
 #define PROCESS_DROPPING 8
 
-// What the slow path finds below the traced stack pointer (the red zone of x86_64): the caller's registers.
+// What the slow path finds below the place that a frame is known by: the caller's registers.
+#if defined(__x86_64__) // the place is the stack pointer at the stub's entry; below it is the red zone
 #define SPILL_RAX 16
 #define SPILL_RDX 24
 #define SPILL_RCX 32
@@ -61,6 +62,29 @@
 #define SPILL_R9 80
 #define SPILL_R11 88
 #define SPILL_RBP 96
+#define SPILL_SAVED SPILL_RBX
+#define SPILL_FIRST SPILL_RDI
+#define SPILL_SECOND SPILL_RSI
+#define PLACE_TO_FRAME 8 /* from the place to the stack pointer before the call */
+#elif defined(__aarch64__) // the place is 16 below the stack pointer at the stub's entry; x9 and x10 are above it
+#define SPILL_X0 16 /* and x1 behind it, and so on */
+#define SPILL_X2 32
+#define SPILL_X4 48
+#define SPILL_X6 64
+#define SPILL_X8 80 /* x8, x11 */
+#define SPILL_X12 96
+#define SPILL_X14 112
+#define SPILL_X16 128
+#define SPILL_X17 120
+#define SPILL_X18 144
+#define SPILL_X19 136
+#define SPILL_X30 152
+#define SPILL_BYTES 160
+#define SPILL_SAVED SPILL_X19
+#define SPILL_FIRST SPILL_X0
+#define SPILL_SECOND (SPILL_X0 - 8)
+#define PLACE_TO_FRAME 16
+#endif
 
 // struct trace_chunk_header
 #define CHUNK_FILTERED_TIME 56
@@ -77,10 +101,15 @@
 #define SLOT_LEFT 8      /* closed as unwound; kept in case the program brings its stack back */
 /// Added while a trampoline writes the end of the frame.
 #define SLOT_CLOSING 1
-/// Stands for the thread pointer's distance in `mov %fs:…` until the agent has patched the real one in.
+/// Stands for the thread pointer's distance in `mov %fs:…` until the agent has patched the real one in (x86_64).
 #define TLS_PLACEHOLDER 0x10000000
 /// One mapping a thread: a page that fork wipes (struct thread_hot), the agent's stack, growing down from the unit,
 /// and the unit itself with the first frame records.
+#if defined(__aarch64__)
+#define UNIT_WIPED_BYTES 65536 /* the largest page of the processor; untouched ones cost nothing */
+#else
+#define UNIT_WIPED_BYTES 4096
+#endif
 #define UNIT_STACK_BYTES 57344
 #define UNIT_BYTES 8192
 
@@ -96,7 +125,7 @@ struct thread_unit;
 struct frame_record {
     uint64_t return_address;
     uint64_t saved_register; // the caller's rbx (x19)
-    uint64_t place; // stack pointer at the stub's entry
+    uint64_t place; // stack pointer at the stub's entry (x86_64), or 16 below it (aarch64)
     struct frame_record *below, *above; // above: NULL at the end of what is allocated, or of TRACER_MAXDEPTH
     uint64_t *slot;
     uint64_t enter_ticks;
@@ -194,10 +223,14 @@ _Static_assert(sizeof(struct thread_unit) + 32 * FRAME_BYTES <= UNIT_BYTES, "thr
 extern __thread struct thread_state tracer_thread __attribute__((visibility("hidden"), tls_model("initial-exec")));
 extern struct process_page tracer_process __attribute__((visibility("hidden")));
 extern uint8_t tracer_stubs[] __attribute__((visibility("hidden")));
+#if defined(__x86_64__)
 extern struct function_descriptor tracer_functions[] __attribute__((visibility("hidden")));
+#endif
 
 // Labels of the trampolines (arch/*/trampoline.S): never called from C or Swift, only pointed to. One set for each
-// clock, with and without a time filter.
+// clock, with and without a time filter; on aarch64 also for what the processor can and where thread-local state is.
+struct trampoline_set { uint64_t enter, special, returned; };
+#if defined(__x86_64__)
 #define TRAMPOLINE_LABELS(variant) \
     void tracer_enter_##variant(void) __attribute__((visibility("hidden"))); \
     void tracer_special_##variant(void) __attribute__((visibility("hidden"))); \
@@ -206,6 +239,9 @@ TRAMPOLINE_LABELS(cycles)
 TRAMPOLINE_LABELS(cycles_filtered)
 TRAMPOLINE_LABELS(monotonic)
 TRAMPOLINE_LABELS(monotonic_filtered)
+#else
+extern const struct trampoline_set tracer_trampoline_sets[] __attribute__((visibility("hidden")));
+#endif
 void tracer_loader_event(void) __attribute__((visibility("hidden")));
 extern uint8_t tracer_code_begin[] __attribute__((visibility("hidden")));
 extern uint8_t tracer_code_end[] __attribute__((visibility("hidden")));
@@ -231,19 +267,9 @@ void tracer_agent_end(void) __attribute__((visibility("hidden")));
 
 static inline struct thread_state *tracer_thread_state(void) { return &tracer_thread; }
 static inline struct process_page *tracer_process_page(void) { return &tracer_process; }
-static inline uint8_t *tracer_stub_area(void) { return tracer_stubs; }
-static inline struct function_descriptor *tracer_function_table(void) { return tracer_functions; }
-struct trampoline_set { uint64_t enter, special, returned; };
-#define TRAMPOLINE_SET(variant) \
-    (struct trampoline_set){(uint64_t)&tracer_enter_##variant, (uint64_t)&tracer_special_##variant, \
-                            (uint64_t)&tracer_returned_##variant}
-static inline struct trampoline_set tracer_trampolines(int monotonic, int filtered) {
-    return monotonic ? filtered ? TRAMPOLINE_SET(monotonic_filtered) : TRAMPOLINE_SET(monotonic)
-                     : filtered ? TRAMPOLINE_SET(cycles_filtered) : TRAMPOLINE_SET(cycles);
-}
 static inline uint64_t tracer_address_loader_event(void) { return (uint64_t)&tracer_loader_event; }
 /// The page-aligned code that holds the trampolines, and where in it thread-pointer distances stand: each entry is the
-/// distance from itself to a 32-bit displacement.
+/// distance from itself to a 32-bit displacement (x86_64) or an instruction (aarch64).
 static inline uint64_t tracer_code_low(void) { return (uint64_t)tracer_code_begin; }
 static inline uint64_t tracer_code_high(void) { return (uint64_t)tracer_code_end; }
 static inline int32_t *tracer_tls_sites(void) { return tracer_tls_sites_begin; }
@@ -273,41 +299,9 @@ static inline void tracer_prefetch(const void *place) { __builtin_prefetch(place
 static inline uint64_t tracer_thread_pointer(void) { return (uint64_t)__builtin_thread_pointer(); }
 
 #if defined(__x86_64__)
-#include <cpuid.h>
-typedef uint8_t tracer_bytes __attribute__((vector_size(16)));
-typedef char tracer_flags __attribute__((vector_size(16)));
-typedef uint8_t tracer_bytes_anywhere __attribute__((vector_size(16), aligned(1)));
-/// Which of 64 bytes are ff and followed by 15 or 25 (or 05 or 35: the bits by which they differ are not looked at).
-/// 65 bytes are read. Nearly always none: that is asked of all at once, in the fewest instructions.
-static inline uint64_t tracer_call_candidates(const void *text) {
-    tracer_bytes both[4];
-    __builtin_prefetch((const char *)text + 2048); // the processor's own prefetching ends at each page
-    for (int n = 0; n < 4; n++) {
-        tracer_bytes first = *(const tracer_bytes_anywhere *)((const char *)text + n * 16);
-        tracer_bytes second = *(const tracer_bytes_anywhere *)((const char *)text + n * 16 + 1);
-        both[n] = ((second & 0xcf) ^ 0xfa) & first; // ff: both are right
-    }
-    tracer_bytes most = __builtin_elementwise_max(__builtin_elementwise_max(both[0], both[1]),
-                                                  __builtin_elementwise_max(both[2], both[3]));
-    if (!__builtin_ia32_pmovmskb128((tracer_flags)(most == 0xff))) return 0;
-    uint64_t hits = 0;
-    for (int n = 0; n < 4; n++) {
-        hits |= (uint64_t)(uint16_t)__builtin_ia32_pmovmskb128((tracer_flags)(both[n] == 0xff)) << (n * 16);
-    }
-    return hits;
-}
-static inline uint64_t tracer_cycles(void) { return __builtin_ia32_rdtsc(); }
-/// CPUID.80000007H:EDX[8]: the counter runs at one rate in every power state, on every core.
-static inline int tracer_cycles_usable(void) {
-    unsigned a, b, c, d;
-    return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 256);
-}
-/// Ticks per second where the processor says so (leaf 15H), else 0.
-static inline uint64_t tracer_cycles_frequency(void) {
-    unsigned a, b, c, d;
-    if (!__get_cpuid(0x15, &a, &b, &c, &d) || !a || !b || !c) return 0;
-    return (uint64_t)c * b / a;
-}
+#include "shim_x86_64.h"
+#elif defined(__aarch64__)
+#include "shim_aarch64.h"
 #endif
 
 // The loader's own view, <link.h>. Declared here because the agent includes no libc header.

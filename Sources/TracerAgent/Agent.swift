@@ -68,6 +68,7 @@ extension Agent {
         while environment[index] != nil { index &+= 1 }
         let vector = UnsafeRawPointer(environment + (index &+ 1)).assumingMemoryBound(to: UInt64.self)
         var n = 0
+        var capabilities: UInt64 = 0, moreCapabilities: UInt64 = 0
         while vector[n] != 0 {
             let value = vector[n &+ 1]
             switch vector[n] {
@@ -75,7 +76,9 @@ extension Agent {
             case 5: programHeaderCount = Int(value)     // AT_PHNUM
             case 6: pageBytes = Int(value)              // AT_PAGESZ
             case 7: loaderBase = value                  // AT_BASE
+            case 16: capabilities = value               // AT_HWCAP
             case 23: isSecure = value != 0              // AT_SECURE
+            case 26: moreCapabilities = value           // AT_HWCAP2
             case 31:                                    // AT_EXECFN
                 if let name = CText(bitPattern: UInt(value)) { program = name }
             case 33: kernelImage = value                // AT_SYSINFO_EHDR
@@ -83,6 +86,9 @@ extension Agent {
             }
             n &+= 2
         }
+        #if arch(arm64)
+        tracer_set_capabilities(capabilities, moreCapabilities)
+        #endif
     }
 
     private mutating func keepTexts(_ store: inout TextBuffer) {
@@ -165,6 +171,8 @@ nonisolated(unsafe) private var isSecure = false
 extension Machine {
     #if arch(x86_64)
     static let cycleClock = UInt32(TRACE_CLOCK_TSC)
+    #elseif arch(arm64)
+    static let cycleClock = UInt32(TRACE_CLOCK_CNTVCT)
     #endif
 }
 

@@ -28,7 +28,6 @@
 #define SYS_rt_sigprocmask 14
 #define SYS_clock_gettime 228
 #define SIG_SETMASK 2
-#define PAGE 4096
 
     .section .rodata
     .p2align 3
@@ -94,7 +93,7 @@ tracer_tls_sites_begin:
     jnz 901f
     // A thread's first slow path: its wiped page, stack and unit in one private mapping, which a fork copies.
     xorl %edi, %edi
-    movl $(PAGE + UNIT_STACK_BYTES + UNIT_BYTES), %esi
+    movl $(UNIT_WIPED_BYTES + UNIT_STACK_BYTES + UNIT_BYTES), %esi
     movl $3, %edx                       // PROT_READ | PROT_WRITE
     movl $0x4022, %r10d                 // MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
     movq $-1, %r8
@@ -104,7 +103,7 @@ tracer_tls_sites_begin:
     xorl %r8d, %r8d
     cmpq $-4096, %rax
     ja 902f
-    addq $(PAGE + UNIT_STACK_BYTES), %rax
+    addq $(UNIT_WIPED_BYTES + UNIT_STACK_BYTES), %rax
     movq tracer_thread@gottpoff(%rip), %rdi
     movq %rax, %fs:THREAD_UNIT(%rdi)
 901:

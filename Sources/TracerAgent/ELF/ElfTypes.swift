@@ -6,6 +6,10 @@ enum Machine {
     static let elfNumber: UInt32 = 62
     static let jumpSlot: UInt32 = 7   // R_X86_64_JUMP_SLOT
     static let globalData: UInt32 = 6 // R_X86_64_GLOB_DAT
+    #elseif arch(arm64)
+    static let elfNumber: UInt32 = 183
+    static let jumpSlot: UInt32 = 1026   // R_AARCH64_JUMP_SLOT
+    static let globalData: UInt32 = 1025 // R_AARCH64_GLOB_DAT
     #endif
 }
 
@@ -62,6 +66,12 @@ struct Symbol { // Elf64_Sym
     @inline(__always) var binding: UInt8 { info &>> 4 }
     static let function: UInt8 = 2, notype: UInt8 = 0, indirectFunction: UInt8 = 10
     static let local: UInt8 = 0, weak: UInt8 = 2
+    #if arch(arm64)
+    /// STO_AARCH64_VARIANT_PCS: passes or keeps more registers than the base standard (AAELF64 5.5.2).
+    @inline(__always) var hasVariantConvention: Bool { other & 0x80 != 0 }
+    #else
+    @inline(__always) var hasVariantConvention: Bool { false }
+    #endif
 }
 
 struct Relocation { // Elf64_Rela

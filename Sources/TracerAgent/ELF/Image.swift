@@ -84,8 +84,8 @@ struct Image: BitwiseCopyable {
                 }
             } else if header.type == ProgramHeader.relro {
                 // The loader protects whole pages only (glibc elf/dl-reloc.c, _dl_protect_relro).
-                relroLow = start & ~4095
-                relroHigh = end & ~4095
+                relroLow = start & ~UInt64(agent.pageBytes &- 1)
+                relroHigh = end & ~UInt64(agent.pageBytes &- 1)
             }
         }
     }

@@ -1,26 +1,22 @@
 // Which GLOB_DAT slots does a module use for calls alone? Such a slot is the -fno-plt form of a PLT call and may be
-// rebound. A slot that is also loaded is a function pointer, and rebinding it would break its identity.
-//
-// The text is searched for every rip-relative reference to a slot, whatever the instruction: at each byte offset p,
-// does p + 4 + int32(p) fall on one (with the distances of 1, 2 and 4 bytes of trailing immediate)? Only ff 15
-// (call *slot) and ff 25 (jmp *slot) count as calls; all else, known or not, counts as taking the address.
-// The expensive question is asked only of slots for which the cheap one, "is there a call at all", says yes.
+// rebound. A slot that is also loaded is a function pointer, and rebinding it would break its identity. The text of the
+// module decides; how it is read is the processor's own (TextScanX86.swift, TextScanArm64.swift).
 import CSupport
 
 struct CallOnlySlots {
     /// One state a word of the range of slots.
-    private var states: UnsafeMutablePointer<UInt8>
-    private let low: UInt64
-    private let count: UInt64
-    private var stateBytes: Int
+    let states: UnsafeMutablePointer<UInt8>
+    let low: UInt64
+    let count: UInt64
+    private let stateBytes: Int
 
-    private static let candidate: UInt8 = 1, called: UInt8 = 2, addressed: UInt8 = 4, glue: UInt8 = 8
+    static let candidate: UInt8 = 1, called: UInt8 = 2, addressed: UInt8 = 4, glue: UInt8 = 8
 
     /// Slots lie in [low, high]; nil when memory is short.
     init?(low: UInt64, high: UInt64) {
         self.low = low
         count = (high &- low) / 8 &+ 1
-        stateBytes = (Int(count) &+ 4095) & ~4095
+        stateBytes = Memory.wholePages(Int(count))
         guard count < 1 << 24, let room = Memory.pages(stateBytes) else { return nil }
         states = room.assumingMemoryBound(to: UInt8.self)
     }
@@ -38,27 +34,14 @@ struct CallOnlySlots {
     }
 
     /// Index of the slot at `address`, if that is one.
-    @inline(__always) private func index(_ address: UInt64) -> Int? {
+    @inline(__always) func index(_ address: UInt64) -> Int? {
         let distance = address &- low
         if distance &>> 3 >= count || distance & 7 != 0 { return nil }
         let n = Int(distance &>> 3)
         return states[n] & CallOnlySlots.candidate != 0 ? n : nil
     }
 
-    func scan(_ module: UnsafeMutablePointer<Module>) {
-        var anyCall = false
-        let sections = CodeSections(module)
-        forEachText(module.pointee.image, sections) { start, end in
-            // MADV_POPULATE_READ: one system call instead of a page fault every 64 KB. Refused by old kernels.
-            _ = SystemCall.call(SystemCall.madvise, Int(start & ~4095), Int((end &- start) &+ (start & 4095)), 22)
-            if markCalls(start, end) { anyCall = true }
-        }
-        if !anyCall { return }
-        for n in 0..<Int(count) where states[n] & CallOnlySlots.called == 0 { states[n] = 0 }
-        forEachText(module.pointee.image, sections) { start, end in markAddresses(start, end) }
-    }
-
-    private func forEachText(_ image: Image, _ sections: CodeSections?, _ body: (UInt64, UInt64) -> Void) {
+    func forEachText(_ image: Image, _ sections: CodeSections?, _ body: (UInt64, UInt64) -> Void) {
         if let sections { return sections.forEach(image.bias, body) }
         for n in 0..<image.segmentCount {
             let segment = image.segment(n)
@@ -66,72 +49,6 @@ struct CallOnlySlots {
                 let start = image.bias &+ segment.address
                 // gold and older linkers put the file's headers into the segment of the text: no code.
                 body(max(start, min(image.headersEnd, start &+ segment.fileBytes)), start &+ segment.fileBytes)
-            }
-        }
-    }
-
-    /// Finds ff 15 and ff 25, sixty-four bytes at a time.
-    private func markCalls(_ start: UInt64, _ end: UInt64) -> Bool {
-        guard end > start, end &- start >= 96 else { return false }
-        let text = UnsafeRawPointer(bitPattern: UInt(start))!
-        let count = Int(end &- start)
-        var any = false, p = 0
-        while p &+ 80 <= count {
-            var hits = tracer_call_candidates(text + p)
-            while hits != 0 {
-                if markCall(text, p &+ hits.trailingZeroBitCount) { any = true }
-                hits &= hits &- 1
-            }
-            p &+= 64
-        }
-        while p &+ 6 <= count {
-            if markCall(text, p) { any = true }
-            p &+= 1
-        }
-        return any
-    }
-
-    /// A call or jump through a candidate slot. The entries of .plt.got are not counted: the linker makes one when a
-    /// function is called *and* its address taken, so they never make a slot one of calls alone.
-    @inline(__always) private func markCall(_ text: UnsafeRawPointer, _ p: Int) -> Bool {
-        if text.load(fromByteOffset: p, as: UInt8.self) != 0xff { return false }
-        let operation = text.load(fromByteOffset: p &+ 1, as: UInt8.self)
-        if operation != 0x15 && operation != 0x25 { return false }
-        guard let slot = index(target(text, p &+ 2)) else { return false }
-        if operation == 0x25 && isTableEntry(text, p) { return false }
-        states[slot] |= CallOnlySlots.called
-        return states[slot] & CallOnlySlots.glue == 0
-    }
-
-    /// `jmp *slot; xchg %ax,%ax` at a multiple of 8, or after endbr64 (and bnd) at one of 16.
-    private func isTableEntry(_ text: UnsafeRawPointer, _ p: Int) -> Bool {
-        let address = UInt(bitPattern: text + p)
-        if address & 7 == 0 && text.loadUnaligned(fromByteOffset: p &+ 6, as: UInt16.self) == 0x9066 { return true }
-        let marker: UInt32 = 0xfa1e_0ff3
-        return address & 15 == 4 && p >= 4 && text.loadUnaligned(fromByteOffset: p &- 4, as: UInt32.self) == marker
-            || address & 15 == 5 && p >= 5 && text.loadUnaligned(fromByteOffset: p &- 5, as: UInt32.self) == marker
-    }
-
-    /// Where the 32-bit displacement at offset `p` points when nothing follows it.
-    @inline(__always) private func target(_ text: UnsafeRawPointer, _ p: Int) -> UInt64 {
-        let displacement = text.loadUnaligned(fromByteOffset: p, as: Int32.self)
-        return UInt64(UInt(bitPattern: text)) &+ UInt64(p) &+ 4 &+ UInt64(bitPattern: Int64(displacement))
-    }
-
-    private func markAddresses(_ start: UInt64, _ end: UInt64) {
-        guard end &- start >= 8 else { return }
-        let text = UnsafeRawPointer(bitPattern: UInt(start))!
-        let last = Int(end &- start) &- 4
-        let range = count &* 8
-        for p in 0...last {
-            let address = target(text, p)
-            if address &+ 4 &- low >= range &+ 4 { continue }
-            for trailing in 0..<4 {
-                guard let slot = index(address &+ UInt64(trailing == 3 ? 4 : trailing)) else { continue }
-                let isCall = trailing == 0 && p >= 2 && text.load(fromByteOffset: p &- 2, as: UInt8.self) == 0xff
-                    && (text.load(fromByteOffset: p &- 1, as: UInt8.self) == 0x15
-                        || text.load(fromByteOffset: p &- 1, as: UInt8.self) == 0x25)
-                if !isCall { states[slot] |= CallOnlySlots.addressed }
             }
         }
     }

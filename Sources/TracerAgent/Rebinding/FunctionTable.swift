@@ -49,7 +49,7 @@ enum FunctionTable {
         let id = UInt32(entries.count)
         if !entries.append(Entry(target: target, name: hash, module: UInt32(module), descriptor: UInt32(index),
                                  treatment: treatment)) { return nil }
-        let descriptor = tracer_function_table() + index
+        let descriptor = tracer_function(index)!
         descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
         descriptor.pointee.function = id
         descriptor.pointee.instant = Event.head(.complete, id)
@@ -65,7 +65,7 @@ enum FunctionTable {
     /// module is relocated.
     static func constructorStub() -> (stub: UInt64, descriptor: UnsafeMutablePointer<function_descriptor>)? {
         guard let index = newDescriptor(&specials, agent.trampolines.special) else { return nil }
-        let descriptor = tracer_function_table() + index
+        let descriptor = tracer_function(index)!
         descriptor.pointee.kind = UInt32(KIND_CONSTRUCTOR)
         return (address(ofStub: index), descriptor)
     }
@@ -92,7 +92,7 @@ enum FunctionTable {
     // MARK: - Stubs
 
     private static func address(ofStub index: Int) -> UInt64 {
-        UInt64(UInt(bitPattern: tracer_stub_area() + index &* Int(STUB_BYTES)))
+        UInt64(UInt(bitPattern: tracer_stub(index)))
     }
 
     /// A fresh descriptor whose stub is written and executable.
@@ -116,10 +116,10 @@ enum FunctionTable {
             return false
         }
         for index in writtenStubs..<(writtenStubs &+ perPage) {
-            Stub.write(at: tracer_stub_area() + index &* Int(STUB_BYTES),
-                       descriptor: UInt64(UInt(bitPattern: tracer_function_table() + index)), enter: entry)
+            Stub.write(at: tracer_stub(index),
+                       descriptor: UInt64(UInt(bitPattern: tracer_function(index))), enter: entry)
         }
-        if !Memory.protect(address(ofStub: writtenStubs), UInt64(bytes), Memory.readExecute) { return false }
+        if !Memory.protectCode(address(ofStub: writtenStubs), UInt64(bytes)) { return false }
         page = StubPage(next: writtenStubs, end: writtenStubs &+ perPage)
         writtenStubs &+= perPage
         return true
@@ -140,6 +140,18 @@ enum Stub {
         place[7] = 0xe9
         (raw + 8).storeBytes(of: UInt32(truncatingIfNeeded: enter &- (start &+ 12)), as: UInt32.self)
         (raw + 12).storeBytes(of: 0xcccc_cccc, as: UInt32.self)
+    }
+    #elseif arch(arm64)
+    /// adr x17, descriptor; b enter. Nothing of them is in guarded pages, so no `bti`.
+    static func write(at place: UnsafeMutablePointer<UInt8>, descriptor: UInt64, enter: UInt64) {
+        let start = UInt64(UInt(bitPattern: place))
+        let words = UnsafeMutableRawPointer(place).assumingMemoryBound(to: UInt32.self)
+        let toDescriptor = UInt32(truncatingIfNeeded: descriptor &- start)
+        let toEntry = UInt32(truncatingIfNeeded: Int64(bitPattern: enter &- (start &+ 4)) &>> 2)
+        words[0] = 0x1000_0011 | (toDescriptor & 3) &<< 29 | (toDescriptor &>> 2 & 0x7ffff) &<< 5
+        words[1] = 0x1400_0000 | toEntry & 0x3ff_ffff
+        words[2] = 0xd420_0000 // brk #0
+        words[3] = 0xd420_0000
     }
     #endif
 }

@@ -38,6 +38,32 @@ enum LoaderWatch {
         place.storeBytes(of: tracer_address_loader_event(), toByteOffset: 6, as: UInt64.self)
         return Memory.protect(hook, 16, Memory.readExecute)
     }
+    #elseif arch(arm64)
+    /// `ret` (or `bti c` first) becomes `b tracer_loader_event` where that is within 128 MB, as it is unless something
+    /// large was mapped between the loader and this library; else, over twelve bytes of padding, an indirect branch.
+    private static func patchHook(_ hook: UInt64) -> Bool {
+        guard hook != 0, hook & 3 == 0, let place = UnsafeMutablePointer<UInt32>(bitPattern: UInt(hook)) else { return false }
+        let ret: UInt32 = 0xd65f_03c0, bti: UInt32 = 0xd503_245f
+        let first = place[0] == bti ? 1 : 0
+        if place[first] != ret { return false }
+        let from = hook &+ UInt64(first) &* 4
+        let distance = Int64(bitPattern: tracer_address_loader_event() &- from)
+        let isNear = distance >= -(1 &<< 27) && distance < 1 &<< 27
+        if !isNear && (hook & 15 != 0 || first != 0 || !isPadding(place + 1, 3)) { return false }
+        if !Memory.protect(hook, 16, Memory.readWrite) { return false }
+        if isNear {
+            place[first] = 0x1400_0000 | UInt32(truncatingIfNeeded: distance &>> 2) & 0x3ff_ffff
+        } else {
+            place[0] = 0x5800_0050 // ldr x16, +8
+            place[1] = 0xd61f_0200 // br x16
+            UnsafeMutableRawPointer(place + 2).storeBytes(of: tracer_address_loader_event(), as: UInt64.self)
+        }
+        return Memory.protectCode(hook, 16)
+    }
+    private static func isPadding(_ words: UnsafeMutablePointer<UInt32>, _ count: Int) -> Bool {
+        for n in 0..<count where words[n] != 0 && words[n] != 0xd503_201f { return false } // nop
+        return true
+    }
     #endif
 
     /// The loader has changed its lists.
@@ -111,7 +137,7 @@ enum LoaderWatch {
         guard let entry = module.pointee.image.dynamicEntry(DynamicTag.initializer) else { return }
         var stub: UInt64 = 0
         if let known = module.pointee.initializer {
-            stub = UInt64(UInt(bitPattern: tracer_stub_area() + (known - tracer_function_table()) &* Int(STUB_BYTES)))
+            stub = UInt64(UInt(bitPattern: tracer_stub(tracer_function_index(known))))
         } else if let fresh = FunctionTable.constructorStub() {
             module.pointee.initializer = fresh.descriptor
             stub = fresh.stub
@@ -131,7 +157,7 @@ enum LoaderWatch {
         let original = module.pointee.image.bias &+ entry.pointee.value
         guard count > 0, count < 65536, module.pointee.image.contains(original, size.pointee.value) else { return }
         if module.pointee.constructors == 0 || module.pointee.constructorCount != count {
-            guard let room = Memory.pages((count &* 8 &+ 4095) & ~4095) else { return }
+            guard let room = Memory.pages(Memory.wholePages(count &* 8)) else { return }
             let table = room.assumingMemoryBound(to: UInt64.self)
             for n in 0..<count {
                 guard let (stub, _) = FunctionTable.constructorStub() else { return }
@@ -160,9 +186,8 @@ enum LoaderWatch {
         let table = UnsafePointer<UInt64>(bitPattern: UInt(module.pointee.constructors))!
         for n in 0..<module.pointee.constructorCount {
             let stub = UnsafePointer<UInt8>(bitPattern: UInt(table[n]))!
-            let index = (stub - UnsafePointer(tracer_stub_area())) / Int(STUB_BYTES)
             let target = module.pointee.image.word64(module.pointee.originalArray &+ UInt64(n) &* 8) ?? 0
-            (tracer_function_table() + index).pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
+            tracer_function(tracer_stub_index(stub)).pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
         }
     }
 }

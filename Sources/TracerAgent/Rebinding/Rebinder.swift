@@ -180,9 +180,9 @@ enum GlobalDefinitions {
     }
 }
 
-/// What the entries of a procedure linkage table look like (x86-64 psABI 5.2; bfd, gold, lld and mold write these).
+/// What the entries of a procedure linkage table look like.
 enum ProcedureLinkage {
-    #if arch(x86_64)
+    #if arch(x86_64) // psABI 5.2; bfd, gold, lld and mold write these
     private static let endbranch: UInt32 = 0xfa1e_0ff3
 
     /// A jump through a slot of the same image: the function is elsewhere.
@@ -196,6 +196,14 @@ enum ProcedureLinkage {
         else { return false }
         let slot = place &+ 6 &+ UInt64(bitPattern: Int64(Int32(bitPattern: displacement)))
         return image.pointee.contains(slot, 8)
+    }
+    #elseif arch(arm64)
+    /// adrp x16, page; ldr x17, [x16, #offset]; after `bti c` perhaps (AAELF64; bfd, gold, lld and mold write these).
+    static func isEntry(_ address: UInt64, _ module: UnsafeMutablePointer<Module>) -> Bool {
+        let image = withUnsafeMutablePointer(to: &module.pointee.image) { $0 }
+        let place = image.pointee.word32(address) == 0xd503_245f ? address &+ 4 : address
+        guard let first = image.pointee.word32(place), let second = image.pointee.word32(place &+ 4) else { return false }
+        return first & 0x9f00_001f == 0x9000_0010 && second & 0xffc0_03ff == 0xf940_0211
     }
     #endif
 }

@@ -6,7 +6,8 @@ import CSupport
 import CTraceLayout
 
 enum ChunkSize {
-    static let first = 16384, largest = 256 << 10
+    static let largest = 256 << 10
+    static var first: Int { max(16384, agent.pageBytes) } // a mapping begins on a page of the file
     /// Behind the limit of a chunk: room for words that are reserved when it is found to be full, and for returns.
     static let slack = 512
     static let headerBytes = MemoryLayout<trace_chunk_header>.size
@@ -89,7 +90,7 @@ extension ThreadRecorder {
         ThreadRecorder.nameThread(&header)
         let bytes = Int(unit.pointee.chunk_bytes)
         guard let offset = Ring.place(bytes) else { return false }
-        let used = (Int(end) &+ 4095) & ~4095
+        let used = Memory.wholePages(Int(end))
         header.byte_count = UInt32(agent.settings.ring ? bytes : used)
         return TraceFile.write(chunk, used, header, at: offset)
     }

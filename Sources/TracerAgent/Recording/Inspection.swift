@@ -48,19 +48,27 @@ enum Inspection {
     private static func returnsTwice(number: UInt64) -> Bool {
         #if arch(x86_64)
         return number == 56 || number == 57 || number == 58 || number == 435
+        #elseif arch(arm64)
+        return number == 220 || number == 435
         #endif
     }
 }
 
 extension ThreadRecorder {
-    /// pthread_setname_np(thread, name): a pthread_t is the address of the thread's descriptor, which is its thread
-    /// pointer.
+    /// pthread_setname_np(thread, name): a pthread_t is the address of the thread's descriptor. On x86_64 that is its
+    /// thread pointer; on aarch64 the thread pointer follows it (glibc and musl alike, 2 KB and less), and the next
+    /// thread's is at least a stack away.
     static func rename(thread: UInt64, name: UInt64) {
         guard let name = CText(bitPattern: UInt(name)) else { return }
         let distance = UInt64(UInt(bitPattern: tracer_thread_state())) &- tracer_thread_pointer()
-        let wanted = UnsafeMutablePointer<thread_state>(bitPattern: UInt(thread &+ distance))
+        #if arch(x86_64)
+        let mostBelow: UInt64 = 0
+        #elseif arch(arm64)
+        let mostBelow: UInt64 = 4096
+        #endif
         withUnits { unit in
-            guard unit.pointee.state == wanted, let chunk = unit.pointee.chunk else { return }
+            let pointer = UInt64(UInt(bitPattern: unit.pointee.state)) &- distance
+            guard pointer &- thread <= mostBelow, let chunk = unit.pointee.chunk else { return }
             let place = UnsafeMutableRawPointer(tracer_thread_name(chunk)!)
             var n = 0
             while n < 15 && name[n] != 0 {

@@ -9,7 +9,7 @@ enum Ring {
     nonisolated(unsafe) private static var lock = SpinLock()
 
     /// A sixteenth of the limit: what a ring loses at its older end is at most that much.
-    static var chunkBytes: Int { max(16384, min(ChunkSize.largest, Int(agent.settings.sizeLimit / 16))) & ~4095 }
+    static var chunkBytes: Int { max(ChunkSize.first, min(ChunkSize.largest, Int(agent.settings.sizeLimit / 16))) & ~(agent.pageBytes &- 1) }
 
     static func reset() {
         lock = SpinLock()

@@ -57,12 +57,16 @@ struct Spills {
     private func word(_ offset: Int) -> UInt64 {
         UnsafeRawPointer(bitPattern: UInt(stackPointer))!.load(fromByteOffset: offset, as: UInt64.self)
     }
+    #if arch(x86_64)
     var returnAddress: UInt64 { word(0) }
+    #elseif arch(arm64)
+    var returnAddress: UInt64 { word(-Int(SPILL_X30)) }
+    #endif
     /// What becomes of the frame: the caller's stack pointer before the call.
-    var frameAddress: UInt64 { stackPointer &+ 8 }
-    var savedRegister: UInt64 { word(-Int(SPILL_RBX)) }
-    var firstArgument: UInt64 { word(-Int(SPILL_RDI)) }
-    var secondArgument: UInt64 { word(-Int(SPILL_RSI)) }
+    var frameAddress: UInt64 { stackPointer &+ UInt64(PLACE_TO_FRAME) }
+    var savedRegister: UInt64 { word(-Int(SPILL_SAVED)) }
+    var firstArgument: UInt64 { word(-Int(SPILL_FIRST)) }
+    var secondArgument: UInt64 { word(-Int(SPILL_SECOND)) }
 }
 
 extension ThreadRecorder {

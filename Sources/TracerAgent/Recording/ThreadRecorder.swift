@@ -38,15 +38,15 @@ struct ThreadRecorder {
 
     // MARK: - Begin and end
 
-    private static let mappingBytes = 4096 &+ Int(UNIT_STACK_BYTES) &+ Int(UNIT_BYTES)
+    private static let mappingBytes = Int(UNIT_WIPED_BYTES) &+ Int(UNIT_STACK_BYTES) &+ Int(UNIT_BYTES)
     private var wipedPage: UnsafeMutableRawPointer {
-        UnsafeMutableRawPointer(unit) - (Int(UNIT_STACK_BYTES) &+ 4096)
+        UnsafeMutableRawPointer(unit) - (Int(UNIT_STACK_BYTES) &+ Int(UNIT_WIPED_BYTES))
     }
 
     private func begin() {
         unit.pointee.state = state
         unit.pointee.hot = wipedPage.assumingMemoryBound(to: thread_hot.self)
-        _ = SystemCall.call(SystemCall.madvise, bits(wipedPage), 4096, 18) // MADV_WIPEONFORK, see ForkWatch
+        _ = SystemCall.call(SystemCall.madvise, bits(wipedPage), Int(UNIT_WIPED_BYTES), 18) // MADV_WIPEONFORK, see ForkWatch
         let bounds = ThreadStack.bounds(isFirst: ThreadRecorder.units == nil)
         (unit.pointee.stack_low, unit.pointee.stack_high) = StackCopying.isExpected ? ThreadStack.unknown : bounds
         base.pointee.place = unit.pointee.stack_high // a stack above the thread's own is not its own either
@@ -101,7 +101,7 @@ struct ThreadRecorder {
     }
     private static func release(_ unit: UnsafeMutablePointer<thread_unit>) {
         if unit.pointee.chunk != nil { Memory.release(unit.pointee.chunk, Int(unit.pointee.chunk_bytes)) }
-        Memory.release(UnsafeMutableRawPointer(unit) - (Int(UNIT_STACK_BYTES) &+ 4096), mappingBytes)
+        Memory.release(UnsafeMutableRawPointer(unit) - (Int(UNIT_STACK_BYTES) &+ Int(UNIT_WIPED_BYTES)), mappingBytes)
     }
 
     static func withUnits(_ body: (UnsafeMutablePointer<thread_unit>) -> Void) {

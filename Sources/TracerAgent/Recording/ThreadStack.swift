@@ -21,13 +21,22 @@ enum ThreadStack {
     /// glibc puts struct pthread on top of the thread's stack, and in it `stackblock, stackblock_size, guardsize`
     /// (nptl/descr.h). Their offset is not part of the ABI, so they are recognized: three words of which the first two
     /// span both the stack pointer and the descriptor, and end just above it. The descriptor is at least 2304 bytes.
+    /// It stands at the thread pointer where thread-local variables lie below that (x86_64), and just below the thread
+    /// pointer where they lie above it (aarch64): then they end where the block ends.
     private static func blockOfThread() -> (UInt64, UInt64) {
         let thread = tracer_thread_pointer()
-        let words = UnsafePointer<UInt64>(bitPattern: UInt(thread))!
-        for n in 2..<(2048 / 8) {
+        #if arch(x86_64)
+        let first = thread &+ 16
+        let mostAbove: UInt64 = 65536
+        #elseif arch(arm64)
+        let first = thread &- 2048
+        let mostAbove: UInt64 = 16 << 20
+        #endif
+        let words = UnsafePointer<UInt64>(bitPattern: UInt(first))!
+        for n in 0..<(2048 / 8 &- 2) {
             let start = words[n], size = words[n &+ 1], guardSize = words[n &+ 2]
             if start & 4095 == 0 || start & 15 == 0, size >= 16384, size < 1 << 40, start < thread,
-               start &+ size > thread, start &+ size &- thread < 65536, guardSize < size, guardSize & 4095 == 0 {
+               start &+ size > thread, start &+ size &- thread < mostAbove, guardSize < size, guardSize & 4095 == 0 {
                 return (start &+ guardSize, thread)
             }
         }

@@ -17,7 +17,12 @@ enum TraceFile {
     nonisolated(unsafe) private static var stopReported = false
 
     private static let pathCapacity = 8192
-    private static let openFlags = 0o2000000 | 0o400000 // O_CLOEXEC | O_NOFOLLOW
+    #if arch(x86_64)
+    private static let noFollow = 0o400000
+    #elseif arch(arm64)
+    private static let noFollow = 0o100000
+    #endif
+    private static let openFlags = 0o2000000 | noFollow // O_CLOEXEC | O_NOFOLLOW
     private static let readWrite = 2, create = 0o100, exclusive = 0o200, nonBlocking = 0o4000
     private static let currentDirectory = -100 // AT_FDCWD
 
@@ -167,7 +172,7 @@ enum TraceFile {
         header.pointee.first = Clock.sample()
         header.pointee.last = header.pointee.first
         header.pointee.first_realtime_ns = Clock.realtime()
-        header.pointee.next_offset = UInt64(TRACE_HEADER_BYTES)
+        header.pointee.next_offset = UInt64(max(Int(TRACE_HEADER_BYTES), agent.pageBytes))
         header.pointee.size_limit = agent.settings.sizeLimit
         header.pointee.minimum_ticks = agent.minimumTicks
         header.pointee.maximum_depth = agent.settings.maximumDepth

@@ -9,6 +9,12 @@ enum SystemCall {
     static let tgkill = 234, openat = 257, unlinkat = 263, readlinkat = 267, fallocate = 285, prlimit64 = 302
     static let clock_gettime = 228, fstat = 5, getppid = 110, kill = 62, sigaltstack = 131, pwrite64 = 18, pread64 = 17, seccomp = 317
     static let rt_sigprocmask = 14, rt_sigpending = 127, rt_sigtimedwait = 128
+    #elseif arch(arm64) // the kernel's generic table, include/uapi/asm-generic/unistd.h
+    static let read = 63, write = 64, close = 57, mmap = 222, mprotect = 226, munmap = 215, ioctl = 29, mremap = 216
+    static let madvise = 233, getpid = 172, ftruncate = 46, getcwd = 17, prctl = 167, gettid = 178, sched_yield = 124
+    static let tgkill = 131, openat = 56, unlinkat = 35, readlinkat = 78, fallocate = 47, prlimit64 = 261
+    static let clock_gettime = 113, fstat = 80, getppid = 173, kill = 129, sigaltstack = 132, pwrite64 = 68, pread64 = 67, seccomp = 277
+    static let rt_sigprocmask = 135, rt_sigpending = 136, rt_sigtimedwait = 137
     #endif
 
     @inline(__always)
@@ -65,6 +71,16 @@ enum Memory {
         let high = (address &+ byteCount &+ page &- 1) & ~(page &- 1)
         return SystemCall.call(SystemCall.mprotect, Int(bitPattern: UInt(low)), Int(high &- low), protection) == 0
     }
+    /// Makes what was written here code. On aarch64 the fetching of instructions must be told. No other core can have
+    /// fetched what stood here before: these pages were not executable then, or, at start, there was no other thread.
+    static func protectCode(_ address: UInt64, _ byteCount: UInt64) -> Bool {
+        #if arch(arm64)
+        tracer_code_written(address, address &+ byteCount)
+        #endif
+        return protect(address, byteCount, readExecute)
+    }
+    /// The whole pages that hold so many bytes.
+    static func wholePages(_ byteCount: Int) -> Int { (byteCount &+ agent.pageBytes &- 1) & ~(agent.pageBytes &- 1) }
 }
 
 struct Timespec { var seconds = 0, nanoseconds = 0 }

@@ -19,7 +19,7 @@ struct Table<Element: BitwiseCopyable> {
         let wanted = bytes == 0 ? 16384 : bytes &* 2
         let result = bytes == 0
             ? SystemCall.call(SystemCall.mmap, 0, wanted, Memory.readWrite, 0x4022, -1, 0)
-            : SystemCall.call(SystemCall.mremap, Int(bitPattern: start), (bytes &+ 4095) & ~4095, wanted, 1)
+            : SystemCall.call(SystemCall.mremap, Int(bitPattern: start), Memory.wholePages(bytes), wanted, 1)
         if failed(result) { return false }
         start = UnsafeMutablePointer(bitPattern: result)
         capacity = wanted / stride

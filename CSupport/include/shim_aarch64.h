@@ -1,0 +1,85 @@
+// The part of shim.h that is aarch64's own.
+#ifndef TRACER_SHIM_AARCH64_H
+#define TRACER_SHIM_AARCH64_H
+
+// Stubs and descriptors lie in blocks: so many stubs, then their descriptors, which an `adr` of the stub reaches (1 MB).
+#define STUB_BLOCK 16384
+#define STUB_BLOCK_BYTES (STUB_BLOCK * (STUB_BYTES + FUNCTION_BYTES))
+static inline uint8_t *tracer_stub(long index) {
+    return tracer_stubs + index / STUB_BLOCK * STUB_BLOCK_BYTES + index % STUB_BLOCK * STUB_BYTES;
+}
+static inline struct function_descriptor *tracer_function(long index) {
+    return (struct function_descriptor *)(tracer_stubs + index / STUB_BLOCK * STUB_BLOCK_BYTES + STUB_BLOCK * STUB_BYTES)
+           + index % STUB_BLOCK;
+}
+static inline long tracer_stub_index(const void *stub) {
+    long distance = (const uint8_t *)stub - tracer_stubs;
+    return distance / STUB_BLOCK_BYTES * STUB_BLOCK + distance % STUB_BLOCK_BYTES / STUB_BYTES;
+}
+static inline long tracer_function_index(const struct function_descriptor *function) {
+    long distance = (const uint8_t *)function - tracer_stubs;
+    return distance / STUB_BLOCK_BYTES * STUB_BLOCK
+           + (distance % STUB_BLOCK_BYTES - STUB_BLOCK * STUB_BYTES) / FUNCTION_BYTES;
+}
+
+/// getauxval(3)'s words for what the processor can, kept by tracer_set_capabilities. Its layout is that of
+/// __ifunc_arg_t (glibc sys/ifunc.h), the second argument of every IFUNC resolver.
+struct tracer_capabilities {
+    uint64_t byte_count, words[2];
+};
+extern struct tracer_capabilities tracer_capabilities __attribute__((visibility("hidden")));
+static inline void tracer_set_capabilities(uint64_t first, uint64_t second) {
+    tracer_capabilities.byte_count = sizeof tracer_capabilities;
+    tracer_capabilities.words[0] = first;
+    tracer_capabilities.words[1] = second;
+}
+#define CAPABILITY_ATOMICS (1 << 8) /* HWCAP_ATOMICS: the additions of ARMv8.1, LSE */
+
+/// How far the state of a thread is from its thread pointer; and when that is too far for the offset of a load.
+static inline uint64_t tracer_thread_distance(void) {
+    return (uint64_t)&tracer_thread - (uint64_t)__builtin_thread_pointer();
+}
+static inline int tracer_thread_is_far(void) {
+    return tracer_thread_distance() + sizeof(struct thread_state) > 4096 * 8;
+}
+static inline struct trampoline_set tracer_trampolines(int monotonic, int filtered) {
+    int atomics = (tracer_capabilities.words[0] & CAPABILITY_ATOMICS) != 0;
+    return tracer_trampoline_sets[monotonic + filtered * 2 + atomics * 4 + tracer_thread_is_far() * 8];
+}
+
+/// Makes code that was just written visible to the fetching of instructions, on all cores (ARM ARM B2.7.4; the line
+/// sizes are in CTR_EL0, whose IDC and DIC bits say when a step is not needed).
+static inline void tracer_code_written(uint64_t start, uint64_t end) {
+    uint64_t type;
+    __asm__ volatile("mrs %0, ctr_el0" : "=r"(type));
+    uint64_t data_line = 4ul << (type >> 16 & 15), code_line = 4ul << (type & 15);
+    if (!(type >> 28 & 1)) {
+        for (uint64_t place = start & -data_line; place < end; place += data_line) {
+            __asm__ volatile("dc cvau, %0" ::"r"(place) : "memory");
+        }
+    }
+    __asm__ volatile("dsb ish" ::: "memory");
+    if (!(type >> 29 & 1)) {
+        for (uint64_t place = start & -code_line; place < end; place += code_line) {
+            __asm__ volatile("ic ivau, %0" ::"r"(place) : "memory");
+        }
+        __asm__ volatile("dsb ish" ::: "memory");
+    }
+    __asm__ volatile("isb" ::: "memory");
+}
+
+static inline uint64_t tracer_cycles(void) {
+    uint64_t count;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(count));
+    return count;
+}
+/// Ticks per second, as the firmware has set it.
+static inline uint64_t tracer_cycles_frequency(void) {
+    uint64_t frequency;
+    __asm__("mrs %0, cntfrq_el0" : "=r"(frequency));
+    return frequency;
+}
+/// The generic timer runs at one rate in every power state, on every core (ARM ARM D11.1). Firmware that did not set
+/// its rate did not set it up.
+static inline int tracer_cycles_usable(void) { return tracer_cycles_frequency() != 0; }
+#endif

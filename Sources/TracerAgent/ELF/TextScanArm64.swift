@@ -1,0 +1,86 @@
+// On aarch64 the address of a slot's page comes from an `adrp`, the slot's value from a load with an offset into that
+// page, and the call is a `blr` or `br`: three instructions, which the compiler may place anywhere in the function. A
+// slot counts as called when they stand close together, in this shape:
+//
+//      adrp xP, page
+//      …                       neither a branch nor an instruction that may name xP
+//      ldr  xF, [xP, #offset]  xP is dead: it is xF itself, or the next thing is another reference of this shape
+//      …                       neither a branch nor an instruction that may name xF
+//      blr  xF  or  br xF      xF is one that a call spoils, so that nothing of it is left
+//
+// Any other `adrp`, whatever becomes of it, takes all slots out that a load with its page could reach: 32 KB from the
+// page's beginning, since -fpic (unlike -fPIC) has one page for all slots of a function. An instruction names a register
+// when any of its four register fields has the number: some are not register fields, and then a slot is left alone for
+// nothing.
+#if arch(arm64)
+import CSupport
+
+extension CallOnlySlots {
+    private static let reach = 16 // instructions between the parts
+    private static let span: UInt64 = 4096 * 8
+
+    func scan(_ module: UnsafeMutablePointer<Module>) {
+        let lowPage = (low & ~4095) &- CallOnlySlots.span
+        let pageCount = (low &+ count &* 8 &- lowPage) &>> 12 &+ 1
+        var isOut = InlineArray<64, UInt64>(repeating: 0) // pages of which nothing is left
+        if pageCount > 4096 { return }
+        forEachText(module.pointee.image, CodeSections(module)) { start, end in
+            if start & 3 != 0 { return }
+            let text = UnsafePointer<UInt32>(bitPattern: UInt(start))!
+            let total = Int(end &- start) / 4
+            for n in 0..<total where text[n] & 0x9f00_0000 == 0x9000_0000 { // adrp
+                let distance = Int64(Int32(bitPattern: (text[n] &>> 5 & 0x7ffff) &<< 13)) &>> 11 | Int64(text[n] &>> 29 & 3)
+                let page = (start &+ UInt64(n) &* 4) & ~4095 &+ UInt64(bitPattern: distance &<< 12)
+                let number = (page &- lowPage) &>> 12
+                if number >= pageCount { continue }
+                let word = Int(number &>> 6), bit: UInt64 = 1 &<< (number & 63)
+                if isOut[word] & bit != 0 || markCall(text, n, total, page) { continue }
+                isOut[word] |= bit
+                takeOut(page)
+            }
+        }
+    }
+
+    /// True when the reference that begins at `n` is a call, or none to a slot at all.
+    private func markCall(_ text: UnsafePointer<UInt32>, _ n: Int, _ total: Int, _ page: UInt64) -> Bool {
+        let pointer = text[n] & 31
+        guard let load = firstUse(of: pointer, text, n &+ 1, total) else { return false }
+        let instruction = text[load]
+        // ldr xF, [xP, #offset]: the page is forgotten by the load itself.
+        if instruction & 0xffc0_0000 != 0xf940_0000 || instruction &>> 5 & 31 != pointer || instruction & 31 != pointer {
+            return false
+        }
+        guard let slot = index(page &+ UInt64(instruction &>> 10 & 4095) &* 8) else { return true } // not a candidate
+        let function = instruction & 31
+        guard function < 19 || function == 30, let call = firstUse(of: function, text, load &+ 1, total) else { return false }
+        // blr xF, br xF
+        if text[call] & 0xffdf_fc1f != 0xd61f_0000 || text[call] &>> 5 & 31 != function { return false }
+        states[slot] |= CallOnlySlots.called
+        return true
+    }
+
+    /// The next instruction that may name the register, unless a branch comes before it.
+    private func firstUse(of register: UInt32, _ text: UnsafePointer<UInt32>, _ start: Int, _ total: Int) -> Int? {
+        for n in start..<min(start &+ CallOnlySlots.reach, total) {
+            let instruction = text[n]
+            if instruction & 31 == register || instruction &>> 5 & 31 == register
+                || instruction &>> 10 & 31 == register || instruction &>> 16 & 31 == register {
+                // An `adr` or `adrp` names the one that it writes; the rest of it is a distance.
+                if instruction & 0x1f00_0000 == 0x1000_0000 && instruction & 31 != register { continue }
+                return n
+            }
+            if instruction & 0x1c00_0000 == 0x1400_0000 { return nil } // branches, exceptions, system
+        }
+        return nil
+    }
+
+    /// What a load with the page can reach.
+    private func takeOut(_ page: UInt64) {
+        var slot = page
+        while slot < page &+ CallOnlySlots.span {
+            if let n = index(slot) { states[n] |= CallOnlySlots.addressed }
+            slot = slot &+ 8
+        }
+    }
+}
+#endif
