@@ -132,7 +132,9 @@ tracer_trampoline_sets:
 
 // The caller's registers, below its stack pointer; x9 and x10 are there already. x29 = sp = place - SPILL_BYTES, where
 // the caller's x29 and return address stand side by side, as in any frame.
+// In the place of x16, which is spent, stands what the slow path is told: the place, or the time of a return.
 .macro SPILL_FOR_SLOW_CALL
+    mov x16, sp
     sub sp, sp, #SPILL_BYTES
     .cfi_adjust_cfa_offset SPILL_BYTES
     stp x0, x1, [sp, #SPILL_BYTES - SPILL_X0]
@@ -171,8 +173,8 @@ tracer_trampoline_sets:
 // Runs a Swift function on the agent's stack with all signals blocked.
 // In: x29 as SPILL_FOR_SLOW_CALL leaves it; x19 survives. Out: x0 = result, 0 also when no stack could be had; sp = x29
 // again; every other register that a call may change is garbage.
-// Arguments: x0 = thread, x1 = \second, and x2 = place, x3 = x19. \second: an instruction that loads it, from what
-// survives a system call.
+// Arguments: x0 = thread, x1 = \second, an instruction that loads it from what survives a system call, x2 = what was
+// spilled for x16, x3 = x19.
 .macro SLOW_CALL function, second:vararg
     mov x0, #SIG_SETMASK
     adrp x1, all_signals
@@ -208,7 +210,7 @@ tracer_trampoline_sets:
     bl save_vectors
     THREAD_STATE x0, x3
     \second
-    add x2, x29, #SPILL_BYTES
+    ldr x2, [x29, #SPILL_BYTES - SPILL_X16]
     mov x3, x19
     bl \function
     bl restore_vectors
@@ -549,10 +551,11 @@ tracer_special_\variant:
     CFI_X19_IN_RECORD
     CFI_X30_IN_RECORD
 32: // x19 = the record, which is the top and lacks its event.
-    ldp x30, x16, [x19, #FRAME_RETURN]
+    ldr x30, [x19, #FRAME_RETURN]
     .cfi_same_value x30
     ldr x17, [x19, #FRAME_FUNCTION]
     SPILL_FOR_SLOW_CALL
+    ldr x16, [x19, #FRAME_SAVED]
     str x16, [sp, #SPILL_BYTES - SPILL_X19]
     .cfi_offset x19, -16 - SPILL_X19
 33:
