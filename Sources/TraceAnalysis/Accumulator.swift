@@ -33,12 +33,8 @@ struct FunctionSums: BitwiseCopyable {
 struct Accumulator: ~Copyable {
     private(set) var sums: PlainArray<FunctionSums>
     private(set) var durations = DurationCounts()
-    /// By function id; 0 unknown.
-    private var slots: PlainArray<UInt32>
-    private let knownSlots: Int
-    /// Ids that no record describes, in the order of their slots, which follow the known ones.
-    private(set) var strangers: [UInt32] = []
-    private var strangerSlots: [UInt32: UInt32] = [:]
+    private var slots: FunctionSlots
+    private var migrated = Migrations()
 
     private(set) var calls: UInt64 = 0
     private(set) var orphans: UInt64 = 0
@@ -47,22 +43,14 @@ struct Accumulator: ~Copyable {
     private(set) var lost: UInt64 = 0
     private(set) var marks: UInt64 = 0
     private(set) var unknownWords: UInt64 = 0
-    /// Calls that ended on another thread than they began on: the latter must not take them for still running.
-    private(set) var migrated: Set<Migration> = []
-
-    struct Migration: Hashable {
-        var slot: UInt32
-        var enter: UInt64
-    }
-    static var mostMigrations: Int { 1 << 16 }
 
     init(_ table: FunctionTable) {
-        knownSlots = table.slotCount
+        slots = FunctionSlots(table)
         sums = PlainArray(repeating: FunctionSums(), count: table.slotCount)
-        slots = PlainArray(repeating: 0, count: max(table.slotOfFunction.count, 1))
-        for (id, slot) in table.slotOfFunction.enumerated() { slots[id] = slot }
         for slot in 1 ..< max(table.slotCount, 1) where table.rows[slot - 1].isTail { sums[slot].isTail = true }
     }
+
+    var strangers: [UInt32] { slots.strangers }
 
     /// A call of known length.
     @inline(__always)
@@ -83,11 +71,8 @@ struct Accumulator: ~Copyable {
     }
 
     @inline(never) private mutating func strangerSlot(_ function: UInt32) -> UInt32 {
-        if let slot = strangerSlots[function] { return slot }
-        let slot = UInt32(knownSlots + strangers.count)
-        strangers.append(function)
-        strangerSlots[function] = slot
-        sums.append(FunctionSums())
+        let slot = slots.strangerSlot(function)
+        if Int(slot) >= sums.count { sums.append(repeating: FunctionSums(), count: Int(slot) + 1 - sums.count) }
         return slot
     }
 
@@ -105,8 +90,8 @@ struct Accumulator: ~Copyable {
     }
 
     /// The slot here of a slot of `other`.
-    mutating func translate(_ slot: UInt32, from other: borrowing Accumulator) -> UInt32 {
-        Int(slot) < knownSlots ? slot : strangerSlot(other.strangers[Int(slot) - knownSlots])
+    private mutating func translate(_ slot: UInt32, from other: borrowing Accumulator) -> UInt32 {
+        other.slots.stranger(slot).map { strangerSlot($0) } ?? slot
     }
 
     mutating func add(_ other: borrowing Accumulator) {
@@ -126,52 +111,49 @@ struct Accumulator: ~Copyable {
         lost &+= other.lost
         marks &+= other.marks
         unknownWords &+= other.unknownWords
-        for migration in other.migrated where migrated.count < Self.mostMigrations {
-            migrated.insert(Migration(slot: translate(migration.slot, from: other), enter: migration.enter))
-        }
+        var union = migrated
+        union.formUnion(other.migrated) { translate($0, from: other) }
+        migrated = union
     }
 }
 
 extension Accumulator: CallSink {
     @inline(__always) mutating func slot(of function: UInt32) -> UInt32 {
-        if _fastPath(Int(function) < slots.count) {
-            let slot = slots[Int(function)]
-            if _fastPath(slot != 0) { return slot }
-        }
-        return strangerSlot(function)
+        let slot = slots.known(function)
+        return _fastPath(slot != 0) ? slot : strangerSlot(function)
     }
 
-    @inline(__always) mutating func opened(_ frame: inout Frame, at time: UInt64, depth: Int, isCall: Bool) {
+    @inline(__always) mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
         guard isCall else { return }
         calls &+= 1
         sums[Int(frame.slot)].calls &+= 1
     }
 
-    @inline(__always) mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: UInt32,
+    @inline(__always) mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame,
                                            isOutermost: Bool, _ ending: Ending) {
         let duration = time > frame.enter ? time &- frame.enter : 0
         if ending == .unwound { unwound &+= 1 }
         if _fastPath(ending != .lost) {
-            self.time(duration, frame.slot, parent: parent, isOutermost: isOutermost)
+            self.time(duration, frame.slot, parent: parent.slot, isOutermost: isOutermost)
         } else {
             // It ran at least so long; as one call's length it would be wrong.
             if isOutermost { sums[Int(frame.slot)].total &+= duration }
             sums[Int(frame.slot)].selfTime &+= Int64(truncatingIfNeeded: duration)
-            sums[Int(parent)].selfTime &-= Int64(truncatingIfNeeded: duration)
+            sums[Int(parent.slot)].selfTime &-= Int64(truncatingIfNeeded: duration)
         }
     }
 
     @inline(__always) mutating func leaf(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int,
-                                         parent: UInt32, isOutermost: Bool) {
+                                         parent: Frame, isOutermost: Bool) {
         calls &+= 1
         sums[Int(slot)].calls &+= 1
         if _slowPath(sums[Int(slot)].isTail) { return }
-        time(end &- start, slot, parent: parent, isOutermost: isOutermost)
+        time(end &- start, slot, parent: parent.slot, isOutermost: isOutermost)
     }
 
     mutating func migrated(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
         migrations &+= 1
-        if migrated.count < Self.mostMigrations { migrated.insert(Migration(slot: slot, enter: start)) }
+        migrated.insert(slot, enter: start)
         time(end &- start, slot, parent: 0, isOutermost: true)
     }
 
@@ -179,4 +161,16 @@ extension Accumulator: CallSink {
     mutating func lost(_ count: UInt64, at time: UInt64, depth: Int) { lost &+= count }
     mutating func mark(_ mark: UInt32, at time: UInt64, depth: Int) { marks &+= 1 }
     mutating func unknown() { unknownWords &+= 1 }
+}
+
+extension Accumulator: StreamSink {
+    mutating func begin(thread: UInt32) {}
+
+    mutating func translate(_ frame: Frame, from other: borrowing Accumulator) -> Frame {
+        var frame = frame
+        frame.slot = translate(frame.slot, from: other)
+        return frame
+    }
+
+    func hasMigrated(_ frame: Frame) -> Bool { migrated.contains(frame.slot, enter: frame.enter) }
 }

@@ -114,12 +114,12 @@ private struct EndSink: CallSink {
     static func slot(_ function: UInt32) -> UInt32 { function &+ 1 } // 0 is nobody
 
     mutating func slot(of function: UInt32) -> UInt32 { Self.slot(function) }
-    mutating func opened(_ frame: inout Frame, at time: UInt64, depth: Int, isCall: Bool) {}
-    mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: UInt32, isOutermost: Bool, _ ending: Ending) {
+    mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {}
+    mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
         let key = CallEnds.Key(enter: frame.enter, slot: frame.slot)
         if wanted.contains(key) { ends[key] = CallEnds.End(time: time, how: ending) }
     }
-    mutating func leaf(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: UInt32, isOutermost: Bool) {}
+    mutating func leaf(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {}
     mutating func migrated(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}
     mutating func orphan(_ slot: UInt32, at time: UInt64, depth: Int) {}
     mutating func lost(_ count: UInt64, at time: UInt64, depth: Int) {}

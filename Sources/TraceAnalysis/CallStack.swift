@@ -11,6 +11,8 @@ struct Frame: BitwiseCopyable {
     var flags: UInt32 = 0
     /// The listener's own.
     var tag: UInt64 = 0
+
+    static var nobody: Frame { Frame(enter: 0, slot: 0) }
 }
 
 enum Ending: UInt8 {
@@ -23,13 +25,13 @@ enum Ending: UInt8 {
     case open
 }
 
-/// Hears of calls. `depth`: frames below. `parent`: slot of the frame below, `CallStack.nobody` without.
+/// Hears of calls. `depth`: frames below. `parent`: the frame below, `Frame.nobody` without.
 protocol CallSink: ~Copyable {
     mutating func slot(of function: UInt32) -> UInt32
     /// `isCall` false: the call was counted where it began, in a chunk or a process before.
-    mutating func opened(_ frame: inout Frame, at time: UInt64, depth: Int, isCall: Bool)
-    mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: UInt32, isOutermost: Bool, _ ending: Ending)
-    mutating func leaf(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: UInt32, isOutermost: Bool)
+    mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool)
+    mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending)
+    mutating func leaf(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool)
     /// A call that began on another thread, at `start`, has returned on this one.
     mutating func migrated(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int)
     mutating func orphan(_ slot: UInt32, at time: UInt64, depth: Int)
@@ -51,8 +53,6 @@ struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
 
     private let deepest: Int
 
-    static var nobody: UInt32 { 0 }
-
     /// - Parameters:
     ///   - slotCount: slots known from the start; more may come
     ///   - deepest: frames to keep, of 24 bytes each; a damaged file may pile up any number
@@ -66,7 +66,7 @@ struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
         Int(slot) < active.count && active[Int(slot)] != 0
     }
 
-    @inline(__always) private var top: UInt32 { frames.count == 0 ? Self.nobody : frames[frames.count &- 1].slot }
+    @inline(__always) private var top: Frame { frames.count == 0 ? .nobody : frames[frames.count &- 1] }
 
     private mutating func push(_ frame: Frame) {
         if Int(frame.slot) >= active.count { active.append(repeating: 0, count: Int(frame.slot) + 1 - active.count) }
@@ -86,7 +86,7 @@ struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     private mutating func close(at index: Int, at time: UInt64, _ ending: Ending) {
         let frame = frames.remove(at: index)
         active[Int(frame.slot)] &-= 1
-        sink.closed(frame, at: time, depth: index, parent: index == 0 ? Self.nobody : frames[index - 1].slot,
+        sink.closed(frame, at: time, depth: index, parent: index == 0 ? .nobody : frames[index - 1],
                     isOutermost: active[Int(frame.slot)] == 0, ending)
     }
 
@@ -118,14 +118,14 @@ extension CallStack: EventSink where Sink: ~Copyable {
     @inline(__always) mutating func enter(_ function: UInt32, at time: UInt64, exactly enterTicks: UInt64) {
         enters &+= 1
         var frame = Frame(enter: enterTicks, slot: sink.slot(of: function))
-        sink.opened(&frame, at: time, depth: frames.count, isCall: true)
+        sink.opened(&frame, parent: top, at: time, depth: frames.count, isCall: true)
         if frames.count < deepest { push(frame) } else { beyond += 1 }
     }
 
     @inline(__always) mutating func exit(_ function: UInt32, at time: UInt64) {
         exits &+= 1
         let slot = sink.slot(of: function)
-        if beyond == 0, frames.count > 0, top == slot {
+        if beyond == 0, frames.count > 0, top.slot == slot {
             pop(at: time, .returned)
         } else {
             mismatched(slot, at: time)
@@ -136,7 +136,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
         if beyond > 0 {
             beyond -= 1
         } else if isActive(slot) {
-            while top != slot { pop(at: time, .unwound) }
+            while top.slot != slot { pop(at: time, .unwound) }
             pop(at: time, .returned)
         } else {
             sink.orphan(slot, at: time, depth: frames.count)
@@ -195,7 +195,7 @@ extension CallStack where Sink: ~Copyable {
                 push(frame)
             } else {
                 var frame = Frame(enter: open.enter_ticks, slot: slot)
-                sink.opened(&frame, at: open.enter_ticks, depth: frames.count, isCall: areCalls)
+                sink.opened(&frame, parent: top, at: open.enter_ticks, depth: frames.count, isCall: areCalls)
                 push(frame)
             }
         }
@@ -228,8 +228,8 @@ extension CallStack where Sink: ~Copyable {
     }
 }
 
-extension CallStack<Accumulator> {
-    mutating func add(_ other: borrowing CallStack<Accumulator>) {
+extension CallStack where Sink: StreamSink & ~Copyable {
+    mutating func add(_ other: borrowing CallStack<Sink>) {
         sink.add(other.sink)
         completes &+= other.completes
         enters &+= other.enters

@@ -202,7 +202,7 @@ private struct ReplayPass: CallSink {
 
     mutating func slot(of function: UInt32) -> UInt32 { function &+ 1 } // 0 is nobody
 
-    mutating func opened(_ frame: inout Frame, at time: UInt64, depth: Int, isCall: Bool) {
+    mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
         guard depth < deepest else {
             frame.tag = .max
             return
@@ -214,7 +214,7 @@ private struct ReplayPass: CallSink {
                        end: known.map { (Ticks($0.time), Self.end($0.how)) }, isInherited: isInherited), key)
     }
 
-    mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: UInt32, isOutermost: Bool, _ ending: Ending) {
+    mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
         guard frame.tag != .max else { return }
         let age = lineCount - Int(frame.tag)
         if isFirst {
@@ -239,7 +239,7 @@ private struct ReplayPass: CallSink {
         }
     }
 
-    mutating func leaf(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: UInt32, isOutermost: Bool) {
+    mutating func leaf(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
         guard depth < deepest else { return }
         let isTail = table.isTail(slot &- 1)
         add(ReplayLine(kind: isTail ? .entered : .call, start: Ticks(start), depth: depth, function: slot &- 1,

@@ -1,8 +1,5 @@
 // Reads every event of a trace, on several threads, and adds up what each function did.
 import CTraceLayout
-import Dispatch
-import Glibc
-import Synchronization
 import TraceFormat
 
 public struct FunctionSummary: Sendable {
@@ -58,43 +55,28 @@ public struct Summary: Sendable {
     public private(set) var overwritten: UInt64 = 0
 
     /// - Parameter workers: how many threads read; memory is a megabyte or two for each and what the functions need.
-    public init(_ trace: TraceFile, workers workerCount: Int = Summary.processorCount, names: Bool = true) {
+    public init(_ trace: TraceFile, workers: Int = TraceFile.processorCount, names: Bool = true) {
         let table = FunctionTable(trace.metadata)
-        let units = Self.units(trace)
-        let next = Atomic<Int>(0)
-        let count = max(min(workerCount, units.count), 1)
-        let workers = (0 ..< count).map { _ in SummaryWorker(trace, table) }
-        DispatchQueue.concurrentPerform(iterations: count) { index in
-            while true {
-                let unit = next.wrappingAdd(1, ordering: .relaxed).oldValue
-                guard unit < units.count else { return }
-                workers[index].read(units[unit])
-            }
-        }
-        let all = workers[0]
-        for worker in workers.dropFirst() { all.add(worker) }
-        end = Ticks(max(all.latest, trace.lastSample.raw))
-        all.closeOpenFrames(at: end)
+        let all = StreamWorker.read(trace, table, workers: workers) { Accumulator(table) }
+        end = all.end
         duration = trace.timeScale.nanoseconds(from: trace.firstTicks, to: end)
-        summarize(trace, all, table)
+        summarize(trace, all)
         guard names else { return }
-        functions = all.functions(table, trace.timeScale)
+        functions = all.withSink { $0.functions(table, trace.timeScale) }
     }
 
-    public static var processorCount: Int { min(max(sysconf(Int32(_SC_NPROCESSORS_ONLN)), 1), 16) }
-
-    private mutating func summarize(_ trace: TraceFile, _ all: SummaryWorker, _ table: FunctionTable) {
-        all.withCounts { counts in
-            calls = counts.calls
-            completes = counts.completes
-            enters = counts.enters
-            exits = counts.exits
-            orphans = counts.orphans
-            unwound = counts.unwound
-            migrations = counts.migrations
-            lost = counts.lost
-            marks = counts.marks
-            unknownWords = counts.unknownWords
+    private mutating func summarize(_ trace: TraceFile, _ all: StreamWorker<Accumulator>) {
+        completes = all.stack.completes
+        enters = all.stack.enters
+        exits = all.stack.exits
+        all.withSink { sums in
+            calls = sums.calls
+            orphans = sums.orphans
+            unwound = sums.unwound
+            migrations = sums.migrations
+            lost = sums.lost
+            marks = sums.marks
+            unknownWords = sums.unknownWords
         }
         overwritten = all.overwritten
         events = completes &+ enters &+ exits
@@ -111,29 +93,5 @@ public struct Summary: Sendable {
                 chunks: chunks.count, missingChunks: last.sequence &+ 1 &- UInt64(chunks.count),
                 openFrames: all.openFrames[last.thread] ?? 0))
         }
-    }
-
-    /// Chunks of one thread that one worker must read in order. A chunk that stores all its open frames and follows
-    /// its predecessor can be read alone; one with a gap before it, or with frames cut off, cannot.
-    static func units(_ trace: TraceFile) -> [Unit] {
-        var units: [Unit] = []
-        for chunks in trace.chunksOfThread {
-            var first = 0
-            for index in 1 ... max(chunks.count, 1) {
-                let isBoundary = index == chunks.count || (chunks[index].sequence == chunks[index - 1].sequence &+ 1
-                    && !chunks[index].isCut)
-                guard isBoundary else { continue }
-                units.append(Unit(chunks: chunks[first ..< index], isFirst: first == 0, isLast: index == chunks.count))
-                first = index
-            }
-        }
-        return units.sorted { $0.chunks.first!.offset < $1.chunks.first!.offset }
-    }
-
-    struct Unit: Sendable {
-        var chunks: ArraySlice<Chunk>
-        /// Of its thread.
-        var isFirst: Bool
-        var isLast: Bool
     }
 }

@@ -40,8 +40,8 @@ public func grouped(_ value: UInt64) -> String {
 }
 
 /// "1 call", "2 calls".
-public func counted(_ value: UInt64, _ noun: String) -> String {
-    "\(grouped(value)) \(noun)\(value == 1 ? "" : "s")"
+public func counted(_ value: UInt64, _ noun: String, _ plural: String? = nil) -> String {
+    "\(grouped(value)) \(value == 1 ? noun : plural ?? noun + "s")"
 }
 
 /// "16.0 KB", "1.2 GB".

@@ -8,14 +8,13 @@ struct Dump: ParsableCommand {
         abstract: "Shows every event, one line each.",
         discussion: "Columns: offset in the file, thread, seconds since the start, kind, function and what the kind has.")
 
-    @Argument(help: "The trace.", completion: .file(extensions: ["trace"]))
-    var file: String
+    @OptionGroup var trace: TraceArgument
 
     @Flag(help: "One JSON object a line, times in ticks and nanoseconds.")
     var jsonLines = false
 
     func run() throws {
-        let trace = try openTrace(file)
+        let trace = try trace.open()
         let table = FunctionTable(trace.metadata)
         // Escaping closures may not capture an inout: the buffer lives in a box.
         final class Box { var output = Output() }

@@ -6,14 +6,13 @@ struct Info: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows what a trace holds: program, settings, modules, threads, counts, what is missing.")
 
-    @Argument(help: "The trace.", completion: .file(extensions: ["trace"]))
-    var file: String
+    @OptionGroup var trace: TraceArgument
 
     @Flag(help: "One JSON object.")
     var json = false
 
     func run() throws {
-        let trace = try openTrace(file)
+        let trace = try trace.open()
         let summary = Summary(trace, names: false)
         var output = Output()
         if json {

@@ -11,19 +11,31 @@ func openTrace(_ path: String) throws -> TraceFile {
     }
 }
 
-/// The newest *.trace of the current directory.
-func newestTrace() throws -> String {
-    guard let directory = opendir(".") else {
-        throw CommandFailure(message: "cannot read the current directory: \(String(cString: strerror(errno)))")
+/// Names of the regular files *.trace in a directory.
+func traceNames(in directory: String) throws -> [String] {
+    guard let listing = opendir(directory) else {
+        throw CommandFailure(message: "cannot read \(directory == "." ? "the current directory" : directory): \(String(cString: strerror(errno)))")
     }
-    defer { closedir(directory) }
-    var newest: (name: String, seconds: Int, nanoseconds: Int)?
-    while let entry = readdir(directory) {
+    defer { closedir(listing) }
+    var names: [String] = []
+    while let entry = readdir(listing) {
         let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
             String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
         }
         var status = stat()
-        guard name.hasSuffix(".trace"), stat(name, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
+        if name.hasSuffix(".trace"), fstatat(dirfd(listing), name, &status, 0) == 0, status.st_mode & S_IFMT == S_IFREG {
+            names.append(name)
+        }
+    }
+    return names
+}
+
+/// The newest *.trace of the current directory.
+func newestTrace() throws -> String {
+    var newest: (name: String, seconds: Int, nanoseconds: Int)?
+    for name in try traceNames(in: ".") {
+        var status = stat()
+        guard stat(name, &status) == 0 else { continue }
         let time = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
         if let known = newest, (known.seconds, known.nanoseconds, known.name) > (time.0, time.1, name) { continue }
         newest = (name, time.0, time.1)

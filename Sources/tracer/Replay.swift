@@ -8,8 +8,7 @@ struct Replay: ParsableCommand {
         abstract: "Shows the call tree in the order of time.",
         discussion: "Columns: seconds since the start of the trace, duration, function indented by its depth, module.")
 
-    @Argument(help: "The trace.", completion: .file(extensions: ["trace"]))
-    var file: String
+    @OptionGroup var trace: TraceArgument
 
     @Option(help: ArgumentHelp("Only this thread.", valueName: "main|TID|NAME"))
     var thread: String?
@@ -26,7 +25,7 @@ struct Replay: ParsableCommand {
     }
 
     func run() throws {
-        let trace = try openTrace(file)
+        let trace = try trace.open()
         let table = FunctionTable(trace.metadata)
         let threads = try selected(trace)
         let end = TraceEnd(trace)

@@ -12,8 +12,7 @@ struct Report: ParsableCommand {
             made from it. A call still running at the end counts up to there.
             """)
 
-    @Argument(help: "The trace. Default: the newest *.trace in this directory.", completion: .file(extensions: ["trace"]))
-    var file: String?
+    @OptionGroup var trace: TraceArgument
 
     @Option(help: "Order of the rows: self, total, calls, avg, min, max or name.")
     var sort: ReportOrder = .selfTime
@@ -29,7 +28,7 @@ struct Report: ParsableCommand {
     }
 
     func run() throws {
-        let trace = try openTrace(try file ?? newestTrace())
+        let trace = try trace.open()
         let summary = Summary(trace)
         var output = Output()
         if json {

@@ -50,7 +50,7 @@ private func run(_ arguments: String..., environment: [String: String] = [:], in
 
 @Suite(.enabled(if: access(tool, X_OK) == 0, "the tool is not built"))
 struct CommandTests {
-    static let readers = [["report"], ["report", "--json"], ["replay"], ["info"], ["info", "--json"], ["dump"], ["dump", "--json-lines"]]
+    static let readers = [["report"], ["report", "--json"], ["tree"], ["replay"], ["info"], ["info", "--json"], ["dump"], ["dump", "--json-lines"]]
     private let good = TemporaryFile(program(seed: 1, events: 500, wordsPerChunk: 40).bytes())
 
     private func read(_ command: [String], _ path: String) throws -> Ended {
@@ -100,7 +100,7 @@ struct CommandTests {
     }
 
     @Test func aUsageErrorIsStatus2() throws {
-        for arguments in [["nonsense"], ["report", "--nonsense"], ["replay"]] {
+        for arguments in [["nonsense"], ["report", "--nonsense"], ["tree", "--min=a lot"]] {
             let ended = try arguments.count == 1 ? run(arguments[0]) : run(arguments[0], arguments[1])
             #expect(ended.status == 2, "\(arguments)")
             #expect(ended.output == "")

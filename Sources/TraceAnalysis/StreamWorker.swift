@@ -1,0 +1,154 @@
+// Reads the chunks of a trace in any order, on several threads, each into a sink of its own; the sinks are then added up.
+// What a sink keeps must be additive: chunks are read alone, and a call may begin in one and end in another.
+import CTraceLayout
+import Dispatch
+import Glibc
+import Synchronization
+import TraceFormat
+
+/// A listener of which every reading thread has one.
+protocol StreamSink: CallSink, ~Copyable {
+    /// Heard so far.
+    var calls: UInt64 { get }
+    /// What follows is of this thread.
+    mutating func begin(thread: UInt32)
+    /// Adds up what both have heard.
+    mutating func add(_ other: borrowing Self)
+    /// A frame of `other`, which was added, as this one numbers functions.
+    mutating func translate(_ frame: Frame, from other: borrowing Self) -> Frame
+    /// Whether the call has returned on another thread.
+    func hasMigrated(_ frame: Frame) -> Bool
+}
+
+/// Used by one thread at a time: by its own while reading, then by the one that merges.
+final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
+    private let trace: TraceFile
+    private var reader: ChunkReader
+    private(set) var stack: CallStack<Sink>
+    private(set) var latest: UInt64 = 0
+    /// By thread index.
+    private(set) var calls: [UInt32: UInt64] = [:]
+    private(set) var openFrames: [UInt32: Int] = [:]
+    /// Chunks that a ring overwrote between the walk over the file and the reading of them.
+    private(set) var overwritten: UInt64 = 0
+    private var openAtEnd: [(thread: UInt32, frames: [Frame])] = []
+
+    private init(_ trace: TraceFile, _ sink: consuming Sink, slotCount: Int) {
+        self.trace = trace
+        reader = ChunkReader(trace)
+        stack = CallStack(sink, slotCount: slotCount)
+    }
+
+    /// Reads all events of the trace. What is still running at the end has been closed.
+    /// - Parameter workerCount: how many threads read
+    static func read(_ trace: TraceFile, _ table: FunctionTable, workers workerCount: Int,
+                     _ sink: () -> Sink) -> StreamWorker {
+        let units = trace.units()
+        let next = Atomic<Int>(0)
+        let count = max(min(workerCount, units.count), 1)
+        var workers: [StreamWorker] = []
+        for _ in 0 ..< count { workers.append(StreamWorker(trace, sink(), slotCount: table.slotCount)) }
+        let readers = workers
+        DispatchQueue.concurrentPerform(iterations: count) { index in
+            while true {
+                let unit = next.wrappingAdd(1, ordering: .relaxed).oldValue
+                guard unit < units.count else { return }
+                readers[index].read(units[unit])
+            }
+        }
+        let all = workers[0]
+        for worker in workers.dropFirst() { all.add(worker) }
+        all.closeOpenFrames()
+        return all
+    }
+
+    private func read(_ unit: TraceFile.Unit) {
+        guard let thread = unit.chunks.first?.thread else { return }
+        stack.sink.begin(thread: thread)
+        let callsBefore = stack.sink.calls
+        var latestOfThread: UInt64 = 0
+        var previous: Chunk?
+        for listed in unit.chunks {
+            guard let chunk = reader.settled(listed) else {
+                overwritten += 1
+                continue
+            }
+            let stored = reader.storedFrames(chunk)
+            // Calls that began in chunks which the file does not have are counted where they first show. Those of a
+            // thread's very first chunk were made before the trace: by the parent of a forked process.
+            let areCalls = (previous != nil || unit.isFirst) && chunk.sequence > 0
+            let bottom = previous == nil ? 0 : chunk.openFrames - chunk.storedFrames
+            stack.adopt(stored, bottom: bottom, latest: latestOfThread, areCalls: areCalls)
+            latestOfThread = max(latestOfThread, reader.read(chunk, into: &stack))
+            previous = chunk
+        }
+        calls[thread, default: 0] &+= stack.sink.calls &- callsBefore
+        latest = max(latest, latestOfThread)
+        if unit.isLast, stack.frames.count > 0 {
+            openAtEnd.append((thread, (0 ..< stack.frames.count).map { stack.frames[$0] }))
+        }
+        stack.abandon()
+    }
+
+    private func add(_ other: StreamWorker) {
+        stack.add(other.stack)
+        latest = max(latest, other.latest)
+        overwritten += other.overwritten
+        calls.merge(other.calls) { $0 &+ $1 }
+        for (thread, frames) in other.openAtEnd {
+            var translated: [Frame] = []
+            for frame in frames { translated.append(stack.sink.translate(frame, from: other.stack.sink)) }
+            openAtEnd.append((thread, translated))
+        }
+    }
+
+    /// The latest event, or what the file says of its end.
+    var end: Ticks { Ticks(max(latest, trace.lastSample.raw)) }
+
+    /// Calls that had not returned run until their thread ended or the trace does.
+    private func closeOpenFrames() {
+        let end = end
+        for (thread, frames) in openAtEnd {
+            var own: [Frame] = []
+            for frame in frames where !stack.sink.hasMigrated(frame) { own.append(frame) }
+            openFrames[thread] = own.count
+            let ended = trace.metadata.threads[thread]?.ended
+            stack.sink.begin(thread: thread)
+            stack.restore(own)
+            stack.closeAll(at: min(ended ?? end, end).raw, ended == nil ? .open : .unwound)
+        }
+        openAtEnd = []
+    }
+
+    /// Lends what was added up.
+    func withSink<R>(_ body: (inout Sink) -> R) -> R { body(&stack.sink) }
+}
+
+extension TraceFile {
+    /// Chunks of one thread that one worker must read in order.
+    struct Unit: Sendable {
+        var chunks: ArraySlice<Chunk>
+        /// Of its thread.
+        var isFirst: Bool
+        var isLast: Bool
+    }
+
+    /// A chunk that stores all its open frames and follows its predecessor can be read alone; one with a gap before it,
+    /// or with frames cut off, cannot.
+    func units() -> [Unit] {
+        var units: [Unit] = []
+        for chunks in chunksOfThread {
+            var first = 0
+            for index in 1 ... max(chunks.count, 1) {
+                let isBoundary = index == chunks.count || (chunks[index].sequence == chunks[index - 1].sequence &+ 1
+                    && !chunks[index].isCut)
+                guard isBoundary else { continue }
+                units.append(Unit(chunks: chunks[first ..< index], isFirst: first == 0, isLast: index == chunks.count))
+                first = index
+            }
+        }
+        return units.sorted { $0.chunks.first!.offset < $1.chunks.first!.offset }
+    }
+
+    public static var processorCount: Int { min(max(sysconf(Int32(_SC_NPROCESSORS_ONLN)), 1), 16) }
+}

@@ -1,0 +1,87 @@
+// tracer tree: the merged call tree.
+import ArgumentParser
+import TraceAnalysis
+
+struct Tree: ParsableCommand {
+    enum Roots: String, CaseIterable, ExpressibleByArgument { case thread, process, run }
+
+    static let configuration = CommandConfiguration(
+        abstract: "Shows the merged call tree: each path of calls once, with its time and number.",
+        discussion: """
+            total: from entry to exit, all calls of the path together. self: without the traced calls made from it. \
+            share: of what was called on the thread. What is too little for a line is summed up below its caller.
+
+            tracer tree app.trace --min 5%
+            tracer tree app.trace --depth 3 --by process
+            tracer tree traces/            all processes of one run
+            """)
+
+    @OptionGroup var traces: TraceArguments
+
+    @Option(name: .customLong("min"), help: ArgumentHelp("Smallest share that gets a line; 0 for all.", valueName: "percent"))
+    var least = Percentage(0.01)
+
+    @Option(help: "Levels of the tree to show; 0 for all.")
+    var depth = 0
+
+    @Option(help: ArgumentHelp("One tree for each thread, process, or for the whole run.", valueName: "thread|process|run"))
+    var by = Roots.thread
+
+    func validate() throws {
+        if depth < 0 { throw ValidationError("--depth takes 0 (all) or a number of levels") }
+    }
+
+    func run() throws {
+        let files = try traces.open()
+        var tree = files.count == 1 ? CallTree(files[0]) : CallTree(files.map { CallTree($0) })
+        switch by {
+        case .thread: break
+        case .process: tree = tree.merged(.threads)
+        case .run: tree = tree.merged(.processes)
+        }
+        var output = Output()
+        try show(tree, &output)
+        try output.flush()
+        for file in files.dropLast() { for warning in file.warnings { complain("\(file.path): \(warning)") } }
+        try finish(files[files.count - 1])
+    }
+
+    private func show(_ tree: CallTree, _ output: inout Output) throws {
+        let style = output.style
+        var process: Int?
+        var isFirst = true
+        for root in tree.roots {
+            if root.process != process || isFirst {
+                if !isFirst { try output.line("") }
+                let title = root.process.map { tree.title(tree.processes[$0]) } ?? counted(UInt64(tree.processes.count), "process", "processes")
+                try output.line(style.bold(title))
+                process = root.process
+                isFirst = false
+            }
+            try output.line("")
+            try output.line(style.bold(tree.title(root)))
+            guard tree.nodes[root.node].end > root.node + 1 else { continue }
+            try output.line(style.dim(CallTree.columns))
+            try tree.lines(root, .init(least: least.share, deepest: depth), style) { try output.line($0) }
+        }
+        if tree.calls == 0 { try output.line("no calls were recorded") }
+    }
+}
+
+/// "1%", "0.5": percent of something.
+struct Percentage: ExpressibleByArgument {
+    /// 0 … 1.
+    var share: Double
+
+    init(_ share: Double) { self.share = share }
+
+    init?(argument: String) {
+        guard let percent = Double(argument.hasSuffix("%") ? String(argument.dropLast()) : argument), (0 ... 100).contains(percent) else { return nil }
+        share = percent / 100
+    }
+
+    var defaultValueDescription: String {
+        let percent = share * 100
+        return (percent == percent.rounded() ? "\(Int(percent))" : "\(percent)") + "%"
+    }
+}
