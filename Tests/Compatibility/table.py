@@ -1,0 +1,64 @@
+"""Results as lines on a terminal and as the table of docs/compatibility.md."""
+import datetime
+import os
+import platform
+
+
+def ratio(pair):
+    return f"{pair[1] / pair[0]:.2f}" if pair and pair[0] > 0.001 else "-"
+
+
+def count(result):
+    if not result.recording:
+        return "-"
+    return ("≥ " if result.ring else "") + f"{result.recording.calls:,}"
+
+
+def yes(value):
+    return "yes" if value else "NO"
+
+
+def line(result):
+    if result.skipped:
+        return f"{result.name:26} skipped: {result.skipped}"
+    if result.broken:
+        return f"{result.name:26} CANNOT SAY: {result.broken}"
+    text = (f"{result.name:26} output {yes(result.same_output):3}  status {yes(result.same_status):3}  {count(result):>13} calls  "
+            f"{result.recording.files if result.recording else 0:4} traces  x{ratio(result.wall)} wall  x{ratio(result.processor)} cpu")
+    for said in result.said:
+        text += f"\n    the agent said: {said}"
+    for fault in result.faults:
+        text += "\n    " + fault.replace("\n", "\n    ")
+    if result.known and result.faults:
+        text += f"\n    known: {result.known}"
+    return text
+
+
+def busiest(result, most=3):
+    names = result.recording.functions.most_common(most) if result.recording else []
+    return ", ".join(f"{name} ×{calls:,}" for (name, _), calls in names)
+
+
+def machine():
+    model = next((l.split(":", 1)[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
+    system = next((l.split("=", 1)[1].strip().strip('"') for l in open("/etc/os-release") if l.startswith("PRETTY_NAME=")), "Linux")
+    return f"{model}, {os.cpu_count()} processors, {system}, Linux {platform.release()}, glibc {platform.libc_ver()[1]}"
+
+
+def markdown(results, commit):
+    ran = [r for r in results if not r.skipped and not r.broken]
+    good = sum(r.passed for r in ran)
+    lines = [f"{good} of {len(ran)} programs behave the same under the agent. {datetime.date.today().isoformat()}, agent {commit}; {machine()}.", "",
+             "| program | version | output | status | calls | processes | slowdown (wall) | (processor) | most called |",
+             "|---|---|---|---|---:|---:|---:|---:|---|"]
+    for r in ran:
+        lines.append(f"| {r.name} | {r.version.replace('|', '/')} | {yes(r.same_output) if r.same_output else 'differs'} | {yes(r.same_status)} | {count(r)} "
+                     f"| {r.recording.files if r.recording else 0} | {ratio(r.wall)} | {ratio(r.processor)} | {busiest(r)} |")
+    notes = [f"- **{r.name}**: {r.known}" for r in ran if r.known] \
+        + [f"- **{r.name}**, line of the agent on stderr: `{said}`" for r in ran for said in r.said]
+    left = [f"- {r.name}: {r.skipped or r.broken.splitlines()[0]}" for r in results if r.skipped or r.broken]
+    if notes:
+        lines += ["", *notes]
+    if left:
+        lines += ["", "Not run:", "", *left]
+    return "\n".join(lines) + "\n"

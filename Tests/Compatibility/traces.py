@@ -1,0 +1,49 @@
+"""What the traces of one run hold, as `tracer report --json` tells: whether each is valid, and how many calls."""
+import json
+import os
+import re
+import subprocess
+from collections import Counter
+from dataclasses import dataclass, field
+
+NAME = re.compile(r"(.*)\.\d+(?:\.\d+)?\.trace$")
+
+
+@dataclass
+class Recording:
+    files: int = 0
+    calls: int = 0
+    dropped: int = 0
+    bytes: int = 0
+    by_program: Counter = field(default_factory=Counter)
+    functions: Counter = field(default_factory=Counter)  # (function, module) → calls
+    faults: list = field(default_factory=list)
+
+
+def read(folder, tool):
+    """All traces of a folder, added up; they are deleted as they are read."""
+    recording = Recording()
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        recording.files += 1
+        recording.bytes += os.stat(path).st_blocks * 512
+        done = subprocess.run([tool, "report", path, "--json"], capture_output=True, text=True, timeout=600)
+        os.unlink(path)
+        if done.returncode or done.stderr.strip():
+            # A process that was killed leaves a trace that is whole as far as it goes; anything said on stderr is damage.
+            recording.faults.append(f"{name}: report says (status {done.returncode}): {done.stderr.strip()[:300]}")
+            if done.returncode:
+                continue
+        try:
+            told = json.loads(done.stdout)
+        except ValueError as error:
+            recording.faults.append(f"{name}: report --json is not JSON: {error}")
+            continue
+        calls = sum(function["calls"] for function in told["functions"])
+        recording.calls += calls
+        recording.dropped += told["dropped"]
+        program = os.path.basename(told["program"]) or NAME.sub(r"\1", name)
+        recording.by_program[program] += calls
+        for function in told["functions"]:
+            recording.functions[function["name"], os.path.basename(function["module"] or "")] += function["calls"]
+    return recording
