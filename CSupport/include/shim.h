@@ -197,6 +197,10 @@ struct thread_unit {
     struct frame_record *oldest_left, *newest_left, *spare;
     uint64_t left_count;
     uint32_t copies_stack; // 1: a record that was left has returned
+    // While the program changes what SIGBUS does: the open call, and when it began.
+    uint32_t is_changing;
+    struct frame_record *change;
+    uint64_t change_ticks;
 };
 
 #define AT(structure, field, offset) (offsetof(struct structure, field) == offset)
@@ -264,6 +268,38 @@ void tracer_slow_loader_event(struct thread_state *) __attribute__((visibility("
 /// Swift, called by the constructor.
 void tracer_agent_start(int count, char **arguments, char **environment) __attribute__((visibility("hidden")));
 void tracer_agent_end(void) __attribute__((visibility("hidden")));
+
+/// What the slow path blocks: all, and not SIGBUS while `tracer_mapping_fault` handles it.
+extern uint64_t tracer_blocked_signals __attribute__((visibility("hidden")));
+/// 1: the program has confined itself. Nothing of the agent makes a system call. Not in the page that a fork wipes.
+extern uint32_t tracer_confined __attribute__((visibility("hidden")));
+/// 1: a page of the file could not be had; recording must stop.
+extern uint32_t tracer_mapping_lost __attribute__((visibility("hidden")));
+
+// SIGBUS (mapping_faults.c)
+#define BUS_SIGNAL 7
+#define BUS_BIT (1ull << (BUS_SIGNAL - 1))
+#define ACTION_DEFAULT 0
+#define ACTION_IGNORE 1
+#define ACTION_RESET 0x80000000ull
+/// struct sigaction of the kernel (rt_sigaction; x86 and asm-generic alike).
+struct kernel_action {
+    uint64_t handler, flags, restorer, mask;
+};
+/// What the program wants of SIGBUS while our handler stands in for it.
+extern struct kernel_action tracer_program_action __attribute__((visibility("hidden")));
+static inline uint64_t *tracer_blocked(void) { return &tracer_blocked_signals; }
+static inline uint32_t *tracer_confinement(void) { return &tracer_confined; }
+static inline uint32_t *tracer_loss(void) { return &tracer_mapping_lost; }
+static inline struct kernel_action *tracer_action(void) { return &tracer_program_action; }
+void tracer_mapping_add(void *start, uint64_t byte_count) __attribute__((visibility("hidden")));
+void tracer_mapping_remove(void *start) __attribute__((visibility("hidden")));
+void tracer_mapping_fault(int, void *, void *) __attribute__((visibility("hidden")));
+#if defined(__x86_64__)
+void tracer_signal_return(void) __attribute__((visibility("hidden")));
+static inline uint64_t tracer_address_signal_return(void) { return (uint64_t)&tracer_signal_return; }
+#endif
+static inline uint64_t tracer_address_mapping_fault(void) { return (uint64_t)&tracer_mapping_fault; }
 
 static inline struct thread_state *tracer_thread_state(void) { return &tracer_thread; }
 static inline struct process_page *tracer_process_page(void) { return &tracer_process; }

@@ -46,6 +46,7 @@ extension Agent {
         chooseClock()
         let before = Clock.ticks()
         guard TraceFile.begin() else { return }
+        MappingFaults.begin()
         isRecorded = true
         complaints.report()
         describe(arguments, argumentCount)
@@ -176,12 +177,12 @@ extension Machine {
     #endif
 }
 
-/// All signals stay blocked while `body` runs: a handler must not find the agent half-way.
+/// All signals (but SIGBUS, see MappingFaults) stay blocked while `body` runs: a handler must not find the agent half-way.
 func withSignalsBlocked(_ body: () -> Void) {
-    var all = UInt64.max, old: UInt64 = 0
+    var all = tracer_blocked().pointee, old: UInt64 = 0
     withUnsafeMutablePointer(to: &old) { old in
         withUnsafeMutablePointer(to: &all) {
-            _ = SystemCall.call(SystemCall.rt_sigprocmask, 2, bits($0), bits(old), 8)
+            _ = SystemCall.call(SystemCall.rt_sigprocmask, 0, bits($0), bits(old), 8)
         }
         body()
         _ = SystemCall.call(SystemCall.rt_sigprocmask, 2, bits(old), 0, 8)
@@ -202,6 +203,8 @@ public func tracer_agent_start(_ count: Int32, _ arguments: UnsafeMutablePointer
 public func tracer_agent_end() {
     if !agent.isRecorded || tracer_process_page().pointee.alive == 0 || TraceFile.isConfined { return }
     withSignalsBlocked {
+        MappingFaults.look()
+        TraceFile.reportStop()
         if let unit = tracer_thread_state().pointee.unit, unit.pointee.state != nil {
             let recorder = ThreadRecorder(tracer_thread_state())
             recorder.ensureSlack()

@@ -15,5 +15,5 @@ public func tracer_start() {
 public func tracer_stop() {
     agent.settings.startsOn = false
     tracer_store_release_32(&tracer_process_page().pointee.enabled, 0)
-    if tracer_process_page().pointee.alive != 0 { withSignalsBlocked { ThreadRecorder.leaveFastPath() } }
+    if tracer_process_page().pointee.alive != 0 && !TraceFile.isConfined { withSignalsBlocked { ThreadRecorder.leaveFastPath() } }
 }

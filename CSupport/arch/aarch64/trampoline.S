@@ -33,6 +33,7 @@
 #define SYS_mmap 222
 #define SYS_rt_sigprocmask 135
 #define SYS_clock_gettime 113
+#define SIG_BLOCK 0
 #define SIG_SETMASK 2
 #define NANOSECONDS_LOW 0xca00 /* of 1000000000 */
 #define NANOSECONDS_HIGH 0x3b9a
@@ -40,9 +41,6 @@
     .arch armv8-a
     .arch_extension lse // in the variants of that name alone
 
-    .section .rodata
-    .p2align 3
-all_signals: .quad -1
     .section .tls_sites, "a"
     .p2align 2
     .globl tracer_tls_sites_begin, tracer_tls_sites_end
@@ -81,6 +79,11 @@ tracer_trampoline_sets:
     adrp \address, tracer_process
     add \address, \address, :lo12:tracer_process
     ldr \word, [\address, #\field]
+.endm
+
+.macro CONFINED word, address
+    adrp \address, tracer_confined
+    ldr \word, [\address, #:lo12:tracer_confined]
 .endm
 
 .macro READ_CLOCK_cycles time
@@ -170,15 +173,15 @@ tracer_trampoline_sets:
     .cfi_def_cfa_offset 16
 .endm
 
-// Runs a Swift function on the agent's stack with all signals blocked.
+// Runs a Swift function on the agent's stack with all signals blocked (SIGBUS stays as the program has it).
 // In: x29 as SPILL_FOR_SLOW_CALL leaves it; x19 survives. Out: x0 = result, 0 also when no stack could be had; sp = x29
 // again; every other register that a call may change is garbage.
 // Arguments: x0 = thread, x1 = \second, an instruction that loads it from what survives a system call, x2 = what was
 // spilled for x16, x3 = x19.
 .macro SLOW_CALL function, second:vararg
-    mov x0, #SIG_SETMASK
-    adrp x1, all_signals
-    add x1, x1, :lo12:all_signals
+    mov x0, #SIG_BLOCK
+    adrp x1, tracer_blocked_signals
+    add x1, x1, :lo12:tracer_blocked_signals
     THREAD_STATE x2, x3
     add x2, x2, #THREAD_MASK
     mov x3, #8
@@ -399,7 +402,16 @@ tracer_returned_\variant:
     add x16, x16, x17
 60: // x16 = now. Frames above this one are dead, or it lies on another stack, or the chunk is full, or it is time to
     // write what the filter held back, or we are a child.
-    stp x9, x10, [sp, #-16]!
+    CONFINED w17, x17
+    cbz w17, 64f
+    // No system call may be made, and nothing is recorded any more: no record is reused, and top may stay.
+    .cfi_remember_state
+    ldp x30, x19, [x19, #FRAME_RETURN]
+    .cfi_same_value x19
+    .cfi_escape 0x16, 30, 5, 0x8e, 0, 0x09, 0xff, 0x22 // x30 - 1
+    ret
+    .cfi_restore_state
+64: stp x9, x10, [sp, #-16]!
     .cfi_def_cfa_offset 16
     sub sp, sp, #SPILL_BYTES            // SPILL_FOR_SLOW_CALL with what the record holds for x19 and x30
     .cfi_adjust_cfa_offset SPILL_BYTES
@@ -435,7 +447,7 @@ tracer_returned_\variant:
     .cfi_def_cfa_offset 16
 21: // Not below the innermost open frame, or the stack is marked as nobody's.
     PROCESS w10, x10, PROCESS_ALIVE
-    cbz w10, 30f                        // a child that fork has just made
+    cbz w10, 28f                        // a child that fork has just made
     PROCESS w10, x10, PROCESS_ENABLED
     cbz w10, 24f
     ldr x10, [x9, #FRAME_PLACE]
@@ -489,7 +501,7 @@ tracer_special_\variant:
     .cfi_def_cfa_offset 16
     ldr w9, [x17, #FUNCTION_KIND]
     cmp w9, #KIND_TAIL
-    b.ne 30f
+    b.ne 28f
     THREAD x16, \far
     TLS ldr x10, [x16, #THREAD_LOW]
     cmp sp, x10
@@ -536,9 +548,12 @@ tracer_special_\variant:
     b 30f
     .endif
 29: PROCESS w10, x10, PROCESS_ALIVE
-    cbz w10, 30f
+    cbz w10, 28f
     PROCESS w10, x10, PROCESS_ENABLED
     cbz w10, 24b
+    b 30f
+28: CONFINED w10, x10                   // a system call of ours could be forbidden
+    cbnz w10, 23b
 
 30: // Everything is still to be done.
     SPILL_FOR_SLOW_CALL
@@ -664,6 +679,10 @@ restore_vectors:
     .type tracer_loader_event, %function
 tracer_loader_event:
     .cfi_startproc
+    CONFINED w16, x16
+    cbz w16, 1f
+    ret
+1:
     stp x9, x10, [sp, #-16]!
     .cfi_def_cfa_offset 16
     SPILL_FOR_SLOW_CALL

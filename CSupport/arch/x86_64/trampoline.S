@@ -27,11 +27,10 @@
 #define SYS_mmap 9
 #define SYS_rt_sigprocmask 14
 #define SYS_clock_gettime 228
+#define SYS_rt_sigreturn 15
+#define SIG_BLOCK 0
 #define SIG_SETMASK 2
 
-    .section .rodata
-    .p2align 3
-all_signals: .quad -1
     .section .tls_sites, "a"
     .p2align 2
     .globl tracer_tls_sites_begin, tracer_tls_sites_end
@@ -73,15 +72,15 @@ tracer_tls_sites_begin:
     movq -88(%rsp), %rsi
 .endm
 
-// Runs a Swift function on the agent's stack with all signals blocked.
+// Runs a Swift function on the agent's stack with all signals blocked (SIGBUS stays as the program has it).
 // In: rbp = traced stack pointer; every caller-saved general register is spilled below it.
 // Out: r8 = result, 0 also when no stack could be had; rsp = rbp again. General registers but rbx, rbp, r12-r15 are
 // garbage. The agent is built for baseline x86-64: xmm0-15 are all that it can change of the vector state.
 // Arguments: rdi = thread, rsi = \second, rdx = \third, rcx = \fourth, given as operands that survive a system call.
 .macro SLOW_CALL function, second, third, fourth
     movl $SYS_rt_sigprocmask, %eax
-    movl $SIG_SETMASK, %edi
-    leaq all_signals(%rip), %rsi
+    movl $SIG_BLOCK, %edi
+    leaq tracer_blocked_signals(%rip), %rsi
     movq tracer_thread@gottpoff(%rip), %rdx
     addq %fs:0, %rdx
     addq $THREAD_MASK, %rdx
@@ -305,7 +304,18 @@ tracer_returned_\variant:
 61: addq FRAME_ENTER(%rbx), %rax
 60: // rax = now. Frames above this one are dead, or it lies on another stack, or the chunk is full, or it is time to
     // write what the filter held back, or we are a child. Spills: rax and rdx are there already.
-    leaq -8(%rsp), %rsp
+    cmpl $0, tracer_confined(%rip)
+    je 64f
+    // No system call may be made, and nothing is recorded any more: no record is reused, and top may stay.
+    .cfi_remember_state
+    pushq FRAME_RETURN(%rbx)
+    .cfi_def_cfa_offset 8
+    .cfi_escape 0x16, 16, 6, 0x77, 0, 0x06, 0x09, 0xff, 0x22
+    movq FRAME_SAVED(%rbx), %rbx
+    .cfi_same_value %rbx
+    jmp 42b
+    .cfi_restore_state
+64: leaq -8(%rsp), %rsp
     .cfi_def_cfa_offset 8
     SPILL_FOR_SLOW_CALL
     .cfi_def_cfa %rbp, 8
@@ -332,7 +342,7 @@ tracer_returned_\variant:
     .cfi_startproc
 21: // Not below the innermost open frame, or the stack is marked as nobody's.
     cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
-    je 30f                              // a child that fork has just made
+    je 28f                              // a child that fork has just made
     cmpl $0, tracer_process+PROCESS_ENABLED(%rip)
     je 24f
     cmpq FRAME_PLACE(%rax), %rsp
@@ -382,7 +392,7 @@ tracer_special_\variant:
     movq %rax, -SPILL_RAX(%rsp)
     movq %rdx, -SPILL_RDX(%rsp)
     cmpl $KIND_TAIL, FUNCTION_KIND(%r11)
-    jne 30f
+    jne 28f
     TLS cmpq IN_TLS(THREAD_LOW), %rsp
     jb 29f
     TLS movq IN_TLS(THREAD_TOP), %rax
@@ -418,9 +428,12 @@ tracer_special_\variant:
     jmp 30f
     .endif
 29: cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
-    je 30f
+    je 28f
     cmpl $0, tracer_process+PROCESS_ENABLED(%rip)
     je 24b
+    jmp 30f
+28: cmpl $0, tracer_confined(%rip)      // a system call of ours could be forbidden
+    jne 23b
 
 30: // Everything is still to be done.
     movq %rbx, -SPILL_RBX(%rsp)
@@ -489,6 +502,10 @@ tracer_tls_sites_end:
     .type tracer_loader_event, @function
 tracer_loader_event:
     .cfi_startproc
+    cmpl $0, tracer_confined(%rip)
+    je 1f
+    retq
+1:
     movq %rax, -SPILL_RAX(%rsp)
     movq %rdx, -SPILL_RDX(%rsp)
     SPILL_FOR_SLOW_CALL
@@ -503,6 +520,17 @@ tracer_loader_event:
     retq
     .cfi_endproc
     .size tracer_loader_event, . - tracer_loader_event
+
+// Where a handler of ours returns to. Unwinders and gdb know it by exactly these bytes, and by no description of its own
+// (libgcc i386/linux-unwind.h).
+    .globl tracer_signal_return
+    .hidden tracer_signal_return
+    .type tracer_signal_return, @function
+    nop
+tracer_signal_return:
+    movq $SYS_rt_sigreturn, %rax
+    syscall
+    .size tracer_signal_return, . - tracer_signal_return
 
 // long tracer_system_call(number, a, b, c, d, e, f)
     .globl tracer_system_call

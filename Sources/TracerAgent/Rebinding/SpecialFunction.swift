@@ -5,7 +5,7 @@ enum Treatment: UInt8 {
     case ordinary  // a traced call
     case untouched // the slot stays as it is
     case tail      // entry is recorded, then a jump: the function sees its real caller's return address
-    case dlopen, systemCall, threadName, confinement // looked at call by call (Inspection.swift)
+    case dlopen, systemCall, threadName, confinement, signalAction // looked at call by call (Inspection.swift)
 }
 
 struct SpecialFunction {
@@ -59,6 +59,17 @@ struct SpecialFunction {
         // vfork and clone by number.
         .init(name: "syscall", treatment: .systemCall),
         .init(name: "pthread_setname_np", treatment: .threadName),
+        // What they say of SIGBUS must be the program's, not ours (MappingFaults).
+        .init(name: "sigaction", treatment: .signalAction),
+        .init(name: "__sigaction", treatment: .signalAction),
+        .init(name: "signal", treatment: .signalAction),
+        .init(name: "bsd_signal", treatment: .signalAction),
+        .init(name: "sysv_signal", treatment: .signalAction),
+        .init(name: "__sysv_signal", treatment: .signalAction),
+        .init(name: "ssignal", treatment: .signalAction),
+        .init(name: "sigset", treatment: .signalAction),
+        .init(name: "sigignore", treatment: .signalAction),
+        .init(name: "siginterrupt", treatment: .signalAction),
         // PR_SET_SECCOMP.
         .init(name: "prctl", treatment: .confinement),
         // Own calling conventions: they may keep more registers than the psABI asks for.

@@ -72,13 +72,23 @@ extension ThreadRecorder {
         }
         guard let (address, _) = TraceFile.mapNew(bytes) else { return nil }
         if let old = unit.pointee.chunk {
+            let oldBytes = Int(unit.pointee.chunk_bytes)
             ThreadRecorder.closeChunk(of: unit)
-            if !isWritePending { Memory.release(old, Int(unit.pointee.chunk_bytes)) }
             unit.pointee.sequence &+= 1
+            setChunk(address, bytes)
+            if !isWritePending { TraceFile.unmap(old, oldBytes) }
+        } else {
+            setChunk(address, bytes)
         }
+        return address
+    }
+
+    /// Under the lock of the units: `rename` writes a name into the chunk of another thread.
+    private func setChunk(_ address: UnsafeMutableRawPointer, _ bytes: Int) {
+        ThreadRecorder.lock.lock()
         unit.pointee.chunk = address
         unit.pointee.chunk_bytes = UInt64(bytes)
-        return address
+        ThreadRecorder.lock.unlock()
     }
 
     /// Writes the full chunk behind everything else, or over the oldest one of a ring, marked as closed.

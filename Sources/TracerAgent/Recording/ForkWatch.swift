@@ -18,8 +18,9 @@ enum ForkWatch {
     /// chunk is the parent's and must not be written to.
     static func becomeChild(_ recorder: inout ThreadRecorder) {
         agent.pid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.getpid))
-        let wasRecorded = agent.isRecorded && !TraceFile.isConfined
+        let wasRecorded = agent.isRecorded
         ThreadRecorder.keepOnly(recorder)
+        MappingFaults.becomeChild(recorder)
         TraceFile.abandon()
         tracer_process_page().pointee.alive = 1
         agent.isRecorded = wasRecorded && agent.settings.children && TraceFile.begin()

@@ -41,6 +41,9 @@ enum Inspection {
     private static func endBeforeConfinement(_ recorder: ThreadRecorder) -> Bool {
         _ = recorder.openChunk()
         TraceFile.stop(TRACE_STOP_CONFINED, 0)
+        TraceFile.reportStop()
+        MappingFaults.end()
+        tracer_store_release_32(tracer_confinement(), 1)
         return true
     }
 
@@ -51,6 +54,20 @@ enum Inspection {
         #elseif arch(arm64)
         return number == 220 || number == 435
         #endif
+    }
+}
+
+extension Inspection {
+    /// sigaction and its kind, for SIGBUS.
+    static func changesAction(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Bool {
+        if descriptor.pointee.kind != UInt32(KIND_INSPECT) { return false }
+        switch FunctionTable.entry(descriptor.pointee.function).treatment {
+        case .signalAction: return UInt32(truncatingIfNeeded: spills.firstArgument) == UInt32(BUS_SIGNAL)
+        case .systemCall:
+            return spills.firstArgument == UInt64(SystemCall.rt_sigaction)
+                && UInt32(truncatingIfNeeded: spills.secondArgument) == UInt32(BUS_SIGNAL)
+        default: return false
+        }
     }
 }
 

@@ -106,7 +106,7 @@ enum Metadata {
                 }
                 offset &+= count
             }
-            Memory.release(piece.address, piece.byteCount)
+            TraceFile.unmap(piece.address, piece.byteCount)
         }
     }
     private static func isInherited(_ record: trace_record) -> Bool {

@@ -13,14 +13,20 @@ public func tracer_slow_enter(_ state: UnsafeMutablePointer<thread_state>!,
     }
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { ForkWatch.becomeChild(&recorder) }
+    MappingFaults.look()
+    MappingFaults.resume(recorder)
     if let unwritten {
         unwritten.setUnwritten() // no longer being filled by an interrupted trampoline: by us
         recorder.begin(unwritten)
         return unwritten
     }
-    if tracer_process_page().pointee.enabled == 0 { return nil }
-    recorder.disarmIfPossible()
     let spills = Spills(stackPointer)
+    let changesAction = Inspection.changesAction(descriptor, spills)
+    if tracer_process_page().pointee.enabled == 0 {
+        if changesAction { MappingFaults.suspend(recorder, until: nil) }
+        return nil
+    }
+    recorder.disarmIfPossible()
     if descriptor.pointee.kind != UInt32(KIND_CALL) {
         let isTail = Inspection.isTail(descriptor, spills, recorder)
         if isTail {
@@ -28,7 +34,9 @@ public func tracer_slow_enter(_ state: UnsafeMutablePointer<thread_state>!,
             return nil
         }
     }
-    return recorder.enter(descriptor, spills)
+    let frame = recorder.enter(descriptor, spills)
+    if changesAction { MappingFaults.suspend(recorder, until: frame) }
+    return frame
 }
 
 @c @implementation
@@ -36,13 +44,14 @@ public func tracer_slow_exit(_ state: UnsafeMutablePointer<thread_state>!,
                              _ frame: UnsafeMutablePointer<frame_record>!, _ now: UInt64) {
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { ForkWatch.becomeChild(&recorder) }
+    MappingFaults.look()
     recorder.exit(frame, now)
     TraceFile.reportStop()
 }
 
 @c @implementation
 public func tracer_slow_loader_event(_ state: UnsafeMutablePointer<thread_state>!) {
-    if !agent.isRecorded || TraceFile.isConfined { return }
+    if !agent.isRecorded { return }
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { ForkWatch.becomeChild(&recorder) }
     LoaderWatch.event()

@@ -8,7 +8,7 @@ struct ThreadRecorder {
     let unit: UnsafeMutablePointer<thread_unit>
 
     nonisolated(unsafe) private static var units: UnsafeMutablePointer<thread_unit>?
-    nonisolated(unsafe) private static var lock = SpinLock()
+    nonisolated(unsafe) static var lock = SpinLock()
     nonisolated(unsafe) private static var nextIndex: UInt32 = 0
 
     /// The recorder of the calling thread; a new thread is registered.
@@ -100,7 +100,7 @@ struct ThreadRecorder {
         }
     }
     private static func release(_ unit: UnsafeMutablePointer<thread_unit>) {
-        if unit.pointee.chunk != nil { Memory.release(unit.pointee.chunk, Int(unit.pointee.chunk_bytes)) }
+        if let chunk = unit.pointee.chunk { TraceFile.unmap(chunk, Int(unit.pointee.chunk_bytes)) }
         Memory.release(UnsafeMutableRawPointer(unit) - (Int(UNIT_STACK_BYTES) &+ Int(UNIT_WIPED_BYTES)), mappingBytes)
     }
 
@@ -145,7 +145,7 @@ struct ThreadRecorder {
     private func detachChunk() {
         let isPending = isWritePending
         markElsewhere()
-        if !isPending, let chunk = unit.pointee.chunk { Memory.release(chunk, Int(unit.pointee.chunk_bytes)) }
+        if !isPending, let chunk = unit.pointee.chunk { TraceFile.unmap(chunk, Int(unit.pointee.chunk_bytes)) }
         unit.pointee.chunk = nil
         unit.pointee.chunk_bytes = 0
         unit.pointee.next = nil
@@ -361,7 +361,12 @@ struct ThreadRecorder {
     func disarmIfPossible() {
         if isForeignOpen || !isArmed { return }
         state.pointee.top = unit.pointee.top
-        state.pointee.low = tracer_process_page().pointee.enabled != 0 ? unit.pointee.stack_low : .max
+        restoreLow()
+    }
+    /// The fast path again, if nothing speaks against it.
+    func restoreLow() {
+        let isFast = tracer_process_page().pointee.enabled != 0 && !isArmed && unit.pointee.is_changing == 0
+        state.pointee.low = isFast ? unit.pointee.stack_low : .max
     }
 
     nonisolated(unsafe) private static var foreignLock = SpinLock()

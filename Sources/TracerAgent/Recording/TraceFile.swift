@@ -57,6 +57,7 @@ enum TraceFile {
             return refuse(mapped)
         }
         header = UnsafeMutablePointer(bitPattern: mapped)
+        tracer_mapping_add(header, UInt64(TRACE_HEADER_BYTES))
         fillHeader()
         isOpen = true
         isWritable = true
@@ -216,9 +217,15 @@ enum TraceFile {
             stop(TRACE_STOP_MEMORY, -address)
             return nil
         }
+        tracer_mapping_add(UnsafeMutableRawPointer(bitPattern: address), UInt64(byteCount))
         // MADV_POPULATE_WRITE: all page faults at once. An old kernel refuses, and they come one by one.
         _ = SystemCall.call(SystemCall.madvise, address, byteCount, 23)
         return (UnsafeMutableRawPointer(bitPattern: address)!, offset)
+    }
+
+    static func unmap(_ address: UnsafeMutableRawPointer, _ byteCount: Int) {
+        tracer_mapping_remove(address)
+        Memory.release(address, byteCount)
     }
 
     /// Writes a closed chunk: a header that says "void", what follows it, then the true header, so that a reader never
@@ -281,14 +288,23 @@ enum TraceFile {
         if end > fileSizeLimit() { return -Failure.tooBig }
         let result = SystemCall.call(SystemCall.fallocate, descriptor, 0, Int(start), Int(end &- start))
         if result != -Failure.notSupported && result != -Failure.noSystemCall { return result }
-        // No fallocate on this file system: another thread may already have made it longer than `end`.
-        var stat = InlineArray<32, UInt64>(repeating: 0)
-        var span = stat.mutableSpan
-        let size = span.withUnsafeMutableBufferPointer {
-            _ = SystemCall.call(SystemCall.fstat, descriptor, bits($0.baseAddress))
-            return $0[6]
+        return writeZeros(descriptor, from: start, to: end)
+    }
+    /// No fallocate on this file system: what is written has its blocks.
+    private static func writeZeros(_ descriptor: Int, from start: UInt64, to end: UInt64) -> Int {
+        var zeros = InlineArray<4096, UInt8>(repeating: 0)
+        var span = zeros.mutableSpan
+        return span.withUnsafeMutableBufferPointer {
+            var place = start
+            while place < end {
+                let result = SystemCall.call(SystemCall.pwrite64, descriptor, bits($0.baseAddress),
+                                             Int(min(4096, end &- place)), Int(place))
+                if failed(result) { return result }
+                if result == 0 { return -Failure.space }
+                place &+= UInt64(result)
+            }
+            return 0
         }
-        return size >= end ? 0 : SystemCall.call(SystemCall.ftruncate, descriptor, Int(end))
     }
 
     /// Recording ends here, the program goes on. Safe with any lock held: the line is said by `reportStop`.
@@ -303,7 +319,7 @@ enum TraceFile {
     }
 
     /// From here on the agent makes no system call that the program might not be allowed.
-    static var isConfined: Bool { isOpen && header.pointee.stop_reason == UInt32(TRACE_STOP_CONFINED) }
+    static var isConfined: Bool { tracer_confinement().pointee != 0 }
 
     /// Says once why recording stopped. No lock may be held.
     static func reportStop() {
@@ -314,7 +330,7 @@ enum TraceFile {
             $0.append("recording stopped, ")
             if header.pointee.stop_reason == UInt32(TRACE_STOP_LIMIT) {
                 $0.append("TRACER_MAXSIZE reached")
-            } else if isConfined {
+            } else if header.pointee.stop_reason == UInt32(TRACE_STOP_CONFINED) {
                 $0.append("the program confines itself with seccomp")
             } else {
                 $0.append(stopNumber == Failure.noEntry ? "the file is gone" : Failure.text(stopNumber))
@@ -332,7 +348,7 @@ enum TraceFile {
 
     /// A forked child lets go of its parent's file.
     static func abandon() {
-        if isOpen { Memory.release(header, Int(TRACE_HEADER_BYTES)) }
+        if isOpen { unmap(header, Int(TRACE_HEADER_BYTES)) }
         isOpen = false
         isWritable = false
     }

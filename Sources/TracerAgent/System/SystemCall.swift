@@ -8,13 +8,13 @@ enum SystemCall {
     static let madvise = 28, getpid = 39, ftruncate = 77, getcwd = 79, prctl = 157, gettid = 186, sched_yield = 24
     static let tgkill = 234, openat = 257, unlinkat = 263, readlinkat = 267, fallocate = 285, prlimit64 = 302
     static let clock_gettime = 228, fstat = 5, getppid = 110, kill = 62, sigaltstack = 131, pwrite64 = 18, pread64 = 17, seccomp = 317
-    static let rt_sigprocmask = 14, rt_sigpending = 127, rt_sigtimedwait = 128
+    static let rt_sigaction = 13, rt_sigprocmask = 14, rt_sigpending = 127, rt_sigtimedwait = 128
     #elseif arch(arm64) // the kernel's generic table, include/uapi/asm-generic/unistd.h
     static let read = 63, write = 64, close = 57, mmap = 222, mprotect = 226, munmap = 215, ioctl = 29, mremap = 216
     static let madvise = 233, getpid = 172, ftruncate = 46, getcwd = 17, prctl = 167, gettid = 178, sched_yield = 124
     static let tgkill = 131, openat = 56, unlinkat = 35, readlinkat = 78, fallocate = 47, prlimit64 = 261
     static let clock_gettime = 113, fstat = 80, getppid = 173, kill = 129, sigaltstack = 132, pwrite64 = 68, pread64 = 67, seccomp = 277
-    static let rt_sigprocmask = 135, rt_sigpending = 136, rt_sigtimedwait = 137
+    static let rt_sigaction = 134, rt_sigprocmask = 135, rt_sigpending = 136, rt_sigtimedwait = 137
     #endif
 
     @inline(__always)
@@ -30,7 +30,8 @@ enum SystemCall {
 /// The errno values that a user can do something about.
 enum Failure {
     static let noEntry = 2, access = 13, exists = 17, notDirectory = 20, fileTable = 23, descriptors = 24
-    static let tooBig = 27, space = 28, readOnly = 30, loop = 40, notSupported = 95, quota = 122, noSystemCall = 38
+    static let tooBig = 27, space = 28, readOnly = 30, loop = 40, notSupported = 95, quota = 122, noSystemCall = 38, address = 14
+    static let cut = 4096 // of our own: above every errno
 
     static func text(_ number: Int) -> StaticString {
         switch number {
@@ -45,6 +46,7 @@ enum Failure {
         case readOnly: "read-only file system"
         case loop: "it is a symbolic link"
         case quota: "disk quota exceeded"
+        case cut, address: "somebody cut the file, or its disk is full"
         case 12: "out of memory"
         case 36: "the name is too long"
         default: "the system refused"

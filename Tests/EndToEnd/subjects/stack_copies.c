@@ -13,12 +13,11 @@
 long slice_step(long value);
 long slice_run(long value, int depth, long (*leave)(long));
 long slice_jump(long value, void (*jump)(void));
-extern long slice_steps, slice_runs;
+extern long slice_steps;
 #ifdef LIB_slice
-long slice_steps, slice_runs;
+long slice_steps;
 EXPORT long slice_step(long value) { slice_steps++; return value * 5 + 1; }
 EXPORT long slice_run(long value, int depth, long (*leave)(long)) {
-    slice_runs++;
     volatile long room[4] = {value, depth};
     if (depth > 0) value = slice_run(value, depth - 1, leave);
     else value = leave(value);
@@ -101,7 +100,6 @@ int main(int argc, char **argv) {
     for (int i = 0; i < count; i++) sum += slices[i].value;
     for (int i = 0; i < 100; i++) sum += slice_step(i);
     counted("slice_step", (unsigned long)slice_steps);
-    counted("slice_run", (unsigned long)slice_runs);
     printf("%ld\n", sum);
     return 0;
 }
