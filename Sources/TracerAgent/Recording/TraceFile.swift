@@ -141,6 +141,7 @@ enum TraceFile {
         let descriptor = open(nonBlocking)
         if failed(descriptor) { return .foreign(-descriptor) }
         defer { _ = SystemCall.call(SystemCall.close, descriptor) }
+        if !isOrdinary(descriptor) { return .foreign(Failure.exists) } // a device or a FIFO reads as empty, too
         var old = trace_file_header()
         let size = MemoryLayout<trace_file_header>.size
         let count = withUnsafeMutablePointer(to: &old) { SystemCall.call(SystemCall.read, descriptor, bits($0), size) }
@@ -149,6 +150,20 @@ enum TraceFile {
         if count < size || !hasMagic(old) { return .foreign(Failure.exists) }
         let isGone = old.pid != agent.pid && SystemCall.call(SystemCall.kill, Int(old.pid), 0) == -3
         return isGone ? .stale : .inUse
+    }
+
+    /// st_mode of struct stat says that it is a regular file (inode(7)).
+    private static func isOrdinary(_ descriptor: Int) -> Bool {
+        var stat = InlineArray<32, UInt64>(repeating: 0)
+        var span = stat.mutableSpan
+        return span.withUnsafeMutableBufferPointer {
+            #if arch(x86_64)
+            let place = 3 // after st_nlink
+            #elseif arch(arm64)
+            let place = 2
+            #endif
+            return SystemCall.call(SystemCall.fstat, descriptor, bits($0.baseAddress)) == 0 && $0[place] & 0o170000 == 0o100000
+        }
     }
 
     private static let magic: StaticString = "TRACER\u{1a}\n"

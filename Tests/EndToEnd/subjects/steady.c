@@ -1,5 +1,5 @@
 // Makes a known number of calls, some on a second thread, and prints what it computed. bad_input.py and durability.py
-// run it in bad surroundings: half-way, MIDWAY says what happens to the files in TRACES (`unlink`, `truncate`).
+// run it in bad surroundings: half-way, MIDWAY says what happens to the files in TRACES (`unlink`, `truncate`, `replace` by a link to VICTIM, `exchange` for VICTIM).
 // library: steady
 // case: plain 5000
 // status: 7
@@ -27,6 +27,8 @@ static void midway(void) {
         snprintf(path, sizeof path, "%s/%s", where, entry->d_name);
         if (entry->d_name[0] == '.') continue;
         if (!strcmp(how, "unlink")) CHECK(!unlink(path));
+        else if (!strcmp(how, "replace")) CHECK(!unlink(path) && !symlink(getenv("VICTIM"), path));
+        else if (!strcmp(how, "exchange")) CHECK(!rename(getenv("VICTIM"), path));
         else CHECK(!truncate(path, 4096));
     }
     closedir(directory);
