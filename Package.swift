@@ -18,7 +18,7 @@ let jumpPadding: [String] = []
 #endif
 let agentC: [CSetting] = [
     .unsafeFlags(["-O2", "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden",
-                  "-fno-asynchronous-unwind-tables", "-ftls-model=initial-exec", "-gdwarf-4"] + jumpPadding),
+                  "-fasynchronous-unwind-tables", "-ftls-model=initial-exec", "-gdwarf-4"] + jumpPadding),
     .headerSearchPath("../Sources/CTraceLayout/include"),
 ]
 // initfirst: our constructor runs before every other, libc's included (design.md, 6).

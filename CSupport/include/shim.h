@@ -301,6 +301,15 @@ static inline uint64_t tracer_address_signal_return(void) { return (uint64_t)&tr
 #endif
 static inline uint64_t tracer_address_mapping_fault(void) { return (uint64_t)&tracer_mapping_fault; }
 
+// Lists of frames (backtraces.c): what the stub of such a function calls, in the place of its target. A second definition
+// of one name keeps its own way: there is one original.
+struct own_image {
+    uint64_t low, high, return_place; // the library, and where traced functions return to
+};
+uint64_t tracer_replace_backtrace(struct own_image, uint64_t target) __attribute__((visibility("hidden")));
+uint64_t tracer_replace_unwind_backtrace(struct own_image, uint64_t target, uint64_t get_ip)
+    __attribute__((visibility("hidden")));
+
 static inline struct thread_state *tracer_thread_state(void) { return &tracer_thread; }
 static inline struct process_page *tracer_process_page(void) { return &tracer_process; }
 static inline uint64_t tracer_address_loader_event(void) { return (uint64_t)&tracer_loader_event; }

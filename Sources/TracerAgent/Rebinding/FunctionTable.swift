@@ -43,14 +43,15 @@ enum FunctionTable {
             }
             slot = (slot &+ 1) & (slotCount &- 1)
         }
-        let isCall = treatment == .ordinary
+        let isCall = treatment == .ordinary || treatment == .frames
         guard let index = isCall ? newDescriptor(&calls, agent.trampolines.enter)
                                  : newDescriptor(&specials, agent.trampolines.special) else { return nil }
         let id = UInt32(entries.count)
         if !entries.append(Entry(target: target, name: hash, module: UInt32(module), descriptor: UInt32(index),
                                  treatment: treatment)) { return nil }
         let descriptor = tracer_function(index)!
-        descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
+        let called = treatment == .frames ? Backtraces.target(target, name) : target
+        descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(called))
         descriptor.pointee.function = id
         descriptor.pointee.instant = Event.head(.complete, id)
         descriptor.pointee.head = Event.head(.enter, id)

@@ -4,6 +4,7 @@ import CSupport
 enum Treatment: UInt8 {
     case ordinary  // a traced call
     case untouched // the slot stays as it is
+    case frames    // a traced call of our own function, which calls the original (Backtraces.swift)
     case tail      // entry is recorded, then a jump: the function sees its real caller's return address
     case dlopen, systemCall, threadName, confinement, signalAction // looked at call by call (Inspection.swift)
 }
@@ -70,6 +71,9 @@ struct SpecialFunction {
         .init(name: "sigset", treatment: .signalAction),
         .init(name: "sigignore", treatment: .signalAction),
         .init(name: "siginterrupt", treatment: .signalAction),
+        // They would show the trampolines.
+        .init(name: "backtrace", treatment: .frames),
+        .init(name: "_Unwind_Backtrace", treatment: .frames),
         // PR_SET_SECCOMP.
         .init(name: "prctl", treatment: .confinement),
         // Own calling conventions: they may keep more registers than the psABI asks for.
