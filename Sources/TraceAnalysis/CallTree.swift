@@ -87,9 +87,9 @@ public struct CallTree: Sendable {
 
     /// Reads all of a trace. Memory grows with the number of distinct paths, not of calls; beyond two million paths of
     /// one reading thread what is new below a path is one node, "(further paths)".
-    public init(_ trace: TraceFile, workers: Int = TraceFile.processorCount) {
+    public init(_ trace: TraceFile, workers: Int = TraceFile.processorCount, progress: ReadingProgress? = nil) {
         let table = FunctionTable(trace.metadata)
-        let all = StreamWorker.read(trace, table, workers: workers) { PathSums(table) }
+        let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { PathSums(table) }
         let end = all.end, calls = all.calls
         self = all.withSink { CallTreeAssembly(trace, table, $0, calls: calls, end: end).tree(trace.timeScale) }
     }
@@ -118,6 +118,12 @@ public struct CallTree: Sendable {
             node = nodes[node].parent
         }
         return path.reversed()
+    }
+
+    /// The name most like `text`, for one that was mistyped.
+    public func nearest(to text: String) -> String? {
+        let wanted = text.lowercased()
+        return functions.map { $0.name }.filter { $0.lowercased().contains(wanted) }.min { ($0.count, $0) < ($1.count, $1) }
     }
 
     public var calls: UInt64 { roots.reduce(0) { $0 &+ $1.calls } }

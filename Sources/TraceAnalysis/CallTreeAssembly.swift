@@ -62,17 +62,19 @@ struct CallTreeAssembly {
         return nodes.count - 1
     }
 
-    mutating func add(_ sums: CallTree.Node, to node: Int) {
-        nodes[node].calls &+= sums.calls
-        nodes[node].timedCalls &+= sums.timedCalls
-        nodes[node].total &+= sums.total
-        nodes[node].selfTime &+= sums.selfTime
-        if let shortest = sums.minimum { nodes[node].minimum = min(nodes[node].minimum ?? .max, shortest) }
-        if let longest = sums.maximum { nodes[node].maximum = max(nodes[node].maximum ?? 0, longest) }
-        nodes[node].open &+= sums.open
-        nodes[node].unwound &+= sums.unwound
-        nodes[node].cut &+= sums.cut
-        nodes[node].migrated &+= sums.migrated
+    mutating func add(_ sums: CallTree.Node, to node: Int) { Self.add(sums, to: &nodes[node]) }
+
+    static func add(_ sums: CallTree.Node, to node: inout CallTree.Node) {
+        node.calls &+= sums.calls
+        node.timedCalls &+= sums.timedCalls
+        node.total &+= sums.total
+        node.selfTime &+= sums.selfTime
+        if let shortest = sums.minimum { node.minimum = min(node.minimum ?? .max, shortest) }
+        if let longest = sums.maximum { node.maximum = max(node.maximum ?? 0, longest) }
+        node.open &+= sums.open
+        node.unwound &+= sums.unwound
+        node.cut &+= sums.cut
+        node.migrated &+= sums.migrated
     }
 
     /// All of a tree; `place` says which root here takes what is below one of its roots.
@@ -90,7 +92,7 @@ struct CallTreeAssembly {
         }
     }
 
-    private static func empty(parent: Int, function: Int) -> CallTree.Node {
+    static func empty(parent: Int, function: Int) -> CallTree.Node {
         CallTree.Node(parent: parent, function: function, end: 0, calls: 0, timedCalls: 0, total: 0, selfTime: 0,
                       minimum: nil, maximum: nil, open: 0, unwound: 0, cut: 0, migrated: 0)
     }
@@ -222,20 +224,21 @@ extension CallTreeAssembly {
             if node.parent == 0 {
                 here[index] = rootOfNode[UInt32(index)].map { self.node(ofRoot: $0) } ?? -1
             } else if here[Int(node.parent)] >= 0 {
-                here[index] = child(here[Int(node.parent)], node.slot == PathSums.elsewhere ? numbers.elsewhere : numbers.ofSlot[Int(node.slot)])
+                let function = node.slot == PathSums.elsewhere ? number(CallTree.elsewhere) : numbers[Int(node.slot)]
+                here[index] = child(here[Int(node.parent)], function)
                 add(CallTree.Node(node), to: here[index])
             }
         }
     }
 
-    private mutating func functionNumbers(_ table: FunctionTable, _ strangers: [UInt32]) -> (ofSlot: [Int], elsewhere: Int) {
+    private mutating func functionNumbers(_ table: FunctionTable, _ strangers: [UInt32]) -> [Int] {
         var ofSlot = [-1]
         for row in table.rows { ofSlot.append(number(Function(name: row.name, symbol: row.symbol, module: row.module))) }
         for stranger in strangers {
             let name = FunctionTable.strangerName(stranger)
             ofSlot.append(number(Function(name: name, symbol: name, module: FunctionTable.noModule)))
         }
-        return (ofSlot, number(CallTree.elsewhere))
+        return ofSlot
     }
 }
 

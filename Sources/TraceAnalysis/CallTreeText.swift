@@ -1,5 +1,5 @@
-// A call tree as lines of text: what took a share of the time worth a line, the rest of each node in one line more, so
-// that every number is the sum of those below it.
+// A call tree as lines of text: what took a share of the time worth a line, and the rest of a node in one line more
+// where it adds up to such a share.
 
 extension CallTree {
     public struct TextOptions: Sendable {
@@ -8,50 +8,62 @@ extension CallTree {
         /// Levels to show, 0 all.
         public var deepest = 0
 
-        public init(least: Double = 0.01, deepest: Int = 0) {
+        /// Columns of the terminal; nil where lines may be of any length.
+        public var width: Int?
+
+        public init(least: Double = 0.01, deepest: Int = 0, width: Int? = nil) {
             self.least = least
             self.deepest = deepest
+            self.width = width
         }
     }
 
     /// Lines of one root, the title not included.
     public func lines(_ root: Root, _ options: TextOptions, _ style: TextStyle, _ body: (String) throws -> Void) rethrows {
-        let whole = nodes[root.node].total
+        let whole = nodes[root.node].total, calls = root.calls
         // A stack of our own: a path may be a million functions long.
-        var waiting = [Waiting(node: root.node, depth: -1)]
+        var waiting = [Waiting(node: root.node, level: -1, indentation: -1)]
         while let next = waiting.popLast() {
             guard let node = next.node else {
-                try body(line(share: next.total, of: whole, total: next.total, selfTime: nil, calls: next.calls, depth: next.depth,
-                              style.dim("… \(counted(UInt64(next.count), "more path"))"), style))
+                try body(rest(next, of: whole, style))
                 continue
             }
             var below = node
             if nodes[node].function >= 0 {
                 below = endOfRecursion(from: node, whole, options)
-                try body(line(node, to: below, of: whole, depth: next.depth, style))
+                try body(line(node, to: below, of: whole, next, options.width, style))
             }
-            let isDeepest = options.deepest > 0 && next.depth + 1 >= options.deepest
+            let isDeepest = options.deepest > 0 && next.level + 1 >= options.deepest
             var shown: [Waiting] = []
-            var rest = Waiting(node: nil, depth: next.depth + 1)
+            var rest = Waiting(node: nil, level: next.level + 1, indentation: next.indentation + 1)
             for (place, child) in children(of: below).enumerated() {
                 // Of a thread at least some: thousands of calls that take 0.5% each are worth seeing too.
-                if !isDeepest, isShown(child, whole, options) || next.depth < 0 && place < 10 {
-                    shown.append(Waiting(node: child, depth: next.depth + 1))
+                if !isDeepest, isShown(child, whole, options) || next.level < 0 && place < 10 {
+                    shown.append(Waiting(node: child, level: next.level + 1, indentation: next.indentation + 1))
                 } else {
-                    rest.count += nodes[child].end - child
+                    rest.count += 1
                     rest.total &+= nodes[child].total
-                    rest.calls &+= (child ..< nodes[child].end).reduce(0) { $0 &+ nodes[$1].calls }
+                    rest.calls &+= nodes[child].calls
                 }
             }
-            if rest.count > 0 { waiting.append(rest) }
-            waiting += shown.reversed()
+            // A chain of single calls stays in its column, or thirty levels of it would leave the screen.
+            let isChain = shown.count == 1 && next.level >= 0
+            if isChain {
+                shown[0].indentation = next.indentation
+                shown[0].isChained = true
+                waiting += shown
+            }
+            if rest.count > 0, isDeepest || isWorthALine(rest, whole, calls, options) { waiting.append(rest) }
+            if !isChain { waiting += shown.reversed() }
         }
     }
 
     private struct Waiting {
         /// nil for what is too little for lines of its own.
         var node: Int?
-        var depth: Int
+        var level: Int
+        var indentation: Int
+        var isChained = false
         var count = 0
         var total: UInt64 = 0
         var calls: UInt64 = 0
@@ -59,6 +71,11 @@ extension CallTree {
 
     private func isShown(_ node: Int, _ whole: UInt64, _ options: TextOptions) -> Bool {
         options.least <= 0 || Double(nodes[node].total) >= options.least * Double(whole)
+    }
+
+    /// Many small parts may make a large one, of the time or of the calls.
+    private func isWorthALine(_ rest: Waiting, _ whole: UInt64, _ calls: UInt64, _ options: TextOptions) -> Bool {
+        Double(rest.total) >= options.least * Double(whole) || calls > 0 && rest.calls >= calls / 20
     }
 
     /// A function that calls itself and little else is one line, however deep it goes.
@@ -75,7 +92,7 @@ extension CallTree {
     }
 
     /// The line of a node, or of a recursion down to `last`.
-    private func line(_ node: Int, to last: Int, of whole: UInt64, depth: Int, _ style: TextStyle) -> String {
+    private func line(_ node: Int, to last: Int, of whole: UInt64, _ place: Waiting, _ width: Int?, _ style: TextStyle) -> String {
         var calls: UInt64 = 0, selfTime: Int64 = 0, notes = Notes(), levels: UInt64 = 0
         var level = last
         while true {
@@ -87,20 +104,29 @@ extension CallTree {
             level = nodes[level].parent
         }
         let function = functions[nodes[node].function]
-        var text = function.name + style.dim(" [\(function.module)]")
+        var name = Summary.explained(function.name)
+        let module = " [\(function.module)]"
+        let prefix = Self.indentation(place.indentation) + (place.isChained ? "> " : "")
+        if let width { name = shortened(name, max(width - Self.figuresWidth - prefix.count - module.count, 16)) }
+        var text = style.dim(prefix) + name + style.dim(module)
         if levels > 1 { text += style.dim(" ×\(grouped(levels)) levels") }
         if let note = notes.text { text += "  " + style.alarm("(\(note))") }
-        return line(share: nodes[node].total, of: whole, total: nodes[node].total, selfTime: selfTime, calls: calls,
-                    depth: depth, text, style)
+        return Self.figures(nodes[node].total, of: whole, selfTime: selfTime, calls: calls) + text
     }
 
-    public static let columns = "  share        total         self        calls  function"
+    private func rest(_ rest: Waiting, of whole: UInt64, _ style: TextStyle) -> String {
+        Self.figures(rest.total, of: whole, selfTime: nil, calls: rest.calls)
+            + style.dim(Self.indentation(rest.indentation) + "… \(grouped(UInt64(rest.count))) more function\(rest.count == 1 ? "" : "s")")
+    }
 
-    private func line(share: UInt64, of whole: UInt64, total: UInt64, selfTime: Int64?, calls: UInt64, depth: Int,
-                      _ text: String, _ style: TextStyle) -> String {
-        leftFilled(percentText(share, of: whole), 7) + "  " + leftFilled(column(readable(Nanoseconds(total))), 11) + "  "
+    private static func indentation(_ depth: Int) -> String { String(repeating: "  ", count: min(max(depth, 0), 60)) }
+
+    public static let columns = "  share        total         self        calls  function"
+    private static let figuresWidth = 48
+
+    private static func figures(_ total: UInt64, of whole: UInt64, selfTime: Int64?, calls: UInt64) -> String {
+        leftFilled(percentText(total, of: whole), 7) + "  " + leftFilled(column(readable(Nanoseconds(total))), 11) + "  "
             + leftFilled(selfTime.map { column(readable(signed: $0)) } ?? "", 11) + "  " + leftFilled(grouped(calls), 11) + "  "
-            + String(repeating: "  ", count: min(depth, 200)) + text
     }
 
     struct Notes {

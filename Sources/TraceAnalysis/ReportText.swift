@@ -25,25 +25,49 @@ public enum ReportOrder: String, CaseIterable, Sendable {
 extension Summary {
     public func functions(by order: ReportOrder) -> [FunctionSummary] { functions.sorted(by: order.comesFirst) }
 
-    /// - Parameter top: how many rows, 0 all.
-    public func table(_ trace: TraceFile, by order: ReportOrder, top: Int, style: TextStyle) -> String {
+    /// - Parameters:
+    ///   - grouping: what a row stands for
+    ///   - top: how many rows, 0 all
+    ///   - width: columns of the terminal, nil where lines may be of any length
+    public func table(_ trace: TraceFile, by order: ReportOrder, grouping: ReportGrouping = .function, top: Int, width: Int? = nil,
+                      style: TextStyle) -> String {
         let all = functions(by: order)
         let rows = top > 0 ? Array(all.prefix(top)) : all
         var lines = [style.bold(headline(trace)), ""]
         if rows.isEmpty {
-            lines.append("no calls were recorded")
+            lines.append(calls == 0 ? "no calls were recorded" : "no call matches the filter")
         } else {
-            var table = TextTable(["calls", "total", "self", "average", "minimum", "maximum", "function", "module"],
-                                  leftAligned: [6, 7])
-            for row in rows {
-                table.add([grouped(row.calls), row.timedCalls == 0 && row.total.count == 0 ? "-" : column(readable(row.total)),
-                           row.timedCalls == 0 && row.total.count == 0 ? "-" : column(readable(signed: row.selfTime)),
-                           time(row.average), time(row.minimum), time(row.maximum), row.name, row.module])
+            let names: [String] = switch grouping {
+            case .function: ["function", "module"]
+            case .module: ["module"]
+            case .caller: ["caller", "function", "module"]
+            case .thread: ["thread"]
             }
-            lines += table.lines(style)
+            let times = grouping == .thread ? ["calls", "total"] : ["calls", "total", "self", "average", "minimum", "maximum"]
+            var table = TextTable(times + names, leftAligned: Set(times.count ..< times.count + names.count))
+            for row in rows {
+                let isUntimed = row.timedCalls == 0 && row.total.count == 0
+                let figures = [grouped(row.calls), isUntimed ? "-" : column(readable(row.total)),
+                               isUntimed ? "-" : column(readable(signed: row.selfTime)), time(row.average), time(row.minimum), time(row.maximum)]
+                table.add(figures.prefix(times.count) + Self.names(row, grouping))
+            }
+            lines += table.lines(style, width: width)
         }
         if rows.count < all.count { lines.append(style.dim("… \(grouped(UInt64(all.count - rows.count))) more: --top 0")) }
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    private static func names(_ row: FunctionSummary, _ grouping: ReportGrouping) -> [String] {
+        switch grouping {
+        case .function: [Self.explained(row.name), row.module]
+        case .caller: [Self.explained(row.caller ?? "?"), row.name, row.module]
+        case .module, .thread: [row.name]
+        }
+    }
+
+    /// The one call in which all of a program happens would top every list without a word of what it is.
+    static func explained(_ name: String) -> String {
+        name == "__libc_start_main" ? "__libc_start_main (main and the program's own code)" : name
     }
 
     private func time(_ time: Nanoseconds?) -> String { time.map { column(readable($0)) } ?? "-" }
@@ -78,7 +102,7 @@ extension Summary {
                 .object([("tid", .unsigned(UInt64($0.tid))), ("name", .string($0.name)), ("calls", .unsigned($0.calls))])
             })),
             ("functions", .array(functions(by: .selfTime).map {
-                .object([("name", .string($0.name)), ("symbol", .string($0.symbol)), ("module", .string($0.module)), ("calls", .unsigned($0.calls)),
+                .object(($0.caller.map { [("caller", JSON.string($0))] } ?? []) + [("name", .string($0.name)), ("symbol", .string($0.symbol)), ("module", .string($0.module)), ("calls", .unsigned($0.calls)),
                          ("total_ns", .unsigned($0.total.count)), ("self_ns", .signed($0.selfTime)),
                          ("min_ns", .time($0.minimum)), ("max_ns", .time($0.maximum)), ("p50_ns", .time($0.median)),
                          ("p99_ns", .time($0.percentile99))])

@@ -20,6 +20,23 @@ protocol StreamSink: CallSink, ~Copyable {
     func hasMigrated(_ frame: Frame) -> Bool
 }
 
+/// How far a reading has come, for whoever watches.
+public final class ReadingProgress: Sendable {
+    private let done = Atomic<Int>(0)
+    private let all = Atomic<Int>(0)
+
+    public init() {}
+
+    /// 0 ... 1.
+    public var share: Double {
+        let all = all.load(ordering: .relaxed)
+        return all == 0 ? 0 : min(Double(done.load(ordering: .relaxed)) / Double(all), 1)
+    }
+
+    func begin(_ count: Int) { all.store(count, ordering: .relaxed) }
+    func advance() { done.wrappingAdd(1, ordering: .relaxed) }
+}
+
 /// Used by one thread at a time: by its own while reading, then by the one that merges.
 final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
     private let trace: TraceFile
@@ -41,11 +58,12 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
 
     /// Reads all events of the trace. What is still running at the end has been closed.
     /// - Parameter workerCount: how many threads read
-    static func read(_ trace: TraceFile, _ table: FunctionTable, workers workerCount: Int,
+    static func read(_ trace: TraceFile, _ table: FunctionTable, workers workerCount: Int, progress: ReadingProgress? = nil,
                      _ sink: () -> Sink) -> StreamWorker {
         let units = trace.units()
         let next = Atomic<Int>(0)
         let count = max(min(workerCount, units.count), 1)
+        progress?.begin(units.count)
         var workers: [StreamWorker] = []
         for _ in 0 ..< count { workers.append(StreamWorker(trace, sink(), slotCount: table.slotCount)) }
         let readers = workers
@@ -54,6 +72,7 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
                 let unit = next.wrappingAdd(1, ordering: .relaxed).oldValue
                 guard unit < units.count else { return }
                 readers[index].read(units[unit])
+                progress?.advance()
             }
         }
         let all = workers[0]

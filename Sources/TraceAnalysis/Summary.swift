@@ -16,6 +16,8 @@ public struct FunctionSummary: Sendable {
     public var selfTime: Int64
     /// Of one call; nil when none has a known length.
     public var average, minimum, maximum, median, percentile99: Nanoseconds?
+    /// Where rows tell callers apart.
+    public var caller: String?
 }
 
 public struct ThreadSummary: Sendable {
@@ -55,15 +57,21 @@ public struct Summary: Sendable {
     public private(set) var overwritten: UInt64 = 0
 
     /// - Parameter workers: how many threads read; memory is a megabyte or two for each and what the functions need.
-    public init(_ trace: TraceFile, workers: Int = TraceFile.processorCount, names: Bool = true) {
+    public init(_ trace: TraceFile, workers: Int = TraceFile.processorCount, names: Bool = true, progress: ReadingProgress? = nil) {
         let table = FunctionTable(trace.metadata)
-        let all = StreamWorker.read(trace, table, workers: workers) { Accumulator(table) }
+        let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { Accumulator(table) }
         end = all.end
         duration = trace.timeScale.nanoseconds(from: trace.firstTicks, to: end)
         summarize(trace, all)
         guard names else { return }
         functions = all.withSink { $0.functions(table, trace.timeScale) }
     }
+
+    /// Leaves out rows; the counts of the whole stay.
+    public mutating func keep(_ isWanted: (FunctionSummary) -> Bool) { functions = functions.filter(isWanted) }
+
+    /// Rows of another grouping of the same trace.
+    public mutating func replaceRows(_ rows: [FunctionSummary]) { functions = rows }
 
     private mutating func summarize(_ trace: TraceFile, _ all: StreamWorker<Accumulator>) {
         completes = all.stack.completes

@@ -26,13 +26,25 @@ struct TextTable {
 
     mutating func add(_ row: [String]) { rows.append(row) }
 
-    func lines(_ style: TextStyle) -> [String] {
+    /// - Parameter width: columns of the terminal: where they do not suffice, the widest texts are shortened; nil: lines
+    ///   may be of any length
+    func lines(_ style: TextStyle, width: Int? = nil) -> [String] {
         // A name of 200 characters must not push every module off the screen: it overruns its column alone.
         var widths = header.map { $0.count }
         for row in rows {
             for (column, cell) in row.enumerated() { widths[column] = max(widths[column], min(cell.count, 48)) }
         }
-        return [style.dim(line(header, widths))] + rows.map { line($0, widths) }
+        guard let width else { return [style.dim(line(header, widths))] + rows.map { line($0, widths) } }
+        for row in rows { // here the columns take what there is
+            for column in leftAligned { widths[column] = max(widths[column], row[column].count) }
+        }
+        var excess = widths.reduce(0, +) + 2 * (widths.count - 1) - width
+        while excess > 0, let widest = leftAligned.filter({ widths[$0] > 12 }).max(by: { widths[$0] < widths[$1] }) {
+            widths[widest] -= 1
+            excess -= 1
+        }
+        let cut = rows.map { row in row.enumerated().map { leftAligned.contains($0) ? shortened($1, widths[$0]) : $1 } }
+        return [style.dim(line(header, widths))] + cut.map { line($0, widths) }
     }
 
     private func line(_ cells: [String], _ widths: [Int]) -> String {
@@ -44,4 +56,9 @@ struct TextTable {
         }
         return line
     }
+}
+
+/// At most so many characters, with an ellipsis where some are missing.
+func shortened(_ text: String, _ width: Int) -> String {
+    text.count <= width ? text : String(text.prefix(max(width - 1, 0))) + "…"
 }

@@ -9,6 +9,7 @@ struct Dump: ParsableCommand {
         discussion: "Columns: offset in the file, thread, seconds since the start, kind, function and what the kind has.")
 
     @OptionGroup var trace: TraceArgument
+    @OptionGroup var display: DisplayOptions
 
     @Flag(help: "One JSON object a line, times in ticks and nanoseconds.")
     var jsonLines = false
@@ -17,12 +18,15 @@ struct Dump: ParsableCommand {
         let trace = try trace.open()
         let table = FunctionTable(trace.metadata)
         // Escaping closures may not capture an inout: the buffer lives in a box.
-        final class Box { var output = Output() }
-        let box = Box()
+        final class Box {
+            var output: Output
+            init(_ output: Output) { self.output = output }
+        }
+        let box = Box(display.output())
         try trace.dump(table) { [jsonLines] event in
             try box.output.line(jsonLines ? Self.json(event, trace, table) : Self.line(event, trace, table))
         }
-        try box.output.flush()
+        try box.output.finish()
         try finish(trace)
     }
 

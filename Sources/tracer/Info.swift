@@ -7,6 +7,7 @@ struct Info: ParsableCommand {
         abstract: "Shows what a trace holds: program, settings, modules, threads, counts, what is missing.")
 
     @OptionGroup var trace: TraceArgument
+    @OptionGroup var display: DisplayOptions
 
     @Flag(help: "One JSON object.")
     var json = false
@@ -14,13 +15,13 @@ struct Info: ParsableCommand {
     func run() throws {
         let trace = try trace.open()
         let summary = Summary(trace, names: false)
-        var output = Output()
+        var output = display.output()
         if json {
             try output.line(trace.infoJSON(summary).text())
         } else {
             try describe(trace, summary, &output)
         }
-        try output.flush()
+        try output.finish()
         try finish(trace)
     }
 

@@ -48,7 +48,9 @@ func newestTrace() throws -> String {
 }
 
 /// After the good part was shown: says on stderr what is missing and ends with status 1 if anything is.
-func finish(_ trace: TraceFile) throws {
-    for warning in trace.warnings { complain("\(trace.path): \(warning)") }
-    if !trace.warnings.isEmpty { throw CommandFailure(message: "") }
+func finish(_ trace: TraceFile) throws { try finish([trace]) }
+
+func finish(_ traces: [TraceFile]) throws {
+    for trace in traces { for warning in trace.warnings { complain("\(trace.path): \(warning)") } }
+    if traces.contains(where: { !$0.warnings.isEmpty }) { throw CommandFailure(message: "") }
 }

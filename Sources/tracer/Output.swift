@@ -4,14 +4,22 @@ import TraceAnalysis
 
 struct Output {
     private var buffer: [UInt8] = []
+    private var pager: Pager?
+    private var mayPage: Bool
     let style: TextStyle
+    /// Columns of the terminal, nil where lines may be of any length.
+    let width: Int?
 
-    init() {
+    init(colour: DisplayOptions.Colour = .auto, mayPage: Bool = false) {
         buffer.reserveCapacity(1 << 16)
+        let isTerminal = isatty(STDOUT_FILENO) == 1
         // https://no-color.org: present and not empty
         let refusesColour = getenv("NO_COLOR").map { $0.pointee != 0 } ?? false
         let isDumb = getenv("TERM").map { String(cString: $0) == "dumb" } ?? false
-        style = TextStyle(isColoured: isatty(STDOUT_FILENO) == 1 && !refusesColour && !isDumb)
+        style = TextStyle(isColoured: colour == .always || colour == .auto && isTerminal && !refusesColour && !isDumb)
+        self.mayPage = mayPage && isTerminal && !isDumb
+        var size = winsize()
+        width = isTerminal && ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col >= 40 ? Int(size.ws_col) : nil
     }
 
     mutating func line(_ text: String) throws {
@@ -33,10 +41,18 @@ struct Output {
     }
 
     mutating func flush() throws {
+        if mayPage, pager == nil {
+            pager = Pager()
+            mayPage = pager != nil
+        }
         var done = 0
         while done < buffer.count {
-            let written = buffer[done...].withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress!, $0.count) }
+            let written = buffer[done...].withUnsafeBytes { Glibc.write(pager?.descriptor ?? STDOUT_FILENO, $0.baseAddress!, $0.count) }
             if written < 0, errno == EINTR { continue }
+            if written < 0, errno == EPIPE, pager != nil {
+                finishPager()
+                throw CommandFailure(message: "", status: 0) // its reader has seen enough
+            }
             if written < 0, errno == EPIPE { throw CommandFailure(message: "", status: 128 + SIGPIPE) }
             guard written > 0 else {
                 throw CommandFailure(message: "cannot write the output: \(String(cString: strerror(errno)))")
@@ -44,5 +60,17 @@ struct Output {
             done += written
         }
         buffer.removeAll(keepingCapacity: true)
+    }
+
+    /// Writes what is left, and waits for the pager.
+    mutating func finish() throws {
+        try flush()
+        finishPager()
+    }
+
+    private mutating func finishPager() {
+        pager?.finish()
+        pager = nil
+        mayPage = false
     }
 }

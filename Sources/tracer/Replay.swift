@@ -9,6 +9,7 @@ struct Replay: ParsableCommand {
         discussion: "Columns: seconds since the start of the trace, duration, function indented by its depth, module.")
 
     @OptionGroup var trace: TraceArgument
+    @OptionGroup var display: DisplayOptions
 
     @Option(help: ArgumentHelp("Only this thread.", valueName: "main|TID|NAME"))
     var thread: String?
@@ -30,9 +31,11 @@ struct Replay: ParsableCommand {
         let threads = try selected(trace)
         let end = TraceEnd(trace)
         final class Box { // escaping closures may not capture an inout
-            var output = Output()
+            var output: Output
             var lineCount = 0
             var labels: [UInt32: [UInt8]] = [:]
+
+            init(_ output: Output) { self.output = output }
 
             /// "name() [module]".
             func label(_ function: UInt32, _ table: FunctionTable) -> [UInt8] {
@@ -43,7 +46,7 @@ struct Replay: ParsableCommand {
                 return label
             }
         }
-        let box = Box()
+        let box = Box(display.output())
         for thread in threads {
             if limit > 0, box.lineCount >= limit { break }
             if threads.count > 1 {
@@ -59,7 +62,7 @@ struct Replay: ParsableCommand {
             }
         }
         if limit > 0, box.lineCount >= limit { try box.output.line(box.output.style.dim("… stopped after \(limit) lines: --limit 0")) }
-        try box.output.flush()
+        try box.output.finish()
         try finish(trace)
     }
 

@@ -19,44 +19,47 @@ struct TraceArguments: ParsableArguments {
     var files: [String] = []
 
     /// In the order in which they were begun.
-    func open() throws -> [TraceFile] {
-        guard !files.isEmpty else { return [try openTrace(try newestTrace())] }
-        var traces: [TraceFile] = []
-        for file in files {
-            if isDirectory(file) {
-                traces += try newestRun(in: file)
-            } else {
-                traces.append(try openTrace(file))
-            }
-        }
-        return traces.sorted { ($0.header.first_realtime_ns, $0.path) < ($1.header.first_realtime_ns, $1.path) }
-    }
+    func open() throws -> [TraceFile] { try openTraces(files) }
+}
 
-    private func isDirectory(_ path: String) -> Bool {
-        var status = stat()
-        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+func openTraces(_ paths: [String]) throws -> [TraceFile] {
+    guard !paths.isEmpty else { return [try openTrace(try newestTrace())] }
+    var traces: [TraceFile] = []
+    for path in paths {
+        if isDirectory(path) { traces += try newestRun(in: path) } else { traces.append(try openTrace(path)) }
     }
+    return traces.sorted { ($0.header.first_realtime_ns, $0.path) < ($1.header.first_realtime_ns, $1.path) }
+}
 
-    /// Of several runs the one that began last; files that cannot be read are left out with a word.
-    private func newestRun(in directory: String) throws -> [TraceFile] {
-        var traces: [TraceFile] = []
-        let names = try traceNames(in: directory)
-        for name in names.sorted() {
-            do {
-                traces.append(try TraceFile(path: directory.hasSuffix("/") ? directory + name : directory + "/" + name))
-            } catch let error as TraceError {
-                complain("\(error.description); left out")
-            }
+func isDirectory(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+}
+
+/// Files that cannot be read are left out with a word.
+func readableTraces(in directory: String) throws -> [TraceFile] {
+    var traces: [TraceFile] = []
+    for name in try traceNames(in: directory).sorted() {
+        do {
+            traces.append(try TraceFile(path: directory.hasSuffix("/") ? directory + name : directory + "/" + name))
+        } catch let error as TraceError {
+            complain("\(error.description); left out")
         }
-        guard let newest = traces.max(by: { $0.header.first_realtime_ns < $1.header.first_realtime_ns }) else {
-            throw CommandFailure(message: "no trace that can be read in \(directory): name a file, or record one with `tracer record -- PROGRAM`")
-        }
-        // Without `tracer record` nothing says what belongs together.
-        let run = traces.filter { $0.header.session == newest.header.session }
-        if run.count < traces.count {
-            let others = traces.count - run.count
-            complain("\(others) trace\(others == 1 ? "" : "s") of other runs in \(directory) left out: name files to see them together")
-        }
-        return run
     }
+    if traces.isEmpty {
+        throw CommandFailure(message: "no trace that can be read in \(directory): name a file, or record one with `tracer record -- PROGRAM`")
+    }
+    return traces
+}
+
+/// Of several runs the one that began last.
+private func newestRun(in directory: String) throws -> [TraceFile] {
+    let traces = try readableTraces(in: directory)
+    let newest = traces.max { $0.header.first_realtime_ns < $1.header.first_realtime_ns }!
+    // Without `tracer record` nothing says what belongs together.
+    let run = traces.filter { $0.header.session == newest.header.session }
+    if run.count < traces.count {
+        complain("\(counted(UInt64(traces.count - run.count), "trace")) of other runs in \(directory) left out: name files to see them together")
+    }
+    return run
 }

@@ -9,11 +9,13 @@ struct Tree: ParsableCommand {
         abstract: "Shows the merged call tree: each path of calls once, with its time and number.",
         discussion: """
             total: from entry to exit, all calls of the path together. self: without the traced calls made from it. \
-            share: of what was called on the thread. What is too little for a line is summed up below its caller.
+            share: of what was called on the thread. A line that begins with > is called by the one above it, which \
+            calls nothing else worth a line. What is too little for a line is summed up below its caller, where it adds up to something.
 
             tracer tree app.trace --min 5%
             tracer tree app.trace --depth 3 --by process
-            tracer tree traces/            all processes of one run
+            tracer tree app.trace --focus 'libz.so.1!*'   only what leads to zlib
+            tracer tree traces/                           all processes of one run
             """)
 
     @OptionGroup var traces: TraceArguments
@@ -27,27 +29,51 @@ struct Tree: ParsableCommand {
     @Option(help: ArgumentHelp("One tree for each thread, process, or for the whole run.", valueName: "thread|process|run"))
     var by = Roots.thread
 
+    @Option(help: ArgumentHelp("Only this thread.", valueName: "main|TID|NAME"))
+    var thread: String?
+
+    @Option(help: ArgumentHelp("Only paths through matching functions: NAME or MODULE!NAME.", valueName: "glob"))
+    var focus: String?
+
+    @OptionGroup var display: DisplayOptions
+
     func validate() throws {
         if depth < 0 { throw ValidationError("--depth takes 0 (all) or a number of levels") }
     }
 
     func run() throws {
         let files = try traces.open()
-        var tree = files.count == 1 ? CallTree(files[0]) : CallTree(files.map { CallTree($0) })
+        var tree = reading(files) { CallTree($0, progress: $1) }
+        if let thread {
+            let chosen = tree.filtered { root in
+                root.tid.map { String($0) } == thread || root.name == thread
+                    || thread == "main" && root.process.map { tree.processes[$0].pid } == root.tid
+            }
+            if chosen.roots.isEmpty {
+                let known = tree.roots.map { "\($0.tid ?? 0) \($0.name)" }.joined(separator: ", ")
+                throw CommandFailure(message: "no thread \"\(thread)\" in \(files[0].path); it has \(known.isEmpty ? "none" : known)")
+            }
+            tree = chosen
+        }
+        if let focus {
+            let chosen = tree.functions(matching: FunctionPattern(focus))
+            if chosen.isEmpty { throw CommandFailure(message: "no call of \(focus) in \(files[0].path)") }
+            tree = tree.focused(on: chosen)
+        }
         switch by {
         case .thread: break
         case .process: tree = tree.merged(.threads)
         case .run: tree = tree.merged(.processes)
         }
-        var output = Output()
+        var output = display.output()
         try show(tree, &output)
-        try output.flush()
-        for file in files.dropLast() { for warning in file.warnings { complain("\(file.path): \(warning)") } }
-        try finish(files[files.count - 1])
+        try output.finish()
+        try finish(files)
     }
 
     private func show(_ tree: CallTree, _ output: inout Output) throws {
         let style = output.style
+        let options = CallTree.TextOptions(least: least.share, deepest: depth, width: output.width)
         var process: Int?
         var isFirst = true
         for root in tree.roots {
@@ -62,9 +88,14 @@ struct Tree: ParsableCommand {
             try output.line(style.bold(tree.title(root)))
             guard tree.nodes[root.node].end > root.node + 1 else { continue }
             try output.line(style.dim(CallTree.columns))
-            try tree.lines(root, .init(least: least.share, deepest: depth), style) { try output.line($0) }
+            try tree.lines(root, options, style) { try output.line($0) }
         }
         if tree.calls == 0 { try output.line("no calls were recorded") }
+        let hot = tree.hotLeaves()
+        guard !hot.isEmpty else { return }
+        try output.line("")
+        try output.line(style.bold("called very often"))
+        for leaf in hot { try output.line("  " + leaf.text) }
     }
 }
 

@@ -5,7 +5,7 @@ import TraceTesting
 @testable import TraceAnalysis
 
 /// Each line: indentation by depth, name, calls, total, self and what is out of the ordinary.
-private func lines(_ tree: CallTree) -> [String] {
+func lines(_ tree: CallTree) -> [String] {
     tree.nodes.map { node in
         var depth = 0, parent = node.parent
         while parent >= 0 {
@@ -22,7 +22,7 @@ private func lines(_ tree: CallTree) -> [String] {
     }
 }
 
-private func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
+func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
     let file = TemporaryFile(builder.bytes())
     return try withExtendedLifetime(file) { CallTree(try TraceFile(path: file.path), workers: workers) }
 }

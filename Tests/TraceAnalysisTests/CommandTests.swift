@@ -110,6 +110,59 @@ struct CommandTests {
         #expect(try run("report", good.path, "--sort=colour").status == 2)
     }
 
+    @Test func aDiffEndsWithStatus0AndSaysWhatMakesItDoubtful() throws {
+        var other = program(seed: 2, events: 500)
+        other.header.machine = 183
+        other.text(TRACE_TEXT_PROGRAM, "/usr/bin/other")
+        let file = TemporaryFile(other.bytes())
+        let same = try run("diff", good.path, good.path)
+        #expect(same.status == 0)
+        #expect(same.errors == "")
+        #expect(same.output.contains("none differs"))
+        let ended = try withExtendedLifetime(file) { try run("diff", good.path, file.path) }
+        #expect(ended.status == 0)
+        #expect(ended.errorLines.count == 1)
+        #expect(ended.errors.contains("different processors: x86_64 before, aarch64 after"))
+        #expect(try run("diff", good.path).status == 2)
+        #expect(try run("diff", good.path, "/nonexistent.trace").status == 1)
+    }
+
+    @Test func callersShowsBothDirectionsAndKnowsWhatIsMeant() throws {
+        let ended = try run("callers", good.path, "a")
+        #expect(ended.status == 0)
+        #expect(ended.output.contains("who calls it") && ended.output.contains("what it calls"))
+        let missing = try run("callers", good.path, "mai")
+        #expect(missing.status == 1)
+        #expect(missing.errors.contains("there is main"), "\(missing.errors)")
+    }
+
+    @Test func aTreeOfADirectoryIsOfItsNewestRun() throws {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        for (pid, session, age) in [(10, 7, 1), (11, 7, 2), (12, 6, 0)] as [(UInt32, UInt64, Int)] {
+            var builder = demo { $0.complete($1, 2, from: start, to: start + 10) }
+            builder.header.pid = pid
+            builder.header.session = session
+            builder.header.first_realtime_ns += UInt64(age)
+            FileManager.default.createFile(atPath: directory.appendingPathComponent("\(pid).trace").path, contents: Data(builder.bytes()))
+        }
+        let ended = try run("tree", directory.path)
+        #expect(ended.status == 0)
+        #expect(ended.output.contains("pid 10") && ended.output.contains("pid 11") && !ended.output.contains("pid 12"))
+        #expect(ended.errors.contains("1 trace of other runs"))
+        #expect(try run("tree", directory.path, "--by=run").output.contains("2 processes"))
+    }
+
+    @Test func reportGroupsAndFilters() throws {
+        #expect(try run("report", good.path, "--by=module").output.contains("libdemo.so.1"))
+        #expect(try run("report", good.path, "--by=caller").output.contains("caller"))
+        #expect(try run("report", good.path, "--by=thread").output.contains("4711 demo"))
+        let filtered = try run("report", good.path, "--filter=libdemo.so.1!b")
+        #expect(filtered.output.split(separator: "\n").count == 3, "\(filtered.output)")
+        #expect(try run("tree", good.path, "--focus=nothing").status == 1)
+    }
+
     @Test func helpAndVersionGoToStandardOutput() throws {
         for option in ["--help", "--version"] {
             let ended = try run(option)
@@ -170,7 +223,7 @@ struct CommandTests {
         }
         let other = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY)
         try #require(other >= 0)
-        let process = process(["report", good.path, "--top=2"], ["TERM": "xterm"].merging(environment) { $1 }, in: nil)
+        let process = process(["report", good.path, "--top=2", "--no-pager"], ["TERM": "xterm"].merging(environment) { $1 }, in: nil)
         process.standardOutput = FileHandle(fileDescriptor: other, closeOnDealloc: false)
         try process.run()
         process.waitUntilExit() // two rows fit the terminal's buffer

@@ -1,0 +1,246 @@
+// What changed between two sets of runs. Functions are matched by module and name, whatever their addresses: a name
+// without what compilers append to it (.constprop.0), and a function without a name, whose module+offset moves with
+// every build, by the company it keeps. Self time is what is compared: the self times of all functions add up to the
+// total, so each row is a part of the difference and none is counted twice.
+
+public struct TreeDiff: Sendable {
+    /// Of one function or one path: one number for each run of a side.
+    public struct Side: Sendable {
+        public var calls: [Double]
+        /// Nanoseconds.
+        public var selfTime: [Double]
+
+        public var medianCalls: Double { TreeDiff.median(calls) }
+        public var medianSelf: Double { TreeDiff.median(selfTime) }
+    }
+
+    public struct Row: Sendable {
+        public var before: Side
+        public var after: Side
+
+        public var difference: Double { after.medianSelf - before.medianSelf }
+        public var callDifference: Double { after.medianCalls - before.medianCalls }
+
+        /// Whether runs differ as much among themselves as the two sets: some run of one is on the wrong side of some
+        /// run of the other. nil when there is but one run of each, which tells nothing.
+        public var isNoise: Bool? {
+            guard before.selfTime.count + after.selfTime.count > 2 else { return nil }
+            let (low, high) = difference > 0 ? (before, after) : (after, before)
+            return (low.selfTime.max() ?? 0) >= (high.selfTime.min() ?? 0)
+        }
+    }
+
+    public struct FunctionRow: Sendable {
+        public var function: CallTree.Function
+        /// Its name before, when that was another.
+        public var formerName: String?
+        public var row: Row
+    }
+
+    /// Node of a tree of both sides, a parent before its children.
+    public struct PathRow: Sendable {
+        /// -1 for what a thread calls.
+        public var parent: Int
+        /// Index in `functions`.
+        public var function: Int
+        public var row: Row
+    }
+
+    /// By falling size of the difference.
+    public private(set) var functions: [FunctionRow] = []
+    public private(set) var paths: [PathRow] = []
+    /// All calls together.
+    public private(set) var whole: Row
+
+    /// One tree for each run.
+    public init(before: [CallTree], after: [CallTree]) {
+        var union = Union(beforeCount: before.count, afterCount: after.count)
+        let renamed = RenamedFunctions(before, after)
+        for (index, tree) in before.enumerated() { union.add(tree, run: index) { renamed.name($0) } }
+        for (index, tree) in after.enumerated() { union.add(tree, run: before.count + index) { (Self.plain($0), nil) } }
+        whole = union.row(union.whole)
+        let ofFunction = union.functionSums()
+        functions = union.functions.indices.map { index in
+            FunctionRow(function: union.functions[index], formerName: union.formerNames[index], row: union.row(ofFunction[index]))
+        }
+        paths = union.nodes.map { PathRow(parent: $0.parent, function: $0.function, row: union.row($0.sums)) }
+        let order = functions.indices.sorted { a, b in
+            let (one, other) = (functions[a], functions[b])
+            return (abs(one.row.difference), abs(one.row.callDifference), other.function.name)
+                > (abs(other.row.difference), abs(other.row.callDifference), one.function.name)
+        }
+        var places = [Int](repeating: 0, count: functions.count)
+        for (place, index) in order.enumerated() { places[index] = place }
+        functions = order.map { functions[$0] }
+        for index in paths.indices { paths[index].function = places[paths[index].function] }
+    }
+
+    static func median(_ values: [Double]) -> Double {
+        let sorted = values.sorted()
+        guard let last = sorted.last else { return 0 }
+        let middle = sorted.count / 2
+        return sorted.count % 2 == 1 ? sorted[middle] : sorted.count == 0 ? last : (sorted[middle - 1] + sorted[middle]) / 2
+    }
+
+    /// Without what a compiler appends to the name of a copy that it made: the number changes from build to build.
+    static func plain(_ function: CallTree.Function) -> CallTree.Function {
+        guard let dot = function.symbol.firstIndex(of: "."), dot != function.symbol.startIndex,
+              [".constprop", ".isra", ".part", ".cold", ".llvm", ".lto_priv"].contains(where: { function.symbol[dot...].hasPrefix($0) }) else { return function }
+        let symbol = String(function.symbol[..<dot])
+        return CallTree.Function(name: demangled(symbol), symbol: symbol, module: function.module)
+    }
+}
+
+/// The paths of all runs in one tree, with a number for each run at each.
+private struct Union {
+    struct Node {
+        var parent: Int
+        var function: Int
+        var sums: [Sums]
+    }
+    struct Sums {
+        var calls = 0.0
+        var selfTime = 0.0
+    }
+    private struct Edge: Hashable {
+        var parent: Int
+        var function: Int
+    }
+    let beforeCount: Int
+    let afterCount: Int
+    private(set) var nodes: [Node] = []
+    private(set) var functions: [CallTree.Function] = []
+    private(set) var formerNames: [String?] = []
+    private(set) var whole: [Sums]
+    private var numbers: [Key: Int] = [:]
+    private var childOf: [Edge: Int] = [:]
+
+    /// The name for people alone: a mangled one may say where its types are from.
+    private struct Key: Hashable {
+        var name: String
+        var module: String
+    }
+
+    init(beforeCount: Int, afterCount: Int) {
+        self.beforeCount = beforeCount
+        self.afterCount = afterCount
+        whole = Array(repeating: Sums(), count: beforeCount + afterCount)
+    }
+
+    mutating func add(_ tree: CallTree, run: Int, _ name: (CallTree.Function) -> (CallTree.Function, former: String?)) {
+        let here = tree.functions.map { function in
+            let (known, former) = name(function)
+            return number(known, former)
+        }
+        var places = [Int](repeating: -1, count: tree.nodes.count)
+        for (index, node) in tree.nodes.enumerated() where node.parent >= 0 {
+            let edge = Edge(parent: places[node.parent], function: here[node.function])
+            var place = childOf[edge] ?? nodes.count
+            if place == nodes.count {
+                nodes.append(Node(parent: edge.parent, function: edge.function, sums: Array(repeating: Sums(), count: beforeCount + afterCount)))
+                childOf[edge] = place
+            }
+            places[index] = place
+            nodes[place].sums[run].calls += Double(node.calls)
+            nodes[place].sums[run].selfTime += Double(node.selfTime)
+            whole[run].calls += Double(node.calls)
+            whole[run].selfTime += Double(node.selfTime)
+            place = 0
+        }
+    }
+
+    private mutating func number(_ function: CallTree.Function, _ former: String?) -> Int {
+        let key = Key(name: function.name, module: function.module)
+        if let number = numbers[key] {
+            if let former { formerNames[number] = former }
+            return number
+        }
+        functions.append(function)
+        formerNames.append(former)
+        numbers[key] = functions.count - 1
+        return functions.count - 1
+    }
+
+    func functionSums() -> [[Sums]] {
+        var result = Array(repeating: Array(repeating: Sums(), count: beforeCount + afterCount), count: functions.count)
+        for node in nodes {
+            for run in node.sums.indices {
+                result[node.function][run].calls += node.sums[run].calls
+                result[node.function][run].selfTime += node.sums[run].selfTime
+            }
+        }
+        return result
+    }
+
+    func row(_ sums: [Sums]) -> TreeDiff.Row {
+        func side(_ runs: ArraySlice<Sums>) -> TreeDiff.Side {
+            TreeDiff.Side(calls: runs.map { $0.calls }, selfTime: runs.map { $0.selfTime })
+        }
+        return TreeDiff.Row(before: side(sums[..<beforeCount]), after: side(sums[beforeCount...]))
+    }
+}
+
+/// Functions of before that have another name after: those that no symbol names, known by who calls them and what they
+/// call.
+private struct RenamedFunctions {
+    private var names: [CallTree.Function: CallTree.Function] = [:]
+
+    private struct Shape: Hashable {
+        var callers: Set<String> = []
+        var callees: Set<String> = []
+        var calls: UInt64 = 0
+    }
+
+    init(_ before: [CallTree], _ after: [CallTree]) {
+        let old = Self.shapes(before), new = Self.shapes(after)
+        var free = new.filter { old[$0.key] == nil }
+        // The most alike first, whichever they are.
+        var pairs: [(old: CallTree.Function, new: CallTree.Function, likeness: Double)] = []
+        for (function, shape) in old where new[function] == nil {
+            for (other, otherShape) in free where other.module == function.module {
+                let likeness = Self.likeness(shape, otherShape)
+                if likeness >= 0.5 { pairs.append((function, other, likeness)) }
+            }
+        }
+        pairs.sort { ($0.likeness, $1.old.name, $1.new.name) > ($1.likeness, $0.old.name, $0.new.name) }
+        for pair in pairs where names[pair.old] == nil && free[pair.new] != nil {
+            names[pair.old] = pair.new
+            free[pair.new] = nil
+        }
+    }
+
+    func name(_ function: CallTree.Function) -> (CallTree.Function, former: String?) {
+        if let other = names[function] { return (other, function.name) }
+        return (TreeDiff.plain(function), nil)
+    }
+
+    private static func shapes(_ trees: [CallTree]) -> [CallTree.Function: Shape] {
+        var shapes: [CallTree.Function: Shape] = [:]
+        for tree in trees {
+            let unnamed = Set(tree.functions.indices.filter { tree.functions[$0].symbol.isEmpty })
+            guard !unnamed.isEmpty else { continue }
+            func name(_ number: Int) -> String {
+                number < 0 ? "(thread)" : unnamed.contains(number) ? tree.functions[number].module + "+" : tree.functions[number].name
+            }
+            for node in tree.nodes where node.parent >= 0 {
+                let parent = tree.nodes[node.parent].function
+                if unnamed.contains(node.function) {
+                    shapes[tree.functions[node.function], default: Shape()].callers.insert(name(parent))
+                    shapes[tree.functions[node.function], default: Shape()].calls &+= node.calls
+                }
+                if parent >= 0, unnamed.contains(parent) {
+                    shapes[tree.functions[parent], default: Shape()].callees.insert(name(node.function))
+                }
+            }
+        }
+        return shapes
+    }
+
+    /// 0 … 1: what they have in common of their callers and callees, and how near their numbers of calls are.
+    private static func likeness(_ a: Shape, _ b: Shape) -> Double {
+        let common = a.callers.intersection(b.callers).count + a.callees.intersection(b.callees).count
+        let all = a.callers.union(b.callers).count + a.callees.union(b.callees).count
+        let calls = Double(min(a.calls, b.calls)) / Double(max(a.calls, b.calls, 1))
+        return (all == 0 ? 0 : Double(common) / Double(all)) * (0.75 + 0.25 * calls)
+    }
+}

@@ -1,0 +1,103 @@
+// A difference as text: what it is as a whole, the functions that explain it, the paths that do.
+
+extension TreeDiff {
+    /// - Parameters:
+    ///   - top: rows of each table, 0 all
+    ///   - width: columns of the terminal, nil where lines may be of any length
+    public func text(top: Int, width: Int?, _ style: TextStyle) -> String {
+        var lines: [String] = []
+        lines.append("in calls        \(time(whole.before.medianSelf)) before, \(time(whole.after.medianSelf)) after: "
+            + style.bold(signed(whole.difference) + relative(whole)) + verdict(whole, style))
+        lines.append("calls           \(number(whole.before.medianCalls)) before, \(number(whole.after.medianCalls)) after"
+            + (whole.callDifference == 0 ? "" : ": \(signedNumber(whole.callDifference))"))
+        let changed = functions.filter { $0.row.difference != 0 || $0.row.callDifference != 0 }
+        let clear = changed.filter { $0.row.isNoise != true }
+        let noise = changed.count - clear.count
+        lines += ["", style.bold("functions, by what they explain of the difference (self time)")]
+        if clear.isEmpty { lines.append(changed.isEmpty ? "none differs" : "none differs by more than the runs among themselves") }
+        if !clear.isEmpty {
+            var table = TextTable(["before", "after", "difference", "calls before", "after", "function", "module"], leftAligned: [5, 6])
+            for row in top > 0 ? Array(clear.prefix(top)) : clear { table.add(cells(row.row) + [name(row), row.function.module]) }
+            lines += table.lines(style, width: width)
+            if top > 0, clear.count > top { lines.append(style.dim("… \(grouped(UInt64(clear.count - top))) more: --top 0")) }
+        }
+        if noise > 0 {
+            lines.append(style.dim("\(counted(UInt64(noise), "function")) within the noise: some run before is on the other side of some run after"))
+        }
+        let chosen = paths.indices.filter { paths[$0].row.difference != 0 && paths[$0].row.isNoise != true }
+            .sorted { abs(paths[$0].row.difference) > abs(paths[$1].row.difference) }
+        if !chosen.isEmpty {
+            lines += ["", style.bold("call paths, likewise")]
+            var table = TextTable(["before", "after", "difference", "calls before", "after", "path"], leftAligned: [5])
+            for index in top > 0 ? Array(chosen.prefix(top)) : chosen { table.add(cells(paths[index].row) + [path(index)]) }
+            lines += table.lines(style, width: width)
+            if top > 0, chosen.count > top { lines.append(style.dim("… \(grouped(UInt64(chosen.count - top))) more: --top 0")) }
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private func cells(_ row: Row) -> [String] {
+        [isAbsent(row.before) ? "-" : time(row.before.medianSelf), isAbsent(row.after) ? "-" : time(row.after.medianSelf),
+         signed(row.difference), isAbsent(row.before) ? "-" : number(row.before.medianCalls),
+         isAbsent(row.after) ? "-" : number(row.after.medianCalls)]
+    }
+
+    private func isAbsent(_ side: Side) -> Bool { side.medianCalls == 0 && side.medianSelf == 0 }
+
+    private func name(_ row: FunctionRow) -> String {
+        row.formerName.map { "\(row.function.name) (was \($0))" } ?? row.function.name
+    }
+
+    /// The innermost functions of a path, outermost first.
+    private func path(_ index: Int) -> String {
+        var names: [String] = []
+        var next = index
+        while next >= 0 {
+            names.append(functions[paths[next].function].function.name)
+            next = paths[next].parent
+        }
+        let kept = names.prefix(4).reversed().joined(separator: " > ")
+        return names.count > 4 ? "… > " + kept : kept
+    }
+
+    private func time(_ nanoseconds: Double) -> String { column(readable(signed: Int64(nanoseconds.rounded()))) }
+    private func signed(_ nanoseconds: Double) -> String { (nanoseconds > 0 ? "+" : "") + time(nanoseconds) }
+    private func number(_ value: Double) -> String {
+        value == value.rounded() ? grouped(UInt64(max(value, 0))) : grouped(UInt64(max(value, 0))) + ".5"
+    }
+    private func signedNumber(_ value: Double) -> String { (value < 0 ? "-" : "+") + number(abs(value)) }
+
+    private func relative(_ row: Row) -> String {
+        guard row.before.medianSelf > 0 else { return "" }
+        let tenths = (row.difference / row.before.medianSelf * 1000).rounded() / 10
+        return " (\(tenths > 0 ? "+" : "")\(tenths)%)"
+    }
+
+    private func verdict(_ row: Row, _ style: TextStyle) -> String {
+        switch row.isNoise {
+        case true?: style.alarm("; within the noise: runs differ as much among themselves")
+        case false?: ""
+        case nil: style.dim("; one run on each side: what is noise cannot be told")
+        }
+    }
+
+    public func json() -> JSON {
+        func side(_ side: Side) -> JSON {
+            .object([("calls", .array(side.calls.map { .number($0) })), ("self_ns", .array(side.selfTime.map { .number($0) }))])
+        }
+        func members(_ row: Row) -> [(String, JSON)] {
+            [("before", side(row.before)), ("after", side(row.after)), ("difference_ns", .number(row.difference)),
+             ("within_noise", row.isNoise.map { .bool($0) } ?? .null)]
+        }
+        return .object([
+            ("schema", .unsigned(1)), ("whole", .object(members(whole))),
+            ("functions", .array(functions.map { row in
+                .object([("name", .string(row.function.name)), ("module", .string(row.function.module)),
+                         ("former_name", row.formerName.map { .string($0) } ?? .null)] + members(row.row))
+            })),
+            ("paths", .array(paths.map { path in
+                .object([("parent", .signed(Int64(path.parent))), ("function", .unsigned(UInt64(path.function)))] + members(path.row))
+            })),
+        ])
+    }
+}

@@ -1,0 +1,97 @@
+// tracer diff: what changed between two traces, or two sets of traces.
+import ArgumentParser
+import TraceAnalysis
+
+struct Diff: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows what got slower or faster between two traces, or two sets of traces, and where.",
+        discussion: """
+            Compares self time and calls, function by function and path by path, sorted by what explains the difference. \
+            Functions are matched by module and name. A side may be a directory, or several files with --before and \
+            --after: then medians are compared, and what lies within the spread of the runs is called noise. Traces of \
+            one tracer record are one run. Status 0, whatever the difference.
+
+            tracer diff before.trace after.trace
+            tracer diff before/ after/             each run of the same program several times
+            tracer diff --before b1.trace --before b2.trace --after a1.trace --after a2.trace
+            """)
+
+    @Argument(help: ArgumentHelp("Before and after: a trace each, or a directory of traces.", valueName: "before after"), completion: .file(extensions: ["trace"]))
+    var sides: [String] = []
+    @Option(name: .customLong("before"), help: ArgumentHelp("A trace of the first side; repeatable.", valueName: "file"), completion: .file(extensions: ["trace"]))
+    var before: [String] = []
+    @Option(name: .customLong("after"), help: ArgumentHelp("A trace of the second side; repeatable.", valueName: "file"), completion: .file(extensions: ["trace"]))
+    var after: [String] = []
+    @Option(help: "Rows of each table; 0 for all.")
+    var top = 20
+    @Flag(help: "One JSON object, with all functions and paths.")
+    var json = false
+    @OptionGroup var display: DisplayOptions
+
+    func validate() throws {
+        if top < 0 { throw ValidationError("--top takes 0 (all) or a number of rows") }
+        let named = sides.count == 2 && before.isEmpty && after.isEmpty
+        let listed = sides.isEmpty && !before.isEmpty && !after.isEmpty
+        if !named && !listed { throw ValidationError("diff takes two traces or directories, or --before and --after") }
+    }
+
+    func run() throws {
+        let first = try openSet(sides.isEmpty ? before : [sides[0]])
+        let second = try openSet(sides.isEmpty ? after : [sides[1]])
+        compare(first.flatMap { $0 }, second.flatMap { $0 })
+        let diff = TreeDiff(before: first.map { reading($0) { CallTree($0, progress: $1) } },
+                            after: second.map { reading($0) { CallTree($0, progress: $1) } })
+        var output = display.output()
+        if json {
+            try output.line(diff.json().text())
+        } else {
+            let style = output.style
+            try output.line(style.bold("before  ") + describe(first))
+            try output.line(style.bold("after   ") + describe(second))
+            try output.write(diff.text(top: top, width: output.width, style))
+        }
+        try output.finish()
+        for trace in (first + second).flatMap({ $0 }) { for warning in trace.warnings { complain("\(trace.path): \(warning)") } }
+    }
+
+    /// The runs of a side: files of one `tracer record` are one.
+    private func openSet(_ paths: [String]) throws -> [[TraceFile]] {
+        var traces: [TraceFile] = []
+        for path in paths {
+            if isDirectory(path) { traces += try readableTraces(in: path) } else { traces.append(try openTrace(path)) }
+        }
+        var runs: [[TraceFile]] = [], places: [UInt64: Int] = [:]
+        for trace in traces {
+            let session = trace.header.session
+            if session != 0, let place = places[session] {
+                runs[place].append(trace)
+            } else {
+                if session != 0 { places[session] = runs.count }
+                runs.append([trace])
+            }
+        }
+        return runs
+    }
+
+    /// Says what makes a comparison doubtful.
+    private func compare(_ before: [TraceFile], _ after: [TraceFile]) {
+        func all(_ traces: [TraceFile], _ property: (TraceFile) -> String) -> Set<String> { Set(traces.map(property)) }
+        let programs = (all(before) { basename($0.program) }, all(after) { basename($0.program) })
+        if programs.0.isDisjoint(with: programs.1) {
+            complain("different programs: \(programs.0.sorted().joined(separator: ", ")) before, \(programs.1.sorted().joined(separator: ", ")) after; compared by module and name all the same")
+        }
+        let machines = (all(before) { $0.machineText }, all(after) { $0.machineText })
+        if machines.0 != machines.1 {
+            complain("different processors: \(machines.0.sorted().joined(separator: ", ")) before, \(machines.1.sorted().joined(separator: ", ")) after; times are not comparable, numbers of calls are")
+        }
+        let filters = (all(before) { "\($0.header.minimum_ticks > 0), \($0.header.maximum_depth)" }, all(after) { "\($0.header.minimum_ticks > 0), \($0.header.maximum_depth)" })
+        if filters.0 != filters.1 { complain("recorded with different filters (time, depth): what was left out of one is in the other's callers") }
+    }
+
+    private func describe(_ runs: [[TraceFile]]) -> String {
+        let files = runs.flatMap { $0 }
+        guard let first = files.first else { return "nothing" }
+        let name = files.count == 1 ? first.path : "\(first.path) and \(counted(UInt64(files.count - 1), "more file"))"
+        return name + " (\(basename(first.program)), \(counted(UInt64(runs.count), "run")))"
+    }
+}

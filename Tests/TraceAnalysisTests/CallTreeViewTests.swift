@@ -1,0 +1,159 @@
+import Testing
+import TraceTesting
+@testable import TraceAnalysis
+
+/// main calls a (which calls b, 20 each) twice and b (5) once; a calls itself in the second call.
+private func sample() throws -> CallTree {
+    try tree(demo { builder, thread in
+        builder.enter(thread, 1, at: start)
+        builder.enter(thread, 2, at: start + 100)
+        builder.complete(thread, 3, from: start + 110, to: start + 130)
+        builder.exit(thread, 2, at: start + 150)
+        builder.enter(thread, 2, at: start + 200)
+        builder.enter(thread, 2, at: start + 210)
+        builder.complete(thread, 3, from: start + 215, to: start + 235)
+        builder.exit(thread, 2, at: start + 240)
+        builder.exit(thread, 2, at: start + 250)
+        builder.complete(thread, 3, from: start + 300, to: start + 305)
+        builder.exit(thread, 1, at: start + 1000)
+    })
+}
+
+@Suite struct CallTreeViewTests {
+    @Test func callersAreATreeUpsideDown() throws {
+        let tree = try sample()
+        let chosen = tree.functions(matching: FunctionPattern("b"))
+        #expect(lines(tree.callers(of: chosen)) == ["= 45", "b 3 45 45", " a 2 40 40", "  a 1 20 20", "   main 1 20 20", "  main 1 20 20", " main 1 5 5"])
+    }
+
+    @Test func aRecursiveCallsTimeIsItsOutermostCallsInTheCallersTree() throws {
+        let tree = try sample()
+        let chosen = tree.functions(matching: FunctionPattern("a"))
+        #expect(lines(tree.callers(of: chosen)) == ["= 100", "a 3 100 60", " main 2 100 50", " a 1 0 10", "  main 1 0 10"])
+        #expect(lines(tree.below(chosen)) == ["= 100", "a 2 100 50", " a 1 30 10", "  b 1 20 20", " b 1 20 20"])
+    }
+
+    @Test func afterFocusingOnlyWhatLeadsThereIsLeft() throws {
+        let tree = try sample()
+        let focused = tree.focused(on: tree.functions(matching: FunctionPattern("libdemo.so.1!a")))
+        #expect(lines(focused) == ["= 100", "main 1 100 0", " a 2 100 50", "  a 1 30 10", "   b 1 20 20", "  b 1 20 20"])
+    }
+
+    @Test func aRowOfAGroupCountsTimeWithinTheGroupOnce() throws {
+        let tree = try sample()
+        func row(_ grouping: ReportGrouping, _ filter: String? = nil) -> [String] {
+            tree.rows(by: grouping, filter.map { FunctionPattern($0) })
+                .map { "\($0.caller.map { $0 + ">" } ?? "")\($0.name) \($0.calls) \($0.total.count) \($0.selfTime) \($0.average?.count ?? 0)" }.sorted()
+        }
+        #expect(row(.function) == ["a 3 100 60 43", "b 3 45 45 15", "main 1 1000 895 1000"])
+        #expect(row(.module) == ["libdemo.so.1 7 1000 1000 167"])
+        #expect(row(.caller) == ["(thread)>main 1 1000 895 1000", "a>a 1 30 10 30", "a>b 2 40 40 20", "main>a 2 100 50 50", "main>b 1 5 5 5"])
+        #expect(row(.caller, "b") == ["a>b 2 40 40 20", "main>b 1 5 5 5"])
+        #expect(row(.thread) == ["4711 demo 7 1000 1000 0"])
+    }
+
+    @Test func functionRowsOfTheTreeAreThoseOfTheReport() throws {
+        for seed in 1 ... 10 as ClosedRange<UInt64> {
+            let file = TemporaryFile(program(seed: seed, events: 1000, wordsPerChunk: 60).bytes())
+            try withExtendedLifetime(file) {
+                let trace = try TraceFile(path: file.path)
+                let report = Summary(trace).functions(by: .name), rows = CallTree(trace).rows(by: .function).sorted(by: ReportOrder.name.comesFirst)
+                #expect(rows.map { "\($0.name) \($0.calls) \($0.selfTime)" } == report.map { "\($0.name) \($0.calls) \($0.selfTime)" })
+            }
+        }
+    }
+
+    @Test(arguments: [("strlen", true), ("str*", true), ("libc.so.6", true), ("libc.so.6!str*", true), ("libm.so.6!*", false), ("len", false)])
+    func aPatternIsOfANameAModuleOrBoth(pattern: String, isMatch: Bool) {
+        #expect(FunctionPattern(pattern).matches(name: "strlen", symbol: "strlen", module: "libc.so.6") == isMatch)
+    }
+
+    @Test func aPatternNeedNotSayTheArguments() {
+        #expect(FunctionPattern("demo::add").matches(name: "demo::add(int, int) const", symbol: "_ZNK4demo3addEii", module: "m"))
+        #expect(FunctionPattern("_ZNK4demo3addEii").matches(name: "demo::add(int, int) const", symbol: "_ZNK4demo3addEii", module: "m"))
+        #expect(!FunctionPattern("demo").matches(name: "demo::add(int, int)", symbol: "_ZN4demo3addEii", module: "m"))
+    }
+
+    @Test func aLeafCalledVeryOftenIsNamedWithItsCaller() throws {
+        let tree = try tree(demo { builder, thread in
+            builder.enter(thread, 1, at: start)
+            for call in 0 ..< 20_000 as Range<UInt64> { builder.complete(thread, 3, from: start + 10 + call * 10, to: start + 12 + call * 10) }
+            builder.complete(thread, 4, from: start + 300_000, to: start + 400_000)
+            builder.exit(thread, 1, at: start + 500_000)
+        })
+        #expect(tree.hotLeaves().map { $0.text } == ["20,000 calls of b from main: 40.000 us"])
+    }
+
+    @Test func theTextShowsSharesFoldsRecursionAndSumsUpTheRest() throws {
+        let tree = try tree(demo { builder, thread in
+            builder.enter(thread, 1, at: start)
+            for level in 0 ..< 5 as Range<UInt64> { builder.enter(thread, 2, at: start + level) }
+            for level in 0 ..< 5 as Range<UInt64> { builder.exit(thread, 2, at: start + 900_000 + level) }
+            builder.complete(thread, 3, from: start + 950_000, to: start + 965_000)
+            builder.complete(thread, 4, from: start + 970_000, to: start + 985_000)
+            builder.exit(thread, 1, at: start + 1_000_000)
+        })
+        var text: [String] = []
+        tree.lines(tree.roots[0], .init(least: 0.02), TextStyle(isColoured: false)) { text.append($0) }
+        #expect(text == [
+            " 100.0%     1.000 ms    69.996 us            1  main [libdemo.so.1]",
+            "   3.0%    30.000 us                         2    … 2 more functions",
+            "  90.0%   900.004 us   900.004 us            5  > a [libdemo.so.1] ×5 levels",
+        ])
+    }
+}
+
+@Suite struct TreeDiffTests {
+    /// main calls `function` of `length` so many times.
+    private func run(_ name: String, calls: UInt64, length: UInt64, address: UInt64 = 0x5000_1000, bias: UInt64 = 0x5000_0000) throws -> CallTree {
+        var builder = TraceBuilder()
+        builder.module(0, "/usr/lib/libdemo.so.1", bias: bias)
+        builder.function(1, "main")
+        builder.function(2, name, address: address)
+        builder.function(3, "common")
+        let thread = builder.thread()
+        builder.enter(thread, 1, at: start)
+        for call in 0 ..< calls {
+            builder.enter(thread, 2, at: start + 10 + call * 1000)
+            builder.complete(thread, 3, from: start + 20 + call * 1000, to: start + 25 + call * 1000)
+            builder.exit(thread, 2, at: start + 15 + length + call * 1000)
+        }
+        builder.exit(thread, 1, at: start + 1_000_000)
+        return try tree(builder)
+    }
+
+    private func rows(_ diff: TreeDiff) -> [String] {
+        diff.functions.map { "\($0.function.name)\($0.formerName.map { " was " + $0 } ?? "") \(Int($0.row.callDifference)) \(Int($0.row.difference))" }
+    }
+
+    @Test func functionsAreSortedByWhatTheyExplain() throws {
+        let diff = try TreeDiff(before: [run("work", calls: 10, length: 100)], after: [run("work", calls: 30, length: 100)])
+        // 20 calls more, each 105 long with common's 5: main's own time is less by that.
+        #expect(rows(diff) == ["main 0 -2100", "work 20 2000", "common 20 100"])
+        #expect(diff.functions.reduce(0) { $0 + $1.row.difference } == diff.whole.difference, "nothing is counted twice")
+        #expect(diff.paths.reduce(0) { $0 + $1.row.difference } == diff.whole.difference)
+        #expect(diff.functions.allSatisfy { $0.row.isNoise == nil }, "one run each tells nothing of noise")
+    }
+
+    @Test func aCopyThatTheCompilerMadeIsTheSameFunction() throws {
+        let diff = try TreeDiff(before: [run("work.constprop.0", calls: 5, length: 100)], after: [run("work.isra.1", calls: 5, length: 100)])
+        #expect(Set(rows(diff)) == ["main 0 0", "work 0 0", "common 0 0"])
+    }
+
+    @Test func aFunctionWithoutANameIsKnownByItsCompany() throws {
+        let diff = try TreeDiff(before: [run("", calls: 5, length: 100, address: 0x5000_1230)],
+                                after: [run("", calls: 6, length: 100, address: 0x7000_4560, bias: 0x7000_0000)])
+        #expect(rows(diff).contains("libdemo.so.1+0x4560 was libdemo.so.1+0x1230 1 100"), "\(rows(diff))")
+    }
+
+    @Test func whatLiesWithinTheSpreadOfTheRunsIsNoise() throws {
+        let before = try [90, 100, 110].map { try run("work", calls: 5, length: $0) }
+        let noise = try TreeDiff(before: before, after: [95, 105, 115].map { try run("work", calls: 5, length: $0) })
+        #expect(noise.functions.first { $0.function.name == "work" }?.row.isNoise == true)
+        let slower = try TreeDiff(before: before, after: [120, 130, 140].map { try run("work", calls: 5, length: $0) })
+        let row = slower.functions.first { $0.function.name == "work" }
+        #expect(row?.row.isNoise == false)
+        #expect(row?.row.difference == 150, "medians: 5 calls of 130 instead of 100")
+        #expect(slower.text(top: 0, width: nil, TextStyle(isColoured: false)).contains("work"))
+    }
+}
