@@ -396,6 +396,64 @@ class GdbTest:
         if status or rest != b"went on 300\n":
             raise Failed(f"after detaching: {harness.describe(status)}, {rest!r}")
 
+    def hours_pass(self, settings, place, program):
+        """An open call, and its thread's base of time moved 2^43 ticks back: as if the program had slept for an hour. The
+        return does not fit into a word of 42 bits, nor the next enter into 23: the agent sets another base."""
+        import build
+        if settings.bare_only:
+            return
+        if os.uname().machine != "x86_64":
+            raise Skipped("the place of a thread's state is read from x86_64 code")
+        case = next(c for s in build.subjects() if s.name == "attached" for c in s.cases())
+        program = build.build(case)
+        environment = harness.traced_environment(settings, harness.passed_on(os.environ), place)
+        child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
+                                 cwd=os.path.join(place.path, "cwd"))
+        # The first instruction of the trampoline that reads %fs has the distance of the thread's state patched in.
+        script = ("import gdb\n"
+                  "memory = gdb.selected_inferior()\n"
+                  "word = lambda at: int.from_bytes(memory.read_memory(at, 8).tobytes(), 'little')\n"
+                  "for name in ('cycles', 'monotonic'):\n"
+                  "    code = int(gdb.parse_and_eval('(long)&tracer_enter_' + name)) & (1 << 64) - 1\n"
+                  "    text = memory.read_memory(code, 64).tobytes()\n"
+                  "    at = text.index(bytes((0x64, 0x48, 0x8b, 0x04, 0x25))) + 5\n"
+                  "    distance = int.from_bytes(text[at:at + 4], 'little', signed=True)\n"
+                  "state = int(gdb.parse_and_eval('(unsigned long)$fs_base')) + distance\n"
+                  "hot = word(state + 8)\n"
+                  "memory.write_memory(hot + 16, (word(hot + 16) - (1 << 43)).to_bytes(8, 'little'))\n"
+                  "print('moved')\n")
+        path = os.path.join(place.path, "move.py")
+        with open(path, "w") as file:
+            file.write(script)
+        try:
+            if child.stdout.readline() != b"waiting\n":
+                raise Failed("the program did not start")
+            output = self.gdb(settings, place, ["-p", str(child.pid), "-x", path, "-ex", "detach"])
+            child.stdin.write(b"x")
+            child.stdin.close()
+            rest = child.stdout.read()
+            status = child.wait(timeout=60)
+        finally:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+        if "moved" not in output:
+            raise Failed(f"gdb did not move the base\n{output[-1500:]}")
+        if status or rest != b"went on 300\n":
+            raise Failed(f"afterwards: {harness.describe(status)}, {rest!r}")
+        traces, faults = harness.check_traces(settings, place)
+        if faults or len(traces) != 1:
+            raise Failed(f"{len(traces)} traces: {faults[:3]}")
+        calls, still_open = traces[0].count("attached_step"), traces[0].count("attached_wait", traces[0].open)
+        if calls != 300 or still_open:
+            raise Failed(f"{calls} calls of attached_step, {still_open} of attached_wait still open")
+        dump = subprocess.run([settings.tool, "dump", traces[0].path], capture_output=True, text=True, timeout=120).stdout
+        if not re.search(r" base *\n.* exit +read ", dump):
+            raise Failed("no base was set before the first return")
+        spent = {f["name"]: f for f in harness.report(settings, traces[0].path)["functions"]}["attached_wait"]
+        if not 0 < spent["total_ns"] < 600e9:
+            raise Failed(f"attached_wait took {spent['total_ns']} ns: the times before and after do not meet")
+
     def attach_again_and_again(self, settings, place, program):
         """Four threads run; gdb attaches and detaches twenty times: whole stacks each time, and nothing lost."""
         import build
@@ -449,7 +507,7 @@ def tests():
     for program in found:
         program.name = "programs." + program.name
     return found + [GdbTest("backtrace", "backtrace"), GdbTest("through_libc", "through_libc"), GdbTest("attach", "attach"),
-                    GdbTest("attach_again_and_again", "attach_again_and_again")]
+                    GdbTest("attach_again_and_again", "attach_again_and_again"), GdbTest("hours_pass", "hours_pass")]
 
 
 if __name__ == "__main__":
