@@ -52,8 +52,10 @@ let package = Package(
         // libdw and libelf of elfutils.
         .systemLibrary(name: "CElfutils"),
         .target(name: "Symbols", dependencies: ["CElfutils"]),
+        .systemLibrary(name: "CDeflate"),
         .target(name: "TraceAnalysis",
-                dependencies: ["TraceFormat", "CTraceLayout", "CDemangle", "Symbols", .product(name: "Histogram", package: "hdrhistogram-swift")]),
+                dependencies: ["TraceFormat", "CTraceLayout", "CDemangle", "CDeflate", "Symbols",
+                               .product(name: "Histogram", package: "hdrhistogram-swift")]),
         .target(name: "CRecorder"),
         .target(name: "Recorder", dependencies: ["CRecorder", "CTraceLayout"]),
         .executableTarget(name: "tracer",

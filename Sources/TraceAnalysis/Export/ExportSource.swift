@@ -1,0 +1,111 @@
+// What is exported: traces, often of several processes of one run, and their threads.
+import TraceFormat
+
+/// One trace of an export.
+public final class ExportSource: Sendable {
+    public let trace: TraceFile
+    let table: FunctionTable
+    /// From 0, in the order given.
+    let index: Int
+    /// Numbers of all threads of the export: this source's begin here.
+    let firstThread: Int
+    /// Until when calls ran that are still open.
+    let end: Ticks
+
+    private init(_ trace: TraceFile, index: Int, firstThread: Int) {
+        self.trace = trace
+        self.index = index
+        self.firstThread = firstThread
+        table = FunctionTable(trace.metadata)
+        end = TraceEnd(trace).ticks
+    }
+
+    public static func sources(_ traces: [TraceFile]) -> [ExportSource] {
+        var threadCount = 0
+        return traces.enumerated().map { index, trace in
+            defer { threadCount += trace.chunksOfThread.count }
+            return ExportSource(trace, index: index, firstThread: threadCount)
+        }
+    }
+
+    var pid: UInt32 { trace.header.pid }
+    var name: String { basename(trace.program) }
+
+    /// What its events are filed under: the module of a function; marks and spans of the program have none.
+    func category(of function: UInt32) -> String {
+        guard let known = trace.metadata.functions[function] else { return FunctionTable.noModule }
+        if known.isMark { return "mark" }
+        return known.isSpan ? "span" : table.name(of: function).module
+    }
+
+    func monotonic(_ ticks: UInt64) -> UInt64 { ClockScale(self).monotonic(ticks) }
+
+    /// The main thread first.
+    var threads: [ExportThread] {
+        let all = trace.chunksOfThread.enumerated().compactMap { number, chunks -> ExportThread? in
+            guard let last = chunks.last else { return nil }
+            let name = trace.threadName(last.thread)
+            return ExportThread(source: self, index: last.thread, number: firstThread + number, tid: last.tid, name: name, chunks: chunks)
+        }
+        return all.sorted { ($0.isMain ? 0 : 1, $0.index) < ($1.isMain ? 0 : 1, $1.index) }
+    }
+}
+
+struct ExportThread: Sendable {
+    let source: ExportSource
+    /// As in the trace.
+    let index: UInt32
+    /// Of all threads of the export, from 0.
+    let number: Int
+    let tid: UInt32
+    let name: String
+    let chunks: [Chunk]
+
+    var isMain: Bool { tid == source.pid }
+
+    /// The moment that ends frames which are open behind the last chunk, and how.
+    var atEnd: (time: UInt64, how: Ending) {
+        let ended = source.trace.metadata.threads[index]?.ended
+        return (min(ended ?? source.end, source.end).raw, ended == nil ? .open : .unwound)
+    }
+
+    /// For people: category, name, and what else is known.
+    func text(of moment: TimelineMoment) -> (category: String, name: String, details: [(String, String)]) {
+        switch moment {
+        case .mark(let mark): ("mark", "mark \(mark)", [])
+        case .lost(let count): ("tracer", "\(counted(count, "event")) lost", [])
+        case .missing(let count):
+            ("tracer", "\(counted(count, "chunk")) \(source.trace.isRing ? "overwritten" : "missing") before this", [])
+        case .orphan(let function):
+            ("tracer", "return without a call: \(source.table.name(of: function).name)", [])
+        case .arrived(let function, let start):
+            ("tracer", "return of a call made on another thread: \(source.table.name(of: function).name)",
+             [("called", "\(secondsText(source.trace.timeScale.nanoseconds(from: source.trace.firstTicks, to: Ticks(start)))) s")])
+        }
+    }
+}
+
+extension [ExportSource] {
+    /// Time 0 of formats that count from the start.
+    var origin: UInt64 { self.map { $0.trace.header.first.monotonic_ns }.min() ?? 0 }
+}
+
+/// Ticks of one trace as nanoseconds of the CLOCK_MONOTONIC that all processes of a machine share.
+struct ClockScale {
+    private let firstTicks: UInt64
+    private let firstTime: UInt64
+    private let scale: TimeScale
+
+    init(_ source: ExportSource) {
+        firstTicks = source.trace.header.first.ticks
+        firstTime = source.trace.header.first.monotonic_ns
+        scale = source.trace.timeScale
+    }
+
+    /// Rounded to the nearest. A frame inherited from the parent process began before the first tick.
+    @inline(__always) func monotonic(_ ticks: UInt64) -> UInt64 {
+        if _fastPath(ticks >= firstTicks) { return firstTime &+ scale.nanoseconds(ticks &- firstTicks).count }
+        let before = scale.nanoseconds(firstTicks &- ticks).count
+        return before < firstTime ? firstTime &- before : 0
+    }
+}

@@ -1,0 +1,386 @@
+// Perfetto's own format: https://perfetto.dev/docs/reference/trace-packet-proto. A thread is a packet sequence, which
+// has its names, its defaults (clock and track) and an incremental clock, so that a begin takes some 17 bytes and an end
+// 13. Their constant bytes lie together, where a compressor finds them as one match: about 5 bytes are left of a call.
+// The importer drops silently what it cannot place, so that the tests count slices.
+import TraceFormat
+
+/// Field numbers and values of perfetto_trace.proto.
+enum PerfettoField {
+    enum Trace { static let packet = 1 }
+    enum Packet {
+        static let clockSnapshot = 6, timestamp = 8, sequence = 10, trackEvent = 11, internedData = 12, flags = 13
+        static let compressedPackets = 50, clock = 58, defaults = 59, trackDescriptor = 60
+    }
+    enum Snapshot { static let clocks = 1, primaryClock = 2 }
+    enum Clock { static let id = 1, timestamp = 2, isIncremental = 3 }
+    enum Track { static let uuid = 1, name = 2, process = 3, thread = 4, parent = 5, counter = 8 }
+    enum Process { static let pid = 1, commandLine = 2, name = 6 }
+    enum Thread { static let pid = 1, tid = 2, name = 5 }
+    enum Counter { static let unitName = 6 }
+    enum Event {
+        static let categoryID = 3, annotations = 4, type = 9, nameID = 10, track = 11, category = 22, name = 23, counterValue = 30
+    }
+    enum Interned { static let categories = 1, names = 2 }
+    enum InternedString { static let id = 1, text = 2 }
+    enum Annotation { static let integer = 3, string = 6, name = 10 }
+
+    /// TrackEvent.Type
+    static let sliceBegin: UInt64 = 1, sliceEnd: UInt64 = 2, instant: UInt64 = 3, counter: UInt64 = 4
+    /// TracePacket.SequenceFlags
+    static let cleared: UInt64 = 1, needsState: UInt64 = 2
+    /// BuiltinClock, and a number of the range that belongs to a sequence
+    static let realtime: UInt64 = 1, monotonicClock: UInt64 = 3, ownClock: UInt64 = 64
+}
+
+private typealias Field = PerfettoField
+
+extension ProtobufMessage {
+    /// A TracePacket within a Trace.
+    mutating func packet(sequence: UInt64, flags: UInt64 = 0, _ body: (inout ProtobufMessage) -> Void) {
+        add(Field.Trace.packet) {
+            $0.add(Field.Packet.sequence, sequence)
+            if flags != 0 { $0.add(Field.Packet.flags, flags) }
+            body(&$0)
+        }
+    }
+
+    /// An event of the process, with the whole time and the name in it.
+    mutating func event(_ type: UInt64, track: UInt64, at time: UInt64, category: String = "", _ name: String = "",
+                        _ body: (inout ProtobufMessage) -> Void) {
+        packet(sequence: PerfettoWriter.ownSequence) {
+            $0.add(Field.Packet.timestamp, time)
+            $0.add(Field.Packet.clock, Field.monotonicClock)
+            $0.add(Field.Packet.trackEvent) {
+                $0.add(Field.Event.type, type)
+                $0.add(Field.Event.track, track)
+                if !category.isEmpty { $0.add(Field.Event.category, category) }
+                if !name.isEmpty { $0.add(Field.Event.name, name) }
+                body(&$0)
+            }
+        }
+    }
+
+    mutating func annotation(_ name: String, _ text: String) {
+        add(Field.Event.annotations) {
+            $0.add(Field.Annotation.name, name)
+            $0.add(Field.Annotation.string, text)
+        }
+    }
+}
+
+private func categoryID(_ function: Function?) -> UInt32 {
+    guard let function else { return 1 }
+    return function.isMark ? 2 : function.isSpan ? 3 : function.module.map { categoryID(module: $0) } ?? 1
+}
+
+private func categoryID(module: UInt32) -> UInt32 { module &+ 4 }
+
+/// Ids of a message are not 0; function ids of a damaged file may be.
+private func nameID(_ function: UInt32) -> UInt64 { UInt64(function) + 1 }
+
+extension ExportSource {
+    var processTrack: UInt64 { UInt64(index + 1) << 32 }
+}
+
+extension ExportThread {
+    fileprivate var track: UInt64 { source.processTrack + 1 + UInt64(number) }
+}
+
+struct PerfettoSink: TimelineSink, ~Copyable {
+    private var packets = ByteWriter(capacity: 1 << 20)
+    private var done: [UInt8] = []
+    private let compressor = Compressor(level: 1)
+    private var thread: ExportThread!
+    private var scale: ClockScale!
+    private var sequence: UInt64 = 0
+    private var last: UInt64 = 0
+    private var isStarted = false
+    /// By function: the module's category.
+    private var categories = PlainArray<UInt32>()
+    /// By function: the piece that it was last seen in.
+    private var seen = PlainArray<UInt32>()
+    private var piece: UInt32 = 0
+    private var functions: [UInt32] = []
+
+    /// Compressed when there is so much: fits a second-level cache.
+    private static var blockBytes: Int { 768 << 10 }
+
+    mutating func start(_ thread: ExportThread) {
+        if self.thread?.source !== thread.source {
+            categories = PlainArray(repeating: UInt32(1), count: 1)
+            for (id, function) in thread.source.trace.metadata.functions {
+                if Int(id) >= categories.count { categories.append(repeating: 1, count: Int(id) + 1 - categories.count) }
+                categories[Int(id)] = categoryID(function)
+            }
+            scale = ClockScale(thread.source)
+        }
+        self.thread = thread
+        sequence = PerfettoWriter.sequence(of: thread)
+        piece &+= 1
+        isStarted = false
+    }
+
+    /// Nanoseconds since the event before. The first of a piece comes with its own clock snapshot, so that pieces know
+    /// nothing of each other.
+    @inline(__always) private mutating func elapsed(_ ticks: UInt64) -> UInt64 {
+        let now = scale.monotonic(ticks)
+        if _slowPath(!isStarted) { startClock(now) }
+        let elapsed = now &- last
+        last = now
+        return elapsed
+    }
+
+    @inline(never) private mutating func startClock(_ now: UInt64) {
+        isStarted = true
+        last = now
+        packets.append(ProtobufMessage {
+            $0.packet(sequence: sequence, flags: Field.needsState) {
+                $0.add(Field.Packet.clockSnapshot) {
+                    $0.add(Field.Snapshot.clocks) {
+                        $0.add(Field.Clock.id, Field.ownClock)
+                        $0.add(Field.Clock.timestamp, now)
+                        $0.add(Field.Clock.isIncremental, 1)
+                    }
+                    $0.add(Field.Snapshot.clocks) {
+                        $0.add(Field.Clock.id, Field.monotonicClock)
+                        $0.add(Field.Clock.timestamp, now)
+                    }
+                }
+            }
+        }.bytes)
+    }
+
+    @inline(__always) private mutating func note(_ function: UInt32) {
+        if _slowPath(Int(function) >= seen.count) { seen.append(repeating: 0, count: Int(function) + 1 - seen.count) }
+        if _slowPath(seen[Int(function)] != piece) {
+            seen[Int(function)] = piece
+            functions.append(function)
+        }
+    }
+
+    /// A packet up to the track event's length: what is the same in every one of the thread.
+    @inline(__always) private mutating func open() -> (packet: Int, event: Int) {
+        packets.reserve(64)
+        packets.store(UInt8(Field.Trace.packet << 3 | 2))
+        let packet = packets.count
+        packets.store(0)
+        packets.store(UInt8(Field.Packet.sequence << 3))
+        packets.storeVarint(sequence)
+        packets.store(UInt8(Field.Packet.flags << 3))
+        packets.store(UInt8(Field.needsState))
+        packets.store(UInt8(Field.Packet.trackEvent << 3 | 2))
+        let event = packets.count
+        packets.store(0)
+        return (packet, event)
+    }
+
+    /// All lengths are below 64: one byte each.
+    @inline(__always) private mutating func close(_ place: (packet: Int, event: Int), after elapsed: UInt64) {
+        packets.patch(UInt8(truncatingIfNeeded: packets.count &- place.event &- 1), at: place.event)
+        packets.store(UInt8(Field.Packet.timestamp << 3))
+        packets.storeVarint(elapsed)
+        packets.patch(UInt8(truncatingIfNeeded: packets.count &- place.packet &- 1), at: place.packet)
+        if _slowPath(packets.count >= Self.blockBytes) { compress() }
+    }
+
+    @inline(__always) private mutating func event(_ type: UInt64, _ function: UInt32, at time: UInt64) {
+        let elapsed = elapsed(time)
+        note(function)
+        let place = open()
+        packets.store(UInt8(Field.Event.type << 3))
+        packets.store(UInt8(truncatingIfNeeded: type))
+        packets.store(UInt8(Field.Event.categoryID << 3))
+        packets.storeVarint(UInt64(Int(function) < categories.count ? categories[Int(function)] : 1))
+        packets.store(UInt8(Field.Event.nameID << 3))
+        packets.storeVarint(nameID(function))
+        close(place, after: elapsed)
+    }
+
+    @inline(__always) private mutating func end(at time: UInt64) {
+        let elapsed = elapsed(time)
+        let place = open()
+        packets.store(UInt8(Field.Event.type << 3))
+        packets.store(UInt8(Field.sliceEnd))
+        close(place, after: elapsed)
+    }
+
+    /// An event that has more to say.
+    @inline(never) private mutating func event(_ type: UInt64, at time: UInt64, _ body: (inout ProtobufMessage) -> Void) {
+        let elapsed = elapsed(time)
+        packets.append(ProtobufMessage {
+            $0.packet(sequence: sequence, flags: Field.needsState) {
+                $0.add(Field.Packet.trackEvent) {
+                    $0.add(Field.Event.type, type)
+                    body(&$0)
+                }
+                $0.add(Field.Packet.timestamp, elapsed)
+            }
+        }.bytes)
+    }
+
+    @inline(__always) mutating func begin(_ function: UInt32, at time: UInt64, _ how: TimelineBegin) {
+        if _fastPath(how == .called) {
+            event(Field.sliceBegin, function, at: time)
+        } else {
+            note(function)
+            let text = how == .inherited ? "before the first event that the trace has" : "continues the slice before"
+            let (category, id) = (Int(function) < categories.count ? categories[Int(function)] : 1, nameID(function))
+            event(Field.sliceBegin, at: time) {
+                $0.add(Field.Event.categoryID, UInt64(category))
+                $0.add(Field.Event.nameID, id)
+                $0.annotation("began", text)
+            }
+        }
+    }
+
+    @inline(__always) mutating func end(_ function: UInt32, at time: UInt64, _ how: TimelineEnd) {
+        if _fastPath(how == .returned) {
+            end(at: time)
+        } else if let note = how.note, how != .open { // a slice without an end is what Perfetto shows as unfinished
+            event(Field.sliceEnd, at: time) { $0.annotation("ended", note) }
+        }
+    }
+
+    @inline(__always) mutating func leaf(_ function: UInt32, from start: UInt64, to end: UInt64) {
+        event(Field.sliceBegin, function, at: start)
+        self.end(at: end)
+    }
+
+    mutating func entered(_ function: UInt32, at time: UInt64) { event(Field.instant, function, at: time) }
+
+    mutating func moment(_ moment: TimelineMoment, at time: UInt64) {
+        let text = thread.text(of: moment)
+        event(Field.instant, at: time) {
+            $0.add(Field.Event.category, text.category)
+            $0.add(Field.Event.name, text.name)
+            for (name, value) in text.details { $0.annotation(name, value) }
+        }
+    }
+
+    private mutating func compress() {
+        guard packets.count > 0 else { return }
+        var compressed: [UInt8] = []
+        packets.compressed(by: compressor, to: &compressed)
+        done += ProtobufMessage { $0.add(Field.Trace.packet) { $0.add(Field.Packet.compressedPackets, compressed) } }.bytes
+        packets.removeAll()
+    }
+
+    mutating func takePiece() -> TimelinePiece {
+        compress()
+        defer {
+            done = []
+            functions = []
+        }
+        return TimelinePiece(bytes: done, functions: functions)
+    }
+}
+
+struct PerfettoWriter: TimelineWriter {
+    private let write: ([UInt8]) throws -> Void
+    private var sources: [ExportSource] = []
+    /// Names that the thread's sequence has.
+    private var known: Set<UInt32> = []
+
+    init(_ write: @escaping ([UInt8]) throws -> Void) { self.write = write }
+
+    static let ownSequence: UInt64 = 1
+
+    static func sequence(of thread: ExportThread) -> UInt64 { ownSequence + 1 + UInt64(thread.number) }
+
+    mutating func begin(_ sources: [ExportSource]) throws {
+        self.sources = sources
+        let origin = sources.map { $0.trace.header.first }.min { $0.monotonic_ns < $1.monotonic_ns }
+        let realtime = sources.min { $0.trace.header.first.monotonic_ns < $1.trace.header.first.monotonic_ns }?
+            .trace.header.first_realtime_ns ?? 0
+        try write(ProtobufMessage {
+            $0.packet(sequence: Self.ownSequence, flags: Field.cleared) {
+                $0.add(Field.Packet.clockSnapshot) {
+                    for (clock, time) in [(Field.monotonicClock, origin?.monotonic_ns ?? 0), (Field.realtime, realtime)]
+                    where clock != Field.realtime || time != 0 {
+                        $0.add(Field.Snapshot.clocks) {
+                            $0.add(Field.Clock.id, clock)
+                            $0.add(Field.Clock.timestamp, time)
+                        }
+                    }
+                    $0.add(Field.Snapshot.primaryClock, Field.monotonicClock)
+                }
+            }
+            for source in sources { Self.describe(source, &$0) }
+        }.bytes)
+    }
+
+    private static func describe(_ source: ExportSource, _ message: inout ProtobufMessage) {
+        let process = source.processTrack
+        message.packet(sequence: ownSequence) {
+            $0.add(Field.Packet.trackDescriptor) {
+                $0.add(Field.Track.uuid, process)
+                $0.add(Field.Track.process) {
+                    $0.add(Field.Process.pid, UInt64(source.pid))
+                    for argument in source.trace.arguments {
+                        $0.add(Field.Process.commandLine, argument)
+                    }
+                    $0.add(Field.Process.name, source.name)
+                }
+            }
+        }
+        // Without it, calls still running would end with the last event of all.
+        for (time, name) in [(source.trace.firstTicks, "recording begins"), (source.end, "recording ends: \(source.trace.stateText)")] {
+            message.event(Field.instant, track: process, at: source.monotonic(time.raw), category: "tracer", name) { _ in }
+        }
+        PerfettoStart(source).write(to: &message)
+    }
+
+    mutating func begin(_ thread: ExportThread) throws {
+        known = []
+        try write(ProtobufMessage {
+            $0.packet(sequence: Self.ownSequence) {
+                $0.add(Field.Packet.trackDescriptor) {
+                    $0.add(Field.Track.uuid, thread.track)
+                    $0.add(Field.Track.parent, thread.source.processTrack)
+                    $0.add(Field.Track.thread) {
+                        $0.add(Field.Thread.pid, UInt64(thread.source.pid))
+                        $0.add(Field.Thread.tid, UInt64(thread.tid))
+                        if !thread.name.isEmpty { $0.add(Field.Thread.name, thread.name) }
+                    }
+                }
+            }
+            $0.packet(sequence: Self.sequence(of: thread), flags: Field.cleared) {
+                $0.add(Field.Packet.defaults) {
+                    $0.add(Field.Packet.clock, Field.ownClock)
+                    $0.add(Field.Packet.trackEvent) { $0.add(Field.Event.track, thread.track) }
+                }
+                $0.add(Field.Packet.internedData) {
+                    let modules = thread.source.trace.metadata.modules.values.sorted { $0.index < $1.index }
+                    for (id, name) in [(UInt32(1), FunctionTable.noModule), (2, "mark"), (3, "span")] + modules.map({ (categoryID(module: $0.index), $0.name) }) {
+                        $0.add(Field.Interned.categories) {
+                            $0.add(Field.InternedString.id, UInt64(id))
+                            $0.add(Field.InternedString.text, name)
+                        }
+                    }
+                }
+            }
+        }.bytes)
+    }
+
+    mutating func write(_ piece: TimelinePiece, of thread: ExportThread) throws {
+        let new = piece.functions.filter { known.insert($0).inserted }
+        if !new.isEmpty {
+            try write(ProtobufMessage {
+                $0.packet(sequence: Self.sequence(of: thread), flags: Field.needsState) {
+                    $0.add(Field.Packet.internedData) {
+                        for function in new {
+                            $0.add(Field.Interned.names) {
+                                $0.add(Field.InternedString.id, nameID(function))
+                                $0.add(Field.InternedString.text, thread.source.table.name(of: function).name)
+                            }
+                        }
+                    }
+                }
+            }.bytes)
+        }
+        if !piece.bytes.isEmpty { try write(piece.bytes) }
+    }
+
+    mutating func end(_ thread: ExportThread) throws {}
+    mutating func end() throws {}
+}

@@ -1,0 +1,132 @@
+// How a process started, above its threads: the phases on one track, the initializers of each thread on another, and the
+// page faults counted at each of them.
+import TraceFormat
+
+struct PerfettoStart {
+    private typealias Field = PerfettoField
+    private let source: ExportSource
+    private let records: StartRecords
+
+    init(_ source: ExportSource) {
+        self.source = source
+        records = source.trace.metadata.start
+    }
+
+    /// Beside those of the threads, whose numbers are smaller by far.
+    private func track(_ number: Int) -> UInt64 { source.processTrack + 1 << 31 + UInt64(number) }
+    private func time(_ ticks: Ticks) -> UInt64 { source.monotonic(ticks.raw) }
+
+    func write(to message: inout ProtobufMessage) {
+        writePhases(to: &message)
+        let threads = Dictionary(grouping: records.initializers, by: { $0.thread })
+        for (number, (thread, initializers)) in threads.sorted(by: { $0.key < $1.key }).enumerated() {
+            describe(track(16 + number), "initializers" + (thread == 0 ? "" : " of thread \(thread)"), to: &message) { _ in }
+            for initializer in initializers { write(initializer, on: track(16 + number), to: &message) }
+        }
+        writeFaults(to: &message)
+    }
+
+    private func describe(_ track: UInt64, _ name: String, to message: inout ProtobufMessage, _ body: (inout ProtobufMessage) -> Void) {
+        message.packet(sequence: PerfettoWriter.ownSequence) {
+            $0.add(Field.Packet.trackDescriptor) {
+                $0.add(Field.Track.uuid, track)
+                $0.add(Field.Track.parent, source.processTrack)
+                $0.add(Field.Track.name, name)
+                body(&$0)
+            }
+        }
+    }
+
+    /// A phase lasts until the next.
+    private func writePhases(to message: inout ProtobufMessage) {
+        let phases = records.phases.sorted { $0.usage.ticks < $1.usage.ticks }
+        guard !phases.isEmpty else { return }
+        describe(track(0), "start", to: &message) { _ in }
+        for (index, phase) in phases.enumerated() {
+            let end = index + 1 < phases.count ? phases[index + 1].usage.ticks : max(source.end, phase.usage.ticks)
+            message.event(Field.sliceBegin, track: track(0), at: time(phase.usage.ticks), category: "start", phase.kind.text) {
+                if phase.errorTicks > 0 {
+                    $0.annotation("began", "up to \(readable(source.trace.timeScale.nanoseconds(phase.errorTicks))) earlier")
+                }
+            }
+            message.event(Field.sliceEnd, track: track(0), at: time(end)) { _ in }
+        }
+        for ready in records.ready {
+            message.event(Field.instant, track: track(0), at: time(ready.ticks), category: "start", "ready: \(ready.reason.text)") { _ in }
+        }
+    }
+
+    private func write(_ initializer: Initializer, on track: UInt64, to message: inout ProtobufMessage) {
+        let module = source.trace.metadata.modules[initializer.module]
+        let name = (module?.name ?? FunctionTable.noModule) + " " + initializer.kind.text
+            + (initializer.kind == .initializer || initializer.kind == .finalizer ? "" : "[\(initializer.index)]")
+        message.event(Field.sliceBegin, track: track, at: time(initializer.begin.ticks), category: "initializer", name) {
+            $0.annotation("address", "0x" + String(initializer.address &- (module?.loadBias ?? 0), radix: 16))
+            guard let end = initializer.end?.usage else { return }
+            $0.annotation("minor page faults", String(end.minorFaults &- initializer.begin.minorFaults))
+            $0.annotation("major page faults", String(end.majorFaults &- initializer.begin.majorFaults))
+            let cpu = Nanoseconds(end.cpu.count &- initializer.begin.cpu.count)
+            if cpu.count < 1 << 63 { $0.annotation("processor time", readable(cpu)) }
+        }
+        guard let end = initializer.end else { return } // it never came back
+        message.event(Field.sliceEnd, track: track, at: time(end.usage.ticks)) {
+            if end.wasLeft { $0.annotation("ended", TimelineEnd.unwound.note ?? "") }
+        }
+    }
+
+    /// Counts of the process, and of the main thread while it was alone: they are the same then.
+    private func writeFaults(to message: inout ProtobufMessage) {
+        var usages = records.phases.filter { $0.kind.rawValue >= Phase.Kind.agent.rawValue }.map { $0.usage }
+        for initializer in records.initializers where initializer.thread == 0 && initializer.load == nil && !initializer.isFinalizer {
+            usages += [initializer.begin] + (initializer.end.map { [$0.usage] } ?? [])
+        }
+        guard !usages.isEmpty else { return }
+        usages.sort { $0.ticks < $1.ticks }
+        for (number, name) in ["minor page faults", "major page faults"].enumerated() {
+            let track = track(1 + number)
+            describe(track, name, to: &message) { $0.add(Field.Track.counter) { $0.add(Field.Counter.unitName, "faults") } }
+            for usage in usages {
+                message.event(Field.counter, track: track, at: time(usage.ticks)) {
+                    $0.add(Field.Event.counterValue, UInt64(number == 0 ? usage.minorFaults : usage.majorFaults))
+                }
+            }
+        }
+    }
+}
+
+extension Phase.Kind {
+    var text: String {
+        switch self {
+        case .created: "process created"
+        case .exec: "exec"
+        case .loader: "loader"
+        case .agent: "initializers"
+        case .main: "main"
+        case .mainReturned: "after main"
+        case .exit: "exit"
+        }
+    }
+}
+
+extension Ready.Reason {
+    fileprivate var text: String {
+        switch self {
+        case .symbol: "a function of TRACER_READY was called"
+        case .mark: "the program said so"
+        case .notify: "READY=1"
+        case .output: "first output"
+        }
+    }
+}
+
+extension Initializer.Kind {
+    fileprivate var text: String {
+        switch self {
+        case .preinitArray: "preinit_array"
+        case .initializer: "init"
+        case .initArray: "init_array"
+        case .finalizer: "fini"
+        case .finiArray: "fini_array"
+        }
+    }
+}

@@ -1,0 +1,193 @@
+// Calls as begins and ends that nest, which is what viewers of timelines ask for. Recorded calls nest but for
+// coroutines, where a frame inside the stack returns while those above it are open: those are then interrupted for a
+// moment, that is, ended and begun again, each piece marked as one. The lengths of the pieces add up to the call's.
+import TraceFormat
+
+enum TimelineBegin {
+    case called
+    /// It was running already when the part of the thread began that the trace has.
+    case inherited
+    /// The same call as one that was `interrupted` at this moment.
+    case continued
+}
+
+enum TimelineEnd {
+    case returned, unwound, lost, open
+    case interrupted
+    /// The call returned on another thread.
+    case moved
+
+    init(_ ending: Ending) {
+        switch ending {
+        case .returned: self = .returned
+        case .unwound: self = .unwound
+        case .lost: self = .lost
+        case .open: self = .open
+        }
+    }
+
+    /// Words for the reader of an export; nil where there is nothing to say.
+    var note: String? {
+        switch self {
+        case .returned: nil
+        case .unwound: "unwound: left without returning"
+        case .lost: "lost: the end lies in a missing stretch"
+        case .open: "still running at the end"
+        case .interrupted: "goes on in the next slice"
+        case .moved: "returned on another thread"
+        }
+    }
+}
+
+enum TimelineMoment {
+    /// An exit of which no enter is known.
+    case orphan(function: UInt32)
+    /// A call that began on another thread, at these ticks, has returned here.
+    case arrived(function: UInt32, start: UInt64)
+    case lost(UInt64), missing(UInt64)
+    case mark(UInt32)
+}
+
+/// Hears of one thread after the other, in pieces: times in ticks that never go back within a piece, begins and ends
+/// that match.
+protocol TimelineSink: ~Copyable {
+    mutating func start(_ thread: ExportThread)
+    mutating func begin(_ function: UInt32, at time: UInt64, _ how: TimelineBegin)
+    mutating func end(_ function: UInt32, at time: UInt64, _ how: TimelineEnd)
+    mutating func leaf(_ function: UInt32, from start: UInt64, to end: UInt64)
+    /// Only the entry of the function is recorded.
+    mutating func entered(_ function: UInt32, at time: UInt64)
+    mutating func moment(_ moment: TimelineMoment, at time: UInt64)
+    /// What was written since `start`.
+    mutating func takePiece() -> TimelinePiece
+}
+
+struct TimelinePiece: Sendable {
+    var bytes: [UInt8] = []
+    /// Functions that it speaks of, each once, where the format must introduce them.
+    var functions: [UInt32] = []
+    /// Ticks of its first event, where the format must know.
+    var first: UInt64?
+}
+
+struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
+    var sink: Sink
+    /// Function ids of the open frames, as the sink has heard of them.
+    private var open = PlainArray<UInt32>()
+    private var isTail: PlainArray<Bool>
+    private var latest: UInt64 = 0
+    /// Frames are taken up that the piece before has begun.
+    var isSilent = false
+    var isInherited = false
+    private(set) var migrated: [CallEnds.Key: UInt64] = [:]
+
+    static var deepest: Int { 1 << 20 }
+    static var mostMigrations: Int { 1 << 16 }
+
+    init(_ sink: consuming Sink) {
+        self.sink = sink
+        isTail = PlainArray(repeating: false, count: 1)
+    }
+
+    mutating func setTable(_ table: FunctionTable) {
+        isTail = PlainArray(repeating: false, count: table.slotOfFunction.count + 1)
+        for (id, slot) in table.slotOfFunction.enumerated() where slot != 0 && table.rows[Int(slot) - 1].isTail {
+            isTail[id + 1] = true
+        }
+    }
+
+    mutating func start(_ thread: ExportThread) {
+        open.removeAll()
+        latest = 0
+        sink.start(thread)
+    }
+
+    @inline(__always) private mutating func time(_ time: UInt64) -> UInt64 {
+        latest = max(latest, time)
+        return latest
+    }
+
+    @inline(__always) mutating func slot(of function: UInt32) -> UInt32 { function &+ 1 } // 0 is nobody
+
+    @inline(__always) mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
+        guard depth < Self.deepest else { return }
+        let function = frame.slot &- 1
+        if isSilent {
+            open.append(function)
+            return
+        }
+        let moment = self.time(time)
+        if _fastPath(depth >= open.count) {
+            sink.begin(function, at: moment, isInherited ? .inherited : .called)
+            open.append(function)
+        } else {
+            insert(function, at: depth, moment)
+        }
+    }
+
+    @inline(__always) mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame,
+                                           isOutermost: Bool, _ ending: Ending) {
+        close(frame.slot &- 1, at: self.time(time), depth: depth, TimelineEnd(ending))
+    }
+
+    @inline(__always) mutating func close(_ function: UInt32, at moment: UInt64, depth: Int, _ ending: TimelineEnd) {
+        if _fastPath(depth == open.count &- 1) {
+            _ = open.removeLast()
+            sink.end(function, at: moment, ending)
+        } else if depth < open.count {
+            remove(at: depth, moment, ending)
+        }
+    }
+
+    @inline(__always) mutating func leaf(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int,
+                                         parent: Frame, isOutermost: Bool) {
+        let from = time(start), to = time(end)
+        if _slowPath(Int(slot) < isTail.count && isTail[Int(slot)]) {
+            sink.entered(slot &- 1, at: from)
+        } else {
+            sink.leaf(slot &- 1, from: from, to: to)
+        }
+    }
+
+    @inline(never) private mutating func insert(_ function: UInt32, at depth: Int, _ moment: UInt64) {
+        let above = interrupt(above: depth, moment)
+        sink.begin(function, at: moment, isInherited ? .inherited : .called)
+        open.append(function)
+        resume(above, moment)
+    }
+
+    @inline(never) private mutating func remove(at depth: Int, _ moment: UInt64, _ ending: TimelineEnd) {
+        let above = interrupt(above: depth + 1, moment)
+        sink.end(open.removeLast(), at: moment, ending)
+        resume(above, moment)
+    }
+
+    private mutating func interrupt(above depth: Int, _ moment: UInt64) -> [UInt32] {
+        var above: [UInt32] = []
+        while open.count > depth {
+            above.append(open.removeLast())
+            sink.end(above[above.count - 1], at: moment, .interrupted)
+        }
+        return above
+    }
+
+    private mutating func resume(_ above: [UInt32], _ moment: UInt64) {
+        for function in above.reversed() {
+            sink.begin(function, at: moment, .continued)
+            open.append(function)
+        }
+    }
+
+    mutating func migrated(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
+        if migrated.count < Self.mostMigrations { migrated[.init(enter: start, slot: slot)] = end }
+        sink.moment(.arrived(function: slot &- 1, start: start), at: time(end))
+    }
+
+    mutating func orphan(_ slot: UInt32, at time: UInt64, depth: Int) {
+        sink.moment(.orphan(function: slot &- 1), at: self.time(time))
+    }
+    mutating func lost(_ count: UInt64, at time: UInt64, depth: Int) { sink.moment(.lost(count), at: self.time(time)) }
+    mutating func missing(_ count: UInt64, at time: UInt64) { sink.moment(.missing(count), at: self.time(time)) }
+    mutating func mark(_ mark: UInt32, at time: UInt64, depth: Int) { sink.moment(.mark(mark), at: self.time(time)) }
+    mutating func unknown() {}
+}

@@ -1,0 +1,102 @@
+// Writes traces in the order of time: threads one after the other, the chunks of each in their order, encoded by as
+// many workers as there are processors. A worker holds what it makes of a chunk, a batch a few of those: memory does
+// not grow with the trace.
+import Dispatch
+import Synchronization
+import TraceFormat
+
+/// The frame of a file around the pieces that the workers make.
+protocol TimelineWriter {
+    mutating func begin(_ sources: [ExportSource]) throws
+    mutating func begin(_ thread: ExportThread) throws
+    mutating func write(_ piece: TimelinePiece, of thread: ExportThread) throws
+    mutating func end(_ thread: ExportThread) throws
+    mutating func end() throws
+}
+
+struct TimelineExport<Sink: TimelineSink & ~Copyable> {
+    private let workers: [TimelineWorker<Sink>]
+
+    init(workers count: Int, _ sink: () -> Sink) {
+        workers = (0 ..< max(count, 1)).map { _ in TimelineWorker(sink()) }
+    }
+
+    private typealias Encoded = TimelineWorker<Sink>.Encoded
+
+    /// Where a thread stands between two pieces.
+    private struct Progress {
+        var open: [Frame] = []
+        var latest: UInt64 = 0
+        var previous: Chunk?
+    }
+
+    func write<Writer: TimelineWriter>(_ sources: [ExportSource], to writer: inout Writer) throws {
+        try writer.begin(sources)
+        for source in sources {
+            for thread in source.threads {
+                try writer.begin(thread)
+                try write(thread, to: &writer)
+                try writer.end(thread)
+            }
+        }
+        try writer.end()
+    }
+
+    private func write<Writer: TimelineWriter>(_ thread: ExportThread, to writer: inout Writer) throws {
+        var progress = Progress()
+        var index = 0
+        while index < thread.chunks.count {
+            if thread.chunks[index].isCut {
+                try writeCut(thread.chunks[index], of: thread, &progress, to: &writer)
+                index += 1
+                continue
+            }
+            let rest = thread.chunks[index...].prefix { !$0.isCut }
+            let batch = Array(rest.prefix(workers.count * 4))
+            for (chunk, encoded) in zip(batch, encode(batch, of: thread)) where !encoded.isGone {
+                if let seam = workers[0].seam(thread, open: progress.open, latest: progress.latest, stored: encoded.stored,
+                                              missing: missing(chunk, progress), opened: chunk.opened.ticks) {
+                    try writer.write(seam.piece, of: thread)
+                }
+                try writer.write(encoded.piece, of: thread)
+                progress = Progress(open: encoded.open, latest: max(progress.latest, encoded.latest), previous: chunk)
+            }
+            index += batch.count
+        }
+        var migrated: [CallEnds.Key: UInt64] = [:]
+        for worker in workers { migrated.merge(worker.migrated) { $1 } }
+        try writer.write(workers[0].finish(thread, open: progress.open, latest: progress.latest, migrated: migrated).piece, of: thread)
+    }
+
+    private func missing(_ chunk: Chunk, _ progress: Progress) -> UInt64 {
+        chunk.sequence &- (progress.previous.map { $0.sequence &+ 1 } ?? 0)
+    }
+
+    private func writeCut<Writer: TimelineWriter>(_ chunk: Chunk, of thread: ExportThread, _ progress: inout Progress,
+                                                  to writer: inout Writer) throws {
+        let missing = missing(chunk, progress)
+        if missing > 0, let seam = workers[0].seam(thread, open: progress.open, latest: progress.latest,
+                                                   stored: progress.open.map { .init(enter_ticks: $0.enter, function: $0.slot &- 1, flags: 0) },
+                                                   missing: missing, opened: chunk.opened.ticks) {
+            try writer.write(seam.piece, of: thread)
+        }
+        let encoded = workers[0].encodeCut(chunk, of: thread, open: progress.open, latest: progress.latest)
+        if encoded.isGone { return }
+        try writer.write(encoded.piece, of: thread)
+        progress = Progress(open: encoded.open, latest: encoded.latest, previous: chunk)
+    }
+
+    private func encode(_ batch: [Chunk], of thread: ExportThread) -> [Encoded] {
+        let results = Mutex([Encoded](repeating: Encoded(), count: batch.count))
+        let next = Atomic<Int>(0)
+        DispatchQueue.concurrentPerform(iterations: min(workers.count, batch.count)) { [workers] worker in
+            while true {
+                let index = next.wrappingAdd(1, ordering: .relaxed).oldValue
+                guard index < batch.count else { return }
+                let encoded = workers[worker].encode(batch[index], of: thread)
+                results.withLock { $0[index] = encoded }
+            }
+        }
+        return results.withLock { $0 }
+    }
+}
