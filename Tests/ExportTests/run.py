@@ -1,0 +1,558 @@
+#!/usr/bin/env python3
+"""Every export is opened in the program that it is for, and the figures found there are held against `tracer report`.
+
+The traces: a large synthetic one whose ticks are nanoseconds, so that sums must agree to the nanosecond, and real ones
+(python3, git, a program of four threads), where the rounding of each moment to a nanosecond may show: at most one for
+each call. Perfetto's importer drops silently what it does not like, so that everything is counted.
+
+Perfetto's trace processor runs offline by `perfetto-query` (node, and two packages of PyPI), which lies beside the
+repository in shared/tools or where PERFETTO_QUERY says; go and callgrind_annotate are Debian's. A test whose consumer
+is not there is skipped, with the reason.
+"""
+import collections
+import csv
+import gzip
+import http.client
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "Tests/EndToEnd"))
+import tracefile
+
+TOOL = os.path.join(ROOT, ".build/release/tracer")
+AGENT = os.path.join(ROOT, ".build/release/libtracer.so")
+GENERATE = os.path.join(ROOT, ".build/release/generate-trace")
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+PERFETTO = os.environ.get("PERFETTO_QUERY", os.path.join(ROOT, "../shared/tools/perfetto-query"))
+LIMIT = 600  # seconds, on a machine that has other things to do
+FORMATS = ["perfetto", "chrome", "speedscope", "folded", "pprof", "callgrind", "csv"]
+
+
+def setUpModule():
+    global SCRATCH
+    SCRATCH = tempfile.mkdtemp(prefix="export-tests-")
+    Traces.make()
+
+
+def tearDownModule():
+    shutil.rmtree(SCRATCH)
+
+
+def tracer(*arguments, status=0, **options):
+    ended = subprocess.run([TOOL, *arguments], capture_output=True, timeout=LIMIT, **options)
+    if status is not None and ended.returncode != status:
+        raise AssertionError(f"tracer {' '.join(arguments)}: status {ended.returncode}\n{ended.stderr.decode(errors='replace')}")
+    return ended
+
+
+class Traces:
+    @classmethod
+    def make(cls):
+        cls.synthetic = os.path.join(SCRATCH, "synthetic.trace")
+        subprocess.run([GENERATE, cls.synthetic, "4", "4", "3"], check=True, timeout=LIMIT, stdout=subprocess.DEVNULL)
+        program = os.path.join(SCRATCH, "threads")
+        subprocess.run(["gcc", "-O1", "-pthread", "-o", program, os.path.join(HERE, "threads.c")], check=True, timeout=LIMIT)
+        cls.threads = cls.record("threads", program)
+        cls.python = cls.record("python", PYTHON, "-c", "import json; print(len(json.dumps(list(range(500)))))")
+        cls.git = cls.record("git", "git", "--version")
+        cls.real = [cls.threads, cls.python, cls.git]
+
+    @staticmethod
+    def record(name, *command):
+        path = os.path.join(SCRATCH, name + ".trace")
+        environment = dict(os.environ, LD_PRELOAD=AGENT, TRACER_OUT=path, TRACER_CHILDREN="0")
+        subprocess.run(command, env=environment, check=True, timeout=LIMIT, stdout=subprocess.DEVNULL)
+        return path
+
+
+class ExportTest(unittest.TestCase):
+    maxDiff = 2000
+
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(dir=SCRATCH)
+        self.addCleanup(shutil.rmtree, self.directory, True)
+
+    def export(self, format, *traces, options=()):
+        output = os.path.join(self.directory, os.path.basename(traces[0]) + "." + format)
+        tracer("export", *traces, "--format", format, "-o", output, *options)
+        return output
+
+    def report(self, trace):
+        """{(name, module): (calls, self)}; symbols that have one name together, as an export shows them."""
+        result = collections.defaultdict(lambda: [0, 0])
+        for function in json.loads(tracer("report", "--json", trace).stdout)["functions"]:
+            row = result[function["name"], function["module"]]
+            row[0] += function["calls"]
+            row[1] += function["self_ns"]
+        return {key: tuple(value) for key, value in result.items()}
+
+    @staticmethod
+    def endings(trace):
+        """How many calls were running at the end, and how many were left without returning. A thread that ended has
+        left what was open."""
+        other = tracefile.Trace(trace).trees()
+        info = json.loads(tracer("info", "--json", trace).stdout)
+        running = sum(thread["open_frames"] for thread in info["threads"] if thread["ended_ns"] is None)
+        return running, sum(other.unwound.values()) + sum(other.open.values()) - running
+
+    def assertAgree(self, found, trace, rounding=0):
+        """`found` is like a report; self times may differ by `rounding` nanoseconds for each call of the trace."""
+        expected = self.report(trace)
+        self.assertEqual({key: calls for key, (calls, _) in found.items()}, {key: calls for key, (calls, _) in expected.items()})
+        allowed = rounding * sum(calls for calls, _ in expected.values())
+        for key, (calls, time) in expected.items():
+            self.assertLessEqual(abs(found[key][1] - time), allowed if rounding else 0, f"{key}: {found[key][1]} instead of {time} ns")
+
+
+class Independent(ExportTest):
+    def test_the_report_counts_what_an_independent_reader_counts(self):
+        for trace in [Traces.synthetic, *Traces.real]:
+            other = tracefile.Trace(trace).trees()
+            self.assertEqual(other.anomalies, [])
+            self.assertEqual(sum(calls for calls, _ in self.report(trace).values()), sum(other.calls.values()))
+
+
+@unittest.skipUnless(os.path.exists(PERFETTO) and shutil.which("node"), "no perfetto-query (PERFETTO_QUERY) or no node")
+class Perfetto(ExportTest):
+    HEALTH = "select name, value from stats where value > 0 and (severity != 'info' or name like '%error%' or name like '%drop%')"
+    # An unfinished slice lasts to the end of the trace.
+    SELF = """
+        with timed as (select id, parent_id, name, category, case dur when -1 then (select end_ts from trace_bounds) - ts else dur end as length from slice),
+        below as (select parent_id, sum(length) as length from timed where parent_id is not null group by parent_id)
+        select name, category, count(*) as calls, sum(timed.length - ifnull(below.length, 0)) as self
+        from timed left join below on below.parent_id = timed.id
+        where category not in ('tracer', 'mark', 'start', 'initializer') group by name, category"""
+
+    def query(self, path, *queries):
+        ended = subprocess.run([PERFETTO, path, *[" ".join(query.split()) for query in queries]], capture_output=True, timeout=LIMIT, text=True)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        return [json.loads(line) for line in ended.stdout.splitlines()]
+
+    def check(self, path, trace, rounding):
+        rows, health, unnamed, unfinished = self.query(
+            path, self.SELF, self.HEALTH, "select count(*) as n from slice where name is null or name = ''",
+            "select count(*) as n from slice where dur = -1 and category != 'initializer'")
+        self.assertEqual(health, [])
+        self.assertEqual(unnamed, [{"n": 0}])
+        self.assertEqual(unfinished, [{"n": self.endings(trace)[0]}])
+        self.assertAgree({(row["name"], row["category"]): (row["calls"], row["self"]) for row in rows}, trace, rounding)
+
+    def test_a_synthetic_trace_has_every_slice_and_every_nanosecond(self):
+        self.check(self.export("perfetto", Traces.synthetic), Traces.synthetic, 0)
+
+    def test_real_traces_have_every_slice(self):
+        for trace in Traces.real:
+            with self.subTest(os.path.basename(trace)):
+                self.check(self.export("perfetto", trace), trace, 1)
+
+    def test_the_importer_of_chrome_json_finds_the_same(self):
+        self.check(self.export("chrome", Traces.threads), Traces.threads, 1)
+
+    def test_processes_and_threads_have_their_names_and_places_on_one_clock(self):
+        output = self.export("perfetto", Traces.threads, Traces.git)
+        threads, order = self.query(
+            output,
+            "select distinct process.name as process, thread.name as thread, thread.tid as tid from thread_track join thread using (utid) join process using (upid)",
+            "select process.name as process, min(slice.ts) as start from slice join thread_track on slice.track_id = thread_track.id join thread using (utid) join process using (upid) group by process.name order by start")
+        found = {(row["process"], row["thread"], row["tid"]) for row in threads}
+        expected = set()
+        for trace, name in [(Traces.threads, "threads"), (Traces.git, "git")]:
+            for thread in json.loads(tracer("report", "--json", trace).stdout)["threads"]:
+                expected.add((name, thread["name"], thread["tid"]))
+        self.assertEqual(found, expected)
+        self.assertIn("sorter", {thread for _, thread, _ in found})
+        self.assertEqual([row["process"] for row in order], ["threads", "git"]) # in the order they were recorded in
+
+    def test_a_frame_left_by_pthread_exit_says_so(self):
+        rows, = self.query(self.export("perfetto", Traces.threads),
+                           "select slice.name as name from slice join args using (arg_set_id) where args.string_value like 'unwound%'")
+        self.assertIn("qsort", {row["name"] for row in rows})
+
+
+class Chrome(ExportTest):
+    def figures(self, path):
+        with open(path) as file:
+            events = json.load(file)["traceEvents"]
+        def nanoseconds(microseconds):
+            return round(microseconds * 1000)
+        found = collections.defaultdict(lambda: [0, 0])
+        stacks = collections.defaultdict(list)
+        unfinished = 0
+        end = max(nanoseconds(event["ts"]) for event in events if "ts" in event)
+        latest = {}
+        for event in events:
+            if event["ph"] == "M" or event.get("cat") in ("tracer", "mark"):
+                continue
+            thread, time = (event["pid"], event["tid"]), nanoseconds(event["ts"])
+            self.assertGreaterEqual(time, latest.get(thread, time))
+            latest[thread] = time + nanoseconds(event.get("dur", 0))
+            stack = stacks[thread]
+            key = event.get("name"), event.get("cat")
+            if event["ph"] == "B":
+                found[key][0] += 1
+                stack.append((key, time))
+            elif event["ph"] == "E":
+                key, start = stack.pop()
+                self.add(found, stack, key, time - start)
+            elif event["ph"] == "X":
+                found[key][0] += 1
+                self.add(found, stack, key, nanoseconds(event["dur"]))
+            else:
+                self.assertEqual(event["ph"], "i")
+                found[key][0] += 1
+        for stack in stacks.values():
+            while stack:
+                key, start = stack.pop()
+                self.add(found, stack, key, end - start)
+        return {key: tuple(value) for key, value in found.items()}
+
+    @staticmethod
+    def add(found, stack, key, length):
+        found[key][1] += length
+        if stack:
+            found[stack[-1][0]][1] -= length
+
+    def test_json_has_every_call_and_every_nanosecond(self):
+        self.assertAgree(self.figures(self.export("chrome", Traces.synthetic)), Traces.synthetic)
+
+    def test_real_traces(self):
+        for trace in Traces.real:
+            with self.subTest(os.path.basename(trace)):
+                self.assertAgree(self.figures(self.export("chrome", trace)), trace, 1)
+
+
+class Speedscope(ExportTest):
+    def figures(self, path):
+        """Checks the file against https://www.speedscope.app/file-format-schema.json and what its importer demands:
+        events in order of time, each C for the frame that was opened last."""
+        with open(path) as file:
+            whole = json.load(file)
+        self.assertEqual(whole["$schema"], "https://www.speedscope.app/file-format-schema.json")
+        self.assertLessEqual(set(whole), {"$schema", "shared", "profiles", "name", "activeProfileIndex", "exporter"})
+        self.assertEqual(set(whole["shared"]), {"frames"})
+        frames = whole["shared"]["frames"]
+        for frame in frames:
+            self.assertIsInstance(frame["name"], str)
+            self.assertLessEqual(set(frame), {"name", "file", "line", "col"})
+        found = collections.defaultdict(lambda: [0, 0])
+        for profile in whole["profiles"]:
+            self.assertEqual(set(profile), {"type", "name", "unit", "startValue", "endValue", "events"})
+            self.assertEqual((profile["type"], profile["unit"]), ("evented", "nanoseconds"))
+            stack, now = [], profile["startValue"]
+            for event in profile["events"]:
+                self.assertEqual(set(event), {"type", "frame", "at"})
+                self.assertIn(event["frame"], range(len(frames)))
+                self.assertGreaterEqual(event["at"], now)
+                now = event["at"]
+                if event["type"] == "O":
+                    found[event["frame"]][0] += 1
+                    stack.append((event["frame"], now))
+                else:
+                    self.assertEqual(event["type"], "C")
+                    frame, start = stack.pop()
+                    self.assertEqual(frame, event["frame"])
+                    found[frame][1] += now - start
+                    if stack:
+                        found[stack[-1][0]][1] -= now - start
+            self.assertEqual(stack, [])
+            self.assertLessEqual(now, profile["endValue"])
+        result = collections.defaultdict(lambda: (0, 0))
+        self.notes = collections.Counter()
+        for number, (calls, time) in found.items():
+            name, module = frames[number]["name"], frames[number].get("file")
+            if module is None:
+                self.notes[name] += calls
+                continue
+            key = name.removesuffix(" [entered]"), module
+            result[key] = (result[key][0] + calls, result[key][1] + time)
+        return dict(result)
+
+    def test_events_nest_and_have_every_nanosecond(self):
+        self.assertAgree(self.figures(self.export("speedscope", Traces.synthetic)), Traces.synthetic)
+
+    def test_real_traces(self):
+        for trace in Traces.real:
+            with self.subTest(os.path.basename(trace)):
+                self.assertAgree(self.figures(self.export("speedscope", trace)), trace, 1)
+                found = self.notes["[still running at the end]"], self.notes["[unwound: left without returning]"]
+                self.assertEqual(found, self.endings(trace))
+
+
+class CSV(ExportTest):
+    def test_every_call_is_a_row(self):
+        for trace, rounding in [(Traces.synthetic, 0), *((trace, 1) for trace in Traces.real)]:
+            with self.subTest(os.path.basename(trace)), open(self.export("csv", trace), newline="") as file:
+                found = collections.defaultdict(lambda: [0, 0])
+                endings = collections.Counter()
+                for row in csv.DictReader(file):
+                    endings[row["ended"]] += 1
+                    found[row["function"], row["module"]][0] += 1
+                    found[row["function"], row["module"]][1] += int(row["self_ns"] or 0)
+                self.assertAgree({key: tuple(value) for key, value in found.items()}, trace, rounding)
+                self.assertEqual((endings["open"], endings["unwound"]), self.endings(trace))
+                self.assertEqual(endings["entered"], sum(tracefile.Trace(trace).trees().tail.values()))
+
+
+class Folded(ExportTest):
+    def stacks(self, path):
+        with open(path) as file:
+            for line in file:
+                stack, _, weight = line.rstrip("\n").rpartition(" ")
+                yield stack.split(";"), int(weight)
+
+    def self_times(self, trace):
+        return {f"{module}`{name}".replace(";", ":"): time for (name, module), (_, time) in self.report(trace).items() if time > 0}
+
+    def test_self_times_add_up_to_the_nanosecond(self):
+        for trace in [Traces.synthetic, *Traces.real]:
+            with self.subTest(os.path.basename(trace)):
+                found = collections.Counter()
+                for stack, weight in self.stacks(self.export("folded", trace)):
+                    self.assertGreater(len(stack), 2) # process, thread, function
+                    found[stack[-1]] += weight
+                self.assertEqual(dict(found), self.self_times(trace))
+
+    def test_a_total_is_what_a_path_and_all_below_it_took(self):
+        own, below = collections.Counter(), collections.Counter()
+        for stack, weight in self.stacks(self.export("folded", Traces.threads)):
+            for length in range(3, len(stack) + 1):
+                below[tuple(stack[:length])] += weight
+        for stack, weight in self.stacks(self.export("folded", Traces.threads, options=["--weight", "total", "--force"])):
+            own[tuple(stack)] += weight
+        self.assertEqual(set(own), set(below))
+        for stack, weight in own.items(): # each function of each path is rounded by itself
+            self.assertLessEqual(abs(weight - below[stack]), len(own), stack)
+
+
+@unittest.skipUnless(shutil.which("go"), "no go")
+class Pprof(ExportTest):
+    def pprof(self, *arguments):
+        environment = dict(os.environ, PPROF_TMPDIR=self.directory, HOME=self.directory)
+        ended = subprocess.run(["go", "tool", "pprof", *arguments], capture_output=True, text=True, timeout=LIMIT, env=environment)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        return ended.stdout
+
+    def test_samples_add_up_to_the_nanosecond(self):
+        for trace in [Traces.synthetic, *Traces.real]:
+            with self.subTest(os.path.basename(trace)):
+                raw = self.pprof("-raw", self.export("pprof", trace))
+                head, rest = raw.split("Locations\n")
+                locations, mappings = rest.split("Mappings\n")
+                self.assertIn("calls/count time/nanoseconds", head)
+                modules = {}
+                for number, path in re.findall(r"^(\d+): \S+/\S+/\S+ (\S*)", mappings, re.MULTILINE):
+                    modules[number] = os.path.basename(path)
+                functions = {}
+                for line in locations.splitlines():
+                    number, module, name = re.fullmatch(r"\s*(\d+): 0x0 (?:M=(\d+) )?(.*?) :0 s=0(?:\(.*\))?", line).groups()
+                    functions[number] = name, modules[module] if module else "?"
+                found = collections.defaultdict(lambda: [0, 0])
+                for calls, time, leaf in re.findall(r"^\s*(\d+)\s+(-?\d+): (\d+)", head, re.MULTILINE):
+                    found[functions[leaf]][0] += int(calls)
+                    found[functions[leaf]][1] += int(time)
+                self.assertAgree({key: tuple(value) for key, value in found.items()}, trace)
+                used = {module for _, module in self.report(trace)} # pprof drops the others
+                build_ids = {module["build_id"] for module in json.loads(tracer("info", "--json", trace).stdout)["modules"]
+                             if module["build_id"] and os.path.basename(module["path"]) in used}
+                for build_id in build_ids:
+                    self.assertIn(build_id, mappings)
+
+    def test_pprof_shows_calls_and_threads(self):
+        output = self.export("pprof", Traces.threads)
+        top = self.pprof("-top", "-nodefraction=0", "-sample_index=calls", output)
+        calls = {}
+        for (name, _), (count, _) in self.report(Traces.threads).items():
+            calls[name] = calls.get(name, 0) + count
+        self.assertRegex(top, rf"(?m)^\s*{calls['qsort']}\s.* qsort$")
+        self.assertIn("sorter", self.pprof("-tags", output))
+
+
+@unittest.skipUnless(shutil.which("callgrind_annotate"), "no callgrind_annotate (valgrind)")
+class Callgrind(ExportTest):
+    def annotate(self, path, *options):
+        ended = subprocess.run(["callgrind_annotate", "--threshold=100", "--show-percs=no", *options, path], capture_output=True, text=True, timeout=LIMIT)
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        return ended.stdout
+
+    def test_callgrind_annotate_finds_every_nanosecond_and_every_call(self):
+        for trace in [Traces.synthetic, *Traces.real]:
+            with self.subTest(os.path.basename(trace)):
+                path = self.export("callgrind", trace)
+                found = {}
+                for time, name, module in re.findall(r"^ *(-?[\d,]+)  \?\?\?:(.*) \[(.*)\]$", self.annotate(path), re.MULTILINE):
+                    found[name, module] = int(time.replace(",", ""))
+                expected = {key: time for key, (_, time) in self.report(trace).items()}
+                self.assertEqual({key: time for key, time in found.items() if time}, {key: time for key, time in expected.items() if time})
+                total = re.search(r"^ *([\d,]+)  PROGRAM TOTALS$", self.annotate(path), re.MULTILINE)[1]
+                self.assertEqual(int(total.replace(",", "")), sum(expected.values()))
+                calls = collections.Counter()
+                names, callee = {}, None
+                with open(path) as file:
+                    for line in file:
+                        match = re.match(r"c?fn=\((\d+)\)(?: (.*))?$", line)
+                        if match:
+                            names[match[1]] = match[2] or names[match[1]]
+                            callee = names[match[1]]
+                        elif line.startswith("calls="):
+                            calls[callee] += int(line[6:].split()[0])
+                counts = collections.Counter()
+                for (name, _), (count, _) in self.report(trace).items():
+                    counts[name] += count
+                self.assertEqual(calls, counts)
+
+    def test_callers_are_shown(self):
+        self.assertRegex(self.annotate(self.export("callgrind", Traces.threads), "--tree=caller"), r"< .*thread sorter")
+
+
+class Output(ExportTest):
+    def path(self, name="out"):
+        return os.path.join(self.directory, name)
+
+    def refused(self, *arguments, status, saying, **options):
+        ended = tracer("export", *arguments, status=status, **options)
+        self.assertEqual(ended.stdout, b"")
+        self.assertRegex(ended.stderr.decode(), saying)
+        return ended
+
+    def test_an_unknown_format_names_the_known_ones(self):
+        error = self.refused(Traces.git, "--format", "svg", status=2, saying="svg").stderr.decode()
+        for format in FORMATS:
+            self.assertIn(format, error)
+
+    def test_what_exists_is_kept_without_force(self):
+        for name in ["out", "link"]:
+            with open(self.path(), "w") as file:
+                file.write("mine")
+            if name == "link" and not os.path.islink(self.path("link")):
+                os.symlink("out", self.path("link"))
+            error = self.refused(Traces.git, "--format", "csv", "-o", self.path(name), status=2, saying="exists.*--force")
+            self.assertEqual(len(error.stderr.splitlines()), 1)
+            with open(self.path()) as file:
+                self.assertEqual(file.read(), "mine")
+            tracer("export", Traces.git, "--format", "csv", "-o", self.path(name), "--force")
+            with open(self.path()) as file:
+                self.assertTrue(file.read().startswith("process,"))
+        self.assertTrue(os.path.islink(self.path("link")))
+        self.assertEqual(sorted(os.listdir(self.directory)), ["link", "out"])
+
+    def test_without_a_name_it_is_the_traces_own(self):
+        ended = tracer("export", Traces.git, "--format", "folded", cwd=self.directory)
+        self.assertEqual(os.listdir(self.directory), ["git.folded"])
+        self.assertIn(b"git.folded", ended.stderr)
+        self.assertEqual(ended.stdout, b"")
+
+    def test_a_directory_is_refused(self):
+        for options in [[], ["--force"]]:
+            self.refused(Traces.git, "--format", "csv", "-o", self.directory, *options, status=2, saying="directory")
+        self.refused(Traces.git, "--format", "csv", "-o", self.path("none/out"), status=1, saying="No such file")
+
+    def test_a_device_is_written_and_stays_one(self):
+        tracer("export", Traces.git, "--format", "csv", "-o", "/dev/null", "--force")
+        self.assertFalse(os.path.isfile("/dev/null"))
+        self.refused(Traces.git, "--format", "csv", "-o", "/dev/full", status=1, saying="No space left")
+
+    def test_a_file_that_may_not_grow_leaves_nothing_and_spoils_nothing(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        for format in ["perfetto", "chrome", "speedscope", "csv"]:
+            with self.subTest(format):
+                self.refused(Traces.synthetic, "--format", format, "-o", self.path(), status=1, saying="cannot write .*File too large", preexec_fn=limit)
+                self.assertEqual(os.listdir(self.directory), [])
+        with open(self.path(), "w") as file:
+            file.write("mine")
+        self.refused(Traces.synthetic, "--format", "csv", "-o", self.path(), "--force", status=1, saying="cannot write", preexec_fn=limit)
+        self.assertEqual(os.listdir(self.directory), ["out"])
+        with open(self.path()) as file:
+            self.assertEqual(file.read(), "mine")
+
+    def test_ctrl_c_leaves_nothing(self):
+        large = os.path.join(SCRATCH, "large.trace")
+        subprocess.run([GENERATE, large, "64", "1", "0"], check=True, timeout=LIMIT, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen([TOOL, "export", large, "--format", "chrome", "-o", self.path()], stderr=subprocess.DEVNULL)
+        while not os.listdir(self.directory):
+            self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(LIMIT), -signal.SIGINT)
+        self.assertEqual(os.listdir(self.directory), [])
+        os.unlink(large)
+
+    def test_a_pipe_whose_reader_has_gone_ends_it_quietly(self):
+        process = subprocess.Popen([TOOL, "export", Traces.synthetic, "--format", "csv", "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.readline()
+        process.stdout.close()
+        self.assertEqual(process.stderr.read(), b"")
+        process.stderr.close()
+        self.assertIn(process.wait(LIMIT), (-signal.SIGPIPE, 128 + signal.SIGPIPE))
+
+    def test_standard_output_is_the_same_as_the_file(self):
+        for format in FORMATS:
+            with self.subTest(format), open(self.export(format, Traces.git), "rb") as file:
+                self.assertEqual(tracer("export", Traces.git, "--format", format, "-o", "-").stdout, file.read())
+
+    def test_of_a_cut_trace_the_good_part_is_exported_and_the_rest_is_said(self):
+        cut = self.path("cut.trace")
+        with open(Traces.synthetic, "rb") as file, open(cut, "wb") as shorter:
+            shorter.write(file.read()[:2_500_000])
+        for format in FORMATS:
+            with self.subTest(format):
+                ended = tracer("export", cut, "--format", format, "-o", self.path(format), status=1)
+                self.assertRegex(ended.stderr.decode(), "cut")
+                self.assertGreater(os.path.getsize(self.path(format)), 1000)
+
+    def test_what_is_no_trace_is_said_before_a_file_is_made(self):
+        self.refused(__file__, "--format", "csv", "-o", self.path(), status=1, saying="not a trace")
+        self.assertEqual(os.listdir(self.directory), [])
+
+
+class Open(ExportTest):
+    def serve(self):
+        process = subprocess.Popen([TOOL, "open", Traces.git, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.kill)
+        address = process.stdout.readline().strip()
+        match = re.fullmatch(r"https://ui\.perfetto\.dev/#!/\?url=http://127\.0\.0\.1:(\d+)(/\S+)", address)
+        self.assertTrue(match, address)
+        return process, int(match[1]), match[2]
+
+    def ask(self, port, method, path, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT)
+        self.addCleanup(connection.close)
+        connection.request(method, path, headers=headers)
+        response = connection.getresponse()
+        return response, response.read()
+
+    def test_the_viewer_may_fetch_the_trace_and_nobody_else(self):
+        process, port, path = self.serve()
+        with open(self.export("perfetto", Traces.git), "rb") as file:
+            expected = file.read()
+        for _ in range(2):
+            response, body = self.ask(port, "GET", path, Origin="https://ui.perfetto.dev")
+            self.assertEqual((response.status, body), (200, expected))
+            self.assertEqual(response.getheader("Access-Control-Allow-Origin"), "https://ui.perfetto.dev")
+        response, body = self.ask(port, "HEAD", path)
+        self.assertEqual((response.status, response.getheader("Content-Length")), (200, str(len(expected))))
+        self.assertEqual(self.ask(port, "OPTIONS", path)[0].status, 204)
+        self.assertEqual(self.ask(port, "GET", "/etc/passwd")[0].status, 404)
+        self.assertEqual(self.ask(port, "POST", path)[0].status, 405)
+        self.assertEqual(self.ask(port, "GET", path, Host="evil.example:%d" % port)[0].status, 421)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(LIMIT), 0)
+
+    def test_a_port_that_is_taken_is_said(self):
+        _, port, _ = self.serve()
+        ended = tracer("open", Traces.git, "--port", str(port), status=1)
+        self.assertRegex(ended.stderr.decode(), f"port {port}.*another")
+
+
+if __name__ == "__main__":
+    unittest.main()

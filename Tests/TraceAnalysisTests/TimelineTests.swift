@@ -1,0 +1,188 @@
+// Calls in the order of time as exports tell them: begins and ends that nest, whatever the trace is like.
+import CTraceLayout
+import Testing
+import TraceFormat
+import TraceTesting
+@testable import TraceAnalysis
+
+/// Writes what it hears, one event a line; times are ticks since the start of the trace.
+private struct Listener: TimelineSink, ~Copyable {
+    private var lines = ""
+    private var table: FunctionTable!
+
+    mutating func start(_ thread: ExportThread) { table = thread.source.table }
+    private mutating func line(_ text: String, _ time: UInt64) { lines += "\(Int64(bitPattern: time &- TraceAnalysisTests.start)) \(text)\n" }
+    private func name(_ function: UInt32) -> String { table.name(of: function).name }
+
+    mutating func begin(_ function: UInt32, at time: UInt64, _ how: TimelineBegin) {
+        line("begin \(name(function))" + (how == .called ? "" : " \(how)"), time)
+    }
+    mutating func end(_ function: UInt32, at time: UInt64, _ how: TimelineEnd) {
+        line("end \(name(function))" + (how == .returned ? "" : " \(how)"), time)
+    }
+    mutating func leaf(_ function: UInt32, from start: UInt64, to end: UInt64) { line("leaf \(name(function)) \(end - start)", start) }
+    mutating func entered(_ function: UInt32, at time: UInt64) { line("entered \(name(function))", time) }
+    mutating func moment(_ moment: TimelineMoment, at time: UInt64) { line("\(moment)", time) }
+    mutating func takePiece() -> TimelinePiece {
+        defer { lines = "" }
+        return TimelinePiece(bytes: Array(lines.utf8))
+    }
+}
+
+private struct Lines: TimelineWriter {
+    var ofThread: [UInt32: [String]] = [:]
+
+    mutating func begin(_ sources: [ExportSource]) {}
+    mutating func begin(_ thread: ExportThread) {}
+    mutating func write(_ piece: TimelinePiece, of thread: ExportThread) {
+        ofThread[thread.index, default: []] += String(decoding: piece.bytes, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+    mutating func end(_ thread: ExportThread) {}
+    mutating func end() {}
+}
+
+private func lines(_ trace: TraceFile, workers: Int = 2) throws -> [UInt32: [String]] {
+    var lines = Lines()
+    try TimelineExport(workers: workers) { Listener() }.write(ExportSource.sources([trace]), to: &lines)
+    return lines.ofThread
+}
+
+private func lines(_ builder: TraceBuilder, _ thread: UInt32 = 0) throws -> [String] {
+    try lines(Loaded(builder.bytes()).trace)[thread] ?? []
+}
+
+struct TimelineTests {
+    @Test func callsBeginAndEndAndLeavesAreOne() throws {
+        let found = try lines(demo { builder, thread in
+            builder.enter(thread, 1, at: start + 10)
+            builder.complete(thread, 2, from: start + 20, to: start + 25)
+            builder.complete(thread, 5, from: start + 30, to: start + 30)
+            builder.exit(thread, 1, at: start + 40)
+        })
+        #expect(found == ["10 begin main", "20 leaf a 5", "30 entered setjmp", "40 end main"])
+    }
+
+    @Test func unwoundAndOpenFramesSaySo() throws {
+        let found = try lines(demo { builder, thread in
+            for (index, function) in [1, 2, 3].enumerated() { builder.enter(thread, UInt32(function), at: start + UInt64(index)) }
+            builder.unwind(thread, 1, at: start + 10)
+            builder.complete(thread, 4, from: start + 20, to: start + 21)
+        })
+        #expect(found.suffix(4) == ["10 end b unwound", "20 leaf c 1", "21 end a open", "21 end main open"])
+    }
+
+    @Test func framesOfAThreadThatEndedAreUnwoundThen() throws {
+        let found = try lines(demo { builder, thread in
+            builder.enter(thread, 1, at: start + 1)
+            builder.threadEnd(thread, at: start + 7)
+            let other = builder.thread("other")
+            builder.complete(other, 2, from: start + 90, to: start + 99)
+        })
+        #expect(found == ["1 begin main", "7 end main unwound"])
+    }
+
+    @Test func aFrameThatReturnsBelowOthersInterruptsThem() throws {
+        let found = try lines(demo { builder, thread in
+            builder.enter(thread, 1, at: start + 1)
+            builder.enter(thread, 2, at: start + 2)
+            builder.enter(thread, 3, at: start + 3)
+            builder.exit(thread, 2, at: start + 10)
+            builder.exit(thread, 3, at: start + 11)
+            builder.exit(thread, 1, at: start + 12)
+        })
+        #expect(found == ["1 begin main", "2 begin a", "3 begin b", "10 end b interrupted", "10 end a", "10 begin b continued",
+                          "11 end b", "12 end main"])
+    }
+
+    @Test func aGapEndsWhatIsNotThereAfterItAndSaysHowMuchIsMissing() throws {
+        let found = try lines(demo { builder, thread in
+            builder.enter(thread, 1, at: start + 1)
+            builder.enter(thread, 2, at: start + 2)
+            builder.split(thread)
+            builder.exit(thread, 2, at: start + 10)
+            builder.enter(thread, 3, at: start + 20)
+            builder.split(thread, isWritten: false)
+            builder.complete(thread, 4, from: start + 30, to: start + 31)
+            builder.exit(thread, 3, at: start + 40)
+            builder.exit(thread, 1, at: start + 50)
+        })
+        #expect(found == ["1 begin main", "2 begin a", "2 end a lost", "20 begin b inherited", "30 missing(1)", "30 leaf c 1",
+                          "40 end b", "50 end main"])
+    }
+
+    @Test func framesOfTheParentProcessBeganBefore() throws {
+        let found = try lines(demo { builder, thread in
+            builder.setFrames(thread, [trace_open_frame(enter_ticks: start - 5, function: 1, flags: 0)])
+            builder.complete(thread, 2, from: start + 1, to: start + 2)
+            builder.exit(thread, 1, at: start + 3)
+        })
+        #expect(found == ["-5 begin main inherited", "1 leaf a 1", "3 end main"])
+    }
+
+    @Test func aCallThatReturnsOnAnotherThreadEndsOnItsOwn() throws {
+        let builder = demo { builder, thread in
+            let other = builder.thread("other")
+            builder.enter(thread, 1, at: start + 1)
+            builder.word(other, .control(.resume, start + 1), at: start + 50)
+            builder.word(other, at: start + 60) { .exit(1, after: $0) }
+            builder.complete(other, 2, from: start + 70, to: start + 80)
+        }
+        let loaded = try Loaded(builder.bytes())
+        let found = try lines(loaded.trace)
+        #expect(found[1] == ["60 arrived(function: 1, start: \(start + 1))", "70 leaf a 10"])
+        #expect(found[0]?.first == "1 begin main")
+        #expect(found[0]?.count == 2)
+    }
+
+    @Test func marksAndLostEventsAreMoments() throws {
+        let found = try lines(demo { builder, thread in
+            builder.word(thread, at: start + 5) { .control(.mark, 7 << 42 | $0) }
+            builder.word(thread, .control(.lost, 3), at: start + 6)
+            builder.word(thread, at: start + 9) { .exit(4, after: $0) }
+        })
+        #expect(found == ["5 mark(7)", "5 lost(3)", "9 orphan(function: 4)"])
+    }
+
+    /// However the trace is cut into chunks, by however many workers it is read: the same lengths, each begin with its end.
+    @Test(arguments: [1, 2, 3, 4, 5, 6] as [UInt64])
+    func lengthsAddUpToTheReports(seed: UInt64) throws {
+        for (words, frames) in [(Int.max, Int.max), (7, Int.max), (40, 3), (3, 1)] {
+            for workers in [1, 3] {
+                let loaded = try Loaded(program(seed: seed, events: 3000, wordsPerChunk: words, framesPerChunk: frames).bytes())
+                var own: [String: Int64] = [:], calls: [String: UInt64] = [:]
+                var stack: [(name: String, time: Int64)] = []
+                var latest = Int64.min
+                for line in try lines(loaded.trace, workers: workers)[0] ?? [] {
+                    let parts = line.split(separator: " ").map(String.init)
+                    let time = try #require(Int64(parts[0]))
+                    #expect(time >= latest)
+                    latest = time
+                    switch parts[1] {
+                    case "begin":
+                        stack.append((parts[2], time))
+                        if parts.last != "continued" { calls[parts[2], default: 0] += 1 }
+                    case "end":
+                        let last = stack.popLast()
+                        let frame = try #require(last)
+                        #expect(frame.name == parts[2])
+                        own[frame.name, default: 0] += time - frame.time
+                        if let parent = stack.last { own[parent.name, default: 0] -= time - frame.time }
+                    case "leaf":
+                        let length = try #require(Int64(parts[3]))
+                        calls[parts[2], default: 0] += 1
+                        own[parts[2], default: 0] += length
+                        if let parent = stack.last { own[parent.name, default: 0] -= length }
+                        latest += length
+                    case "entered": calls[parts[2], default: 0] += 1
+                    default: Issue.record("\(line)")
+                    }
+                }
+                #expect(stack.isEmpty)
+                for function in loaded.summary.functions {
+                    #expect(calls[function.name] == function.calls)
+                    #expect(own[function.name, default: 0] == function.selfTime, "\(function.name), \(words) words and \(frames) frames a chunk")
+                }
+            }
+        }
+    }
+}
