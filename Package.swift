@@ -34,6 +34,8 @@ let package = Package(
     name: "tracer",
     products: [
         .library(name: "tracer", type: .dynamic, targets: ["TracerAgent"]),
+        // For programs that name their own moments and stretches; needs nothing of the rest.
+        .library(name: "TracerAPI", targets: ["TracerAPI"]),
         // SwiftPM drops a second product of the same name without regard to its kind (PackageBuilder keys them by
         // name); "./tracer" is another key and the same file, .build/release/tracer.
         .executable(name: "./tracer", targets: ["tracer"]),
@@ -48,6 +50,9 @@ let package = Package(
         .target(name: "CSupport", path: "CSupport", cSettings: agentC),
         .target(name: "TracerAgent", dependencies: ["CSupport", "CTraceLayout"],
                 swiftSettings: agentSwift, linkerSettings: agentLinker),
+        .target(name: "CTracerAPI"),
+        .target(name: "TracerAPI", dependencies: ["CTracerAPI"]),
+        .testTarget(name: "TracerAPITests", dependencies: ["TracerAPI"]),
         .target(name: "CDemangle", linkerSettings: [.linkedLibrary("stdc++")]),
         // libdw and libelf of elfutils.
         .systemLibrary(name: "CElfutils"),

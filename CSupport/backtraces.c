@@ -13,6 +13,7 @@ enum { MOST_FRAMES = 1 << 16 };
 static struct own_image own;
 static uint64_t real_backtrace, real_unwind_backtrace, real_get_ip;
 
+static int is_return(uint64_t address) { return address == own.return_place || address == own.watched_place; }
 static int is_own(uint64_t address) { return address - own.low < own.high - own.low; }
 
 /// `found` without our frames, in `frames`. The address above a trampoline is one less than it was on the stack
@@ -21,7 +22,7 @@ static int without_own(void **frames, int size, void **found, int count) {
     int kept = 0;
     for (int n = 0; n < count && kept < size; n++) {
         if (is_own((uint64_t)found[n])) continue;
-        frames[kept++] = (char *)found[n] + (n > 0 && (uint64_t)found[n - 1] == own.return_place);
+        frames[kept++] = (char *)found[n] + (n > 0 && is_return((uint64_t)found[n - 1]));
     }
     return kept;
 }

@@ -42,7 +42,12 @@
 #define KIND_CALL 0 /* entry and exit are recorded */
 #define KIND_TAIL 1 /* entry only, then a jump with the caller's return address in place */
 #define KIND_INSPECT 2 /* Swift looks at the arguments of each call and says call or tail */
-#define KIND_CONSTRUCTOR 3 /* of a module that was loaded later: its slots are bound first */
+#define KIND_ONCE 3 /* Swift looks at calls whose flag, the word at the first argument, is 0 */
+#define KIND_START 4 /* __libc_start_main: its first argument, main, is exchanged for a stub */
+/* From here on the return is for Swift, too. */
+#define KIND_WATCHED 5
+#define KIND_LOAD 5 /* dlopen */
+#define KIND_INITIALIZER 6 /* what the loader or libc calls: no event, no place in the chain */
 
 // struct process_page
 #define PROCESS_ENABLED 0
@@ -65,6 +70,7 @@
 #define SPILL_SAVED SPILL_RBX
 #define SPILL_FIRST SPILL_RDI
 #define SPILL_SECOND SPILL_RSI
+#define SPILL_THIRD SPILL_RDX
 #define PLACE_TO_FRAME 8 /* from the place to the stack pointer before the call */
 #elif defined(__aarch64__) // the place is 16 below the stack pointer at the stub's entry; x9 and x10 are above it
 #define SPILL_X0 16 /* and x1 behind it, and so on */
@@ -83,6 +89,7 @@
 #define SPILL_SAVED SPILL_X19
 #define SPILL_FIRST SPILL_X0
 #define SPILL_SECOND (SPILL_X0 - 8)
+#define SPILL_THIRD SPILL_X2
 #define PLACE_TO_FRAME 16
 #endif
 
@@ -90,6 +97,10 @@
 #define CHUNK_FILTERED_TIME 56
 #define CHUNK_FILTERED_DEPTH 64
 #define CHUNK_DROPPED 72
+
+#define SPAN_MARK 0
+#define SPAN_BEGIN 1
+#define SPAN_END 2
 
 #define STUB_BYTES 16
 #define STUB_COUNT 262144
@@ -201,6 +212,15 @@ struct thread_unit {
     uint32_t is_changing;
     struct frame_record *change;
     uint64_t change_ticks;
+    struct frame_record *initializers; // innermost open one
+    struct frame_record *load;         // innermost open dlopen
+    struct trace_open_frame *spans;    // open ones, outermost first
+    uint64_t span_count, span_capacity;
+    uint64_t asked_ticks;  // of the latest dlopen that has not brought anything yet; 0 none
+    uint64_t asked_place;  // its stack pointer
+    uint32_t asked_caller; // module
+    uint32_t unused;
+    char asked_path[256];
 };
 
 #define AT(structure, field, offset) (offsetof(struct structure, field) == offset)
@@ -233,12 +253,13 @@ extern struct function_descriptor tracer_functions[] __attribute__((visibility("
 
 // Labels of the trampolines (arch/*/trampoline.S): never called from C or Swift, only pointed to. One set for each
 // clock, with and without a time filter; on aarch64 also for what the processor can and where thread-local state is.
-struct trampoline_set { uint64_t enter, special, returned; };
+struct trampoline_set { uint64_t enter, special, returned, watched; };
 #if defined(__x86_64__)
 #define TRAMPOLINE_LABELS(variant) \
     void tracer_enter_##variant(void) __attribute__((visibility("hidden"))); \
     void tracer_special_##variant(void) __attribute__((visibility("hidden"))); \
-    void tracer_returned_##variant(void) __attribute__((visibility("hidden")));
+    void tracer_returned_##variant(void) __attribute__((visibility("hidden"))); \
+    void tracer_watched_##variant(void) __attribute__((visibility("hidden")));
 TRAMPOLINE_LABELS(cycles)
 TRAMPOLINE_LABELS(cycles_filtered)
 TRAMPOLINE_LABELS(monotonic)
@@ -264,7 +285,9 @@ struct frame_record *tracer_slow_enter(struct thread_state *, struct function_de
                                        struct frame_record *unwritten) __attribute__((visibility("hidden")));
 void tracer_slow_exit(struct thread_state *, struct frame_record *, uint64_t now_ticks)
     __attribute__((visibility("hidden")));
-void tracer_slow_loader_event(struct thread_state *) __attribute__((visibility("hidden")));
+void tracer_slow_loader_event(struct thread_state *, uint64_t stack_pointer) __attribute__((visibility("hidden")));
+/// What tracer_mark, tracer_begin and tracer_end do; `kind` is SPAN_….
+void tracer_slow_span(struct thread_state *, const char *name, uint64_t kind) __attribute__((visibility("hidden")));
 /// Swift, called by the constructor.
 void tracer_agent_start(int count, char **arguments, char **environment) __attribute__((visibility("hidden")));
 void tracer_agent_end(void) __attribute__((visibility("hidden")));
@@ -304,7 +327,7 @@ static inline uint64_t tracer_address_mapping_fault(void) { return (uint64_t)&tr
 // Lists of frames (backtraces.c): what the stub of such a function calls, in the place of its target. A second definition
 // of one name keeps its own way: there is one original.
 struct own_image {
-    uint64_t low, high, return_place; // the library, and where traced functions return to
+    uint64_t low, high, return_place, watched_place; // the library, and the two places where traced functions return to
 };
 uint64_t tracer_replace_backtrace(struct own_image, uint64_t target) __attribute__((visibility("hidden")));
 uint64_t tracer_replace_unwind_backtrace(struct own_image, uint64_t target, uint64_t get_ip)
@@ -321,6 +344,7 @@ static inline int32_t *tracer_tls_sites(void) { return tracer_tls_sites_begin; }
 static inline long tracer_tls_site_count(void) { return tracer_tls_sites_end - tracer_tls_sites_begin; }
 
 // Arrays inside structures, which Swift sees as tuples.
+static inline char *tracer_asked_path(struct thread_unit *unit) { return unit->asked_path; }
 static inline char *tracer_thread_name(void *chunk) { return ((struct trace_chunk_header *)chunk)->thread_name; }
 
 /// Hands out a range: the one word of the file that threads contend for. Relaxed: nothing is published by it.

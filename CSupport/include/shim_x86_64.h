@@ -12,7 +12,7 @@ static inline long tracer_function_index(const struct function_descriptor *funct
 
 #define TRAMPOLINE_SET(variant) \
     (struct trampoline_set){(uint64_t)&tracer_enter_##variant, (uint64_t)&tracer_special_##variant, \
-                            (uint64_t)&tracer_returned_##variant}
+                            (uint64_t)&tracer_returned_##variant, (uint64_t)&tracer_watched_##variant}
 static inline struct trampoline_set tracer_trampolines(int monotonic, int filtered) {
     return monotonic ? filtered ? TRAMPOLINE_SET(monotonic_filtered) : TRAMPOLINE_SET(monotonic)
                      : filtered ? TRAMPOLINE_SET(cycles_filtered) : TRAMPOLINE_SET(cycles);

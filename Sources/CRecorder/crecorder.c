@@ -2,11 +2,13 @@
 #include "crecorder.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -33,6 +35,22 @@ void recorder_take_signals(const sigset_t *waited) {
     sigprocmask(SIG_BLOCK, waited, 0);
 }
 
+// The agent cannot know when its image was started: it is told, as late as that can be written (docs/format.md, PHASE).
+// In the place of a value of the right length, since a child of a program with threads must not allocate.
+static void write_exec_time(char *const environment[]) {
+    static const char name[] = "TRACER_EXEC=";
+    for (char *const *entry = environment; *entry; entry++) {
+        if (strncmp(*entry, name, sizeof name - 1) || strlen(*entry) != sizeof name - 1 + 31) continue;
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        uint64_t number = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+        char *value = *entry + sizeof name - 1;
+        for (int place = 19; place >= 0; place--, number /= 10) value[place] = (char)('0' + number % 10);
+        number = (uint64_t)getpid();
+        for (int place = 30; place >= 21; place--, number /= 10) value[place] = (char)('0' + number % 10);
+    }
+}
+
 int recorder_spawn(const char *path, char *const arguments[], char *const environment[], pid_t *pid) {
     int failure[2];
     if (pipe2(failure, O_CLOEXEC)) return errno;
@@ -54,6 +72,7 @@ int recorder_spawn(const char *path, char *const arguments[], char *const enviro
         for (int i = 0; i < CHANGED; i++)
             sigaction(changed_signals[i], &inherited_actions[i], 0);
         sigprocmask(SIG_SETMASK, &inherited_mask, 0);
+        write_exec_time(environment);
         execve(path, arguments, environment);
         int error = errno;
         if (write(failure[1], &error, sizeof error) < 0) _exit(125);

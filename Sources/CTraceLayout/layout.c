@@ -18,7 +18,7 @@ _Static_assert(sizeof(struct trace_module_record) == 72, "module record");
 _Static_assert(sizeof(struct trace_function_record) == 32, "function record");
 _Static_assert(sizeof(struct trace_thread_record) == 24, "thread record");
 _Static_assert(sizeof(struct trace_usage) == 32, "usage");
-_Static_assert(sizeof(struct trace_phase_record) == 56, "phase record");
+_Static_assert(sizeof(struct trace_phase_record) == 64, "phase record");
 _Static_assert(sizeof(struct trace_initializer_record) == 72, "initializer record");
 _Static_assert(sizeof(struct trace_initializer_end_record) == 48, "initializer end record");
 _Static_assert(sizeof(struct trace_ready_record) == 24, "ready record");

@@ -119,7 +119,8 @@ public struct Metadata: Sendable {
         case TRACE_RECORD_PHASE:
             guard let phase = body(trace_phase_record.self, buffer, offset, byteCount) else { return false }
             guard let kind = Phase.Kind(rawValue: Int(record.key)) else { return unknown() }
-            start.phases.append(Phase(kind: kind, usage: Usage(phase.usage), errorTicks: phase.error_ticks, thread: phase.thread))
+            start.phases.append(Phase(kind: kind, usage: Usage(phase.usage), monotonic: phase.monotonic_ns == 0 ? nil : Nanoseconds(phase.monotonic_ns),
+                                      error: Nanoseconds(phase.error_ns), thread: phase.thread))
         case TRACE_RECORD_INITIALIZER:
             guard let fixed = body(trace_initializer_record.self, buffer, offset, byteCount) else { return false }
             guard let kind = Initializer.Kind(rawValue: Int(record.key)) else { return unknown() }

@@ -26,9 +26,12 @@ public struct Phase: Sendable {
         case created = 1, exec, loader, agent, main, mainReturned, exit
     }
     public var kind: Kind
+    /// All 0 of `created` and `exec`, all but the ticks of `loader`.
     public var usage: Usage
-    /// It was at most so many ticks earlier than `usage.ticks`; 0: exactly then.
-    public var errorTicks: UInt64
+    /// When `created` and `exec` were; nil of others. `TraceFile.nanosecondsSinceStart` knows both ways.
+    public var monotonic: Nanoseconds?
+    /// It was at most so much earlier; 0: exactly then.
+    public var error: Nanoseconds
     public var thread: UInt32
 }
 
@@ -149,6 +152,16 @@ public struct StartRecords: Sendable {
     }
     mutating func end(load number: UInt32, _ usage: Usage) {
         if let place = loadPlaces[number] { loads[place].end = usage }
+    }
+}
+
+extension TraceFile {
+    /// From time 0 of the trace, when the agent started: negative of what was before.
+    public func nanosecondsSinceStart(_ phase: Phase) -> Int64 {
+        if let monotonic = phase.monotonic {
+            return Int64(truncatingIfNeeded: monotonic.count &- header.first.monotonic_ns)
+        }
+        return timeScale.signedNanoseconds(Int64(truncatingIfNeeded: phase.usage.ticks.raw &- header.first.ticks))
     }
 }
 

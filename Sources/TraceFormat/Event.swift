@@ -28,6 +28,8 @@ public struct Event: Equatable, Sendable {
 
     /// How far after the base an enter or complete call may begin, and any other event may be.
     @inlinable public static var startReach: UInt64 { 1 &<< UInt64(EVENT_START_BITS) }
+    /// Function ids lie below.
+    @inlinable public static var functionReach: UInt32 { 1 &<< UInt32(EVENT_FUNCTION_BITS) }
     @inlinable public static var timeReach: UInt64 { 1 &<< UInt64(EVENT_TIME_BITS) }
     @inlinable public static var durationReach: UInt64 { 1 &<< UInt64(EVENT_DURATION_BITS) }
 

@@ -15,10 +15,11 @@ struct Agent {
     var programHeaders: UInt64 = 0
     var programHeaderCount = 0
     var loaderBase: UInt64 = 0
+    var entry: UInt64 = 0
     var kernelImage: UInt64 = 0
     var mainStackHigh: UInt64 = 0
     var boundSlots: UInt64 = 0
-    var trampolines = trampoline_set(enter: 0, special: 0, returned: 0)
+    var trampolines = trampoline_set(enter: 0, special: 0, returned: 0, watched: 0)
     /// Texts in pages of our own: the program as it was started, the executable, the directory.
     var program = CText(StaticString("program").utf8Start)
     var executable = CText(StaticString("?").utf8Start)
@@ -36,6 +37,7 @@ extension Agent {
         pid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.getpid))
         readAuxiliaryVector(environment)
         if isSecure { return } // a setuid program: the loader should not have let us in
+        let cycles = tracer_cycles(), usage = trace_usage.process()
         mainStackHigh = UInt64(UInt(bitPattern: arguments))
         guard let room = Memory.pages(Agent.storeBytes) else { return }
         var store = TextBuffer(room.assumingMemoryBound(to: UInt8.self), capacity: Agent.storeBytes)
@@ -44,19 +46,22 @@ extension Agent {
         let complaints = settings.read(environment, into: &store)
         if !settings.children && isChild { return }
         chooseClock()
-        let before = Clock.ticks()
+        let before = clock == UInt32(TRACE_CLOCK_MONOTONIC) ? Clock.ticks() : cycles
         guard TraceFile.begin() else { return }
         MappingFaults.begin()
         isRecorded = true
         complaints.report()
         describe(arguments, argumentCount)
+        Phases.begin(before, usage)
         SpecialFunction.begin()
         trampolines = tracer_trampolines(clock == UInt32(TRACE_CLOCK_MONOTONIC) ? 1 : 0, minimumTicks > 0 ? 1 : 0)
         guard ForkWatch.begin(), Trampolines.prepare() else { return }
         LoaderWatch.begin()
         TraceFile.header.pointee.flags = flags
         TraceFile.header.pointee.start_ticks = before
-        TraceFile.header.pointee.started_ticks = Clock.ticks()
+        let now = Clock.ticks()
+        TraceFile.header.pointee.started_ticks = now
+        OwnWork.add(since: before, until: now)
         TraceFile.reportStop()
         if settings.startsOn && TraceFile.isWritable { tracer_process_page().pointee.enabled = 1 }
     }
@@ -77,6 +82,7 @@ extension Agent {
             case 5: programHeaderCount = Int(value)     // AT_PHNUM
             case 6: pageBytes = Int(value)              // AT_PAGESZ
             case 7: loaderBase = value                  // AT_BASE
+            case 9: entry = value                       // AT_ENTRY
             case 16: capabilities = value               // AT_HWCAP
             case 23: isSecure = value != 0              // AT_SECURE
             case 26: moreCapabilities = value           // AT_HWCAP2
@@ -205,6 +211,7 @@ public func tracer_agent_end() {
     withSignalsBlocked {
         MappingFaults.look()
         TraceFile.reportStop()
+        Phases.exit()
         if let unit = tracer_thread_state().pointee.unit, unit.pointee.state != nil {
             let recorder = ThreadRecorder(tracer_thread_state())
             recorder.ensureSlack()

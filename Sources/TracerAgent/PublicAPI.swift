@@ -17,3 +17,9 @@ public func tracer_stop() {
     tracer_store_release_32(&tracer_process_page().pointee.enabled, 0)
     if tracer_process_page().pointee.alive != 0 && !TraceFile.isConfined { withSignalsBlocked { ThreadRecorder.leaveFastPath() } }
 }
+
+@c @implementation
+public func tracer_flush() {
+    if !agent.isRecorded || tracer_process_page().pointee.alive == 0 || TraceFile.isConfined { return }
+    withSignalsBlocked { TraceFile.flush() }
+}

@@ -29,6 +29,11 @@ struct Settings {
     var session: UInt64 = 0
     var recorder: UInt64 = 0
 
+    /// TRACER_READY: globs of functions, like TRACER_INCLUDE; the first call of one says that the program is ready.
+    var ready: CText?
+    /// TRACER_EXEC: set by `tracer` in the child, just before it calls execve: CLOCK_MONOTONIC in nanoseconds, '-', process id.
+    var execTime: UInt64?
+
     static let ringDefault: UInt64 = 64 << 20
 
     /// `environment` is main's third argument. Complaints come once the file is open, so they are returned.
@@ -70,12 +75,25 @@ struct Settings {
             } else if rest(of: variable, after: "CLOCK=") != nil {
                 if equal(value, literal: "monotonic") { forcesMonotonic = true }
                 else if !equal(value, literal: "auto") { complaints.add("TRACER_CLOCK", value, "auto or monotonic") }
+            } else if rest(of: variable, after: "READY=") != nil {
+                if value[0] != 0 { ready = Settings.keep(value, &store) }
+            } else if rest(of: variable, after: "EXEC=") != nil {
+                readExec(value)
             } else if rest(of: variable, after: "SESSION=") != nil {
                 readSession(value)
             }
         }
         if ring && sizeLimit == 0 { sizeLimit = Settings.ringDefault }
         return complaints
+    }
+
+    /// It is true once, of this image in this process. So it is wiped where it stands: what this process starts, or becomes
+    /// by another exec, must not take it for its own.
+    private mutating func readExec(_ value: CText) {
+        guard let (time, count) = Settings.digits(value), value[count] == 0x2d,
+              let pid = Settings.decimal(value + (count &+ 1)) else { return }
+        if pid == UInt64(agent.pid) && time != 0 { execTime = time }
+        for n in 0..<count { UnsafeMutablePointer(mutating: value)[n] = 0x30 }
     }
 
     private mutating func readSession(_ value: CText) {
@@ -214,6 +232,7 @@ extension Settings {
         }
         if let include { entry("TRACER_INCLUDE=") { $0.append(contentsOf: include) } }
         if let exclude { entry("TRACER_EXCLUDE=") { $0.append(contentsOf: exclude) } }
+        if let ready { entry("TRACER_READY=") { $0.append(contentsOf: ready) } }
         entry("TRACER_MAXSIZE=") { $0.append(decimal: sizeLimit) }
         entry("TRACER_MODE=") { $0.append(ring ? "ring" : "full") }
         entry("TRACER_CHILDREN=") { $0.append(children ? "1" : "0") }

@@ -19,7 +19,7 @@ def exports_only_the_public_api(agent):
              if line.split()[-2] in "TDBRVW"}
     header = os.path.join(os.path.dirname(__file__), "../../CSupport/include/tracer.h")
     with open(header) as file:
-        wanted = set(re.findall(r"\b(tracer_\w+)\(", file.read()))
+        wanted = set(re.findall(r"^void (tracer_\w+)\(", file.read(), re.MULTILINE))
     if names != wanted:
         raise Failed(f"exported: {sorted(names)}, tracer.h declares {sorted(wanted)}")
 
@@ -63,7 +63,7 @@ def is_small(agent):
     with tempfile.NamedTemporaryFile() as file:
         subprocess.run(["strip", "-o", file.name, agent], check=True)
         size = os.path.getsize(file.name)
-    if size >= 120_000:
+    if size >= 130_000:
         raise Failed(f"{size} bytes stripped")
 
 

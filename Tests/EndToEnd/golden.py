@@ -5,6 +5,11 @@
     unwound parse 3                 3 of them were left by a longjmp or an exception; likewise `open`, `tail`
     processes 2                     number of trace files
     depth 100001                    deepest nesting seen, agent's view of all slots; also with ..
+    initializer name                the first process's initializers of the subject's own modules are these, in this order
+    initializer name in outer       … during another; (open): it never came back, (left): by an exception or longjmp. The
+                                    name may end in *; what the compiler's start-up files bring is left out
+    phases main exit no-main        the first process has these phases (- for a blank), and not those after no-
+    once pthread_once init          a once-function was given this to run
     hide destroy                    leave this function out of the trees
     only outer inner                the trees show these functions and nothing else
     process                         what follows holds for the first process (then the second, …; `process x3`)
@@ -19,7 +24,11 @@
 A tree shows the functions of the subject's own modules and those it names; other calls (libc's, mostly) are taken
 out and their callees move up. Threads without a shown call are ignored. The order of threads is free.
 """
+import fnmatch
+import functools
+import os
 import re
+import subprocess
 from dataclasses import dataclass, field
 
 ANYTHING = "…"
@@ -53,6 +62,9 @@ class ExpectedProcess:
 class Golden:
     assertions: list = field(default_factory=list)  # (verb, name or None, low, high)
     processes: list = field(default_factory=list)
+    initializers: list = field(default_factory=list)  # (name, outer or None, mark)
+    phases: list = field(default_factory=list)
+    onces: list = field(default_factory=list)  # (function, code)
     hidden: set = field(default_factory=set)
     only: set = field(default_factory=set)
     named: set = field(default_factory=set)
@@ -88,6 +100,13 @@ def parse(text):
                 golden.assertions.append((verb, words[1], *bounds(words[2])))
             elif verb in ("processes", "depth") and len(words) == 2:
                 golden.assertions.append((verb, None, *bounds(words[1])))
+            elif verb == "initializer":
+                mark = next((w.strip("()") for w in words if w.startswith("(")), "")
+                golden.initializers.append((words[1], words[3] if words[2:3] == ["in"] else None, mark))
+            elif verb == "phases":
+                golden.phases += words[1:]
+            elif verb == "once":
+                golden.onces.append((words[1], words[2]))
             elif verb == "hide":
                 golden.hidden.update(words[1:])
             elif verb == "only":
@@ -236,6 +255,8 @@ def compare(golden, traces):
         if not within(value, low, high):
             expected = low if low == high else f"{low}..{'' if high is None else high}"
             faults.append(f"{verb} {name or ''}: expected {expected}, recorded {value}")
+    if traces:
+        faults += compare_start(golden, traces[0])
     expected_processes = [p for p in golden.processes for _ in range(p.count)]
     if expected_processes and len(expected_processes) != len(traces):
         faults.append(f"expected {len(expected_processes)} processes, found {len(traces)}: "
@@ -272,6 +293,57 @@ def compare(golden, traces):
                               + "\n".join(show_patterns(expected.children)))
         for main, runs in left[:3]:
             faults.append(f"{where}: recorded{' in main' if main else ''}, and not expected:\n{forest.show(runs)}")
+    return faults
+
+
+CRT = {"_init", "_fini", "frame_dummy", "__do_global_dtors_aux", "register_tm_clones", "init", "fini"}
+
+
+@functools.cache
+def symbols(path):
+    """Address -> name of a file's functions."""
+    lines = subprocess.run(["nm", path], capture_output=True, text=True).stdout.splitlines()
+    return {int(words[0], 16): words[2] for words in map(str.split, lines) if len(words) == 3 and words[1] in "tTwW"}
+
+
+def name_of(trace, address):
+    for module in trace.modules.values():
+        if module.low <= address < module.high and os.path.exists(module.path):
+            return symbols(module.path).get(address - module.bias, "?")
+    return "?"
+
+
+def initializer_times(trace, key):
+    """Of `ns:name` or `cpu:name`: what the trace says of all initializers of that name."""
+    kind, _, name = key.partition(":")
+    first, last = trace.header["first_ticks"], trace.header["last_ticks"]
+    scale = (trace.header["last_monotonic_ns"] - trace.header["first_monotonic_ns"]) / (last - first)
+    total = 0
+    for i in trace.initializers.values():
+        if i.end and i.module and trace.own(i.module.path) and name_of(trace, i.address) == name:
+            total += i.end.cpu_ns - i.begin.cpu_ns if kind == "cpu" else (i.end.ticks - i.begin.ticks) * scale
+    return total
+
+
+def compare_start(golden, trace):
+    faults = []
+    names = {i.number: name_of(trace, i.address) for i in trace.initializers.values()}
+    if golden.initializers:
+        actual = [(names[i.number], names.get(i.parent), "open" if i.end is None else "left" if i.left else "")
+                  for i in trace.initializers.values() if i.module and trace.own(i.module.path) and names[i.number] not in CRT]
+        same = len(actual) == len(golden.initializers) and all(
+            fnmatch.fnmatchcase(a[0], e[0]) and a[1:] == e[1:] for a, e in zip(actual, golden.initializers))
+        if not same:
+            faults.append("initializers, recorded and not as expected:\n" + "\n".join(
+                f"    {name}" + (f" in {outer}" if outer else "") + (f" ({mark})" if mark else "") for name, outer, mark in actual))
+    for phase in golden.phases:
+        wanted, name = not phase.startswith("no-"), phase.removeprefix("no-").replace("-", " ")
+        if (name in trace.phases) != wanted:
+            faults.append(f"phase {name}: {'missing' if wanted else 'not expected'}")
+    onces = [(trace.functions[function].name, name_of(trace, code)) for function, _, _, code, _ in trace.onces]
+    for once in golden.onces:
+        if onces.count(once) != 1:
+            faults.append(f"once {once}: recorded {onces.count(once)} times, of {onces[:8]}")
     return faults
 
 

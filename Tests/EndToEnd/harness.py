@@ -195,9 +195,10 @@ def cross_check(settings, trace):
     counted = {}
     for function in told["functions"]:
         module = function.get("module")
-        key = (function["symbol"], os.path.basename(module) if module else None)
+        key = (function["symbol"], os.path.basename(module) if module and module != "?" else None)  # "?": a name that the program gave
         counted[key] = counted.get(key, 0) + function["calls"]
-    ours = trace.counts_by_name_and_module()
+    ours = {(name.encode(errors="surrogateescape").decode(errors="replace"), module): count
+            for (name, module), count in trace.counts_by_name_and_module().items()}
     wrong = [f"{name} in {module}: report {counted.get((name, module), 0)}, decoder {ours.get((name, module), 0)}"
              for name, module in sorted(set(ours) | set(counted), key=str)
              if counted.get((name, module), 0) != ours.get((name, module), 0)]

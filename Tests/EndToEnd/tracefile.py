@@ -144,7 +144,7 @@ class Trace:
         self.own = own
         self.anomalies = []
         self.texts, self.modules, self.functions, self.threads = {}, {}, {}, {}
-        self.phases = {}  # name -> (Usage, error ticks, thread)
+        self.phases = {}  # name -> (Usage, monotonic ns, error ns, thread)
         self.initializers, self.loads, self.details, self.bindings = {}, {}, {}, {}
         self.ready, self.onces = [], []  # (reason, function, thread, ticks); (function, thread, ticks, code, token)
         self.calls, self.unwound, self.open, self.tail = {}, {}, {}, {}  # function index -> count
@@ -275,10 +275,10 @@ class Trace:
         def none(number):
             return None if number == NONE else number
         if kind == 7:
-            error, thread = struct.unpack_from("<QI", body, 40)
+            monotonic, error, thread = struct.unpack_from("<2QI", body, 40)
             if key not in PHASES or PHASES[key] in self.phases:
                 self.anomalies.append(f"phase {key} unknown or twice")
-            self.phases[PHASES.get(key, key)] = Usage.at(body, 8), error, thread
+            self.phases[PHASES.get(key, key)] = Usage.at(body, 8), monotonic, error, thread
         elif kind == 8:
             number, parent, module, index, thread, load, address = struct.unpack_from("<6IQ", body, 8)
             if number in self.initializers or key not in INITIALIZERS or module not in self.modules:

@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -147,7 +148,7 @@ class Transparency(RecordTest):
         variables = {**os.environb, b"ODD": b"\xff\x01", b"LD_PRELOAD": b""}
         bare = subprocess.run(["env", "-0"], env=variables, capture_output=True, timeout=LIMIT).stdout.split(b"\0")
         traced = self.record("--quiet", "env", "-0", env=variables).stdout.split(b"\0")
-        ours = (b"LD_PRELOAD=", b"TRACER_OUT=", b"TRACER_SESSION=", b"TRACER_QUIET=")
+        ours = (b"LD_PRELOAD=", b"TRACER_OUT=", b"TRACER_SESSION=", b"TRACER_EXEC=", b"TRACER_QUIET=")
         ignored = (b"_=", b"PWD=", b"OLDPWD=")
         self.assertEqual([e for e in traced if not e.startswith(ours + ignored)],
                          [e for e in bare if not e.startswith(ours + ignored)])
@@ -159,6 +160,8 @@ class Transparency(RecordTest):
         session, parent = got.pop("TRACER_SESSION").split("-")
         self.assertRegex(session, "^[0-9a-f]{16}$")
         self.assertTrue(int(parent) > 1)
+        moment, pid = got.pop("TRACER_EXEC").split("-")
+        self.assertTrue(0 < time.monotonic_ns() - int(moment) < 60_000_000_000 and int(pid) > 1)
         self.assertEqual(got, {
             "LD_PRELOAD": os.path.join(os.path.realpath(SCRATCH), "bin/libtracer.so"), "TRACER_OUT": os.path.join(self.directory, "x.%p"),
             "TRACER_MAXDEPTH": "3", "TRACER_MINMS": ".5", "TRACER_INCLUDE": "a*:b", "TRACER_EXCLUDE": "c", "TRACER_MAXSIZE": "64M",

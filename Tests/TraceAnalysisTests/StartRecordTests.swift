@@ -6,7 +6,7 @@ import TraceTesting
 @Suite struct StartRecordTests {
     @Test func recordsOfTheStartAreReadAsTheyWereWritten() throws {
         var builder = demo { _, _ in }
-        builder.phase(TRACE_PHASE_CREATED, TraceBuilder.usage(at: 900), error: 50)
+        builder.phase(TRACE_PHASE_CREATED, TraceBuilder.usage(at: 0), monotonic: 900, error: 50)
         builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: 5000, own: 70, cpu: 4000, minor: 9, major: 2), thread: 3)
         builder.initializer(0, TRACE_INITIALIZER_INIT, from: TraceBuilder.usage(at: 1000),
                             to: TraceBuilder.usage(at: 4000, own: 60, cpu: 100, minor: 7, major: 1))
@@ -17,9 +17,11 @@ import TraceTesting
         builder.once(3, at: 2500, code: 0x1234, token: 0x4321)
         builder.moduleDetail(0, relative: 5, symbols: 6, jumpSlots: 7, isLazy: true, soname: "libdemo.so.1", needed: ["libm.so.6", "libc.so.6"])
         builder.binding(0, to: 9, calls: 3, addresses: 1)
-        let start = try Loaded(builder.bytes()).trace.metadata.start
+        let trace = try Loaded(builder.bytes()).trace
+        let start = trace.metadata.start
 
-        #expect(start.phase(.created)?.errorTicks == 50)
+        let created = try #require(start.phase(.created))
+        #expect(created.error.count == 50 && trace.nanosecondsSinceStart(created) == 900 - 1_000_000)
         let main = try #require(start.phase(.main))
         #expect(main.usage.ticks.raw == 5000 && main.usage.ownTicks == 70 && main.usage.cpu.count == 4000)
         #expect(main.usage.minorFaults == 9 && main.usage.majorFaults == 2 && main.thread == 3)

@@ -6,10 +6,11 @@ extension TraceBuilder {
         trace_usage(ticks: ticks, own_ticks: own, cpu_ns: cpu, minor_faults: minor, major_faults: major)
     }
 
-    public mutating func phase(_ kind: Int, _ usage: trace_usage, error: UInt64 = 0, thread: UInt32 = 0) {
+    public mutating func phase(_ kind: Int, _ usage: trace_usage, monotonic: UInt64 = 0, error: UInt64 = 0, thread: UInt32 = 0) {
         var record = trace_phase_record()
         record.usage = usage
-        record.error_ticks = error
+        record.monotonic_ns = monotonic
+        record.error_ns = error
         record.thread = thread
         self.record(TRACE_RECORD_PHASE, key: kind, record, [])
     }

@@ -255,12 +255,12 @@ tracer_trampoline_sets:
 // additions. far: the thread's state is more than 32 KB from the thread pointer.
 .macro TRAMPOLINE variant, clock, filtered, lse, far
     .pushsection .data.rel.ro
-    .quad tracer_enter_\variant, tracer_special_\variant, tracer_returned_\variant
+    .quad tracer_enter_\variant, tracer_special_\variant, tracer_returned_\variant, tracer_watched_\variant
     .popsection
     .section .text.trampolines, "ax"
     .p2align 6
-    .globl tracer_enter_\variant, tracer_returned_\variant, tracer_special_\variant
-    .hidden tracer_enter_\variant, tracer_returned_\variant, tracer_special_\variant
+    .globl tracer_enter_\variant, tracer_returned_\variant, tracer_special_\variant, tracer_watched_\variant
+    .hidden tracer_enter_\variant, tracer_returned_\variant, tracer_special_\variant, tracer_watched_\variant
     .type tracer_enter_\variant, %function
 tracer_enter_\variant:
     .cfi_startproc
@@ -398,6 +398,12 @@ tracer_returned_\variant:
     b 60f
     .endif
 
+13: // A function whose return Swift is told of. Its record may be off the thread's chain.
+    blr x16
+tracer_watched_\variant:
+    READ_CLOCK_\clock x16
+    b 60f
+
 61: ldr x17, [x19, #FRAME_ENTER]
     add x16, x16, x17
 60: // x16 = now. Frames above this one are dead, or it lies on another stack, or the chunk is full, or it is time to
@@ -501,7 +507,7 @@ tracer_special_\variant:
     .cfi_def_cfa_offset 16
     ldr w9, [x17, #FUNCTION_KIND]
     cmp w9, #KIND_TAIL
-    b.ne 28f
+    b.ne 37f
     THREAD x16, \far
     TLS ldr x10, [x16, #THREAD_LOW]
     cmp sp, x10
@@ -547,6 +553,16 @@ tracer_special_\variant:
     .cfi_def_cfa_offset 16
     b 30f
     .endif
+37: cmp w9, #KIND_CALL                  // looked at once, and no longer
+    b.eq 36f
+    cmp w9, #KIND_ONCE
+    b.ne 28f
+    ldr w10, [x0]                       // the flag: somebody has begun it, or all is done
+    cbz w10, 28f
+36: ldp x9, x10, [sp], #16
+    .cfi_def_cfa_offset 0
+    b tracer_enter_\variant
+    .cfi_def_cfa_offset 16
 29: PROCESS w10, x10, PROCESS_ALIVE
     cbz w10, 28f
     PROCESS w10, x10, PROCESS_ENABLED
@@ -583,8 +599,11 @@ tracer_special_\variant:
     CFI_X19_IN_RECORD
     RELOAD_AFTER_SLOW_CALL
     ldr x16, [x17, #FUNCTION_TARGET]
+    ldr w9, [x17, #FUNCTION_KIND]
+    cmp w9, #KIND_WATCHED
     ldp x9, x10, [sp], #16
     .cfi_def_cfa_offset 0
+    b.hs 13b
     b 12b
 34: .cfi_restore_state
     ldr x19, [sp, #SPILL_BYTES - SPILL_X19]
@@ -686,7 +705,7 @@ tracer_loader_event:
     stp x9, x10, [sp, #-16]!
     .cfi_def_cfa_offset 16
     SPILL_FOR_SLOW_CALL
-    SLOW_CALL tracer_slow_loader_event, mov x1, #0
+    SLOW_CALL tracer_slow_loader_event, mov x1, x29
     RELOAD_AFTER_SLOW_CALL
     .cfi_same_value x30
     ldp x9, x10, [sp], #16
@@ -694,6 +713,39 @@ tracer_loader_event:
     ret
     .cfi_endproc
     .size tracer_loader_event, . - tracer_loader_event
+
+// void tracer_mark(name), tracer_begin(name), tracer_end(name): like a call through a stub, on the agent's stack.
+.macro SPAN name, kind
+    .globl \name
+    .type \name, %function
+\name:
+    .cfi_startproc
+    mov x17, #\kind
+    b span
+    .cfi_endproc
+    .size \name, . - \name
+.endm
+SPAN tracer_mark, SPAN_MARK
+SPAN tracer_begin, SPAN_BEGIN
+SPAN tracer_end, SPAN_END
+    .type span, %function
+span:
+    .cfi_startproc
+    CONFINED w16, x16
+    cbz w16, 1f
+    ret
+1:  stp x9, x10, [sp, #-16]!
+    .cfi_def_cfa_offset 16
+    SPILL_FOR_SLOW_CALL
+    str x17, [sp, #SPILL_BYTES - SPILL_X16]
+    SLOW_CALL tracer_slow_span, ldr x1, [x29, #SPILL_BYTES - SPILL_X0]
+    RELOAD_AFTER_SLOW_CALL
+    .cfi_same_value x30
+    ldp x9, x10, [sp], #16
+    .cfi_def_cfa_offset 0
+    ret
+    .cfi_endproc
+    .size span, . - span
 
 // long tracer_system_call(number, a, b, c, d, e, f)
     .globl tracer_system_call

@@ -170,8 +170,8 @@ tracer_tls_sites_begin:
 .macro TRAMPOLINE variant, clock, filtered
     .section .text.trampolines, "ax"
     .p2align 6
-    .globl tracer_enter_\variant, tracer_returned_\variant, tracer_special_\variant
-    .hidden tracer_enter_\variant, tracer_returned_\variant, tracer_special_\variant
+    .globl tracer_enter_\variant, tracer_returned_\variant, tracer_special_\variant, tracer_watched_\variant
+    .hidden tracer_enter_\variant, tracer_returned_\variant, tracer_special_\variant, tracer_watched_\variant
     .type tracer_enter_\variant, @function
 tracer_enter_\variant:
     .cfi_startproc
@@ -301,6 +301,14 @@ tracer_returned_\variant:
     jmp 60f
     .endif
 
+13: // A function whose return Swift is told of. Its record may be off the thread's chain.
+    callq *FUNCTION_TARGET(%r11)
+tracer_watched_\variant:
+    movq %rax, -8-SPILL_RAX(%rsp)
+    movq %rdx, -8-SPILL_RDX(%rsp)
+    READ_CLOCK_\clock
+    jmp 60f
+
 61: addq FRAME_ENTER(%rbx), %rax
 60: // rax = now. Frames above this one are dead, or it lies on another stack, or the chunk is full, or it is time to
     // write what the filter held back, or we are a child. Spills: rax and rdx are there already.
@@ -392,7 +400,7 @@ tracer_special_\variant:
     movq %rax, -SPILL_RAX(%rsp)
     movq %rdx, -SPILL_RDX(%rsp)
     cmpl $KIND_TAIL, FUNCTION_KIND(%r11)
-    jne 28f
+    jne 37f
     TLS cmpq IN_TLS(THREAD_LOW), %rsp
     jb 29f
     TLS movq IN_TLS(THREAD_TOP), %rax
@@ -427,6 +435,13 @@ tracer_special_\variant:
     movq -SPILL_RCX(%rsp), %rcx
     jmp 30f
     .endif
+37: cmpl $KIND_CALL, FUNCTION_KIND(%r11) // looked at once, and no longer
+    je tracer_enter_\variant
+    cmpl $KIND_ONCE, FUNCTION_KIND(%r11)
+    jne 28f
+    cmpl $0, (%rdi)                     // the flag: somebody has begun it, or all is done
+    jne tracer_enter_\variant
+    jmp 28f
 29: cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
     je 28f
     cmpl $0, tracer_process+PROCESS_ENABLED(%rip)
@@ -468,6 +483,8 @@ tracer_special_\variant:
     movq -SPILL_RDX(%rsp), %rdx
     leaq 8(%rsp), %rsp
     .cfi_def_cfa_offset 0
+    cmpl $KIND_WATCHED, FUNCTION_KIND(%r11)
+    jae 13b
     jmp 12b
 34: .cfi_def_cfa_offset 8
     .cfi_offset %rbp, -8 - SPILL_RBP
@@ -531,6 +548,41 @@ tracer_signal_return:
     movq $SYS_rt_sigreturn, %rax
     syscall
     .size tracer_signal_return, . - tracer_signal_return
+
+// void tracer_mark(name), tracer_begin(name), tracer_end(name): like a call through a stub, on the agent's stack.
+.macro SPAN name, kind
+    .globl \name
+    .type \name, @function
+\name:
+    .cfi_startproc
+    movl $\kind, %r11d
+    jmp span
+    .cfi_endproc
+    .size \name, . - \name
+.endm
+SPAN tracer_mark, SPAN_MARK
+SPAN tracer_begin, SPAN_BEGIN
+SPAN tracer_end, SPAN_END
+    .type span, @function
+span:
+    .cfi_startproc
+    cmpl $0, tracer_confined(%rip)
+    je 1f
+    retq
+1:  movq %rax, -SPILL_RAX(%rsp)
+    movq %rdx, -SPILL_RDX(%rsp)
+    SPILL_FOR_SLOW_CALL
+    .cfi_def_cfa %rbp, 8
+    .cfi_offset %rbp, -8 - SPILL_RBP
+    SLOW_CALL tracer_slow_span, -SPILL_RDI(%rbp), -SPILL_R11(%rbp), %rbp
+    RELOAD_AFTER_SLOW_CALL
+    .cfi_def_cfa %rsp, 8
+    .cfi_restore %rbp
+    movq -SPILL_RAX(%rsp), %rax
+    movq -SPILL_RDX(%rsp), %rdx
+    retq
+    .cfi_endproc
+    .size span, . - span
 
 // long tracer_system_call(number, a, b, c, d, e, f)
     .globl tracer_system_call

@@ -224,8 +224,9 @@ struct trace_usage {
 };
 struct trace_phase_record { // key: which
     struct trace_record record;
-    struct trace_usage usage;  // only ticks where the agent was not there yet; all else 0
-    uint64_t error_ticks;      // it was at most this much earlier than usage.ticks; 0 exact
+    struct trace_usage usage;  // 0 of what the agent did not see: of CREATED and EXEC all, of LOADER all but ticks
+    uint64_t monotonic_ns;     // of CREATED and EXEC: when; of others 0
+    uint64_t error_ns;         // it was at most this much earlier; 0 exact
     uint32_t thread, reserved;
 };
 struct trace_initializer_record { // key: kind

@@ -6,10 +6,12 @@ enum Machine {
     static let elfNumber: UInt32 = 62
     static let jumpSlot: UInt32 = 7   // R_X86_64_JUMP_SLOT
     static let globalData: UInt32 = 6 // R_X86_64_GLOB_DAT
+    static let word: UInt32 = 1       // R_X86_64_64
     #elseif arch(arm64)
     static let elfNumber: UInt32 = 183
     static let jumpSlot: UInt32 = 1026   // R_AARCH64_JUMP_SLOT
     static let globalData: UInt32 = 1025 // R_AARCH64_GLOB_DAT
+    static let word: UInt32 = 257        // R_AARCH64_ABS64
     #endif
 }
 
@@ -51,6 +53,8 @@ enum DynamicTag {
     static let rela: Int64 = 7, relaBytes: Int64 = 8, initializer: Int64 = 12, soname: Int64 = 14, needed: Int64 = 1
     static let rpath: Int64 = 15, pltKind: Int64 = 20, jumpRelocations: Int64 = 23, stringBytes: Int64 = 10
     static let initArray: Int64 = 25, initArrayBytes: Int64 = 27, runpath: Int64 = 29, flags: Int64 = 30
+    static let finalizer: Int64 = 13, finiArray: Int64 = 26, finiArrayBytes: Int64 = 28
+    static let preinitArray: Int64 = 32, preinitArrayBytes: Int64 = 33, relrBytes: Int64 = 35
     static let relativeCount: Int64 = 0x6fff_fff9
     static let gnuHash: Int64 = 0x6fff_fef5, versions: Int64 = 0x6fff_fff0
     static let versionDefinitions: Int64 = 0x6fff_fffc, versionDefinitionCount: Int64 = 0x6fff_fffd

@@ -10,7 +10,7 @@ struct CallOnlySlots {
     let count: UInt64
     private let stateBytes: Int
 
-    static let candidate: UInt8 = 1, called: UInt8 = 2, addressed: UInt8 = 4, glue: UInt8 = 8
+    static let candidate: UInt8 = 1, called: UInt8 = 2, addressed: UInt8 = 4
 
     /// Slots lie in [low, high]; nil when memory is short.
     init?(low: UInt64, high: UInt64) {
@@ -22,15 +22,11 @@ struct CallOnlySlots {
     }
     func release() { Memory.release(states, stateBytes) }
 
-    /// `isGlue`: used by the start-up code of the C compiler, which calls it and does nothing else with it, in every
-    /// executable. Alone it is no reason to read the whole text once more.
-    func add(_ slot: UInt64, isGlue: Bool) {
-        states[Int((slot &- low) / 8)] |= isGlue ? CallOnlySlots.candidate | CallOnlySlots.glue : CallOnlySlots.candidate
-    }
+    func add(_ slot: UInt64) { states[Int((slot &- low) / 8)] |= CallOnlySlots.candidate }
     func isCallOnly(_ slot: UInt64) -> Bool {
         let distance = slot &- low
         return distance / 8 < count
-            && states[Int(distance / 8)] & ~CallOnlySlots.glue == CallOnlySlots.candidate | CallOnlySlots.called
+            && states[Int(distance / 8)] == CallOnlySlots.candidate | CallOnlySlots.called
     }
 
     /// Index of the slot at `address`, if that is one.

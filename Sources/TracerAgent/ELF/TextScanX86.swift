@@ -50,7 +50,7 @@ extension CallOnlySlots {
         guard let slot = index(target(text, p &+ 2)) else { return false }
         if operation == 0x25 && isTableEntry(text, p) { return false }
         states[slot] |= CallOnlySlots.called
-        return states[slot] & CallOnlySlots.glue == 0
+        return true
     }
 
     /// `jmp *slot; xchg %ax,%ax` at a multiple of 8, or after endbr64 (and bnd) at one of 16.

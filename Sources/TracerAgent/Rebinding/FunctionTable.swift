@@ -16,7 +16,7 @@ enum FunctionTable {
     nonisolated(unsafe) private static var slots: UnsafeMutablePointer<UInt32>?
     nonisolated(unsafe) private static var slotCount = 0
     nonisolated(unsafe) private static var isFull = false
-    /// Descriptors handed out: ids, and constructors of later modules, which have no id.
+    /// Descriptors handed out: ids, and those of initializers, which have no id.
     nonisolated(unsafe) private static var calls = StubPage()
     nonisolated(unsafe) private static var specials = StubPage()
     nonisolated(unsafe) private static var writtenStubs = 0
@@ -29,45 +29,71 @@ enum FunctionTable {
 
     static func entry(_ id: UInt32) -> Entry { entries[Int(id)] }
 
+    /// Slots are bound with the loader's lock held; names that the program gives come from any thread.
+    nonisolated(unsafe) private static var lock = SpinLock()
+    /// In a forked child: another thread of the parent may have held it.
+    static func becomeChild() { lock = SpinLock() }
+
     /// The stub that a slot with this target must hold, or nil when the table is full.
     static func stub(target: UInt64, name: Name, module: Int, treatment: Treatment) -> UInt64? {
-        let hash = name.hash
-        if entries.count == 0 && !entries.append(Entry(target: 0, name: 0, module: 0, descriptor: 0, treatment: .ordinary)) { return nil }
-        if (entries.count &+ 1) &* 2 > slotCount && !growSlots() { return nil }
-        var slot = Int(truncatingIfNeeded: mix(target, hash)) & (slotCount &- 1)
-        while slots![slot] != 0 {
-            let id = slots![slot]
-            let known = entries.pointer(Int(id))
-            if known.pointee.target == target && known.pointee.name == hash {
-                return address(ofStub: Int(known.pointee.descriptor))
-            }
-            slot = (slot &+ 1) & (slotCount &- 1)
-        }
+        lock.lock()
+        defer { lock.unlock() }
+        guard let slot = find(target, name.hash) else { return nil }
+        if slots![slot] != 0 { return address(ofStub: Int(entries[Int(slots![slot])].descriptor)) }
         let isCall = treatment == .ordinary || treatment == .frames
         guard let index = isCall ? newDescriptor(&calls, agent.trampolines.enter)
                                  : newDescriptor(&specials, agent.trampolines.special) else { return nil }
-        let id = UInt32(entries.count)
-        if !entries.append(Entry(target: target, name: hash, module: UInt32(module), descriptor: UInt32(index),
-                                 treatment: treatment)) { return nil }
+        let entry = Entry(target: target, name: name.hash, module: UInt32(module), descriptor: UInt32(index), treatment: treatment)
+        guard let id = add(entry, at: slot) else { return nil }
         let descriptor = tracer_function(index)!
         let called = treatment == .frames ? Backtraces.target(target, name) : target
         descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(called))
         descriptor.pointee.function = id
         descriptor.pointee.instant = Event.head(.complete, id)
         descriptor.pointee.head = Event.head(.enter, id)
-        descriptor.pointee.kind = isCall ? UInt32(KIND_CALL) : treatment == .tail ? UInt32(KIND_TAIL) : UInt32(KIND_INSPECT)
+        descriptor.pointee.kind = treatment.kind
         Metadata.function(id, module: UInt32(module), address: target,
                           flags: treatment == .tail ? UInt32(TRACE_FUNCTION_TAIL) : 0, name: name)
-        slots![slot] = id
         return address(ofStub: index)
     }
 
-    /// A stub without an id, for a constructor of a module that was loaded later; its target is filled in when the
-    /// module is relocated.
-    static func constructorStub() -> (stub: UInt64, descriptor: UnsafeMutablePointer<function_descriptor>)? {
+    /// The id of a name that the program gave to spans or marks, by the flags that say which. nil when the table is full.
+    static func named(_ name: Name, flags: some BinaryInteger) -> UInt32? {
+        lock.lock()
+        defer { lock.unlock() }
+        let flags = UInt32(truncatingIfNeeded: flags)
+        guard let slot = find(UInt64(flags), name.hash) else { return nil } // no code is at such an address
+        if slots![slot] != 0 { return slots![slot] }
+        let entry = Entry(target: UInt64(flags), name: name.hash, module: .max, descriptor: 0, treatment: .ordinary)
+        guard let id = add(entry, at: slot) else { return nil }
+        Metadata.function(id, module: .max, address: 0, flags: flags, name: name)
+        return id
+    }
+
+    /// Where the id of this target and name is, or is to be put.
+    private static func find(_ target: UInt64, _ hash: UInt64) -> Int? {
+        if entries.count == 0 && !entries.append(Entry(target: 0, name: 0, module: 0, descriptor: 0, treatment: .ordinary)) { return nil }
+        if (entries.count &+ 1) &* 2 > slotCount && !growSlots() { return nil }
+        var slot = Int(truncatingIfNeeded: mix(target, hash)) & (slotCount &- 1)
+        while slots![slot] != 0 {
+            let known = entries.pointer(Int(slots![slot]))
+            if known.pointee.target == target && known.pointee.name == hash { break }
+            slot = (slot &+ 1) & (slotCount &- 1)
+        }
+        return slot
+    }
+    private static func add(_ entry: Entry, at slot: Int) -> UInt32? {
+        let id = UInt32(entries.count)
+        if id >= Event.functionReach || !entries.append(entry) { return nil }
+        slots![slot] = id
+        return id
+    }
+
+    /// A stub without an id, whose descriptor the caller fills in: of an initializer, or of libc's start of main.
+    static func stub(kind: some BinaryInteger) -> (stub: UInt64, descriptor: UnsafeMutablePointer<function_descriptor>)? {
         guard let index = newDescriptor(&specials, agent.trampolines.special) else { return nil }
         let descriptor = tracer_function(index)!
-        descriptor.pointee.kind = UInt32(KIND_CONSTRUCTOR)
+        descriptor.pointee.kind = UInt32(truncatingIfNeeded: kind)
         return (address(ofStub: index), descriptor)
     }
 
@@ -94,6 +120,12 @@ enum FunctionTable {
 
     private static func address(ofStub index: Int) -> UInt64 {
         UInt64(UInt(bitPattern: tracer_stub(index)))
+    }
+    static func stub(of descriptor: UnsafeMutablePointer<function_descriptor>) -> UInt64 {
+        address(ofStub: Int(tracer_function_index(descriptor)))
+    }
+    static func descriptor(ofStub stub: UInt64) -> UnsafeMutablePointer<function_descriptor> {
+        tracer_function(tracer_stub_index(UnsafePointer(bitPattern: UInt(stub))!))
     }
 
     /// A fresh descriptor whose stub is written and executable.

@@ -1,7 +1,7 @@
 // Sees every module that is loaded later, before its constructors run. The loader calls its debugger hook
 // (_dl_debug_state, r_debug.r_brk) after it has mapped new modules and before it relocates them; the hook is an empty
 // function, and a jump to `tracer_loader_event` is written over it. There new modules are noted, and their
-// constructors are led through stubs. The first of these that runs does so after relocation: that is the moment at
+// initializers are led through stubs. The first of these that runs does so after relocation: that is the moment at
 // which the slots of all new modules are rebound. Everything here runs with the loader's lock held.
 import CSupport
 
@@ -66,14 +66,25 @@ enum LoaderWatch {
     }
     #endif
 
-    /// The loader has changed its lists.
-    static func event() {
-        guard let debug = optional(tracer_loader_debug()), debug.pointee.state == 0 else { return }
+    /// The loader is about to change its lists (state 1 or 2), or has changed them.
+    static func event(_ recorder: ThreadRecorder, _ stackPointer: UInt64, since entered: UInt64) {
+        guard let debug = optional(tracer_loader_debug()) else { return }
+        if debug.pointee.state != 0 {
+            Loads.opened(entered)
+            return
+        }
         retireMissing(debug)
-        bindPending() // what an earlier dlopen brought without constructors
+        bindPending() // what an earlier dlopen brought without initializers
         batch &+= 1
+        let before = ModuleTable.modules.count
         forEachModule(debug) { module, inBase in
             if ModuleTable.index(of: module) == nil { note(module, inBase) }
+        }
+        if ModuleTable.modules.count > before {
+            Loads.mapped(batch, ModuleTable.modules[before].path, recorder, stackPointer, entered)
+        } else {
+            batch &-= 1
+            Loads.forgetOpened()
         }
     }
 
@@ -110,84 +121,18 @@ enum LoaderWatch {
         guard let index = ModuleTable.add(loader, isMain: false, batch: batch, inBase: inBase),
               ModuleTable.modules[index].state == .pending else { return }
         pendingCount &+= 1
-        let module = ModuleTable.modules.pointer(index)
-        reuseTable(of: module, before: index)
-        replaceInitializer(module)
-        replaceArray(module)
+        InitializerStubs.replaceLater(ModuleTable.modules.pointer(index), index)
     }
 
-    /// A library that is opened and closed a thousand times gets its first table back.
-    private static func reuseTable(of module: UnsafeMutablePointer<Module>, before index: Int) {
-        var n = index &- 1
-        while n >= 0 {
-            let old = ModuleTable.modules.pointer(n)
-            if old.pointee.state == .retired && old.pointee.constructors != 0 && equal(old.pointee.path, module.pointee.path) {
-                module.pointee.constructors = old.pointee.constructors
-                module.pointee.constructorCount = old.pointee.constructorCount
-                module.pointee.initializer = old.pointee.initializer
-                old.pointee.constructors = 0
-                return
-            }
-            n &-= 1
-        }
-    }
-
-    /// DT_INIT. The loader adds the load bias to what the entry says (glibc elf/dl-init.c, call_init).
-    private static func replaceInitializer(_ module: UnsafeMutablePointer<Module>) {
-        guard let entry = module.pointee.image.dynamicEntry(DynamicTag.initializer) else { return }
-        var stub: UInt64 = 0
-        if let known = module.pointee.initializer {
-            stub = UInt64(UInt(bitPattern: tracer_stub(tracer_function_index(known))))
-        } else if let fresh = FunctionTable.constructorStub() {
-            module.pointee.initializer = fresh.descriptor
-            stub = fresh.stub
-        } else { return }
-        module.pointee.originalInitializer = entry.pointee.value
-        module.pointee.initializer!.pointee.target =
-            UnsafeRawPointer(bitPattern: UInt(module.pointee.image.bias &+ entry.pointee.value))
-        entry.pointee.value = stub &- module.pointee.image.bias
-    }
-
-    /// DT_INIT_ARRAY: the entry is led to a table of stubs. The array itself is not relocated yet, so what each stub
-    /// leads to is filled in by `bindPending`.
-    private static func replaceArray(_ module: UnsafeMutablePointer<Module>) {
-        guard let entry = module.pointee.image.dynamicEntry(DynamicTag.initArray),
-              let size = module.pointee.image.dynamicEntry(DynamicTag.initArrayBytes) else { return }
-        let count = Int(size.pointee.value / 8)
-        let original = module.pointee.image.bias &+ entry.pointee.value
-        guard count > 0, count < 65536, module.pointee.image.contains(original, size.pointee.value) else { return }
-        if module.pointee.constructors == 0 || module.pointee.constructorCount != count {
-            guard let room = Memory.pages(Memory.wholePages(count &* 8)) else { return }
-            let table = room.assumingMemoryBound(to: UInt64.self)
-            for n in 0..<count {
-                guard let (stub, _) = FunctionTable.constructorStub() else { return }
-                table[n] = stub
-            }
-            module.pointee.constructors = UInt64(UInt(bitPattern: room))
-            module.pointee.constructorCount = count
-        }
-        module.pointee.originalArray = original
-        entry.pointee.value = module.pointee.constructors &- module.pointee.image.bias
-    }
-
-    /// A constructor of a module that was loaded later is about to run: all of its batch are relocated.
+    /// An initializer of a module that was loaded later is about to run: all of its batch are relocated.
     static func bindPending() {
         if pendingCount == 0 { return }
         pendingCount = 0
         for n in 0..<ModuleTable.modules.count {
             let module = ModuleTable.modules.pointer(n)
             if module.pointee.state != .pending { continue }
-            if module.pointee.originalArray != 0 { fillTable(module) }
+            InitializerStubs.fill(module)
             Rebinder.bind(n)
-        }
-    }
-
-    private static func fillTable(_ module: UnsafeMutablePointer<Module>) {
-        let table = UnsafePointer<UInt64>(bitPattern: UInt(module.pointee.constructors))!
-        for n in 0..<module.pointee.constructorCount {
-            let stub = UnsafePointer<UInt8>(bitPattern: UInt(table[n]))!
-            let target = module.pointee.image.word64(module.pointee.originalArray &+ UInt64(n) &* 8) ?? 0
-            tracer_function(tracer_stub_index(stub)).pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
         }
     }
 }

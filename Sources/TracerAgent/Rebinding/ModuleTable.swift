@@ -9,12 +9,13 @@ struct Module: BitwiseCopyable {
     var state: State
     var isStartup: Bool     // never unloaded
     var inBaseNamespace: Bool
-    var batch: UInt32       // modules that one dlopen brought; 0 at start
-    var constructors: UInt64 = 0 // our table in the place of DT_INIT_ARRAY
-    var constructorCount = 0
-    var initializer: UnsafeMutablePointer<function_descriptor>? // stands in for DT_INIT
-    var originalArray: UInt64 = 0
-    var originalInitializer: UInt64 = 0
+    var batch: UInt32       // the load that brought it; 0 at start
+    /// Of a module that was loaded later: what stands in for DT_INIT, DT_FINI and their arrays.
+    var initializer: UnsafeMutablePointer<function_descriptor>?
+    var finalizer: UnsafeMutablePointer<function_descriptor>?
+    var initializers = StubTable()
+    var finalizers = StubTable()
+    var hasStubs = false
 
     enum State: UInt8 { case pending, bound, retired, ignored }
     var name: CText { baseName(path) }

@@ -14,7 +14,7 @@ enum NameFilter {
         return true
     }
 
-    private static func anyMatches(_ list: CText, _ function: CText, _ module: CText) -> Bool {
+    static func anyMatches(_ list: CText, _ function: CText, _ module: CText) -> Bool {
         var start = list
         while true {
             var end = 0, bang = -1

@@ -4,12 +4,14 @@
 // otherwise (TextScan.swift). Everything else (R_*_64 data, IRELATIVE, COPY, TLS descriptors, which may sit inside
 // .rela.plt) is left alone.
 import CSupport
+import CTraceLayout
 
 struct Rebinder {
     /// No module is added meanwhile, so these stay valid; copies of structures of this size are not free.
     private let module: UnsafeMutablePointer<Module>
     private let image: UnsafeMutablePointer<Image>
     private var relroIsOpen = false
+    private var detail = trace_module_detail_record()
 
     /// The module must be relocated. Marks it as bound.
     static func bind(_ index: Int) {
@@ -18,8 +20,12 @@ struct Rebinder {
         let image = withUnsafeMutablePointer(to: &module.pointee.image) { $0 }
         var rebinder = Rebinder(module: module, image: image)
         VersionNeeds.forget()
+        Bindings.begin()
         rebinder.bindCallSlots()
-        rebinder.bindCallOnlyData()
+        rebinder.bindData()
+        if module.pointee.isStartup { InitializerStubs.replaceAtStart(index, &rebinder) }
+        Bindings.write(from: index)
+        Metadata.detail(&rebinder.detail, module, index)
         if rebinder.relroIsOpen {
             Memory.protect(image.pointee.relroLow, image.pointee.relroHigh &- image.pointee.relroLow, Memory.readOnly)
         }
@@ -33,14 +39,17 @@ struct Rebinder {
             guard let (slot, value, symbol, text) = resolve(relocation) else { continue }
             let name = Name(text)
             let treatment = SpecialFunction.treatment(of: name)
-            if treatment == .untouched { continue }
+            var target = value
             if isLazy(value, symbol) {
-                guard let target = lazyTarget(relocation.symbol, name) else { continue }
-                rebind(slot, target, name, treatment)
-            } else {
-                rebind(slot, value, name, treatment)
+                detail.flags |= UInt32(TRACE_MODULE_LAZY)
+                if treatment == .untouched { continue }
+                guard let found = lazyTarget(relocation.symbol, name) else { continue }
+                target = found
             }
+            Bindings.add(target, isCall: true)
+            if treatment != .untouched { rebind(slot, target, name, treatment) }
         }
+        detail.jump_slots = UInt32(image.pointee.jumpRelocationCount)
     }
 
     /// Symbols and names lie anywhere: those of the next relocations are asked for while this one is worked on.
@@ -49,6 +58,52 @@ struct Rebinder {
         tracer_prefetch(image.pointee.symbol(image.pointee.jumpRelocation(n &+ 8).symbol))
         guard let symbol = image.pointee.symbol(image.pointee.jumpRelocation(n &+ 4).symbol) else { return }
         tracer_prefetch(image.pointee.name(of: symbol.pointee))
+    }
+
+    private mutating func bindData() {
+        let first = image.pointee.relativeRelocationCount, end = image.pointee.dataRelocationCount
+        detail.relative_relocations = UInt32(first)
+        for n in first..<end {
+            let relocation = image.pointee.dataRelocation(n)
+            if relocation.symbol == 0 {
+                detail.other_relocations &+= 1
+                continue
+            }
+            detail.symbol_relocations &+= 1
+            if relocation.type == Machine.globalData || relocation.type == Machine.word {
+                if let value = image.pointee.word64(image.pointee.bias &+ relocation.offset) { Bindings.add(value, isCall: false) }
+            } else if let holder = holder(of: relocation.symbol) { // a copy, thread-local storage: no address of it is here
+                Bindings.add(toModule: holder)
+            }
+        }
+        bindStart()
+        bindCallOnlyData()
+    }
+
+    /// The module whose definition a symbol has.
+    private func holder(of symbolIndex: Int) -> Int? {
+        guard let symbol = image.pointee.symbol(symbolIndex)?.pointee, let text = image.pointee.name(of: symbol) else { return nil }
+        let query = SymbolQuery(name: text, gnuHash: gnuHash(text), version: VersionNeeds.of(symbolIndex, image))
+        for n in 0..<ModuleTable.modules.count where ModuleTable.filters.pointer(n).pointee.admits(query.gnuHash) {
+            let other = ModuleTable.modules.pointer(n)
+            if other == module || other.pointee.state == .retired || !other.pointee.image.isUsable { continue }
+            if other.pointee.image.find(query) != nil { return n }
+        }
+        return nil
+    }
+
+    /// The start-up code of an executable calls libc's start of main through a slot, and does nothing else with it. So
+    /// the text need not be searched for that: the slot is in the first instructions.
+    private mutating func bindStart() {
+        guard let slot = StartCode.slot(image) else { return }
+        for n in image.pointee.relativeRelocationCount..<image.pointee.dataRelocationCount {
+            let relocation = image.pointee.dataRelocation(n)
+            if relocation.type != Machine.globalData || image.pointee.bias &+ relocation.offset != slot { continue }
+            guard let (slot, value, _, text) = resolve(relocation) else { return }
+            let name = Name(text)
+            if SpecialFunction.treatment(of: name) == .start { rebind(slot, value, name, .start) }
+            return
+        }
     }
 
     private mutating func bindCallOnlyData() {
@@ -62,8 +117,8 @@ struct Rebinder {
         defer { slots.release() }
         var any = false
         forEachGlobalData { relocation in
-            guard let (slot, _, name, _) = functionSlot(relocation) else { return }
-            slots.add(slot, isGlue: equal(name.text, literal: "__libc_start_main"))
+            guard let (slot, _, _, _) = functionSlot(relocation) else { return }
+            slots.add(slot)
             any = true
         }
         if !any { return }
@@ -92,7 +147,7 @@ struct Rebinder {
               !ProcedureLinkage.isEntry(value, owner) else { return nil }
         let name = Name(text)
         let treatment = SpecialFunction.treatment(of: name)
-        return treatment == .untouched ? nil : (slot, value, name, treatment)
+        return treatment == .untouched || treatment == .start ? nil : (slot, value, name, treatment)
     }
 
     /// Slot address, what it holds now, symbol and name; nil when it is not to be touched.
@@ -142,15 +197,26 @@ struct Rebinder {
         guard let owner = ModuleTable.index(of: target) else { return }
         let other = ModuleTable.modules.pointer(owner)
         if !other.pointee.image.isCode(target) || other.pointee.image.contains(tracer_code_low()) { return } // our own
-        if !NameFilter.admits(function: name.text, module: other) { return }
+        if treatment == .start { return hookStart(slot, target) }
+        let isWanted = Ready.isWanted(name.text, other.pointee.name)
+        if !isWanted && !NameFilter.admits(function: name.text, module: other) { return }
+        let treatment = isWanted && treatment == .ordinary ? .ready : treatment
         guard openForWriting(slot), let stub = FunctionTable.stub(target: target, name: name, module: owner,
                                                                   treatment: treatment) else { return }
         tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(slot))!, stub)
         agent.boundSlots &+= 1
     }
 
+    /// Only in the executable: what else calls it is not what calls main.
+    private mutating func hookStart(_ slot: UInt64, _ target: UInt64) {
+        guard image.pointee.contains(agent.entry), openForWriting(slot),
+              let (stub, descriptor) = FunctionTable.stub(kind: KIND_START) else { return }
+        descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
+        tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(slot))!, stub)
+    }
+
     /// The loader made the RELRO part of the image read-only; one change of protection for all slots in it.
-    private mutating func openForWriting(_ slot: UInt64) -> Bool {
+    mutating func openForWriting(_ slot: UInt64) -> Bool {
         let low = image.pointee.relroLow, high = image.pointee.relroHigh
         if slot < low || slot >= high { return image.pointee.isData(slot) }
         if !relroIsOpen { relroIsOpen = Memory.protect(low, high &- low, Memory.readWrite) }
@@ -178,6 +244,25 @@ enum GlobalDefinitions {
         }
         return entry.pointee.target == 0 ? nil : entry.pointee.target
     }
+}
+
+/// What the C compiler's start-up code (crt1.o, _start) looks like.
+enum StartCode {
+    #if arch(x86_64)
+    /// The slot of `call *slot(%rip)` among the instructions at the entry of the executable.
+    static func slot(_ image: UnsafePointer<Image>) -> UInt64? {
+        if !image.pointee.isCode(agent.entry) { return nil }
+        for n in 0..<64 {
+            let place = agent.entry &+ UInt64(n)
+            guard image.pointee.word16(place) == 0x15ff, let displacement = image.pointee.word32(place &+ 2) else { continue }
+            return place &+ 6 &+ UInt64(bitPattern: Int64(Int32(bitPattern: displacement)))
+        }
+        return nil
+    }
+    #elseif arch(arm64)
+    /// It calls through the procedure linkage table, whose slots are bound in any case.
+    static func slot(_ image: UnsafePointer<Image>) -> UInt64? { nil }
+    #endif
 }
 
 /// What the entries of a procedure linkage table look like.

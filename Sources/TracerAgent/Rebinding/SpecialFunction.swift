@@ -7,6 +7,20 @@ enum Treatment: UInt8 {
     case frames    // a traced call of our own function, which calls the original (Backtraces.swift)
     case tail      // entry is recorded, then a jump: the function sees its real caller's return address
     case dlopen, systemCall, threadName, confinement, signalAction // looked at call by call (Inspection.swift)
+    case start // libc's, which is given main
+    case once  // a once-function: looked at when its flag says that nothing is done yet
+    case output, notify, notifyOfPid, ready // looked at until the program is ready (Ready.swift)
+
+    var kind: UInt32 {
+        switch self {
+        case .ordinary, .untouched, .frames: UInt32(KIND_CALL)
+        case .tail: UInt32(KIND_TAIL)
+        case .start: UInt32(KIND_START)
+        case .once: UInt32(KIND_ONCE)
+        case .dlopen: UInt32(KIND_LOAD)
+        default: UInt32(KIND_INSPECT)
+        }
+    }
 }
 
 struct SpecialFunction {
@@ -74,6 +88,20 @@ struct SpecialFunction {
         // They would show the trampolines.
         .init(name: "backtrace", treatment: .frames),
         .init(name: "_Unwind_Backtrace", treatment: .frames),
+        .init(name: "__libc_start_main", treatment: .start),
+        // What they run, once, is an argument.
+        .init(name: "swift_once", treatment: .once),
+        .init(name: "pthread_once", treatment: .once),
+        .init(name: "__pthread_once", treatment: .once),
+        .init(name: "__cxa_guard_acquire", treatment: .once),
+        // May tell that the program is ready.
+        .init(name: "write", treatment: .output),
+        .init(name: "writev", treatment: .output),
+        .init(name: "sd_notify", treatment: .notify),
+        .init(name: "sd_notifyf", treatment: .notify),
+        .init(name: "sd_pid_notify", treatment: .notifyOfPid),
+        .init(name: "sd_pid_notifyf", treatment: .notifyOfPid),
+        .init(name: "sd_pid_notify_with_fds", treatment: .notifyOfPid),
         // PR_SET_SECCOMP.
         .init(name: "prctl", treatment: .confinement),
         // Own calling conventions: they may keep more registers than the psABI asks for.

@@ -145,7 +145,7 @@ extension ThreadRecorder {
 
     /// Open frames whose enter is in the file, and how many of them, the innermost, a chunk stores.
     private func countFrames() -> (all: Int, stored: Int) {
-        var all = Int(unit.pointee.foreign_count)
+        var all = Int(unit.pointee.foreign_count) &+ Int(unit.pointee.span_count)
         var frame = top
         while frame != base {
             if frame.isWritten { all &+= 1 }
@@ -154,16 +154,24 @@ extension ThreadRecorder {
         return (all, min(all, ThreadRecorder.mostStoredFrames))
     }
 
-    /// Both lists are ordered by time; merged from the newest backwards, so that the outermost comes first.
+    /// The three lists are ordered by time; merged from the newest backwards, so that the outermost comes first.
     private func storeFrames(_ place: UnsafeMutableRawPointer, _ count: Int) {
         let list = place.assumingMemoryBound(to: trace_open_frame.self)
         var own = top
         var foreign = unit.pointee.foreign
+        var span = Int(unit.pointee.span_count) &- 1
         var n = count
         while n > 0 {
             while own != base && !own.isWritten { own = own.pointee.below }
             let takesForeign = foreign != nil && (own == base || foreign!.pointee.enter_ticks > own.pointee.enter_ticks)
-            guard let frame = takesForeign ? foreign : own == base ? nil : own else { break }
+            let next = takesForeign ? foreign : own == base ? nil : own
+            if span >= 0, next == nil || unit.pointee.spans[span].enter_ticks > next!.pointee.enter_ticks {
+                n &-= 1
+                list[n] = unit.pointee.spans[span]
+                span &-= 1
+                continue
+            }
+            guard let frame = next else { break }
             n &-= 1
             list[n] = trace_open_frame(enter_ticks: frame.pointee.enter_ticks, function: frame.function,
                                        flags: takesForeign ? 1 : 0)

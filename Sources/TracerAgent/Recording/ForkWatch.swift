@@ -19,6 +19,8 @@ enum ForkWatch {
     static func becomeChild(_ recorder: inout ThreadRecorder) {
         agent.pid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.getpid))
         let wasRecorded = agent.isRecorded
+        Initializers.becomeChild()
+        FunctionTable.becomeChild()
         ThreadRecorder.keepOnly(recorder)
         MappingFaults.becomeChild(recorder)
         TraceFile.abandon()
@@ -31,8 +33,8 @@ enum ForkWatch {
         Metadata.copyFromParent()
         let now = Clock.ticks()
         TraceFile.header.pointee.start_ticks = now
+        if agent.settings.startsOn && TraceFile.isWritable { tracer_process_page().pointee.enabled = 1 }
         recorder.register()
         TraceFile.header.pointee.started_ticks = Clock.ticks()
-        if agent.settings.startsOn && TraceFile.isWritable { tracer_process_page().pointee.enabled = 1 }
     }
 }

@@ -7,7 +7,9 @@ enum Inspection {
                        _ recorder: ThreadRecorder) -> Bool {
         if descriptor.pointee.kind == UInt32(KIND_TAIL) { return true }
         switch FunctionTable.entry(descriptor.pointee.function).treatment {
-        case .dlopen: return dependsOnCaller(name: spills.firstArgument, caller: spills.returnAddress)
+        case .dlopen:
+            Loads.asked(recorder, spills)
+            return dependsOnCaller(name: spills.firstArgument, caller: spills.returnAddress)
         case .systemCall:
             if spills.firstArgument == UInt64(SystemCall.seccomp) { return endBeforeConfinement(recorder) }
             return returnsTwice(number: spills.firstArgument)
@@ -15,6 +17,9 @@ enum Inspection {
             return spills.firstArgument == 22 ? endBeforeConfinement(recorder) : false // PR_SET_SECCOMP
         case .threadName:
             ThreadRecorder.rename(thread: spills.firstArgument, name: spills.secondArgument)
+            return false
+        case .output, .notify, .notifyOfPid, .ready:
+            Ready.look(descriptor, FunctionTable.entry(descriptor.pointee.function).treatment, spills, recorder)
             return false
         default: return false
         }

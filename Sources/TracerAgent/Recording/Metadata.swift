@@ -15,14 +15,16 @@ enum Metadata {
     private static let headerBytes = MemoryLayout<trace_chunk_header>.size
     private static let firstPiece = 32768, largestPiece = 1 << 20
 
-    /// `fixed` is the record's own structure without its text; its `record` part is filled in here.
-    private static func append<Record: BitwiseCopyable>(_ type: Int, _ key: UInt16, _ fixed: Record,
-                                                        _ text: CText, _ textCount: Int) {
+    /// `fixed` is the record's own structure without its text; its `record` part is filled in here. Where it stands, or nil.
+    @discardableResult
+    static func append<Record: BitwiseCopyable>(_ type: Int, _ key: UInt16, _ fixed: Record,
+                                                _ text: CText = CText(StaticString("").utf8Start),
+                                                _ textCount: Int = 0) -> UnsafeMutableRawPointer? {
         let fixedCount = MemoryLayout<Record>.size
         let count = (fixedCount &+ textCount &+ 7) & ~7
         lock.lock()
         defer { lock.unlock() }
-        guard let place = reserve(count) else { return }
+        guard let place = reserve(count) else { return nil }
         place.storeBytes(of: fixed, as: Record.self)
         (place + fixedCount).copyMemory(from: text, byteCount: textCount)
         let record = place.assumingMemoryBound(to: trace_record.self)
@@ -30,6 +32,7 @@ enum Metadata {
         record.pointee.key = key
         record.pointee.byte_count = UInt32(count)
         tracer_store_release_16(&record.pointee.type, UInt16(type))
+        return place
     }
 
     /// Room in the last piece, or in a new one. Lock held.
@@ -79,17 +82,15 @@ enum Metadata {
     }
     static func thread(_ index: UInt32, tid: UInt32, ticks: UInt64, ended: Bool = false) {
         append(Int(ended ? TRACE_RECORD_THREAD_END : TRACE_RECORD_THREAD), 0,
-               trace_thread_record(record: trace_record(), thread: index, tid: tid, ticks: ticks),
-               CText(StaticString("").utf8Start), 0)
+               trace_thread_record(record: trace_record(), thread: index, tid: tid, ticks: ticks))
     }
     static func moduleEnd(_ index: UInt32) {
         append(Int(TRACE_RECORD_MODULE_END), 0,
-               trace_module_end_record(record: trace_record(), module: index, reserved: 0, ticks: Clock.ticks()),
-               CText(StaticString("").utf8Start), 0)
+               trace_module_end_record(record: trace_record(), module: index, reserved: 0, ticks: Clock.ticks()))
     }
 
-    /// In a forked child, whose file has just been created: the parent's records, all but those of its threads and
-    /// its messages. The parent's chunks are still mapped here, and are let go of afterwards.
+    /// In a forked child, whose file has just been created: the parent's records, all but those of its threads,
+    /// its messages and how it started. The parent's chunks are still mapped here, and are let go of afterwards.
     static func copyFromParent() {
         lock = SpinLock() // another thread of the parent may have held it
         let parents = pieces
@@ -97,10 +98,11 @@ enum Metadata {
         for n in 0..<parents.count {
             let piece = parents[n]
             var offset = headerBytes
-            while offset &+ MemoryLayout<trace_record>.size <= piece.byteCount {
+            // Up to what was there at the fork: the parent has gone on since, in the same pages.
+            while offset &+ MemoryLayout<trace_record>.size <= piece.used {
                 let record = (piece.address + offset).assumingMemoryBound(to: trace_record.self)
                 let count = Int(record.pointee.byte_count)
-                if record.pointee.type == 0 || count < 8 || count > piece.byteCount &- offset { break }
+                if record.pointee.type == 0 || count < 8 || count > piece.used &- offset { break }
                 if isInherited(record.pointee), let place = reserve(count) {
                     place.copyMemory(from: record, byteCount: count)
                 }
@@ -112,6 +114,7 @@ enum Metadata {
     private static func isInherited(_ record: trace_record) -> Bool {
         switch Int(record.type) {
         case Int(TRACE_RECORD_THREAD), Int(TRACE_RECORD_THREAD_END): false
+        case Int(TRACE_RECORD_PHASE)...Int(TRACE_RECORD_ONCE): false
         case Int(TRACE_RECORD_TEXT): record.key != UInt16(TRACE_TEXT_MESSAGE)
         default: true
         }

@@ -7,27 +7,36 @@ public func tracer_slow_enter(_ state: UnsafeMutablePointer<thread_state>!,
                               _ descriptor: UnsafeMutablePointer<function_descriptor>!, _ stackPointer: UInt64,
                               _ unwritten: UnsafeMutablePointer<frame_record>!) -> UnsafeMutablePointer<frame_record>! {
     defer { TraceFile.reportStop() }
-    if descriptor.pointee.kind == UInt32(KIND_CONSTRUCTOR) {
-        LoaderWatch.bindPending()
+    let kind = descriptor.pointee.kind
+    let spills = Spills(stackPointer)
+    if kind == UInt32(KIND_START) {
+        if let main = InitializerStubs.main(spills.firstArgument) { spills.setFirstArgument(main) }
         return nil
     }
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { ForkWatch.becomeChild(&recorder) }
     MappingFaults.look()
     MappingFaults.resume(recorder)
+    if kind == UInt32(KIND_INITIALIZER) {
+        let entered = Clock.ticks()
+        // Of a module that was loaded later: the loader has its lock and has relocated all that it loaded with it.
+        if InitializerStub(descriptor).load != 0 { LoaderWatch.bindPending() }
+        return Initializers.begin(recorder, descriptor, spills, since: entered)
+    }
     if let unwritten {
         unwritten.setUnwritten() // no longer being filled by an interrupted trampoline: by us
         recorder.begin(unwritten)
         return unwritten
     }
-    let spills = Spills(stackPointer)
     let changesAction = Inspection.changesAction(descriptor, spills)
     if tracer_process_page().pointee.enabled == 0 {
         if changesAction { MappingFaults.suspend(recorder, until: nil) }
         return nil
     }
     recorder.disarmIfPossible()
-    if descriptor.pointee.kind != UInt32(KIND_CALL) {
+    if kind == UInt32(KIND_ONCE) {
+        OnceCalls.look(descriptor, spills, recorder)
+    } else if kind != UInt32(KIND_CALL) {
         let isTail = Inspection.isTail(descriptor, spills, recorder)
         if isTail {
             if recorder.top.pointee.last == 0 { recorder.writeInstant(descriptor.pointee.function) }
@@ -36,6 +45,7 @@ public func tracer_slow_enter(_ state: UnsafeMutablePointer<thread_state>!,
     }
     let frame = recorder.enter(descriptor, spills)
     if changesAction { MappingFaults.suspend(recorder, until: frame) }
+    if kind == UInt32(KIND_LOAD), let frame { Loads.entered(recorder, frame) }
     return frame
 }
 
@@ -45,16 +55,35 @@ public func tracer_slow_exit(_ state: UnsafeMutablePointer<thread_state>!,
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { ForkWatch.becomeChild(&recorder) }
     MappingFaults.look()
-    recorder.exit(frame, now)
+    switch frame.pointee.function.pointee.kind {
+    case UInt32(KIND_INITIALIZER): Initializers.end(recorder, frame, now)
+    case UInt32(KIND_LOAD):
+        Loads.returned(recorder, frame, now)
+        recorder.exit(frame, now)
+    default: recorder.exit(frame, now)
+    }
     TraceFile.reportStop()
 }
 
 @c @implementation
-public func tracer_slow_loader_event(_ state: UnsafeMutablePointer<thread_state>!) {
+public func tracer_slow_loader_event(_ state: UnsafeMutablePointer<thread_state>!, _ stackPointer: UInt64) {
+    let entered = Clock.ticks()
     if !agent.isRecorded { return }
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { ForkWatch.becomeChild(&recorder) }
-    LoaderWatch.event()
+    LoaderWatch.event(recorder, stackPointer, since: entered)
+    OwnWork.add(since: entered, until: Clock.ticks())
+    TraceFile.reportStop()
+}
+
+@c @implementation
+public func tracer_slow_span(_ state: UnsafeMutablePointer<thread_state>!, _ name: UnsafePointer<CChar>!, _ kind: UInt64) {
+    guard let name, agent.isRecorded else { return }
+    var recorder = ThreadRecorder(state)
+    if tracer_process_page().pointee.alive == 0 { ForkWatch.becomeChild(&recorder) }
+    if agent.isRecorded && TraceFile.isWritable {
+        Spans.add(recorder, UnsafeRawPointer(name).assumingMemoryBound(to: UInt8.self), kind)
+    }
     TraceFile.reportStop()
 }
 
@@ -76,11 +105,15 @@ struct Spills {
     var savedRegister: UInt64 { word(-Int(SPILL_SAVED)) }
     var firstArgument: UInt64 { word(-Int(SPILL_FIRST)) }
     var secondArgument: UInt64 { word(-Int(SPILL_SECOND)) }
+    var thirdArgument: UInt64 { word(-Int(SPILL_THIRD)) }
+    func setFirstArgument(_ value: UInt64) {
+        UnsafeMutableRawPointer(bitPattern: UInt(stackPointer))!.storeBytes(of: value, toByteOffset: -Int(SPILL_FIRST), as: UInt64.self)
+    }
 }
 
 extension ThreadRecorder {
     func enter(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Frame? {
-        let isTailCall = spills.returnAddress == agent.trampolines.returned
+        let isTailCall = spills.returnAddress == agent.trampolines.returned || spills.returnAddress == agent.trampolines.watched
         let isOwn = isOwnStack(spills.stackPointer)
         let place = spills.stackPointer
         if isOwn {

@@ -63,7 +63,7 @@ struct ThreadRecorder {
         unit.pointee.tid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.gettid))
         unit.pointee.sequence = 0
         hot.pointee.minimum_ticks = agent.minimumTicks
-        state.pointee.low = isArmed ? .max : unit.pointee.stack_low
+        state.pointee.low = isArmed || tracer_process_page().pointee.enabled == 0 ? .max : unit.pointee.stack_low
         ThreadRecorder.lock.lock()
         ThreadRecorder.releaseDead(besides: self)
         unit.pointee.index = ThreadRecorder.nextIndex
@@ -101,6 +101,7 @@ struct ThreadRecorder {
     }
     private static func release(_ unit: UnsafeMutablePointer<thread_unit>) {
         if let chunk = unit.pointee.chunk { TraceFile.unmap(chunk, Int(unit.pointee.chunk_bytes)) }
+        releaseSpans(unit)
         Memory.release(UnsafeMutableRawPointer(unit) - (Int(UNIT_STACK_BYTES) &+ Int(UNIT_WIPED_BYTES)), mappingBytes)
     }
 
@@ -224,13 +225,27 @@ struct ThreadRecorder {
         }
     }
 
-    func writeInstant(_ function: UInt32) {
+    /// `isKept`: also under a time filter, with the calls that it was made in.
+    func writeInstant(_ function: UInt32, isKept: Bool = false) {
+        if isKept { writeHeldBack(upTo: top) }
         guard makeRoom(2) else { return TraceFile.drop() }
-        if isFiltered {
+        if isFiltered && !isKept {
             hot.pointee.chunk.pointee.filtered_by_time &+= 1
             return
         }
         append(.complete(function, after: time(Clock.ticks(), within: Event.startReach), duration: 0)!)
+    }
+
+    /// The beginning of a span: when, or 0 when it could not be written.
+    func writeSpanEnter(_ function: UInt32) -> UInt64 {
+        if !makeRoom(2) { return 0 }
+        let now = Clock.ticks()
+        return append(.enter(function, after: time(now, within: Event.startReach))) == nil ? 0 : now
+    }
+    func writeSpanExit(_ function: UInt32, entered: UInt64, _ now: UInt64) {
+        let after = time(now, within: Event.timeReach)
+        append(.control(.resume, entered))
+        append(.exit(function, after: after))
     }
 
     /// The exit of a frame. While frames on other stacks are open, order does not say which one: its enter time does.
@@ -309,6 +324,7 @@ struct ThreadRecorder {
                     count &+= 1
                 }
             }
+            Loads.left(unit, frame)
             top = frame.pointee.below
             leave(frame)
             if count == 16383 {

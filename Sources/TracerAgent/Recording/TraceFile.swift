@@ -368,6 +368,12 @@ enum TraceFile {
         isWritable = false
     }
 
+    /// Events are in the page cache as they are made. MS_ASYNC would do nothing (msync(2)), and waiting for the disk is not
+    /// asked for: only what the header says of the time is behind.
+    static func flush() {
+        if isOpen { header.pointee.last = Clock.sample() }
+    }
+
     /// The orderly end. Other threads may still be writing: only what nobody has reserved is given back.
     static func end() {
         if !isOpen { return }

@@ -7,13 +7,13 @@ enum SystemCall {
     static let read = 0, write = 1, close = 3, mmap = 9, mprotect = 10, munmap = 11, ioctl = 16, mremap = 25
     static let madvise = 28, getpid = 39, ftruncate = 77, getcwd = 79, prctl = 157, gettid = 186, sched_yield = 24
     static let tgkill = 234, openat = 257, unlinkat = 263, readlinkat = 267, fallocate = 285, prlimit64 = 302
-    static let clock_gettime = 228, fstat = 5, getppid = 110, kill = 62, sigaltstack = 131, pwrite64 = 18, pread64 = 17, seccomp = 317
+    static let clock_gettime = 228, fstat = 5, getppid = 110, kill = 62, sigaltstack = 131, pwrite64 = 18, pread64 = 17, seccomp = 317, getrusage = 98
     static let rt_sigaction = 13, rt_sigprocmask = 14, rt_sigpending = 127, rt_sigtimedwait = 128
     #elseif arch(arm64) // the kernel's generic table, include/uapi/asm-generic/unistd.h
     static let read = 63, write = 64, close = 57, mmap = 222, mprotect = 226, munmap = 215, ioctl = 29, mremap = 216
     static let madvise = 233, getpid = 172, ftruncate = 46, getcwd = 17, prctl = 167, gettid = 178, sched_yield = 124
     static let tgkill = 131, openat = 56, unlinkat = 35, readlinkat = 78, fallocate = 47, prlimit64 = 261
-    static let clock_gettime = 113, fstat = 80, getppid = 173, kill = 129, sigaltstack = 132, pwrite64 = 68, pread64 = 67, seccomp = 277
+    static let clock_gettime = 113, fstat = 80, getppid = 173, kill = 129, sigaltstack = 132, pwrite64 = 68, pread64 = 67, seccomp = 277, getrusage = 165
     static let rt_sigaction = 134, rt_sigprocmask = 135, rt_sigpending = 136, rt_sigtimedwait = 137
     #endif
 

@@ -58,11 +58,12 @@ struct Name {
     /// A second, independent hash (FNV-1a): with the first it identifies a name.
     let hash: UInt64
 
-    @inline(__always) init(_ text: CText) {
+    /// What is beyond `most` bytes is cut.
+    @inline(__always) init(_ text: CText, atMost most: Int = .max) {
         var first: UInt32 = 5381, second: UInt64 = 0xcbf2_9ce4_8422_2325, n = 0
         while true {
             let byte = text[n]
-            if byte == 0 { break }
+            if byte == 0 || n == most { break }
             first = first &* 33 &+ UInt32(byte)
             second = (second ^ UInt64(byte)) &* 0x100_0000_01b3
             n &+= 1

@@ -1,0 +1,32 @@
+// Marks and spans for Swift programs. A program that uses this runs anywhere: without the agent each call is one load and
+// a branch (CSupport/include/tracer.h). All may be called from any thread.
+import CTracerAPI
+
+public enum Tracer {
+    /// Records from here on, in all threads (with TRACER_START=off nothing is recorded before).
+    @inlinable @inline(__always) public static func start() { tracer_api_start() }
+    /// Records no new calls from here on.
+    @inlinable @inline(__always) public static func stop() { tracer_api_stop() }
+    /// The file says that it is complete up to now.
+    @inlinable @inline(__always) public static func flush() { tracer_api_flush() }
+    /// A point in time on this thread.
+    @inlinable @inline(__always) public static func mark(_ name: StaticString) { tracer_api_mark(text(name)) }
+    /// The program is ready: `tracer startup` measures up to here.
+    @inlinable @inline(__always) public static func ready() { tracer_api_mark("ready") }
+    /// A stretch of this thread's time. `end` ends the innermost open span of the name; better is `withSpan`.
+    @inlinable @inline(__always) public static func begin(_ name: StaticString) { tracer_api_begin(text(name)) }
+    @inlinable @inline(__always) public static func end(_ name: StaticString) { tracer_api_end(text(name)) }
+
+    /// Literals end in a NUL.
+    @inlinable @inline(__always) static func text(_ name: StaticString) -> UnsafePointer<CChar>? {
+        name.hasPointerRepresentation ? UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self) : nil
+    }
+}
+
+/// `body` is shown like a call of this name. It is not async: a span belongs to one thread.
+@inlinable @inline(__always)
+public func withSpan<Result, Failure: Error>(_ name: StaticString, _ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+    Tracer.begin(name)
+    defer { Tracer.end(name) }
+    return try body()
+}

@@ -1,0 +1,166 @@
+// Leads initializers and finalizers through stubs. Modules that are there at the start are relocated already: their
+// arrays are changed in place, through RELRO. Of a module that is loaded later the array is not relocated yet when the
+// loader's hook tells of it, so the *dynamic entry* is led to a table of ours (glibc elf/dl-init.c, call_init, and
+// elf/dl-fini.c read both from there), and what the stubs in it lead to is filled in once the module is relocated.
+import CSupport
+import CTraceLayout
+
+/// What the descriptor of a stub of KIND_INITIALIZER says, in the fields that an ordinary one has for its events.
+struct InitializerStub {
+    private let descriptor: UnsafeMutablePointer<function_descriptor>
+    init(_ descriptor: UnsafeMutablePointer<function_descriptor>) { self.descriptor = descriptor }
+
+    /// In the place of TRACE_INITIALIZER_…
+    static let main: UInt32 = 15
+
+    var kind: UInt32 { UInt32(descriptor.pointee.head &>> 32) }
+    var index: UInt32 { UInt32(truncatingIfNeeded: descriptor.pointee.head) }
+    var module: UInt32 { descriptor.pointee.function }
+    var load: UInt32 { UInt32(truncatingIfNeeded: descriptor.pointee.instant) }
+
+    func set(kind: UInt32, index: Int, module: Int, load: UInt32) {
+        descriptor.pointee.head = UInt64(kind) &<< 32 | UInt64(index)
+        descriptor.pointee.function = UInt32(truncatingIfNeeded: module)
+        descriptor.pointee.instant = UInt64(load)
+    }
+}
+
+/// Stands in for an array of a module that was loaded later.
+struct StubTable: BitwiseCopyable {
+    var address: UInt64 = 0 // of our table; 0 none
+    var count = 0
+    var original: UInt64 = 0
+    var isInPlace: Bool { original != 0 }
+}
+
+enum InitializerStubs {
+    private static let arrays: InlineArray<_, (tag: Int64, bytes: Int64, kind: UInt32)> = [
+        (DynamicTag.preinitArray, DynamicTag.preinitArrayBytes, UInt32(TRACE_INITIALIZER_PREINIT_ARRAY)),
+        (DynamicTag.initArray, DynamicTag.initArrayBytes, UInt32(TRACE_INITIALIZER_INIT_ARRAY)),
+        (DynamicTag.finiArray, DynamicTag.finiArrayBytes, UInt32(TRACE_INITIALIZER_FINI_ARRAY)),
+    ]
+    private static let functions: InlineArray<_, (tag: Int64, kind: UInt32)> = [
+        (DynamicTag.initializer, UInt32(TRACE_INITIALIZER_INIT)), (DynamicTag.finalizer, UInt32(TRACE_INITIALIZER_FINI)),
+    ]
+
+    private static func stub(_ target: UInt64, _ kind: UInt32, _ index: Int, _ module: Int, _ load: UInt32) -> UInt64? {
+        guard let (stub, descriptor) = FunctionTable.stub(kind: KIND_INITIALIZER) else { return nil }
+        InitializerStub(descriptor).set(kind: kind, index: index, module: module, load: load)
+        descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
+        return stub
+    }
+
+    /// A stub for main.
+    static func main(_ target: UInt64) -> UInt64? { stub(target, InitializerStub.main, 0, 0, 0) }
+
+    // MARK: - Modules that are there
+
+    static func replaceAtStart(_ index: Int, _ rebinder: inout Rebinder) {
+        let image = ModuleTable.modules.pointer(index).pointee.image
+        for n in 0..<functions.count {
+            guard let entry = image.dynamicEntry(functions[n].tag), entry.pointee.value != 0,
+                  image.isCode(image.bias &+ entry.pointee.value),
+                  rebinder.openForWriting(UInt64(UInt(bitPattern: entry)) &+ 8),
+                  let stub = stub(image.bias &+ entry.pointee.value, functions[n].kind, 0, index, 0) else { continue }
+            entry.pointee.value = stub &- image.bias
+        }
+        for n in 0..<arrays.count {
+            guard let (array, count) = place(image, arrays[n].tag, arrays[n].bytes) else { continue }
+            for slot in 0..<count {
+                let address = array &+ UInt64(slot) &* 8
+                guard let target = image.word64(address), ModuleTable.module(of: target)?.pointee.image.isCode(target) == true,
+                      rebinder.openForWriting(address), let stub = stub(target, arrays[n].kind, slot, index, 0) else { continue }
+                tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(address))!, stub)
+            }
+        }
+    }
+
+    private static func place(_ image: Image, _ tag: Int64, _ bytesTag: Int64) -> (UInt64, Int)? {
+        guard let entry = image.dynamicEntry(tag), let bytes = image.dynamicEntry(bytesTag) else { return nil }
+        let array = image.bias &+ entry.pointee.value
+        let count = Int(truncatingIfNeeded: bytes.pointee.value / 8)
+        guard count > 0, count < 65536, array & 7 == 0, image.contains(array, bytes.pointee.value) else { return nil }
+        return (array, count)
+    }
+
+    // MARK: - Modules that are loaded later
+
+    /// The module is mapped and not relocated.
+    static func replaceLater(_ module: UnsafeMutablePointer<Module>, _ index: Int) {
+        reuseTables(of: module, before: index)
+        replaceFunction(module, index, 0, &module.pointee.initializer)
+        replaceFunction(module, index, 1, &module.pointee.finalizer)
+        replaceArray(module, index, 1, &module.pointee.initializers)
+        replaceArray(module, index, 2, &module.pointee.finalizers)
+    }
+
+    /// A library that is opened and closed a thousand times gets its first stubs back.
+    private static func reuseTables(of module: UnsafeMutablePointer<Module>, before index: Int) {
+        var n = index &- 1
+        while n >= 0 {
+            let old = ModuleTable.modules.pointer(n)
+            n &-= 1
+            if old.pointee.state != .retired || !old.pointee.hasStubs || !equal(old.pointee.path, module.pointee.path) { continue }
+            module.pointee.initializer = old.pointee.initializer
+            module.pointee.finalizer = old.pointee.finalizer
+            module.pointee.initializers = StubTable(address: old.pointee.initializers.address, count: old.pointee.initializers.count)
+            module.pointee.finalizers = StubTable(address: old.pointee.finalizers.address, count: old.pointee.finalizers.count)
+            old.pointee.hasStubs = false
+            return
+        }
+    }
+
+    /// DT_INIT, DT_FINI: the loader adds the load bias to what the entry says.
+    private static func replaceFunction(_ module: UnsafeMutablePointer<Module>, _ index: Int, _ which: Int,
+                                        _ descriptor: inout UnsafeMutablePointer<function_descriptor>?) {
+        let image = module.pointee.image
+        guard let entry = image.dynamicEntry(functions[which].tag), entry.pointee.value != 0,
+              image.isData(UInt64(UInt(bitPattern: entry))) else { return }
+        if descriptor == nil { descriptor = FunctionTable.stub(kind: KIND_INITIALIZER)?.descriptor }
+        guard let descriptor else { return }
+        module.pointee.hasStubs = true
+        InitializerStub(descriptor).set(kind: functions[which].kind, index: 0, module: index, load: module.pointee.batch)
+        descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(image.bias &+ entry.pointee.value))
+        entry.pointee.value = FunctionTable.stub(of: descriptor) &- image.bias
+    }
+
+    private static func replaceArray(_ module: UnsafeMutablePointer<Module>, _ index: Int, _ which: Int, _ table: inout StubTable) {
+        let image = module.pointee.image
+        guard let (array, count) = place(image, arrays[which].tag, arrays[which].bytes),
+              let entry = image.dynamicEntry(arrays[which].tag), image.isData(UInt64(UInt(bitPattern: entry))) else { return }
+        if table.address == 0 || table.count != count {
+            guard let room = Memory.pages(Memory.wholePages(count &* 8)) else { return }
+            let stubs = room.assumingMemoryBound(to: UInt64.self)
+            for n in 0..<count {
+                guard let (stub, _) = FunctionTable.stub(kind: KIND_INITIALIZER) else { return }
+                stubs[n] = stub
+            }
+            table.address = UInt64(UInt(bitPattern: room))
+            table.count = count
+        }
+        // Until it is filled in, a stub leads nowhere and says so: whoever runs it first fills all in.
+        for n in 0..<count {
+            let descriptor = FunctionTable.descriptor(ofStub: stubs(table)[n])
+            InitializerStub(descriptor).set(kind: arrays[which].kind, index: n, module: index, load: module.pointee.batch)
+            descriptor.pointee.target = nil
+        }
+        module.pointee.hasStubs = true
+        table.original = array
+        entry.pointee.value = table.address &- image.bias
+    }
+    private static func stubs(_ table: StubTable) -> UnsafePointer<UInt64> { UnsafePointer(bitPattern: UInt(table.address))! }
+
+    /// The module is relocated.
+    static func fill(_ module: UnsafeMutablePointer<Module>) {
+        fill(module, module.pointee.initializers)
+        fill(module, module.pointee.finalizers)
+    }
+    private static func fill(_ module: UnsafeMutablePointer<Module>, _ table: StubTable) {
+        if !table.isInPlace { return }
+        for n in 0..<table.count {
+            let descriptor = FunctionTable.descriptor(ofStub: stubs(table)[n])
+            let target = module.pointee.image.word64(table.original &+ UInt64(n) &* 8) ?? 0
+            descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
+        }
+    }
+}
