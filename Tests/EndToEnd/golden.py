@@ -9,6 +9,8 @@
     initializer name in outer       … during another; (open): it never came back, (left): by an exception or longjmp. The
                                     name may end in *; what the compiler's start-up files bring is left out
     phases main exit no-main        the first process has these phases (- for a blank), and not those after no-
+    ready output write              what made the first process ready, by the call of what (-: none); `ready none`
+    load libx.so by prog in ctor    a dlopen of the first process that brought modules, in this order; `in` an initializer
     once pthread_once init          a once-function was given this to run
     hide destroy                    leave this function out of the trees
     only outer inner                the trees show these functions and nothing else
@@ -65,6 +67,8 @@ class Golden:
     initializers: list = field(default_factory=list)  # (name, outer or None, mark)
     phases: list = field(default_factory=list)
     onces: list = field(default_factory=list)  # (function, code)
+    ready: list = field(default_factory=list)  # (reason, function)
+    loads: list = field(default_factory=list)  # (file, caller, initializer)
     hidden: set = field(default_factory=set)
     only: set = field(default_factory=set)
     named: set = field(default_factory=set)
@@ -105,6 +109,10 @@ def parse(text):
                 golden.initializers.append((words[1], words[3] if words[2:3] == ["in"] else None, mark))
             elif verb == "phases":
                 golden.phases += words[1:]
+            elif verb == "ready":
+                golden.ready.append(tuple(words[1:]))
+            elif verb == "load":
+                golden.loads.append((words[1], words[3], words[5] if len(words) > 5 else None))
             elif verb == "once":
                 golden.onces.append((words[1], words[2]))
             elif verb == "hide":
@@ -340,6 +348,17 @@ def compare_start(golden, trace):
         wanted, name = not phase.startswith("no-"), phase.removeprefix("no-").replace("-", " ")
         if (name in trace.phases) != wanted:
             faults.append(f"phase {name}: {'missing' if wanted else 'not expected'}")
+    if golden.ready:
+        ready = [(reason, trace.functions[function].name if function else "-") for reason, function, _, _ in trace.ready]
+        if ready != [r for r in golden.ready if r != ("none",)]:
+            faults.append(f"ready: {ready}")
+    if golden.loads:
+        loads = [(os.path.basename(l.path), os.path.basename(l.caller.path) if l.caller else None, names.get(l.initializer))
+                 for l in trace.loads.values()]
+        if loads != golden.loads:
+            faults.append(f"loads: {loads}")
+        faults += [f"load {l.path}: in no order" for l in trace.loads.values()
+                   if not (l.begin <= l.opened <= l.mapped.ticks <= l.end.ticks)]
     onces = [(trace.functions[function].name, name_of(trace, code)) for function, _, _, code, _ in trace.onces]
     for once in golden.onces:
         if onces.count(once) != 1:
