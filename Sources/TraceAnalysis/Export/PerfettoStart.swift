@@ -15,6 +15,8 @@ struct PerfettoStart {
     /// Beside those of the threads, whose numbers are smaller by far.
     private func track(_ number: Int) -> UInt64 { source.processTrack + 1 << 31 + UInt64(number) }
     private func time(_ ticks: Ticks) -> UInt64 { source.monotonic(ticks.raw) }
+    /// What was before the agent is known in nanoseconds alone.
+    private func time(_ phase: Phase) -> UInt64 { phase.monotonic?.count ?? time(phase.usage.ticks) }
 
     func write(to message: inout ProtobufMessage) {
         writePhases(to: &message)
@@ -39,17 +41,17 @@ struct PerfettoStart {
 
     /// A phase lasts until the next.
     private func writePhases(to message: inout ProtobufMessage) {
-        let phases = records.phases.sorted { $0.usage.ticks < $1.usage.ticks }
+        let phases = records.phases.sorted { time($0) < time($1) }
         guard !phases.isEmpty else { return }
         describe(track(0), "start", to: &message) { _ in }
         for (index, phase) in phases.enumerated() {
-            let end = index + 1 < phases.count ? phases[index + 1].usage.ticks : max(source.end, phase.usage.ticks)
-            message.event(Field.sliceBegin, track: track(0), at: time(phase.usage.ticks), category: "start", phase.kind.text) {
-                if phase.errorTicks > 0 {
-                    $0.annotation("began", "up to \(readable(source.trace.timeScale.nanoseconds(phase.errorTicks))) earlier")
+            let end = index + 1 < phases.count ? time(phases[index + 1]) : max(time(source.end), time(phase))
+            message.event(Field.sliceBegin, track: track(0), at: time(phase), category: "start", phase.kind.text) {
+                if phase.error.count > 0 {
+                    $0.annotation("began", "up to \(readable(phase.error)) earlier")
                 }
             }
-            message.event(Field.sliceEnd, track: track(0), at: time(end)) { _ in }
+            message.event(Field.sliceEnd, track: track(0), at: end) { _ in }
         }
         for ready in records.ready {
             message.event(Field.instant, track: track(0), at: time(ready.ticks), category: "start", "ready: \(ready.reason.text)") { _ in }

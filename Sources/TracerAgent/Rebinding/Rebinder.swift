@@ -198,7 +198,7 @@ struct Rebinder {
         let other = ModuleTable.modules.pointer(owner)
         if !other.pointee.image.isCode(target) || other.pointee.image.contains(tracer_code_low()) { return } // our own
         if treatment == .start { return hookStart(slot, target) }
-        let isWanted = Ready.isWanted(name.text, other.pointee.name)
+        let isWanted = agent.settings.ready != nil && Ready.isWanted(name.text, other)
         if !isWanted && !NameFilter.admits(function: name.text, module: other) { return }
         let treatment = isWanted && treatment == .ordinary ? .ready : treatment
         guard openForWriting(slot), let stub = FunctionTable.stub(target: target, name: name, module: owner,

@@ -11,8 +11,8 @@ enum Ready {
     private static let mostLooks: UInt32 = 4096
 
     /// TRACER_READY names the function.
-    static func isWanted(_ name: CText, _ module: CText) -> Bool {
-        agent.settings.ready.map { NameFilter.anyMatches($0, name, module) } ?? false
+    static func isWanted(_ name: CText, _ module: UnsafeMutablePointer<Module>) -> Bool {
+        agent.settings.ready.map { NameFilter.anyMatches($0, name, module.pointee.name) } ?? false
     }
 
     /// A call of one of these functions begins.
