@@ -39,6 +39,8 @@ let package = Package(
         // SwiftPM drops a second product of the same name without regard to its kind (PackageBuilder keys them by
         // name); "./tracer" is another key and the same file, .build/release/tracer.
         .executable(name: "./tracer", targets: ["tracer"]),
+        // For LD_AUDIT, on request: tracer startup --loader.
+        .library(name: "tracer-audit", type: .dynamic, targets: ["LoaderAudit"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -61,6 +63,12 @@ let package = Package(
         .target(name: "TraceAnalysis",
                 dependencies: ["TraceFormat", "CTraceLayout", "CDemangle", "CDeflate", "Symbols",
                                .product(name: "Histogram", package: "hdrhistogram-swift")]),
+        // No libc: the loader would load a second one for it. "Embedded" keeps the driver from linking Swift's runtime.
+        .target(name: "LoaderAudit", exclude: ["exports.map"],
+                cSettings: [.unsafeFlags(["-O2", "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden"])],
+                linkerSettings: [.unsafeFlags(["-enable-experimental-feature", "Embedded", "-nostartfiles", "-Xclang-linker", "-nostdlib",
+                    "-Xlinker", "--version-script=\(Context.packageDirectory)/Sources/LoaderAudit/exports.map",
+                    "-Xlinker", "-z", "-Xlinker", "now", "-Xlinker", "-soname=libtracer-audit.so"])]),
         .target(name: "CRecorder"),
         .target(name: "Recorder", dependencies: ["CRecorder", "CTraceLayout"]),
         .executableTarget(name: "tracer",

@@ -1,25 +1,27 @@
-// Where libtracer.so is, and how it gets into LD_PRELOAD.
+// Where libtracer.so and libtracer-audit.so are, and how they get into LD_PRELOAD and LD_AUDIT.
 import Glibc
 
 public struct AgentLibrary: Equatable, Sendable {
+    public static let agent = "libtracer.so", audit = "libtracer-audit.so"
+
     public let path: String
 
     /// Beside the tool's own executable, as a build leaves it, or in ../lib, as an installation does.
-    public static func find() throws(Refusal) -> AgentLibrary {
+    public static func find(_ name: String = agent) throws(Refusal) -> AgentLibrary {
         guard let resolved = realpath("/proc/self/exe", nil) else {
-            throw .cannotRun("/proc is not mounted, so libtracer.so cannot be found: mount it")
+            throw .cannotRun("/proc is not mounted, so \(name) cannot be found: mount it")
         }
         let directory = String(cString: resolved).split(separator: "/").dropLast().map { "/" + $0 }.joined()
         free(resolved)
-        return try find(besides: directory)
+        return try find(name, besides: directory)
     }
 
-    static func find(besides directory: String) throws(Refusal) -> AgentLibrary {
+    static func find(_ name: String = agent, besides directory: String) throws(Refusal) -> AgentLibrary {
         let parent = directory[..<(directory.lastIndex(of: "/") ?? directory.startIndex)]
-        for path in ["\(directory)/libtracer.so", "\(parent)/lib/libtracer.so"] where access(path, R_OK) == 0 {
+        for path in ["\(directory)/\(name)", "\(parent)/lib/\(name)"] where access(path, R_OK) == 0 {
             return try AgentLibrary(path: path)
         }
-        throw .cannotRun("libtracer.so is neither in \(directory) nor in \(parent)/lib: run scripts/build, or install it there")
+        throw .cannotRun("\(name) is neither in \(directory) nor in \(parent)/lib: run scripts/build, or install it there")
     }
 
     /// LD_PRELOAD separates with blanks and colons, has no quotes, and expands $ORIGIN and its like (ld.so(8)).

@@ -17,6 +17,21 @@ public struct RecordingResult: Sendable {
     public var status: Int32
     /// The oldest first.
     public var files: [File]
+    /// `StopCondition` ended the program.
+    public var wasStopped = false
+}
+
+/// Ends the program when something has happened: SIGTERM, and SIGKILL when that does not help.
+public struct StopCondition {
+    /// Asked now and then, with the path of the program's trace.
+    public var isReached: (String) -> Bool
+    /// From SIGTERM to SIGKILL.
+    public var graceNanoseconds: UInt64
+
+    public init(graceNanoseconds: UInt64 = 2_000_000_000, isReached: @escaping (String) -> Bool) {
+        self.isReached = isReached
+        self.graceNanoseconds = graceNanoseconds
+    }
 }
 
 public struct RecordingRun {
@@ -26,6 +41,7 @@ public struct RecordingRun {
     public var environment: ProgramEnvironment
     public var template: OutputTemplate
     let session: UInt64
+    public var stopCondition: StopCondition?
 
     /// Checks everything that can be checked before something is started. `command` is the program and its
     /// arguments as the user typed them, each NUL-terminated.
@@ -55,6 +71,17 @@ public struct RecordingRun {
         environment.set("TRACER_SESSION", String(repeating: "0", count: 16 - digits.count) + digits + "-\(getpid())")
     }
 
+    /// Has the loader's own work noted (libtracer-audit.so), in a file beside the traces whose path this returns. It makes
+    /// the loader slower.
+    public mutating func auditLoader() throws(Refusal) -> String {
+        let audit = try AgentLibrary.find(AgentLibrary.audit)
+        let path = template.directory + "/.tracer-loader.\(getpid())"
+        unlink(path)
+        environment.set("LD_AUDIT", audit.preload(keeping: environment["LD_AUDIT"]))
+        environment.set("TRACER_LOADER", "\(getpid()):\(path)")
+        return path
+    }
+
     /// Returns when the program has ended. May be called once in a process: it takes the signals.
     public func run() throws(Refusal) -> RecordingResult {
         var waited = SignalRelay.waitedSet
@@ -64,11 +91,13 @@ public struct RecordingRun {
         let watch = FileWatch(template: template, session: session)
         let program = try RunningProgram(launch.path, arguments, environment: environment)
         let start = ProcessStatus.startTime(of: program.pid)
-        let status = follow(program, watch, &relay)
-        return RecordingResult(status: status, files: tidyFiles(of: program, startedAt: start))
+        var stop = stopCondition.map { ProgramStop($0, program.pid) }
+        let status = follow(program, watch, &relay, &stop)
+        return RecordingResult(status: status, files: tidyFiles(of: program, startedAt: start), wasStopped: stop?.isUnderWay ?? false)
     }
 
-    private func follow(_ program: RunningProgram, _ watch: FileWatch, _ relay: inout SignalRelay) -> Int32 {
+    private func follow(_ program: RunningProgram, _ watch: FileWatch, _ relay: inout SignalRelay,
+                        _ stop: inout ProgramStop?) -> Int32 {
         var waited = SignalRelay.waitedSet
         var preparer: FilePreparer?
         var wait: UInt64 = 250_000 // the agent makes its file within the program's first millisecond
@@ -88,12 +117,16 @@ public struct RecordingRun {
                 relay.relay(signal, info, to: program.pid)
             }
             // A new image of the process, after exec, has a new file: prepare that one from now on.
-            if let header = watch.next(pid: program.pid) { preparer = FilePreparer(header) }
+            if let header = watch.next(pid: program.pid) {
+                preparer = FilePreparer(header)
+                stop?.path = header.path
+            }
             if let preparer {
                 wait = preparer.look()
             } else {
                 wait = min(wait * 2, PreparationPlan.idleNanoseconds)
             }
+            if let due = stop?.look() { wait = min(wait, due) }
         }
     }
 

@@ -13,6 +13,8 @@ public struct Settings: Sendable {
     public var mode: String?
     public var children: Bool?
     public var start: String?
+    /// The function whose first call means that the program is ready.
+    public var ready: String?
     public var quiet = false
 
     public init() {}
@@ -53,6 +55,10 @@ public struct Settings: Sendable {
                 throw .usage("--start \(text): give on, or off to wait until the program calls tracer_start()")
             }
             result.append(("TRACER_START", text))
+        }
+        if let text = ready {
+            guard !text.isEmpty else { throw .usage("--ready: give the name of a function") }
+            result.append(("TRACER_READY", text))
         }
         if quiet { result.append(("TRACER_QUIET", "on")) }
         return result

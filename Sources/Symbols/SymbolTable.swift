@@ -1,4 +1,4 @@
-// The functions of one ELF file, by address.
+// The functions, or the variables, of one ELF file, by address.
 import CElfutils
 
 /// A function as a symbol table has it.
@@ -28,8 +28,12 @@ struct SymbolTable {
 
     var isEmpty: Bool { entries.isEmpty }
 
+    enum Kind { case functions, variables }
+    private let kind: Kind
+
     /// .symtab if the file has one, else .dynsym.
-    init(_ file: ObjectFile) {
+    init(_ file: ObjectFile, _ kind: Kind = .functions) {
+        self.kind = kind
         var tables: [(section: OpaquePointer, header: GElf_Shdr)] = []
         file.forEachSection { section, header in
             if header.sh_type == UInt32(SHT_SYMTAB) || header.sh_type == UInt32(SHT_DYNSYM) { tables.append((section, header)) }
@@ -58,7 +62,8 @@ struct SymbolTable {
                 continue
             }
             guard symbol.st_shndx != UInt16(SHN_UNDEF), symbol.st_value != 0,
-                  type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE && Self.isCode(symbol, file),
+                  kind == .variables ? type == STT_OBJECT
+                      : type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE && Self.isCode(symbol, file),
                   let name = elf_strptr(file.elf, strings, Int(symbol.st_name)), name.pointee != 0 else { continue }
             var end = symbol.st_value &+ symbol.st_size
             if symbol.st_size == 0 || end < symbol.st_value { // assembly without .size: as far as the next, in its section
@@ -94,8 +99,8 @@ struct SymbolTable {
         return String(name[..<at])
     }
 
-    /// The function that holds the address.
-    func function(at address: UInt64) -> FunctionSymbol? {
+    /// The function or variable that holds the address.
+    func symbol(at address: UInt64) -> FunctionSymbol? {
         var low = 0, high = entries.count
         while low < high {
             let middle = (low + high) / 2

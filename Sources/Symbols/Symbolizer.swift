@@ -4,17 +4,22 @@
 /// Not for use by two threads at once.
 public final class Symbolizer {
     private final class Entry {
-        let debugFile: ObjectFile?
-        let table: SymbolTable
         let file: ObjectFile
+        let debugFile: ObjectFile?
+        lazy var table: SymbolTable = {
+            let own = SymbolTable(file)
+            return debugFile.map { SymbolTable($0) }.flatMap { $0.isEmpty ? nil : $0 } ?? own
+        }()
         lazy var debugInformation: DebugInformation? = DebugInformation(file) ?? debugFile.flatMap { DebugInformation($0) }
+
+        lazy var variables: SymbolTable = {
+            let own = SymbolTable(file, .variables)
+            return debugFile.map { SymbolTable($0, .variables) }.flatMap { $0.isEmpty ? nil : $0 } ?? own
+        }()
 
         init(_ file: ObjectFile, _ debugFile: ObjectFile?) {
             self.file = file
             self.debugFile = debugFile
-            let own = SymbolTable(file)
-            let separate = debugFile.map { SymbolTable($0) }
-            table = separate.map { $0.isEmpty ? own : $0 } ?? own
         }
     }
 
@@ -39,9 +44,16 @@ public final class Symbolizer {
     /// Whether the module's file is here and is the one that was loaded.
     public func hasFile(of module: ModuleIdentity) -> Bool { entry(module) != nil }
 
+    func withFile<R>(of module: ModuleIdentity, _ body: (ObjectFile) -> R) -> R? { entry(module).map { body($0.file) } }
+
     /// The function that holds `address` (as linked: less the load bias).
     public func function(at address: UInt64, in module: ModuleIdentity) -> FunctionSymbol? {
-        entry(module)?.table.function(at: address)
+        entry(module)?.table.symbol(at: address)
+    }
+
+    /// The variable, mangled, that holds `address` (as linked).
+    public func variable(at address: UInt64, in module: ModuleIdentity) -> String? {
+        entry(module)?.variables.symbol(at: address)?.name
     }
 
     /// File and line of `address` (as linked), when there is DWARF. Of a return address ask for the byte before it.
@@ -68,6 +80,7 @@ extension Symbolizer {
             .first(where: { function.name.hasPrefix($0) }), let entry = entry(module) else { return nil }
         var result = StaticInitializers(fileName: function.sourceFile.map { Self.lastComponent($0) }, globals: [],
                                         areDestructors: kind.contains("D"))
+        if result.fileName == nil { result.fileName = Self.fileName(in: String(function.name.dropFirst(kind.count))) }
         guard let information = entry.debugInformation else { return result }
         if let name = information.unitName(at: function.address) { result.fileName = Self.lastComponent(name) }
         let parts = information.unitRanges(at: function.address).flatMap { range in
@@ -80,6 +93,12 @@ extension Symbolizer {
             $0.address ..< $0.address &+ max($0.byteCount, 1)
         })
         return result
+    }
+
+    /// What compilers put behind _GLOBAL__sub_I_, when it is the file and not a global.
+    private static func fileName(in suffix: String) -> String? {
+        guard let dot = suffix.lastIndex(of: "."), dot != suffix.startIndex else { return nil }
+        return ["cpp", "cc", "cxx", "c++", "C", "c", "mm", "m", "cu", "ixx", "cppm"].contains(String(suffix[suffix.index(after: dot)...])) ? suffix : nil
     }
 
     private static func lastComponent(_ path: String) -> String {

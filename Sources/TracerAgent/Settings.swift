@@ -137,7 +137,7 @@ struct Settings {
     private static func digits(_ text: CText) -> (number: UInt64, count: Int)? {
         var number: UInt64 = 0, n = 0
         while text[n] >= 0x30 && text[n] <= 0x39 {
-            if n == 18 { return nil }
+            if number >= 100_000_000_000_000_000 { return nil } // 18 digits; zeros in front do not count
             number = number &* 10 &+ UInt64(text[n] &- 0x30)
             n &+= 1
         }

@@ -9,17 +9,20 @@ struct Output {
     let style: TextStyle
     /// Columns of the terminal, nil where lines may be of any length.
     let width: Int?
+    private let descriptor: Int32
 
-    init(colour: DisplayOptions.Colour = .auto, mayPage: Bool = false) {
+    /// - Parameter descriptor: standard output, or standard error where that belongs to a program that was run
+    init(_ descriptor: Int32 = STDOUT_FILENO, colour: DisplayOptions.Colour = .auto, mayPage: Bool = false) {
+        self.descriptor = descriptor
         buffer.reserveCapacity(1 << 16)
-        let isTerminal = isatty(STDOUT_FILENO) == 1
+        let isTerminal = isatty(descriptor) == 1
         // https://no-color.org: present and not empty
         let refusesColour = getenv("NO_COLOR").map { $0.pointee != 0 } ?? false
         let isDumb = getenv("TERM").map { String(cString: $0) == "dumb" } ?? false
         style = TextStyle(isColoured: colour == .always || colour == .auto && isTerminal && !refusesColour && !isDumb)
         self.mayPage = mayPage && isTerminal && !isDumb
         var size = winsize()
-        width = isTerminal && ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col >= 40 ? Int(size.ws_col) : nil
+        width = isTerminal && ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col >= 40 ? Int(size.ws_col) : nil
     }
 
     mutating func line(_ text: String) throws {
@@ -47,7 +50,7 @@ struct Output {
         }
         var done = 0
         while done < buffer.count {
-            let written = buffer[done...].withUnsafeBytes { Glibc.write(pager?.descriptor ?? STDOUT_FILENO, $0.baseAddress!, $0.count) }
+            let written = buffer[done...].withUnsafeBytes { Glibc.write(pager?.descriptor ?? descriptor, $0.baseAddress!, $0.count) }
             if written < 0, errno == EINTR { continue }
             if written < 0, errno == EPIPE, pager != nil {
                 finishPager()

@@ -74,7 +74,7 @@ struct Record: ParsableCommand {
 
 extension UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> {
     /// The last `count` of the `total` C strings, each with its NUL.
-    fileprivate func suffix(_ count: Int, of total: Int) -> [[CChar]] {
+    func suffix(_ count: Int, of total: Int) -> [[CChar]] {
         (Swift.max(0, total - count)..<total).compactMap { index in
             self[index].map { Array(UnsafeBufferPointer(start: $0, count: strlen($0) + 1)) }
         }

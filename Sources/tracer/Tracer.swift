@@ -8,7 +8,10 @@ struct Tracer: ParsableCommand {
         commandName: "tracer",
         abstract: "Records the calls of a program with exact times, and reads the traces.",
         version: "0.1.0",
-        subcommands: [Record.self, Report.self, Tree.self, Callers.self, Diff.self, Replay.self, ExportCommand.self, Open.self, Info.self, Dump.self])
+        subcommands: [
+            Record.self, Startup.self, Report.self, Tree.self, Callers.self, Diff.self, Replay.self, Libs.self, ExportCommand.self,
+            Open.self, Info.self, Dump.self,
+        ])
 
     /// ArgumentParser's own `main` would end a usage error with status 64; ours is 2, and a `CommandFailure` is one
     /// line without a usage text.

@@ -172,6 +172,15 @@ class Transparency(RecordTest):
         first, second = done.stdout.split()
         self.assertEqual(first, second)
 
+    def test_program_knows_when_exec_was_called(self):
+        before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        done = self.record("--quiet", sys.executable, "-c",
+                           "import os, time; print(os.environ['TRACER_EXEC'], os.getpid(), time.clock_gettime_ns(time.CLOCK_MONOTONIC))")
+        told, pid, after = done.stdout.split()
+        exec_time, exec_pid = told.split(b"-")
+        self.assertEqual(int(exec_pid), int(pid))
+        self.assertTrue(before < int(exec_time) < int(after))
+
     def test_descriptors_are_the_callers(self):
         done = self.record("sh", "-c", "ls /proc/$$/fd; :")
         self.assertEqual(done.stdout.split(), [b"0", b"1", b"2"])

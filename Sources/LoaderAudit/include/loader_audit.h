@@ -1,0 +1,1 @@
+// Nothing is called by name but by the loader: rtld-audit(7).

@@ -1,0 +1,50 @@
+// Ends a program that would run on, politely first.
+import Glibc
+
+struct ProgramStop {
+    /// Of the trace, once there is one.
+    var path: String?
+    private let condition: StopCondition
+    private let pid: pid_t
+    private var nextLook: UInt64 = 0
+    private var killAt: UInt64?
+
+    var isUnderWay: Bool { killAt != nil }
+
+    /// Between two looks: asking may take a while, and takes its time from the same processors.
+    private static let interval: UInt64 = 20_000_000
+
+    init(_ condition: StopCondition, _ pid: pid_t) {
+        self.condition = condition
+        self.pid = pid
+    }
+
+    /// Does what is due. Nanoseconds until something is due again; nil when nothing will be.
+    mutating func look() -> UInt64? {
+        let now = Self.monotonic()
+        if let killAt {
+            guard killAt != .max else { return nil }
+            if now < killAt { return killAt - now }
+            kill(pid, SIGKILL)
+            self.killAt = .max
+            return nil
+        }
+        guard let path else { return Self.interval }
+        guard now >= nextLook else { return nextLook - now }
+        guard condition.isReached(path) else {
+            let after = Self.monotonic()
+            nextLook = after + max(Self.interval, (after - now) * 10)
+            return nextLook - after
+        }
+        kill(pid, SIGTERM)
+        kill(pid, SIGCONT) // a stopped one could not hear it
+        killAt = Self.monotonic() + condition.graceNanoseconds
+        return condition.graceNanoseconds
+    }
+
+    private static func monotonic() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+}

@@ -1,0 +1,82 @@
+// What a module offers to others and what it takes from them, as its file says.
+import CElfutils
+
+public struct DynamicSymbols: Sendable {
+    /// Strong definitions that others may be bound to: the version of each name, "" without one. Weak ones are meant to be
+    /// there many times (inline functions, templates, type information).
+    public fileprivate(set) var definitions: [String: String] = [:]
+    /// Names that its relocations ask for, its own included.
+    public fileprivate(set) var references: Set<String> = []
+
+    static let most = 2 << 20
+
+    init(_ file: ObjectFile, isExecutable: Bool) {
+        var table: (section: OpaquePointer, header: GElf_Shdr, index: Int)?
+        var versions: OpaquePointer?, versionDefinitions: (OpaquePointer, GElf_Shdr)?
+        var relocations: [(OpaquePointer, GElf_Shdr)] = []
+        file.forEachSection { section, header in
+            switch Int64(header.sh_type) {
+            case Int64(SHT_DYNSYM): table = (section, header, elf_ndxscn(section))
+            case 0x6fff_ffff: versions = section // SHT_GNU_versym; the macros are signed and do not come through as such
+            case 0x6fff_fffd: versionDefinitions = (section, header)
+            case Int64(SHT_RELA): relocations.append((section, header))
+            default: break
+            }
+        }
+        guard let table, let data = elf_getdata(table.section, nil), table.header.sh_entsize > 0 else { return }
+        let count = min(Int(clamping: UInt64(data.pointee.d_size) / table.header.sh_entsize), Self.most)
+        let strings = Int(table.header.sh_link)
+        let versionData = versions.flatMap { elf_getdata($0, nil) }
+        let versionNames = versionDefinitions.map { Self.versionNames($0.0, $0.1, file) } ?? [:]
+        func name(_ symbol: GElf_Sym) -> String? { elf_strptr(file.elf, strings, Int(symbol.st_name)).map { String(cString: $0) } }
+
+        for index in 1 ..< max(count, 1) {
+            var symbol = GElf_Sym()
+            guard gelf_getsym(data, Int32(index), &symbol) != nil else { break }
+            let type = Int32(symbol.st_info & 0xf)
+            guard symbol.st_shndx != UInt16(SHN_UNDEF), Int32(symbol.st_info >> 4) == STB_GLOBAL,
+                  symbol.st_other & 3 == UInt8(STV_DEFAULT), type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_OBJECT,
+                  !(isExecutable && type == STT_OBJECT), // a copy of a library's variable
+                  let name = name(symbol), !name.isEmpty else { continue }
+            var version: GElf_Versym = 1
+            if let versionData { _ = gelf_getversym(versionData, Int32(index), &version) }
+            if version & 0x8000 != 0 { continue } // hidden: an old version, for old programs
+            definitions[name] = versionNames[version & 0x7fff] ?? ""
+        }
+        for (section, header) in relocations where Int(header.sh_link) == table.index {
+            guard let entries = elf_getdata(section, nil), header.sh_entsize > 0 else { continue }
+            for index in 0 ..< min(Int(clamping: UInt64(entries.pointee.d_size) / header.sh_entsize), 16 << 20) {
+                var relocation = GElf_Rela()
+                guard gelf_getrela(entries, Int32(index), &relocation) != nil else { break }
+                let number = Int32(truncatingIfNeeded: relocation.r_info >> 32)
+                var symbol = GElf_Sym()
+                if number > 0, gelf_getsym(data, number, &symbol) != nil, let name = name(symbol) { references.insert(name) }
+            }
+        }
+    }
+
+    private static func versionNames(_ section: OpaquePointer, _ header: GElf_Shdr, _ file: ObjectFile) -> [UInt16: String] {
+        guard let data = elf_getdata(section, nil) else { return [:] }
+        var names: [UInt16: String] = [:]
+        var offset: Int32 = 0
+        for _ in 0 ..< min(header.sh_info, 65536) {
+            var definition = GElf_Verdef()
+            var auxiliary = GElf_Verdaux()
+            guard gelf_getverdef(data, offset, &definition) != nil else { break }
+            if gelf_getverdaux(data, offset &+ Int32(truncatingIfNeeded: definition.vd_aux), &auxiliary) != nil, definition.vd_flags & 1 == 0,
+               let name = elf_strptr(file.elf, Int(header.sh_link), Int(auxiliary.vda_name)) {
+                names[definition.vd_ndx & 0x7fff] = String(cString: name)
+            }
+            guard definition.vd_next > 0 else { break }
+            offset = offset &+ Int32(truncatingIfNeeded: definition.vd_next)
+        }
+        return names
+    }
+}
+
+extension Symbolizer {
+    /// nil when the module's file is not here.
+    public func dynamicSymbols(of module: ModuleIdentity, isExecutable: Bool) -> DynamicSymbols? {
+        withFile(of: module) { DynamicSymbols($0, isExecutable: isExecutable) }
+    }
+}

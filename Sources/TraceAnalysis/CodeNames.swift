@@ -1,0 +1,90 @@
+// Names of code by its address in the traced process: from the module's file when it is the one that was traced, from the
+// trace's own records otherwise, and as module+offset when neither knows.
+import Symbols
+
+public struct CodeName: Sendable, Equatable, Hashable {
+    /// For people.
+    public var name: String
+    /// Mangled; empty when only module and offset are known.
+    public var symbol: String
+    public var module: String
+    /// Without a directory.
+    public var file: String?
+    public var line: Int?
+    /// Of static initializers: the variables that they make, when there is DWARF.
+    public var globals: [String] = []
+
+    /// "slow.c:12".
+    public var place: String? { file.map { file in line.map { "\(file):\($0)" } ?? file } }
+}
+
+/// Not for use by two threads at once.
+public final class CodeNames {
+    private let metadata: Metadata
+    private let symbolizer: Symbolizer
+    private var known: [UInt64: CodeName] = [:]
+    /// By their lowest address.
+    private let modules: [Module]
+    private lazy var recorded: [UInt64: String] = Dictionary(
+        metadata.functions.values.lazy.filter { !$0.rawName.isEmpty && $0.address != 0 }.map { ($0.address, $0.rawName) },
+        uniquingKeysWith: { min($0, $1) })
+
+    public init(_ metadata: Metadata, _ symbolizer: Symbolizer) {
+        self.metadata = metadata
+        self.symbolizer = symbolizer
+        modules = metadata.modules.values.sorted { $0.addresses.lowerBound < $1.addresses.lowerBound }
+    }
+
+    /// The name of the function that `address` is in. `module` decides where an unloaded module's place was used again.
+    public func name(at address: UInt64, in module: UInt32? = nil) -> CodeName {
+        if let name = known[address] { return name }
+        let name = find(address, module.flatMap { metadata.modules[$0] } ?? self.module(at: address))
+        known[address] = name
+        return name
+    }
+
+    /// The variable at this address, mangled; nil when it has no name.
+    public func variable(at address: UInt64) -> String? {
+        guard let module = module(at: address) else { return nil }
+        return symbolizer.variable(at: address &- module.loadBias, in: module.identity)
+    }
+
+    public func module(at address: UInt64) -> Module? {
+        var low = 0, high = modules.count
+        while low < high {
+            let middle = (low + high) / 2
+            if modules[middle].addresses.lowerBound <= address { low = middle + 1 } else { high = middle }
+        }
+        return low > 0 && modules[low - 1].addresses.contains(address) ? modules[low - 1] : nil
+    }
+
+    private func find(_ address: UInt64, _ module: Module?) -> CodeName {
+        guard let module else {
+            return CodeName(name: "0x" + String(address, radix: 16), symbol: "", module: FunctionTable.noModule)
+        }
+        let linked = address &- module.loadBias
+        guard let function = symbolizer.function(at: linked, in: module.identity) else {
+            if let symbol = recorded[address] { return CodeName(name: demangled(symbol), symbol: symbol, module: module.name) }
+            return CodeName(name: "\(module.name)+0x" + String(linked, radix: 16), symbol: "", module: module.name)
+        }
+        var name = CodeName(name: demangled(function.name), symbol: function.name, module: module.name)
+        if let source = symbolizer.source(at: function.address, in: module.identity) {
+            name.file = source.fileName
+            name.line = source.line
+        }
+        if let initializers = symbolizer.staticInitializers(function, in: module.identity) {
+            let what = initializers.areDestructors ? "static destructors" : "static initializers"
+            name.name = initializers.fileName.map { "\(what) of \($0)" } ?? "\(what) (\(name.name))"
+            name.file = initializers.fileName ?? name.file
+            name.line = nil // of the compiler's own function, it says nothing
+            name.globals = initializers.globals.map { demangled($0) }
+        }
+        return name
+    }
+}
+
+extension Module {
+    public var identity: ModuleIdentity {
+        ModuleIdentity(path: path, buildID: buildID, spanBytes: addresses.upperBound &- addresses.lowerBound)
+    }
+}

@@ -1,0 +1,89 @@
+// The libraries of a whole run: what each costs, which ones nothing uses, and which symbols lead elsewhere than they were
+// meant to because two libraries define them.
+import Symbols
+import TraceFormat
+
+public struct LibraryReport: Sendable {
+    /// Symbols that both define. The loader takes the first in its order for everybody.
+    public struct Duplicates: Sendable, Equatable {
+        /// Whose definitions are taken, and whose are passed over.
+        public var taken: String
+        public var passedOver: String
+        /// Modules that use one of them and were linked with the one that is passed over, or are it.
+        public var users: [String]
+        public var symbols: [String]
+    }
+
+    public let program: String
+    public let libraries: [StartupLibrary]
+    /// Of the executable: direct dependencies that nothing in it is bound to.
+    public let unusedByProgram: [String]
+    public let duplicates: [Duplicates]
+    /// Modules whose files are not here any more, or have changed: they may define symbols twice unseen.
+    public let unread: [String]
+
+    public init(_ trace: TraceFile, symbolizer: Symbolizer) throws(StartupError) {
+        let records = trace.metadata.start
+        guard let agent = records.phase(.agent) else { throw .notRecorded(trace.path) }
+        let end = TraceEnd(trace).ticks
+        let context = StartupContext(
+            trace: trace, clock: StartupClock(trace, origin: agent.usage.ticks), names: CodeNames(trace.metadata, symbolizer),
+            calls: StartupCalls(trace, until: end, main: nil), end: end)
+        program = basename(trace.program)
+        let all = StartupLibrary.all(context, ConstructorRun.all(context), withExecutable: true)
+        libraries = all.filter { $0.module != context.executable }
+        unusedByProgram = all.first { $0.module == context.executable }?.unusedNeeds ?? []
+        (duplicates, unread) = Self.duplicates(trace, symbolizer, context.executable)
+    }
+
+    private static func duplicates(_ trace: TraceFile, _ symbolizer: Symbolizer, _ executable: UInt32?) -> ([Duplicates], [String]) {
+        let details = trace.metadata.start.moduleDetails
+        // In the order in which the loader looks: those of the start, by their place in its list.
+        let modules = trace.sortedModules.filter { module in
+            details[module.index].map { $0.load == nil } ?? false && !isLoader(module.name)
+        }
+        var symbols: [UInt32: DynamicSymbols] = [:], unread: [String] = []
+        for module in modules {
+            symbols[module.index] = symbolizer.dynamicSymbols(of: module.identity, isExecutable: module.index == executable)
+            if symbols[module.index] == nil, !module.path.isEmpty { unread.append(module.name) }
+        }
+        var definers: [String: [Module]] = [:]
+        for module in modules {
+            for name in symbols[module.index]?.definitions.keys ?? [:].keys { definers[name, default: []].append(module) }
+        }
+        struct Pair: Hashable { var taken: UInt32, passedOver: UInt32 }
+        var found: [Pair: (users: Set<UInt32>, symbols: [String])] = [:]
+        for (name, all) in definers where all.count > 1 {
+            let first = all[0], version = symbols[first.index]!.definitions[name]!
+            for other in all.dropFirst() {
+                // Versions of their own keep them apart.
+                let theirs = symbols[other.index]!.definitions[name]!
+                guard version == theirs || version.isEmpty || theirs.isEmpty else { continue }
+                let users = modules.filter { module in
+                    guard symbols[module.index]?.references.contains(name) == true, module.index != first.index else { return false }
+                    let needed = details[module.index]?.needed ?? []
+                    return module.index == other.index || names(other, details).contains { needed.contains($0) }
+                        && !names(first, details).contains { needed.contains($0) }
+                }
+                guard !users.isEmpty else { continue }
+                let pair = Pair(taken: first.index, passedOver: other.index)
+                found[pair, default: ([], [])].users.formUnion(users.map { $0.index })
+                found[pair]!.symbols.append(name)
+            }
+        }
+        func name(_ index: UInt32) -> String { trace.metadata.modules[index]?.name ?? "?" }
+        let result = found.sorted { ($0.key.taken, $0.key.passedOver) < ($1.key.taken, $1.key.passedOver) }.map { pair, what in
+            Duplicates(taken: name(pair.taken), passedOver: name(pair.passedOver), users: what.users.sorted().map { name($0) },
+                       symbols: what.symbols.sorted())
+        }
+        return (result, unread)
+    }
+
+    private static func isLoader(_ name: String) -> Bool {
+        name.hasPrefix("ld-linux") || name.hasPrefix("ld64") || name.hasPrefix("libtracer") || name.hasPrefix("linux-vdso")
+    }
+
+    private static func names(_ module: Module, _ details: [UInt32: ModuleDetail]) -> Set<String> {
+        Set([module.name, details[module.index]?.soname ?? ""].filter { !$0.isEmpty })
+    }
+}

@@ -1,0 +1,92 @@
+// What ran before main without being asked: constructors, and their counterparts at exit.
+import TraceFormat
+
+public struct ConstructorRun: Sendable {
+    public var number: UInt32
+    public var kind: Initializer.Kind
+    public var module: UInt32
+    public var name: CodeName
+    public var tid: UInt32
+    public var start: Nanoseconds
+    /// With everything that ran inside it; up to the end of the start-up when it had not returned by then.
+    public var total: Nanoseconds
+    /// Without nested constructors and the loads that it made.
+    public var selfTime: Nanoseconds
+    public var cpu: Nanoseconds
+    public var minorFaults: UInt32
+    public var majorFaults: UInt32
+    /// Traced calls made inside.
+    public var calls: UInt64
+    /// Number of the load that ran it; nil: of a module that was there at the start.
+    public var load: UInt32?
+    public var parent: UInt32?
+    public var isOver: Bool
+    /// By an exception or longjmp.
+    public var wasLeft: Bool
+
+    public var isFinalizer: Bool { kind == .finalizer || kind == .finiArray }
+    /// It took much longer than the processor worked for it: it slept, waited for a lock or for the disk.
+    public var waited: Nanoseconds { Nanoseconds(total.count > cpu.count ? total.count - cpu.count : 0) }
+
+    /// Those that began before the end of the start-up.
+    static func all(_ context: StartupContext) -> [ConstructorRun] {
+        runs(context, context.trace.metadata.start.initializers.filter { !$0.isFinalizer && $0.begin.ticks <= context.end }, until: context.end)
+    }
+
+    static func finalizers(_ context: StartupContext) -> [ConstructorRun] {
+        runs(context, context.trace.metadata.start.initializers.filter { $0.isFinalizer }, until: nil)
+    }
+
+    private static func runs(_ context: StartupContext, _ initializers: [Initializer], until end: Ticks?) -> [ConstructorRun] {
+        let clock = context.clock, records = context.trace.metadata.start
+        func ended(_ initializer: Initializer) -> Ticks {
+            let ticks = initializer.end?.usage.ticks ?? end ?? initializer.begin.ticks
+            return end.map { min(ticks, $0) } ?? ticks
+        }
+        // What lies inside: loads that it made, and nested ones that those loads did not run.
+        var inside: [UInt32: [Range<UInt64>]] = [:]
+        func add(_ number: UInt32, _ from: Ticks, _ to: Ticks) {
+            if from < to { inside[number, default: []].append(from.raw ..< to.raw) }
+        }
+        for load in records.loads {
+            guard let initializer = load.initializer, let from = load.begin ?? load.opened else { continue }
+            let to = context.end(of: load)
+            add(initializer, from, end.map { min(to, $0) } ?? to)
+        }
+        for nested in records.initializers {
+            if let parent = nested.parent { add(parent, nested.begin.ticks, ended(nested)) }
+        }
+        return initializers.map { initializer in
+            let from = initializer.begin.ticks, to = max(ended(initializer), from)
+            let covered = disjoint(inside[initializer.number] ?? [], within: from.raw ..< max(to.raw, from.raw))
+            let total = clock.netTicks(from, to)
+            let nested = covered.reduce(UInt64(0)) { $0 &+ clock.netTicks(Ticks($1.lowerBound), Ticks($1.upperBound)) }
+            let after = initializer.end?.usage ?? initializer.begin
+            return ConstructorRun(
+                number: initializer.number, kind: initializer.kind, module: initializer.module,
+                name: context.names.name(at: initializer.address, in: initializer.module), tid: context.tid(initializer.thread),
+                start: clock.since(from), total: clock.scale.nanoseconds(total),
+                selfTime: clock.scale.nanoseconds(total > nested ? total - nested : 0),
+                cpu: Nanoseconds(after.cpu.count > initializer.begin.cpu.count ? after.cpu.count - initializer.begin.cpu.count : 0),
+                minorFaults: difference(after.minorFaults, initializer.begin.minorFaults),
+                majorFaults: difference(after.majorFaults, initializer.begin.majorFaults),
+                calls: context.calls.callsInInitializer[initializer.number] ?? 0, load: initializer.load, parent: initializer.parent,
+                isOver: initializer.end.map { $0.usage.ticks <= (end ?? $0.usage.ticks) } ?? false, wasLeft: initializer.end?.wasLeft ?? false)
+        }
+    }
+
+    private static func difference(_ after: UInt32, _ before: UInt32) -> UInt32 { after > before ? after - before : 0 }
+
+    /// The union of `ranges` inside `whole`.
+    static func disjoint(_ ranges: [Range<UInt64>], within whole: Range<UInt64>) -> [Range<UInt64>] {
+        var result: [Range<UInt64>] = []
+        for range in ranges.map({ $0.clamped(to: whole) }).filter({ !$0.isEmpty }).sorted(by: { $0.lowerBound < $1.lowerBound }) {
+            if let last = result.last, range.lowerBound <= last.upperBound {
+                result[result.count - 1] = last.lowerBound ..< max(last.upperBound, range.upperBound)
+            } else {
+                result.append(range)
+            }
+        }
+        return result
+    }
+}

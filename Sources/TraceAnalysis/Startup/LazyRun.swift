@@ -1,0 +1,62 @@
+// Code that ran once because somebody was the first to need it: swift_once, local statics of C++, pthread_once.
+import TraceFormat
+
+public struct LazyRun: Sendable {
+    /// swift_once, __cxa_guard_acquire, pthread_once.
+    public var means: String
+    /// What ran, or the variable that was made.
+    public var name: CodeName
+    public var tid: UInt32
+    public var start: Nanoseconds
+    /// nil: its end is not known.
+    public var duration: Nanoseconds?
+    /// The call during which it happened, or the constructor.
+    public var during: String?
+
+    static func all(_ context: StartupContext) -> [LazyRun] {
+        let metadata = context.trace.metadata, records = metadata.start
+        return records.onces.enumerated().compactMap { place, once in
+            guard once.ticks <= context.end else { return nil }
+            let run = context.calls.onceRuns[place]
+            let within = records.initializers.last {
+                $0.thread == once.thread && $0.begin.ticks <= once.ticks && ($0.end.map { $0.usage.ticks >= once.ticks } ?? true)
+            }
+            let parent = run?.parent.flatMap { metadata.functions[$0] }
+            let during = parent.flatMap { Self.onceFunctions.contains($0.rawName) ? nil : demangled($0.rawName) }
+                ?? within.map { context.names.name(at: $0.address, in: $0.module).name }
+            let (means, name) = self.name(once, metadata.functions[once.function].map { demangled($0.rawName) } ?? "?", context)
+            return LazyRun(means: means, name: name,
+                           tid: context.tid(once.thread), start: context.clock.since(once.ticks),
+                           duration: run.map { context.clock.net(once.ticks, $0.end) }, during: during)
+        }
+    }
+
+    private static let guardPrefix = "guard variable for "
+    private static let swiftPrefix = "one-time initialization function for "
+
+    private static let onceFunctions: Set<String> = ["pthread_once", "swift_once", "__cxa_guard_acquire"]
+
+    private static func name(_ once: Once, _ means: String, _ context: StartupContext) -> (means: String, name: CodeName) {
+        if once.code != 0 {
+            var name = context.names.name(at: once.code)
+            // libstdc++'s std::call_once gives pthread_once this, and what it is to run in a thread-local variable: the flag
+            // has a name of its own.
+            if name.symbol == "__once_proxy" { return ("std::call_once", self.name(ofVariable: once.token, context)) }
+            if name.name.hasPrefix(swiftPrefix) { name.name = String(name.name.dropFirst(swiftPrefix.count)) }
+            return (means, name)
+        }
+        return (means, self.name(ofVariable: once.token, context))
+    }
+
+    private static func name(ofVariable token: UInt64, _ context: StartupContext) -> CodeName {
+        let module = context.names.module(at: token)
+        if let symbol = context.names.variable(at: token) {
+            var name = demangled(symbol)
+            if name.hasPrefix(guardPrefix) { name = String(name.dropFirst(guardPrefix.count)) }
+            return CodeName(name: name, symbol: symbol, module: module?.name ?? FunctionTable.noModule)
+        }
+        let offset = token &- (module?.loadBias ?? 0)
+        return CodeName(name: (module.map { $0.name + "+" } ?? "") + "0x" + String(offset, radix: 16), symbol: "",
+                        module: module?.name ?? FunctionTable.noModule)
+    }
+}

@@ -1,0 +1,217 @@
+// When the program was ready. Nobody can know that but its author, who can say so with --ready, tracer_ready() or
+// sd_notify. For the rest the calls that usually mean it are taken, the ones that say most first.
+import CTraceLayout
+import Glibc
+import TraceFormat
+
+public struct ReadyMoment: Sendable, Equatable {
+    public enum Reason: Sendable, Equatable {
+        /// A call of the function that the user named.
+        case symbol(String)
+        case mark
+        case notify
+        /// The first call of this function, which takes connections.
+        case listening(String)
+        /// The first call of this function, which shows a picture.
+        case frame(String)
+        /// To standard output or a terminal; the function, when it is known by its name alone.
+        case output(String?)
+        case mainReturned
+        /// The program ended itself from within main.
+        case exited
+    }
+    public var reason: Reason
+    public var ticks: Ticks
+
+    /// As in "main → ready (first listen)".
+    public var text: String {
+        switch reason {
+        case .symbol(let name): "call of \(name)"
+        case .mark: "the program's mark"
+        case .notify: "sd_notify READY=1"
+        case .listening(let name), .frame(let name): "first \(name)"
+        case .output(nil): "first output"
+        case .output(let name?): "first output, \(name)"
+        case .mainReturned: "main returned"
+        case .exited: "exit"
+        }
+    }
+
+    /// For programs that read it: stable, without the function's name.
+    public var key: String {
+        switch reason {
+        case .symbol: "symbol"
+        case .mark: "mark"
+        case .notify: "notify"
+        case .listening: "listen"
+        case .frame: "frame"
+        case .output: "output"
+        case .mainReturned: "main_returned"
+        case .exited: "exit"
+        }
+    }
+
+    static var all: Set<String> { listeners.union(frames).union(writers).union(exits) }
+    static let exits: Set<String> = ["exit", "_exit", "_Exit", "quick_exit"]
+    static let listeners: Set<String> = ["listen", "accept", "accept4"]
+    /// They write to standard output and nowhere else. libc's own writes behind them cross no slot.
+    static let writers: Set<String> = [
+        "puts", "printf", "vprintf", "putchar", "__printf_chk", "__vprintf_chk", "puts_unlocked", "putchar_unlocked", "wprintf", "putwchar",
+    ]
+    static let frames: Set<String> = [
+        "eglSwapBuffers", "eglSwapBuffersWithDamageKHR", "eglSwapBuffersWithDamageEXT", "glXSwapBuffers", "vkQueuePresentKHR",
+        "wl_surface_commit", "SDL_GL_SwapWindow", "XShmPutImage", "XPutImage", "xcb_put_image", "xcb_shm_put_image", "xcb_present_pixmap",
+    ]
+}
+
+extension TraceFile {
+    /// Whether the program that is writing this trace is ready. Output alone counts only when it is a second old: a server
+    /// may greet before it listens.
+    public static func isReady(path: String, symbol: String?) -> Bool {
+        guard let trace = try? TraceFile(path: path) else { return false }
+        let moments = ReadyMoments(trace, symbol: symbol, firsts: FirstCalls(trace, symbol: symbol))
+        return moments.candidates.contains {
+            $0.key != "output" || trace.timeScale.nanoseconds(from: $0.ticks, to: Ticks(trace.now)).count >= 1_000_000_000
+        }
+    }
+
+    /// The recording clock at this moment, by CLOCK_MONOTONIC.
+    private var now: UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return ticks(monotonic: UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)).raw
+    }
+}
+
+/// What a trace says of it.
+struct ReadyMoments {
+    /// In the order of what they say; the first is taken.
+    private(set) var candidates: [ReadyMoment] = []
+    /// Why the one that the user asked for is not among them.
+    private(set) var complaint: String?
+
+    init(_ trace: TraceFile, symbol: String?, firsts: FirstCalls) {
+        let records = trace.metadata.start
+        if let symbol {
+            if let first = firsts.first(where: { $0.isSymbol }) {
+                candidates.append(ReadyMoment(reason: .symbol(symbol), ticks: first.ticks))
+            } else {
+                complaint = firsts.knows(symbol) ? "\(symbol) was not called" : "no function \(symbol) is known in this trace"
+            }
+            return
+        }
+        func recorded(_ kind: Ready.Reason) -> Ticks? { records.ready.filter { $0.reason == kind }.map { $0.ticks }.min() }
+        // TRACER_READY was set when it was recorded: that is what the user meant.
+        if let ready = records.ready.filter({ $0.reason == .symbol }).min(by: { $0.ticks < $1.ticks }) {
+            let name = ready.function.flatMap { trace.metadata.functions[$0] }.map { demangled($0.rawName) } ?? "TRACER_READY"
+            candidates.append(ReadyMoment(reason: .symbol(name), ticks: ready.ticks))
+        }
+        if let ticks = recorded(.mark) { candidates.append(ReadyMoment(reason: .mark, ticks: ticks)) }
+        if let ticks = recorded(.notify) { candidates.append(ReadyMoment(reason: .notify, ticks: ticks)) }
+        if let first = firsts.first(where: { ReadyMoment.listeners.contains($0.name) }) {
+            candidates.append(ReadyMoment(reason: .listening(first.name), ticks: first.ticks))
+        }
+        if let first = firsts.first(where: { ReadyMoment.frames.contains($0.name) }) {
+            candidates.append(ReadyMoment(reason: .frame(first.name), ticks: first.ticks))
+        }
+        let written = recorded(.output), printed = firsts.first(where: { ReadyMoment.writers.contains($0.name) })
+        if let printed, printed.ticks < written ?? Ticks(.max) {
+            candidates.append(ReadyMoment(reason: .output(printed.name), ticks: printed.ticks))
+        } else if let written {
+            candidates.append(ReadyMoment(reason: .output(nil), ticks: written))
+        }
+        if let main = records.phase(.mainReturned) { candidates.append(ReadyMoment(reason: .mainReturned, ticks: main.usage.ticks)) }
+        if let main = records.phase(.main), records.phase(.mainReturned) == nil {
+            let called = firsts.first(where: { ReadyMoment.exits.contains($0.name) })?.ticks ?? records.phase(.exit)?.usage.ticks
+            if let called, called >= main.usage.ticks { candidates.append(ReadyMoment(reason: .exited, ticks: called)) }
+        }
+    }
+}
+
+/// The first calls of the functions that tell when a program is ready, and the program's marks.
+struct FirstCalls {
+    struct First {
+        var name: String
+        var isSymbol: Bool
+        var ticks: Ticks
+    }
+    private var wanted: [UInt32: (name: String, isSymbol: Bool)] = [:]
+    private(set) var firsts: [First] = []
+    private(set) var marks: [(name: String, ticks: Ticks)] = []
+    private let names: Set<String>
+
+    static let mostMarks = 10_000
+
+    /// Reads the events of the whole trace, if a function of interest is in it.
+    init(_ trace: TraceFile, symbol: String?) {
+        var markNames: [UInt32: String] = [:]
+        var names: Set<String> = []
+        for function in trace.metadata.functions.values {
+            if function.isMark { markNames[function.id] = function.rawName }
+            if function.isMark || function.isSpan { continue }
+            if let symbol, Self.matches(function.rawName, symbol) {
+                names.insert(symbol)
+                wanted[function.id] = (function.rawName, true)
+            } else if ReadyMoment.all.contains(function.rawName) {
+                wanted[function.id] = (function.rawName, false)
+            }
+        }
+        self.names = names
+        guard !wanted.isEmpty || !markNames.isEmpty else { return }
+        let size = Int((Array(wanted.keys) + Array(markNames.keys)).max()!) + 1
+        var sink = FirstSink(size: size)
+        for id in wanted.keys { sink.isWanted[Int(id)] = 1 }
+        for id in markNames.keys { sink.isWanted[Int(id)] = 2 }
+        var reader = ChunkReader(trace)
+        for chunks in trace.chunksOfThread {
+            for listed in chunks {
+                guard let chunk = reader.settled(listed) else { continue }
+                for frame in reader.storedFrames(chunk) { sink.note(frame.function, frame.enter_ticks) }
+                _ = reader.read(chunk, into: &sink)
+            }
+        }
+        for (id, ticks) in sink.first {
+            if let function = wanted[id] { firsts.append(First(name: function.name, isSymbol: function.isSymbol, ticks: Ticks(ticks))) }
+        }
+        marks = sink.marks.sorted { $0.ticks < $1.ticks }.map { (demangled(markNames[$0.id] ?? "?"), Ticks($0.ticks)) }
+    }
+
+    func first(where isMeant: (First) -> Bool) -> First? { firsts.filter(isMeant).min { $0.ticks < $1.ticks } }
+    func knows(_ symbol: String) -> Bool { names.contains(symbol) }
+
+    /// The linker's name, or the readable one with or without its parameters.
+    static func matches(_ rawName: String, _ symbol: String) -> Bool {
+        if rawName == symbol { return true }
+        guard rawName.hasPrefix("_Z") || rawName.hasPrefix("$") else { return false }
+        let name = demangled(rawName)
+        return name == symbol || name.hasPrefix(symbol + "(")
+    }
+}
+
+private struct FirstSink: EventSink {
+    /// By function: 1 its first call is wanted, 2 all of them.
+    var isWanted: [UInt8]
+    var first: [UInt32: UInt64] = [:]
+    var marks: [(id: UInt32, ticks: UInt64)] = []
+
+    init(size: Int) { isWanted = [UInt8](repeating: 0, count: size) }
+
+    @inline(__always) mutating func note(_ function: UInt32, _ time: UInt64) {
+        guard Int(function) < isWanted.count, isWanted[Int(function)] != 0 else { return }
+        if isWanted[Int(function)] == 2 {
+            if marks.count < FirstCalls.mostMarks { marks.append((function, time)) }
+        } else if time < first[function, default: .max] {
+            first[function] = time
+        }
+    }
+
+    mutating func enter(_ function: UInt32, at time: UInt64, exactly enterTicks: UInt64) { note(function, enterTicks) }
+    mutating func complete(_ function: UInt32, from start: UInt64, to end: UInt64) { note(function, start) }
+    mutating func exit(_ function: UInt32, at time: UInt64) {}
+    mutating func resumedExit(_ function: UInt32, entered ticks56: UInt64, at time: UInt64) {}
+    mutating func unwound(_ count: Int, at time: UInt64) {}
+    mutating func resumedUnwound(entered ticks56: UInt64, at time: UInt64) {}
+    mutating func lost(_ count: UInt64, at time: UInt64) {}
+    mutating func mark(_ mark: UInt32, at time: UInt64) {}
+    mutating func unknown(_ event: Event) {}
+}

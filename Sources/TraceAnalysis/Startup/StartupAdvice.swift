@@ -1,0 +1,103 @@
+// What to look at first: what costs most, in words, each with the time that would be saved if it did not happen.
+
+public struct StartupAdvice: Sendable, Equatable {
+    public var text: String
+    public var saving: Nanoseconds
+    /// The saving was estimated, not measured.
+    public var isEstimate = false
+}
+
+extension StartupTimeline {
+    /// The largest first; nothing below a hundredth of the whole.
+    public func advice(atMost count: Int = 3) -> [StartupAdvice] {
+        let threshold = max(total.count / 100, 50_000)
+        let all = constructorAdvice + loadAdvice + lazyAdvice + callAdvice + libraryAdvice + relocationAdvice
+        return Array(all.filter { $0.saving.count >= threshold }.sorted { ($0.saving, $1.text) > ($1.saving, $0.text) }.prefix(count))
+    }
+
+    private var constructorAdvice: [StartupAdvice] {
+        Dictionary(grouping: constructors, by: { $0.module }).values.compactMap { runs in
+            guard let largest = runs.max(by: { $0.selfTime < $1.selfTime }) else { return nil }
+            let sum = Nanoseconds(runs.reduce(UInt64(0)) { $0 &+ $1.selfTime.count })
+            let what = largest.name.name + (largest.name.place.map { $0 == largest.name.file && largest.name.name.hasSuffix($0) ? "" : " (\($0))" } ?? "")
+            var text = "\(largest.name.module): "
+            text += runs.count == 1 ? what : "\(runs.count) constructors, most of it \(what)"
+            let waited = largest.waited
+            if waited.count > largest.total.count / 2, waited.count > sum.count / 2 { text += ", which waits \(short(waited))" }
+            return StartupAdvice(text: text + ": do it when it is first needed", saving: sum)
+        }
+    }
+
+    private var loadAdvice: [StartupAdvice] {
+        loads.map { load in
+            let by = (load.constructor ?? load.caller).map { " by \($0)" } ?? ""
+            return StartupAdvice(text: "\(load.name): opened\(by) before ready, \(short(load.constructors)) of it in constructors: open it when it is first needed",
+                                 saving: load.total)
+        }
+    }
+
+    private var lazyAdvice: [StartupAdvice] {
+        lazyInitializers.compactMap { lazy in
+            guard let duration = lazy.duration else { return nil }
+            return StartupAdvice(text: "\(lazy.name.module): \(lazy.name.name) is made before ready\(lazy.during.map { ", in \($0)" } ?? ""): does the start need it?",
+                                 saving: duration)
+        }
+    }
+
+    private var callAdvice: [StartupAdvice] {
+        functionsOfMain.prefix(5).compactMap { function in
+            // What ran in it and has a line of its own.
+            let own = lazyInitializers.reduce(UInt64(0)) { $0 &+ ($1.during == function.name ? $1.duration?.count ?? 0 : 0) }
+            if function.selfTime.count <= own &* 2 || Self.withOwnLine.contains(function.name) { return nil }
+            return StartupAdvice(text: "\(function.name) [\(function.module)], called \(function.calls == 1 ? "once" : "\(grouped(function.calls)) times") between main and ready: tracer replay shows from where",
+                          saving: Nanoseconds(function.selfTime.count - own))
+        }
+    }
+
+    private static let withOwnLine: Set<String> = ["dlopen", "dlmopen", "swift_once", "pthread_once", "__cxa_guard_acquire"]
+
+    /// Time of the stage in which libraries are mapped and relocated; 0 when it is not told apart.
+    private var loadTime: Nanoseconds {
+        Nanoseconds(stages.filter { $0.kind == .load || $0.kind == .relocate }.reduce(0) { $0 &+ $1.duration.count })
+    }
+
+    private var libraryAdvice: [StartupAdvice] {
+        let initial = libraries.filter { $0.load == nil }
+        let unused = initial.filter { library in
+            library.boundFromOthers == 0 && !library.neededBy.isEmpty && library.calls == 0
+                && !library.neededBy.contains { needer in libraries.first { $0.name == needer }.map { !$0.unusedNeeds.contains(library.name) && $0.relocations == 0 } ?? false }
+        }
+        guard !unused.isEmpty, !initial.isEmpty else { return [] }
+        let constructors = unused.reduce(UInt64(0)) { $0 &+ $1.constructorTime.count }
+        // To find, map and check a library takes some ten system calls and page faults.
+        let share = min(loadTime.count / UInt64(initial.count), 150_000) &* UInt64(unused.count)
+        let names = unused.prefix(4).map { $0.name }.joined(separator: ", ") + (unused.count > 4 ? " and \(unused.count - 4) more" : "")
+        return [StartupAdvice(text: "\(names): linked, and nothing is bound to \(unused.count == 1 ? "it" : "them"): leave \(unused.count == 1 ? "it" : "them") out (-Wl,--as-needed)",
+                              saving: Nanoseconds(constructors &+ share), isEstimate: true)]
+    }
+
+    private var relocationAdvice: [StartupAdvice] {
+        let initial = libraries.filter { $0.load == nil }
+        let weight = initial.reduce(UInt64(0)) { $0 &+ $1.relocationWeight }
+        guard weight > 0, let heaviest = initial.max(by: { $0.relocationWeight < $1.relocationWeight }) else { return [] }
+        let share = Double(heaviest.relocationWeight) / Double(weight)
+        // Without the loader audit half of that stage is taken for mapping, in round figures.
+        let time = stages.first { $0.kind == .relocate }?.duration.count ?? loadTime.count / 2
+        let saving = min(UInt64(Double(time) * share), heaviest.relocationWeight &* 3)
+        let what = heaviest.lookups &* 30 > heaviest.relocationWeight / 2
+            ? "\(counted(heaviest.lookups, "symbol look-up")): -Bsymbolic-functions or fewer exported symbols" + (heaviest.isLazy ? "" : ", or bind lazily")
+            : "\(grouped(heaviest.relocations)) relocations: -Wl,-z,pack-relative-relocs, or fewer tables of pointers"
+        return [StartupAdvice(text: "\(heaviest.name): \(Int((share * 100).rounded())) % of the relocation work, \(what)",
+                              saving: Nanoseconds(saving), isEstimate: true)]
+    }
+}
+
+/// Milliseconds with as many digits as are worth reading: "50.1 ms", "0.02 ms".
+func short(_ time: Nanoseconds) -> String { milliseconds(time) + " ms" }
+
+func milliseconds(_ time: Nanoseconds) -> String {
+    let decimals: UInt64 = time.count >= 1_000_000 ? 10 : time.count >= 10_000 ? 100 : 1000
+    let digits = decimals == 10 ? 1 : decimals == 100 ? 2 : 3
+    let value = (time.count + 500_000 / decimals) / (1_000_000 / decimals)
+    return "\(value / decimals).\(padded(value % decimals, digits))"
+}

@@ -1,0 +1,76 @@
+// The stages of a start-up. Each begins where the one before ends; without the agent's own work, so that the stages and
+// the agent's time add up to the whole.
+import TraceFormat
+
+public struct StartupStage: Sendable, Equatable {
+    public enum Kind: String, Sendable, CaseIterable {
+        /// To the loader's first instructions: the kernel's part, and fork when the moment of exec is not known.
+        case exec, load
+        /// Only when the loader audit was on: `load` is then searching and mapping alone.
+        case relocate
+        case preinit
+        case libraryConstructors = "library_constructors"
+        case executableConstructors = "executable_constructors"
+        case main
+    }
+    public var kind: Kind
+    public var name: String
+    public var start: Nanoseconds
+    /// Without the agent's own work.
+    public var duration: Nanoseconds
+    public var isExact: Bool
+    /// It did not come to its end: the program ended in it.
+    public var isCut: Bool
+
+    static func all(_ context: StartupContext, first: Phase, main: Phase?, outcome: StartupTimeline.Outcome,
+                    libraryCount: Int, audit: LoaderAudit?) -> [StartupStage] {
+        let records = context.trace.metadata.start, clock = context.clock, end = context.end
+        guard let agent = records.phase(.agent) else { return [] }
+        var cuts: [(kind: Kind, name: String, begin: Ticks, isExact: Bool)] = []
+        let loader = records.phase(.loader).flatMap { $0.usage.ticks >= clock.origin && $0.usage.ticks <= agent.usage.ticks ? $0 : nil }
+        let isExact = first.error.count == 0
+        let startName = first.kind == .exec ? "exec" : "process start"
+        let libraries = counted(UInt64(libraryCount), "librar") == "1 librar" ? "1 library" : "\(libraryCount) libraries"
+        if let loader, first.kind != .loader {
+            cuts.append((.exec, "\(startName) → loader", clock.origin, isExact && loader.error.count == 0))
+            cuts.append((.load, "map and relocate \(libraries)", loader.usage.ticks, loader.error.count == 0))
+        } else {
+            let name = first.kind == .loader ? "map and relocate \(libraries)" : "\(startName), map and relocate \(libraries)"
+            if first.kind != .agent { cuts.append((.load, name, clock.origin, isExact)) }
+        }
+        if let audit, let last = cuts.last, last.kind == .load {
+            let mapped = context.trace.ticks(monotonic: audit.mapped)
+            if mapped > last.begin, mapped < agent.usage.ticks {
+                cuts[cuts.count - 1].name = last.name.replacing("map and relocate", "find and map")
+                cuts.append((.relocate, "relocate", mapped, true))
+            }
+        }
+        let mainTicks = main?.usage.ticks ?? end
+        let initial = records.initializers.filter { $0.load == nil && $0.parent == nil && !$0.isFinalizer && $0.begin.ticks < mainTicks }
+        var constructorsBegin = agent.usage.ticks
+        if let preinit = initial.last(where: { $0.kind == .preinitArray }) {
+            cuts.append((.preinit, "pre-initializers of the executable", constructorsBegin, true))
+            constructorsBegin = preinit.end?.usage.ticks ?? end
+        }
+        if constructorsBegin <= end { cuts.append((.libraryConstructors, "constructors of libraries", constructorsBegin, true)) }
+        if let own = initial.first(where: { $0.module == context.executable && $0.kind != .preinitArray }) {
+            cuts.append((.executableConstructors, "constructors of the executable", max(own.begin.ticks, constructorsBegin), true))
+        } else if main != nil {
+            cuts.append((.executableConstructors, "constructors of the executable", mainTicks, true))
+        }
+        if let main {
+            let name = if case .ready(let moment) = outcome { "main → ready (\(moment.text))" } else { "main → end (never ready)" }
+            cuts.append((.main, name, main.usage.ticks, main.error.count == 0))
+        }
+        var stages: [StartupStage] = []
+        for (index, cut) in cuts.enumerated() where cut.begin <= end {
+            let next = min(index + 1 < cuts.count ? cuts[index + 1].begin : end, end)
+            let isLast = index + 1 == cuts.count || cuts[index + 1].begin > end
+            let isCut = isLast && (outcome == .neverReady || main == nil)
+            let nextIsExact = index + 1 < cuts.count ? cuts[index + 1].isExact : true
+            stages.append(StartupStage(kind: cut.kind, name: cut.name, start: clock.since(cut.begin), duration: clock.net(cut.begin, next),
+                                       isExact: cut.isExact && nextIsExact, isCut: isCut))
+        }
+        return stages
+    }
+}

@@ -1,0 +1,161 @@
+// The timeline as a table for people.
+
+extension StartupTimeline {
+    public func table(top: Int = 10, style: TextStyle) -> String {
+        var lines = headLines(style)
+        lines += constructorLines(top, style)
+        lines += lazyLines(top, style)
+        lines += loadLines(top, style)
+        lines += auditLines(top, style)
+        lines += markLines(top, style)
+        lines += adviceLines(style)
+        lines += notes.map { style.alarm("note: \($0)") }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private var headline: String {
+        let begin = stages.first.map { $0.name.hasPrefix("exec") ? "exec" : $0.name.hasPrefix("process") ? "process start" : "loader" } ?? "exec"
+        if case .ready = outcome { return "\(begin) → ready" }
+        return "\(begin) → end, never ready"
+    }
+
+    private func headLines(_ style: TextStyle) -> [String] {
+        var faults = "page faults \(grouped(UInt64(minorFaults) + UInt64(majorFaults)))"
+        if majorFaults > 0 { faults += ", \(grouped(UInt64(majorFaults))) from disk" }
+        var rows: [(String, Nanoseconds, String, Bool)] = []
+        for stage in stages {
+            var detail = bar(stage.duration)
+            if stage.kind == (loaderAudit == nil ? .load : .relocate) {
+                let initial = libraries.filter { $0.load == nil }
+                let relocations = initial.reduce(UInt64(0)) { $0 &+ $1.relocations }, lookups = initial.reduce(UInt64(0)) { $0 &+ $1.lookups }
+                detail += (detail.isEmpty ? "" : "  ") + "\(grouped(relocations)) relocations, \(grouped(lookups)) symbol look-ups"
+            }
+            if stage.isCut { detail += (detail.isEmpty ? "" : "  ") + style.alarm("ended here") }
+            rows.append(("  " + stage.name, stage.duration, detail, stage.isExact))
+        }
+        rows.append(("  tracer's own time", tracerTime, "already subtracted", true))
+        let width = max(rows.map { $0.0.count }.max() ?? 0, 34)
+        func line(_ name: String, _ time: Nanoseconds, _ detail: String, _ isExact: Bool) -> String {
+            let number = (isExact ? "" : "~") + short(time)
+            return name + spaces(width - name.count) + spaces(11 - number.count) + number + (detail.isEmpty ? "" : "  " + detail)
+        }
+        var lines = [style.bold(line(headline, total, "(\(faults) until main)", beginError.count == 0))]
+        if case .neverReady = outcome { lines[0] = style.bold(line(headline, total, "(\(faults))", beginError.count == 0)) }
+        lines += rows.map { line($0.0, $0.1, $0.2, $0.3) }
+        if let lastSeen { lines.append(style.alarm("  where it was: \(lastSeen)")) }
+        for other in otherMoments.prefix(3) { lines.append(style.dim("  also \(other.moment.text): \(short(other.at))")) }
+        return lines
+    }
+
+    private func bar(_ time: Nanoseconds) -> String {
+        guard total.count > 0 else { return "" }
+        return String(repeating: "█", count: Int((Double(time.count) / Double(total.count) * 25).rounded()))
+    }
+
+    private func spaces(_ count: Int) -> String { String(repeating: " ", count: max(count, 0)) }
+
+    private func fit(_ text: String, _ width: Int) -> String { text + spaces(width - text.count) }
+
+    private func right(_ text: String, _ width: Int) -> String { spaces(width - text.count) + text }
+
+    private func percent(_ time: Nanoseconds) -> String {
+        total.count == 0 ? "" : "\(Int((Double(time.count) / Double(total.count) * 100).rounded())) %"
+    }
+
+    private func constructorLines(_ top: Int, _ style: TextStyle) -> [String] {
+        guard !constructors.isEmpty else { return [] }
+        let sorted = constructors.sorted { ($0.selfTime, $1.number) > ($1.selfTime, $0.number) }
+        let shown = sorted.filter { $0.selfTime.count >= 1000 || !$0.isOver }.prefix(top)
+        let moduleWidth = min(shown.map { $0.name.module.count }.max() ?? 0, 40)
+        let nameWidth = min(shown.map { label($0).count }.max() ?? 0, 48)
+        var lines = [style.bold("Constructors, by self time")]
+        for run in shown {
+            var facts: [String] = []
+            if !run.isOver { facts.append(style.alarm(run.wasLeft ? "left by an exception or longjmp" : "did not return")) }
+            if run.wasLeft, run.isOver { facts.append("left by an exception or longjmp") }
+            if run.waited.count > 200_000, run.waited.count > run.total.count / 10 { facts.append("waited \(short(run.waited))") }
+            if run.minorFaults + run.majorFaults > 0 {
+                facts.append(counted(UInt64(run.minorFaults) + UInt64(run.majorFaults), "fault")
+                    + (run.majorFaults > 0 ? " (\(run.majorFaults) from disk)" : ""))
+            }
+            if run.calls > 0 { facts.append(counted(run.calls, "call")) }
+            if run.total.count > run.selfTime.count + run.selfTime.count / 10 { facts.append("total \(short(run.total))") }
+            lines.append("  " + right(short(run.selfTime), 9) + "  " + right(percent(run.selfTime), 5) + "  " + fit(run.name.module, moduleWidth)
+                + "  " + fit(label(run), facts.isEmpty ? 0 : nameWidth) + (facts.isEmpty ? "" : "  " + facts.joined(separator: ", ")))
+            if !run.name.globals.isEmpty {
+                lines.append(style.dim(spaces(22 + moduleWidth) + "makes " + run.name.globals.prefix(6).joined(separator: ", ")
+                    + (run.name.globals.count > 6 ? " and \(run.name.globals.count - 6) more" : "")))
+            }
+        }
+        let rest = sorted.dropFirst(shown.count)
+        if !rest.isEmpty {
+            let sum = Nanoseconds(rest.reduce(UInt64(0)) { $0 &+ $1.selfTime.count })
+            lines.append(style.dim("  " + right(short(sum), 9) + "         \(grouped(UInt64(rest.count))) more"))
+        }
+        return lines
+    }
+
+    private func label(_ run: ConstructorRun) -> String {
+        guard let place = run.name.place, !run.name.name.hasSuffix(place) else { return run.name.name }
+        return "\(run.name.name) (\(place))"
+    }
+
+    private func lazyLines(_ top: Int, _ style: TextStyle) -> [String] {
+        let shortest = max(total.count / 2000, 10_000)
+        let long = lazyInitializers.filter { ($0.duration?.count ?? 0) >= shortest }.sorted { $0.duration! > $1.duration! }
+        guard !long.isEmpty else { return [] }
+        var lines = [style.bold("Lazy initializers that ran before ready")]
+        let moduleWidth = min(long.prefix(top).map { $0.name.module.count }.max() ?? 0, 28)
+        for lazy in long.prefix(top) {
+            lines.append("  " + right(short(lazy.duration!), 9) + spaces(9) + fit(lazy.name.module, moduleWidth) + "  \(lazy.name.name) (\(lazy.means))"
+                + (lazy.during.map { ", in \($0)" } ?? ""))
+        }
+        if long.count > top { lines.append(style.dim(spaces(20) + "\(long.count - top) more")) }
+        return lines
+    }
+
+    private func loadLines(_ top: Int, _ style: TextStyle) -> [String] {
+        guard !loads.isEmpty else { return [] }
+        var lines = [style.bold("dlopen before ready")]
+        let sorted = loads.sorted { ($0.total, $1.number) > ($1.total, $0.number) }
+        let width = min(sorted.prefix(top).map { $0.name.count }.max() ?? 0, 40)
+        for load in sorted.prefix(top) {
+            var facts = (load.caller.map { "by \($0)" } ?? "by an unknown caller") + (load.constructor.map { " in \($0)" } ?? "")
+            facts += ": load \(milliseconds(load.loading)), constructors \(milliseconds(load.constructors))"
+            if load.modules.count > 1 { facts += ", \(load.modules.count) modules" }
+            if !load.isOver { facts += ", not over" }
+            lines.append("  " + right((load.isEndKnown ? "" : "≥ ") + short(load.total), 9) + spaces(9) + fit(load.name, width) + "  " + facts)
+        }
+        if sorted.count > top { lines.append(style.dim(spaces(20) + "\(sorted.count - top) more")) }
+        return lines
+    }
+
+    private func auditLines(_ top: Int, _ style: TextStyle) -> [String] {
+        guard let objects = loaderAudit?.objects, !objects.isEmpty else { return [] }
+        let sorted = objects.enumerated().sorted { ($0.element.duration, $1.offset) > ($1.element.duration, $0.offset) }
+        return [style.bold("Finding and mapping, by library")] + sorted.prefix(top).map {
+            "  " + right(short($0.element.duration), 9) + spaces(9) + $0.element.path
+        } + (sorted.count > top ? [style.dim(spaces(20) + "\(sorted.count - top) more")] : [])
+    }
+
+    private func markLines(_ top: Int, _ style: TextStyle) -> [String] {
+        guard !marks.isEmpty || !spans.isEmpty else { return [] }
+        var lines = [style.bold("Marks and spans of the program")]
+        var previous: Nanoseconds?
+        for mark in marks.prefix(top * 2) {
+            let since = previous.map { ", \(short(Nanoseconds(mark.at.count - min($0.count, mark.at.count)))) after the one before" } ?? ""
+            lines.append("  " + right(short(mark.at), 9) + spaces(9) + mark.name + since)
+            previous = mark.at
+        }
+        for span in spans.sorted(by: { ($0.duration?.count ?? .max) > ($1.duration?.count ?? .max) }).prefix(top) {
+            lines.append("  " + right(span.duration.map { short($0) } ?? "open", 9) + spaces(9) + "\(span.name), from \(short(span.at))")
+        }
+        return lines
+    }
+
+    private func adviceLines(_ style: TextStyle) -> [String] {
+        let advice = advice()
+        guard !advice.isEmpty else { return [] }
+        return [style.bold("What to look at first")] + advice.map { "  " + right((($0.isEstimate ? "~" : "") + short($0.saving)), 9) + "  " + $0.text }
+    }
+}

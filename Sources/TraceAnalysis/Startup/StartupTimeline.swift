@@ -1,0 +1,239 @@
+// How a process started: one line of time from exec to ready, cut into stages that add up, with everything that ran before
+// it was ready. Durations are without the agent's own work, which is told apart; moments are as they were.
+import CTraceLayout
+import Symbols
+import TraceFormat
+
+public struct StartupTimeline: Sendable {
+    public struct Options: Sendable {
+        /// The function whose first call means that the program is ready.
+        public var readySymbol: String?
+        /// What the audit library noted, when it was on.
+        public var loader: LoaderAudit?
+        public init(readySymbol: String? = nil, loader: LoaderAudit? = nil) {
+            self.readySymbol = readySymbol
+            self.loader = loader
+        }
+    }
+
+    /// Where a stage ends, or the whole: how far it came.
+    public enum Outcome: Sendable, Equatable {
+        case ready(ReadyMoment)
+        /// The trace ends before: the program ended, or was killed, there.
+        case neverReady
+    }
+
+    public let program: String
+    public let commandLine: String
+    public let pid: UInt32
+    public let stages: [StartupStage]
+    public let outcome: Outcome
+    /// Other moments that might have been taken for ready, in the order of time.
+    public let otherMoments: [(moment: ReadyMoment, at: Nanoseconds)]
+    /// CLOCK_MONOTONIC at its beginning.
+    public let beginMonotonic: Nanoseconds
+    /// From the first known moment to ready, or to the end of the trace; the agent's own work included.
+    public let total: Nanoseconds
+    /// The agent's own work in it.
+    public let tracerTime: Nanoseconds
+    /// How much earlier it may have begun; 0: known exactly.
+    public let beginError: Nanoseconds
+    /// Of the process until main was called, or until the last thing that was noted when it was not.
+    public let minorFaults: UInt32
+    public let majorFaults: UInt32
+    /// CPU time of the process up to there.
+    public let cpu: Nanoseconds
+    /// In the order in which they began; those that began before ready.
+    public let constructors: [ConstructorRun]
+    /// At exit.
+    public let finalizers: [ConstructorRun]
+    public let libraries: [StartupLibrary]
+    public let loads: [LibraryLoad]
+    public let lazyInitializers: [LazyRun]
+    public let marks: [ProgramMark]
+    public let spans: [ProgramSpan]
+    /// Of functions called on the main thread between main and ready: the most self time first.
+    public let functionsOfMain: [FunctionShare]
+    public let loaderAudit: LoaderAudit?
+    /// What the reader should know: one line each.
+    public let notes: [String]
+    /// Where it was when it ended before main or ready.
+    public let lastSeen: String?
+
+    public init(_ trace: TraceFile, symbolizer: Symbolizer, options: Options = Options()) throws(StartupError) {
+        let records = trace.metadata.start
+        guard let agent = records.phase(.agent) else { throw .notRecorded(trace.path) }
+        let firsts = FirstCalls(trace, symbol: options.readySymbol)
+        let ready = ReadyMoments(trace, symbol: options.readySymbol, firsts: firsts)
+        let traceEnd = TraceEnd(trace).ticks
+        let taken = ready.candidates.first
+        let end = max(taken?.ticks ?? records.phase(.exit)?.usage.ticks ?? traceEnd, agent.usage.ticks)
+        let first = Self.first(trace, before: agent)
+        let clock = StartupClock(trace, origin: trace.ticks(of: first))
+        let names = CodeNames(trace.metadata, symbolizer)
+        let main = records.phase(.main).flatMap { $0.usage.ticks <= end ? $0 : nil }
+        let calls = StartupCalls(trace, until: end, main: main.map { ($0.usage.ticks, $0.thread) })
+
+        program = trace.program
+        commandLine = trace.commandLine
+        pid = trace.header.pid
+        outcome = taken.map { .ready($0) } ?? .neverReady
+        beginMonotonic = first.monotonic ?? Nanoseconds(UInt64(clamping: Int64(clamping: trace.header.first.monotonic_ns) &+ trace.nanosecondsSinceStart(first)))
+        total = clock.since(end)
+        tracerTime = clock.scale.nanoseconds(clock.agentTicks(clock.origin, end))
+        beginError = first.error
+        let lastUsage = main?.usage ?? Self.lastProcessUsage(records, before: end) ?? agent.usage
+        minorFaults = lastUsage.minorFaults
+        majorFaults = lastUsage.majorFaults
+        cpu = lastUsage.cpu
+        let context = StartupContext(trace: trace, clock: clock, names: names, calls: calls, end: end)
+        let runs = ConstructorRun.all(context)
+        constructors = runs.filter { !$0.isFinalizer }
+        finalizers = ConstructorRun.finalizers(context)
+        loads = LibraryLoad.all(context, runs)
+        libraries = StartupLibrary.all(context, runs)
+        lazyInitializers = LazyRun.all(context)
+        stages = StartupStage.all(context, first: first, main: main, outcome: outcome, libraryCount: libraries.count { $0.load == nil },
+                                  audit: options.loader)
+        otherMoments = ready.candidates.dropFirst().filter { !$0.isSame(as: taken) }.map { ($0, clock.since($0.ticks)) }
+            .sorted { $0.1 < $1.1 }
+        marks = firsts.marks.map { ProgramMark(name: $0.name, at: clock.since($0.ticks)) }
+        spans = ProgramSpan.all(context)
+        functionsOfMain = FunctionShare.all(context)
+        loaderAudit = options.loader
+        notes = Self.notes(trace, first: first, complaint: ready.complaint, hasAudit: options.loader != nil)
+        lastSeen = taken == nil ? Self.lastSeen(context, main: main, runs: runs, endOfTrace: traceEnd) : nil
+    }
+
+    /// Where the timeline begins: exec as `tracer` saw it, else the earliest that is known.
+    private static func first(_ trace: TraceFile, before agent: Phase) -> Phase {
+        let records = trace.metadata.start
+        if let exec = records.phase(.exec), trace.ticks(of: exec) <= agent.usage.ticks { return exec }
+        let next = records.phase(.loader).flatMap { $0.usage.ticks <= agent.usage.ticks ? $0 : nil } ?? agent
+        guard var created = records.phase(.created), let latest = created.monotonic else { return next }
+        // It is known as "at the latest then"; it was before the loader in any case.
+        let bound = Int64(clamping: trace.header.first.monotonic_ns) &+ trace.nanosecondsSinceStart(next)
+        let surplus = Int64(clamping: latest.count) &- bound
+        if surplus > 0 {
+            created.monotonic = Nanoseconds(UInt64(clamping: bound))
+            created.error = Nanoseconds(created.error.count > UInt64(surplus) ? created.error.count - UInt64(surplus) : 0)
+        }
+        return created
+    }
+
+    private static func lastProcessUsage(_ records: StartRecords, before end: Ticks) -> Usage? {
+        records.phases.filter { $0.usage.ticks <= end && $0.usage.cpu.count > 0 }.max { $0.usage.ticks < $1.usage.ticks }?.usage
+    }
+
+    private static func notes(_ trace: TraceFile, first: Phase, complaint: String?, hasAudit: Bool) -> [String] {
+        var notes: [String] = []
+        if let complaint { notes.append("not ready: \(complaint)") }
+        if first.kind != .exec {
+            notes.append("start of the process estimated, to \(readable(first.error)): tracer startup -- PROGRAM knows it exactly")
+        }
+        if hasAudit { notes.append("the loader audit was on (--loader): it makes loading slower") }
+        return notes + trace.flagTexts
+    }
+
+    private static func lastSeen(_ context: StartupContext, main: Phase?, runs: [ConstructorRun], endOfTrace: Ticks) -> String {
+        let records = context.trace.metadata.start
+        if let running = runs.last(where: { !$0.isOver && !$0.isFinalizer }) {
+            let place = "in \(running.name.name)\(running.name.place.map { " (\($0))" } ?? "") of \(running.name.module)"
+            return records.phase(.exit) == nil ? "\(place), a constructor that never returned" : "exit was called \(place), a constructor"
+        }
+        if let returned = records.phase(.mainReturned) {
+            return "main returned after \(readable(context.clock.since(returned.usage.ticks)))"
+        }
+        if records.phase(.exit) != nil { return main == nil ? "exit was called before main" : "exit was called after main had begun" }
+        return main == nil ? "before main" : "in main, still running or killed"
+    }
+}
+
+extension ReadyMoment {
+    fileprivate func isSame(as other: ReadyMoment?) -> Bool { other.map { $0.ticks == ticks && $0.key == key } ?? false }
+}
+
+extension TraceFile {
+    /// When a phase was, on the recording clock; the agent did not see those before it and has them from another clock.
+    func ticks(of phase: Phase) -> Ticks {
+        phase.monotonic.map { ticks(monotonic: $0.count) } ?? phase.usage.ticks
+    }
+
+    func ticks(monotonic: UInt64) -> Ticks {
+        let distance = Double(Int64(truncatingIfNeeded: monotonic &- header.first.monotonic_ns)) / timeScale.nanosecondsPerTick
+        return Ticks(UInt64(exactly: (Double(header.first.ticks) + distance).rounded()) ?? 0)
+    }
+}
+
+public enum StartupError: Error, CustomStringConvertible, Sendable {
+    case notRecorded(String)
+
+    public var description: String {
+        switch self {
+        case .notRecorded(let path):
+            "\(path) does not say how its program started: it is of a forked process, was cut, or an older agent recorded it"
+        }
+    }
+}
+
+/// What the parts of a timeline are made from.
+struct StartupContext {
+    let trace: TraceFile
+    let clock: StartupClock
+    let names: CodeNames
+    let calls: StartupCalls
+    /// Ready, or where the trace ends.
+    let end: Ticks
+
+    /// dlopen's return; where that was not seen, the end of the last initializer that it ran.
+    func end(of load: Load) -> Ticks {
+        if let end = load.end { return end.ticks }
+        let own = trace.metadata.start.initializers.lazy.filter { $0.load == load.number }
+        return own.compactMap { $0.end?.usage.ticks }.reduce(load.mapped.ticks) { max($0, $1) }
+    }
+
+    func moduleName(_ module: UInt32) -> String { trace.metadata.modules[module]?.name ?? "[module \(module)]" }
+    func tid(_ thread: UInt32) -> UInt32 {
+        trace.metadata.threads[thread]?.tid ?? trace.threads.first { $0.index == thread }?.tid ?? trace.header.pid
+    }
+    /// The executable: the first module that was there at the start.
+    var executable: UInt32? { trace.metadata.modules.keys.min() }
+}
+
+public struct ProgramMark: Sendable {
+    public var name: String
+    public var at: Nanoseconds
+}
+
+public struct ProgramSpan: Sendable {
+    public var name: String
+    public var tid: UInt32
+    public var at: Nanoseconds
+    /// nil: not over when the program was ready.
+    public var duration: Nanoseconds?
+
+    static func all(_ context: StartupContext) -> [ProgramSpan] {
+        context.calls.spans.map { span in
+            ProgramSpan(name: demangled(context.trace.metadata.functions[span.function]?.rawName ?? "?"), tid: context.tid(span.thread),
+                        at: context.clock.since(span.begin), duration: span.end.map { context.clock.wall(span.begin, $0) })
+        }
+    }
+}
+
+/// A function's own time on the main thread from main to ready.
+public struct FunctionShare: Sendable {
+    public var name: String
+    public var module: String
+    public var calls: UInt64
+    public var selfTime: Nanoseconds
+
+    static func all(_ context: StartupContext) -> [FunctionShare] {
+        let table = context.trace.metadata
+        return context.calls.functionsOfMain.lazy.filter { $0.selfTicks > 0 && table.functions[$0.function]?.isSpan != true }.prefix(100).map { time in
+            let function = table.functions[time.function]
+            return FunctionShare(
+                name: demangled(function?.rawName ?? "?"), module: function?.module.map { context.moduleName($0) } ?? "?",
+                calls: time.calls, selfTime: context.clock.scale.nanoseconds(UInt64(time.selfTicks)))
+        }
+    }
+}

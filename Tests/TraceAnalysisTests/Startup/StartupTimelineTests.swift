@@ -1,0 +1,290 @@
+import CTraceLayout
+import Foundation
+import Symbols
+import Testing
+import TraceFormat
+import TraceTesting
+@testable import TraceAnalysis
+
+private let begin: UInt64 = 100_000_000
+
+/// One tick is one nanosecond; the agent starts at `begin`. Module 0 is the executable, 1 a library, 2 one that nobody uses.
+private func started(exec: Bool = true, _ body: (inout TraceBuilder, Int) -> Void) -> TraceBuilder {
+    var builder = TraceBuilder(program: "/usr/bin/app", start: begin)
+    builder.module(0, "/usr/bin/app", bias: 0x1000_0000)
+    builder.module(1, "/usr/lib/libslow.so", bias: 0x2000_0000)
+    builder.module(2, "/usr/lib/libidle.so", bias: 0x3000_0000)
+    builder.moduleDetail(0, relative: 10, symbols: 2, jumpSlots: 5, needed: ["libslow.so", "libidle.so"])
+    builder.moduleDetail(1, relative: 100, symbols: 20, jumpSlots: 50, isLazy: true, soname: "libslow.so")
+    builder.moduleDetail(2, relative: 1, soname: "libidle.so")
+    builder.binding(0, to: 1, calls: 5)
+    if exec { builder.phase(TRACE_PHASE_EXEC, trace_usage(), monotonic: begin - 9_000_000) }
+    builder.phase(TRACE_PHASE_CREATED, trace_usage(), monotonic: begin - 10_000_000, error: 3_000_000)
+    builder.phase(TRACE_PHASE_LOADER, TraceBuilder.usage(at: begin - 8_000_000))
+    builder.phase(TRACE_PHASE_AGENT, TraceBuilder.usage(at: begin))
+    let thread = builder.thread()
+    body(&builder, thread)
+    return builder
+}
+
+private func timeline(_ builder: TraceBuilder, ready: String? = nil, end: UInt64? = nil) throws -> StartupTimeline {
+    let file = TemporaryFile(builder.bytes(end: end))
+    return try StartupTimeline(TraceFile(path: file.path), symbolizer: Symbolizer(), options: .init(readySymbol: ready))
+}
+
+private func summary(_ timeline: StartupTimeline) -> [String] {
+    timeline.stages.map { "\($0.kind) \($0.start.count) +\($0.duration.count)" + ($0.isExact ? "" : " ~") + ($0.isCut ? " cut" : "") }
+}
+
+@Suite struct StartupTimelineTests {
+    private func whole(exec: Bool = true) -> TraceBuilder {
+        started(exec: exec) { builder, thread in
+            // 1 ms of the agent's own, a library's constructor of 5 ms, the executable's of 2 ms, each with 0.1 ms of the agent's.
+            builder.initializer(0, module: 1, address: 0x2000_0100, from: TraceBuilder.usage(at: begin + 1_000_000, own: 1_000_000),
+                                to: TraceBuilder.usage(at: begin + 6_000_000, own: 1_000_000, cpu: 5_000_000, minor: 12, major: 2))
+            builder.initializer(1, module: 0, address: 0x1000_0100, from: TraceBuilder.usage(at: begin + 6_100_000, own: 1_100_000),
+                                to: TraceBuilder.usage(at: begin + 8_100_000, own: 1_100_000, cpu: 0))
+            builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 8_200_000, own: 1_200_000, cpu: 7_000_000, minor: 40, major: 3))
+            builder.function(1, "listen", module: 1)
+            builder.complete(thread, 1, from: begin + 10_200_000, to: begin + 10_201_000)
+            builder.complete(thread, 1, from: begin + 12_200_000, to: begin + 12_201_000)
+        }
+    }
+
+    @Test func stagesAndTheAgentsOwnTimeAddUpToTheWhole() throws {
+        let timeline = try timeline(whole())
+        #expect(summary(timeline) == [
+            "exec 0 +1000000", "load 1000000 +8000000", "libraryConstructors 9000000 +5000000",
+            "executableConstructors 15100000 +2000000", "main 17200000 +2000000"])
+        #expect(timeline.total.count == 19_200_000)
+        #expect(timeline.tracerTime.count == 1_200_000)
+        #expect(timeline.stages.reduce(0) { $0 + $1.duration.count } + timeline.tracerTime.count == timeline.total.count)
+        #expect(timeline.outcome == .ready(ReadyMoment(reason: .listening("listen"), ticks: Ticks(begin + 10_200_000))))
+        #expect(timeline.minorFaults == 40)
+        #expect(timeline.majorFaults == 3)
+    }
+
+    @Test func withoutTheMomentOfExecTheBeginningIsAnEstimate() throws {
+        let timeline = try timeline(whole(exec: false))
+        #expect(summary(timeline).first == "exec 0 +2000000 ~")
+        #expect(timeline.beginError.count == 3_000_000)
+        #expect(timeline.notes.contains { $0.contains("estimated") })
+        #expect(timeline.json().text().contains("\"exact\": false"))
+    }
+
+    @Test func aProcessIsNotMadeAfterItsLoaderRan() throws {
+        var builder = TraceBuilder(program: "/usr/bin/app", start: begin)
+        builder.phase(TRACE_PHASE_CREATED, trace_usage(), monotonic: begin - 7_500_000, error: 3_000_000)
+        builder.phase(TRACE_PHASE_LOADER, TraceBuilder.usage(at: begin - 8_000_000))
+        builder.phase(TRACE_PHASE_AGENT, TraceBuilder.usage(at: begin))
+        builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 1_000_000))
+        builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 2_000_000))
+        let timeline = try timeline(builder)
+        #expect(timeline.total.count == 10_000_000)
+        #expect(timeline.beginError.count == 2_500_000)
+        #expect(summary(timeline).first == "exec 0 +0 ~")
+    }
+
+    @Test func constructorsHaveTheirTimesFaultsAndWaiting() throws {
+        let runs = try timeline(whole()).constructors
+        #expect(runs.map { $0.name.module } == ["libslow.so", "app"])
+        #expect(runs.map { $0.name.name } == ["libslow.so+0x100", "app+0x100"])
+        #expect(runs.map { $0.total.count } == [5_000_000, 2_000_000])
+        #expect(runs.map { $0.waited.count } == [0, 2_000_000])
+        #expect(runs[0].minorFaults == 12)
+        #expect(runs[0].majorFaults == 2)
+    }
+
+    @Test func aNestedLoadAndItsConstructorsAreNotSelfTime() throws {
+        let timeline = try timeline(started { builder, _ in
+            // 0 opens a library from 2 to 8 ms, whose constructor 1 runs from 4 to 7 ms and has 2 nested inside from 5 to 6.
+            builder.initializer(0, module: 1, from: TraceBuilder.usage(at: begin + 1_000_000), to: TraceBuilder.usage(at: begin + 10_000_000))
+            builder.load(1, "/usr/lib/libplug.so", caller: 1, initializer: 0, begin: begin + 2_000_000, opened: begin + 2_500_000,
+                         mapped: TraceBuilder.usage(at: begin + 3_000_000), end: TraceBuilder.usage(at: begin + 8_000_000))
+            builder.initializer(1, module: 2, parent: 0, load: 1, from: TraceBuilder.usage(at: begin + 4_000_000),
+                                to: TraceBuilder.usage(at: begin + 7_000_000))
+            builder.initializer(2, module: 2, index: 1, parent: 1, load: 1, from: TraceBuilder.usage(at: begin + 5_000_000),
+                                to: TraceBuilder.usage(at: begin + 6_000_000))
+            builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 11_000_000))
+            builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 12_000_000))
+        })
+        #expect(timeline.constructors.map { $0.selfTime.count } == [3_000_000, 2_000_000, 1_000_000])
+        let load = try #require(timeline.loads.first)
+        #expect(load.total.count == 6_000_000)
+        #expect(load.constructors.count == 3_000_000)
+        #expect(load.loading.count == 3_000_000)
+        #expect(load.caller == "libslow.so")
+        #expect(timeline.outcome == .ready(ReadyMoment(reason: .mainReturned, ticks: Ticks(begin + 12_000_000))))
+    }
+
+    @Test func dyingInAConstructorShowsWhereItWas() throws {
+        let timeline = try timeline(started { builder, thread in
+            builder.initializer(0, module: 1, address: 0x2000_0100, from: TraceBuilder.usage(at: begin + 1_000_000))
+            builder.function(1, "read", module: 1)
+            builder.complete(thread, 1, from: begin + 2_000_000, to: begin + 3_000_000)
+        })
+        #expect(timeline.outcome == .neverReady)
+        #expect(timeline.lastSeen == "in libslow.so+0x100 of libslow.so, a constructor that never returned")
+        #expect(summary(timeline).last == "libraryConstructors 9000000 +3000000 cut")
+        #expect(timeline.table(style: TextStyle(isColoured: false)).contains("ended here"))
+    }
+
+    @Test func anUnknownReadySymbolIsSaidAndTheTableIsStillThere() throws {
+        let timeline = try timeline(whole(), ready: "serve")
+        #expect(timeline.outcome == .neverReady)
+        #expect(timeline.notes.contains("not ready: no function serve is known in this trace"))
+        #expect(timeline.stages.last?.isCut == true)
+    }
+
+    @Test func theSymbolThatWasNamedDecides() throws {
+        var builder = whole()
+        builder.function(2, "_ZN3app5serveEi", module: 0)
+        builder.complete(0, 2, from: begin + 14_000_000, to: begin + 14_000_100)
+        for name in ["_ZN3app5serveEi", "app::serve(int)", "app::serve"] {
+            #expect(try timeline(builder, ready: name).total.count == 23_000_000)
+        }
+    }
+
+    @Test func whatSaysMoreIsTakenBeforeWhatCameFirst() throws {
+        var builder = whole()
+        builder.ready(TRACE_READY_OUTPUT, at: begin + 9_000_000)
+        var result = try timeline(builder)
+        #expect(result.outcome == .ready(ReadyMoment(reason: .listening("listen"), ticks: Ticks(begin + 10_200_000))))
+        #expect(result.otherMoments.map { $0.moment.key } == ["output"])
+        builder.ready(TRACE_READY_MARK, at: begin + 13_000_000)
+        result = try timeline(builder)
+        #expect(result.outcome == .ready(ReadyMoment(reason: .mark, ticks: Ticks(begin + 13_000_000))))
+    }
+
+    @Test func aLocalStaticLastsFromAcquireToRelease() throws {
+        let timeline = try timeline(started { builder, thread in
+            builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 1_000_000))
+            builder.function(1, "__cxa_guard_acquire", module: 1)
+            builder.function(2, "__cxa_guard_release", module: 1)
+            builder.function(3, "swift_once", module: 1)
+            builder.function(4, "load_all", module: 1)
+            builder.once(1, at: begin + 2_000_000, token: 0x2000_0800)
+            builder.complete(thread, 1, from: begin + 2_000_010, to: begin + 2_000_030)
+            builder.enter(thread, 4, at: begin + 2_500_000)
+            builder.once(3, at: begin + 3_000_000, code: 0x1000_0200)
+            builder.enter(thread, 3, at: begin + 3_000_010)
+            builder.exit(thread, 3, at: begin + 4_000_000)
+            builder.exit(thread, 4, at: begin + 5_000_000)
+            builder.complete(thread, 2, from: begin + 6_000_000, to: begin + 6_000_100)
+            builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 9_000_000))
+        })
+        #expect(timeline.lazyInitializers.map { $0.duration?.count } == [4_000_100, 1_000_000])
+        #expect(timeline.lazyInitializers.map { $0.name.name } == ["libslow.so+0x800", "app+0x200"])
+        #expect(timeline.lazyInitializers.map { $0.during } == [nil, "load_all"])
+    }
+
+    @Test func aDependencyThatNothingIsBoundToIsNamed() throws {
+        let timeline = try timeline(whole())
+        #expect(timeline.libraries.map { $0.name } == ["libslow.so", "libidle.so"])
+        #expect(timeline.libraries.map { $0.neededBy } == [["app"], ["app"]])
+        #expect(timeline.libraries.map { $0.boundFromOthers } == [5, 0])
+        #expect(timeline.libraries.map { $0.lookups } == [20, 0])
+        #expect(timeline.libraries[0].calls == 1) // the second listen came after ready
+        #expect(timeline.advice(atMost: 10).contains { $0.text.hasPrefix("libidle.so: linked, and nothing is bound to it") && $0.isEstimate })
+    }
+
+    @Test func adviceNamesTheLargestFirstWithItsSaving() throws {
+        let advice = try timeline(whole()).advice(atMost: 10)
+        #expect(advice.first?.text.hasPrefix("libslow.so: libslow.so+0x100") == true)
+        #expect(advice.first?.saving.count == 5_000_000)
+        #expect(advice.contains { $0.text.contains("waits 2.0 ms") })
+        #expect(advice.map { $0.saving.count } == advice.map { $0.saving.count }.sorted(by: >))
+    }
+
+    @Test func marksAndSpansAreShownWithTheirMoments() throws {
+        let timeline = try timeline(started { builder, thread in
+            builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 1_000_000))
+            builder.function(1, "loaded", flags: TRACE_FUNCTION_MARK | TRACE_FUNCTION_TAIL)
+            builder.function(2, "parse", flags: TRACE_FUNCTION_SPAN)
+            builder.enter(thread, 2, at: begin + 2_000_000)
+            builder.complete(thread, 1, from: begin + 3_000_000, to: begin + 3_000_000)
+            builder.exit(thread, 2, at: begin + 5_000_000)
+            builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 9_000_000))
+        })
+        #expect(timeline.marks.map { "\($0.name) \($0.at.count)" } == ["loaded 12000000"])
+        #expect(timeline.spans.map { "\($0.name) \($0.at.count) \($0.duration?.count ?? 0)" } == ["parse 11000000 3000000"])
+    }
+
+    @Test func callsInsideConstructorsAreCountedWithNestedOnes() throws {
+        let timeline = try timeline(started { builder, thread in
+            builder.initializer(0, module: 1, from: TraceBuilder.usage(at: begin + 1_000_000), to: TraceBuilder.usage(at: begin + 5_000_000))
+            builder.initializer(1, module: 1, index: 1, parent: 0, from: TraceBuilder.usage(at: begin + 2_000_000),
+                                to: TraceBuilder.usage(at: begin + 3_000_000))
+            builder.function(1, "read", module: 1)
+            for at in [500_000, 1_500_000, 2_500_000, 2_600_000, 4_000_000, 6_000_000] as [UInt64] {
+                builder.complete(thread, 1, from: begin + at, to: begin + at + 10)
+            }
+            builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 7_000_000))
+            builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 8_000_000))
+        })
+        #expect(timeline.constructors.map { $0.calls } == [4, 2])
+    }
+
+    @Test func aTraceWithoutStartRecordsIsRefusedInOneLine() throws {
+        let file = TemporaryFile(TraceBuilder().bytes())
+        #expect(throws: StartupError.self) { try StartupTimeline(TraceFile(path: file.path), symbolizer: Symbolizer()) }
+    }
+
+    @Test func recordsThatContradictThemselvesAreNoTrap() throws {
+        let timeline = try timeline(started { builder, thread in
+            // An end before its beginning, a parent that does not exist, a module that is not there, time before exec.
+            builder.initializer(7, module: 99, parent: 7, load: 42, from: TraceBuilder.usage(at: begin + 5_000_000, own: .max, cpu: 9, minor: 9),
+                                to: TraceBuilder.usage(at: begin + 1_000_000, own: 3, cpu: 1, minor: 1))
+            builder.initializer(7, module: 1, thread: 77, address: .max, from: TraceBuilder.usage(at: 1), to: TraceBuilder.usage(at: .max))
+            builder.load(1, "", caller: 55, initializer: 7, begin: .max, mapped: TraceBuilder.usage(at: 3), end: TraceBuilder.usage(at: 2))
+            builder.once(1234, at: begin, code: .max, token: .max, thread: 9)
+            builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 2_000_000, own: 77))
+            builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 1_500_000))
+            builder.ready(TRACE_READY_OUTPUT, at: 1, function: 999, thread: 5)
+            builder.complete(thread, 3, from: begin, to: begin + 1)
+        })
+        #expect(!timeline.table(style: TextStyle(isColoured: true)).isEmpty)
+        #expect(!timeline.json().text().isEmpty)
+    }
+}
+
+@Suite struct LoaderAuditTests {
+    private let lines = """
+        V 1000 4711
+        O 1100 
+        O 1200 /lib64/ld-linux-x86-64.so.2
+        A 1250 1
+        S 1300 liba.so
+        O 1500 /lib/liba.so
+        S 1510 libb.so
+        O 1600 /lib/libb.so
+        A 2000 0
+        P 3000 0
+        S 4000 libplug.so
+        O 5000 /lib/libplug.so
+        A 5100 0
+
+        """
+
+    @Test func librariesOfTheStartHaveTheTimeFromSearchToMapping() throws {
+        let audit = try #require(LoaderAudit(lines: Array(lines.utf8), pid: 4711, agentStarted: 2500))
+        #expect(audit.objects == [.init(path: "/lib/liba.so", duration: Nanoseconds(200)), .init(path: "/lib/libb.so", duration: Nanoseconds(90))])
+        #expect(audit.mapped == 1600)
+        #expect(audit.relocated == 2000)
+    }
+
+    @Test func theImageThatWasTracedIsTheLastBeforeTheAgentStarted() throws {
+        let both = lines + lines.replacingOccurrences(of: " 1", with: " 8").replacingOccurrences(of: " 2000", with: " 8900")
+        #expect(LoaderAudit(lines: Array(both.utf8), pid: 4711, agentStarted: 8950)?.mapped == 8600)
+        #expect(LoaderAudit(lines: Array(both.utf8), pid: 4711, agentStarted: 2500)?.mapped == 1600)
+        #expect(LoaderAudit(lines: Array(both.utf8), pid: 4712, agentStarted: 8950) == nil)
+    }
+
+    @Test func whatIsCutOrDamagedIsNotBelieved() {
+        for end in 0 ..< lines.utf8.count {
+            let audit = LoaderAudit(lines: Array(lines.utf8.prefix(end)), pid: 4711, agentStarted: 2500)
+            #expect(audit == nil || audit?.relocated == 2000)
+        }
+        #expect(LoaderAudit(lines: Array("V x 4711\n".utf8), pid: 4711, agentStarted: 2500) == nil)
+    }
+}
