@@ -21,6 +21,11 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
     memory: unlimited           no address space limit (sanitizers)
     timeout: SECONDS            default 20
     preload: A B                libraries around ours, `@` is the agent (default `@`)
+    machine: NAME REASON        for this processor alone
+    executes: CASE… REASON      these cases (`*`: all) run other programs, or this one again: needs them to be of the
+                                machine that the tests run on, or a kernel that runs those of the other (binfmt_misc)
+    native: CASE… REASON        these cases (`*`: all) ask for what an emulator of user programs does not do
+    forks: CASE…                these cases (`*`: all) fork: an emulator must clear pages in the child (MADV_WIPEONFORK)
     untraced: REASON            the traced run must produce no trace
 
 {build} in any of them is the build folder, {source} the subjects folder.
@@ -28,20 +33,24 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
 import fcntl
 import hashlib
 import os
+import platform
 import re
 import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass, field
 
+import harness
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 SUBJECTS = os.path.join(HERE, "subjects")
 GOLDEN = os.path.join(HERE, "golden")
 BUILD = os.path.join(ROOT, ".build", "subjects")
+MACHINE = platform.machine()
 SUFFIXES = (".c", ".cpp", ".swift", ".S", ".sh")
 KEYS = {"compilers", "build", "link", "library", "plugin", "sources", "variant", "after", "case", "env", "needs",
-        "status", "says", "tree", "memory", "timeout", "preload", "untraced"}
+        "status", "says", "tree", "memory", "timeout", "preload", "untraced", "machine", "executes", "native", "forks"}
 
 
 class BuildFailed(Exception):
@@ -127,11 +136,34 @@ DRIVERS = {"gcc": {".c": "gcc", ".S": "gcc", ".cpp": "g++"},
            "swiftc": {".swift": "swiftc", ".c": "clang", ".S": "clang", ".cpp": "clang++"}}
 
 
+# What an option is called on the other processor.
+OPTIONS = {"aarch64": {"-mtls-dialect=gnu2": "-mtls-dialect=desc", "-mtls-dialect=gnu": "-mtls-dialect=trad",
+                       "-fcf-protection=full": "-mbranch-protection=standard", "-Wl,-z,ibtplt": "-Wl,-z,pac-plt",
+                       "-Wl,-z,ibt": "-Wl,-z,pac-plt"}}
+
+
+def cross_compile(machine):
+    """From here on subjects are built for the other machine, and those that Swift or a shell would run are missing."""
+    global BUILD, MACHINE
+    BUILD += "-" + machine
+    MACHINE = machine
+    for language in DRIVERS["gcc"]:
+        DRIVERS["gcc"][language] = f"{machine}-linux-gnu-{DRIVERS['gcc'][language]}"
+        DRIVERS["clang"][language] += f" --target={machine}-linux-gnu"
+
+
+def is_meant(case, key):
+    """True when the subject's line of this key names the case."""
+    return any(w == "*" or w == case.case for line in case.subject.all(key) for w in line.split())
+
+
 def commands(case):
     subject, folder = case.subject, case.folder
     common = shlex.split(subject.get("build", "-O" if case.compiler == "swiftc" else "-O2"))
     everywhere = [f for f in case.flags if not f.startswith("exe:")]
     alone = [f[4:] for f in case.flags if f.startswith("exe:")]
+    options = OPTIONS.get(MACHINE, {})
+    everywhere = [options.get(f, f) for f in everywhere]
 
     def place(words):
         return [w.replace("{build}", folder).replace("{source}", SUBJECTS) for w in words]
@@ -151,7 +183,7 @@ def commands(case):
             else:
                 own = [] if driver != "swiftc" and case.compiler == "swiftc" else common + everywhere
                 extra = ["-I", folder, "-L", folder]
-                result.append(place([driver, "-g", "-shared", "-fPIC", f"-DLIB_{name}", "-I", SUBJECTS, source,
+                result.append(place(driver.split() + ["-g", "-shared", "-fPIC", f"-DLIB_{name}", "-I", SUBJECTS, source,
                                      "-o", output, f"-Wl,-soname,lib{name}.so"] + extra
                                     + (own or ["-O2"]) + words[1:]))
             if key == "library":
@@ -167,7 +199,7 @@ def commands(case):
                              "-Xlinker", "$ORIGIN"] + common + everywhere + alone + linked + link))
     else:
         driver = DRIVERS[case.compiler]["." + subject.path.rsplit(".", 1)[1]]
-        result.append(place([driver, "-g", "-I", SUBJECTS] + sources + ["-o", output, "-L", folder]
+        result.append(place(driver.split() + ["-g", "-I", SUBJECTS] + sources + ["-o", output, "-L", folder]
                             + common + everywhere + alone + ["-Wl,-rpath,$ORIGIN"] + linked + link + ["-pthread"]))
     for line in subject.all("after"):
         result.append(["sh", "-c", place([line])[0]])
@@ -210,6 +242,20 @@ def build_locked(case):
 
 def missing(case, processor_flags):
     """Why this case cannot run here, or None."""
+    machine = case.subject.get("machine").split()
+    if machine and machine[0] != MACHINE:
+        return f"for {machine[0]} alone"
+    if MACHINE != platform.machine():
+        if case.compiler in ("swiftc", "sh"):
+            return f"no Swift library for {MACHINE}" if case.compiler == "swiftc" else "runs programs of this machine"
+        if is_meant(case, "native"):
+            return "not under an emulator"
+        if is_meant(case, "forks") and not harness.emulator_wipes(BUILD):
+            return "this emulator ignores MADV_WIPEONFORK (qemu before 8.0)"
+        if case.compiler == "gcc" and set(case.flags) & {"-fno-plt", "exe:-fno-plt", "-DMIXED"}:
+            return "gcc loads a slot once for several calls there; clang's variants test -fno-plt"
+        if is_meant(case, "executes") and not os.path.exists(f"/proc/sys/fs/binfmt_misc/qemu-{MACHINE}"):
+            return f"this kernel runs no programs of {MACHINE} (binfmt_misc)"
     for need in " ".join(case.subject.all("needs")).split() + [w for w in case.environment.pop("NEEDS", "").split(",") if w]:
         kind, _, value = need.partition(":")
         if kind == "tool":
@@ -221,9 +267,10 @@ def missing(case, processor_flags):
         elif need not in processor_flags:
             return f"the processor has no {need}"
     for tool in re.findall(r"-fuse-ld=(\w+)", " ".join(case.flags)):
-        if not shutil.which("ld." + tool) and not shutil.which(tool):
+        prefix = f"{MACHINE}-linux-gnu-" if MACHINE != platform.machine() and case.compiler == "gcc" else ""
+        if not shutil.which(f"{prefix}ld.{tool}") and not (shutil.which(tool) and not prefix):
             return f"the linker {tool} is not installed"
-    compiler = {"gcc": "gcc", "clang": "clang", "swiftc": "swiftc", "sh": "sh"}[case.compiler]
+    compiler = DRIVERS[case.compiler][".c"].split()[0] if case.compiler != "sh" else "sh"
     if not shutil.which(compiler):
         return f"{compiler} is not installed"
     return None

@@ -1,5 +1,6 @@
 """Runs a program bare and traced, and compares. What the tests of subjects, of real programs and of bad input share."""
 import difflib
+import functools
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import tracefile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GIGABYTE = 1 << 30
+EMULATOR = []  # what runs a program of another machine
 
 
 @dataclass
@@ -66,6 +68,8 @@ def execute(argv, where, environment, timeout=20, memory=16 * GIGABYTE, stdin=b"
         for which, value in limits:
             resource.setrlimit(which, (value, value))
 
+    if EMULATOR:
+        argv, timeout = EMULATOR + argv, timeout * 5
     counts_path = os.path.join(where, "counts")
     # Output goes to files: a daemon that outlives its parent must not hold a pipe that we wait on.
     with open(os.path.join(where, "stdout"), "w+b") as out, open(os.path.join(where, "stderr"), "w+b") as err:
@@ -203,6 +207,33 @@ def cross_check(settings, trace):
              for name, module in sorted(set(ours) | set(counted), key=str)
              if counted.get((name, module), 0) != ours.get((name, module), 0)]
     return [f"tracer report disagrees with the independent decoder in {len(wrong)} functions: " + "; ".join(wrong[:4])] if wrong else []
+
+
+def emulate(machine, processor, root):
+    """From here on programs are of another machine, and `root` has its loader and libraries. The emulator must be a
+    static one: it lives in the environment that the program will have, LD_PRELOAD included."""
+    EMULATOR[:] = [os.environ.get("QEMU") or f"qemu-{machine}-static", "-cpu", processor, "-L", root]
+
+
+WIPES = """#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    char *page = mmap(0, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int status = madvise(page, 65536, 18 /* MADV_WIPEONFORK */);
+    *page = 1;
+    if (!fork()) _exit(*page);
+    wait(&status);
+    return WEXITSTATUS(status);
+}
+"""
+
+
+@functools.cache
+def emulator_wipes(folder):
+    program = os.path.join(folder, "wipes")
+    subprocess.run(["aarch64-linux-gnu-gcc", "-x", "c", "-", "-o", program], input=WIPES.encode(), check=True)
+    return subprocess.run(EMULATOR + [program]).returncode == 0
 
 
 def processor_flags():

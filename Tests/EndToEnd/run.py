@@ -39,6 +39,9 @@ class SubjectTest:
         try:
             program = build.build(case)
         except build.BuildFailed as failure:
+            lacking = re.search(r"cannot find (-l\S+)|cannot open \S*(libclang_rt\S+?)[:,]", str(failure))
+            if harness.EMULATOR and lacking:
+                raise Skipped(f"no {lacking[1] or lacking[2]} for {build.MACHINE}")
             raise Failed(f"does not build: {failure}")
         place = harness.Place(case.name, settings.keep)
         try:
@@ -72,6 +75,8 @@ class SubjectTest:
         others = preload.replace("@", "").split()
         bare_environment = {**environment, "LD_PRELOAD": " ".join(others)} if others else environment
         bare = harness.execute(argv, place.fresh(), bare_environment, **options)
+        if bare.status != status and harness.EMULATOR:
+            raise Skipped(f"the program alone does not run under the emulator: {harness.describe(bare.status)}")
         if bare.status != status:
             raise Failed(f"bare: {harness.describe(bare.status)}, expected {harness.describe(status)}\n"
                          + (bare.stdout[-400:] + bare.stderr[-800:]).decode(errors="replace"))
@@ -139,9 +144,17 @@ def main(suites=SUITES):
     parser.add_argument("--bare", action="store_true", help="without the agent: only that the programs themselves work")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default=",".join(suites), help="suites, of " + ", ".join(SUITES))
-    parser.add_argument("--agent", default=harness.Settings.agent)
+    parser.add_argument("--arch", choices=["aarch64"], help="test the agent of another machine, with qemu-user-static")
+    parser.add_argument("--cpu", default="max", help="the processor that qemu plays (max; cortex-a57 has neither LSE nor SVE)")
+    parser.add_argument("--agent")
     parser.add_argument("--tool", default=harness.Settings.tool)
     arguments = parser.parse_args()
+    agent = harness.Settings.agent
+    if arguments.arch and arguments.arch != build.MACHINE:
+        build.cross_compile(arguments.arch)
+        harness.emulate(arguments.arch, arguments.cpu, f"/usr/{arguments.arch}-linux-gnu")
+        agent = os.path.join(build.ROOT, ".build", arguments.arch, "libtracer.so")
+    arguments.agent = arguments.agent or agent
     TESTS = [t for t in collect(arguments.only.split(",")) if re.search(arguments.filter, t.name)]
     if arguments.list:
         print("\n".join(t.name for t in TESTS))

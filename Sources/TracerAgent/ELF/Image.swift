@@ -67,7 +67,7 @@ struct Image: BitwiseCopyable {
     var headersEnd: UInt64 { programHeaders &+ UInt64(programHeaderCount) &* 56 }
 
     private mutating func readSegments() {
-        low = .max
+        low = programHeaderCount == 0 ? 0 : .max
         for n in 0..<programHeaderCount {
             let header = segment(n)
             let start = bias &+ header.address, end = start &+ header.memoryBytes

@@ -4,11 +4,12 @@
 //
 //      adrp xP, page
 //      …                       neither a branch nor an instruction that may name xP
-//      ldr  xF, [xP, #offset]  xP is dead: it is xF itself, or the next thing is another reference of this shape
-//      …                       neither a branch nor an instruction that may name xF
-//      blr  xF  or  br xF      xF is one that a call spoils, so that nothing of it is left
+//      ldr  xP, [xP, #offset]  the page is forgotten: this reference is to one slot
+//      …                       neither a branch nor an instruction that may name xP
+//      blr  xP  or  br xP      xP is one that a call spoils, so that nothing of it is left
 //
-// Any other `adrp`, whatever becomes of it, takes all slots out that a load with its page could reach: 32 KB from the
+// A load without such a call behind it, or into a register that outlives the call (the compiler has moved it out of a
+// loop), takes its slot out. An addition makes the address of an object on the same page. Any other `adrp` takes all slots out that a load with its page could reach: 32 KB from the
 // page's beginning, since -fpic (unlike -fPIC) has one page for all slots of a function. An instruction names a register
 // when any of its four register fields has the number: some are not register fields, and then a slot is left alone for
 // nothing.
@@ -34,29 +35,44 @@ extension CallOnlySlots {
                 let number = (page &- lowPage) &>> 12
                 if number >= pageCount { continue }
                 let word = Int(number &>> 6), bit: UInt64 = 1 &<< (number & 63)
-                if isOut[word] & bit != 0 || markCall(text, n, total, page) { continue }
+                if isOut[word] & bit != 0 || mark(text, n, total, page) { continue }
                 isOut[word] |= bit
                 takeOut(page)
             }
         }
     }
 
-    /// True when the reference that begins at `n` is a call, or none to a slot at all.
-    private func markCall(_ text: UnsafePointer<UInt32>, _ n: Int, _ total: Int, _ page: UInt64) -> Bool {
+    /// False when the reference that begins at `n` may be to any slot.
+    private func mark(_ text: UnsafePointer<UInt32>, _ n: Int, _ total: Int, _ page: UInt64) -> Bool {
         let pointer = text[n] & 31
+        if pointer == 16 && isTableEntry(text, n, total) { return true }
         guard let load = firstUse(of: pointer, text, n &+ 1, total) else { return false }
         let instruction = text[load]
-        // ldr xF, [xP, #offset]: the page is forgotten by the load itself.
+        // add xD, xP, #offset: the address of an object, which is something else when it is not in the slots' range. (Nor
+        // just below, where the table of slots may begin.)
+        if instruction & 0xffc0_0000 == 0x9100_0000 && instruction &>> 5 & 31 == pointer {
+            return page &+ UInt64(instruction &>> 10 & 4095) &- (low &- 64) > count &* 8 &+ 64
+        }
+        // ldr xP, [xP, #offset]
         if instruction & 0xffc0_0000 != 0xf940_0000 || instruction &>> 5 & 31 != pointer || instruction & 31 != pointer {
             return false
         }
         guard let slot = index(page &+ UInt64(instruction &>> 10 & 4095) &* 8) else { return true } // not a candidate
-        let function = instruction & 31
-        guard function < 19 || function == 30, let call = firstUse(of: function, text, load &+ 1, total) else { return false }
-        // blr xF, br xF
-        if text[call] & 0xffdf_fc1f != 0xd61f_0000 || text[call] &>> 5 & 31 != function { return false }
-        states[slot] |= CallOnlySlots.called
+        // blr xP, br xP
+        if pointer < 19 || pointer == 30, let call = firstUse(of: pointer, text, load &+ 1, total),
+           text[call] & 0xffdf_fc1f == 0xd61f_0000, text[call] &>> 5 & 31 == pointer {
+            states[slot] |= CallOnlySlots.called
+        } else {
+            states[slot] |= CallOnlySlots.addressed
+        }
         return true
+    }
+
+    /// An entry of the procedure linkage table: adrp x16; ldr x17, [x16, …]; add x16, x16, …; br x17. Its slot is a
+    /// JUMP_SLOT.
+    private func isTableEntry(_ text: UnsafePointer<UInt32>, _ n: Int, _ total: Int) -> Bool {
+        n &+ 3 < total && text[n &+ 1] & 0xffc0_03ff == 0xf940_0211 && text[n &+ 2] & 0xffc0_03ff == 0x9100_0210
+            && text[n &+ 3] == 0xd61f_0220
     }
 
     /// The next instruction that may name the register, unless a branch comes before it.

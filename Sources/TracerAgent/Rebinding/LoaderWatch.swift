@@ -39,30 +39,42 @@ enum LoaderWatch {
         return Memory.protect(hook, 16, Memory.readExecute)
     }
     #elseif arch(arm64)
-    /// `ret` (or `bti c` first) becomes `b tracer_loader_event` where that is within 128 MB, as it is unless something
-    /// large was mapped between the loader and this library; else, over twelve bytes of padding, an indirect branch.
+    /// `ret` (or `bti c` first) becomes a branch to `tracer_loader_event`, or, where that is out of reach (128 MB), to an
+    /// island behind the code of the loader: what is left of the last page of its segment belongs to nobody.
     private static func patchHook(_ hook: UInt64) -> Bool {
         guard hook != 0, hook & 3 == 0, let place = UnsafeMutablePointer<UInt32>(bitPattern: UInt(hook)) else { return false }
         let ret: UInt32 = 0xd65f_03c0, bti: UInt32 = 0xd503_245f
         let first = place[0] == bti ? 1 : 0
         if place[first] != ret { return false }
         let from = hook &+ UInt64(first) &* 4
-        let distance = Int64(bitPattern: tracer_address_loader_event() &- from)
-        let isNear = distance >= -(1 &<< 27) && distance < 1 &<< 27
-        if !isNear && (hook & 15 != 0 || first != 0 || !isPadding(place + 1, 3)) { return false }
-        if !Memory.protect(hook, 16, Memory.readWrite) { return false }
-        if isNear {
-            place[first] = 0x1400_0000 | UInt32(truncatingIfNeeded: distance &>> 2) & 0x3ff_ffff
-        } else {
-            place[0] = 0x5800_0050 // ldr x16, +8
-            place[1] = 0xd61f_0200 // br x16
-            UnsafeMutableRawPointer(place + 2).storeBytes(of: tracer_address_loader_event(), as: UInt64.self)
+        var target = tracer_address_loader_event()
+        if !isNear(from, target) {
+            guard let island = makeIsland(hook, target), isNear(from, island) else { return false }
+            target = island
         }
-        return Memory.protectCode(hook, 16)
+        if !Memory.protect(hook, 8, Memory.readWrite) { return false }
+        place[first] = 0x1400_0000 | UInt32(truncatingIfNeeded: Int64(bitPattern: target &- from) &>> 2) & 0x3ff_ffff
+        return Memory.protectCode(hook, 8)
     }
-    private static func isPadding(_ words: UnsafeMutablePointer<UInt32>, _ count: Int) -> Bool {
-        for n in 0..<count where words[n] != 0 && words[n] != 0xd503_201f { return false } // nop
-        return true
+    private static func isNear(_ from: UInt64, _ to: UInt64) -> Bool { to &- from &+ 1 &<< 27 < 1 &<< 28 }
+
+    /// ldr x16, +8; br x16; the address.
+    private static func makeIsland(_ hook: UInt64, _ target: UInt64) -> UInt64? {
+        guard let image = ModuleTable.module(of: hook)?.pointee.image else { return nil }
+        for n in 0..<image.segmentCount {
+            let segment = image.segment(n)
+            let start = image.bias &+ segment.address
+            if segment.type != ProgramHeader.load || hook &- start >= segment.memoryBytes { continue }
+            let island = (start &+ segment.memoryBytes &+ 15) & ~15
+            let left = UInt64(agent.pageBytes) &- (island & UInt64(agent.pageBytes &- 1))
+            if segment.flags & ProgramHeader.writable != 0 || left < 16 || left == UInt64(agent.pageBytes)
+                || !Memory.protect(island, 16, Memory.readWrite) { return nil }
+            let words = UnsafeMutableRawPointer(bitPattern: UInt(island))!
+            words.storeBytes(of: 0xd61f_0200_5800_0050, as: UInt64.self)
+            words.storeBytes(of: target, toByteOffset: 8, as: UInt64.self)
+            return Memory.protectCode(island, 16) ? island : nil
+        }
+        return nil
     }
     #endif
 

@@ -1,5 +1,6 @@
 // A daemon: double fork, setsid, chdir to /, every descriptor closed, /dev/null on 0-2, then work.
 // library: served
+// forks: *
 #include "subject.h"
 #include <sys/stat.h>
 #include <sys/wait.h>

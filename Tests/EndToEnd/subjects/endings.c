@@ -9,6 +9,7 @@
 // case: exit_in_handler EXPECT=8 handler
 // case: exit_in_call EXPECT=9 in_call
 // tree: none the subject counts its calls
+// forks: *
 #include "subject.h"
 #include <pthread.h>
 #include <signal.h>

@@ -3,6 +3,11 @@
 // compilers: gcc clang
 // library: fault
 #include "subject.h"
+#if defined(__x86_64__)
+#define TRAP() __asm__ volatile("int3")
+#else
+#define TRAP() raise(SIGTRAP) // after a breakpoint of aarch64 the handler would have to step over it
+#endif
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -54,7 +59,7 @@ int main(void) {
         if (!sigsetjmp(back, 1)) { fault_outer((int *)page); CHECK(0); }
     fault_note(); // on the main stack: proves that the frames left by the handlers are dead
     if (!sigsetjmp(back, 1)) { __builtin_trap(); }
-    for (int i = 0; i < 3; i++) __asm__ volatile("int3");
+    for (int i = 0; i < 3; i++) TRAP();
     struct rlimit small = {1 << 20, RLIM_INFINITY};
     CHECK(!setrlimit(RLIMIT_STACK, &small));
     if (!sigsetjmp(back, 1)) CHECK(overflow(0) == -1);

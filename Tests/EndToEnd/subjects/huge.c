@@ -4,6 +4,7 @@
 // case: now LD_BIND_NOW=1
 // case: lazy
 // timeout: 60
+// machine: x86_64 its library is assembly
 #include "subject.h"
 #ifdef LINKED
 long huge_0_0(long depth);

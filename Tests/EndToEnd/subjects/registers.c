@@ -2,7 +2,7 @@
 // arrives unchanged, in full width, whichever path of the agent the call takes.
 // sources: part_registers_call.S
 // library: probe=part_registers_probe.S
-// library: descend
+// library: descend=part_descend.c
 // link: -Wl,-z,now
 // variant: sse -DLEVEL=0
 // variant: avx -DLEVEL=1
@@ -17,24 +17,8 @@
 // case: below_time_filter TRACER_MINMS=100 filtered 2000
 // case: excluded TRACER_EXCLUDE=probe excluded 100
 // case: recording_off TRACER_START=off excluded 100
+// machine: x86_64 its registers
 // tree: none the subject counts its calls
-#ifdef LIB_descend
-#include "subject.h"
-// Two that call each other: gcc binds a function's call of itself locally, without a slot.
-void descend_also(int levels, void (*at_each)(void));
-EXPORT void descend(int levels, void (*at_each)(void)) {
-    if (!levels) return;
-    at_each();
-    descend_also(levels - 1, at_each);
-    OPAQUE();
-}
-EXPORT void descend_also(int levels, void (*at_each)(void)) {
-    if (!levels) return;
-    at_each();
-    descend(levels - 1, at_each);
-    OPAQUE();
-}
-#else
 #include "subject.h"
 #include <pthread.h>
 #include <stdint.h>
@@ -114,63 +98,5 @@ static void check(int first_lazy) {
     }
 }
 
-static void prepare(unsigned seed) {
-    fill(&in, seed * 2);
-    fill(&give, seed * 2 + 1);
-    memset(&seen, 0x55, sizeof seen);
-    memset(&out, 0x55, sizeof out);
-}
-static void check_next(void) {
-    if (calls < 64) prepare((unsigned)calls + 7);
-    check(0);
-}
-static void *first_call(void *unused) {
-    check(0); // nothing crosses a slot on this thread before
-    return unused;
-}
-static void *limited(void *levels) {
-    descend(*(int *)levels, check_next);
-    return NULL;
-}
-static void on_thread(void *(*body)(void *), void *argument) {
-    pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, body, argument) == 0);
-    CHECK(pthread_join(thread, NULL) == 0);
-}
-
-int main(int argc, char **argv) {
-    if (LEVEL == 2 && !__builtin_cpu_supports("avx512bw")) return puts("no AVX-512 here"), 0;
-    if (LEVEL == 1 && !__builtin_cpu_supports("avx")) return puts("no AVX here"), 0;
-    CHECK(argc == 3);
-    const char *mode = argv[1];
-    int count = atoi(argv[2]);
-    probe_states(&give, &seen);
-    prepare(1);
-    if (!strcmp(mode, "thread")) {
-        for (int i = 0; i < count; i++) {
-            prepare((unsigned)i);
-            on_thread(first_call, NULL);
-        }
-        counted("probe", (unsigned long)count);
-    } else if (!strcmp(mode, "deep")) {
-        on_thread(limited, &(int){1}); // the first call goes by
-        descend(count, check_next);
-        counted("probe", (unsigned long)count + 1);
-        counted("descend", (unsigned long)count / 2 + 2);
-        counted("descend_also", (unsigned long)count / 2 + 1);
-    } else if (!strcmp(mode, "limited")) {
-        on_thread(limited, &count); // on a thread of its own, so that nothing is open around it
-        counted("probe", 1);
-        counted("descend", 1);
-        counted("descend_also", 1);
-    } else {
-        check(1);
-        for (int i = 1; i < count; i++) check_next();
-        if (!strcmp(mode, "fast")) counted("probe", (unsigned long)count);
-        else if (!strcmp(mode, "excluded")) counted("probe", 0);
-        else counted_between("probe", 0, 20); // one that the scheduler interrupted may be long enough
-    }
-    printf("%llu calls, every register as expected\n", (unsigned long long)calls);
-    return 0;
-}
-#endif
+#define MISSING (LEVEL == 2 && !__builtin_cpu_supports("avx512bw") ? "no AVX-512 here" : LEVEL == 1 && !__builtin_cpu_supports("avx") ? "no AVX here" : NULL)
+#include "part_registers_ways.h"

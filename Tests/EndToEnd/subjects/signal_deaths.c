@@ -6,6 +6,7 @@
 // case: pipe 13
 // case: abort 6
 // case: fpe 8
+// forks: *
 #include "subject.h"
 #include <signal.h>
 #include <sys/wait.h>

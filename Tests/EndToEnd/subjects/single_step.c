@@ -10,6 +10,7 @@
 // case: unwind unwind
 // timeout: 60
 // tree: none the subject counts its calls
+// machine: x86_64 its registers and instructions
 #include "subject.h"
 #include <errno.h>
 #include <pthread.h>

@@ -6,6 +6,7 @@
 // case: few few
 // case: many many
 // case: thread thread
+// machine: x86_64 its stack switch is assembly
 #include "subject.h"
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-// Nested functions with a static chain (r10) passed through a library, alloca before a call, a callee that realigns.
+// Nested functions with a static chain (r10, x18) passed through a library, alloca before a call, a callee that realigns.
 // build: -O1
 // library: chain
 // link: -Wl,-z,execstack
@@ -16,11 +16,20 @@ EXPORT long realigned(long value) {
     local[3] = value;
     return local[3] * 2;
 }
+#if defined(__x86_64__)
 __asm__(".globl chained\n.type chained,@function\nchained: lea (%r10,%rdi), %rax\nret\n.size chained,.-chained");
 #else
+__asm__(".globl chained\n.type chained,@function\nchained: add x0, x18, x0\nret\n.size chained,.-chained");
+#endif
+#else
 long call_chained(long chain, long value);
+#if defined(__x86_64__)
 __asm__("call_chained:\n.cfi_startproc\nsub $8, %rsp\n.cfi_adjust_cfa_offset 8\nmov %rdi, %r10\nmov %rsi, %rdi\n"
         "call *chained@GOTPCREL(%rip)\nadd $8, %rsp\n.cfi_adjust_cfa_offset -8\nret\n.cfi_endproc");
+#else
+__asm__("call_chained:\n.cfi_startproc\nstp x29, x30, [sp, #-16]!\n.cfi_adjust_cfa_offset 16\nmov x18, x0\nmov x0, x1\n"
+        "bl chained\nldp x29, x30, [sp], #16\n.cfi_adjust_cfa_offset -16\nret\n.cfi_endproc");
+#endif
 int main(void) {
     long offset = 1000;
     long nested(long value) { return offset += value; }
