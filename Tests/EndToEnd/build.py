@@ -22,9 +22,9 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
     timeout: SECONDS            default 20
     preload: A B                libraries around ours, `@` is the agent (default `@`)
     machine: NAME REASON        for this processor alone
-    executes: CASE… REASON      these cases (`*`: all) run other programs, or this one again: needs them to be of the
+    executes: CASE…             these cases (`*`: all) run other programs, or this one again: needs them to be of the
                                 machine that the tests run on, or a kernel that runs those of the other (binfmt_misc)
-    native: CASE… REASON        these cases (`*`: all) ask for what an emulator of user programs does not do
+    native: CASE… because REASON these cases (`*`: all) ask for what an emulator of user programs does not do
     forks: CASE…                these cases (`*`: all) fork: an emulator must clear pages in the child (MADV_WIPEONFORK)
     untraced: REASON            the traced run must produce no trace
 
@@ -154,7 +154,7 @@ def cross_compile(machine):
 
 def is_meant(case, key):
     """True when the subject's line of this key names the case."""
-    return any(w == "*" or w == case.case for line in case.subject.all(key) for w in line.split())
+    return any(w == "*" or w == case.case for line in case.subject.all(key) for w in line.split(" because ")[0].split())
 
 
 def commands(case):

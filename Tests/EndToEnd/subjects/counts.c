@@ -6,7 +6,7 @@
 // case: twelve_threads 12 10000
 // tree: none the subject counts its calls
 // forks: *
-// native: four_threads twelve_threads qemu sometimes stops for ever in a fork of a process with threads
+// native: four_threads twelve_threads because qemu sometimes stops for ever in a fork of a process with threads
 #include "subject.h"
 #include <pthread.h>
 #include <sys/wait.h>

@@ -17,7 +17,7 @@
 // case: exec_self exec_self
 // case: fork_exec_loop fork_exec_loop
 // forks: *
-// native: fork_threads qemu sometimes stops for ever in a fork of a process with threads
+// native: fork_threads because qemu sometimes stops for ever in a fork of a process with threads
 // executes: spawn system popen exec_thread exec_self fork_exec_loop vfork vfork_threads
 #include "subject.h"
 #include <errno.h>
