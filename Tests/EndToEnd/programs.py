@@ -341,7 +341,7 @@ class GdbTest:
     def gdb(self, settings, place, argv):
         environment = harness.passed_on(os.environ)
         done = subprocess.run(["gdb", "-batch", "-nx", "-ex", "set debuginfod enabled off", "-ex", "set breakpoint pending on"] + argv, capture_output=True, text=True,
-                              env=environment, timeout=120, cwd=os.path.join(place.path, "cwd"), stdin=subprocess.DEVNULL)
+                              env=environment, timeout=600, cwd=os.path.join(place.path, "cwd"), stdin=subprocess.DEVNULL)
         return done.stdout + done.stderr
 
     def preload(self, settings, place):
