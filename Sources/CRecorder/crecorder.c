@@ -40,14 +40,14 @@ void recorder_take_signals(const sigset_t *waited) {
 static void write_exec_time(char *const environment[]) {
     static const char name[] = "TRACER_EXEC=";
     for (char *const *entry = environment; *entry; entry++) {
-        if (strncmp(*entry, name, sizeof name - 1) || strlen(*entry) != sizeof name - 1 + 31) continue;
+        if (strncmp(*entry, name, sizeof name - 1) || strlen(*entry) != sizeof name - 1 + 29) continue;
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
         uint64_t number = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
         char *value = *entry + sizeof name - 1;
-        for (int place = 19; place >= 0; place--, number /= 10) value[place] = (char)('0' + number % 10);
+        for (int place = 17; place >= 0; place--, number /= 10) value[place] = (char)('0' + number % 10);
         number = (uint64_t)getpid();
-        for (int place = 30; place >= 21; place--, number /= 10) value[place] = (char)('0' + number % 10);
+        for (int place = 28; place >= 19; place--, number /= 10) value[place] = (char)('0' + number % 10);
     }
 }
 

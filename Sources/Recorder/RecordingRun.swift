@@ -67,7 +67,7 @@ public struct RecordingRun {
         for (name, value) in variables { environment.set(name, value) }
         let digits = String(session, radix: 16)
         // Filled in by the child just before it calls execve (crecorder.c): CLOCK_MONOTONIC in ns, '-', its process id.
-        environment.set("TRACER_EXEC", String(repeating: "0", count: 20) + "-" + String(repeating: "0", count: 10))
+        environment.set("TRACER_EXEC", String(repeating: "0", count: 18) + "-" + String(repeating: "0", count: 10))
         environment.set("TRACER_SESSION", String(repeating: "0", count: 16 - digits.count) + digits + "-\(getpid())")
     }
 
