@@ -35,6 +35,9 @@ struct Tree: ParsableCommand {
     @Option(help: ArgumentHelp("Only paths through matching functions: NAME or MODULE!NAME.", valueName: "glob"))
     var focus: String?
 
+    @Flag(help: "One JSON object: functions, and nodes in preorder.")
+    var json = false
+
     @OptionGroup var display: DisplayOptions
 
     func validate() throws {
@@ -66,6 +69,11 @@ struct Tree: ParsableCommand {
         case .run: tree = tree.merged(.processes)
         }
         var output = display.output()
+        if json {
+            try output.line(tree.json().text())
+            try output.finish()
+            return try finish(files)
+        }
         try show(tree, &output)
         try output.finish()
         try finish(files)

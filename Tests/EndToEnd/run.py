@@ -23,7 +23,7 @@ import golden
 import harness
 from harness import Failed, Outcome, Skipped
 
-SUITES = ("subjects", "agent_binary", "programs", "bad_input", "security", "durability", "handover", "decoder")
+SUITES = ("subjects", "agent_binary", "programs", "bad_input", "security", "durability", "handover", "decoder", "analysis")
 
 
 class SubjectTest:
