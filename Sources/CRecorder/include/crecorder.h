@@ -12,7 +12,7 @@ void recorder_take_signals(const sigset_t *waited);
 
 /// Starts `path` with the signal mask and dispositions that the tool inherited; stdin, stdout and stderr are
 /// untouched. posix_spawn would do but for one thing: it can reset a disposition to its default, not to "ignored".
-/// An entry of the environment TRACER_EXEC= with 20 digits, '-' and 10 digits becomes CLOCK_MONOTONIC in nanoseconds and
+/// An entry of the environment TRACER_EXEC= with 18 digits, '-' and 10 digits becomes CLOCK_MONOTONIC in nanoseconds and
 /// the child's process id, just before it calls execve: where the time of the new program begins.
 /// On failure returns errno of fork or execve; 0 and *pid otherwise.
 int recorder_spawn(const char *path, char *const arguments[], char *const environment[], pid_t *pid);
