@@ -1,4 +1,5 @@
 """Runs one program bare and traced in turn and says what was not the same."""
+import datetime
 import difflib
 import os
 import re
@@ -29,6 +30,8 @@ class Result:
     processor: tuple = ()
     said: list = field(default_factory=list)  # the agent's lines on stderr
     known: str = ""
+    date: str = ""
+    agent: str = ""  # its commit
 
     @property
     def passed(self):
@@ -77,7 +80,7 @@ def prepared(program, settings, where):
 
 
 def compare(program, settings):
-    result = Result(program.name, program.family, known=program.known, ring=bool(program.limit))
+    result = Result(program.name, program.family, known=program.known, ring=bool(program.limit), date=datetime.date.today().isoformat(), agent=settings.commit)
     where = tempfile.mkdtemp(prefix="compat-", dir=settings.scratch)
     os.chmod(where, 0o755)
     folder = os.path.join(where, "traces")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Real programs in realistic use, bare and under the agent: the same output and status, calls recorded, slowdown.
 
-    scripts/compat [--only NAME]… [--family NAME]… [--list] [--install] [--quick] [--markdown FILE] [--runs N] [--keep]
+    scripts/compat [--only NAME]… [--family NAME]… [--list] [--install] [--quick] [--markdown FILE] [--stored]
+                   [--runs N] [--keep]
 
 Programs that need something which is not on the machine are skipped, with the reason; --install takes Debian's packages
 and PyPI's first. Every run is of all of a program's processes: a server and its clients alike. Slowdown is the median
@@ -12,6 +13,7 @@ Status 1 when a program behaved differently, or none ran.
 import argparse
 import importlib
 import os
+import pickle
 import pkgutil
 import subprocess
 import sys
@@ -35,6 +37,13 @@ class Settings:
     scratch: str
     runs: int
     keep: bool
+    commit: str
+
+
+def commit():
+    """That of the sources that the agent was built from, marked when they have changed since."""
+    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
 
 
 def programs():
@@ -54,6 +63,8 @@ def options(arguments):
     parser.add_argument("--list", action="store_true", help="name the programs and what they need, run nothing")
     parser.add_argument("--install", action="store_true", help="install what is missing (Debian, PyPI)")
     parser.add_argument("--markdown", metavar="FILE", help="write the table for docs/compatibility.md there; - is stdout")
+    parser.add_argument("--stored", action="store_true", help="run nothing: show what was found when each program was run last")
+    parser.add_argument("--commit", metavar="NAME", help="what the agent under test is called in the table (default: this checkout's commit)")
     parser.add_argument("--runs", type=int, default=0, metavar="N", help="bare and traced runs of each; default: the program's own number")
     parser.add_argument("--keep", action="store_true", help="keep each program's folder")
     parser.add_argument("--cache", default=os.path.expanduser("~/.cache/tracer-compat"), metavar="DIRECTORY", help="PyPI packages (default %(default)s)")
@@ -101,30 +112,55 @@ def main(arguments):
             lack = program.missing(path)
             print(f"{program.name:26} {program.family:12} " + ("missing: " + ", ".join(what for what, _ in lack) if lack else program.needs or "-"))
         return 0
+    if given.stored:
+        return finish([r for r in (load(p, given) for p in wanted) if r], given)
     for what in (given.agent, given.tool):
         if not os.path.exists(what):
             print(f"compat: no {what}: run scripts/build first", file=sys.stderr)
             return 2
     os.makedirs(given.cache, exist_ok=True)
-    settings = Settings(os.path.abspath(given.agent), os.path.abspath(given.tool), given.cache, given.scratch, given.runs or (1 if given.quick else 0), given.keep)
+    settings = Settings(os.path.abspath(given.agent), os.path.abspath(given.tool), given.cache, given.scratch, given.runs or (1 if given.quick else 0), given.keep,
+                        given.commit or commit())
     reasons = provide(wanted, given, path)
     results = []
     for program in wanted:
         result = comparison.Result(program.name, program.family, skipped=reasons[program.name]) if program.name in reasons \
             else comparison.compare(program, settings)
         results.append(result)
+        if not result.skipped:
+            store(result, given)
         print(table.line(result), flush=True)
+    return finish(results, given)
+
+
+def stored_name(name, given):
+    return os.path.join(given.cache, "results", name.replace("/", "_"))
+
+
+def store(result, given):
+    os.makedirs(os.path.join(given.cache, "results"), exist_ok=True)
+    with open(stored_name(result.name, given), "wb") as file:
+        pickle.dump(result, file)
+
+
+def load(program, given):
+    try:
+        with open(stored_name(program.name, given), "rb") as file:
+            return pickle.load(file)
+    except OSError:
+        return None
+
+
+def finish(results, given):
     ran = [r for r in results if not r.skipped]
     failed = [r for r in ran if not r.passed and not r.known]
+    if given.stored:
+        for result in results:
+            print(table.line(result))
     print(f"{len(ran) - len(failed)} passed, {len(failed)} failed, {len(results) - len(ran)} skipped")
     if given.markdown:
-        commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip() or "unknown"
-        text = table.markdown(results, commit)
-        if given.markdown == "-":
-            print(text)
-        else:
-            with open(given.markdown, "w") as file:
-                file.write(text)
+        with open("/dev/stdout" if given.markdown == "-" else given.markdown, "w") as file:
+            file.write(table.markdown(results))
     return 1 if failed or not ran else 0
 
 

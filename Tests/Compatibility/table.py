@@ -1,5 +1,4 @@
 """Results as lines on a terminal and as the table of docs/compatibility.md."""
-import datetime
 import os
 import platform
 
@@ -34,29 +33,29 @@ def line(result):
     return text
 
 
-def busiest(result, most=3):
-    names = result.recording.functions.most_common(most) if result.recording else []
-    return ", ".join(f"{name} ×{calls:,}" for (name, _), calls in names)
-
-
 def machine():
     model = next((l.split(":", 1)[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
     system = next((l.split("=", 1)[1].strip().strip('"') for l in open("/etc/os-release") if l.startswith("PRETTY_NAME=")), "Linux")
     return f"{model}, {os.cpu_count()} processors, {system}, Linux {platform.release()}, glibc {platform.libc_ver()[1]}"
 
 
-def markdown(results, commit):
+def spoken(text):
+    return text.splitlines()[0][:200]
+
+
+def markdown(results):
     ran = [r for r in results if not r.skipped and not r.broken]
     good = sum(r.passed for r in ran)
-    lines = [f"{good} of {len(ran)} programs behave the same under the agent. {datetime.date.today().isoformat()}, agent {commit}; {machine()}.", "",
-             "| program | version | output | status | calls | processes | slowdown (wall) | (processor) | most called |",
-             "|---|---|---|---|---:|---:|---:|---:|---|"]
+    dates, commits = sorted({r.date for r in ran}), sorted({r.agent for r in ran})
+    lines = [f"{good} of {len(ran)} programs behave the same under the agent. {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, agent {', '.join(commits)}; {machine()}.", "",
+             "| program | version | same output | same status | calls | processes | slowdown, wall | slowdown, processor |",
+             "|---|---|---|---|---:|---:|---:|---:|"]
     for r in ran:
-        lines.append(f"| {r.name} | {r.version.replace('|', '/')} | {yes(r.same_output) if r.same_output else 'differs'} | {yes(r.same_status)} | {count(r)} "
-                     f"| {r.recording.files if r.recording else 0} | {ratio(r.wall)} | {ratio(r.processor)} | {busiest(r)} |")
+        lines.append(f"| {r.name} | {r.version.replace('|', '/')} | {yes(r.same_output)} | {yes(r.same_status)} | {count(r)} "
+                     f"| {r.recording.files if r.recording else 0} | {ratio(r.wall)} | {ratio(r.processor)} |")
     notes = [f"- **{r.name}**: {r.known}" for r in ran if r.known] \
         + [f"- **{r.name}**, line of the agent on stderr: `{said}`" for r in ran for said in r.said]
-    left = [f"- {r.name}: {r.skipped or r.broken.splitlines()[0]}" for r in results if r.skipped or r.broken]
+    left = [f"- {r.name}: {spoken(r.skipped or r.broken)}" for r in results if r.skipped or r.broken]
     if notes:
         lines += ["", *notes]
     if left:

@@ -42,8 +42,9 @@ def read(folder, tool):
         calls = sum(function["calls"] for function in told["functions"])
         recording.calls += calls
         recording.dropped += told["dropped"]
-        program = os.path.basename(told["program"]) or NAME.sub(r"\1", name)
-        recording.by_program[program] += calls
+        # By the name that it was started with and by its file's: redis-server is a link to redis-check-rdb.
+        for program in {os.path.basename(told["program"]), NAME.sub(r"\1", name)}:
+            recording.by_program[program] += calls
         for function in told["functions"]:
             recording.functions[function["name"], os.path.basename(function["module"] or "")] += function["calls"]
     return recording

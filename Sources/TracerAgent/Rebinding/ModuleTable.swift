@@ -9,6 +9,7 @@ struct Module: BitwiseCopyable {
     var state: State
     var isStartup: Bool     // never unloaded
     var inBaseNamespace: Bool
+    var isSanitizer = false // its functions must see who calls them
     var batch: UInt32       // the load that brought it; 0 at start
     /// Of a module that was loaded later: what stands in for DT_INIT, DT_FINI and their arrays.
     var initializer: UnsafeMutablePointer<function_descriptor>?
@@ -71,7 +72,8 @@ enum ModuleTable {
         let isOurs = image.contains(tracer_code_low())
         let isLoader = agent.loaderBase != 0 && image.low == agent.loaderBase
         let isKernels = agent.kernelImage != 0 && image.contains(agent.kernelImage)
-        if isOurs || isLoader || isKernels || !image.isUsable { module.state = .ignored }
+        module.isSanitizer = SanitizerRuntime.isLibrary(module.path)
+        if isOurs || isLoader || isKernels || module.isSanitizer || !image.isUsable { module.state = .ignored }
         // A filter too many is harmless, a module without one is not.
         if filters.count == modules.count && !filters.append(BloomFilter(image)) || !modules.append(module) { return nil }
         let index = modules.count &- 1

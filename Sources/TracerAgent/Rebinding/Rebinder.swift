@@ -202,7 +202,8 @@ struct Rebinder {
         if !isWanted && !NameFilter.admits(function: name.text, module: other) { return }
         let treatment = isWanted && treatment == .ordinary ? .ready : treatment
         guard openForWriting(slot), let stub = FunctionTable.stub(target: target, name: name, module: owner,
-                                                                  treatment: treatment) else { return }
+                                                                  treatment: other.pointee.isSanitizer ? .tail : treatment)
+        else { return }
         tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(slot))!, stub)
         agent.boundSlots &+= 1
     }

@@ -40,6 +40,7 @@ struct SpecialFunction {
     /// What to do with the function of this name.
     static func treatment(of name: Name) -> Treatment {
         if rest(of: name.text, after: "_dl_") != nil { return .untouched } // the loader's own
+        if SanitizerRuntime.isInstrumentation(name.text) { return .untouched }
         let hash = name.gnuHash
         if filter[Int(hash &>> 6 & 15)] &>> UInt64(hash & 63) & 1 == 0 { return .ordinary }
         let known = SpecialFunction.known
@@ -113,7 +114,6 @@ struct SpecialFunction {
         .init(name: "__fentry__", treatment: .untouched),
         .init(name: "__cyg_profile_func_enter", treatment: .untouched),
         .init(name: "__cyg_profile_func_exit", treatment: .untouched),
-        .init(name: "__sanitizer_cov_trace_pc", treatment: .untouched),
         // The start-up code's own hooks, usually absent; nothing to learn from them.
         .init(name: "__gmon_start__", treatment: .untouched),
         .init(name: "_ITM_registerTMCloneTable", treatment: .untouched),

@@ -148,6 +148,7 @@ int main(void) { enum { N = 300 }; static double a[N][N], b[N][N], c[N][N];
 GO = r"""
 package main
 /*
+#cgo LDFLAGS: -lm
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

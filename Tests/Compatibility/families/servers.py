@@ -37,7 +37,7 @@ def programs():
 secure=$(env -u LD_PRELOAD bash -c "$(declare -f free); free"); sed -i "s/PORT/$port/g; s/SECURE/$secure/" nginx.conf
 nginx -p $PWD -c nginx.conf & server=$!; listening $port
 for i in $(seq 10); do curl -sS http://127.0.0.1:$port/index.html; done; curl -sS --compressed http://127.0.0.1:$port/big | md5sum; curl -sS http://127.0.0.1:$port/back/big | md5sum; curl -sSL -o /dev/null -w '%{http_code} %{num_redirects}\n' http://127.0.0.1:$port/old
-curl -sS -w '%{http_code}\n' -o /dev/null http://127.0.0.1:$port/nothing; curl -sS --cacert cert https://localhost:$secure/index.html; curl -sS --http1.1 -Z http://127.0.0.1:$port/index.html http://127.0.0.1:$port/index.html
+curl -sS -w '%{http_code}\n' -o /dev/null http://127.0.0.1:$port/nothing; curl -sS --cacert cert https://localhost:$secure/index.html; curl -sS --http1.1 http://127.0.0.1:$port/index.html http://127.0.0.1:$port/index.html
 curl -sS https://localhost:$secure/ 2>/dev/null || echo $?; ab -q -n 500 -c 8 http://127.0.0.1:$port/big 2>&1 | grep -E 'Complete|Failed|Document Length'; kill -HUP $server; curl -sS http://127.0.0.1:$port/index.html; kill -QUIT $server; wait $server; wc -l < access.log; cat error.log | grep -c alert || true
 """, prepare="mkdir html; echo hello > html/index.html; seq 20000 > html/big; " + CERTIFICATE, files={"nginx.conf": "user root;\n" + NGINX}, needs="nginx:nginx-light curl:curl ab:apache2-utils openssl:openssl", traced="nginx curl ab", version="nginx -v 2>&1", timeout=150, runs=2),
         Program("redis", PORT + r"""
@@ -47,10 +47,10 @@ redis-benchmark -p $port -n 3000 -c 20 -P 4 -t set,get,lpush,zadd --csv | cut -d
 $cli bgrewriteaof; $cli dbsize; $cli nothing; $cli shutdown nosave; wait $server
 """, needs="redis-server:redis-server redis-benchmark:redis-tools", traced="redis-server redis-benchmark redis-cli", version="redis-server --version", timeout=150, runs=2),
         Program("postgresql pgbench", PORT + r"""
-chown -R postgres: base; chmod 755 . ; mkdir -p sock; chmod 777 sock; as() { setpriv --reuid=postgres --regid=postgres --clear-groups "$@"; }
-as postgres -D base -p $port -k $PWD/sock -c listen_addresses=127.0.0.1 -c shared_buffers=32MB > log 2>&1 & server=$!; listening $port; export PGHOST=127.0.0.1 PGPORT=$port PGUSER=postgres
+chown -R postgres: base; chmod 755 . ; mkdir -p sock; chmod 777 sock;
+setpriv --reuid=postgres --regid=postgres --clear-groups postgres -D base -p $port -k $PWD/sock -c listen_addresses=127.0.0.1 -c shared_buffers=32MB > log 2>&1 & server=$!; listening $port; export PGHOST=127.0.0.1 PGPORT=$port PGUSER=postgres
 psql -qc 'create database b'; pgbench -q -i -s 1 b 2>/dev/null; pgbench -c 4 -j 2 -t 100 b 2>/dev/null | grep -E 'type|actually|failed'; psql -At b < load.sql; pg_dump --schema-only b | grep -v '^--\|restrict' | md5sum; psql -At b -c 'select nothing' 2>&1 || echo $?
-kill -INT $server; wait $server; grep -c 'database system is shut down' log
+kill -TERM $server; wait $server; grep -c 'database system is shut down' log
 """, prepare="mkdir base; chown postgres: base; setpriv --reuid=postgres --regid=postgres --clear-groups initdb -D base -A trust -U postgres --no-sync -E UTF8 --locale=C.UTF-8 > /dev/null",
                 files={"load.sql": "create table t as select i, md5(i::text) m, i % 13 g from generate_series(1, 30000) i;\ncreate index on t(m);\nanalyze t;\nselect g, count(*), sum(i) from t group by g order by g limit 3;\nselect count(*) from t a join t b on a.i = b.i * 2 where b.g = 4;\n"
                        "create function f(n int) returns int language plpgsql as $$ begin if n < 2 then return n; end if; return f(n - 1) + f(n - 2); end $$;\nselect f(15);\ndo $$ begin perform 1 / 0; exception when division_by_zero then raise notice 'caught'; end $$;\nselect jsonb_agg(g) from (select distinct g from t order by g) s;\nset max_parallel_workers_per_gather = 2; set parallel_setup_cost = 0; set min_parallel_table_scan_size = 0;\nselect sum(length(m)) from t;\nselect regexp_replace('abc', 'b', 'x'), to_char(date '2024-02-29' + 1, 'YYYY-MM-DD'), 2 ^ 0.5;\n"},
@@ -78,7 +78,7 @@ mariadb --no-defaults -S s -N test < load.sql; mariadb --no-defaults -S s -e 'se
                 files={"load.sql": "create table t(i int primary key, m char(32), key(m)) engine=innodb;\ninsert into t select seq, md5(seq) from seq_1_to_20000;\nselect count(*), sum(i) from t where m like 'a%';\nstart transaction; update t set m = 'x' where i % 3 = 0; rollback;\nselect count(distinct m) from t;\nselect json_extract('{\"a\": [1, 2]}', '$.a[1]'), date_add('2024-02-28', interval 2 day);\n"},
                 needs="mariadbd:mariadb-server-core mariadb:mariadb-client-core mariadb-install-db:mariadb-server-core", traced="mariadbd mariadb", version="mariadbd --version", timeout=200, runs=2),
         Program("python http.server", PORT + r"""
-/usr/bin/python3 -m http.server --bind 127.0.0.1 $port -d html > log 2>&1 & server=$!; listening $port; for i in 1 2 3 4 5; do curl -sS http://127.0.0.1:$port/page | md5sum; done; wget -q -O - http://127.0.0.1:$port/ | md5sum; kill -INT $server; wait $server || echo $?
+/usr/bin/python3 -m http.server --bind 127.0.0.1 $port -d html > log 2>&1 & server=$!; listening $port; for i in 1 2 3 4 5; do curl -sS http://127.0.0.1:$port/page | md5sum; done; wget -q -O - http://127.0.0.1:$port/ | md5sum; kill -TERM $server; wait $server || echo $?
 """, prepare="mkdir html; seq 5000 > html/page", needs="/usr/bin/python3:python3 curl:curl wget:wget", traced="python3.11 curl wget", version="/usr/bin/python3 -V", runs=2),
         Program("docker client", "docker --version | cut -d' ' -f1-2; docker -H unix://$PWD/none ps 2>&1 | sed 's/ Is the docker.*//' ; docker context ls --format '{{.Name}}'", needs="docker:docker.io", traced="bash", version="docker --version",
                 known="the client is a static Go program: nothing is recorded of it, and nothing changes"),
