@@ -26,21 +26,24 @@ enum Message {
         }
     }
 
-    /// One write, so that lines of several processes do not mix. A reader that has gone would raise SIGPIPE: it is
-    /// blocked, and taken back when it was our write that raised it.
+    /// One write, so that lines of several processes do not mix. A reader that has gone would raise SIGPIPE, a limit on
+    /// the size of files (sshd's unprivileged part: 0) SIGXFSZ: both are blocked, and taken back when it was our write
+    /// that raised them.
     private static func print(_ text: CText, _ count: Int) {
         guard let (nowDevice, nowInode) = identity(ofDescriptor: 2), nowDevice == device, nowInode == inode,
               inode != 0 else { return }
-        let pipeSignal: UInt64 = 1 << 12
-        var mask = pipeSignal, old: UInt64 = 0, pending: UInt64 = 0
+        let pipeSignal: UInt64 = 1 << 12, sizeSignal: UInt64 = 1 << 24
+        var mask = pipeSignal | sizeSignal, old: UInt64 = 0, pending: UInt64 = 0
         withUnsafeMutablePointer(to: &mask) { mask in
             withUnsafeMutablePointer(to: &old) { old in
                 withUnsafeMutablePointer(to: &pending) { pending in
                     _ = SystemCall.call(SystemCall.rt_sigprocmask, 0, bits(mask), bits(old), 8)
                     _ = SystemCall.call(SystemCall.rt_sigpending, bits(pending), 8)
                     let result = SystemCall.call(SystemCall.write, 2, bits(text), count)
-                    if result == -32 && pending.pointee & pipeSignal == 0 {
+                    let raised = result == -32 ? pipeSignal : result == -27 ? sizeSignal : 0 // EPIPE, EFBIG
+                    if raised & ~pending.pointee != 0 {
                         var zero = Timespec()
+                        mask.pointee = raised
                         withUnsafeMutablePointer(to: &zero) {
                             _ = SystemCall.call(SystemCall.rt_sigtimedwait, bits(mask), 0, bits($0), 8)
                         }
