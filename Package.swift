@@ -71,14 +71,17 @@ let package = Package(
                     "-Xlinker", "-z", "-Xlinker", "now", "-Xlinker", "-soname=libtracer-audit.so"])]),
         .target(name: "CRecorder"),
         .target(name: "Recorder", dependencies: ["CRecorder", "CTraceLayout"]),
+        .target(name: "CLaunch"),
+        .target(name: "LaunchLab", dependencies: ["CLaunch", "Recorder", "TraceAnalysis"]),
         .executableTarget(name: "tracer",
-                dependencies: ["TraceAnalysis", "TraceFormat", "Recorder", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
+                dependencies: ["TraceAnalysis", "TraceFormat", "Recorder", "LaunchLab", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
         .target(name: "TraceTesting", dependencies: ["TraceFormat", "CTraceLayout"], path: "Tests/TraceTesting"),
         .executableTarget(name: "generate-trace", dependencies: ["TraceTesting", "TraceFormat", "CTraceLayout"],
                 path: "Tests/generate-trace"),
         .testTarget(name: "TraceFormatTests", dependencies: ["TraceFormat"]),
         .testTarget(name: "TraceAnalysisTests", dependencies: ["TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting", "tracer"]),
         .testTarget(name: "SymbolsTests", dependencies: ["Symbols"]),
+        .testTarget(name: "LaunchLabTests", dependencies: ["LaunchLab", "CLaunch"]),
         .testTarget(name: "RecorderTests", dependencies: ["Recorder", "CTraceLayout"]),
     ]
 )

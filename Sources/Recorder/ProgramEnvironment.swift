@@ -16,7 +16,7 @@ public struct ProgramEnvironment {
         return ProgramEnvironment(entries: entries)
     }
 
-    init(entries: [[CChar]]) { self.entries = entries }
+    package init(entries: [[CChar]]) { self.entries = entries }
 
     public subscript(name: String) -> String? {
         let start = (name + "=").utf8.map { CChar(bitPattern: $0) }

@@ -64,7 +64,7 @@ extension RunningProgram.Change {
 }
 
 /// Calls `body` with a NULL-terminated array of the strings, each already ended by a NUL.
-private func withCStrings<R>(_ strings: [[CChar]], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> R) -> R {
+package func withCStrings<R>(_ strings: [[CChar]], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> R) -> R {
     var bytes = strings.flatMap { $0 }
     if bytes.isEmpty { bytes = [0] }
     return bytes.withUnsafeMutableBufferPointer { buffer in

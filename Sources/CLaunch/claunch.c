@@ -1,0 +1,341 @@
+#define _GNU_SOURCE
+#include "claunch.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
+
+#if defined(__x86_64__)
+#define OWN_ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define OWN_ARCHITECTURE AUDIT_ARCH_AARCH64
+#endif
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+// MARK: - The filter
+
+static const struct { int number; int call; } watched_calls[] = {
+    {SYS_listen, LAUNCH_LISTEN}, {SYS_accept, LAUNCH_LISTEN}, {SYS_accept4, LAUNCH_LISTEN},
+    {SYS_write, LAUNCH_OUTPUT}, {SYS_writev, LAUNCH_OUTPUT}, {SYS_exit_group, LAUNCH_EXIT},
+#ifdef SYS_open
+    {SYS_open, LAUNCH_FILES},
+#endif
+    {SYS_openat, LAUNCH_FILES}, {SYS_openat2, LAUNCH_FILES}, {SYS_execve, LAUNCH_FILES},
+};
+enum { CALLS = sizeof watched_calls / sizeof *watched_calls };
+
+static int call_of(int number) {
+    for (int i = 0; i < CALLS; i++)
+        if (watched_calls[i].number == number) return watched_calls[i].call;
+    return 0;
+}
+
+/// In the child: the listener, or -errno.
+static int install_filter(unsigned watched) {
+    struct sock_filter code[8 + CALLS * 4];
+    unsigned short n = 0;
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
+    code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCHITECTURE, 1, 0);
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW); // a 32-bit program: not watched
+    for (int i = 0; i < CALLS; i++) {
+        if (!(watched & (unsigned)watched_calls[i].call)) continue;
+        int is_output = watched_calls[i].call == LAUNCH_OUTPUT;
+        code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+        code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)watched_calls[i].number, 0,
+                                                 is_output ? 3 : 1);
+        if (is_output) { // only to descriptor 1; it is an int, so the low half decides
+            code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0]));
+            code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, STDOUT_FILENO, 0, 1);
+        }
+        code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF);
+    }
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {.len = n, .filter = code};
+    // Killable only: a signal must not interrupt a call that waits for us, since it could not be restarted unseen.
+    unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    long listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+    if (listener < 0 && errno == EACCES) {
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+    }
+    if (listener < 0 && errno == EINVAL) // before Linux 5.19
+        listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+    return listener < 0 ? -errno : (int)listener;
+}
+
+// MARK: - Starting
+
+/// What parent and child share until exec.
+struct handover {
+    int error;
+    int has_listener;
+    uint64_t exec_ns;
+};
+
+static int send_descriptor(int channel, int descriptor) {
+    char space[CMSG_SPACE(sizeof(int))] = {0}, byte = 0;
+    struct iovec data = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+    return sendmsg(channel, &message, 0) < 0 ? errno : 0;
+}
+
+/// -1 when the other side has gone, or went on without one.
+static int receive_descriptor(int channel) {
+    char space[CMSG_SPACE(sizeof(int))], byte;
+    struct iovec data = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+    ssize_t got;
+    do got = recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    struct cmsghdr *header = got > 0 ? CMSG_FIRSTHDR(&message) : 0;
+    if (!header || header->cmsg_type != SCM_RIGHTS) return -1;
+    int descriptor;
+    memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+    return descriptor;
+}
+
+static _Noreturn void become(const char *path, char *const arguments[], char *const environment[],
+                             const struct launch_options *options, int channel, struct handover *handover) {
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, 0);
+    signal(SIGPIPE, SIG_DFL);
+    setpgid(0, 0);
+    if (options->processor >= 0) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET((unsigned)options->processor, &set);
+        if (sched_setaffinity(0, sizeof set, &set)) goto failed;
+    }
+    if (options->fixed_addresses && personality(ADDR_NO_RANDOMIZE) < 0) goto failed;
+    if (options->input >= 0 && dup2(options->input, 0) < 0) goto failed;
+    if (options->output >= 0 && (dup2(options->output, 1) < 0 || dup2(options->output, 2) < 0)) goto failed;
+    if (options->watched) {
+        int listener = install_filter(options->watched);
+        if (listener < 0) {
+            errno = -listener;
+            goto failed;
+        }
+        if (send_descriptor(channel, listener)) goto failed;
+        handover->has_listener = 1;
+        close(listener);
+    }
+    char byte;
+    while (read(channel, &byte, 1) < 0 && errno == EINTR); // the parent holds the listener now
+    handover->exec_ns = now_ns();
+    execve(path, arguments, environment);
+failed:
+    handover->error = errno;
+    _exit(127);
+}
+
+int launch_spawn(const char *path, char *const arguments[], char *const environment[],
+                 const struct launch_options *options, struct launch_child *child) {
+    int channel[2];
+    struct handover *handover = mmap(0, sizeof *handover, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (handover == MAP_FAILED) return errno;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel)) {
+        int error = errno;
+        munmap(handover, sizeof *handover);
+        return error;
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(channel[0]);
+        become(path, arguments, environment, options, channel[1], handover);
+    }
+    int error = pid < 0 ? errno : 0;
+    close(channel[1]);
+    child->pid = pid;
+    child->listener = -1;
+    if (pid > 0) {
+        setpgid(pid, pid); // both sides: whoever is first
+        if (options->watched) child->listener = receive_descriptor(channel[0]);
+        if (write(channel[0], "", 1) < 0) { /* it is gone, and its error is told below */ }
+        // exec closes the child's end; so does its death. Its execve may be among the calls that are reported.
+        char byte;
+        for (;;) {
+            struct pollfd ends[2] = {{.fd = channel[0], .events = POLLIN}, {.fd = child->listener, .events = POLLIN}};
+            if (poll(ends, child->listener >= 0 ? 2 : 1, -1) < 0) {
+                if (errno == EINTR) continue;
+                break;
+            }
+            if (ends[0].revents) {
+                if (read(channel[0], &byte, 1) < 0 && errno == EINTR) continue;
+                break;
+            }
+            if (ends[1].revents & POLLIN) {
+                struct launch_report ignored;
+                launch_next_report(child->listener, &ignored);
+            } else if (ends[1].revents) {
+                break;
+            }
+        }
+        error = handover->error;
+        child->exec_ns = handover->exec_ns;
+        if (error) {
+            int status;
+            while (waitpid(pid, &status, 0) < 0 && errno == EINTR);
+            if (child->listener >= 0) close(child->listener);
+        }
+    }
+    close(channel[0]);
+    munmap(handover, sizeof *handover);
+    return error;
+}
+
+// MARK: - Reports
+
+/// Reads a C string of another process; "" when it cannot be read.
+static void read_string(pid_t thread, uint64_t address, char *text, size_t size) {
+    size_t have = 0;
+    while (have + 1 < size) {
+        // To the end of a page at most: the next one may not be there.
+        size_t count = 4096 - ((address + have) & 4095);
+        if (count > size - 1 - have) count = size - 1 - have;
+        struct iovec here = {.iov_base = text + have, .iov_len = count};
+        struct iovec there = {.iov_base = (void *)(uintptr_t)(address + have), .iov_len = count};
+        ssize_t got = process_vm_readv(thread, &here, 1, &there, 1, 0);
+        if (got <= 0) break;
+        if (memchr(text + have, 0, (size_t)got)) return;
+        have += (size_t)got;
+    }
+    text[0] = 0;
+}
+
+static void read_path(const struct seccomp_notif *notice, char *path, size_t size) {
+    pid_t thread = (pid_t)notice->pid;
+    int number = notice->data.nr, directory = AT_FDCWD;
+    uint64_t address = notice->data.args[0];
+    if (number == SYS_openat || number == SYS_openat2) {
+        directory = (int)notice->data.args[0];
+        address = notice->data.args[1];
+    }
+    read_string(thread, address, path, size);
+    if (path[0] == 0 || path[0] == '/') return;
+    char link[64], base[4096], whole[8192];
+    if (directory == AT_FDCWD) snprintf(link, sizeof link, "/proc/%d/cwd", thread);
+    else snprintf(link, sizeof link, "/proc/%d/fd/%d", thread, directory);
+    ssize_t length = readlink(link, base, sizeof base - 1);
+    if (length <= 0) {
+        path[0] = 0;
+        return;
+    }
+    base[length] = 0;
+    snprintf(whole, sizeof whole, "%s/%s", base, path);
+    if (strlen(whole) < size) strcpy(path, whole);
+    else path[0] = 0;
+}
+
+int launch_next_report(int listener, struct launch_report *report) {
+    struct seccomp_notif notice = {0}; // the kernel insists on zeros
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &notice)) return errno == ENOENT || errno == EINTR ? 0 : -1;
+    report->time_ns = now_ns();
+    report->thread = (pid_t)notice.pid;
+    report->call = call_of(notice.data.nr);
+    report->path[0] = 0;
+    if (report->call == LAUNCH_FILES) read_path(&notice, report->path, sizeof report->path);
+    struct seccomp_notif_resp answer = {.id = notice.id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+    return ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) ? 0 : 1;
+}
+
+// MARK: - The end
+
+int launch_wait(const struct launch_child *child, int limit_ms, int *status, struct rusage *usage) {
+    uint64_t until = now_ns() + (uint64_t)limit_ms * 1000000u;
+    int listener = child->listener;
+    for (;;) {
+        pid_t ended = wait4(child->pid, status, WNOHANG, usage);
+        if (ended == child->pid) return 1;
+        if (ended < 0 && errno != EINTR) return -1;
+        if (now_ns() >= until) return 0;
+        struct pollfd end = {.fd = listener, .events = POLLIN};
+        if (poll(&end, listener >= 0 ? 1 : 0, 1) <= 0) continue;
+        struct launch_report ignored;
+        if (!(end.revents & POLLIN) || launch_next_report(listener, &ignored) < 0) listener = -1;
+    }
+}
+
+int launch_end(const struct launch_child *child, int patience_ms, int *status, struct rusage *usage) {
+    kill(-child->pid, SIGTERM);
+    kill(-child->pid, SIGCONT);
+    int ended = launch_wait(child, patience_ms, status, usage);
+    if (ended == 0) {
+        kill(-child->pid, SIGKILL);
+        ended = launch_wait(child, 10000, status, usage);
+    }
+    kill(-child->pid, SIGKILL); // what it started and left behind
+    return ended;
+}
+
+// MARK: - The page cache
+
+int64_t launch_cached_pages(int file, uint64_t bytes, uint64_t *pages, unsigned char *map) {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    *pages = (bytes + page - 1) / page;
+    if (*pages == 0) return 0;
+    void *view = mmap(0, bytes, PROT_READ, MAP_SHARED, file, 0);
+    if (view == MAP_FAILED) return -1;
+    // mincore(2): "all resident" is also what it says to those who may not know. Ask whether we may.
+    char name[64];
+    snprintf(name, sizeof name, "/proc/self/fd/%d", file);
+    int may_know = faccessat(AT_FDCWD, name, W_OK, AT_EACCESS) == 0;
+    int64_t cached = may_know ? 0 : -1;
+    unsigned char part[4096];
+    for (uint64_t done = 0; cached >= 0 && done < *pages;) {
+        uint64_t count = *pages - done < sizeof part ? *pages - done : sizeof part;
+        if (mincore((char *)view + done * page, count * page, part)) {
+            cached = -1;
+            break;
+        }
+        for (uint64_t i = 0; i < count; i++) cached += part[i] & 1;
+        if (map)
+            for (uint64_t i = 0; i < count; i++) map[done + i] = part[i] & 1;
+        done += count;
+    }
+    munmap(view, bytes);
+    return cached;
+}
+
+// MARK: - The machine
+
+uint64_t launch_calibration_ns(void) {
+    uint64_t begin = now_ns();
+    uint64_t x = 88172645463325252u;
+    for (int i = 0; i < 1000000; i++) { // a chain: its length does not depend on how clever the processor is
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        __asm__ volatile("" : "+r"(x));
+    }
+    return now_ns() - begin;
+}

@@ -1,0 +1,57 @@
+// What the launch lab cannot say in Swift: a child that reports certain system calls of its own accord, and what the
+// kernel keeps of a file in memory. Runs in the tool, never in a traced program.
+#pragma once
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+/// Which system calls a watched program reports before it makes them.
+enum {
+    LAUNCH_LISTEN = 1, // listen; accept and accept4, for a socket that was handed over listening
+    LAUNCH_OUTPUT = 2, // write and writev to descriptor 1
+    LAUNCH_EXIT = 4,   // exit_group
+    LAUNCH_FILES = 8,  // open, openat, openat2, execve
+};
+
+struct launch_options {
+    unsigned watched;
+    int processor;       // the only one it may run on, -1 any
+    int fixed_addresses; // address space randomization off
+    int input, output;   // descriptors for stdin, and for stdout and stderr; -1: as they are
+};
+
+struct launch_child {
+    pid_t pid;            // also the id of a new process group
+    int listener;         // where its reports arrive, -1 without `watched`
+    uint64_t exec_ns;     // CLOCK_MONOTONIC immediately before execve
+};
+
+/// Starts a program in a process group of its own. 0, or errno of what failed; then no child is left.
+/// The watch is a seccomp filter with user notification (seccomp_unotify(2)): no ptrace, so that debuggers may be
+/// launched too, and no cost for any other call. Without CAP_SYS_ADMIN the child gets no_new_privs.
+int launch_spawn(const char *path, char *const arguments[], char *const environment[],
+                 const struct launch_options *options, struct launch_child *child);
+
+struct launch_report {
+    uint64_t time_ns; // CLOCK_MONOTONIC when the tool learned of it
+    pid_t thread;
+    int call;         // one bit of LAUNCH_
+    char path[4096];  // of LAUNCH_FILES: as the program named it, made absolute
+};
+
+/// Takes one report and lets the call go on. 1 taken; 0 the caller vanished; -1 nobody is left to report.
+int launch_next_report(int listener, struct launch_report *report);
+
+/// Waits for the child to end by itself; reports that arrive meanwhile are let through. 1 ended: its wait status and what
+/// it used; 0 not within the limit; -1 there is no such child.
+int launch_wait(const struct launch_child *child, int limit_ms, int *status, struct rusage *usage);
+
+/// Ends what is left of the group: SIGTERM, and SIGKILL for who has not gone after `patience_ms`. As launch_wait.
+int launch_end(const struct launch_child *child, int patience_ms, int *status, struct rusage *usage);
+
+/// Pages of the file in the page cache, of `*pages` in all; with `map` also which, a byte a page. -1 when the kernel
+/// does not tell (mincore(2) answers owners and those who may write only), or the file cannot be read.
+int64_t launch_cached_pages(int file, uint64_t bytes, uint64_t *pages, unsigned char *map);
+
+/// Nanoseconds for a fixed amount of arithmetic: the same on an undisturbed machine.
+uint64_t launch_calibration_ns(void);

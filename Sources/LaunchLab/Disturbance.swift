@@ -1,0 +1,80 @@
+// How quiet the machine was during a launch. Before each one a fixed piece of arithmetic is timed: it takes longer when
+// the processor is shared, slowed down, or stolen by a hypervisor.
+import CLaunch
+import Foundation
+
+public struct Disturbance: Sendable {
+    /// Of the arithmetic, before and after the launch: the longer, nanoseconds.
+    public var calibration: UInt64
+    /// Nanoseconds that the hypervisor took, all processors together; nil where the kernel does not say.
+    public var stolen: UInt64?
+    public var involuntarySwitches = 0
+    public var reason: String?
+
+    /// A launch counts as disturbed when the arithmetic took this much longer than usual …
+    static let slowdown = 1.25
+    /// … or when the machine was taken away for this share of the launch.
+    static let stolenShare = 0.05
+}
+
+/// Watches the machine over a series of launches.
+public struct MachineWatch: Sendable {
+    private var calibrations: [Double] = []
+    private var before: (calibration: UInt64, stolen: UInt64?) = (0, nil)
+    public private(set) var frequencies: ClosedRange<Double>?
+
+    public init() {}
+
+    public mutating func launchBegins() {
+        before = (launch_calibration_ns(), MachineWatch.stolen())
+    }
+
+    /// - Parameter length: of the launch, nanoseconds.
+    public mutating func launchEnded(length: UInt64, involuntarySwitches: Int) -> Disturbance {
+        let calibration = max(before.calibration, launch_calibration_ns())
+        calibrations.append(Double(calibration))
+        let now = MachineWatch.stolen()
+        var disturbance = Disturbance(calibration: calibration, stolen: nil, involuntarySwitches: involuntarySwitches)
+        if let now, let then = before.stolen, now >= then { disturbance.stolen = now - then }
+        if let frequency = MachineWatch.frequency() {
+            frequencies = min(frequencies?.lowerBound ?? frequency, frequency)...max(frequencies?.upperBound ?? frequency, frequency)
+        }
+        // The fastest quarter is the machine when it is left alone; what is usual here is not a disturbance.
+        let usual = Sample(calibrations).quantile(0.25)
+        if calibrations.count > 1, Double(calibration) > usual * Disturbance.slowdown {
+            disturbance.reason = "the processor was \(percent(Double(calibration) / usual - 1)) slower than usual"
+        } else if let stolen = disturbance.stolen, Double(stolen) > Double(max(length, 10_000_000)) * Disturbance.stolenShare + 10_000_000 {
+            // The counter goes in steps of 10 ms (proc(5), /proc/stat, USER_HZ): one step says nothing.
+            disturbance.reason = "the hypervisor took \(stolen / 1_000_000) ms"
+        }
+        return disturbance
+    }
+
+    /// How far the calibration's middle half spreads, of its median: the noise of the machine itself.
+    public var noise: Double {
+        let sample = Sample(calibrations)
+        return sample.median > 0 ? sample.spread / sample.median : 0
+    }
+
+    /// proc(5), /proc/stat: "cpu user nice system idle iowait irq softirq steal …", in USER_HZ.
+    private static func stolen() -> UInt64? {
+        guard let text = try? String(contentsOfFile: "/proc/stat", encoding: .utf8), let line = text.split(separator: "\n").first
+        else { return nil }
+        let fields = line.split(separator: " ")
+        guard fields.count > 8, let steps = UInt64(fields[8]) else { return nil }
+        return steps * 1_000_000_000 / UInt64(sysconf(Int32(_SC_CLK_TCK)))
+    }
+
+    /// GHz, of the first processor; nil where there is no such file (most virtual machines).
+    private static func frequency() -> Double? {
+        guard let text = try? String(contentsOfFile: "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", encoding: .utf8),
+              let kilohertz = Double(text.trimmingCharacters(in: .whitespacesAndNewlines)) else { return nil }
+        return kilohertz / 1_000_000
+    }
+}
+
+/// "7 %", "0.4 %".
+func percent(_ share: Double) -> String {
+    let value = share * 100
+    return (abs(value) < 9.95 ? "\((value * 10).rounded() / 10)" : "\(Int(value.rounded()))") + " %"
+}

@@ -1,0 +1,67 @@
+// What one launch was made of, from exec to ready: the part of a trace that launches are compared by. It is a tree that
+// holds all of the launch's time: stages, below them libraries with their constructors, and the calls on the way to ready.
+
+/// A length in nanoseconds. Signed, since these are subtracted from one another.
+public typealias NanosecondCount = Int64
+
+public struct LaunchProfile: Sendable {
+    public struct Library: Equatable, Sendable {
+        /// The file's name without its folder: builds live in different places.
+        public var name: String
+        public var relocations: Int
+        public init(name: String, relocations: Int) { (self.name, self.relocations) = (name, relocations) }
+    }
+
+    /// Its children are the stages, in order, one after the other.
+    public var tree: CallNode
+    public var readyReason: String
+    public var libraries: [Library]
+    public var minorFaults: Int, majorFaults: Int
+    /// What the agent itself took; not part of the stages.
+    public var tracerTime: NanosecondCount
+
+    public init(tree: CallNode, readyReason: String, libraries: [Library], minorFaults: Int, majorFaults: Int,
+                tracerTime: NanosecondCount) {
+        self.tree = tree
+        self.readyReason = readyReason
+        self.libraries = libraries
+        self.minorFaults = minorFaults
+        self.majorFaults = majorFaults
+        self.tracerTime = tracerTime
+    }
+
+    public var stages: [CallNode] { tree.children }
+    public var total: NanosecondCount { tree.total }
+    public var relocations: Int { libraries.reduce(0) { $0 + $1.relocations } }
+    public func duration(of stage: String) -> NanosecondCount? { stages.first { $0.key.name == stage }?.total }
+
+    /// With the library that each belongs to, wherever in the tree.
+    public var constructors: [CallNode] { tree.all(.constructor) }
+}
+
+/// A function as it was called along one path, merged over all calls there; or a stage, or a library.
+public struct CallNode: Sendable {
+    public enum Kind: String, Codable, Sendable { case root, stage, library, constructor, dlopen, lazy, call }
+    /// What is the same thing in two builds: no addresses, no folders.
+    public struct Key: Hashable, Sendable {
+        public var kind: Kind
+        public var module: String
+        public var name: String
+        public init(_ kind: Kind, module: String, name: String) { (self.kind, self.module, self.name) = (kind, module, name) }
+    }
+
+    public var key: Key
+    public var count: Int
+    /// With everything inside.
+    public var total: NanosecondCount
+    public var children: [CallNode]
+
+    public init(_ key: Key, count: Int, total: NanosecondCount, children: [CallNode] = []) {
+        (self.key, self.count, self.total, self.children) = (key, count, total, children)
+    }
+
+    /// Without its children.
+    public var own: NanosecondCount { total - children.reduce(0) { $0 + $1.total } }
+
+    func all(_ kind: Kind) -> [CallNode] { (key.kind == kind ? [self] : []) + children.flatMap { $0.all(kind) } }
+}

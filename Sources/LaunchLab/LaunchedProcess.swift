@@ -1,0 +1,104 @@
+// One process of the lab: started alone in its group, watched for the call that means "ready", ended, and accounted for.
+import CLaunch
+import Glibc
+import Recorder
+
+struct LaunchedProcess {
+    enum Waiting: Equatable {
+        /// CLOCK_MONOTONIC, nanoseconds.
+        case reached(at: UInt64)
+        /// It ended before.
+        case ended(status: Int32)
+        case timedOut
+    }
+
+    struct Usage: Equatable, Sendable {
+        /// 128 + n when signal n ended it.
+        var status: Int32
+        var minorFaults: Int, majorFaults: Int
+        /// Times that it had to give the processor to somebody else.
+        var involuntarySwitches: Int
+    }
+
+    private var child: launch_child
+    /// CLOCK_MONOTONIC immediately before execve, nanoseconds.
+    var execTime: UInt64 { child.exec_ns }
+    var pid: pid_t { child.pid }
+
+    /// - Parameter watched: LAUNCH_ bits.
+    init(path: String, arguments: [String], environment: [[CChar]], watched: UInt32, controls: LaunchControls) throws(Refusal) {
+        let null = open("/dev/null", O_RDWR | O_CLOEXEC)
+        defer { close(null) }
+        var options = launch_options(
+            watched: watched, processor: Int32(controls.processor ?? -1), fixed_addresses: controls.hasFixedAddresses ? 1 : 0,
+            input: null, output: controls.keepsOutput ? -1 : null)
+        child = launch_child()
+        let words = arguments.map { Array($0.utf8CString) }
+        let error = withCStrings(words) { words in
+            withCStrings(environment) { variables in launch_spawn(path, words, variables, &options, &child) }
+        }
+        switch error {
+        case 0: return
+        case ENOENT: throw .notFound("\(path): \(String(cString: strerror(error)))")
+        default: throw .cannotRun("\(path) cannot be started: \(String(cString: strerror(error)))")
+        }
+    }
+
+    /// Until the program makes one of the `calls` (LAUNCH_ bits among those watched), or `done` says so; `opened` is told
+    /// of every file that it opens, if that is watched.
+    func wait(for calls: UInt32, until deadline: UInt64, done: () -> UInt64? = { nil }, opened: (String) -> Void = { _ in }) -> Waiting {
+        var report = launch_report()
+        var listener = child.listener
+        while true {
+            if let moment = done() { return .reached(at: moment) }
+            let now = LaunchedProcess.now()
+            if now >= deadline { return .timedOut }
+            var end = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
+            // Without reports nobody wakes us when it ends: look once a millisecond.
+            let left = Int32(min((deadline - now) / 1_000_000 + 1, 1))
+            if listener >= 0, poll(&end, 1, left) > 0, end.revents & Int16(POLLIN) != 0 {
+                switch launch_next_report(listener, &report) {
+                case 1 where UInt32(report.call) & calls != 0: return .reached(at: report.time_ns)
+                case 1 where UInt32(report.call) == UInt32(LAUNCH_FILES.rawValue):
+                    opened(withUnsafeBytes(of: &report.path) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
+                case -1: listener = -1
+                default: break
+                }
+                continue
+            } else if listener < 0 {
+                usleep(500)
+            } else if end.revents != 0 {
+                listener = -1 // everybody who could report has gone
+            }
+            var info = siginfo_t()
+            if waitid(P_PID, id_t(child.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0, info._sifields._sigchld.si_pid == child.pid {
+                let status = info._sifields._sigchld.si_status
+                return .ended(status: info.si_code == CLD_EXITED ? status : 128 + status)
+            }
+        }
+    }
+
+    /// nil when it did not end in time.
+    mutating func waitForEnd(milliseconds: Int32) -> Usage? { finish { launch_wait(&child, milliseconds, $0, $1) } }
+
+    /// SIGTERM to its group, then SIGKILL.
+    mutating func end(patienceMilliseconds: Int32 = 2000) -> Usage? {
+        finish { launch_end(&child, patienceMilliseconds, $0, $1) }
+    }
+
+    private mutating func finish(_ call: (inout Int32, inout rusage) -> Int32) -> Usage? {
+        var status: Int32 = 0, usage = rusage()
+        guard call(&status, &usage) == 1 else { return nil }
+        if child.listener >= 0 { close(child.listener) }
+        child.listener = -1
+        let low = status & 0x7f
+        return Usage(status: low == 0 ? status >> 8 & 0xff : 128 + low, minorFaults: usage.ru_minflt,
+                     majorFaults: usage.ru_majflt, involuntarySwitches: usage.ru_nivcsw)
+    }
+
+    static func now() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+}
