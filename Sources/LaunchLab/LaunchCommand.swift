@@ -66,9 +66,9 @@ public enum EndPoint: String, Codable, Sendable {
 
     var calls: UInt32 {
         switch self {
-        case .listen: UInt32(LAUNCH_LISTEN.rawValue)
-        case .output: UInt32(LAUNCH_OUTPUT.rawValue)
-        case .exit: UInt32(LAUNCH_EXIT.rawValue)
+        case .listen: UInt32(LAUNCH_LISTEN)
+        case .output: UInt32(LAUNCH_OUTPUT)
+        case .exit: UInt32(LAUNCH_EXIT)
         case .insideOnly: 0
         }
     }

@@ -59,7 +59,7 @@ struct LaunchedProcess {
             if listener >= 0, poll(&end, 1, left) > 0, end.revents & Int16(POLLIN) != 0 {
                 switch launch_next_report(listener, &report) {
                 case 1 where UInt32(report.call) & calls != 0: return .reached(at: report.time_ns)
-                case 1 where UInt32(report.call) == UInt32(LAUNCH_FILES.rawValue):
+                case 1 where UInt32(report.call) == UInt32(LAUNCH_FILES):
                     opened(withUnsafeBytes(of: &report.path) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
                 case -1: listener = -1
                 default: break
@@ -79,20 +79,22 @@ struct LaunchedProcess {
     }
 
     /// nil when it did not end in time.
-    mutating func waitForEnd(milliseconds: Int32) -> Usage? { finish { launch_wait(&child, milliseconds, $0, $1) } }
+    mutating func waitForEnd(milliseconds: Int32) -> Usage? {
+        var status: Int32 = 0, usage = rusage()
+        return launch_wait(&child, milliseconds, &status, &usage) == 1 ? ended(status, usage) : nil
+    }
 
     /// SIGTERM to its group, then SIGKILL.
     mutating func end(patienceMilliseconds: Int32 = 2000) -> Usage? {
-        finish { launch_end(&child, patienceMilliseconds, $0, $1) }
+        var status: Int32 = 0, usage = rusage()
+        return launch_end(&child, patienceMilliseconds, &status, &usage) == 1 ? ended(status, usage) : nil
     }
 
-    private mutating func finish(_ call: (inout Int32, inout rusage) -> Int32) -> Usage? {
-        var status: Int32 = 0, usage = rusage()
-        guard call(&status, &usage) == 1 else { return nil }
+    private mutating func ended(_ status: Int32, _ usage: rusage) -> Usage {
         if child.listener >= 0 { close(child.listener) }
         child.listener = -1
-        let low = status & 0x7f
-        return Usage(status: low == 0 ? status >> 8 & 0xff : 128 + low, minorFaults: usage.ru_minflt,
+        let signal = status & 0x7f
+        return Usage(status: signal == 0 ? status >> 8 & 0xff : 128 + signal, minorFaults: usage.ru_minflt,
                      majorFaults: usage.ru_majflt, involuntarySwitches: usage.ru_nivcsw)
     }
 

@@ -8,7 +8,7 @@ public struct Refusal: Error, Equatable, Sendable {
         self.message = message
         self.status = status
     }
-    static func usage(_ message: String) -> Refusal { Refusal(message, status: 2) }
-    static func cannotRun(_ message: String) -> Refusal { Refusal(message, status: 126) }
-    static func notFound(_ message: String) -> Refusal { Refusal(message, status: 127) }
+    package static func usage(_ message: String) -> Refusal { Refusal(message, status: 2) }
+    package static func cannotRun(_ message: String) -> Refusal { Refusal(message, status: 126) }
+    package static func notFound(_ message: String) -> Refusal { Refusal(message, status: 127) }
 }

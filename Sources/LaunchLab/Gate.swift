@@ -1,0 +1,78 @@
+// The gate: new launches against a baseline. What is counted (libraries, constructors, relocations) fails as it is; what is
+// timed fails only beyond its budget and beyond noise, on two occasions.
+import Foundation
+
+public struct Finding: Equatable, Sendable {
+    public enum Rule: String, CaseIterable, Sendable {
+        case newLibrary = "new-library", newConstructor = "new-constructor", stage, relocations, pageFaults = "page-faults"
+    }
+    public var rule: Rule
+    /// Of what: a library, a constructor, a stage.
+    public var subject: String
+    public var message: String
+}
+
+public struct Gate: Sendable {
+    /// Of the rank test for a stage. With two occasions that must agree, and a budget on top, a false alarm is far rarer.
+    static let probability = 0.005
+
+    public var baseline: Baseline
+    /// How much slower this machine is now than when the baseline was made: 1 the same.
+    public var slowdown: Double
+
+    public init(_ baseline: Baseline, calibrationMs: Double) {
+        self.baseline = baseline
+        slowdown = baseline.machine.calibrationMs > 0 && calibrationMs > 0 ? calibrationMs / baseline.machine.calibrationMs : 1
+    }
+
+    public func findings(_ profiles: [LaunchProfile]) -> [Finding] {
+        let now = LaunchSummary(profiles)
+        return libraries(now) + constructors(now) + stages(now) + counts(now)
+    }
+
+    private func libraries(_ now: LaunchSummary) -> [Finding] {
+        let known = Set(baseline.libraries.map(\.name))
+        return now.libraries.filter { !known.contains($0.name) }.map {
+            Finding(rule: .newLibrary, subject: $0.name, message: "\($0.name) is loaded, which was not before (\($0.relocations) relocations)")
+        }
+    }
+
+    private func constructors(_ now: LaunchSummary) -> [Finding] {
+        // One that was there, but too short to be listed, must not be taken for new because of noise: it has to take twice
+        // what is listed.
+        let limit = max(baseline.budgets.constructorMs, Baseline.listedConstructorMs * 2)
+        let known = Set(baseline.constructors.map { CallNode.Key(.constructor, module: $0.module, name: $0.name) })
+        return now.constructors.filter { !known.contains($0.key) && milliseconds($0.median) / max(slowdown, 1) > limit }.map {
+            Finding(rule: .newConstructor, subject: "\($0.key.module)!\($0.key.name)",
+                    message: "constructor \($0.key.name) of \($0.key.module) is new and takes \(text(milliseconds($0.median))) (at most \(text(limit)) is let through)")
+        }
+    }
+
+    private func stages(_ now: LaunchSummary) -> [Finding] {
+        baseline.stages.compactMap { stage in
+            guard let sample = now.stages.first(where: { $0.name == stage.name })?.sample else { return nil }
+            // As it would be at the speed of the machine then.
+            let scaled = Sample(sample.values.map { $0 / 1e6 / slowdown })
+            let budget = stage.budgetMs ?? max(stage.p50Ms * (1 + baseline.budgets.stage), stage.p50Ms + baseline.budgets.stageMs)
+            guard scaled.median > budget else { return nil }
+            let before = Sample(stage.runsMs)
+            // A budget below what was measured fails whatever the noise.
+            if budget >= stage.p50Ms, RankTest.probability(before, scaled) >= Gate.probability { return nil }
+            if budget >= stage.p50Ms, Difference(before, scaled).low + stage.p50Ms <= budget { return nil }
+            return Finding(rule: .stage, subject: stage.name, message: "\(stage.name) takes \(text(scaled.median)), the budget is \(text(budget)) (it was \(text(stage.p50Ms)))")
+        }
+    }
+
+    private func counts(_ now: LaunchSummary) -> [Finding] {
+        var findings: [Finding] = []
+        func check(_ rule: Finding.Rule, _ name: String, _ before: Int, _ after: Int, _ share: Double, least: Int) {
+            guard after > before + max(Int(Double(before) * share), least) else { return }
+            findings.append(Finding(rule: rule, subject: name, message: "\(after) \(name), \(before) before (at most \(percent(share)) more is let through)"))
+        }
+        check(.relocations, "relocations", baseline.relocations, now.relocations, baseline.budgets.relocations, least: 16)
+        check(.pageFaults, "minor page faults", baseline.minorFaults, now.minorFaults, baseline.budgets.pageFaults, least: 32)
+        return findings
+    }
+
+    private func text(_ milliseconds: Double) -> String { "\((milliseconds * 1000).rounded() / 1000) ms" }
+}
