@@ -45,6 +45,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     ],
     targets: [
         .target(name: "CTraceLayout"),
@@ -72,7 +73,7 @@ let package = Package(
         .target(name: "CRecorder"),
         .target(name: "Recorder", dependencies: ["CRecorder", "CTraceLayout"]),
         .target(name: "CLaunch"),
-        .target(name: "LaunchLab", dependencies: ["CLaunch", "Recorder", "TraceAnalysis"]),
+        .target(name: "LaunchLab", dependencies: ["CLaunch", "CRecorder", "Recorder", "TraceAnalysis", "Symbols", .product(name: "GRDB", package: "GRDB.swift")]),
         .executableTarget(name: "tracer",
                 dependencies: ["TraceAnalysis", "TraceFormat", "Recorder", "LaunchLab", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
         .target(name: "TraceTesting", dependencies: ["TraceFormat", "CTraceLayout"], path: "Tests/TraceTesting"),

@@ -55,6 +55,8 @@ public struct CallNode: Sendable {
     /// With everything inside.
     public var total: NanosecondCount
     public var children: [CallNode]
+    /// Traced calls made in it that have no nodes of their own.
+    public var hiddenCalls = 0
 
     public init(_ key: Key, count: Int, total: NanosecondCount, children: [CallNode] = []) {
         (self.key, self.count, self.total, self.children) = (key, count, total, children)
@@ -62,6 +64,8 @@ public struct CallNode: Sendable {
 
     /// Without its children.
     public var own: NanosecondCount { total - children.reduce(0) { $0 + $1.total } }
+
+    var tracedCalls: Int { (key.kind == .call ? count : 0) + hiddenCalls + children.reduce(0) { $0 + $1.tracedCalls } }
 
     func all(_ kind: Kind) -> [CallNode] { (key.kind == kind ? [self] : []) + children.flatMap { $0.all(kind) } }
 }

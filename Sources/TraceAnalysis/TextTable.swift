@@ -14,21 +14,21 @@ public struct TextStyle: Sendable {
     }
 }
 
-struct TextTable {
+package struct TextTable {
     private let header: [String]
     private let leftAligned: Set<Int>
     private var rows: [[String]] = []
 
-    init(_ header: [String], leftAligned: Set<Int>) {
+    package init(_ header: [String], leftAligned: Set<Int>) {
         self.header = header
         self.leftAligned = leftAligned
     }
 
-    mutating func add(_ row: [String]) { rows.append(row) }
+    package mutating func add(_ row: [String]) { rows.append(row) }
 
     /// - Parameter width: columns of the terminal: where they do not suffice, the widest texts are shortened; nil: lines
     ///   may be of any length
-    func lines(_ style: TextStyle, width: Int? = nil) -> [String] {
+    package func lines(_ style: TextStyle, width: Int? = nil) -> [String] {
         // A name of 200 characters must not push every module off the screen: it overruns its column alone.
         var widths = header.map { $0.count }
         for row in rows {

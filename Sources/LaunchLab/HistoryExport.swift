@@ -1,0 +1,54 @@
+// The history for other databases: a row for each stage of each series, as CSV (RFC 4180) or as a JSON object a line.
+import Foundation
+import TraceAnalysis
+
+public enum HistoryExport {
+    public enum Format: String, CaseIterable, Sendable { case csv, ndjson }
+
+    /// Columns in the order of the CSV; docs/fleet.md describes them.
+    static func row(_ series: History.Series, _ stage: HistoryStage) -> [(String, JSON)] {
+        let entry = series.entry
+        func nanoseconds(_ value: Double) -> JSON { .unsigned(UInt64(max(value, 0).rounded())) }
+        return [
+            ("time", .string(timestamp(entry.time))), ("series", .unsigned(UInt64(entry.id ?? 0))), ("host", .string(entry.host)),
+            ("machine", .string(entry.machine)), ("program", .string(entry.program)), ("command", .string(entry.command)),
+            ("build", .string(entry.build)), ("revision", .string(entry.commit)), ("settings", .string(entry.settings)),
+            ("ready", .string(entry.ready)), ("runs", .unsigned(UInt64(entry.runs))), ("disturbed", .unsigned(UInt64(entry.disturbed))),
+            ("libraries", .unsigned(UInt64(entry.libraries))), ("relocations", .unsigned(UInt64(entry.relocations))),
+            ("minor_faults", .unsigned(UInt64(entry.minorFaults))), ("major_faults", .unsigned(UInt64(entry.majorFaults))),
+            ("overhead_ns", entry.overhead.map { .signed(Int64($0.rounded())) } ?? .null),
+            ("position", .unsigned(UInt64(stage.position))), ("stage", .string(stage.name)),
+            ("p50_ns", nanoseconds(stage.p50)), ("p90_ns", nanoseconds(stage.p90)), ("p95_ns", nanoseconds(stage.p95)),
+            ("spread_ns", nanoseconds(stage.spread)),
+        ]
+    }
+
+    public static func text(_ all: [History.Series], _ format: Format) -> String {
+        var text = ""
+        for series in all {
+            for stage in series.stages {
+                let row = row(series, stage)
+                if format == .csv, text.isEmpty { text = row.map(\.0).joined(separator: ",") + "\n" }
+                text += format == .csv ? row.map { field($0.1) }.joined(separator: ",") + "\n" : JSON.object(row).text(lines: 0) + "\n"
+            }
+        }
+        return text
+    }
+
+    private static func field(_ value: JSON) -> String {
+        guard case .string(let text) = value else {
+            if case .null = value { return "" }
+            return value.text(lines: 0)
+        }
+        return text.contains { ",\"\n\r".contains($0) } ? "\"" + text.replacing("\"", with: "\"\"") + "\"" : text
+    }
+
+    /// UTC, as ClickHouse and DuckDB read it without being told: "2026-11-21 10:41:42".
+    static func timestamp(_ seconds: Double) -> String {
+        var time = time_t(seconds), parts = tm()
+        gmtime_r(&time, &parts)
+        var text = [CChar](repeating: 0, count: 32)
+        strftime(&text, text.count, "%Y-%m-%d %H:%M:%S", &parts)
+        return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}

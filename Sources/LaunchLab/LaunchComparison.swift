@@ -1,0 +1,83 @@
+// Two programs launched in turn: stage by stage, and why.
+import Foundation
+import TraceAnalysis
+
+public struct LaunchComparison: Sendable {
+    public struct Stage: Sendable {
+        public var name: String
+        public var first: Sample, second: Sample
+        public var difference: Difference
+    }
+
+    /// The whole launch first.
+    public var stages: [Stage]
+    public var attribution: Attribution
+
+    public init(_ first: LaunchResult, _ second: LaunchResult) {
+        let before = LaunchSummary(first.corrected).stages, after = LaunchSummary(second.corrected).stages
+        var names = after.map(\.name)
+        for stage in before where !names.contains(stage.name) { names.append(stage.name) }
+        let none = (Sample(first.profiles.map { _ in 0 }), Sample(second.profiles.map { _ in 0 }))
+        stages = names.map { name in
+            let a = before.first { $0.name == name }?.sample ?? none.0, b = after.first { $0.name == name }?.sample ?? none.1
+            return Stage(name: name, first: a, second: b, difference: Difference(a, b))
+        }
+        attribution = CauseSearch.attribute(from: first.profiles, to: second.profiles)
+    }
+}
+
+// MARK: - JSON
+
+public enum LaunchJSON {
+    public static let schema = "tracer.launch/1"
+
+    public static func object(_ result: LaunchResult, _ command: LaunchCommand, _ watch: MachineWatch, comparison: LaunchComparison? = nil) -> JSON {
+        let summary = LaunchSummary(result.corrected)
+        var members: [(String, JSON)] = [
+            ("schema", .string(schema)), ("command", .string(command.text)), ("ready", .string(result.readyReason)),
+            ("runs", .unsigned(UInt64(result.profiles.count))), ("disturbed", .unsigned(UInt64(result.disturbed.count))),
+            ("disturbed_kept", .unsigned(UInt64(result.disturbedKept))), ("machine_noise", .number(watch.noise)),
+            ("stages", .array(summary.stages.map { stage in
+                .object([("name", .string(stage.name)), ("p50_ns", nanoseconds(stage.sample.median)), ("p90_ns", nanoseconds(stage.sample.quantile(0.9))),
+                         ("p95_ns", nanoseconds(stage.sample.quantile(0.95))), ("mean_ns", nanoseconds(stage.sample.mean)),
+                         ("spread_ns", nanoseconds(stage.sample.spread))])
+            })),
+            ("untraced", .object([
+                ("runs", .unsigned(UInt64(result.untraced.count))), ("p50_ns", result.untraced.isEmpty ? .null : nanoseconds(result.untraced.median)),
+                ("overhead_ns", result.overhead.map(nanoseconds) ?? .null)])),
+            ("libraries", .array(summary.libraries.map { .object([("name", .string($0.name)), ("relocations", .unsigned(UInt64($0.relocations)))]) })),
+            ("constructors", .array(summary.constructors.map {
+                .object([("module", .string($0.key.module)), ("name", .string($0.key.name)), ("p50_ns", nanoseconds($0.median))])
+            })),
+            ("page_faults", .object([("minor", .signed(Int64(summary.minorFaults))), ("major", .signed(Int64(summary.majorFaults)))])),
+        ]
+        if !result.pageIns.isEmpty {
+            members.append(("read_from_disk", .array(result.pageIns.map { file in
+                .object([("path", .string(file.path)), ("bytes", .unsigned(file.bytes)), ("ranges", .array(file.ranges.map {
+                    .array([.unsigned($0.offset), .unsigned($0.bytes)])
+                }))])
+            })))
+        }
+        if let comparison { members.append(("comparison", object(comparison))) }
+        return .object(members)
+    }
+
+    private static func object(_ comparison: LaunchComparison) -> JSON {
+        .object([
+            ("stages", .array(comparison.stages.map { stage in
+                .object([("name", .string(stage.name)), ("difference_ns", nanoseconds(stage.difference.medians)), ("low_ns", nanoseconds(stage.difference.low)),
+                         ("high_ns", nanoseconds(stage.difference.high)), ("significant", .bool(stage.difference.isSignificant)),
+                         ("probability", .number(stage.difference.probability))])
+            })),
+            ("causes", .array(comparison.attribution.causes.map { cause in
+                .object([("kind", .string(cause.kind.rawValue)), ("name", .string(cause.name)), ("module", .string(cause.module)),
+                         ("difference_ns", nanoseconds(cause.difference)), ("share", .number((cause.share * 10000).rounded() / 10000)),
+                         ("change", .string(cause.change.rawValue)), ("path", .array(cause.path.map { .string($0) }))])
+            })),
+            ("difference_ns", nanoseconds(comparison.attribution.difference)),
+            ("unexplained_ns", nanoseconds(comparison.attribution.unexplained)),
+        ])
+    }
+
+    private static func nanoseconds(_ value: Double) -> JSON { .signed(Int64(value.rounded())) }
+}

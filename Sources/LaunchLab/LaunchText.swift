@@ -1,0 +1,133 @@
+// A series of launches, and two of them side by side, for people.
+import Foundation
+import TraceAnalysis
+
+public struct LaunchText {
+    private let plan: LaunchPlan
+    private let watch: MachineWatch
+    private let style: TextStyle
+
+    public init(_ plan: LaunchPlan, _ watch: MachineWatch, style: TextStyle) {
+        self.plan = plan
+        self.watch = watch
+        self.style = style
+    }
+
+    // MARK: - One program
+
+    public func table(_ result: LaunchResult, _ command: LaunchCommand, top: Int = 5) -> String {
+        let summary = LaunchSummary(result.corrected)
+        var lines = [heading(command.text, result), ""]
+        var table = TextTable(["", "p50", "p90", "p95", "spread"], leftAligned: [0])
+        for (index, stage) in summary.stages.enumerated() {
+            table.add([index == 0 ? "launch" : "  " + stage.name] + [0.5, 0.9, 0.95].map { text(stage.sample.quantile($0)) } + [text(stage.sample.spread)])
+        }
+        lines += table.lines(style)
+        lines.append("")
+        lines += overhead(result)
+        lines.append("\(grouped(UInt64(summary.libraries.count))) libraries, \(grouped(UInt64(max(summary.relocations, 0)))) relocations, page faults \(grouped(UInt64(max(summary.minorFaults, 0)))) minor, \(grouped(UInt64(max(summary.majorFaults, 0)))) from disk")
+        let slow = summary.constructors.prefix(top).filter { $0.median >= 10_000 }
+        if !slow.isEmpty {
+            lines += ["", style.bold("Constructors, the slowest")]
+            var table = TextTable(["p50", "library", "constructor"], leftAligned: [1, 2])
+            for constructor in slow { table.add([text(constructor.median), constructor.key.module, constructor.key.name]) }
+            lines += table.lines(style).dropFirst()
+        }
+        if plan.cold != .no { lines += cold(result, top) }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private func heading(_ command: String, _ result: LaunchResult) -> String {
+        var parts = ["\(result.profiles.count) launches", plan.cold == .no ? "warm" : "cold"]
+        parts.append("ready: \(plan.controls.runsToExit ? "end of the program" : result.readyReason)")
+        return style.bold(command) + "   " + parts.joined(separator: ", ") + machine([result])
+    }
+
+    private func machine(_ results: [LaunchResult]) -> String {
+        let disturbed = results.reduce(0) { $0 + $1.disturbed.count }, kept = results.reduce(0) { $0 + $1.disturbedKept }
+        let switches = Sample(results.flatMap(\.involuntarySwitches).map(Double.init)).median
+        var text = "\nmachine noise \(percent(watch.noise))"
+        if let frequencies = watch.frequencies { text += String(format: ", %.1f to %.1f GHz", frequencies.lowerBound, frequencies.upperBound) }
+        text += ", \(Int(switches)) involuntary switches a launch"
+        if disturbed > 0 { text += ", \(disturbed) disturbed and made again" }
+        if kept > 0 { text += ", \(kept) disturbed and counted (the machine did not calm down)" }
+        return text
+    }
+
+    private func overhead(_ result: LaunchResult) -> [String] {
+        let own = Sample(result.profiles.map { Double($0.tracerTime) }).median
+        guard let overhead = result.overhead else {
+            return ["tracer's own work \(text(own)), already subtracted; no launch was made without the agent"]
+        }
+        return ["without the agent \(text(result.untraced.median)) (\(result.untraced.count) launches); the agent adds \(text(max(overhead, 0))) by recording and \(text(own)) of its own, both taken out above"]
+    }
+
+    private func cold(_ result: LaunchResult, _ top: Int) -> [String] {
+        var lines = ["", style.bold("Read from disk")]
+        if let drop = result.drops.last {
+            var text = "\(drop.files) files, \(readable(byteCount: drop.bytes)), dropped before each launch"
+            if drop.kept > 0 { text += "; \(readable(byteCount: drop.kept)) stayed, in use by other processes" }
+            if drop.unknown > 0 { text += "; of \(drop.unknown) the kernel does not say whether they are cached (not ours)" }
+            lines.append(text)
+        }
+        var table = TextTable(["read", "parts", "file", "where"], leftAligned: [2, 3])
+        for file in result.pageIns.prefix(max(top, 10)) {
+            let ranges = file.ranges.sorted { $1.bytes < $0.bytes }.prefix(3).map { "\($0.offset / 1024)–\(($0.offset + $0.bytes) / 1024) KB" }
+            table.add([readable(byteCount: file.bytes), "\(file.ranges.count)", file.path, ranges.joined(separator: ", ") + (file.ranges.count > 3 ? ", …" : "")])
+        }
+        return lines + table.lines(style)
+    }
+
+    // MARK: - Two programs
+
+    public func comparison(_ first: LaunchResult, _ second: LaunchResult, _ commands: (LaunchCommand, LaunchCommand), _ comparison: LaunchComparison) -> String {
+        var lines = [style.bold("A  ") + commands.0.text, style.bold("B  ") + commands.1.text,
+                     "\(first.profiles.count) launches each, \(plan.cold == .no ? "warm" : "cold"), in random order; ready: \(second.readyReason)" + machine([first, second]), ""]
+        var table = TextTable(["", "A p50", "B p50", "B − A", "95 % of it lies in", ""], leftAligned: [0, 4, 5])
+        for (index, stage) in comparison.stages.enumerated() {
+            let difference = stage.difference
+            table.add([index == 0 ? "launch" : "  " + stage.name, text(stage.first.median), text(stage.second.median), signed(difference.medians),
+                       "\(signed(difference.low)) … \(signed(difference.high))",
+                       difference.isSignificant ? difference.medians > 0 ? "slower" : "faster" : ""])
+        }
+        lines += table.lines(style)
+        lines.append("")
+        let whole = comparison.stages[0].difference
+        if !whole.isSignificant {
+            lines.append("no difference larger than \(text(max(abs(whole.low), abs(whole.high)))) is visible with \(first.profiles.count) launches each")
+        }
+        let causes = comparison.attribution.causes.prefix(10)
+        if !causes.isEmpty {
+            lines.append(style.bold("Why (B − A = \(signed(comparison.attribution.difference)) before the agent's share is taken out)"))
+            var table = TextTable(["", "share", "", "what"], leftAligned: [2, 3])
+            for cause in causes { table.add([signed(cause.difference), percent(cause.share), cause.change.rawValue, LaunchText.describe(cause)]) }
+            table.add([signed(comparison.attribution.unexplained), whole.medians == 0 ? "" : percent(comparison.attribution.unexplained / comparison.attribution.difference), "", "unexplained"])
+            lines += table.lines(style).dropFirst()
+        } else if whole.isSignificant {
+            lines.append("No single stage, library, constructor or call explains it.")
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// "constructor slow_init of libslow.so", "work of libw.so, 10 → 100 times, from main".
+    public static func describe(_ cause: Cause) -> String {
+        var text: String
+        switch cause.kind {
+        case .constructor: text = "constructor \(cause.name) of \(cause.module)"
+        case .library: text = "library \(cause.name)"
+        case .dlopen: text = "dlopen of \(cause.name)"
+        case .stage, .root: text = cause.name
+        case .call, .lazy: text = "\(cause.name) of \(cause.module)"
+        }
+        if cause.callsBefore != cause.callsAfter, cause.kind == .call {
+            text += ", \(Int(cause.callsBefore.rounded())) → \(Int(cause.callsAfter.rounded())) times"
+        }
+        if cause.kind == .call, cause.path.count > 2 { text += ", from \(cause.path[cause.path.count - 2])" }
+        return text
+    }
+
+    private func text(_ nanoseconds: Double) -> String { column(readable(Nanoseconds(UInt64(max(nanoseconds, 0).rounded())))) }
+    private func signed(_ nanoseconds: Double) -> String {
+        (nanoseconds < 0 ? "−" : "+") + readable(Nanoseconds(UInt64(abs(nanoseconds).rounded())))
+    }
+}

@@ -1,0 +1,157 @@
+// What the thread of main called between main and ready, merged by path: the launch lab compares launches by it.
+// Loads of libraries are left out, with everything that ran in them: the timeline has them by themselves.
+import CTraceLayout
+import TraceFormat
+
+public enum LaunchCalls {
+    public struct Node: Sendable {
+        public var name: String
+        /// File name.
+        public var module: String
+        public var calls: UInt64
+        /// Clipped at ready.
+        public var total: Nanoseconds
+        public var children: [Node]
+    }
+
+    public static func untilReady(_ trace: TraceFile, _ timeline: StartupTimeline) -> [Node] {
+        let records = trace.metadata.start
+        guard let main = records.phase(.main) else { return [] }
+        let end: Ticks
+        switch timeline.outcome {
+        case .ready(let moment): end = moment.ticks
+        case .neverReady: end = records.phase(.exit)?.usage.ticks ?? TraceEnd(trace).ticks
+        }
+        var reader = ChunkReader(trace)
+        for chunks in trace.chunksOfThread where chunks.first?.thread == main.thread {
+            var stack = CallStack(LaunchSink(trace, from: main.usage.ticks.raw, until: end.raw, thread: main.thread), slotCount: 0)
+            var latest: UInt64 = 0
+            var isFirst = true
+            for listed in chunks where listed.opened.ticks <= end {
+                guard let chunk = reader.settled(listed) else { continue }
+                stack.adopt(reader.storedFrames(chunk), bottom: isFirst ? 0 : chunk.openFrames - chunk.storedFrames, latest: latest, areCalls: true)
+                isFirst = false
+                latest = max(latest, reader.read(chunk, into: &stack))
+            }
+            stack.closeAll(at: end.raw, .open)
+            return nodes(stack.sink.nodes, trace)
+        }
+        return []
+    }
+
+    private static func nodes(_ sums: [LaunchSink.Sum], _ trace: TraceFile) -> [Node] {
+        let table = trace.metadata
+        // A child lies behind its parent: from the back, each is whole when its parent takes it.
+        var built = sums.map { sum -> Node in
+            let function = table.functions[sum.slot &- 1]
+            return Node(name: demangled(function?.rawName ?? "?"), module: function?.module.flatMap { table.modules[$0]?.name } ?? "?",
+                        calls: sum.calls, total: trace.timeScale.nanoseconds(sum.ticks), children: [])
+        }
+        for index in sums.indices.dropFirst().reversed() {
+            built[index].children.reverse()
+            built[Int(sums[index].parent)].children.append(built[index])
+        }
+        return built.first.map { $0.children.reversed() } ?? []
+    }
+}
+
+/// Slots are function ids plus one. A frame's tag is the number of its path plus one; 0: not of interest.
+private struct LaunchSink: CallSink {
+    struct Sum {
+        var parent: UInt32
+        var slot: UInt32
+        var calls: UInt64 = 0
+        var ticks: UInt64 = 0
+    }
+    private struct Edge: Hashable {
+        var parent: UInt32, slot: UInt32
+    }
+
+    private let from: UInt64, until: UInt64
+    /// From the first note of a load to its last, on this thread, in the order of time; those within others left out.
+    private let loads: [Range<UInt64>]
+    /// The first stands for main itself.
+    private(set) var nodes = [Sum(parent: 0, slot: 0)]
+    private var places: [Edge: UInt32] = [:]
+
+    /// Paths beyond these are counted with their callers.
+    private static let mostPaths = 200_000
+
+    init(_ trace: TraceFile, from: UInt64, until: UInt64, thread: UInt32) {
+        self.from = from
+        self.until = until
+        var outermost: [Range<UInt64>] = []
+        for load in trace.metadata.start.loads where load.thread == thread {
+            let begin = (load.begin ?? load.opened ?? load.mapped.ticks).raw
+            let range = begin ..< max(min(load.end?.ticks.raw ?? until, until), begin)
+            if let last = outermost.last, range.lowerBound < last.upperBound { continue }
+            outermost.append(range)
+        }
+        loads = outermost
+    }
+
+    /// Index of the first load that ends after `time`.
+    private func load(after time: UInt64) -> Int {
+        var low = 0, high = loads.count
+        while low < high {
+            let middle = (low + high) / 2
+            if loads[middle].upperBound <= time { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    private func isInLoad(_ time: UInt64) -> Bool {
+        let next = load(after: time)
+        return next < loads.count && loads[next].contains(time)
+    }
+
+    /// From `start` to `end` without the loads in between.
+    private func length(_ start: UInt64, _ end: UInt64) -> UInt64 {
+        guard end > start else { return 0 }
+        var length = end - start
+        var next = load(after: start)
+        while next < loads.count, loads[next].lowerBound < end {
+            length -= min(length, min(loads[next].upperBound, end) - max(loads[next].lowerBound, start))
+            next += 1
+        }
+        return length
+    }
+
+    /// The path of a call, 0 when it is not of interest.
+    private mutating func path(_ slot: UInt32, at time: UInt64, parent: Frame) -> UInt64 {
+        guard time >= from, time <= until else { return 0 }
+        // Below main the frames are those that call it; what is called in something left out is left out.
+        if parent.slot != 0, parent.enter >= from, parent.tag == 0 { return 0 }
+        let above = parent.slot != 0 && parent.enter >= from ? UInt32(parent.tag - 1) : 0
+        if !loads.isEmpty, isInLoad(time) { return 0 }
+        let edge = Edge(parent: above, slot: slot)
+        if let place = places[edge] { return UInt64(place) + 1 }
+        guard nodes.count < Self.mostPaths else { return 0 }
+        nodes.append(Sum(parent: above, slot: slot))
+        places[edge] = UInt32(nodes.count - 1)
+        return UInt64(nodes.count)
+    }
+
+    private mutating func add(_ path: UInt64, _ start: UInt64, _ end: UInt64) {
+        guard path > 0 else { return }
+        nodes[Int(path - 1)].calls &+= 1
+        nodes[Int(path - 1)].ticks &+= length(start, min(end, until))
+    }
+
+    mutating func slot(of function: UInt32) -> UInt32 { function &+ 1 }
+
+    mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
+        frame.tag = path(frame.slot, at: time, parent: parent)
+    }
+    mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
+        add(frame.tag, frame.enter, time)
+    }
+    mutating func leaf(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
+        add(path(slot, at: start, parent: parent), start, end)
+    }
+    mutating func migrated(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}
+    mutating func orphan(_ slot: UInt32, at time: UInt64, depth: Int) {}
+    mutating func lost(_ count: UInt64, at time: UInt64, depth: Int) {}
+    mutating func mark(_ mark: UInt32, at time: UInt64, depth: Int) {}
+    mutating func unknown() {}
+}

@@ -1,0 +1,47 @@
+// tracer baseline: what a launch is today, as a file to commit.
+import ArgumentParser
+import Foundation
+import LaunchLab
+
+struct BaselineCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "baseline",
+        abstract: "Write down how a program starts today, for tracer check.",
+        usage: "tracer baseline [options] -o FILE -- PROGRAM [ARGUMENT …]",
+        discussion: """
+            The file is small JSON made for review: stages with their percentiles, libraries, constructors, budgets. \
+            Commit it. Budgets that it holds already stay when it is written anew.
+
+            EXAMPLE
+              tracer baseline -n 30 -o startup.json -- ./app --serve
+            """)
+
+    @OptionGroup var options: LaunchOptions
+    @Option(name: .shortAndLong, help: ArgumentHelp("The file to write.", valueName: "file"))
+    var output: String
+
+    func run() throws {
+        let command = LaunchCommand(words: options.command)
+        var budgets = Baseline.Budgets(), stageBudgets: [String: Double] = [:]
+        if FileManager.default.fileExists(atPath: output) {
+            do {
+                let known = try Baseline(contentsOf: output)
+                budgets = known.budgets
+                for stage in known.stages { stageBudgets[stage.name] = stage.budgetMs }
+            } catch {
+                throw CommandFailure(message: "\(error.message); nothing was overwritten", status: 2)
+            }
+        }
+        try options.measure([command]) { results, _ in
+            let place = LaunchPlace(command)
+            var baseline = Baseline(program: place.program, command: command, profiles: results[0].corrected, machine: place.machine, budgets: budgets)
+            for index in baseline.stages.indices { baseline.stages[index].budgetMs = stageBudgets[baseline.stages[index].name] }
+            do {
+                try baseline.text.write(toFile: output, atomically: true, encoding: .utf8)
+            } catch {
+                throw CommandFailure(message: "\(output) cannot be written: \(error.localizedDescription)", status: 2)
+            }
+            complain("\(output): \(place.program) starts in \(baseline.stages[0].p50Ms) ms (median of \(baseline.runs)); check it with tracer check \(output) -- \(command.text)")
+        }
+    }
+}
