@@ -1,0 +1,36 @@
+"""Builds the program of Tests/LaunchTests/subject in variants: as it is, and with a regression planted."""
+import os
+import random
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCES = os.path.join(HERE, "subject")
+
+#: Where a regression may be, what the compiler is told, and what must be named as the first cause: its kind and a name.
+PLACES = {
+    "constructor": (lambda r: [f"-DCONSTRUCTOR_MICROSECONDS={r.randint(2000, 6000)}"], {("constructor", "work_init")}),
+    "extra library": (lambda r: ["-DEXTRA_LIBRARY", f"-DEXTRA_MICROSECONDS={r.randint(1500, 6000)}"], {("library", "libextra.so")}),
+    "ten times the calls": (lambda r: ["-DWORK_CALLS=40"], {("call", "work")}),
+    "a lock held by another thread": (lambda r: [f"-DLOCK_MICROSECONDS={r.randint(2000, 8000)}"], {("call", "pthread_mutex_lock")}),
+    "a file read": (lambda r: [f"-DFILE_READS={r.randint(400, 1200)}"], {("call", "read"), ("call", "open"), ("call", "open64")}),
+}
+
+
+def build(folder, flags=()):
+    """The program's path. The files are called the same in every variant."""
+    os.makedirs(folder, exist_ok=True)
+    run = lambda *words: subprocess.run(words, check=True, cwd=folder)
+    common = ["gcc", "-g", "-O1", "-Wall", "-Wextra", *flags]
+    run(*common, "-fPIC", "-shared", "-Wl,-soname,libwork.so", "-o", "libwork.so", os.path.join(SOURCES, "work.c"))
+    libraries = ["-lwork"]
+    if "-DEXTRA_LIBRARY" in flags:
+        run(*common, "-fPIC", "-shared", "-Wl,-soname,libextra.so", "-o", "libextra.so", os.path.join(SOURCES, "extra.c"), "-L.", "-lwork",
+            "-Wl,-rpath,$ORIGIN")
+        libraries = ["-lextra", "-lwork"]
+    run(*common, "-pthread", "-o", "app", os.path.join(SOURCES, "app.c"), "-L.", *libraries, "-Wl,-rpath,$ORIGIN")
+    return os.path.join(folder, "app")
+
+
+def planted(folder, place, seed):
+    flags, expected = PLACES[place]
+    return build(folder, flags(random.Random(seed))), expected

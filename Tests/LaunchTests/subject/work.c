@@ -1,0 +1,18 @@
+// The library that the program calls, with a constructor of its own.
+#include <time.h>
+
+#ifndef CONSTRUCTOR_MICROSECONDS
+#define CONSTRUCTOR_MICROSECONDS 500
+#endif
+
+/// Processor time, not wall time: a neighbour on the machine does not make it do less.
+void spin(int microseconds) {
+    struct timespec begin, now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    while ((now.tv_sec - begin.tv_sec) * 1000000 + (now.tv_nsec - begin.tv_nsec) / 1000 < microseconds);
+}
+
+void work(int microseconds) { spin(microseconds); }
+
+__attribute__((constructor)) static void work_init(void) { spin(CONSTRUCTOR_MICROSECONDS); }

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""How often the lab is right: regressions planted in random places must be named first, and unchanged programs must not
+raise an alarm. The figures of docs/launch-lab.md come from here.
+
+    Tests/LaunchTests/trials.py --planted 20 --unchanged 200
+"""
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import subject  # noqa: E402
+
+ROOT = os.path.dirname(os.path.dirname(subject.HERE))
+TOOL = os.path.join(ROOT, ".build/release/tracer")
+
+
+def first_cause(before, after, runs):
+    out = subprocess.run([TOOL, "launch", "-n", str(runs), "--untraced-every", "0", "--history", "", "--json", "--vs", before, "--", after],
+                         check=True, capture_output=True, text=True, timeout=600).stdout
+    comparison = json.loads(out)["comparison"]
+    return comparison["causes"][0] if comparison["causes"] else None, comparison
+
+
+def planted(scratch, trials, runs, seed):
+    chance = random.Random(seed)
+    before = subject.build(os.path.join(scratch, "before"))
+    right = 0
+    for trial in range(trials):
+        place = chance.choice(sorted(subject.PLACES))
+        after, expected = subject.planted(os.path.join(scratch, f"after{trial}"), place, chance.random())
+        cause, comparison = first_cause(before, after, runs)
+        named = cause and (cause["kind"], cause["name"].split("@")[0])
+        ok = named in expected
+        right += ok
+        share = f'{cause["share"]:.0%} of {comparison["difference_ns"] / 1e6:+.2f} ms, {cause["change"]}' if cause else "nothing"
+        print(f"{'right' if ok else 'WRONG'}  {place}: {named and ' '.join(named)} ({share})", flush=True)
+        shutil.rmtree(os.path.dirname(after))
+    print(f"planted regressions: {right} of {trials} named first")
+    return right == trials
+
+
+def unchanged(scratch, trials, runs):
+    program = subject.build(os.path.join(scratch, "same"))
+    baseline = os.path.join(scratch, "startup.json")
+    subprocess.run([TOOL, "baseline", "-n", "30", "-o", baseline, "--", program], check=True, timeout=600)
+    alarms = 0
+    for trial in range(trials):
+        done = subprocess.run([TOOL, "check", "-n", str(runs), "--untraced-every", "0", "--warm-up", "0", baseline, "--", program],
+                              capture_output=True, text=True, timeout=600)
+        if done.returncode == 1:
+            alarms += 1
+            print(f"false alarm in trial {trial}:\n{done.stdout}", flush=True)
+        elif done.returncode != 0:
+            sys.exit(f"check failed: {done.stderr}")
+    print(f"unchanged program: {alarms} false alarms in {trials} checks ({alarms / trials:.1%})")
+    return alarms / trials < 0.01
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--planted", type=int, default=0, metavar="TRIALS")
+    arguments.add_argument("--unchanged", type=int, default=0, metavar="TRIALS")
+    arguments.add_argument("-n", "--runs", type=int, default=12, help="launches of each program in a trial")
+    arguments.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    options = arguments.parse_args()
+    print(f"seed {options.seed}")
+    scratch = tempfile.mkdtemp(prefix="tracer-trials-")
+    try:
+        fine = not options.planted or planted(scratch, options.planted, options.runs, options.seed)
+        fine = (not options.unchanged or unchanged(scratch, options.unchanged, options.runs)) and fine
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
