@@ -1,0 +1,75 @@
+import Testing
+@testable import LaunchLab
+
+@Suite struct CauseSearchTests {
+    let before = ProfileMaker.profiles()
+
+    private func causes(_ change: (inout ProfileMaker) -> Void) -> Attribution {
+        CauseSearch.attribute(from: before, to: ProfileMaker.profiles(15, change))
+    }
+
+    @Test func aSlowerConstructorIsNamed() throws {
+        let found = causes { $0.constructor = 8e6 }
+        let first = try #require(found.causes.first)
+        #expect(first.kind == .constructor && first.name == "slow_init" && first.module == "libslow.so" && first.change == .slower)
+        #expect(first.share > 0.9 && first.share < 1.1)
+    }
+
+    @Test func aNewLibraryIsTheReasonForItsConstructorAndForLoading() throws {
+        let found = causes { $0.hasExtraLibrary = true }
+        let first = try #require(found.causes.first)
+        #expect(first.kind == .library && first.name == "libextra.so" && first.change == .new)
+        #expect(abs(first.difference - 1.6e6) < 0.3e6)
+        #expect(!found.causes.contains { $0.name == "extra_init" || $0.kind == .stage })
+    }
+
+    @Test func aLibraryThatIsGoneExplainsWhatBecameFaster() throws {
+        let found = CauseSearch.attribute(from: ProfileMaker.profiles(15) { $0.hasExtraLibrary = true }, to: before)
+        let first = try #require(found.causes.first)
+        #expect(first.name == "libextra.so" && first.change == .gone && first.difference < 0)
+        #expect(first.share > 0.8)
+    }
+
+    @Test func moreCallsAreToldFromSlowerCalls() throws {
+        let often = try #require(causes { $0.workCalls = 100 }.causes.first)
+        #expect(often.name == "work" && often.change == .calledMoreOften)
+        #expect(often.callsBefore == 10 && often.callsAfter == 100)
+        let slow = try #require(causes { $0.lock = 4e6 }.causes.first)
+        #expect(slow.name == "pthread_mutex_lock" && slow.change == .slower && slow.callsAfter == 1)
+        #expect(slow.path == ["main → ready", "load", "pthread_mutex_lock"])
+    }
+
+    @Test func sharesAndTheRestAddUp() {
+        let found = causes {
+            $0.constructor = 7e6
+            $0.workCalls = 40
+        }
+        #expect(found.causes.prefix(2).map(\.name) == ["work", "slow_init"])
+        #expect(abs(found.causes.reduce(0) { $0 + $1.difference } + found.unexplained - found.difference) < 1)
+        #expect(abs(found.unexplained) < 0.1 * found.difference)
+    }
+
+    @Test func unchangedLaunchesHaveNoCause() {
+        var maker = ProfileMaker()
+        maker.random = SplitMix(seed: 99)
+        let again = (0..<15).map { _ in maker.profile() }
+        #expect(CauseSearch.attribute(from: before, to: again).causes.isEmpty)
+    }
+
+    @Test func threeLaunchesAreEnoughForAClearCause() throws {
+        let found = CauseSearch.attribute(from: ProfileMaker.profiles(3), to: ProfileMaker.profiles(3) { $0.constructor = 9e6 })
+        #expect(found.causes.first?.name == "slow_init")
+    }
+
+    @Test func theAgentsShareIsTakenFromTheStagesThatMadeTheCalls() {
+        var result = LaunchResult()
+        result.profiles = ProfileMaker.profiles()
+        let total = Sample(result.profiles.map { Double($0.total) }).median
+        result.untracedTotals = [total - 1e6, total - 1e6, total - 1e6]
+        let corrected = LaunchSummary(result.corrected), raw = LaunchSummary(result.profiles)
+        #expect(abs(raw.stages[0].sample.median - corrected.stages[0].sample.median - 1e6) < 10)
+        for name in ["map and relocate libraries", "constructors of libraries"] {
+            #expect(raw.stages.first { $0.name == name }!.sample == corrected.stages.first { $0.name == name }!.sample)
+        }
+    }
+}

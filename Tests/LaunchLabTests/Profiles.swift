@@ -1,0 +1,46 @@
+@testable import LaunchLab
+
+/// Launches put together from parts, with a little noise that is the same in every run of the tests.
+struct ProfileMaker {
+    var random = SplitMix(seed: 11)
+    var constructor = 5e6
+    var hasExtraLibrary = false
+    var workCalls = 10
+    var lock = 1e4
+    var relocations = 100
+
+    private mutating func noisy(_ value: Double) -> NanosecondCount { NanosecondCount(value * Double.random(in: 0.98...1.04, using: &random)) }
+
+    mutating func profile() -> LaunchProfile {
+        func library(_ name: String, _ constructor: String, _ time: NanosecondCount) -> CallNode {
+            CallNode(.init(.library, module: name, name: name), count: 1, total: time,
+                     children: [CallNode(.init(.constructor, module: name, name: constructor), count: 1, total: time)])
+        }
+        var libraries = [library("libslow.so", "slow_init", noisy(constructor))]
+        if hasExtraLibrary { libraries.append(library("libextra.so", "extra_init", noisy(1e6))) }
+        let work = CallNode(.init(.call, module: "libwork.so", name: "work"), count: workCalls, total: noisy(1e5 * Double(workCalls)))
+        let lock = CallNode(.init(.call, module: "libc.so.6", name: "pthread_mutex_lock"), count: 1, total: noisy(lock))
+        let load = CallNode(.init(.call, module: "app.so", name: "load"), count: 1, total: work.total + lock.total + noisy(2e6), children: [work, lock])
+        let stages = [
+            stage("map and relocate libraries", noisy(hasExtraLibrary ? 2.6e6 : 2e6), [], module: CauseSearch.loading),
+            stage("constructors of libraries", libraries.reduce(0) { $0 + $1.total }, libraries),
+            stage("main → ready", load.total + noisy(1e5), [load]),
+        ]
+        return LaunchProfile(
+            tree: CallNode(.init(.root, module: "", name: ""), count: 1, total: stages.reduce(0) { $0 + $1.total }, children: stages),
+            readyReason: "first listen",
+            libraries: [.init(name: "libslow.so", relocations: relocations)] + (hasExtraLibrary ? [.init(name: "libextra.so", relocations: 5)] : []),
+            minorFaults: 500, majorFaults: 0, tracerTime: 1000)
+    }
+
+    private func stage(_ name: String, _ total: NanosecondCount, _ children: [CallNode], module: String = "") -> CallNode {
+        CallNode(.init(.stage, module: module, name: name), count: 1, total: total, children: children)
+    }
+
+    static func profiles(_ count: Int = 15, _ change: (inout ProfileMaker) -> Void = { _ in }) -> [LaunchProfile] {
+        var maker = ProfileMaker()
+        change(&maker)
+        maker.random = SplitMix(seed: UInt64(maker.workCalls) ^ UInt64(maker.constructor) ^ (maker.hasExtraLibrary ? 1 << 40 : 0) ^ UInt64(maker.lock))
+        return (0..<count).map { _ in maker.profile() }
+    }
+}

@@ -1,0 +1,57 @@
+import Testing
+@testable import LaunchLab
+
+@Suite struct StatisticsTests {
+    @Test func quantilesLieBetweenTheNearestRuns() {
+        let sample = Sample([40, 10, 30, 20])
+        #expect(sample.median == 25)
+        #expect(sample.quantile(0) == 10)
+        #expect(sample.quantile(1) == 40)
+        #expect(sample.quantile(0.9) == 37)
+        #expect(sample.spread == 15)
+        #expect(Sample([]).median == 0)
+        #expect(Sample([7]).quantile(0.95) == 7)
+    }
+
+    /// Tables of the exact distribution: Mann and Whitney's own paper, and U = 3 of 4 and 5 values.
+    @Test func rankTestGivesTheExactProbabilities() {
+        #expect(abs(RankTest.probability(Sample([1, 2, 3]), Sample([4, 5, 6])) - 0.1) < 1e-12)
+        #expect(abs(RankTest.probability(Sample([1, 2, 3, 4, 5]), Sample([6, 7, 8, 9, 10])) - 2.0 / 252) < 1e-12)
+        #expect(abs(RankTest.probability(Sample([19, 22, 16, 29, 24]), Sample([20, 11, 17, 12])) - 14.0 / 126) < 1e-12)
+        #expect(RankTest.probability(Sample([]), Sample([1])) == 1)
+    }
+
+    @Test func equalValuesAreNoDifference() {
+        #expect(RankTest.probability(Sample([5, 5, 5, 5]), Sample([5, 5, 5, 5])) == 1)
+        #expect(RankTest.probability(Sample([1, 1, 1, 2, 2, 2]), Sample([1, 1, 2, 2, 2, 1])) > 0.9)
+    }
+
+    @Test func manyRunsOfOneDistributionAreSeldomCalledDifferent() {
+        var random = SplitMix(seed: 7)
+        var alarms = 0
+        for _ in 0..<300 {
+            let a = Sample((0..<25).map { _ in Double.random(in: 0...1, using: &random) })
+            let b = Sample((0..<25).map { _ in Double.random(in: 0...1, using: &random) })
+            if RankTest.probability(a, b) < 0.05 { alarms += 1 }
+        }
+        #expect((4...28).contains(alarms)) // 15 expected; a binomial leaves this range once in 10,000
+    }
+
+    @Test func differenceHoldsTheTrueOneAndIsTheSameEachTime() {
+        var random = SplitMix(seed: 3)
+        let a = Sample((0..<30).map { _ in Double.random(in: 100...110, using: &random) })
+        let b = Sample((0..<30).map { _ in Double.random(in: 105...115, using: &random) })
+        let difference = Difference(a, b)
+        #expect(difference.isSignificant)
+        #expect(difference.low < 5 && difference.high > 5 && difference.low > 0)
+        #expect(Difference(a, b) == difference)
+        #expect(!Difference(a, a).isSignificant)
+    }
+
+    @Test func commandsAreReadAsAShellReadsWords() {
+        #expect(LaunchCommand(text: "./app --serve 'two words' a\\ b \"c'd\"")?.words == ["./app", "--serve", "two words", "a b", "c'd"])
+        #expect(LaunchCommand(text: "  ")?.words == [])
+        #expect(LaunchCommand(text: "app 'open") == nil)
+        #expect(LaunchCommand(words: ["a b", "it's", "x=1"]).text == "'a b' 'it'\\''s' x=1")
+    }
+}
