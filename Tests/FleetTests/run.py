@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Runs the statements of docs/fleet.md, as they stand there, on ClickHouse (embedded: chdb) and on DuckDB, over what
+`tracer history export` writes of a history that is made here; the answers are worked out here, too.
+
+The two databases come from PyPI into a folder of their own, once: $TRACER_FLEET_VENV or ~/.cache/tracer/fleet.
+"""
+import datetime
+import json
+import os
+import re
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+TOOL = os.path.join(ROOT, ".build/release/tracer")
+VENV = os.environ.get("TRACER_FLEET_VENV") or os.path.expanduser("~/.cache/tracer/fleet")
+STAGES = ["launch", "exec → loader", "constructors of libraries", "main → ready"]
+
+
+def inside_venv():
+    python = os.path.join(VENV, "bin/python")
+    probe = [python, "-c", "import chdb, duckdb"]
+    if not os.path.exists(python) or subprocess.run(probe, stderr=subprocess.DEVNULL).returncode:
+        print("installing chdb and duckdb from PyPI (once, 1 GB)", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "chdb", "duckdb"], check=True, timeout=900)
+    os.execv(python, [python, os.path.abspath(__file__), "--inside"])
+
+
+def statements(database):
+    text = open(os.path.join(ROOT, "docs/fleet.md"), encoding="utf-8").read()
+    return [(kind.strip() or None, body) for kind, body in re.findall(r"```sql " + database + r"([^\n]*)\n(.*?)```", text, re.S)]
+
+
+def make_history(path):
+    """An empty database from the tool itself, then series of two builds on three hosts, and cold ones beside them."""
+    subprocess.run([TOOL, "launch", "-n", "1", "--warm-up", "0", "--untraced-every", "1", "--history", path, "--", "/bin/true"],
+                   check=True, stdout=subprocess.DEVNULL, timeout=120)
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA foreign_keys = ON")
+    database.execute("DELETE FROM series")
+    rows = []
+    number = 0
+    for build, commit, day, factor in [("b1", "aaaa", 1, 1.0), ("b2", "bbbb", 2, 1.5)]:
+        for host in ["anna", "berta", "carl"]:
+            for settings in ["", "--cold"]:
+                number += 1
+                time = datetime.datetime(2026, 1, day, number % 24, tzinfo=datetime.timezone.utc).timestamp()
+                database.execute(
+                    "INSERT INTO series (id, time, host, machine, program, command, build, revision, settings, ready, runs, disturbed,"
+                    " libraries, relocations, minor_faults, major_faults, overhead_ns) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                    (number, time, host, "Xeon, \"big\"", "app", "./app --serve", build, commit, settings, "first listen", 20, 0, 3, 100, 5, 0,
+                     None if host == "carl" else 1e5))
+                for position, stage in enumerate(STAGES):
+                    grows = factor if stage in ("launch", "main → ready") else 1.0
+                    p50 = 1e6 * (position + 1) * grows * (3 if settings else 1) + 1000 * number
+                    database.execute("INSERT INTO stage VALUES (?,?,?,?,?,?,?)", (number, position, stage, p50, p50 * 1.1, p50 * 1.2, p50 * 0.1))
+                    rows.append(dict(build=build, host=host, settings=settings, stage=stage, p50=p50, p95=p50 * 1.2))
+    database.commit()
+    return rows
+
+
+def expected(rows):
+    percentiles, regressions = [], []
+    for build in ["b1", "b2"]:
+        launches = [row for row in rows if row["build"] == build and row["stage"] == "launch" and not row["settings"]]
+        medians = sorted(row["p50"] for row in launches)
+        p90 = medians[1] + (medians[2] - medians[1]) * 0.8
+        percentiles.append(("app", build, 3, 3, round(statistics.median(medians) / 1e6, 3), round(p90 / 1e6, 3),
+                            round(max(row["p95"] for row in launches) / 1e6, 3)))
+    for stage in STAGES[1:]:
+        median = {build: statistics.median(row["p50"] for row in rows if row["build"] == build and row["stage"] == stage) for build in ["b1", "b2"]}
+        if median["b2"] > median["b1"]:
+            regressions.append(("app", stage, round((median["b2"] - median["b1"]) / 1e6, 3)))
+    return percentiles, sorted(regressions, key=lambda row: -row[2])
+
+
+def check(name, answers, rows):
+    percentiles, regressions = expected(rows)
+    got = [(r["program"], r["build"], int(r["hosts"]), int(r["series"]), float(r["p50_ms"]), float(r["p90_ms"]), float(r["worst_p95_ms"]))
+           for r in answers["percentiles"]]
+    assert [g[:4] for g in got] == [p[:4] for p in percentiles], (name, got, percentiles)
+    for g, p in zip(got, percentiles):
+        assert all(abs(a - b) < 0.002 for a, b in zip(g[4:], p[4:])), (name, g, p)
+    got = [(r["program"], r["stage"], float(r["slower_ms"])) for r in answers["regressions"]]
+    assert [g[:2] for g in got] == [r[:2] for r in regressions], (name, got, regressions)
+    assert all(abs(g[2] - r[2]) < 0.002 for g, r in zip(got, regressions)), (name, got, regressions)
+    print(f"{name}: {len(answers['percentiles'])} builds, {len(got)} regressions, as expected")
+
+
+def main():
+    if "--inside" not in sys.argv:
+        inside_venv()
+    import chdb.session
+    import duckdb
+    with tempfile.TemporaryDirectory() as scratch:
+        os.chdir(scratch)
+        rows = make_history(os.path.join(scratch, "history.sqlite"))
+        for format, name in [("ndjson", "startup.ndjson"), ("csv", "startup.csv")]:
+            with open(name, "w", encoding="utf-8") as out:
+                subprocess.run([TOOL, "history", "export", "--history", "history.sqlite", "--format", format], check=True, stdout=out, timeout=60)
+        session = chdb.session.Session(os.path.join(scratch, "clickhouse"))
+        answers = {}
+        for kind, statement in statements("clickhouse"):
+            result = session.query(statement.replace("file('startup", f"file('{scratch}/startup").rstrip().rstrip(";"), "JSONEachRow")
+            if kind:
+                answers[kind] = [json.loads(line) for line in str(result).splitlines()]
+        session.close()
+        check("ClickHouse", answers, rows)
+        database = duckdb.connect()
+        answers = {}
+        for kind, statement in statements("duckdb"):
+            result = database.execute(statement)
+            if kind:
+                names = [column[0] for column in result.description]
+                answers[kind] = [dict(zip(names, row)) for row in result.fetchall()]
+        check("DuckDB", answers, rows)
+
+
+if __name__ == "__main__":
+    main()
