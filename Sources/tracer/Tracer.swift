@@ -10,7 +10,7 @@ struct Tracer: ParsableCommand {
         version: "0.1.0",
         subcommands: [
             Record.self, Startup.self, Report.self, Tree.self, Callers.self, Diff.self, Replay.self, Libs.self, ExportCommand.self,
-            Open.self, Launch.self, BaselineCommand.self, Check.self, HistoryCommand.self, BisectStep.self, Info.self, Dump.self,
+            Open.self, View.self, Launch.self, BaselineCommand.self, Check.self, HistoryCommand.self, BisectStep.self, Info.self, Dump.self,
         ])
 
     /// ArgumentParser's own `main` would end a usage error with status 64; ours is 2, and a `CommandFailure` is one

@@ -1,0 +1,124 @@
+"""A headless Chromium, spoken to over its debugging pipe (descriptors 3 and 4, JSON, a NUL after each message)."""
+import base64
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+
+
+class Browser:
+    def __init__(self, width=1280, height=760, dark=False):
+        self.scratch = tempfile.mkdtemp(prefix="tracer-browser-")
+        program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+        to_browser, to_us = os.pipe(), os.pipe()
+
+        def descriptors():
+            os.dup2(to_browser[0], 3)
+            os.dup2(to_us[1], 4)
+
+        # What pipe() gave may be 3 or 4 itself: move them out of the way first.
+        pipes = [os.dup(fd) for fd in (*to_browser, *to_us)]
+        while min(pipes) <= 4:
+            pipes = [os.dup(fd) for fd in pipes]
+        to_browser, to_us = pipes[:2], pipes[2:]
+        self.process = subprocess.Popen(
+            [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run", "--hide-scrollbars",
+             "--disable-background-networking", f"--user-data-dir={self.scratch}", f"--window-size={width},{height}", "about:blank"],
+            preexec_fn=descriptors, pass_fds=(3, 4), close_fds=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.out = os.fdopen(to_browser[1], "wb", buffering=0)
+        self.into = os.fdopen(to_us[0], "rb")
+        os.close(to_browser[0])
+        os.close(to_us[1])
+        self.number, self.session, self.complaints = 0, None, []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self.call(domain + ".enable")
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        if dark:
+            self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+
+    def message(self):
+        text = bytearray()
+        while True:
+            byte = self.into.read(1)
+            if not byte:
+                raise EOFError("the browser has gone")
+            if byte == b"\0":
+                return json.loads(text)
+            text += byte
+
+    def call(self, method, **parameters):
+        self.number += 1
+        request = {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            request["sessionId"] = self.session
+        self.out.write(json.dumps(request).encode() + b"\0")
+        while True:
+            answer = self.message()
+            self.listen(answer)
+            if answer.get("id") == self.number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']}")
+                return answer["result"]
+
+    def listen(self, event):
+        parameters = event.get("params", {})
+        if event.get("method") == "Runtime.exceptionThrown":
+            self.complaints.append(parameters["exceptionDetails"].get("exception", {}).get("description") or parameters["exceptionDetails"]["text"])
+        elif event.get("method") == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning"):
+            self.complaints.append(str(parameters["args"]))
+        elif event.get("method") == "Log.entryAdded" and parameters["entry"]["level"] == "error":
+            self.complaints.append(parameters["entry"]["text"])
+        elif event.get("method") == "Network.requestWillBeSent":
+            self.complaints.append("network: " + parameters["request"]["url"])
+        self.last = event.get("method")
+
+    def open(self, path, hash=""):
+        self.call("Page.navigate", url="about:blank")
+        self.call("Page.navigate", url=f"file://{os.path.abspath(path)}{hash}")
+        self.until("document.documentElement?.dataset.ready === 'yes'")
+
+    def evaluate(self, expression):
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(f"{expression}: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
+
+    def until(self, expression):
+        """Returns when it is true. The test's own time limit ends what never is."""
+        while not self.evaluate(expression):
+            self.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 10)))")
+
+    def settle(self):
+        self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def click(self, x, y, count=1):
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=count)
+        self.settle()
+
+    def key(self, key, text=None):
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **({"text": text} if text else {}))
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+        self.settle()
+
+    def type(self, text):
+        self.call("Input.insertText", text=text)
+        self.settle()
+
+    def wheel(self, x, y, by):
+        self.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=by)
+        self.settle()
+
+    def screenshot(self, path):
+        with open(path, "wb") as out:
+            out.write(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.out.close()
+        self.into.close()
+        shutil.rmtree(self.scratch, ignore_errors=True)
