@@ -26,6 +26,8 @@ public struct StartupTimeline: Sendable {
     public let program: String
     public let commandLine: String
     public let pid: UInt32
+    /// Where its time begins: exec, or the first moment that is known.
+    public let origin: Ticks
     public let stages: [StartupStage]
     public let outcome: Outcome
     /// Other moments that might have been taken for ready, in the order of time.
@@ -77,6 +79,7 @@ public struct StartupTimeline: Sendable {
         program = trace.program
         commandLine = trace.commandLine
         pid = trace.header.pid
+        origin = clock.origin
         outcome = taken.map { .ready($0) } ?? .neverReady
         beginMonotonic = first.monotonic ?? Nanoseconds(UInt64(clamping: Int64(clamping: trace.header.first.monotonic_ns) &+ trace.nanosecondsSinceStart(first)))
         total = clock.since(end)

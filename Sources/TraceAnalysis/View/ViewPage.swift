@@ -3,6 +3,7 @@
 // What is thinner than a pixel on a large screen is summed up beforehand, so that the page stays small however long the
 // trace: of the call tree the paths below 1/20000 of the whole become one nameless node below their caller.
 import CTraceLayout
+import Symbols
 import TraceFormat
 
 public struct ViewPage {
@@ -30,7 +31,9 @@ public struct ViewPage {
         title = trace.commandLine.isEmpty ? trace.program : ViewPage.shortened(trace.commandLine)
         tree = CallTree(trace)
         scale = trace.timeScale
-        let origin = trace.firstTicks.raw, end = max(TraceEnd(trace).ticks.raw, origin + 1)
+        // With the start of the process where that was recorded: time begins at exec.
+        let timeline = try? StartupTimeline(trace, symbolizer: Symbolizer())
+        let origin = timeline.map { $0.origin.raw } ?? trace.firstTicks.raw, end = max(TraceEnd(trace).ticks.raw, origin + 1)
         duration = scale.nanoseconds(end - origin).count
         facts = ["pid \(trace.header.pid)", trace.startedAt, readable(Nanoseconds(duration)), counted(tree.calls, "call"),
                  counted(UInt64(trace.chunksOfThread.count), "thread")].compactMap { $0 }.joined(separator: ", ")
@@ -46,7 +49,7 @@ public struct ViewPage {
         }
         let deeper = threads.reduce(0) { $0 &+ $1.timeline.deeper }
         if deeper > 0 { notes.append("timeline: \(counted(deeper, "call")) deeper than \(CallTimeline.mostLevels) levels are not drawn") }
-        startup = .null
+        startup = timeline.map(ViewPage.startup) ?? .null
         functionsOfSlots = { slot in
             let function = metadata.functions[slot &- 1]
             return (function.map { demangled($0.rawName) } ?? "?", function?.module.flatMap { metadata.modules[$0]?.name } ?? "?")
@@ -58,6 +61,22 @@ public struct ViewPage {
         words[0] = words[0].split(separator: "/").last.map(String.init) ?? words[0]
         let text = String(words.joined(separator: " ").unicodeScalars.map { $0.value < 0x20 || $0.value == 0xfffd ? " " : Character($0) })
         return text.count > 120 ? text.prefix(119) + "…" : text
+    }
+
+    /// What stands above the threads: stages, constructors of any length worth a pixel, marks.
+    private static func startup(_ timeline: StartupTimeline) -> JSON {
+        func nanoseconds(_ time: Nanoseconds) -> JSON { .unsigned(time.count) }
+        let stages = timeline.stages.enumerated().map { index, stage in
+            // As long as they were, the agent's own work included: the threads below are, too.
+            let end = index + 1 < timeline.stages.count ? timeline.stages[index + 1].start : timeline.total
+            return JSON.object([("name", .string(stage.name)), ("at", nanoseconds(stage.start)),
+                                ("length", .unsigned(end.count > stage.start.count ? end.count - stage.start.count : 0))])
+        }
+        let constructors = timeline.constructors.sorted { $1.total < $0.total }.prefix(2000).sorted { $0.start < $1.start }.map { run in
+            JSON.object([("name", .string(run.name.name)), ("module", .string(run.name.module)), ("at", nanoseconds(run.start)), ("length", nanoseconds(run.total))])
+        }
+        let marks = timeline.marks.prefix(1000).map { JSON.object([("name", .string($0.name)), ("at", nanoseconds($0.at))]) }
+        return .object([("stages", .array(stages)), ("constructors", .array(constructors)), ("marks", .array(marks))])
     }
 
     public var html: String {
