@@ -27,7 +27,7 @@ public enum LaunchCalls {
             var stack = CallStack(LaunchSink(trace, from: main.usage.ticks.raw, until: end.raw, thread: main.thread), slotCount: 0)
             var latest: UInt64 = 0
             var isFirst = true
-            for listed in chunks where listed.opened.ticks <= end {
+            for listed in chunks where listed.opened.ticks <= end.raw {
                 guard let chunk = reader.settled(listed) else { continue }
                 stack.adopt(reader.storedFrames(chunk), bottom: isFirst ? 0 : chunk.openFrames - chunk.storedFrames, latest: latest, areCalls: true)
                 isFirst = false

@@ -31,7 +31,7 @@ struct CallTimeline {
     /// - Parameter most: slices to keep
     init(_ trace: TraceFile, _ chunks: [Chunk], from origin: UInt64, until end: UInt64, most: Int) {
         var reader = ChunkReader(trace)
-        var stack = CallStack(TimelineSink(from: origin, until: max(end, origin + 1), most: most), slotCount: 0)
+        var stack = CallStack(LaneSink(from: origin, until: max(end, origin + 1), most: most), slotCount: 0)
         var latest: UInt64 = 0, isFirst = true
         for listed in chunks {
             guard let chunk = reader.settled(listed) else { continue }
@@ -49,7 +49,7 @@ struct CallTimeline {
 }
 
 /// Slots are function ids plus one.
-private struct TimelineSink: CallSink {
+private struct LaneSink: CallSink {
     private let from: UInt64, until: UInt64
     private let most: Int
     private(set) var slices: [CallTimeline.Slice] = []
