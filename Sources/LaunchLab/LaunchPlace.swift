@@ -3,6 +3,7 @@ import CLaunch
 import Foundation
 import Recorder
 import Symbols
+import TraceAnalysis
 
 public struct LaunchPlace: Sendable {
     public let host: String
@@ -21,7 +22,7 @@ public struct LaunchPlace: Sendable {
         host = text(system.nodename)
         let path = command.words.first.flatMap { LaunchPlace.path(of: $0) } ?? ""
         program = URL(fileURLWithPath: path).lastPathComponent
-        build = (try? ObjectFile(path: path))?.buildID.map { hexadecimal($0) } ?? ""
+        build = buildID(ofFile: path).map { hexadecimal($0) } ?? ""
         commit = LaunchPlace.commit()
         var calibrations = (0..<15).map { _ in Double(launch_calibration_ns()) }
         calibrations.sort()

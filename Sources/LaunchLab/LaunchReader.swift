@@ -11,12 +11,14 @@ enum LaunchReader {
         }
     }
 
-    /// The same moment, as it can be seen from outside.
-    static func endPoint(of moment: ReadyMoment) -> EndPoint {
+    /// The same moment, as it can be seen from outside. Output through stdio leaves the process later than it is called,
+    /// at its end perhaps: then the end of a program that ends is what both sides see.
+    static func endPoint(of moment: ReadyMoment, hasEnded: Bool) -> EndPoint {
         switch moment.reason {
         case .listening: .listen
-        case .output: .output
-        case .mainReturned: .exit
+        case .output(nil): .output
+        case .output: hasEnded ? .exit : .insideOnly
+        case .mainReturned, .exited: .exit
         case .symbol, .mark, .notify, .frame: .insideOnly
         }
     }
@@ -33,10 +35,10 @@ enum LaunchReader {
 
         for (index, children) in constructors(timeline, load: nil, stage) { stages[index].children += children }
         for load in timeline.loads {
-            guard let index = stage(at: load.start), let total = load.total else { continue }
+            guard let index = stage(at: load.start) else { continue }
             let inside = constructors(timeline, load: load.number, { _ in 0 })[0] ?? []
             stages[index].children.append(CallNode(.init(.dlopen, module: load.name, name: load.name), count: 1,
-                                                   total: NanosecondCount(total.count), children: inside))
+                                                   total: NanosecondCount(load.total.count), children: inside))
         }
         if let index = timeline.stages.firstIndex(where: { $0.kind == .main }) {
             stages[index].children += LaunchCalls.untilReady(trace, timeline).map(node)
@@ -60,6 +62,7 @@ enum LaunchReader {
         switch kind {
         case .exec: "exec → loader"
         case .load: "map and relocate libraries"
+        case .relocate: "relocate libraries"
         case .preinit: "pre-initializers"
         case .libraryConstructors: "constructors of libraries"
         case .executableConstructors: "constructors of the executable"

@@ -191,7 +191,7 @@ public struct LaunchSeries {
         var profile: LaunchProfile?
         if isTraced {
             profile = try LaunchReader.profile(try trace(of: process, subject), symbolizer, readySymbol: plan.readySymbol,
-                                               exit: plan.controls.runsToExit ? moment - process.execTime : nil)
+                                               exit: plan.controls.runsToExit || endPoint == .exit ? moment - process.execTime : nil)
             profile!.majorFaults = max(profile!.majorFaults, 0)
             subject.removeTraces()
         }
@@ -286,6 +286,6 @@ public struct LaunchSeries {
             throw LaunchProblem("\(subject.command.text) was not ready within \(plan.controls.timeout) s: --timeout gives it longer, --ready SYMBOL tells what ready is")
         }
         files += timeline.libraries.map(\.path)
-        return Pilot(endPoint: LaunchReader.endPoint(of: moment), reason: moment.text, files: files)
+        return Pilot(endPoint: LaunchReader.endPoint(of: moment, hasEnded: hasEnded), reason: moment.text, files: files)
     }
 }

@@ -101,3 +101,6 @@ final class ObjectFile {
         return header
     }
 }
+
+/// Of the file as it is now; nil when it is not an ELF file, empty when it has none.
+public func buildID(ofFile path: String) -> [UInt8]? { ObjectFile(path: path).map { $0.buildID } }
