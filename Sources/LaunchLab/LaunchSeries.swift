@@ -42,10 +42,16 @@ public struct LaunchResult: Sendable {
 
     public var untraced: Sample { Sample(untracedTotals) }
     /// What the agent adds to a launch, beyond the work of its own that it takes out by itself: nanoseconds; nil when no
-    /// launch was made without it.
+    /// launch was made without it. On a noisy machine the two may differ by more than recording can cost: what is beyond
+    /// `costliestCall` for each call is noise. 0 when the difference is within it.
     public var overhead: Double? {
-        untracedTotals.isEmpty || profiles.isEmpty ? nil : Sample(profiles.map { Double($0.total) }).median - untraced.median
+        guard !untracedTotals.isEmpty, !profiles.isEmpty else { return nil }
+        let difference = Difference(untraced, Sample(profiles.map { Double($0.total) }))
+        let calls = Sample(profiles.map { Double($0.tree.tracedCalls) }).median
+        return min(max(difference.medians, 0), calls * LaunchResult.costliestCall)
     }
+    /// Nanoseconds. A recorded call costs some 30 (docs/performance.md), several times that while caches are cold.
+    static let costliestCall = 200.0
 
     /// The launches as they would have been without the agent: each traced call has cost the same, so every stage gives
     /// back its share of the overhead by its number of calls.
