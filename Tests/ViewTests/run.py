@@ -3,6 +3,7 @@
 says, zooms, searches, sorts. With --screenshots FOLDER it leaves pictures."""
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -73,7 +74,7 @@ class ViewTest(unittest.TestCase):
             " s = new Set(); for (let i = 0; i < d.length; i += 4) s.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return s.size; })()")
 
     def test_page_is_one_file_without_links(self):
-        html = open(self.page, encoding="utf-8").read()
+        html = pathlib.Path(self.page).read_text(encoding="utf-8")
         self.assertEqual(re.findall(r"(?:src|href)\s*=", html), [])
         self.assertNotIn("http://", html.replace("http://www.w3.org", ""))
         self.assertLess(os.path.getsize(self.page), 10_000_000)
@@ -161,11 +162,11 @@ class ViewTest(unittest.TestCase):
 
     def test_names_from_the_program_are_text_and_never_markup(self):
         hostile = os.path.join(self.folder, "hostile.trace")
-        data = bytearray(open(self.trace, "rb").read())
+        data = pathlib.Path(self.trace).read_bytes()
         name = b"PyObject_Malloc"
         self.assertIn(name, data)
         data = data.replace(name, b"</script><b>x&\"")
-        open(hostile, "wb").write(data)
+        pathlib.Path(hostile).write_bytes(data)
         page = hostile + ".html"
         subprocess.run([TOOL, "view", hostile, "-o", page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
         self.browser.open(page, "#table")

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""`tracer launch`, `baseline`, `check`, `history` and `bisect-step` as a user types them, on a program whose start-up is known
+(subject/): what a regression is called, which statuses come back, what is written and what is left alone. No time is
+asserted; trials.py measures how often the lab is right."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.dom.minidom
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import subject  # noqa: E402
+
+ROOT = os.path.dirname(os.path.dirname(subject.HERE))
+TOOL = os.path.join(ROOT, ".build/release/tracer")
+
+
+class LaunchTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="tracer-lab-")
+        cls.app = subject.build(os.path.join(cls.folder, "a"))
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+    def tracer(self, *words, status=0, timeout=300):
+        done = subprocess.run([TOOL, *words], cwd=self.folder, capture_output=True, text=True, timeout=timeout)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done
+
+    def variant(self, place):
+        program, expected = subject.planted(os.path.join(self.folder, place.replace(" ", "-")), place, 1)
+        return program, expected
+
+    def failure(self, *words, status=2):
+        """One line that says what is wrong."""
+        text = self.tracer(*words, status=status).stderr
+        self.assertEqual(text.count("\n"), 1, text)
+        return text
+
+    def test_stages_add_up_to_the_launch_and_the_end_point_is_told(self):
+        result = json.loads(self.tracer("launch", "-n", "5", "--history", "", "--json", "--", self.app).stdout)
+        self.assertEqual(result["schema"], "tracer.launch/1")
+        self.assertEqual(result["ready"], "first output")
+        self.assertEqual(result["runs"], 5)
+        names = [stage["name"] for stage in result["stages"]]
+        self.assertEqual(names[0], "launch")
+        for name in ["map and relocate libraries", "constructors of libraries", "main → ready"]:
+            self.assertIn(name, names)
+        self.assertAlmostEqual(sum(s["mean_ns"] for s in result["stages"][1:]), result["stages"][0]["mean_ns"], delta=len(names))
+        self.assertIn("libwork.so", [library["name"] for library in result["libraries"]])
+        self.assertIn(("libwork.so", "work_init"), [(c["module"], c["name"]) for c in result["constructors"]])
+        self.assertGreaterEqual(result["untraced"]["runs"], 1)
+
+    def test_program_is_ended_when_it_is_ready_and_runs_to_its_end_when_asked(self):
+        self.tracer("launch", "-n", "1", "--history", "", "--", self.app)  # waits for ever by itself
+        result = json.loads(self.tracer("launch", "-n", "3", "--to-exit", "--history", "", "--json", "--", self.app, "--exit").stdout)
+        self.assertIn("ready → exit", [stage["name"] for stage in result["stages"]])
+
+    def test_planted_regressions_are_named_first(self):
+        for place in sorted(subject.PLACES):
+            with self.subTest(place):
+                program, expected = self.variant(place)
+                out = self.tracer("launch", "-n", "7", "--untraced-every", "0", "--history", "", "--json", "--vs", self.app, "--", program).stdout
+                comparison = json.loads(out)["comparison"]
+                self.assertTrue(comparison["causes"], out)
+                first = comparison["causes"][0]
+                self.assertIn((first["kind"], first["name"]), expected)
+                whole = sum(c["difference_ns"] for c in comparison["causes"]) + comparison["unexplained_ns"]
+                self.assertAlmostEqual(whole, comparison["difference_ns"], delta=len(comparison["causes"]) + 1)
+
+    def test_baseline_is_accepted_unchanged_and_refuses_a_new_library(self):
+        path = os.path.join(self.folder, "startup.json")
+        self.tracer("baseline", "-n", "6", "-o", path, "--", self.app)
+        baseline = json.loads(pathlib.Path(path).read_text())
+        baseline["budgets"].update(stage=20.0, stage_ms=1000.0, page_faults=5.0)  # what is counted is what is tested
+        pathlib.Path(path).write_text(json.dumps(baseline))
+        self.assertIn("within its budgets", self.tracer("check", "-n", "4", path, "--", self.app).stdout)
+        program, _ = self.variant("extra library")
+        broken = self.tracer("check", "-n", "4", path, "--", program, status=1).stdout
+        self.assertIn("new-library: libextra.so", broken)
+        self.assertIn("new-constructor: constructor extra_init of libextra.so", broken)
+        self.assertIn("to accept it: tracer baseline", broken)
+        junit = os.path.join(self.folder, "junit.xml")
+        self.tracer("check", "-n", "4", "--format", "junit", "-o", junit, path, "--", program, status=1)
+        failures = xml.dom.minidom.parse(junit).getElementsByTagName("failure")
+        self.assertGreaterEqual(len(failures), 2)
+        github = self.tracer("check", "-n", "4", "--format", "github", path, "--", program, status=1).stdout
+        self.assertTrue(github.startswith("::error file="), github)
+        self.assertFalse(json.loads(self.tracer("check", "-n", "4", "--format", "json", path, "--", program, status=1).stdout)["passed"])
+        # Budgets that somebody has set outlive a new baseline.
+        self.tracer("baseline", "-n", "2", "-o", path, "--", program)
+        self.assertEqual(json.loads(pathlib.Path(path).read_text())["budgets"]["stage"], 20.0)
+        self.tracer("check", "-n", "3", path, "--", program)
+
+    def test_bisect_step_tells_good_bad_and_untestable_commits(self):
+        path = os.path.join(self.folder, "good.json")
+        self.tracer("baseline", "-n", "3", "-o", path, "--", self.app)
+        baseline = json.loads(pathlib.Path(path).read_text())
+        baseline["budgets"].update(stage=20.0, stage_ms=1000.0, page_faults=5.0)
+        pathlib.Path(path).write_text(json.dumps(baseline))
+        program, _ = self.variant("extra library")
+        self.tracer("bisect-step", "-n", "3", "--build", "true", path, "--", self.app, status=0)
+        self.tracer("bisect-step", "-n", "3", path, "--", program, status=1)
+        self.tracer("bisect-step", "-n", "3", "--build", "false", path, "--", self.app, status=125)
+        self.tracer("bisect-step", "-n", "3", path, "--", self.app, "--fail", status=125)
+        self.tracer("bisect-step", "-n", "3", path + ".missing", "--", self.app, status=128)
+
+    def test_cold_launches_say_what_was_read(self):
+        result = json.loads(self.tracer("launch", "-n", "2", "--cold", "--history", "", "--json", "--", self.app).stdout)
+        self.assertIn(self.app, [file["path"] for file in result["read_from_disk"]])
+
+    def test_history_keeps_shows_and_draws(self):
+        path = os.path.join(self.folder, "kept/history.sqlite")
+        for _ in range(2):
+            self.tracer("launch", "-n", "2", "--history", path, "--", self.app)
+        shown = self.tracer("history", "--history", path).stdout
+        self.assertEqual(len([line for line in shown.splitlines() if line[:2] == "20"]), 2)
+        rows = [json.loads(line) for line in self.tracer("history", "export", "--history", path, "--format", "ndjson").stdout.splitlines()]
+        self.assertEqual({row["series"] for row in rows}, {1, 2})
+        chart = os.path.join(self.folder, "trend.html")
+        self.tracer("history", "--history", path, "--html", chart)
+        self.assertIn("<svg", pathlib.Path(chart).read_text(encoding="utf-8"))
+
+    def test_bad_input_is_one_line_and_status_2(self):
+        self.assertIn("failed with status 7", self.failure("launch", "-n", "2", "--history", "", "--", self.app, "--fail"))
+        self.assertIn("not ready within", self.failure("launch", "-n", "2", "--timeout", "1", "--history", "", "--", self.app, "--never"))
+        self.assertIn("no-such-program", self.failure("launch", "-n", "2", "--history", "", "--", "no-such-program", status=127))
+        self.assertIn("--vs", self.failure("launch", "--vs", "'open", "--history", "", "--", self.app))
+        path = os.path.join(self.folder, "other.json")
+        self.tracer("baseline", "-n", "2", "-o", path, "--", self.app)
+        kept = pathlib.Path(path).read_text()
+        self.assertIn("is of app", self.failure("check", "-n", "2", path, "--", "/bin/true"))
+        baseline = json.loads(kept)
+        baseline["machine"]["architecture"] = "riscv64"
+        pathlib.Path(path).write_text(json.dumps(baseline))
+        self.assertIn("riscv64", self.failure("check", "-n", "2", path, "--", self.app))
+        pathlib.Path(path).write_text("{")
+        self.assertIn("not a baseline", self.failure("check", "-n", "2", path, "--", self.app))
+        self.assertIn("nothing was overwritten", self.failure("baseline", "-n", "2", "-o", path, "--", self.app))
+        self.assertEqual(pathlib.Path(path).read_text(), "{")
+        self.assertIn("no launches are kept", self.failure("history", "--history", path + ".none", status=1))
+
+
+if __name__ == "__main__":
+    unittest.main()
