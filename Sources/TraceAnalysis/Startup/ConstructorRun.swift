@@ -49,8 +49,8 @@ public struct ConstructorRun: Sendable {
             if from < to { inside[number, default: []].append(from.raw ..< to.raw) }
         }
         for load in records.loads {
-            guard let initializer = load.initializer, let from = load.begin ?? load.opened else { continue }
-            let to = context.end(of: load)
+            guard let initializer = load.initializer else { continue }
+            let from = context.begin(of: load), to = context.end(of: load)
             add(initializer, from, end.map { min(to, $0) } ?? to)
         }
         for nested in records.initializers {

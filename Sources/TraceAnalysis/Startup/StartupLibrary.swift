@@ -111,7 +111,7 @@ public struct LibraryLoad: Sendable {
         let records = context.trace.metadata.start, clock = context.clock
         let named = Dictionary(runs.map { ($0.number, $0.name.name) }, uniquingKeysWith: { first, _ in first })
         return records.loads.compactMap { load in
-            let begin = load.begin ?? load.opened ?? load.mapped.ticks
+            let begin = context.begin(of: load)
             guard begin <= context.end else { return nil }
             let own = records.initializers.filter { $0.load == load.number && $0.begin.ticks <= context.end }
             let ranges = own.map { $0.begin.ticks.raw ..< max(min($0.end?.usage.ticks ?? context.end, context.end).raw, $0.begin.ticks.raw) }

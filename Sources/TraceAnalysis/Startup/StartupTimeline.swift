@@ -188,6 +188,9 @@ struct StartupContext {
     /// Ready, or where the trace ends.
     let end: Ticks
 
+    /// The call of dlopen; where that was not seen, the first thing that was seen of it.
+    func begin(of load: Load) -> Ticks { load.begin ?? load.opened ?? load.mapped.ticks }
+
     /// dlopen's return; where that was not seen, the end of the last initializer that it ran.
     func end(of load: Load) -> Ticks {
         if let end = load.end { return end.ticks }

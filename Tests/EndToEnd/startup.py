@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+"""`tracer startup` and `tracer libs` on real processes. Times are compared with moments that the process took itself by the
+same clock, before and behind the thing in question: nothing here depends on how soon a process is woken."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import build
+import harness
+from harness import Failed, Skipped
+
+TOLERANCE = 50_000  # ns: two clocks that are each calibrated against the other
+
+
+class Folder:
+    """A build of the subject, and a place for the traces of one test."""
+
+    def __init__(self, settings):
+        self.settings = settings
+        self.place = harness.Place("startup", settings.keep)
+        self.path = os.path.join(self.place.path, "build")
+        os.mkdir(self.path)
+        self.stamps_path = os.path.join(self.place.path, "stamps")
+
+    def compile(self, output, source, *flags, compiler="gcc"):
+        command = [compiler, "-O1", "-g", "-o", output, os.path.join(build.SUBJECTS, source), *flags, "-I",
+                   os.path.join(build.ROOT, "CSupport/include"), f"-Wl,-rpath,{self.path}", f"-L{self.path}"]
+        done = subprocess.run(command, cwd=self.path, capture_output=True, text=True, timeout=120)
+        if done.returncode:
+            raise Failed(f"does not build: {' '.join(command)}\n{done.stderr}")
+
+    def program(self, *flags):
+        shared = ["-shared", "-fPIC"]
+        self.compile("libslow.so", "part_startup_slow.c", *shared)
+        self.compile("libglobals.so", "part_startup_globals.cpp", *shared, compiler="g++")
+        self.compile("libunused.so", "part_startup_unused.c", *shared)
+        self.compile("libinner.so", "part_startup_plugin.c", *shared, "-DINNER")
+        self.compile("libouter.so", "part_startup_plugin.c", *shared)
+        self.compile("app", "part_startup.c", "-Wl,--no-as-needed", "-lslow", "-lglobals", "-lunused", *flags)
+        return os.path.join(self.path, "app")
+
+    def environment(self):
+        return {**harness.passed_on(os.environ), "STAMPS": self.stamps_path}
+
+    def run(self, command, *options, timeout=120):
+        """The program under `tracer startup`: status, stdout, stderr. The trace is at self.trace."""
+        self.trace = os.path.join(self.place.traces, "app.trace")
+        for path in (self.trace, self.trace + ".loader", self.stamps_path):
+            if os.path.exists(path):
+                os.unlink(path)
+        done = subprocess.run([self.settings.tool, "startup", "-o", self.trace, *options, "--", *command], env=self.environment(),
+                              capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout)
+        return done.returncode, done.stdout, done.stderr.decode()
+
+    def tool(self, *arguments):
+        done = subprocess.run([self.settings.tool, *arguments], capture_output=True, text=True, timeout=120)
+        if done.returncode:
+            raise Failed(f"tracer {' '.join(arguments)}: {harness.describe(done.returncode)}: {done.stderr}")
+        return done.stdout
+
+    def timeline(self, *options):
+        return json.loads(self.tool("startup", self.trace, "--json", *options))
+
+    def stamps(self):
+        with open(self.stamps_path) as file:
+            return {name: (int(wall), int(cpu)) for name, wall, cpu in (line.split() for line in file)}
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+def constructor(timeline, name):
+    found = [c for c in timeline["constructors"] if c["name"] == name]
+    expect(len(found) == 1, f"{name}: {len(found)} constructors of this name in {[c['name'] for c in timeline['constructors']]}")
+    return found[0]
+
+
+def check_sum(timeline):
+    total = sum(phase["duration_ns"] for phase in timeline["phases"]) + timeline["tracer_ns"]
+    expect(abs(total - timeline["total_ns"]) <= 20, f"stages and the tracer's time are {total} ns, the whole is {timeline['total_ns']}")
+    for one, other in zip(timeline["phases"], timeline["phases"][1:]):
+        expect(other["start_ns"] >= one["start_ns"] + one["duration_ns"] - 20, f"{other['name']} begins before {one['name']} ends")
+
+
+def stages_add_up_to_wall_time(folder):
+    program = folder.program()
+    for _ in range(10):
+        before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        status, out, err = folder.run([program, "serve"])
+        expect(status == 5 and out == b"served\n", f"status {status}, stdout {out}, stderr {err}")
+        timeline, stamps = folder.timeline(), folder.stamps()
+        check_sum(timeline)
+        begin = timeline["begin_monotonic_ns"]
+        at = {phase["kind"]: begin + phase["start_ns"] for phase in timeline["phases"]}
+        ready = begin + timeline["total_ns"]
+        expect(all(phase["exact"] for phase in timeline["phases"]), f"not exact: {timeline['phases']}")
+        expect(before < begin < stamps["slow.begin"][0], "exec is not between the start of the tool and the first constructor")
+        expect(timeline["ready"]["reason"] == "listen", f"ready: {timeline['ready']}")
+        expect(stamps["listen.before"][0] - TOLERANCE <= ready <= stamps["listen.after"][0] + TOLERANCE,
+               f"ready at {ready}, but listen was called between {stamps['listen.before'][0]} and {stamps['listen.after'][0]}")
+        expect(at["library_constructors"] <= stamps["slow.begin"][0] + TOLERANCE, "constructors begin too late")
+        expect(stamps["spin.end"][0] - TOLERANCE <= at["executable_constructors"] <= stamps["own"][0] + TOLERANCE, "the executable's own")
+        expect(stamps["own"][0] - TOLERANCE <= at["main"] <= stamps["main"][0] + TOLERANCE, "main")
+
+
+def sleeping_and_computing_are_told_apart(folder):
+    folder.run([folder.program(), "print"])
+    timeline, stamps = folder.timeline(), folder.stamps()
+    for name in ("slow", "spin"):
+        run = constructor(timeline, name + "_init")
+        wall = stamps[name + ".end"][0] - stamps[name + ".begin"][0]
+        cpu = stamps[name + ".end"][1] - stamps[name + ".begin"][1]
+        # What the constructor itself measures lies inside what is told, and misses writing two lines of stamps.
+        expect(run["total_ns"] >= wall - TOLERANCE, f"{name}: {run['total_ns']} ns, it measured {wall}")
+        expect(run["cpu_ns"] >= cpu - TOLERANCE, f"{name}: {run['cpu_ns']} ns of CPU time, it measured {cpu}")
+        expect(run["self_ns"] == run["total_ns"], f"{name}: nothing runs inside it")
+    slow, spin = constructor(timeline, "slow_init"), constructor(timeline, "spin_init")
+    expect(slow["cpu_ns"] < 2_500_000 <= slow["total_ns"] / 2, f"a sleep of 5 ms: {slow}")
+    expect(spin["cpu_ns"] >= 5_000_000, f"5 ms of computing: {spin}")
+
+
+def constructors_have_names_files_and_order(folder):
+    program = folder.program()
+    folder.run([program, "print"])
+    timeline = folder.timeline()
+    slow, spin = constructor(timeline, "slow_init"), constructor(timeline, "spin_init")
+    expect(slow["order"] < spin["order"] < constructor(timeline, "own_init")["order"], "not in the order in which they ran")
+    for run, text in ((slow, "static void slow_init"), (spin, "static void spin_init")):
+        with open(os.path.join(build.SUBJECTS, "part_startup_slow.c")) as file:
+            line = 1 + [text in line for line in file].index(True)
+        expect((run["file"], run["line"]) == ("part_startup_slow.c", line), f"{run['name']} at {run['file']}:{run['line']}, is in line {line}")
+        expect(run["module"] == "libslow.so", run["module"])
+    made = constructor(timeline, "static initializers of part_startup_globals.cpp")
+    expect(made["globals"] == ["inner::first", "second"], f"globals {made['globals']}")
+    finalizers = [f["name"] for f in timeline["finalizers"]]
+    expect("slow_fini" in finalizers, f"finalizers {finalizers}")
+    table = folder.tool("startup", folder.trace, "--top", "100")
+    expect("slow_init (part_startup_slow.c:" in table, table)
+    expect("makes inner::first, second" in table, table)
+    subprocess.run(["strip", "libslow.so"], cwd=folder.path, check=True)
+    folder.run([program, "print"])
+    offset = [c for c in folder.timeline()["constructors"] if c["name"].startswith("libslow.so+0x")]
+    expect(len(offset) >= 2, "a stripped library's constructors are module and offset")
+
+
+def a_replaced_library_is_not_asked_for_names(folder):
+    folder.run([folder.program(), "print"])
+    folder.compile("libslow.so", "part_startup_unused.c", "-shared", "-fPIC")
+    names = {c["name"] for c in folder.timeline()["constructors"] if c["module"] == "libslow.so"}
+    expect(all(name.startswith("libslow.so+0x") for name in names), f"named after another file: {names}")
+
+
+def nested_dlopens_are_split(folder):
+    status, _, err = folder.run([folder.program(), "plugin"])
+    expect(status == 0, err)
+    timeline = folder.timeline()
+    outer, inner = constructor(timeline, "outer_init"), constructor(timeline, "inner_init")
+    loads = {os.path.basename(load["path"]): load for load in timeline["dlopens"]}
+    expect({"libouter.so", "libinner.so"} <= set(loads), f"loads {list(loads)}")
+    expect(inner["total_ns"] >= 3_000_000 and outer["total_ns"] >= inner["total_ns"] + 2_000_000, f"{outer} {inner}")
+    expect(outer["self_ns"] <= outer["total_ns"] - loads["libinner.so"]["total_ns"] + TOLERANCE, f"the inner load is in the outer's self time: {outer}")
+    expect(loads["libouter.so"]["constructors_ns"] >= outer["total_ns"] - 1000, f"{loads}")
+    expect(loads["libouter.so"]["caller"] == "app" and loads["libinner.so"]["caller"] == "libouter.so", f"callers {loads}")
+    expect(loads["libinner.so"]["constructor"] == "outer_init", f"{loads['libinner.so']}")
+    for load in loads.values():
+        expect(abs(load["load_ns"] + load["constructors_ns"] - load["total_ns"]) <= 2, f"parts do not add up: {load}")
+
+
+def lazy_initializers_are_named(folder):
+    folder.run([folder.program(), "print"])
+    lazy = [run for run in folder.timeline()["lazy"] if "lazy" in run["name"]]
+    expect(len(lazy) == 1, f"{lazy}")
+    expect(lazy[0]["name"] == "lazy_value::lazy" and lazy[0]["module"] == "libglobals.so", f"{lazy[0]}")
+    expect(lazy[0]["means"] == "__cxa_guard_acquire" and lazy[0]["duration_ns"] > 100_000, f"{lazy[0]}")
+
+
+def how_far_it_came(mode, status, place, stage):
+    def test(folder):
+        got, _, err = folder.run([folder.program(), mode])
+        expect(got == status, f"status {got}, expected {status}: {err}")
+        expect(place in err, f"\"{place}\" is not in\n{err}")
+        timeline = folder.timeline()
+        expect(timeline["ready"] is None or mode == "print", f"ready: {timeline['ready']}")
+        expect(timeline["phases"][-1]["kind"] == stage and timeline["phases"][-1]["cut"], f"{timeline['phases'][-1]}")
+        check_sum(timeline)
+    return test
+
+
+def an_unknown_ready_symbol_is_said(folder):
+    status, out, err = folder.run([folder.program(), "print"], "--ready", "no_such_function")
+    expect(status == 0 and out == b"words\n", f"status {status}, stdout {out}")
+    expect("not ready: no function no_such_function is known" in err and "never ready" in err, err)
+    expect(folder.timeline()["ready"]["reason"] == "output", "without --ready the first output counts")
+
+
+def the_ready_symbol_counts(folder):
+    folder.run([folder.program(), "serve"], "--ready", "bind")
+    timeline, listening = folder.timeline("--ready", "bind"), folder.timeline("--ready", "listen")
+    expect(timeline["ready"]["reason"] == "symbol", f"{timeline['ready']}")
+    expect(timeline["total_ns"] < listening["total_ns"], "bind comes before listen")
+
+
+def the_programs_mark_comes_before_everything(folder):
+    status, out, _ = folder.run([folder.program(), "ready"])
+    expect(status == 0 and out == b"first words\n", f"{status} {out}")
+    timeline, stamps = folder.timeline(), folder.stamps()
+    expect(timeline["ready"]["reason"] == "mark", f"{timeline['ready']}")
+    ready = timeline["begin_monotonic_ns"] + timeline["total_ns"]
+    expect(stamps["ready.before"][0] - TOLERANCE <= ready <= stamps["ready.after"][0] + TOLERANCE, "at another time")
+    expect([mark["name"] for mark in timeline["marks"]] == ["halfway", "ready"], f"{timeline['marks']}")
+    expect([other["reason"] for other in timeline["ready"]["others"]][0] == "output", f"{timeline['ready']}")
+
+
+def stop_at_ready_ends_a_server(*arguments):
+    def test(folder):
+        status, _, err = folder.run([folder.program(), "serve", "on", *arguments], "--stop-at-ready")
+        expect(status == 0, f"status {status}: {err}")
+        expect("first listen" in err, err)
+    return test
+
+
+def loader_audit_tells_mapping_from_relocating(folder):
+    program = folder.program()
+    status, out, err = folder.run([program, "serve"], "--loader")
+    expect(status == 5 and out == b"served\n", f"status {status}, stdout {out}, stderr {err}")
+    expect("the loader audit was on" in err, err)
+    timeline = folder.timeline()
+    kinds = [phase["kind"] for phase in timeline["phases"]]
+    expect(kinds[:3] == ["exec", "load", "relocate"], f"{kinds}")
+    check_sum(timeline)
+    mapped = [os.path.basename(library["path"]) for library in timeline["loader_audit"]]
+    expect({"libslow.so", "libglobals.so", "libunused.so", "libc.so.6"} <= set(mapped), f"{mapped}")
+    expect(not [n for n in os.listdir(folder.place.traces) if n.startswith(".")], "a file is left over")
+
+
+def without_the_tool_the_beginning_is_an_estimate(folder):
+    program = folder.program()
+    folder.trace = os.path.join(folder.place.traces, "bare.trace")
+    subprocess.run([program, "print"], env={**folder.environment(), "LD_PRELOAD": folder.settings.agent, "TRACER_OUT": folder.trace},
+                   capture_output=True, timeout=120)
+    timeline, stamps = folder.timeline(), folder.stamps()
+    check_sum(timeline)
+    expect(not timeline["phases"][0]["exact"] and timeline["begin_error_ns"] > 0, f"{timeline['phases'][0]}")
+    expect(timeline["begin_monotonic_ns"] - timeline["begin_error_ns"] < stamps["slow.begin"][0], "it begins too late")
+
+
+def libraries_that_nothing_uses_are_named(folder):
+    folder.run([folder.program(), "print"])
+    report = json.loads(folder.tool("libs", folder.trace, "--json"))
+    libraries = {library["name"]: library for library in report["libraries"]}
+    expect("libunused.so" in report["unused_by_program"], f"{report['unused_by_program']}")
+    expect(not {"libslow.so", "libglobals.so", "libc.so.6"} & set(report["unused_by_program"]), f"{report['unused_by_program']}")
+    expect(libraries["libslow.so"]["needed_by"] == ["app"] and libraries["libslow.so"]["calls"] >= 1, f"{libraries['libslow.so']}")
+    text = folder.tool("libs", folder.trace)
+    expect("libunused.so, by app" in text, text)
+
+
+def symbols_of_two_libraries_are_named(folder):
+    source = os.path.join(folder.path, "twice.c")
+    with open(source, "w") as file:
+        file.write("int twice(void) { return N; } int USER(void) { return twice(); }\n")
+    main = os.path.join(folder.path, "main.c")
+    with open(main, "w") as file:
+        file.write("int first(void), second(void); int main(void) { return first() + second() == 2 ? 0 : 1; }\n")
+    folder.compile("libone.so", source, "-shared", "-fPIC", "-DN=1", "-DUSER=first", "-fno-ipa-icf", "-fno-inline")
+    folder.compile("libtwo.so", source, "-shared", "-fPIC", "-DN=2", "-DUSER=second", "-fno-ipa-icf", "-fno-inline")
+    folder.compile("twice", main, "-lone", "-ltwo")
+    status, _, err = folder.run([os.path.join(folder.path, "twice")])
+    expect(status == 0, f"status {status}: {err}")
+    report = json.loads(folder.tool("libs", folder.trace, "--json"))
+    expect([(d["taken"], d["passed_over"], d["users"], d["symbols"]) for d in report["duplicates"] if "libone.so" == d["taken"]]
+           == [("libone.so", "libtwo.so", ["libtwo.so"], ["twice"])], f"{report['duplicates']}")
+
+
+def a_trace_of_no_start_is_refused(folder):
+    path = os.path.join(folder.place.path, "x.trace")
+    with open(path, "wb") as file:
+        file.write(b"no trace at all")
+    for arguments, status in ((["startup", path], 1), (["startup"], 2), (["startup", path, "--", "true"], 2), (["startup", path, "--stop-at-ready"], 2),
+                              (["startup", "--", "/nowhere/at/all"], 127), (["libs", path], 1)):
+        done = subprocess.run([folder.settings.tool, *arguments], capture_output=True, text=True, timeout=60, cwd=folder.place.path)
+        expect(done.returncode == status, f"{arguments}: status {done.returncode}, expected {status}: {done.stderr}")
+
+
+class StartupTest:
+    def __init__(self, name, body):
+        self.name, self.body = "startup." + name, body
+
+    def run(self, settings):
+        if settings.bare_only:
+            return
+        if not shutil.which("g++"):
+            raise Skipped("no g++")
+        folder = Folder(settings)
+        try:
+            self.body(folder)
+        finally:
+            folder.place.done()
+
+
+def tests():
+    plain = [stages_add_up_to_wall_time, sleeping_and_computing_are_told_apart, constructors_have_names_files_and_order,
+             a_replaced_library_is_not_asked_for_names, nested_dlopens_are_split, lazy_initializers_are_named,
+             an_unknown_ready_symbol_is_said, the_ready_symbol_counts, the_programs_mark_comes_before_everything,
+             loader_audit_tells_mapping_from_relocating, without_the_tool_the_beginning_is_an_estimate,
+             libraries_that_nothing_uses_are_named, symbols_of_two_libraries_are_named, a_trace_of_no_start_is_refused]
+    named = {
+        "exit_in_a_constructor": how_far_it_came("early", 3, "exit was called in own_init (part_startup.c:", "executable_constructors"),
+        "death_in_a_constructor": how_far_it_came("die", 128 + signal.SIGSEGV, "in own_init (part_startup.c:", "executable_constructors"),
+        "death_in_main": how_far_it_came("kill", 128 + signal.SIGKILL, "in main, still running or killed", "main"),
+        "stop_at_ready": stop_at_ready_ends_a_server(),
+        "stop_at_ready_of_one_that_ignores_sigterm": stop_at_ready_ends_a_server("deaf"),
+    }
+    return [StartupTest(f.__name__, f) for f in plain] + [StartupTest(n, f) for n, f in named.items()]
