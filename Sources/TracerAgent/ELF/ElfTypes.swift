@@ -71,7 +71,9 @@ struct Symbol { // Elf64_Sym
     static let function: UInt8 = 2, notype: UInt8 = 0, indirectFunction: UInt8 = 10
     static let local: UInt8 = 0, weak: UInt8 = 2
     #if arch(arm64)
-    /// STO_AARCH64_VARIANT_PCS: passes or keeps more registers than the base standard (AAELF64 5.5.2).
+    /// STO_AARCH64_VARIANT_PCS: passes or keeps more registers than the base standard. Linkers copy it from the definition
+    /// to the reference, where the loader looks for it to bind such slots at once (AAELF64, "Symbol Table";
+    /// glibc sysdeps/aarch64/dl-machine.h, elf_machine_lazy_rel). DT_AARCH64_VARIANT_PCS says only that a module has some.
     @inline(__always) var hasVariantConvention: Bool { other & 0x80 != 0 }
     #else
     @inline(__always) var hasVariantConvention: Bool { false }

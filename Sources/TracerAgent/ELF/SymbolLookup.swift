@@ -100,6 +100,17 @@ extension Image {
         return nil
     }
 
+    #if arch(arm64)
+    /// What the definition says: a program linked to another build of the library may not know (see Symbol).
+    func hasVariantConvention(_ name: Name, at target: UInt64) -> Bool {
+        guard let index = find(SymbolQuery(name: name.text, gnuHash: name.gnuHash, version: VersionNeed())),
+              let symbol = symbol(index)?.pointee else { return false }
+        return symbol.hasVariantConvention && bias &+ symbol.value == target
+    }
+    #else
+    @inline(__always) func hasVariantConvention(_ name: Name, at target: UInt64) -> Bool { false }
+    #endif
+
     /// Index of the definition that answers the query, or nil.
     func find(_ query: SymbolQuery) -> Int? {
         if !isUsable { return nil }

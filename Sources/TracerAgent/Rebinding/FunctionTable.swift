@@ -34,12 +34,13 @@ enum FunctionTable {
     /// In a forked child: another thread of the parent may have held it.
     static func becomeChild() { lock = SpinLock() }
 
-    /// The stub that a slot with this target must hold, or nil when the table is full.
+    /// The stub that a slot with this target must hold, or nil when the table is full or the function not to be traced.
     static func stub(target: UInt64, name: Name, module: Int, treatment: Treatment) -> UInt64? {
         lock.lock()
         defer { lock.unlock() }
         guard let slot = find(target, name.hash) else { return nil }
         if slots![slot] != 0 { return address(ofStub: Int(entries[Int(slots![slot])].descriptor)) }
+        if ModuleTable.modules.pointer(module).pointee.image.hasVariantConvention(name, at: target) { return nil }
         let isCall = treatment == .ordinary || treatment == .frames
         guard let index = isCall ? newDescriptor(&calls, agent.trampolines.enter)
                                  : newDescriptor(&specials, agent.trampolines.special) else { return nil }

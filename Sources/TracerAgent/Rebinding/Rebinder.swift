@@ -47,7 +47,7 @@ struct Rebinder {
                 target = found
             }
             Bindings.add(target, isCall: true)
-            if treatment != .untouched { rebind(slot, target, name, treatment) }
+            if treatment != .untouched && !symbol.hasVariantConvention { rebind(slot, target, name, treatment) }
         }
         detail.jump_slots = UInt32(image.pointee.jumpRelocationCount)
     }
@@ -143,7 +143,7 @@ struct Rebinder {
         if relocation.type != Machine.globalData || relocation.symbol == 0 { return nil }
         guard let (slot, value, symbol, text) = resolve(relocation),
               symbol.type == Symbol.function || symbol.type == Symbol.notype || symbol.type == Symbol.indirectFunction,
-              let owner = ModuleTable.module(of: value), owner.pointee.image.isCode(value),
+              !symbol.hasVariantConvention, let owner = ModuleTable.module(of: value), owner.pointee.image.isCode(value),
               !ProcedureLinkage.isEntry(value, owner) else { return nil }
         let name = Name(text)
         let treatment = SpecialFunction.treatment(of: name)
