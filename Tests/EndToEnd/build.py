@@ -18,6 +18,7 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
     status: N | signal N        how the program ends (default 0)
     tree: none REASON           no golden file
     says: N REASON              up to N lines of the agent on stderr, and calls dropped, are in order
+    unsaid: REASON              calls dropped are in order, and the agent has no way to say so
     memory: unlimited           no address space limit (sanitizers)
     timeout: SECONDS            default 20
     preload: A B                libraries around ours, `@` is the agent (default `@`)
@@ -50,7 +51,7 @@ BUILD = os.path.join(ROOT, ".build", "subjects")
 MACHINE = platform.machine()
 SUFFIXES = (".c", ".cpp", ".swift", ".S", ".sh")
 KEYS = {"compilers", "build", "link", "library", "plugin", "sources", "variant", "after", "case", "env", "needs",
-        "status", "says", "tree", "memory", "timeout", "preload", "untraced", "machine", "executes", "native", "forks"}
+        "status", "says", "unsaid", "tree", "memory", "timeout", "preload", "untraced", "machine", "executes", "native", "forks"}
 
 
 class BuildFailed(Exception):

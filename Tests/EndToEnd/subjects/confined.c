@@ -8,7 +8,6 @@
 // case: seccomp_child seccomp_child
 // case: seccomp_inside seccomp_inside
 // case: chdir chdir
-// case: file_size file_size
 // says: 1 files and memory may be out of reach: recording stops, the program goes on
 // tree: none the subject counts what it can know; a filter may end the recording
 #include "subject.h"
@@ -20,7 +19,6 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 int inside(int value);
@@ -92,19 +90,6 @@ int main(int argc, char **argv) {
         stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
         struct sigaction action = {.sa_handler = on_signal_stack, .sa_flags = SA_ONSTACK};
         CHECK(!sigaltstack(&stack, NULL) && !sigaction(SIGUSR1, &action, NULL) && !raise(SIGUSR1));
-    } else if (!strcmp(mode, "file_size")) {
-        // Like the part of sshd that talks to strangers: no descriptors, no byte into any file, standard error included.
-        struct rlimit size, files, none;
-        CHECK(!getrlimit(RLIMIT_FSIZE, &size) && !getrlimit(RLIMIT_NOFILE, &files));
-        none = (struct rlimit){0, size.rlim_max};
-        CHECK(!setrlimit(RLIMIT_FSIZE, &none));
-        none.rlim_max = files.rlim_max;
-        CHECK(!setrlimit(RLIMIT_NOFILE, &none));
-        CHECK(work(AFTER) == 0);
-        CHECK(!setrlimit(RLIMIT_FSIZE, &size) && !setrlimit(RLIMIT_NOFILE, &files));
-        puts("went on");
-        fflush(stdout);
-        return 0;
     } else filter(!strcmp(mode, "seccomp_kills"));
     CHECK(work(AFTER) == 0);
     puts("went on");

@@ -31,6 +31,7 @@ static void tell(const char *program, const char *how) {
             any = true;
             if (strstr(function, "libc_start") || strstr(function, "std::") || !strcmp(function, "clone")) done = true; // their names depend on debug files
             if (!done) printf("  %d %s\n", frame, function);
+            if (!strcmp(function, "main")) done = true; // what calls it is the C library's, and the agent's
         } else {
             if (any && !done && line[0] == '\n') puts("  end");
             any = done = false;
