@@ -50,6 +50,9 @@ public struct MachineWatch: Sendable {
         return disturbance
     }
 
+    /// Of the calibrations beside all launches, milliseconds: how fast the machine was.
+    public var calibrationMs: Double { milliseconds(Sample(calibrations).median) }
+
     /// How far the calibration's middle half spreads, of its median: the noise of the machine itself.
     public var noise: Double {
         let sample = Sample(calibrations)

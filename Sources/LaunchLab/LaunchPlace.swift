@@ -1,5 +1,4 @@
 // Where and of what launches were made: host, processor, build-id of the program, commit of the project.
-import CLaunch
 import Foundation
 import Recorder
 import Symbols
@@ -11,6 +10,7 @@ public struct LaunchPlace: Sendable {
     public let program: String
     public let build: String
     public let commit: String
+    /// Its speed is the business of who measures: 0 here.
     public let machine: Baseline.Machine
 
     public init(_ command: LaunchCommand) {
@@ -24,10 +24,8 @@ public struct LaunchPlace: Sendable {
         program = URL(fileURLWithPath: path).lastPathComponent
         build = buildID(ofFile: path).map { hexadecimal($0) } ?? ""
         commit = LaunchPlace.commit()
-        var calibrations = (0..<15).map { _ in Double(launch_calibration_ns()) }
-        calibrations.sort()
         machine = .init(architecture: text(system.machine), processor: LaunchPlace.processor() ?? text(system.machine),
-                        kernel: text(system.release), calibrationMs: milliseconds(calibrations[7]))
+                        kernel: text(system.release), calibrationMs: 0)
     }
 
     private static func path(of name: String) -> String? {

@@ -32,9 +32,14 @@ struct BaselineCommand: ParsableCommand {
                 throw CommandFailure(message: "\(error.message); nothing was overwritten", status: 2)
             }
         }
-        try options.measure([command]) { results, _ in
+        try options.measure([command]) { results, watch in
             let place = LaunchPlace(command)
-            var baseline = Baseline(program: place.program, command: command, profiles: results[0].corrected, machine: place.machine, budgets: budgets)
+            var machine = place.machine
+            machine.calibrationMs = watch.calibrationMs
+            if results[0].disturbedKept * 4 > options.runs {
+                complain("the machine did not calm down (\(results[0].disturbedKept) of \(options.runs) launches were disturbed): make the baseline again when it is quiet")
+            }
+            var baseline = Baseline(program: place.program, command: command, profiles: results[0].corrected, machine: machine, budgets: budgets)
             for index in baseline.stages.indices { baseline.stages[index].budgetMs = stageBudgets[baseline.stages[index].name] }
             do {
                 try baseline.text.write(toFile: output, atomically: true, encoding: .utf8)
