@@ -9,6 +9,9 @@
 // case: ignored ignored
 // case: spawned spawned
 // case: waited waited
+// forks: default raised sent
+// native: waited because qemu 7.2 hangs there without the agent too
+// executes: spawned
 // tree: none the subject checks itself
 #include "subject.h"
 #include <errno.h>

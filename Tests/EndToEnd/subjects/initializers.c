@@ -13,6 +13,7 @@
 // case: forks forks
 // case: waits waits
 // case: recursive recursive
+// forks: forks
 #include "subject.h"
 #include <dlfcn.h>
 #include <pthread.h>

@@ -12,6 +12,7 @@
 // case: filtered TRACER_MINMS=1000 nested
 // case: depth TRACER_MAXDEPTH=1 nested
 // case: chunks chunks
+// forks: forked
 #include "subject.h"
 #include <pthread.h>
 #include <signal.h>

@@ -6,6 +6,7 @@
 // case: handler_owner owner
 // case: in_child child
 // case: at_once at_once
+// forks: in_child
 // says: 2 a trace that was cut is not recorded on
 // untraced: the subject removes what it has cut
 #include "subject.h"
