@@ -105,12 +105,15 @@ class ExportTest(unittest.TestCase):
         running = sum(thread["open_frames"] for thread in info["threads"] if thread["ended_ns"] is None)
         return running, sum(other.unwound.values()) + sum(other.open.values()) - running
 
-    def assertAgree(self, found, trace, rounding=0):
-        """`found` is like a report; self times may differ by `rounding` nanoseconds for each call of the trace."""
+    def assertAgree(self, found, trace, rounding=0, untimed=()):
+        """`found` is like a report; self times may differ by `rounding` nanoseconds for each call of the trace; those of
+        `untimed` are not compared."""
         expected = self.report(trace)
         self.assertEqual({key: calls for key, (calls, _) in found.items()}, {key: calls for key, (calls, _) in expected.items()})
         allowed = rounding * sum(calls for calls, _ in expected.values())
         for key, (calls, time) in expected.items():
+            if key in untimed:
+                continue
             self.assertLessEqual(abs(found[key][1] - time), allowed if rounding else 0, f"{key}: {found[key][1]} instead of {time} ns")
 
 
@@ -132,6 +135,9 @@ class Perfetto(ExportTest):
         select name, category, count(*) as calls, sum(timed.length - ifnull(below.length, 0)) as self
         from timed left join below on below.parent_id = timed.id
         where category not in ('tracer', 'mark', 'start', 'initializer') group by name, category"""
+    # The trace that Perfetto sees lasts until the last finalizer, the report's calls until the last event: how long an
+    # unfinished call was, the two cannot say alike.
+    UNFINISHED = "select distinct name, category from slice where dur = -1 and category not in ('tracer', 'mark', 'start', 'initializer')"
 
     def query(self, path, *queries):
         ended = subprocess.run([PERFETTO, path, *[" ".join(query.split()) for query in queries]], capture_output=True, timeout=LIMIT, text=True)
@@ -139,13 +145,14 @@ class Perfetto(ExportTest):
         return [json.loads(line) for line in ended.stdout.splitlines()]
 
     def check(self, path, trace, rounding):
-        rows, health, unnamed, unfinished = self.query(
-            path, self.SELF, self.HEALTH, "select count(*) as n from slice where name is null or name = ''",
+        rows, open_calls, health, unnamed, unfinished = self.query(
+            path, self.SELF, self.UNFINISHED, self.HEALTH, "select count(*) as n from slice where name is null or name = ''",
             "select count(*) as n from slice where dur = -1 and category != 'initializer'")
         self.assertEqual(health, [])
         self.assertEqual(unnamed, [{"n": 0}])
         self.assertEqual(unfinished, [{"n": self.endings(trace)[0]}])
-        self.assertAgree({(row["name"], row["category"]): (row["calls"], row["self"]) for row in rows}, trace, rounding)
+        self.assertAgree({(row["name"], row["category"]): (row["calls"], row["self"]) for row in rows}, trace, rounding,
+                         untimed={(row["name"], row["category"]) for row in open_calls})
 
     def test_a_synthetic_trace_has_every_slice_and_every_nanosecond(self):
         self.check(self.export("perfetto", Traces.synthetic), Traces.synthetic, 0)
@@ -478,7 +485,9 @@ class Output(ExportTest):
     def test_ctrl_c_leaves_nothing(self):
         large = os.path.join(SCRATCH, "large.trace")
         subprocess.run([GENERATE, large, "64", "1", "0"], check=True, timeout=LIMIT, stdout=subprocess.DEVNULL)
-        process = subprocess.Popen([TOOL, "export", large, "--format", "chrome", "-o", self.path()], stderr=subprocess.DEVNULL)
+        # A shell without job control starts what is in the background with the signal ignored, and that is inherited.
+        process = subprocess.Popen([TOOL, "export", large, "--format", "chrome", "-o", self.path()], stderr=subprocess.DEVNULL,
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         while not os.listdir(self.directory):
             self.assertIsNone(process.poll())
         process.send_signal(signal.SIGINT)

@@ -1,6 +1,8 @@
 // Four threads that call libc and each other's work, one of which ends by pthread_exit three calls deep; main leaves
 // while the fourth still waits.
+#define _GNU_SOURCE
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +10,8 @@
 
 static int compare(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-static void *sorter(void *unused) {
-    (void)unused;
+static void *sorter(void *name) {
+    if (name) pthread_setname_np(pthread_self(), name);
     for (int round = 0; round < 20; round++) {
         char *words[200];
         for (int i = 0; i < 200; i++) {
@@ -46,13 +48,14 @@ static void *waiter(void *unused) {
 int main(void) {
     pthread_t threads[4];
     if (pipe(ends) != 0) return 1;
-    pthread_create(&threads[0], NULL, sorter, NULL);
-    pthread_setname_np(threads[0], "sorter");
+    pthread_create(&threads[0], NULL, sorter, "sorter");
     pthread_create(&threads[1], NULL, sorter, NULL);
     pthread_create(&threads[2], NULL, leaver, NULL);
-    pthread_create(&threads[3], NULL, waiter, NULL);
     for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+    // The agent notes who has ended when a new thread makes its first call: the waiter has, once the byte is gone.
     write(ends[1], "x", 1);
+    pthread_create(&threads[3], NULL, waiter, NULL);
+    for (int left = 1; left > 0;) ioctl(ends[0], FIONREAD, &left);
     puts("done");
     return 0;
 }
