@@ -202,8 +202,10 @@ struct thread_unit {
     struct thread_unit *next; // all units of the process
     uint32_t index, tid;
     void *chunk;          // what is mapped now …
-    uint64_t chunk_bytes; // … and its size
+    uint64_t chunk_bytes; // … its size …
+    uint64_t chunk_offset; // … and where it lies in the file
     uint64_t sequence; // of the chunk that is open
+    void *begin_record; // in the file, of this thread
     // Records that were left and not returned from, oldest first, linked by `newer`, and records that nobody has used.
     struct frame_record *oldest_left, *newest_left, *spare;
     uint64_t left_count;

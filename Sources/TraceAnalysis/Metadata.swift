@@ -107,6 +107,7 @@ public struct Metadata: Sendable {
         case TRACE_RECORD_MODULE_END:
             guard let end = body(trace_module_end_record.self, buffer, offset, byteCount) else { return false }
             modules[end.module]?.unloaded = Ticks(end.ticks)
+        case TRACE_RECORD_REPLACED: break
         default:
             return readStart(record, buffer, offset, byteCount)
         }

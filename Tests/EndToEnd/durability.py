@@ -29,7 +29,8 @@ class Killed:
         place = harness.Place("durable", settings.keep)
         seed = random.randrange(1 << 30)
         try:
-            for repetition in range(self.repetitions if not settings.bare_only else 2):
+            repetitions = settings.moments // 2 if settings.moments else self.repetitions
+            for repetition in range(repetitions if not settings.bare_only else 2):
                 self.once(settings, place, program, random.Random(seed + repetition), f"seed {seed + repetition}")
                 for name in os.listdir(place.traces):
                     os.unlink(os.path.join(place.traces, name))
@@ -78,6 +79,38 @@ class Killed:
         faults = harness.cross_check(settings, trace)
         if faults:
             raise Failed(f"{which}: {faults[0]}")
+
+
+class Ring:
+    """A thousand threads, one after the other, and a ring: what ended threads left is written over."""
+    name = "durability.ring_stays_within_its_size"
+    limit = 1 << 20
+
+    def run(self, settings):
+        if settings.bare_only:
+            return
+        program = build.build(next(c for s in build.subjects() if s.name == "threads" for c in s.cases()))
+        place = harness.Place("ring", settings.keep)
+        try:
+            done = harness.execute([program, "short_lived"], place.fresh(), timeout=60, environment={
+                **harness.traced_environment(settings, harness.passed_on(os.environ), place),
+                "TRACER_MODE": "ring", "TRACER_MAXSIZE": str(self.limit)})
+            if done.status or done.stderr:
+                raise Failed(f"{harness.describe(done.status)}: {done.stderr[-300:]}")
+            trace = tracefile.read_all(place.traces)[0]
+            if trace.anomalies:
+                raise Failed(f"{trace.anomalies[:4]}")
+            if len(trace.data) > self.limit + (1 << 16):  # a metadata chunk may begin just below the limit
+                raise Failed(f"{len(trace.data)} bytes, the limit is {self.limit}")
+            # The youngest threads are there, and main, which has joined them.
+            seen = [r for t in trace.threads.values() for r in t.roots if r.name == "life_work"]
+            if not 10 <= len(seen) <= 1000 or max(t.index for t in trace.threads.values()) != 1000:
+                raise Failed(f"{len(seen)} threads are in the file, the youngest is {max(trace.threads)}")
+            faults = harness.cross_check(settings, trace)
+            if faults:
+                raise Failed(faults[0])
+        finally:
+            place.done()
 
 
 class Damaged:
@@ -164,7 +197,7 @@ class StillWritten:
 
 
 def tests():
-    return [Killed(1, 25), Killed(4, 10), Damaged(), StillWritten()]
+    return [Killed(1, 25), Killed(4, 10), Ring(), Damaged(), StillWritten()]
 
 
 if __name__ == "__main__":

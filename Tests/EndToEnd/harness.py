@@ -24,6 +24,7 @@ class Settings:
     tool: str = os.path.join(ROOT, ".build/release/tracer")
     bare_only: bool = False
     keep: bool = False
+    moments: int = 0  # at which durability.kill_9 kills, both together; 0: a few
 
 
 @dataclass

@@ -144,6 +144,7 @@ def main(suites=SUITES):
     parser.add_argument("--bare", action="store_true", help="without the agent: only that the programs themselves work")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default=",".join(suites), help="suites, of " + ", ".join(SUITES))
+    parser.add_argument("--moments", type=int, default=0, help="how often durability.kill_9 kills (default: some dozens)")
     parser.add_argument("--arch", choices=["aarch64"], help="test the agent of another machine, with qemu-user-static")
     parser.add_argument("--cpu", default="max", help="the processor that qemu plays (max; cortex-a57 has neither LSE nor SVE)")
     parser.add_argument("--agent")
@@ -159,7 +160,8 @@ def main(suites=SUITES):
     if arguments.list:
         print("\n".join(t.name for t in TESTS))
         return 0
-    SETTINGS = harness.Settings(os.path.abspath(arguments.agent), os.path.abspath(arguments.tool), arguments.bare, arguments.keep)
+    SETTINGS = harness.Settings(os.path.abspath(arguments.agent), os.path.abspath(arguments.tool), arguments.bare, arguments.keep,
+                                arguments.moments)
     for path in () if arguments.bare else (SETTINGS.agent, SETTINGS.tool):
         if not os.path.exists(path):
             print(f"run.py: no {path}; build it (swift build -c release) or pass --bare", file=sys.stderr)

@@ -134,6 +134,7 @@ enum {
     TRACE_RECORD_ONCE = 13,
     TRACE_RECORD_MODULE_DETAIL = 14,
     TRACE_RECORD_BINDING = 15,
+    TRACE_RECORD_REPLACED = 0xffff, // skipped: another record is being written over it
 };
 enum { // of a phase
     TRACE_PHASE_CREATED = 1,       // the process: fork, and exec soon after it. An estimate

@@ -57,8 +57,7 @@ extension ThreadRecorder {
             let isSteady = bytes >= (agent.settings.ring ? Ring.chunkBytes : ChunkSize.largest) && bytes >= needed
             if isSteady && !isWritePending {
                 guard copyOut(old) else { return nil }
-                tracer_store_release_32(&old.assumingMemoryBound(to: trace_chunk_header.self).pointee.magic, 0)
-                (old + 4).initializeMemory(as: UInt8.self, repeating: 0, count: bytes &- 4)
+                TraceFile.clearChunk(old, bytes)
                 unit.pointee.sequence &+= 1
                 return old
             }
@@ -70,23 +69,27 @@ extension ThreadRecorder {
             _ = TraceFile.stop(TRACE_STOP_LIMIT, 0)
             return nil
         }
-        guard let (address, _) = TraceFile.mapNew(bytes) else { return nil }
+        guard let (address, offset) = TraceFile.map(bytes, over: Ring.take(bytes)) else { return nil }
         if let old = unit.pointee.chunk {
-            let oldBytes = Int(unit.pointee.chunk_bytes)
+            let oldBytes = Int(unit.pointee.chunk_bytes), oldOffset = unit.pointee.chunk_offset
             ThreadRecorder.closeChunk(of: unit)
             unit.pointee.sequence &+= 1
-            setChunk(address, bytes)
-            if !isWritePending { TraceFile.unmap(old, oldBytes) }
+            setChunk(address, offset, bytes)
+            if !isWritePending {
+                TraceFile.unmap(old, oldBytes)
+                Ring.give(oldOffset, UInt64(oldBytes))
+            }
         } else {
-            setChunk(address, bytes)
+            setChunk(address, offset, bytes)
         }
         return address
     }
 
     /// Under the lock of the units: `rename` writes a name into the chunk of another thread.
-    private func setChunk(_ address: UnsafeMutableRawPointer, _ bytes: Int) {
+    private func setChunk(_ address: UnsafeMutableRawPointer, _ offset: UInt64, _ bytes: Int) {
         ThreadRecorder.lock.lock()
         unit.pointee.chunk = address
+        unit.pointee.chunk_offset = offset
         unit.pointee.chunk_bytes = UInt64(bytes)
         ThreadRecorder.lock.unlock()
     }

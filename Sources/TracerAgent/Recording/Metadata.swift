@@ -47,7 +47,7 @@ enum Metadata {
         var bytes = pieces.count == 0 ? firstPiece : pieces[pieces.count &- 1].byteCount &* 2
         if bytes > largestPiece { bytes = largestPiece }
         while bytes < count &+ headerBytes { bytes = bytes &* 2 }
-        guard let (address, _) = TraceFile.mapNew(bytes) else { return nil }
+        guard let (address, _) = TraceFile.map(bytes) else { return nil }
         let header = address.assumingMemoryBound(to: trace_chunk_header.self)
         header.pointee.kind = UInt16(TRACE_CHUNK_METADATA)
         header.pointee.byte_count = UInt32(bytes)
@@ -80,10 +80,6 @@ enum Metadata {
                                      flags: flags, name_bytes: UInt32(name.byteCount)),
                name.text, name.byteCount)
     }
-    static func thread(_ index: UInt32, tid: UInt32, ticks: UInt64, ended: Bool = false) {
-        append(Int(ended ? TRACE_RECORD_THREAD_END : TRACE_RECORD_THREAD), 0,
-               trace_thread_record(record: trace_record(), thread: index, tid: tid, ticks: ticks))
-    }
     static func moduleEnd(_ index: UInt32) {
         append(Int(TRACE_RECORD_MODULE_END), 0,
                trace_module_end_record(record: trace_record(), module: index, reserved: 0, ticks: Clock.ticks()))
@@ -93,6 +89,7 @@ enum Metadata {
     /// its messages and how it started. The parent's chunks are still mapped here, and are let go of afterwards.
     static func copyFromParent() {
         lock = SpinLock() // another thread of the parent may have held it
+        ThreadRecords.reset()
         let parents = pieces
         pieces = Table()
         for n in 0..<parents.count {
@@ -113,7 +110,7 @@ enum Metadata {
     }
     private static func isInherited(_ record: trace_record) -> Bool {
         switch Int(record.type) {
-        case Int(TRACE_RECORD_THREAD), Int(TRACE_RECORD_THREAD_END): false
+        case Int(TRACE_RECORD_THREAD), Int(TRACE_RECORD_THREAD_END), Int(TRACE_RECORD_REPLACED): false
         case Int(TRACE_RECORD_PHASE)...Int(TRACE_RECORD_ONCE): false
         case Int(TRACE_RECORD_TEXT): record.key != UInt16(TRACE_TEXT_MESSAGE)
         default: true

@@ -1,11 +1,14 @@
-// Where a full chunk is copied to. In full mode behind the last one, until TRACER_MAXSIZE; in ring mode, once that is
-// reached, over the oldest copy.
+// Where a full chunk is copied to, and where a thread's own chunk lies. In full mode behind the last one, until
+// TRACER_MAXSIZE; in ring mode, once that is reached, over the oldest copy or over what a thread that has ended left.
+// So the file is as long as the limit says, and longer only while the chunks of living threads alone need more.
 import CSupport
 import CTraceLayout
 
 enum Ring {
-    nonisolated(unsafe) private static var places = Table<UInt64>() // offsets, all of chunkBytes
-    nonisolated(unsafe) private static var next = 0
+    /// Offsets of places that may be written over, all of chunkBytes: `queued` of them from `oldest` on, and round.
+    nonisolated(unsafe) private static var places = Table<UInt64>()
+    nonisolated(unsafe) private static var oldest = 0
+    nonisolated(unsafe) private static var queued = 0
     nonisolated(unsafe) private static var lock = SpinLock()
 
     /// A sixteenth of the limit: what a ring loses at its older end is at most that much.
@@ -14,14 +17,14 @@ enum Ring {
     static func reset() {
         lock = SpinLock()
         places.removeAll()
-        next = 0
+        oldest = 0
+        queued = 0
     }
 
-    /// nil: recording has stopped.
+    /// Where a copy goes. nil: recording has stopped.
     static func place(_ byteCount: Int) -> UInt64? {
-        let isFull = TraceFile.wouldExceedLimit(byteCount)
         if !agent.settings.ring {
-            if isFull {
+            if TraceFile.wouldExceedLimit(byteCount) {
                 _ = TraceFile.stop(TRACE_STOP_LIMIT, 0)
                 return nil
             }
@@ -29,12 +32,51 @@ enum Ring {
         }
         lock.lock()
         defer { lock.unlock() }
-        if isFull && places.count > 0 && byteCount == chunkBytes {
-            defer { next = (next &+ 1) % places.count }
-            return places[next]
-        }
-        let offset = TraceFile.reserve(byteCount)
-        if byteCount == chunkBytes { _ = places.append(offset) }
+        let offset = takeOldest(byteCount) ?? TraceFile.reserve(byteCount)
+        if byteCount == chunkBytes { append(offset) }
         return offset
+    }
+
+    /// A place for a thread's own chunk, to be given back when the thread has ended. nil: take a new one.
+    static func take(_ byteCount: Int) -> UInt64? {
+        if !agent.settings.ring { return nil }
+        lock.lock()
+        defer { lock.unlock() }
+        return takeOldest(byteCount)
+    }
+
+    /// The chunk there belongs to no thread any more. It is the youngest of those that may be written over.
+    static func give(_ offset: UInt64, _ byteCount: UInt64) {
+        if !agent.settings.ring || byteCount != UInt64(chunkBytes) { return }
+        lock.lock()
+        append(offset)
+        lock.unlock()
+    }
+
+    private static func takeOldest(_ byteCount: Int) -> UInt64? {
+        if queued == 0 || byteCount != chunkBytes || !TraceFile.wouldExceedLimit(byteCount) { return nil }
+        let offset = places[oldest]
+        oldest = oldest &+ 1 == places.count ? 0 : oldest &+ 1
+        queued &-= 1
+        return offset
+    }
+
+    private static func append(_ offset: UInt64) {
+        if queued == places.count {
+            // Full: the new element goes before the oldest one, which moves up with all behind it.
+            guard places.append(0) else { return } // no memory: the place is lost to the ring
+            var n = places.count &- 1
+            while n > oldest {
+                places[n] = places[n &- 1]
+                n &-= 1
+            }
+            places[oldest] = offset
+            oldest = oldest &+ 1 == places.count ? 0 : oldest &+ 1
+            queued &+= 1
+            return
+        }
+        let end = oldest &+ queued
+        places[end < places.count ? end : end &- places.count] = offset
+        queued &+= 1
     }
 }

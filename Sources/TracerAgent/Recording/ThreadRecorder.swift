@@ -71,7 +71,7 @@ struct ThreadRecorder {
         unit.pointee.next = ThreadRecorder.units
         ThreadRecorder.units = unit
         ThreadRecorder.lock.unlock()
-        Metadata.thread(unit.pointee.index, tid: unit.pointee.tid, ticks: Clock.ticks())
+        ThreadRecords.begin(unit)
     }
 
     /// Nothing tells the agent that a thread ends. Its unit is found and released when a later one begins: the same
@@ -90,8 +90,9 @@ struct ThreadRecorder {
             // Frames that migrated from it may still be open elsewhere: then its memory must stay.
             if isDead && unit != new.unit && unit.pointee.foreign == nil {
                 if let previous { previous.pointee.next = next } else { units = next }
-                Metadata.thread(unit.pointee.index, tid: unit.pointee.tid, ticks: Clock.ticks(), ended: true)
+                ThreadRecords.end(unit)
                 closeChunk(of: unit)
+                if unit.pointee.chunk != nil { Ring.give(unit.pointee.chunk_offset, unit.pointee.chunk_bytes) }
                 release(unit)
             } else {
                 previous = unit

@@ -212,15 +212,15 @@ enum TraceFile {
         return limit != 0 && header.pointee.next_offset &+ UInt64(byteCount) > limit
     }
 
-    /// A new range, allocated on disk (so that a full disk cannot raise SIGBUS later) and mapped.
-    /// nil: recording has stopped.
-    static func mapNew(_ byteCount: Int) -> (address: UnsafeMutableRawPointer, offset: UInt64)? {
+    /// A range, allocated on disk (so that a full disk cannot raise SIGBUS later) and mapped: a new one, or the one at
+    /// `old`, which a ring writes over and which is cleared first. nil: recording has stopped.
+    static func map(_ byteCount: Int, over old: UInt64? = nil) -> (address: UnsafeMutableRawPointer, offset: UInt64)? {
         if !isWritable { return nil }
-        let offset = reserve(byteCount)
+        let offset = old ?? reserve(byteCount)
         let descriptor = reopen()
         if failed(descriptor) { return nil }
         defer { _ = SystemCall.call(SystemCall.close, descriptor) }
-        if offset &+ UInt64(byteCount) > tracer_load_acquire(&header.pointee.prepared_offset) {
+        if old == nil && offset &+ UInt64(byteCount) > tracer_load_acquire(&header.pointee.prepared_offset) {
             let result = extend(descriptor, to: offset &+ UInt64(byteCount), from: offset)
             if result != 0 {
                 stop(TRACE_STOP_SPACE, -result)
@@ -235,7 +235,15 @@ enum TraceFile {
         tracer_mapping_add(UnsafeMutableRawPointer(bitPattern: address), UInt64(byteCount))
         // MADV_POPULATE_WRITE: all page faults at once. An old kernel refuses, and they come one by one.
         _ = SystemCall.call(SystemCall.madvise, address, byteCount, 23)
-        return (UnsafeMutableRawPointer(bitPattern: address)!, offset)
+        let start = UnsafeMutableRawPointer(bitPattern: address)!
+        if old != nil { clearChunk(start, byteCount) }
+        return (start, offset)
+    }
+
+    /// The magic first: from there on nothing of it is read.
+    static func clearChunk(_ chunk: UnsafeMutableRawPointer, _ byteCount: Int) {
+        tracer_store_release_32(&chunk.assumingMemoryBound(to: trace_chunk_header.self).pointee.magic, 0)
+        (chunk + 4).initializeMemory(as: UInt8.self, repeating: 0, count: byteCount &- 4)
     }
 
     static func unmap(_ address: UnsafeMutableRawPointer, _ byteCount: Int) {
