@@ -90,6 +90,12 @@ let package = Package(
 // scripts/fuzz: everything is then compiled with -sanitize=fuzzer, whose runtime brings main.
 if Context.environment["TRACER_FUZZ"] != nil {
     package.targets.append(.executableTarget(
-        name: "fuzz-trace", dependencies: ["TraceAnalysis", "TraceFormat"], path: "Fuzz", exclude: ["corpus"],
+        name: "fuzz-trace", dependencies: ["TraceAnalysis", "TraceFormat"], path: "Fuzz/reader",
         swiftSettings: [.unsafeFlags(["-parse-as-library"])]))
+    // The agent's own sources a second time, for the host, with checked arithmetic.
+    package.targets.append(.executableTarget(
+        name: "fuzz-elf", dependencies: ["CSupport", "CTraceLayout"], path: "Fuzz/elf",
+        swiftSettings: [.unsafeFlags(["-parse-as-library"]), .enableExperimentalFeature("Extern")],
+        // The agent brings its own memcmp and its like, libFuzzer's runtime does too.
+        linkerSettings: [.unsafeFlags(["-Xlinker", "--allow-multiple-definition"])]))
 }

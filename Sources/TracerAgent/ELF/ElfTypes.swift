@@ -40,7 +40,7 @@ struct ProgramHeader { // Elf64_Phdr
     var offset: UInt64, address: UInt64, physical: UInt64
     var fileBytes: UInt64, memoryBytes: UInt64, alignment: UInt64
     static let load: UInt32 = 1, dynamic: UInt32 = 2, note: UInt32 = 4, relro: UInt32 = 0x6474_e552
-    static let executable: UInt32 = 1, writable: UInt32 = 2
+    static let executable: UInt32 = 1, writable: UInt32 = 2, readable: UInt32 = 4
 }
 
 struct DynamicEntry { // Elf64_Dyn

@@ -1,6 +1,7 @@
 // A loaded ELF image: what its dynamic section says, as absolute addresses, checked against its load segments.
-// The only file of the agent that follows pointers of an image. An image whose tables do not lie inside it is refused
-// (`isUsable` false): nothing of it is followed or changed.
+// The only file of the agent that follows pointers of an image. What may be read is what the loader has mapped readable:
+// between two load segments may be nothing. An image whose tables do not lie in one such segment each is refused
+// (`isUsable` false): nothing of it is followed or changed. Fuzz/elf shows it with images that lie.
 import CSupport
 
 struct Image: BitwiseCopyable {
@@ -10,6 +11,8 @@ struct Image: BitwiseCopyable {
     private(set) var relroLow: UInt64 = 0
     private(set) var relroHigh: UInt64 = 0
     private(set) var isUsable = false
+    /// The first readable segment: there are the tables of most modules.
+    private var tableLow: UInt64 = 0, tableBytes: UInt64 = 0
     /// The first executable and the first writable segment: most modules have one of each.
     private var codeLow: UInt64 = 0, codeBytes: UInt64 = 0
     private var dataLow: UInt64 = 0, dataBytes: UInt64 = 0
@@ -20,6 +23,7 @@ struct Image: BitwiseCopyable {
     private var strings: UInt64 = 0
     private var stringBytes: UInt64 = 0
     private var symbols: UInt64 = 0
+    private var symbolsEnd: UInt64 = 0 // at most
     private(set) var gnuHashTable: UInt64 = 0
     private(set) var sysvHashTable: UInt64 = 0
     private(set) var versionTable: UInt64 = 0
@@ -48,9 +52,11 @@ struct Image: BitwiseCopyable {
     /// The ELF header stands at the bias of everything that was linked at 0: shared libraries and PIE.
     init(bias: UInt64, dynamic: UInt64) {
         self.init(bias: bias, dynamic: dynamic, programHeaders: 0, count: 0)
-        let header = UnsafePointer<ElfHeader>(bitPattern: UInt(bias))
-        guard let header, bias & 4095 == 0, header.pointee.magic == ElfHeader.magicWord,
-              header.pointee.programHeaderBytes == 56 else { return }
+        // A library that was linked at another address has no header at its bias, perhaps nothing at all.
+        guard bias & 4095 == 0, let header = UnsafePointer<ElfHeader>(bitPattern: UInt(bias)), Memory.isReadable(bias),
+              header.pointee.magic == ElfHeader.magicWord, header.pointee.programHeaderBytes == 56,
+              header.pointee.programHeaders & 7 == 0, header.pointee.programHeaders <= 4096,
+              header.pointee.programHeaders &+ UInt64(header.pointee.programHeaderCount) &* 56 <= 4096 else { return }
         self.init(bias: bias, dynamic: dynamic, programHeaders: bias &+ header.pointee.programHeaders,
                   count: Int(header.pointee.programHeaderCount))
     }
@@ -72,13 +78,22 @@ struct Image: BitwiseCopyable {
             let header = segment(n)
             let start = bias &+ header.address, end = start &+ header.memoryBytes
             if header.type == ProgramHeader.load {
+                if end < start { // around the end of all addresses: not what a loader maps
+                    programHeaderCount = 0
+                    return
+                }
+                let isReadable = header.flags & ProgramHeader.readable != 0
+                if tableBytes == 0 && isReadable {
+                    tableLow = start
+                    tableBytes = header.memoryBytes
+                }
                 if start < low { low = start }
                 if end > high { high = end }
                 if codeBytes == 0 && header.flags & ProgramHeader.executable != 0 {
                     codeLow = start
                     codeBytes = header.memoryBytes
                 }
-                if dataBytes == 0 && header.flags & ProgramHeader.writable != 0 {
+                if dataBytes == 0 && isReadable && header.flags & ProgramHeader.writable != 0 {
                     dataLow = start
                     dataBytes = header.memoryBytes
                 }
@@ -114,15 +129,36 @@ struct Image: BitwiseCopyable {
         return false
     }
 
+    /// True when all of it lies in one segment that may be read.
+    @inline(__always) func isReadable(_ address: UInt64, _ byteCount: UInt64) -> Bool {
+        let end = readableEnd(address)
+        return end != 0 && byteCount <= end &- address
+    }
+    /// Where the readable segment of this address ends; 0: it lies in none.
+    @inline(__always) private func readableEnd(_ address: UInt64) -> UInt64 {
+        if address &- tableLow < tableBytes { return tableLow &+ tableBytes }
+        if address &- dataLow < dataBytes { return dataLow &+ dataBytes }
+        return otherReadableEnd(address)
+    }
+    private func otherReadableEnd(_ address: UInt64) -> UInt64 {
+        if !contains(address) { return 0 }
+        for n in 0..<programHeaderCount {
+            let header = segment(n), start = bias &+ header.address
+            if header.type == ProgramHeader.load && header.flags & ProgramHeader.readable != 0
+                && address &- start < header.memoryBytes { return start &+ header.memoryBytes }
+        }
+        return 0
+    }
+
     /// The loader relocates some entries in place and not others, and none in read-only dynamic sections.
     private func absolute(_ value: UInt64) -> UInt64 {
         contains(value) ? value : contains(bias &+ value) ? bias &+ value : 0
     }
 
     private mutating func readDynamic() {
-        guard programHeaderCount > 0, contains(dynamic, 16) else { return }
+        guard programHeaderCount > 0, dynamic & 7 == 0, isReadable(dynamic, 16) else { return }
         let entries = UnsafePointer<DynamicEntry>(bitPattern: UInt(dynamic))!
-        let most = Int((high &- dynamic) / 16)
+        let most = Int((readableEnd(dynamic) &- dynamic) / 16)
         var pltBytes: UInt64 = 0, relaBytes: UInt64 = 0, pltKind: UInt64 = 7
         while dynamicCount < most && entries[dynamicCount].tag != DynamicTag.end {
             let value = entries[dynamicCount].value
@@ -134,9 +170,9 @@ struct Image: BitwiseCopyable {
             case DynamicTag.hash: sysvHashTable = absolute(value)
             case DynamicTag.versions: versionTable = absolute(value)
             case DynamicTag.versionDefinitions: versionDefinitions = absolute(value)
-            case DynamicTag.versionDefinitionCount: versionDefinitionCount = Int(truncatingIfNeeded: value)
+            case DynamicTag.versionDefinitionCount: versionDefinitionCount = Int(min(value, 1 << 16))
             case DynamicTag.versionNeeds: versionNeeds = absolute(value)
-            case DynamicTag.versionNeedCount: versionNeedCount = Int(truncatingIfNeeded: value)
+            case DynamicTag.versionNeedCount: versionNeedCount = Int(min(value, 1 << 16))
             case DynamicTag.jumpRelocations: jumpRelocations = absolute(value)
             case DynamicTag.pltBytes: pltBytes = value
             case DynamicTag.pltKind: pltKind = value
@@ -149,16 +185,23 @@ struct Image: BitwiseCopyable {
             dynamicCount &+= 1
         }
         if pltKind != 7 { jumpRelocations = 0 } // DT_REL: not on these processors
-        if jumpRelocations != 0 && contains(jumpRelocations, pltBytes) { jumpRelocationCount = Int(pltBytes / 24) }
-        if dataRelocations != 0 && contains(dataRelocations, relaBytes) { dataRelocationCount = Int(relaBytes / 24) }
+        if jumpRelocations & 7 == 0 && isReadable(jumpRelocations, pltBytes) { jumpRelocationCount = Int(pltBytes / 24) }
+        if dataRelocations & 7 == 0 && isReadable(dataRelocations, relaBytes) { dataRelocationCount = Int(relaBytes / 24) }
         if relativeRelocationCount < 0 || relativeRelocationCount > dataRelocationCount { relativeRelocationCount = 0 }
-        isUsable = symbols != 0 && strings != 0 && contains(strings, stringBytes) && stringBytes > 0
+        symbolsEnd = symbols & 7 == 0 ? readableEnd(symbols) : 0
+        isUsable = symbolsEnd != 0 && stringBytes > 0 && isReadable(strings, stringBytes)
             && string(Int(stringBytes) &- 1)?[0] == 0
+            && (relroLow == relroHigh || relroLow >= low & ~4095 && relroLow < relroHigh && relroHigh <= (high &+ 4095) & ~4095)
+        if !isUsable {
+            jumpRelocationCount = 0
+            dataRelocationCount = 0
+            relativeRelocationCount = 0
+        }
     }
 
-    /// The entry itself, to be changed in place, or nil.
+    /// The entry itself, to be changed in place, or nil: also when the section may not be written.
     func dynamicEntry(_ tag: Int64) -> UnsafeMutablePointer<DynamicEntry>? {
-        guard let entries = UnsafeMutablePointer<DynamicEntry>(bitPattern: UInt(dynamic)) else { return nil }
+        guard isUsable, isData(dynamic), let entries = UnsafeMutablePointer<DynamicEntry>(bitPattern: UInt(dynamic)) else { return nil }
         for n in 0..<dynamicCount where entries[n].tag == tag { return entries + n }
         return nil
     }
@@ -174,8 +217,8 @@ struct Image: BitwiseCopyable {
         UnsafePointer<Relocation>(bitPattern: UInt(dataRelocations))![index]
     }
     @inline(__always) func symbol(_ index: Int) -> UnsafePointer<Symbol>? {
-        let address = symbols &+ UInt64(index) &* 24
-        return contains(address, 24) ? UnsafePointer(bitPattern: UInt(address)) : nil
+        let address = symbols &+ UInt64(index) &* 24 // an index has 32 bits
+        return address &+ 24 <= symbolsEnd ? UnsafePointer(bitPattern: UInt(address)) : nil
     }
     /// A NUL-terminated string: the table ends in a NUL, which `isUsable` has checked.
     @inline(__always) func string(_ offset: Int) -> CText? {
@@ -187,7 +230,7 @@ struct Image: BitwiseCopyable {
     @inline(__always) func word32(_ address: UInt64) -> UInt32? { load(address) }
     @inline(__always) func word64(_ address: UInt64) -> UInt64? { load(address) }
     @inline(__always) private func load<T: FixedWidthInteger & BitwiseCopyable>(_ address: UInt64) -> T? {
-        contains(address, UInt64(MemoryLayout<T>.size))
+        isReadable(address, UInt64(MemoryLayout<T>.size))
             ? UnsafeRawPointer(bitPattern: UInt(address))!.loadUnaligned(as: T.self) : nil
     }
 
@@ -199,7 +242,7 @@ struct Image: BitwiseCopyable {
             while address &+ 12 <= end, let owner = word32(address), let size = word32(address &+ 4),
                   let type = word32(address &+ 8) {
                 let content = address &+ 12 &+ UInt64((owner &+ 3) & ~3)
-                if type == 3 && owner == 4 && size <= 20 && contains(content, UInt64(size)) {
+                if type == 3 && owner == 4 && size <= 20 && isReadable(content, UInt64(size)) {
                     id.copyMemory(from: UnsafeRawPointer(bitPattern: UInt(content))!, byteCount: Int(size))
                     return size
                 }

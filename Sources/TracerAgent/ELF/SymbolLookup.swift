@@ -26,7 +26,7 @@ struct BloomFilter: BitwiseCopyable {
     init(_ image: Image) {
         guard image.isUsable, image.gnuHashTable != 0, let count = image.word32(image.gnuHashTable &+ 8),
               let shift = image.word32(image.gnuHashTable &+ 12), count > 0, count & (count &- 1) == 0, shift < 32,
-              image.contains(image.gnuHashTable &+ 16, UInt64(count) &* 8) else { return }
+              image.isReadable(image.gnuHashTable &+ 16, UInt64(count) &* 8) else { return }
         words = image.gnuHashTable &+ 16
         mask = count &- 1
         self.shift = shift
@@ -149,7 +149,8 @@ extension Image {
               var index = word32(sysvHashTable &+ 8 &+ UInt64(hash % bucketCount) &* 4) else { return nil }
         let chains = sysvHashTable &+ 8 &+ UInt64(bucketCount) &* 4
         var choice = VersionChoice()
-        var left = chainCount // a hostile chain may be a ring
+        // A hostile chain may be a ring, and the count a lie.
+        var left = isReadable(chains, UInt64(chainCount) &* 4) ? chainCount : 0
         while index != 0 && left > 0 {
             if matches(Int(index), query, &choice) { return Int(index) }
             guard let next = word32(chains &+ UInt64(index) &* 4) else { break }

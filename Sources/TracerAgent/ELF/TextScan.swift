@@ -41,10 +41,12 @@ struct CallOnlySlots {
         if let sections { return sections.forEach(image.bias, body) }
         for n in 0..<image.segmentCount {
             let segment = image.segment(n)
-            if segment.type == ProgramHeader.load && segment.flags & ProgramHeader.executable != 0 {
+            let wanted = ProgramHeader.executable | ProgramHeader.readable
+            if segment.type == ProgramHeader.load && segment.flags & wanted == wanted {
                 let start = image.bias &+ segment.address
+                let end = start &+ min(segment.fileBytes, segment.memoryBytes)
                 // gold and older linkers put the file's headers into the segment of the text: no code.
-                body(max(start, min(image.headersEnd, start &+ segment.fileBytes)), start &+ segment.fileBytes)
+                body(max(start, min(image.headersEnd, end)), end)
             }
         }
     }

@@ -29,13 +29,13 @@ extension CallOnlySlots {
         while p &+ 80 <= count {
             var hits = tracer_call_candidates(text + p)
             while hits != 0 {
-                if markCall(text, p &+ hits.trailingZeroBitCount) { any = true }
+                if markCall(text, p &+ hits.trailingZeroBitCount, count) { any = true }
                 hits &= hits &- 1
             }
             p &+= 64
         }
         while p &+ 6 <= count {
-            if markCall(text, p) { any = true }
+            if markCall(text, p, count) { any = true }
             p &+= 1
         }
         return any
@@ -43,20 +43,20 @@ extension CallOnlySlots {
 
     /// A call or jump through a candidate slot. The entries of .plt.got are not counted: the linker makes one when a
     /// function is called *and* its address taken, so they never make a slot one of calls alone.
-    @inline(__always) private func markCall(_ text: UnsafeRawPointer, _ p: Int) -> Bool {
+    @inline(__always) private func markCall(_ text: UnsafeRawPointer, _ p: Int, _ count: Int) -> Bool {
         if text.load(fromByteOffset: p, as: UInt8.self) != 0xff { return false }
         let operation = text.load(fromByteOffset: p &+ 1, as: UInt8.self)
         if operation != 0x15 && operation != 0x25 { return false }
         guard let slot = index(target(text, p &+ 2)) else { return false }
-        if operation == 0x25 && isTableEntry(text, p) { return false }
+        if operation == 0x25 && isTableEntry(text, p, count) { return false }
         states[slot] |= CallOnlySlots.called
         return true
     }
 
     /// `jmp *slot; xchg %ax,%ax` at a multiple of 8, or after endbr64 (and bnd) at one of 16.
-    private func isTableEntry(_ text: UnsafeRawPointer, _ p: Int) -> Bool {
+    private func isTableEntry(_ text: UnsafeRawPointer, _ p: Int, _ count: Int) -> Bool {
         let address = UInt(bitPattern: text + p)
-        if address & 7 == 0 && text.loadUnaligned(fromByteOffset: p &+ 6, as: UInt16.self) == 0x9066 { return true }
+        if address & 7 == 0 && p &+ 8 <= count && text.loadUnaligned(fromByteOffset: p &+ 6, as: UInt16.self) == 0x9066 { return true }
         let marker: UInt32 = 0xfa1e_0ff3
         return address & 15 == 4 && p >= 4 && text.loadUnaligned(fromByteOffset: p &- 4, as: UInt32.self) == marker
             || address & 15 == 5 && p >= 5 && text.loadUnaligned(fromByteOffset: p &- 5, as: UInt32.self) == marker
@@ -69,7 +69,7 @@ extension CallOnlySlots {
     }
 
     private func markAddresses(_ start: UInt64, _ end: UInt64) {
-        guard end &- start >= 8 else { return }
+        guard end > start, end &- start >= 8 else { return }
         let text = UnsafeRawPointer(bitPattern: UInt(start))!
         let last = Int(end &- start) &- 4
         let range = count &* 8

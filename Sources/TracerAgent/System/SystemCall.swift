@@ -62,6 +62,11 @@ enum Memory {
         let result = SystemCall.call(SystemCall.mmap, 0, byteCount, readWrite, 0x4022, -1, 0)
         return failed(result) ? nil : UnsafeMutableRawPointer(bitPattern: result)
     }
+    /// True when the eight bytes there may be read. The kernel copies the set before it looks at what is to be done with
+    /// it, and nothing is done with it: 99 is no such thing (kernel/signal.c, rt_sigprocmask).
+    static func isReadable(_ address: UInt64) -> Bool {
+        SystemCall.call(SystemCall.rt_sigprocmask, 99, Int(bitPattern: UInt(address)), 0, 8) != -14 // EFAULT
+    }
     static func release(_ address: UnsafeMutableRawPointer?, _ byteCount: Int) {
         _ = SystemCall.call(SystemCall.munmap, bits(address), byteCount)
     }

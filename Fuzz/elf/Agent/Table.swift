@@ -1,0 +1,1 @@
+../../../Sources/TracerAgent/System/Table.swift

@@ -1,0 +1,133 @@
+// libFuzzer's entry for the code of the agent that reads what it did not write: loaded images, the environment, globs.
+// The first byte says which; what follows is an ELF file to be loaded, or text. scripts/fuzz builds and runs it.
+import CSupport
+import Glibc
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzELF(_ data: UnsafePointer<UInt8>?, _ byteCount: Int) -> CInt {
+    guard let data, byteCount > 1 else { return 0 }
+    let rest = UnsafeRawBufferPointer(start: data + 1, count: byteCount - 1)
+    switch data[0] {
+    case 0x73: readSettings(rest) // s
+    case 0x67: matchGlobs(rest) // g
+    default:
+        if let loaded = Arena.load(rest) { readImage(loaded) }
+    }
+    return 0
+}
+
+/// All that the agent does with an image, but for calling it.
+private func readImage(_ loaded: Arena.Loaded) {
+    var module = Module(image: Image(bias: loaded.bias, dynamic: loaded.dynamic), path: CText(StaticString("/lib/fuzz.so").utf8Start))
+    let image = module.image
+    var id: (UInt64, UInt64, UInt32) = (0, 0, 0)
+    _ = withUnsafeMutablePointer(to: &id) { image.copyBuildID($0) }
+    let filter = BloomFilter(image)
+    VersionNeeds.forget()
+    for tag in [DynamicTag.initializer, DynamicTag.initArray, DynamicTag.initArrayBytes] {
+        guard let entry = image.dynamicEntry(tag) else { continue }
+        entry.pointee.value = entry.pointee.value &+ 0 // written in place by LoaderWatch
+        _ = image.word64(image.bias &+ entry.pointee.value)
+    }
+    // As Rebinder does with each slot. More of them are only more of the same.
+    for n in 0 ..< min(image.jumpRelocationCount, 500) { resolve(&module.image, image.jumpRelocation(n), filter) }
+    var low = UInt64.max, high: UInt64 = 0
+    let data = image.relativeRelocationCount ..< min(image.dataRelocationCount, image.relativeRelocationCount + 500)
+    for n in data {
+        let relocation = image.dataRelocation(n)
+        resolve(&module.image, relocation, filter)
+        let slot = image.bias &+ relocation.offset
+        if slot & 7 == 0 && image.word64(slot) != nil {
+            low = min(low, slot)
+            high = max(high, slot)
+        }
+    }
+    guard low <= high, let slots = CallOnlySlots(low: low, high: high) else { return }
+    defer { slots.release() }
+    for n in data {
+        let slot = image.bias &+ image.dataRelocation(n).offset
+        if slot >= low, slot <= high, slot & 7 == 0 { slots.add(slot, isGlue: n & 7 == 0) }
+    }
+    withUnsafeMutablePointer(to: &module) { slots.scan($0) }
+    for n in data where slots.isCallOnly(image.bias &+ image.dataRelocation(n).offset) {
+        open(image, image.bias &+ image.dataRelocation(n).offset)
+    }
+}
+
+private func resolve(_ image: UnsafeMutablePointer<Image>, _ relocation: Relocation, _ filter: BloomFilter) {
+    let slot = image.pointee.bias &+ relocation.offset
+    guard slot & 7 == 0, let value = image.pointee.word64(slot), let symbol = image.pointee.symbol(relocation.symbol)?.pointee,
+          let text = image.pointee.name(of: symbol) else { return }
+    let name = Name(text)
+    let query = SymbolQuery(name: text, gnuHash: name.gnuHash, version: VersionNeeds.of(relocation.symbol, image))
+    if filter.admits(query.gnuHash), let found = image.pointee.find(query), let definition = image.pointee.symbol(found)?.pointee {
+        _ = image.pointee.isCode(image.pointee.bias &+ definition.value)
+    }
+    var unversioned = query
+    unversioned.version = VersionNeed()
+    _ = image.pointee.find(unversioned)
+    _ = image.pointee.isCode(value)
+    open(image.pointee, slot)
+}
+
+/// Where the agent would write: it must be a place that may be written, or lie in the part that is opened for it.
+private func open(_ image: Image, _ slot: UInt64) {
+    if slot >= image.relroLow && slot < image.relroHigh { return }
+    if image.isData(slot), let place = UnsafeMutablePointer<UInt64>(bitPattern: UInt(slot)), image.word64(slot) != nil { place.pointee = place.pointee &+ 0 }
+}
+
+/// NUL-separated NAME=VALUE, as in an environment.
+private func readSettings(_ text: UnsafeRawBufferPointer) {
+    var bytes = [UInt8](text) + [0]
+    var room = [UInt8](repeating: 0, count: 1 << 12)
+    bytes.withUnsafeMutableBufferPointer { bytes in
+        var entries: [CText?] = []
+        var start = 0
+        for n in bytes.indices where bytes[n] == 0 {
+            entries.append(CText(bytes.baseAddress! + start))
+            start = n + 1
+        }
+        entries.append(nil)
+        room.withUnsafeMutableBufferPointer { room in
+            var store = TextBuffer(room.baseAddress!, capacity: room.count)
+            var settings = Settings()
+            entries.withUnsafeMutableBufferPointer { settings.read($0.baseAddress!, into: &store).report() }
+            withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 4096) { described in
+                var text = TextBuffer(described.baseAddress!, capacity: 4096)
+                settings.describe(&text)
+            }
+        }
+    }
+}
+
+/// The list of globs, NUL, function, NUL, module.
+private func matchGlobs(_ text: UnsafeRawBufferPointer) {
+    var parts = text.split(separator: 0, maxSplits: 2, omittingEmptySubsequences: false).map { [UInt8]($0) + [0] }
+    while parts.count < 3 { parts.append([0x61, 0]) }
+    parts[0].withUnsafeBufferPointer { list in
+        parts[1].withUnsafeBufferPointer { function in
+            parts[2].withUnsafeBufferPointer { path in
+                agent.settings = Settings()
+                agent.settings.include = list.baseAddress!
+                var module = Module(image: Image(bias: 0, dynamic: 0), path: path.baseAddress!)
+                _ = NameFilter.admits(function: function.baseAddress!, module: &module)
+                agent.settings.exclude = list.baseAddress!
+                _ = NameFilter.admits(function: function.baseAddress!, module: &module)
+            }
+        }
+    }
+}
+
+/// libFuzzer's driver (compiler-rt, FuzzerInterface.h).
+@_silgen_name("LLVMFuzzerRunDriver")
+private func runDriver(_ count: UnsafeMutablePointer<CInt>,
+                       _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?>,
+                       _ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt) -> CInt
+
+/// SwiftPM links an executable with `main` defined as <module>_main, which hides the main of libFuzzer's runtime.
+@_cdecl("fuzz_elf_main")
+public func fuzzMain(_ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> CInt {
+    var count = count
+    var arguments = arguments
+    return runDriver(&count, &arguments) { fuzzELF($0, $1) }
+}
