@@ -5,6 +5,7 @@ struct Agent {
     var settings = Settings()
     let pageBytes = 4096
     let clock: UInt32 = 0
+    let pid: UInt32 = 4711
 }
 nonisolated(unsafe) var agent = Agent()
 

@@ -191,7 +191,8 @@ struct Image: BitwiseCopyable {
         symbolsEnd = symbols & 7 == 0 ? readableEnd(symbols) : 0
         isUsable = symbolsEnd != 0 && stringBytes > 0 && isReadable(strings, stringBytes)
             && string(Int(stringBytes) &- 1)?[0] == 0
-            && (relroLow == relroHigh || relroLow >= low & ~4095 && relroLow < relroHigh && relroHigh <= (high &+ 4095) & ~4095)
+            && (relroLow == relroHigh || relroLow < relroHigh && relroLow >= low & ~UInt64(agent.pageBytes &- 1)
+                && relroHigh <= (high &+ 4095) & ~4095)
         if !isUsable {
             jumpRelocationCount = 0
             dataRelocationCount = 0
