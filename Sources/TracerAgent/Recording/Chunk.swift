@@ -72,6 +72,7 @@ extension ThreadRecorder {
         guard let (address, offset) = TraceFile.map(bytes, over: Ring.take(bytes)) else { return nil }
         if let old = unit.pointee.chunk {
             let oldBytes = Int(unit.pointee.chunk_bytes), oldOffset = unit.pointee.chunk_offset
+            ThreadRecorder.nameThread(old.assumingMemoryBound(to: trace_chunk_header.self))
             ThreadRecorder.closeChunk(of: unit)
             unit.pointee.sequence &+= 1
             setChunk(address, offset, bytes)
@@ -108,16 +109,15 @@ extension ThreadRecorder {
         return TraceFile.write(chunk, used, header, at: offset)
     }
 
-    /// The end of a chunk that stays where it is.
+    /// The end of a chunk that stays where it is; its thread may have ended.
     static func closeChunk(of unit: UnsafeMutablePointer<thread_unit>) {
         guard let chunk = unit.pointee.chunk else { return }
         let header = chunk.assumingMemoryBound(to: trace_chunk_header.self)
         guard let cursor = unit.pointee.hot.pointee.cursor else { return }
         header.pointee.used_bytes = min(UInt64(UInt(bitPattern: cursor)) &- UInt64(UInt(bitPattern: chunk)), unit.pointee.chunk_bytes)
         header.pointee.flags |= UInt16(TRACE_CHUNK_CLOSED)
-        nameThread(header)
     }
-    /// PR_GET_NAME: sixteen bytes, NUL included.
+    /// The calling thread's name. PR_GET_NAME: sixteen bytes, NUL included.
     static func nameThread(_ header: UnsafeMutablePointer<trace_chunk_header>) {
         _ = withUnsafeMutablePointer(to: &header.pointee.thread_name) {
             SystemCall.call(SystemCall.prctl, 16, bits($0))
