@@ -106,7 +106,7 @@ public struct Metadata: Sendable {
             threads[thread.thread, default: ThreadLife(tid: thread.tid)].ended = Ticks(thread.ticks)
         case TRACE_RECORD_MODULE_END:
             guard let end = body(trace_module_end_record.self, buffer, offset, byteCount) else { return false }
-            modules[end.module]?.unloaded = Ticks(end.ticks)
+            modules[end.module]?.unloaded = end.ticks == 0 ? nil : Ticks(end.ticks)
         case TRACE_RECORD_REPLACED: break
         default:
             return readStart(record, buffer, offset, byteCount)
@@ -168,6 +168,10 @@ public struct Metadata: Sendable {
         let size = MemoryLayout<trace_module_detail_record>.size
         guard let detail = body(trace_module_detail_record.self, buffer, offset, byteCount),
               UInt64(detail.soname_bytes) + UInt64(detail.needed_bytes) <= UInt64(byteCount - size) else { return false }
+        if let known = start.moduleDetails[detail.module], detail.load != 0, known.load != detail.load {
+            start.moduleDetails[detail.module]?.laterLoads.append(detail.load)
+            return true
+        }
         let soname = buffer.bytes(at: offset + size, byteCount: min(Int(detail.soname_bytes), Self.longestName))
         let needed = buffer.bytes(at: offset + size + Int(detail.soname_bytes),
                                   byteCount: min(Int(detail.needed_bytes), Self.longestText))

@@ -102,6 +102,8 @@ public struct ModuleDetail: Sendable {
     public var module: UInt32
     /// Number of the load that brought it; nil: it was there at the start.
     public var load: UInt32?
+    /// Numbers of the loads that brought it again after it was unloaded.
+    public var laterLoads: [UInt32] = []
     public var relativeRelocations: UInt32
     public var relrBytes: UInt32
     public var symbolRelocations: UInt32
@@ -111,6 +113,8 @@ public struct ModuleDetail: Sendable {
     public var mappedBytes: UInt64
     public var soname: String
     public var needed: [String]
+
+    public func wasBrought(by number: UInt32) -> Bool { load == number || laterLoads.contains(number) }
 }
 
 public struct Binding: Sendable {

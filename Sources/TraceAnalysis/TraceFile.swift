@@ -33,7 +33,9 @@ public struct TraceFile: Sendable {
         self.header = header
         byteCount = file.byteCount
         metadataChunkCount = walk.chunks.count { $0.isMetadata }
-        metadata = Metadata(file, walk.chunks.filter { $0.isMetadata })
+        // A ring writes some of them anew, so a younger one may lie before an older one.
+        metadata = Metadata(file, walk.chunks.filter { $0.isMetadata }
+            .sorted { ($0.opened.ticks, $0.offset) < ($1.opened.ticks, $1.offset) })
         timeScale = TimeScale(clock: header.clock, ticksPerSecond: header.ticks_per_second,
                               samples: [header.first, header.last] + walk.chunks.map { $0.opened })
         lastSample = Ticks(max(header.last.ticks, header.first.ticks))

@@ -163,9 +163,15 @@ class Trace:
         self.state = STATE_NAMES.get(self.header["state"], "unknown")
         self.dropped = self.header["dropped"]
         self.chunks = list(self._chunks())
-        for offset, chunk in self.chunks:
+        for offset, chunk in sorted(self.chunks, key=lambda c: (c[1]["opened_ticks"], c[0])):
             if chunk["kind"] == 2:
                 self._metadata(offset, chunk)
+        for initializer in self.initializers.values():
+            if initializer.module not in self.modules:
+                self.anomalies.append(f"initializer {initializer.number} of no module {initializer.module}")
+            initializer.module = self.modules.get(initializer.module)
+            if initializer.parent is not None and initializer.parent not in self.initializers and self.header["mode"] == 0:
+                self.anomalies.append(f"initializer {initializer.number} ran inside {initializer.parent}, which is not there")
         self._names = {}
         by_thread = {}
         for offset, chunk in self.chunks:
@@ -281,11 +287,9 @@ class Trace:
             self.phases[PHASES.get(key, key)] = Usage.at(body, 8), monotonic, error, thread
         elif kind == 8:
             number, parent, module, index, thread, load, address = struct.unpack_from("<6IQ", body, 8)
-            if number in self.initializers or key not in INITIALIZERS or module not in self.modules:
-                self.anomalies.append(f"initializer {number}: twice, of kind {key} or of no module {module}")
-            if parent != NONE and parent not in self.initializers:
-                self.anomalies.append(f"initializer {number} ran inside {parent}, which is not there")
-            self.initializers[number] = Initializer(number, INITIALIZERS.get(key, key), none(parent), self.modules.get(module),
+            if number in self.initializers or key not in INITIALIZERS:
+                self.anomalies.append(f"initializer {number}: twice, or of kind {key}")
+            self.initializers[number] = Initializer(number, INITIALIZERS.get(key, key), none(parent), module,
                                                     index, thread, none(load), address, Usage.at(body, 40))
         elif kind == 9:
             number, _ = struct.unpack_from("<2I", body, 8)
@@ -312,6 +316,8 @@ class Trace:
         elif kind == 14:
             module, *numbers, mapped, soname, needed = struct.unpack_from("<8IQ2I", body, 8)
             names = body[56:56 + soname + needed].decode(errors="surrogateescape")
+            if module in self.details:  # loaded again
+                return
             self.details[module] = ModuleDetail(*numbers, mapped, names[:soname].rstrip("\0"),
                                                 [n for n in names[soname:].split("\0") if n])
         elif kind == 15:

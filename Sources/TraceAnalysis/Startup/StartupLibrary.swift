@@ -122,7 +122,7 @@ public struct LibraryLoad: Sendable {
             let end = context.end(of: load)
             return LibraryLoad(
                 number: load.number, path: load.path,
-                modules: records.moduleDetails.values.filter { $0.load == load.number }.map { $0.module }.sorted().map { context.moduleName($0) },
+                modules: records.moduleDetails.values.filter { $0.wasBrought(by: load.number) }.map { $0.module }.sorted().map { context.moduleName($0) },
                 caller: load.callerModule.map { context.moduleName($0) }, constructor: load.initializer.flatMap { named[$0] },
                 tid: context.tid(load.thread), start: clock.since(begin), total: clock.net(begin, min(end, context.end)),
                 isEndKnown: load.end != nil,

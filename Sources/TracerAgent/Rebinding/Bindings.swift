@@ -58,6 +58,6 @@ extension Metadata {
         for n in 0..<image.segmentCount where image.segment(n).type == ProgramHeader.load {
             fixed.mapped_bytes &+= image.segment(n).memoryBytes
         }
-        append(Int(TRACE_RECORD_MODULE_DETAIL), 0, fixed, CText(text.start), text.count)
+        append(Int(TRACE_RECORD_MODULE_DETAIL), 0, fixed, CText(text.start), text.count, isPassing: module.pointee.isAgain)
     }
 }

@@ -38,7 +38,7 @@ enum FunctionTable {
     static func stub(target: UInt64, name: Name, module: Int, treatment: Treatment) -> UInt64? {
         lock.lock()
         defer { lock.unlock() }
-        guard let slot = find(target, name.hash) else { return nil }
+        guard let slot = find(target, name.hash, UInt32(module)) else { return nil }
         if slots![slot] != 0 { return address(ofStub: Int(entries[Int(slots![slot])].descriptor)) }
         if ModuleTable.modules.pointer(module).pointee.image.hasVariantConvention(name, at: target) { return nil }
         let isCall = treatment == .ordinary || treatment == .frames
@@ -63,7 +63,7 @@ enum FunctionTable {
         lock.lock()
         defer { lock.unlock() }
         let flags = UInt32(truncatingIfNeeded: flags)
-        guard let slot = find(UInt64(flags), name.hash) else { return nil } // no code is at such an address
+        guard let slot = find(UInt64(flags), name.hash, .max) else { return nil } // no code is at such an address
         if slots![slot] != 0 { return slots![slot] }
         let entry = Entry(target: UInt64(flags), name: name.hash, module: .max, descriptor: 0, treatment: .ordinary)
         guard let id = add(entry, at: slot) else { return nil }
@@ -71,14 +71,14 @@ enum FunctionTable {
         return id
     }
 
-    /// Where the id of this target and name is, or is to be put.
-    private static func find(_ target: UInt64, _ hash: UInt64) -> Int? {
+    /// Where the id of this target and name is, or is to be put. The same place may have been another module's.
+    private static func find(_ target: UInt64, _ hash: UInt64, _ module: UInt32) -> Int? {
         if entries.count == 0 && !entries.append(Entry(target: 0, name: 0, module: 0, descriptor: 0, treatment: .ordinary)) { return nil }
         if (entries.count &+ 1) &* 2 > slotCount && !growSlots() { return nil }
         var slot = Int(truncatingIfNeeded: mix(target, hash)) & (slotCount &- 1)
         while slots![slot] != 0 {
             let known = entries.pointer(Int(slots![slot]))
-            if known.pointee.target == target && known.pointee.name == hash { break }
+            if known.pointee.target == target && known.pointee.name == hash && known.pointee.module == module { break }
             slot = (slot &+ 1) & (slotCount &- 1)
         }
         return slot

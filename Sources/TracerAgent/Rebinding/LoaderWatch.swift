@@ -88,12 +88,14 @@ enum LoaderWatch {
         retireMissing(debug)
         bindPending() // what an earlier dlopen brought without initializers
         batch &+= 1
-        let before = ModuleTable.modules.count
+        var first = -1
         forEachModule(debug) { module, inBase in
-            if ModuleTable.index(of: module) == nil { note(module, inBase) }
+            if ModuleTable.index(of: module) != nil { return }
+            let index = note(module, inBase)
+            if first < 0 { first = index }
         }
-        if ModuleTable.modules.count > before {
-            Loads.mapped(batch, ModuleTable.modules[before].path, recorder, stackPointer, entered)
+        if first >= 0 {
+            Loads.mapped(batch, ModuleTable.modules[first].path, recorder, stackPointer, entered)
         } else {
             batch &-= 1
             Loads.forgetOpened()
@@ -125,15 +127,18 @@ enum LoaderWatch {
             if module.pointee.state == .pending { pendingCount &-= 1 }
             module.pointee.state = .retired
             ModuleTable.filters[n] = BloomFilter() // the old one is no longer mapped
-            Metadata.moduleEnd(UInt32(n))
+            Metadata.moduleEnd(UInt32(n), ticks: Clock.ticks(), &module.pointee.endRecord)
         }
     }
 
-    private static func note(_ loader: UnsafeMutablePointer<loader_module>, _ inBase: Bool) {
-        guard let index = ModuleTable.add(loader, isMain: false, batch: batch, inBase: inBase),
-              ModuleTable.modules[index].state == .pending else { return }
-        pendingCount &+= 1
-        InitializerStubs.replaceLater(ModuleTable.modules.pointer(index), index)
+    /// Its index, or -1.
+    private static func note(_ loader: UnsafeMutablePointer<loader_module>, _ inBase: Bool) -> Int {
+        guard let index = ModuleTable.add(loader, isMain: false, batch: batch, inBase: inBase) else { return -1 }
+        if ModuleTable.modules[index].state == .pending {
+            pendingCount &+= 1
+            InitializerStubs.replaceLater(ModuleTable.modules.pointer(index), index)
+        }
+        return index
     }
 
     /// An initializer of a module that was loaded later is about to run: all of its batch are relocated.

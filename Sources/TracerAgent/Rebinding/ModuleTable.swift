@@ -1,6 +1,8 @@
 // The inventory of loaded modules: those present at start, and those that the loader adds later. Indices are those of
-// the trace and are never reused; a module that was unloaded stays as a retired entry.
+// the trace. A module that was unloaded stays as a retired entry, and is that one again when the same file is loaded at
+// the same place: a program may open and close a library for ever.
 import CSupport
+import CTraceLayout
 
 struct Module: BitwiseCopyable {
     var image: Image
@@ -11,6 +13,10 @@ struct Module: BitwiseCopyable {
     var inBaseNamespace: Bool
     var isSanitizer = false // its functions must see who calls them
     var batch: UInt32       // the load that brought it; 0 at start
+    var isAgain = false     // what it needs and is bound to is in the trace already
+    var buildID: UInt64 = 0 // a hash; 0 none
+    /// In the present file, once there is one.
+    var endRecord: UnsafeMutablePointer<trace_module_end_record>?
     /// Of a module that was loaded later: what stands in for DT_INIT, DT_FINI and their arrays.
     var initializer: UnsafeMutablePointer<function_descriptor>?
     var finalizer: UnsafeMutablePointer<function_descriptor>?
@@ -30,6 +36,7 @@ enum ModuleTable {
     nonisolated(unsafe) private static var found = InlineArray<256, UInt16>(repeating: 0)
     nonisolated(unsafe) private static var textRoom: UnsafeMutablePointer<UInt8>?
     nonisolated(unsafe) private static var textLeft = 0
+    nonisolated(unsafe) private static var latestText = 0 // bytes of the last path
 
     /// Index of the live module that holds this address.
     static func index(of address: UInt64) -> Int? {
@@ -69,6 +76,11 @@ enum ModuleTable {
             : Image(bias: loader.pointee.bias, dynamic: dynamic)
         var module = Module(image: image, loader: loader, path: path(of: loader, isMain: isMain), state: .pending,
                             isStartup: batch == 0, inBaseNamespace: inBase, batch: batch)
+        module.buildID = buildIDHash(image)
+        if batch != 0, let index = revive(module) {
+            giveBackPath()
+            return index
+        }
         let isOurs = image.contains(tracer_code_low())
         let isLoader = agent.loaderBase != 0 && image.low == agent.loaderBase
         let isKernels = agent.kernelImage != 0 && image.contains(agent.kernelImage)
@@ -82,6 +94,45 @@ enum ModuleTable {
         return index
     }
 
+    /// The retired entry of the same file at the same place.
+    private static func revive(_ module: Module) -> Int? {
+        if !module.image.isUsable { return nil }
+        for n in 0..<modules.count {
+            let old = modules.pointer(n)
+            if old.pointee.state != .retired || old.pointee.image.bias != module.image.bias
+                || old.pointee.image.low != module.image.low || old.pointee.image.high != module.image.high
+                || old.pointee.buildID != module.buildID || !equal(old.pointee.path, module.path) { continue }
+            old.pointee.image = module.image
+            old.pointee.loader = module.loader
+            old.pointee.state = old.pointee.isSanitizer ? .ignored : .pending
+            old.pointee.inBaseNamespace = module.inBaseNamespace
+            old.pointee.batch = module.batch
+            old.pointee.isAgain = true
+            filters[n] = BloomFilter(module.image)
+            Metadata.moduleEnd(UInt32(n), ticks: 0, &old.pointee.endRecord)
+            return n
+        }
+        return nil
+    }
+    private static func buildIDHash(_ image: Image) -> UInt64 {
+        var id: (UInt64, UInt64, UInt32) = (0, 0, 0) // room for the twenty bytes of an id
+        _ = image.copyBuildID(&id)
+        return id.0 ^ (id.1 &* 0x9e37_79b9_7f4a_7c15) ^ UInt64(id.2)
+    }
+
+    /// In a forked child: the records of its parent's file are not its own.
+    static func forgetRecords() {
+        for n in 0..<modules.count { modules.pointer(n).pointee.endRecord = nil }
+    }
+
+    /// The path that was copied last is not needed after all.
+    private static func giveBackPath() {
+        if latestText == 0 { return }
+        textRoom! -= latestText
+        textLeft &+= latestText
+        latestText = 0
+    }
+
     /// Our copy of the path: the loader frees its own when the module goes.
     private static func path(of loader: UnsafeMutablePointer<loader_module>, isMain: Bool) -> CText {
         let unknown = CText(StaticString("?").utf8Start)
@@ -89,6 +140,7 @@ enum ModuleTable {
         let name = isMain ? agent.executable : given[0] == 0 ? CText(StaticString("[vdso]").utf8Start) : given
         let isRelative = name[0] != 0x2f && baseName(name) != name
         let needed = length(name) &+ 2 &+ (isRelative ? length(agent.directory) : 0)
+        latestText = 0
         if needed > textLeft {
             let wanted = max(65536, (needed &+ 4095) & ~4095)
             guard let room = Memory.pages(wanted) else { return unknown }
@@ -104,6 +156,7 @@ enum ModuleTable {
         let start = CText(textRoom!)
         textRoom! += needed
         textLeft &-= needed
+        latestText = needed
         return start
     }
 }

@@ -24,7 +24,7 @@ struct Rebinder {
         rebinder.bindCallSlots()
         rebinder.bindData()
         if module.pointee.isStartup { InitializerStubs.replaceAtStart(index, &rebinder) }
-        Bindings.write(from: index)
+        if !module.pointee.isAgain { Bindings.write(from: index) }
         Metadata.detail(&rebinder.detail, module, index)
         if rebinder.relroIsOpen {
             Memory.protect(image.pointee.relroLow, image.pointee.relroHigh &- image.pointee.relroLow, Memory.readOnly)

@@ -12,19 +12,25 @@ enum Metadata {
     }
     nonisolated(unsafe) private static var pieces = Table<Piece>()
     nonisolated(unsafe) private static var lock = SpinLock()
+    /// In ring mode the youngest of what passes by: loads, the initializers they run. Two pieces in turn; the older one
+    /// is emptied when the younger one is full.
+    nonisolated(unsafe) private static var passing = Table<Piece>()
+    nonisolated(unsafe) private static var turn = 0
+    private static let passingPiece = 262_144
     private static let headerBytes = MemoryLayout<trace_chunk_header>.size
     private static let firstPiece = 32768, largestPiece = 1 << 20
 
     /// `fixed` is the record's own structure without its text; its `record` part is filled in here. Where it stands, or nil.
+    /// `isPassing`: a program may do it for ever, and ring mode need not keep it; nor does a forked child.
     @discardableResult
     static func append<Record: BitwiseCopyable>(_ type: Int, _ key: UInt16, _ fixed: Record,
                                                 _ text: CText = CText(StaticString("").utf8Start),
-                                                _ textCount: Int = 0) -> UnsafeMutableRawPointer? {
+                                                _ textCount: Int = 0, isPassing: Bool = false) -> UnsafeMutableRawPointer? {
         let fixedCount = MemoryLayout<Record>.size
         let count = (fixedCount &+ textCount &+ 7) & ~7
         lock.lock()
         defer { lock.unlock() }
-        guard let place = reserve(count) else { return nil }
+        guard let place = isPassing && agent.settings.ring ? reservePassing(count) : reserve(count) else { return nil }
         place.storeBytes(of: fixed, as: Record.self)
         (place + fixedCount).copyMemory(from: text, byteCount: textCount)
         let record = place.assumingMemoryBound(to: trace_record.self)
@@ -48,14 +54,37 @@ enum Metadata {
         if bytes > largestPiece { bytes = largestPiece }
         while bytes < count &+ headerBytes { bytes = bytes &* 2 }
         guard let (address, _) = TraceFile.map(bytes) else { return nil }
-        let header = address.assumingMemoryBound(to: trace_chunk_header.self)
+        open(address, bytes)
+        if !pieces.append(Piece(address: address, used: headerBytes &+ count, byteCount: bytes)) { return nil }
+        return address + headerBytes
+    }
+
+    /// Lock held.
+    private static func reservePassing(_ count: Int) -> UnsafeMutableRawPointer? {
+        if count > passingPiece &- headerBytes { return nil } // no record is so long
+        if passing.count > 0 && passing[turn].used &+ count > passing[turn].byteCount { turn ^= 1 }
+        if turn >= passing.count {
+            guard let (address, _) = TraceFile.map(passingPiece) else { return nil }
+            open(address, passingPiece)
+            if !passing.append(Piece(address: address, used: headerBytes, byteCount: passingPiece)) { return nil }
+        }
+        let piece = passing.pointer(turn)
+        if piece.pointee.used &+ count > piece.pointee.byteCount {
+            TraceFile.clearChunk(piece.pointee.address, passingPiece)
+            open(piece.pointee.address, passingPiece)
+            piece.pointee.used = headerBytes
+        }
+        defer { piece.pointee.used &+= count }
+        return piece.pointee.address + piece.pointee.used
+    }
+
+    private static func open(_ chunk: UnsafeMutableRawPointer, _ byteCount: Int) {
+        let header = chunk.assumingMemoryBound(to: trace_chunk_header.self)
         header.pointee.kind = UInt16(TRACE_CHUNK_METADATA)
-        header.pointee.byte_count = UInt32(bytes)
+        header.pointee.byte_count = UInt32(byteCount)
         header.pointee.body_offset = UInt32(headerBytes)
         header.pointee.opened = Clock.sample()
         tracer_store_release_32(&header.pointee.magic, UInt32(TRACE_CHUNK_MAGIC))
-        if !pieces.append(Piece(address: address, used: headerBytes &+ count, byteCount: bytes)) { return nil }
-        return address + headerBytes
     }
 
     static func text(_ key: UInt16, _ text: CText, _ count: Int) {
@@ -80,9 +109,15 @@ enum Metadata {
                                      flags: flags, name_bytes: UInt32(name.byteCount)),
                name.text, name.byteCount)
     }
-    static func moduleEnd(_ index: UInt32) {
-        append(Int(TRACE_RECORD_MODULE_END), 0,
-               trace_module_end_record(record: trace_record(), module: index, reserved: 0, ticks: Clock.ticks()))
+    /// One a module, in `place`. No ticks: it is loaded again.
+    static func moduleEnd(_ index: UInt32, ticks: UInt64, _ place: inout UnsafeMutablePointer<trace_module_end_record>?) {
+        if let record = place {
+            tracer_store_release_64(&record.pointee.ticks, ticks)
+            return
+        }
+        place = append(Int(TRACE_RECORD_MODULE_END), 0,
+                       trace_module_end_record(record: trace_record(), module: index, reserved: 0, ticks: ticks))?
+            .assumingMemoryBound(to: trace_module_end_record.self)
     }
 
     /// In a forked child, whose file has just been created: the parent's records, all but those of its threads,
@@ -90,8 +125,12 @@ enum Metadata {
     static func copyFromParent() {
         lock = SpinLock() // another thread of the parent may have held it
         ThreadRecords.reset()
+        ModuleTable.forgetRecords()
         let parents = pieces
         pieces = Table()
+        for n in 0..<passing.count { TraceFile.unmap(passing[n].address, passing[n].byteCount) }
+        passing.removeAll()
+        turn = 0
         for n in 0..<parents.count {
             let piece = parents[n]
             var offset = headerBytes

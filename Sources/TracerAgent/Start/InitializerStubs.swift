@@ -87,24 +87,28 @@ enum InitializerStubs {
 
     /// The module is mapped and not relocated.
     static func replaceLater(_ module: UnsafeMutablePointer<Module>, _ index: Int) {
-        reuseTables(of: module, before: index)
+        module.pointee.initializers.original = 0
+        module.pointee.finalizers.original = 0
+        if !module.pointee.hasStubs { reuseTables(of: module) }
         replaceFunction(module, index, 0, &module.pointee.initializer)
         replaceFunction(module, index, 1, &module.pointee.finalizer)
         replaceArray(module, index, 1, &module.pointee.initializers)
         replaceArray(module, index, 2, &module.pointee.finalizers)
     }
 
-    /// A library that is opened and closed a thousand times gets its first stubs back.
-    private static func reuseTables(of module: UnsafeMutablePointer<Module>, before index: Int) {
-        var n = index &- 1
-        while n >= 0 {
+    /// A library that is opened and closed a thousand times, wherever it then lies, gets its first stubs back.
+    private static func reuseTables(of module: UnsafeMutablePointer<Module>) {
+        for n in 0..<ModuleTable.modules.count {
             let old = ModuleTable.modules.pointer(n)
-            n &-= 1
             if old.pointee.state != .retired || !old.pointee.hasStubs || !equal(old.pointee.path, module.pointee.path) { continue }
             module.pointee.initializer = old.pointee.initializer
             module.pointee.finalizer = old.pointee.finalizer
             module.pointee.initializers = StubTable(address: old.pointee.initializers.address, count: old.pointee.initializers.count)
             module.pointee.finalizers = StubTable(address: old.pointee.finalizers.address, count: old.pointee.finalizers.count)
+            old.pointee.initializer = nil
+            old.pointee.finalizer = nil
+            old.pointee.initializers = StubTable()
+            old.pointee.finalizers = StubTable()
             old.pointee.hasStubs = false
             return
         }

@@ -49,7 +49,8 @@ enum Initializers {
         fixed.load = stub.load == 0 ? .max : stub.load
         fixed.address = UInt64(UInt(bitPattern: descriptor.pointee.target))
         fixed.usage = .thread()
-        guard let place = Metadata.append(Int(TRACE_RECORD_INITIALIZER), UInt16(stub.kind), fixed) else { return frame }
+        guard let place = Metadata.append(Int(TRACE_RECORD_INITIALIZER), UInt16(stub.kind), fixed, isPassing: stub.load != 0)
+        else { return frame }
         // The clock last: what was done until now is the agent's.
         let now = Clock.ticks()
         let record = place.assumingMemoryBound(to: trace_initializer_record.self)
@@ -100,7 +101,8 @@ enum Initializers {
         fixed.initializer = UInt32(truncatingIfNeeded: number(frame))
         fixed.thread = unit.pointee.index
         fixed.usage = usage
-        _ = Metadata.append(Int(TRACE_RECORD_INITIALIZER_END), UInt16(truncatingIfNeeded: how), fixed)
+        let isOfLoad = frame.pointee.function.map { InitializerStub($0).load != 0 } ?? false
+        _ = Metadata.append(Int(TRACE_RECORD_INITIALIZER_END), UInt16(truncatingIfNeeded: how), fixed, isPassing: isOfLoad)
         OwnWork.add(since: now, until: Clock.ticks())
     }
 

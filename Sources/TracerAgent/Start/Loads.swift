@@ -39,7 +39,7 @@ enum Loads {
         var fixed = trace_load_end_record()
         fixed.load = load
         fixed.usage = usage
-        Metadata.append(Int(TRACE_RECORD_LOAD_END), 0, fixed)
+        Metadata.append(Int(TRACE_RECORD_LOAD_END), 0, fixed, isPassing: true)
         OwnWork.add(since: now, until: Clock.ticks())
     }
 
@@ -73,6 +73,6 @@ enum Loads {
         }
         fixed.path_bytes = UInt32(count)
         fixed.mapped = trace_usage.thread().at(now, own: OwnWork.ticks)
-        Metadata.append(Int(TRACE_RECORD_LOAD), 0, fixed, asked, count)
+        Metadata.append(Int(TRACE_RECORD_LOAD), 0, fixed, asked, count, isPassing: true)
     }
 }

@@ -14,6 +14,6 @@ enum OnceCalls {
             ? spills.secondArgument : 0
         fixed.token = spills.firstArgument
         fixed.ticks = Clock.ticks()
-        Metadata.append(Int(TRACE_RECORD_ONCE), 0, fixed)
+        Metadata.append(Int(TRACE_RECORD_ONCE), 0, fixed, isPassing: Ready.isPast)
     }
 }

@@ -10,6 +10,9 @@ enum Ready {
     /// A program that writes thousands of times elsewhere is not going to say by it that it is ready.
     private static let mostLooks: UInt32 = 4096
 
+    /// Something has told that the program is ready.
+    static var isPast: Bool { seen != 0 }
+
     /// TRACER_READY names the function.
     static func isWanted(_ name: CText, _ module: UnsafeMutablePointer<Module>) -> Bool {
         agent.settings.ready.map { NameFilter.anyMatches($0, name, module.pointee.name) } ?? false
