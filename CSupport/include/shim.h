@@ -353,6 +353,10 @@ static inline char *tracer_thread_name(void *chunk) { return ((struct trace_chun
 static inline uint64_t tracer_atomic_add(uint64_t *word, uint64_t amount) {
     return __atomic_fetch_add(word, amount, __ATOMIC_RELAXED);
 }
+static inline void tracer_atomic_max(uint64_t *word, uint64_t value) {
+    uint64_t now = __atomic_load_n(word, __ATOMIC_RELAXED);
+    while (now < value && !__atomic_compare_exchange_n(word, &now, value, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
 static inline uint64_t tracer_load_acquire(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 static inline void tracer_store_release_16(uint16_t *word, uint16_t value) {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);

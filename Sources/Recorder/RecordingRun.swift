@@ -144,6 +144,7 @@ public struct RecordingRun {
             if isGone {
                 bytes = UsedEnd.cut(file: header.file, size: bytes, nextOffset: state.next_offset)
                 if bytes < state.next_offset { header.set(nextOffset: bytes) } // a chunk was reserved and never opened
+                header.limit(extendedOffset: bytes)
             }
             return RecordingResult.File(
                 path: header.path, bytes: bytes, isRoot: isRoot,

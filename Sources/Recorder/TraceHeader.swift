@@ -42,6 +42,11 @@ final class TraceHeader {
 
     /// Only when the process has ended.
     func set(nextOffset: UInt64) { atomic(\.next_offset).pointee.store(nextOffset, ordering: .relaxed) }
+    /// The file was made shorter: nothing of it is missing. Only when the process has ended.
+    func limit(extendedOffset: UInt64) {
+        let word = atomic(\.extended_offset)
+        if word.pointee.load(ordering: .relaxed) > extendedOffset { word.pointee.store(extendedOffset, ordering: .relaxed) }
+    }
 
     /// Sound: the page stays mapped as long as self, the field lies in it and is aligned (layout.c asserts its offset),
     /// Atomic<UInt64> has the layout of UInt64, and the other side, too, uses atomic instructions on it.

@@ -87,9 +87,8 @@ public struct TraceFile: Sendable {
             warnings.append("the file is cut after \(byteCount) bytes: it holds no events")
         } else if walk.missingBytes > 0 {
             warnings.append("the file is cut: at least \(walk.missingBytes) bytes are missing at its end")
-        } else if header.state == UInt32(TRACE_FINISHED), header.mode == UInt32(TRACE_MODE_FULL),
-                  walk.end < header.next_offset, byteCount < header.next_offset {
-            warnings.append("the file is cut: it has \(byteCount) of \(header.next_offset) bytes")
+        } else if byteCount < header.extended_offset {
+            warnings.append("the file is cut: it has \(byteCount) of \(header.extended_offset) bytes")
         }
         if walk.damagedBytes > 0 {
             warnings.append("\(walk.damagedBytes) bytes are damaged and were passed over")

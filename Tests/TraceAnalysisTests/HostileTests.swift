@@ -87,6 +87,18 @@ private func readAll(_ file: TemporaryFile) -> Bool {
         #expect(callsBefore >= whole - 2)
     }
 
+    @Test func spaceThatAKilledThreadTookIsNotMissedAndALongerFileIs() throws {
+        var builder = Self.small
+        let bytes = builder.bytes()
+        func warnings(next: Int, extended: Int) throws -> Int {
+            builder.header.next_offset = UInt64(next)
+            builder.header.extended_offset = UInt64(extended)
+            return try Loaded(TraceBuilder.page(builder.header) + bytes[Int(TRACE_HEADER_BYTES)...]).trace.warnings.count
+        }
+        #expect(try warnings(next: bytes.count + 65536, extended: bytes.count) == 0)
+        #expect(try warnings(next: bytes.count + 65536, extended: bytes.count + 65536) == 1)
+    }
+
     @Test func aCutFileKeepsTheCallsBeforeTheCut() throws {
         let bytes = Self.small.bytes()
         let loaded = try Loaded(Array(bytes[..<(bytes.count - 4096 + 64)]))

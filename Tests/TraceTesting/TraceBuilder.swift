@@ -206,6 +206,7 @@ public struct TraceBuilder: Sendable {
         let metadata = Self.metadataChunk(records)
         let body = metadataLast ? events + metadata : metadata + events
         header.next_offset = UInt64(TRACE_HEADER_BYTES) + UInt64(body.count)
+        header.extended_offset = header.next_offset
         return Self.page(header) + body
     }
 

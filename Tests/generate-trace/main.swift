@@ -100,6 +100,7 @@ for number in 0 ..< chunkCount {
 }
 head.header.last = trace_clock_sample(ticks: clocks.max()!, monotonic_ns: clocks.max()!)
 head.header.next_offset = UInt64(4096 + metadata.count + chunkCount * chunkBytes)
+head.header.extended_offset = head.header.next_offset
 rewind(file)
 emit(TraceBuilder.page(head.header))
 fclose(file)

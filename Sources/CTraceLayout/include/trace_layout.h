@@ -86,6 +86,7 @@ struct trace_file_header {
     uint64_t process_start;   // starttime of /proc/self/stat: tells a reused pid from this process
     uint64_t generation;      // chunks opened so far, orders the chunks of a ring
     uint64_t session;         // of `tracer record`: the same in all processes of one run, 0 without
+    uint64_t extended_offset; // the agent has made the file at least so long; 0 unknown
 };
 
 /// A frame that was open when the chunk began.

@@ -189,6 +189,7 @@ enum TraceFile {
         header.pointee.last = header.pointee.first
         header.pointee.first_realtime_ns = Clock.realtime()
         header.pointee.next_offset = UInt64(max(Int(TRACE_HEADER_BYTES), agent.pageBytes))
+        header.pointee.extended_offset = UInt64(TRACE_HEADER_BYTES)
         header.pointee.size_limit = agent.settings.sizeLimit
         header.pointee.minimum_ticks = agent.minimumTicks
         header.pointee.maximum_depth = agent.settings.maximumDepth
@@ -226,6 +227,7 @@ enum TraceFile {
                 stop(TRACE_STOP_SPACE, -result)
                 return nil
             }
+            noteLength(offset &+ UInt64(byteCount))
         }
         let address = SystemCall.call(SystemCall.mmap, 0, byteCount, Memory.readWrite, 1, descriptor, Int(offset))
         if failed(address) {
@@ -270,7 +272,9 @@ enum TraceFile {
         let isOpen = withUnsafeMutablePointer(to: &head) { writeAll(descriptor, $0, headerBytes, offset) }
             && writeAll(descriptor, chunk + headerBytes, byteCount &- headerBytes, offset &+ UInt64(headerBytes))
         head.kind = header.kind
-        return isOpen && withUnsafeMutablePointer(to: &head) { writeAll(descriptor, $0, headerBytes, offset) }
+        guard isOpen, withUnsafeMutablePointer(to: &head, { writeAll(descriptor, $0, headerBytes, offset) }) else { return false }
+        noteLength(end)
+        return true
     }
     private static func writeAll(_ descriptor: Int, _ start: UnsafeMutableRawPointer, _ count: Int, _ offset: UInt64) -> Bool {
         var done = 0
@@ -312,6 +316,11 @@ enum TraceFile {
         let result = SystemCall.call(SystemCall.fallocate, descriptor, 0, Int(start), Int(end &- start))
         if result != -Failure.notSupported && result != -Failure.noSystemCall { return result }
         return writeZeros(descriptor, from: start, to: end)
+    }
+    /// Space is taken before the file is made longer, and a thread may be killed in between: so `next_offset` does not
+    /// tell whether a file was cut.
+    private static func noteLength(_ end: UInt64) {
+        tracer_atomic_max(&header.pointee.extended_offset, end)
     }
     /// No fallocate on this file system: what is written has its blocks.
     private static func writeZeros(_ descriptor: Int, from start: UInt64, to end: UInt64) -> Int {
