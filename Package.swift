@@ -56,7 +56,7 @@ let package = Package(
         .target(name: "CTracerAPI"),
         .target(name: "TracerAPI", dependencies: ["CTracerAPI"]),
         .testTarget(name: "TracerAPITests", dependencies: ["TracerAPI"]),
-        .target(name: "CDemangle", linkerSettings: [.linkedLibrary("stdc++")]),
+        .target(name: "CDemangle", linkerSettings: [.linkedLibrary("stdc++"), .linkedLibrary("iberty")]),
         // libdw and libelf of elfutils.
         .systemLibrary(name: "CElfutils"),
         .target(name: "Symbols", dependencies: ["CElfutils"]),

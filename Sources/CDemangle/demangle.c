@@ -1,2 +1,2 @@
-// Header only: libstdc++ and libswiftCore hold the code.
+// Header only: libstdc++, libswiftCore and libiberty hold the code.
 #include "demangle.h"

@@ -1,6 +1,7 @@
 // Function ids of the file, and the rows of a report that they belong to: one per symbol and module.
 import CTraceLayout
 import Dispatch
+import Symbols
 import Synchronization
 import TraceFormat
 
@@ -25,7 +26,7 @@ public struct FunctionTable: Sendable {
         var rows: [Row] = []
         var slotOfRow: [Row: UInt32] = [:]
         var slots = [UInt32](repeating: 0, count: Int(metadata.functions.keys.max() ?? 0) + 1)
-        let functions = metadata.functions.values.sorted { $0.id < $1.id }
+        let functions = Self.named(metadata.functions.values.sorted { $0.id < $1.id }, metadata)
         let names = Self.displayNames(functions, metadata)
         for (function, name) in zip(functions, names) {
             let module = function.module.map { metadata.modules[$0]?.name ?? "[module \($0)]" } ?? Self.noModule
@@ -40,6 +41,21 @@ public struct FunctionTable: Sendable {
         }
         self.rows = rows
         slotOfFunction = slots
+    }
+
+    /// The trace has the names that the loader knows. Those of static functions are in the module's file or its debug
+    /// file, if it is here and is the one that was traced.
+    private static func named(_ functions: [Function], _ metadata: Metadata) -> [Function] {
+        let symbolizer = Symbolizer()
+        return functions.map { function in
+            guard function.rawName.isEmpty, let module = function.module.flatMap({ metadata.modules[$0] }) else { return function }
+            let linked = function.address &- module.loadBias
+            // A symbol that merely holds the address is another function, whose part has lost its own symbol.
+            guard let symbol = symbolizer.function(at: linked, in: module.identity), symbol.address == linked else { return function }
+            var function = function
+            function.rawName = symbol.name
+            return function
+        }
     }
 
     static let noModule = "?"

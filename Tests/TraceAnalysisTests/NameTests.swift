@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 import TraceTesting
 @testable import TraceAnalysis
@@ -31,5 +32,37 @@ import TraceTesting
         #expect(rows.map { $0.symbol } == ["_ZN4demo5ThingC1Ev", "_ZN4demo5ThingC2Ev"])
         #expect(rows.map { $0.calls } == [1, 2])
         #expect(loaded.summary.json(loaded.trace).text().contains("\"symbol\": \"_ZN4demo5ThingC1Ev\""))
+    }
+
+    /// `hidden`, which no loader knows, at 0x400000 of a library whose build-id is deadbeef.
+    private func named(buildID: [UInt8], offset: UInt64 = 0) throws -> [String] {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("names-test-\(UUID().uuidString)").path
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let text = "__attribute__((section(\".fixed\"), used)) static int hidden(int n) { return n + 1; }\n"
+        try Data(text.utf8).write(to: URL(fileURLWithPath: directory + "/hidden.c"))
+        let compiler = Process()
+        compiler.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        compiler.arguments = ["gcc", "-shared", "-fPIC", "-Wl,--build-id=0xdeadbeef", "-Wl,--section-start=.fixed=0x400000",
+                              "-o", directory + "/libhidden.so", directory + "/hidden.c"]
+        try compiler.run()
+        compiler.waitUntilExit()
+        try #require(compiler.terminationStatus == 0)
+        var builder = demo { builder, thread in builder.complete(thread, 10, from: start, to: start + 1) }
+        builder.module(1, directory + "/libhidden.so", buildID: buildID, bias: 0x7000_0000, byteCount: 0x50_0000)
+        builder.function(10, "", module: 1, address: 0x7000_0000 + 0x40_0000 + offset)
+        return try Loaded(builder.bytes()).summary.functions(by: .name).map { $0.name }
+    }
+
+    @Test func aFunctionWithoutANameHasItFromTheModulesFile() throws {
+        #expect(try named(buildID: [0xde, 0xad, 0xbe, 0xef]) == ["hidden"])
+    }
+
+    @Test func aFileThatIsNotTheTracedOneNamesNothing() throws {
+        #expect(try named(buildID: [0xde, 0xad, 0xbe, 0xee]) == ["libhidden.so+0x400000"])
+    }
+
+    @Test func aFunctionInsideAnotherIsNotTheOther() throws {
+        #expect(try named(buildID: [0xde, 0xad, 0xbe, 0xef], offset: 4) == ["libhidden.so+0x400004"])
     }
 }

@@ -183,6 +183,11 @@ import TraceTesting
         ("$s4main3fooyS2iF", "main.foo(Swift.Int) -> Swift.Int"),
         ("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad"),
         ("_ZN49_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$Drop$GT$4drop17h0123456789abcdefE", "<alloc::vec::Vec<T> as Drop>::drop"),
+        ("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE.llvm.1234567890", "core::fmt::Formatter::pad"),
+        ("_RNvCskwGfYPst2Cb_3foo16example_function", "foo::example_function"),
+        ("_RNvMs_Cs4Cv8Wi1oAIB_7mycrateNtB4_7Example3foo", "<mycrate::Example>::foo"),
+        ("_RINvNtC3std3mem8align_ofdEB2_", "std::mem::align_of::<f64>"),
+        ("_RNvC6_123foo3bar", "123foo::bar"), ("_Rbroken", "_Rbroken"), ("_R", "_R"),
         ("malloc", "malloc"), ("_Zbroken", "_Zbroken"), ("$s", "$s"), ("", ""),
     ])
     func namesAreDemangled(raw: String, readable: String) { #expect(demangled(raw) == readable) }
