@@ -50,10 +50,8 @@ public struct ViewPage {
         let deeper = threads.reduce(0) { $0 &+ $1.timeline.deeper }
         if deeper > 0 { notes.append("timeline: \(counted(deeper, "call")) deeper than \(CallTimeline.mostLevels) levels are not drawn") }
         startup = timeline.map(ViewPage.startup) ?? .null
-        functionsOfSlots = { slot in
-            let function = metadata.functions[slot &- 1]
-            return (function.map { demangled($0.rawName) } ?? "?", function?.module.flatMap { metadata.modules[$0]?.name } ?? "?")
-        }
+        let table = FunctionTable(metadata)
+        functionsOfSlots = { table.name(of: $0 &- 1) }
     }
 
     private static func shortened(_ commandLine: String) -> String {
