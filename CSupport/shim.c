@@ -17,6 +17,15 @@ __attribute__((constructor)) static void begin(int count, char **arguments, char
 
 __attribute__((destructor)) static void end(void) { tracer_agent_end(); }
 
+/// What Calibration calls: nothing, as often as it is told, from one place.
+void tracer_nothing(void) { __asm__ volatile(""); }
+void tracer_call(void (*function)(void), long count) {
+    for (; count > 0; count--) {
+        function();
+        __asm__ volatile("" ::: "memory");
+    }
+}
+
 #if defined(__aarch64__)
 struct tracer_capabilities tracer_capabilities;
 

@@ -101,6 +101,7 @@
 #define SPAN_MARK 0
 #define SPAN_BEGIN 1
 #define SPAN_END 2
+#define SPAN_NONE 3
 
 #define STUB_BYTES 16
 #define STUB_COUNT 262144
@@ -278,6 +279,11 @@ extern int32_t tracer_tls_sites_end[] __attribute__((visibility("hidden")));
 /// The kernel's own convention: a result in -4095 … -1 is minus an errno. Touches neither errno nor the stack.
 long tracer_system_call(long number, long a, long b, long c, long d, long e, long f)
     __attribute__((visibility("hidden")));
+/// Gives the thread its unit, as its first call would, also while nothing is recorded. The name is any, and not looked at.
+void tracer_begin_thread(const char *name) __attribute__((visibility("hidden")));
+/// For Calibration: a function that does nothing, and so many calls of a function.
+void tracer_nothing(void) __attribute__((visibility("hidden")));
+void tracer_call(void (*function)(void), long count) __attribute__((visibility("hidden")));
 /// Calls an IFUNC resolver of a module that is relocated.
 uint64_t tracer_call_resolver(uint64_t resolver) __attribute__((visibility("hidden")));
 

@@ -43,6 +43,14 @@ public struct CallTree: Sendable {
         public var cut: UInt64
         /// Calls that returned on this thread and began on another, where they are counted as calls.
         public var migrated: UInt64
+        /// What of `selfTime` and of `total` recording itself took: the agent's cost for the calls, as it was measured
+        /// when it started. 0 where `isCostKnown` is false.
+        public var selfCost: UInt64 = 0
+        public var totalCost: UInt64 = 0
+
+        /// As if nothing had been recorded.
+        public var correctedSelf: Int64 { selfTime &- Int64(clamping: min(selfCost, UInt64(max(selfTime, 0)))) }
+        public var correctedTotal: UInt64 { total &- min(totalCost, total) }
     }
 
     /// What the top of a tree stands for: one thread, or several that were merged.
@@ -77,6 +85,8 @@ public struct CallTree: Sendable {
         public var unfinished: String?
         /// Calls made while nothing could be written, of no thread in particular.
         public var dropped: UInt64
+        /// Whether the trace says what recording a call cost.
+        public var isCostKnown: Bool
     }
 
     public internal(set) var processes: [Process]
@@ -92,6 +102,7 @@ public struct CallTree: Sendable {
         let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { PathSums(table) }
         let end = all.end, calls = all.calls
         self = all.withSink { CallTreeAssembly(trace, table, $0, calls: calls, end: end).tree(trace.timeScale) }
+        addCost(CallCost(trace))
     }
 
     /// Children of a node, or of nothing: the roots are `roots`.
@@ -119,6 +130,8 @@ public struct CallTree: Sendable {
         }
         return path.reversed()
     }
+
+    public var isCostKnown: Bool { processes.contains { $0.isCostKnown } }
 
     /// The name most like `text`, for one that was mistyped.
     public func nearest(to text: String) -> String? {

@@ -75,6 +75,8 @@ struct CallTreeAssembly {
         node.unwound &+= sums.unwound
         node.cut &+= sums.cut
         node.migrated &+= sums.migrated
+        node.selfCost &+= sums.selfCost
+        node.totalCost &+= sums.totalCost
     }
 
     /// All of a tree; `place` says which root here takes what is below one of its roots.
@@ -262,7 +264,7 @@ extension CallTree.Process {
         self.init(path: trace.path, program: trace.program, commandLine: trace.commandLine, pid: trace.header.pid,
                   parentPid: trace.header.parent_pid, startedAt: trace.header.first_realtime_ns,
                   duration: trace.timeScale.nanoseconds(from: trace.firstTicks, to: end), isRing: trace.isRing,
-                  unfinished: unfinished, dropped: trace.header.dropped)
+                  unfinished: unfinished, dropped: trace.header.dropped, isCostKnown: trace.header.leaf_cost > 0)
     }
 }
 

@@ -22,7 +22,8 @@ extension CallTree {
                          ("calls", .unsigned(node.calls)), ("total_ns", .unsigned(node.total)), ("self_ns", .signed(node.selfTime)),
                          ("min_ns", node.minimum.map { .unsigned($0) } ?? .null), ("max_ns", node.maximum.map { .unsigned($0) } ?? .null),
                          ("open", .unsigned(node.open)), ("unwound", .unsigned(node.unwound)), ("cut", .unsigned(node.cut)),
-                         ("migrated", .unsigned(node.migrated))])
+                         ("migrated", .unsigned(node.migrated)), ("total_cost_ns", .unsigned(node.totalCost)),
+                         ("self_cost_ns", .unsigned(node.selfCost))])
             })),
         ])
     }

@@ -68,7 +68,10 @@ extension CallTree {
                 active.append(0)
             }
             var part = node
-            if active[number] > 0 { part.total = 0 }
+            if active[number] > 0 {
+                part.total = 0
+                part.totalCost = 0
+            }
             CallTreeAssembly.add(part, to: &sums[number].1.node)
             sums[number].1.length &+= node.total
             active[number] += 1
@@ -83,6 +86,8 @@ extension FunctionSummary {
         let node = sums.node
         self.init(name: function.name, symbol: function.symbol, module: function.module, calls: node.calls,
                   timedCalls: node.timedCalls, total: Nanoseconds(node.total), selfTime: node.selfTime)
+        correctedTotal = Nanoseconds(node.correctedTotal)
+        correctedSelf = node.correctedSelf
         guard node.timedCalls > 0 else { return }
         if node.cut == 0 { average = Nanoseconds(sums.length / node.timedCalls) }
                 minimum = node.minimum.map { Nanoseconds($0) }

@@ -10,6 +10,8 @@ extension CallTree {
 
         /// Columns of the terminal; nil where lines may be of any length.
         public var width: Int?
+        /// Beside the times as they were measured, what they are without the agent's cost.
+        public var isCorrected = false
 
         public init(least: Double = 0.01, deepest: Int = 0, width: Int? = nil) {
             self.least = least
@@ -25,13 +27,13 @@ extension CallTree {
         var waiting = [Waiting(node: root.node, level: -1, indentation: -1)]
         while let next = waiting.popLast() {
             guard let node = next.node else {
-                try body(rest(next, of: whole, style))
+                try body(rest(next, of: whole, options, style))
                 continue
             }
             var below = node
             if nodes[node].function >= 0 {
                 below = endOfRecursion(from: node, whole, options)
-                try body(line(node, to: below, of: whole, next, options.width, style))
+                try body(line(node, to: below, of: whole, next, options, style))
             }
             let isDeepest = options.deepest > 0 && next.level + 1 >= options.deepest
             var shown: [Waiting] = []
@@ -44,6 +46,7 @@ extension CallTree {
                     rest.count += 1
                     rest.total &+= nodes[child].total
                     rest.calls &+= nodes[child].calls
+                    rest.correctedTotal &+= nodes[child].correctedTotal
                 }
             }
             // A chain of single calls stays in its column, or thirty levels of it would leave the screen.
@@ -65,6 +68,7 @@ extension CallTree {
         var indentation: Int
         var isChained = false
         var count = 0
+        var correctedTotal: UInt64 = 0
         var total: UInt64 = 0
         var calls: UInt64 = 0
     }
@@ -92,12 +96,14 @@ extension CallTree {
     }
 
     /// The line of a node, or of a recursion down to `last`.
-    private func line(_ node: Int, to last: Int, of whole: UInt64, _ place: Waiting, _ width: Int?, _ style: TextStyle) -> String {
-        var calls: UInt64 = 0, selfTime: Int64 = 0, notes = Notes(), levels: UInt64 = 0
+    private func line(_ node: Int, to last: Int, of whole: UInt64, _ place: Waiting, _ options: TextOptions, _ style: TextStyle) -> String {
+        var figures = Figures(total: nodes[node].total, selfTime: 0, calls: 0, correctedTotal: nodes[node].correctedTotal, correctedSelf: 0)
+        var notes = Notes(), levels: UInt64 = 0
         var level = last
         while true {
-            calls &+= nodes[level].calls
-            selfTime &+= nodes[level].selfTime
+            figures.calls &+= nodes[level].calls
+            figures.selfTime = (figures.selfTime ?? 0) &+ nodes[level].selfTime
+            figures.correctedSelf = (figures.correctedSelf ?? 0) &+ nodes[level].correctedSelf
             notes.add(nodes[level])
             levels += 1
             if level == node { break }
@@ -107,26 +113,38 @@ extension CallTree {
         var name = Summary.explained(function.name)
         let module = " [\(function.module)]"
         let prefix = Self.indentation(place.indentation) + (place.isChained ? "> " : "")
-        if let width { name = shortened(name, max(width - Self.figuresWidth - prefix.count - module.count, 16)) }
+        if let width = options.width { name = shortened(name, max(width - Self.columns(options).count + 8 - prefix.count - module.count, 16)) }
         var text = style.dim(prefix) + name + style.dim(module)
         if levels > 1 { text += style.dim(" ×\(grouped(levels)) levels") }
         if let note = notes.text { text += "  " + style.alarm("(\(note))") }
-        return Self.figures(nodes[node].total, of: whole, selfTime: selfTime, calls: calls) + text
+        return figures.text(of: whole, options) + text
     }
 
-    private func rest(_ rest: Waiting, of whole: UInt64, _ style: TextStyle) -> String {
-        Self.figures(rest.total, of: whole, selfTime: nil, calls: rest.calls)
+    private func rest(_ rest: Waiting, of whole: UInt64, _ options: TextOptions, _ style: TextStyle) -> String {
+        Figures(total: rest.total, selfTime: nil, calls: rest.calls, correctedTotal: rest.correctedTotal).text(of: whole, options)
             + style.dim(Self.indentation(rest.indentation) + "… \(grouped(UInt64(rest.count))) more function\(rest.count == 1 ? "" : "s")")
     }
 
     private static func indentation(_ depth: Int) -> String { String(repeating: "  ", count: min(max(depth, 0), 60)) }
 
-    public static let columns = "  share        total         self        calls  function"
-    private static let figuresWidth = 48
+    public static func columns(_ options: TextOptions) -> String {
+        "  share        total         self  " + (options.isCorrected ? "    corrected    corrected  " : "") + "      calls  function"
+    }
 
-    private static func figures(_ total: UInt64, of whole: UInt64, selfTime: Int64?, calls: UInt64) -> String {
-        leftFilled(percentText(total, of: whole), 7) + "  " + leftFilled(column(readable(Nanoseconds(total))), 11) + "  "
-            + leftFilled(selfTime.map { column(readable(signed: $0)) } ?? "", 11) + "  " + leftFilled(grouped(calls), 11) + "  "
+    /// Of one line, before the tree begins.
+    private struct Figures {
+        var total: UInt64
+        var selfTime: Int64?
+        var calls: UInt64
+        var correctedTotal: UInt64
+        var correctedSelf: Int64?
+
+        func text(of whole: UInt64, _ options: TextOptions) -> String {
+            func time(_ time: UInt64) -> String { leftFilled(column(readable(Nanoseconds(time))), 11) + "  " }
+            func time(_ time: Int64?) -> String { leftFilled(time.map { column(readable(signed: $0)) } ?? "", 11) + "  " }
+            return leftFilled(percentText(total, of: whole), 7) + "  " + time(total) + time(selfTime)
+                + (options.isCorrected ? time(correctedTotal) + time(correctedSelf) : "") + leftFilled(grouped(calls), 11) + "  "
+        }
     }
 
     struct Notes {

@@ -21,7 +21,10 @@ extension CallTree {
         forEachNode(of: chosen) { index, above in
             guard chosen.contains(nodes[index].function) else { return }
             var sums = nodes[index]
-            if above > 0 { sums.total = 0 }
+            if above > 0 {
+                sums.total = 0
+                sums.totalCost = 0
+            }
             var place = assembly.node(ofRoot: root), next = index
             while nodes[next].function >= 0 {
                 place = assembly.child(place, numbers[nodes[next].function])
@@ -57,6 +60,7 @@ extension CallTree {
         for process in processes { _ = assembly.add(process) }
         let numbers = functions.map { assembly.number($0) }
         var through = [UInt64](repeating: 0, count: nodes.count)
+        var throughCost = through
         var isOnPath = [Bool](repeating: false, count: nodes.count)
         var isBelow = [Bool](repeating: false, count: nodes.count)
         forEachNode(of: chosen) { index, above in isBelow[index] = above > 0 || chosen.contains(nodes[index].function) }
@@ -66,6 +70,7 @@ extension CallTree {
             let parent = nodes[index].parent
             isOnPath[parent] = !isBelow[parent]
             through[parent] &+= isOutermost ? nodes[index].total : through[index]
+            throughCost[parent] &+= isOutermost ? nodes[index].totalCost : throughCost[index]
         }
         var here = [Int](repeating: -1, count: nodes.count)
         for root in roots where isOnPath[root.node] {
@@ -78,6 +83,8 @@ extension CallTree {
             if !isBelow[index] {
                 sums.total = through[index]
                 sums.selfTime = 0
+                sums.selfCost = 0
+                sums.totalCost = throughCost[index]
             }
             assembly.add(sums, to: here[index])
         }

@@ -56,7 +56,9 @@ extension TraceFile {
         header.started_ticks > header.start_ticks
             ? timeScale.nanoseconds(header.started_ticks - header.start_ticks) : nil
     }
-    public var leafCost: Nanoseconds? { header.leaf_cost_ticks > 0 ? timeScale.nanoseconds(header.leaf_cost_ticks) : nil }
+    public var leafCost: Nanoseconds? {
+        header.leaf_cost > 0 ? timeScale.nanoseconds((UInt64(header.leaf_cost) + UInt64(TRACE_COST_PARTS) / 2) / UInt64(TRACE_COST_PARTS)) : nil
+    }
     public var minimumTime: Nanoseconds? { header.minimum_ticks > 0 ? timeScale.nanoseconds(header.minimum_ticks) : nil }
 
     public var arguments: [String] { metadata.texts[TRACE_TEXT_ARGUMENTS] ?? [] }

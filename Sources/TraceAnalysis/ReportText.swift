@@ -29,7 +29,7 @@ extension Summary {
     ///   - grouping: what a row stands for
     ///   - top: how many rows, 0 all
     ///   - width: columns of the terminal, nil where lines may be of any length
-    public func table(_ trace: TraceFile, by order: ReportOrder, grouping: ReportGrouping = .function, top: Int, width: Int? = nil,
+    public func table(_ trace: TraceFile, by order: ReportOrder, grouping: ReportGrouping = .function, isCorrected: Bool = false, top: Int, width: Int? = nil,
                       style: TextStyle) -> String {
         let all = functions(by: order)
         let rows = top > 0 ? Array(all.prefix(top)) : all
@@ -43,12 +43,16 @@ extension Summary {
             case .caller: ["caller", "function", "module"]
             case .thread: ["thread"]
             }
-            let times = grouping == .thread ? ["calls", "total"] : ["calls", "total", "self", "average", "minimum", "maximum"]
+            let times = grouping == .thread ? ["calls", "total"]
+                : isCorrected ? ["calls", "total", "corrected", "self", "corrected"]
+                : ["calls", "total", "self", "average", "minimum", "maximum"]
             var table = TextTable(times + names, leftAligned: Set(times.count ..< times.count + names.count))
             for row in rows {
                 let isUntimed = row.timedCalls == 0 && row.total.count == 0
-                let figures = [grouped(row.calls), isUntimed ? "-" : column(readable(row.total)),
-                               isUntimed ? "-" : column(readable(signed: row.selfTime)), time(row.average), time(row.minimum), time(row.maximum)]
+                let total = isUntimed ? "-" : column(readable(row.total)), own = isUntimed ? "-" : column(readable(signed: row.selfTime))
+                let figures = isCorrected
+                    ? [grouped(row.calls), total, time(row.correctedTotal), own, row.correctedSelf.map { column(readable(signed: $0)) } ?? "-"]
+                    : [grouped(row.calls), total, own, time(row.average), time(row.minimum), time(row.maximum)]
                 table.add(figures.prefix(times.count) + Self.names(row, grouping))
             }
             lines += table.lines(style, width: width)
@@ -105,7 +109,9 @@ extension Summary {
                 .object(($0.caller.map { [("caller", JSON.string($0))] } ?? []) + [("name", .string($0.name)), ("symbol", .string($0.symbol)), ("module", .string($0.module)), ("calls", .unsigned($0.calls)),
                          ("total_ns", .unsigned($0.total.count)), ("self_ns", .signed($0.selfTime)),
                          ("min_ns", .time($0.minimum)), ("max_ns", .time($0.maximum)), ("p50_ns", .time($0.median)),
-                         ("p99_ns", .time($0.percentile99))])
+                         ("p99_ns", .time($0.percentile99))]
+                    + ($0.correctedSelf.map { [("corrected_self_ns", JSON.signed($0))] } ?? [])
+                    + ($0.correctedTotal.map { [("corrected_total_ns", JSON.unsigned($0.count))] } ?? []))
             })),
         ])
     }

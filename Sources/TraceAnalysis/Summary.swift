@@ -16,6 +16,9 @@ public struct FunctionSummary: Sendable {
     public var selfTime: Int64
     /// Of one call; nil when none has a known length.
     public var average, minimum, maximum, median, percentile99: Nanoseconds?
+    /// Without what recording took; nil where that is not asked for.
+    public var correctedTotal: Nanoseconds?
+    public var correctedSelf: Int64?
     /// Where rows tell callers apart.
     public var caller: String?
 }

@@ -19,6 +19,9 @@ struct Agent {
     var kernelImage: UInt64 = 0
     var mainStackHigh: UInt64 = 0
     var boundSlots: UInt64 = 0
+    /// See Calibration; 0 unknown.
+    var leafCost: UInt32 = 0
+    var insideCost: UInt32 = 0
     var trampolines = trampoline_set(enter: 0, special: 0, returned: 0, watched: 0)
     /// Texts in pages of our own: the program as it was started, the executable, the directory.
     var program = CText(StaticString("program").utf8Start)
@@ -57,13 +60,19 @@ extension Agent {
         trampolines = tracer_trampolines(clock == UInt32(TRACE_CLOCK_MONOTONIC) ? 1 : 0, minimumTicks > 0 ? 1 : 0)
         guard ForkWatch.begin(), Trampolines.prepare() else { return }
         LoaderWatch.begin()
+        (leafCost, insideCost) = Calibration.run()
+        TraceFile.header.pointee.leaf_cost = leafCost
+        TraceFile.header.pointee.inside_cost = insideCost
         TraceFile.header.pointee.flags = flags
         TraceFile.header.pointee.start_ticks = before
         let now = Clock.ticks()
         TraceFile.header.pointee.started_ticks = now
         OwnWork.add(since: before, until: now)
         TraceFile.reportStop()
-        if settings.startsOn && TraceFile.isWritable { tracer_process_page().pointee.enabled = 1 }
+        if settings.startsOn && TraceFile.isWritable {
+            tracer_process_page().pointee.enabled = 1
+            ThreadRecorder.takeFastPath() // Calibration has begun this thread
+        }
     }
 
     // MARK: - Surroundings

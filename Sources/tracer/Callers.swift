@@ -42,7 +42,7 @@ struct Callers: ParsableCommand {
             guard let root = view.roots.first else { continue }
             if title == "calls" { try output.line("") }
             try output.line(style.bold(title == "calls" ? "what it calls" : "who calls it"))
-            try output.line(style.dim(CallTree.columns))
+            try output.line(style.dim(CallTree.columns(options)))
             try view.lines(root, options, style) { try output.line($0) }
         }
         try output.finish()

@@ -34,6 +34,9 @@ struct Report: ParsableCommand {
     @Flag(help: "One JSON object, with all rows.")
     var json = false
 
+    @Flag(help: "Beside the times what they are without the agent's cost of recording, as it was measured in the same process.")
+    var correct = false
+
     @OptionGroup var display: DisplayOptions
 
     func validate() throws {
@@ -46,19 +49,20 @@ struct Report: ParsableCommand {
         // What is asked for least often is what takes a tree.
         var tree: CallTree?
         var summary: Summary
-        if by == .function {
+        if by == .function, !correct {
             summary = withProgress(trace) { Summary(trace, progress: $0) }
             if let pattern { summary.keep { pattern.matches(name: $0.name, symbol: $0.symbol, module: $0.module) } }
         } else {
             summary = Summary(trace, names: false)
             tree = withProgress(trace) { CallTree(trace, progress: $0) }
+            if correct, !tree!.isCostKnown { throw CommandFailure(message: Tree.unknownCost([trace])) }
             summary.replaceRows(tree!.rows(by: by, pattern))
         }
         var output = display.output()
         if json {
             try output.line(summary.json(trace).text())
         } else {
-            try output.write(summary.table(trace, by: sort, grouping: by, top: top, width: output.width, style: output.style))
+            try output.write(summary.table(trace, by: sort, grouping: by, isCorrected: correct, top: top, width: output.width, style: output.style))
         }
         try output.finish()
         try finish(trace)

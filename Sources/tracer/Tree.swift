@@ -35,6 +35,9 @@ struct Tree: ParsableCommand {
     @Option(help: ArgumentHelp("Only paths through matching functions: NAME or MODULE!NAME.", valueName: "glob"))
     var focus: String?
 
+    @Flag(help: "Beside the times what they are without the agent's cost of recording, as it was measured in the same process.")
+    var correct = false
+
     @Flag(help: "One JSON object: functions, and nodes in preorder.")
     var json = false
 
@@ -68,6 +71,7 @@ struct Tree: ParsableCommand {
         case .process: tree = tree.merged(.threads)
         case .run: tree = tree.merged(.processes)
         }
+        if correct, !tree.isCostKnown { throw CommandFailure(message: Self.unknownCost(files)) }
         var output = display.output()
         if json {
             try output.line(tree.json().text())
@@ -79,9 +83,16 @@ struct Tree: ParsableCommand {
         try finish(files)
     }
 
+    static func unknownCost(_ files: [TraceFile]) -> String {
+        let isFiltered = files.contains { $0.header.minimum_ticks > 0 }
+        return "\(files[0].path) does not say what recording a call cost, so --correct has nothing to subtract"
+            + (isFiltered ? ": under a time filter it is not known whose calls were left out" : "")
+    }
+
     private func show(_ tree: CallTree, _ output: inout Output) throws {
         let style = output.style
-        let options = CallTree.TextOptions(least: least.share, deepest: depth, width: output.width)
+        var options = CallTree.TextOptions(least: least.share, deepest: depth, width: output.width)
+        options.isCorrected = correct
         var process: Int?
         var isFirst = true
         for root in tree.roots {
@@ -95,7 +106,7 @@ struct Tree: ParsableCommand {
             try output.line("")
             try output.line(style.bold(tree.title(root)))
             guard tree.nodes[root.node].end > root.node + 1 else { continue }
-            try output.line(style.dim(CallTree.columns))
+            try output.line(style.dim(CallTree.columns(options)))
             try tree.lines(root, options, style) { try output.line($0) }
         }
         if tree.calls == 0 { try output.line("no calls were recorded") }

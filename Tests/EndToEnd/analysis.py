@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""What the tool makes of a real trace: its merged tree against one that tracefile.py's decoder makes."""
+"""What the tool makes of a real trace: its merged tree against one that tracefile.py's decoder makes, and a caller's own time
+without the cost of recording against what it took in the same process without being recorded."""
 import json
 import os
+import statistics
 import subprocess
 import sys
 
 import harness
 import tracefile
-from harness import Failed
+from harness import Failed, Skipped
 
 LIBRARY = """
 void leaf(long n) { for (volatile long i = 0; i < n; i++) {} }
@@ -26,10 +28,62 @@ int main(void) {
     return 0;
 }
 """
+ROUNDS = 40
+# Each round is one call of a function of its own, with 1,000 calls below it, so that the tree tells rounds apart. Between
+# them the same work is done and timed without being recorded: with calls, and the called part alone. What calls is reached
+# through a pointer as it is through the PLT.
+PARENTS = """
+#include <stdint.h>
+#include <time.h>
+#define INLINE static inline __attribute__((always_inline))
+INLINE uint64_t now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1000000000ull + t.tv_nsec; }
+#ifdef __x86_64__
+#define DONE "lfence"
+#else
+#define DONE "isb"
+#endif
+/* A processor has begun with what follows long before it is through with a piece of work, and reads the clock early: a caller's
+   time is then in part its callee's. A piece that waits for its own end has a length, and only then is there a truth. */
+INLINE uint64_t work(uint64_t x, int n) {
+    for (int i = 0; i < n; i++) { x = x * 6364136223846793005u + 1; __asm__ volatile("" : "+r"(x)); }
+    __asm__ volatile(DONE : "+r"(x) : : "memory");
+    return x;
+}
+typedef uint64_t function(uint64_t);
+uint64_t leaf(uint64_t x) { return work(x, 100); }
+static uint64_t unrecorded_leaf(uint64_t x) { return work(x, 100); }
+static function *volatile unrecorded = unrecorded_leaf;
+static volatile uint64_t seed;
+static __attribute__((noinline)) void with_calls(void) { uint64_t x = seed; for (int i = 0; i < 1000; i++) x = unrecorded(work(x, 32)); seed = x; }
+static __attribute__((noinline)) void called_part(void) { uint64_t x = seed; for (int i = 0; i < 1000; i++) x = work(x, 100); seed = x; }
+void round_of(int n, void (*recorded)(void), uint64_t *own) {
+    uint64_t a = now();
+    with_calls();
+    uint64_t b = now();
+    called_part();
+    uint64_t c = now();
+    recorded();
+    own[n] = (b - a) - (c - b);
+}
+""" + "".join(f"void parent_{n}(void) {{ uint64_t x = seed; for (int i = 0; i < 1000; i++) x = leaf(work(x, 32)); seed = x; }}\n" for n in range(ROUNDS))
+ROUNDS_OF_PARENTS = """
+#include <stdint.h>
+#include <stdio.h>
+void round_of(int, void (*)(void), uint64_t *);
+""" + "".join(f"void parent_{n}(void); static void call_{n}(void) {{ parent_{n}(); }}\n" for n in range(ROUNDS)) + f"""
+int main(void) {{
+    static uint64_t own[{ROUNDS}];
+    static void (*const calls[])(void) = {{ {", ".join(f"call_{n}" for n in range(ROUNDS))} }};
+    for (int n = 0; n < {ROUNDS}; n++) round_of(n, calls[n], own);
+    for (int n = 0; n < {ROUNDS}; n++) printf("%llu\\n", (unsigned long long)own[n]);
+    return 0;
+}}
+"""
+
 
 class Analysis:
-    def __init__(self, name, source, check):
-        self.name, self.source, self.check = "analysis." + name, source, check
+    def __init__(self, name, source, check, library=LIBRARY, level="-O0"):
+        self.name, self.source, self.check, self.library, self.level = "analysis." + name, source, check, library, level
 
     def run(self, settings):
         if settings.bare_only:
@@ -37,11 +91,11 @@ class Analysis:
         place = harness.Place("analysis", settings.keep)
         try:
             where = place.fresh()
-            for name, text in (("library.c", LIBRARY), ("program.c", self.source)):
+            for name, text in (("library.c", self.library), ("program.c", self.source)):
                 with open(os.path.join(where, name), "w", encoding="utf-8") as file:
                     file.write(text)
             # Calls within the library go through its PLT too: they are what is recorded.
-            for command in ("gcc -O0 -shared -fPIC -o libanalysed.so library.c", "gcc -O1 -o program program.c -L. -lanalysed -lpthread -Wl,-rpath,$PWD"):
+            for command in (f"gcc {self.level} -shared -fPIC -o libanalysed.so library.c", "gcc -O1 -o program program.c -L. -lanalysed -lpthread -Wl,-rpath,$PWD"):
                 subprocess.run(["sh", "-c", command], cwd=where, check=True)
             environment = harness.traced_environment(settings, harness.passed_on(os.environ), place)
             self.check(settings, place, environment)
@@ -56,7 +110,7 @@ class Analysis:
         if run.status != 0:
             raise Failed(f"ended with {harness.describe(run.status)}: {run.stderr[-300:]!r}")
         name, = os.listdir(place.traces)
-        return os.path.join(place.traces, name)
+        return os.path.join(place.traces, name), run.stdout
 
 
 def tool(settings, *arguments):
@@ -67,7 +121,7 @@ def tool(settings, *arguments):
 
 
 def tree_equals_the_decoders(settings, place, environment):
-    path = Analysis.record(place, environment)
+    path, _ = Analysis.record(place, environment)
     tree = tool(settings, "tree", path, "--json")
     found = {}
     names = [(f["symbol"], f["module"]) for f in tree["functions"]]
@@ -116,8 +170,45 @@ def tree_equals_the_decoders(settings, place, environment):
         raise Failed(f"{len(tree['roots'])} threads, or too few levels: the program did not do what it should")
 
 
+def spread(values):
+    """How far apart the middle half of them is, as a part of the median."""
+    low, middle, high = statistics.quantiles(values, n=4)
+    return (high - low) / middle
+
+
+def corrected_self_time_is_that_without_recording(settings, place, environment):
+    """A run counts when it was not disturbed: its rounds agree among themselves. The verdict is the median's of five runs that
+    count, so that no lucky one passes the test and no unlucky one fails it."""
+    kept, disturbed = [], 0
+    while len(kept) < 5:
+        path, out = Analysis.record(place, environment)
+        truth = [int(line) for line in out.split()]
+        tree = tool(settings, "tree", path, "--json", "--correct")
+        names = [function["symbol"] for function in tree["functions"]]
+        nodes = {names[node["function"]]: node for node in tree["nodes"] if node["function"] >= 0}
+        parents = [nodes[f"parent_{n}"] for n in range(ROUNDS)]
+        if len(truth) != ROUNDS or any(node["calls"] != 1 for node in parents) or nodes["leaf"]["calls"] != 1000:
+            raise Failed("the program did not do what it should")
+        raw = [node["self_ns"] for node in parents]
+        corrected = [node["self_ns"] - node["self_cost_ns"] for node in parents]
+        if spread(truth) > 0.12 or spread(raw) > 0.12:
+            disturbed += 1
+            if disturbed > 60:
+                raise Skipped("the machine does not calm down: no times can be judged")
+            continue
+        own = statistics.median(truth)
+        kept.append((statistics.median(raw) / own, statistics.median(corrected) / own))
+    texts = ", ".join(f"{raw:.2f} {corrected:.2f}" for raw, corrected in kept)
+    if statistics.median(raw for raw, _ in kept) < 1.1:
+        raise Failed(f"recording does not show, so that its correction proves nothing: raw and corrected over the truth: {texts}")
+    if abs(statistics.median(corrected for _, corrected in kept) - 1) > 0.1:
+        raise Failed(f"self time over the truth, raw and corrected: {texts}")
+
+
 def tests():
-    return [Analysis("tree_equals_the_decoders", THREADS, tree_equals_the_decoders)]
+    return [Analysis("tree_equals_the_decoders", THREADS, tree_equals_the_decoders),
+            Analysis("corrected_self_time_is_that_without_recording", ROUNDS_OF_PARENTS,
+                     corrected_self_time_is_that_without_recording, PARENTS, "-O1")]
 
 
 if __name__ == "__main__":

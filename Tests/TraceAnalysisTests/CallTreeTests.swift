@@ -49,6 +49,50 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
         #expect(tree.roots.map { $0.calls } == [9])
     }
 
+    /// The demo's ticks are nanoseconds.
+    private func costly(leaf: UInt32, inside: UInt32) throws -> CallTree {
+        var builder = demo { builder, thread in
+            builder.enter(thread, 1, at: start)
+            for repetition in 0 ..< 3 as Range<UInt64> {
+                builder.enter(thread, 2, at: start + 100 + repetition * 100)
+                builder.complete(thread, 3, from: start + 110 + repetition * 100, to: start + 130 + repetition * 100)
+                builder.exit(thread, 2, at: start + 150 + repetition * 100)
+            }
+            builder.complete(thread, 3, from: start + 500, to: start + 505)
+            builder.exit(thread, 1, at: start + 1000)
+        }
+        builder.header.leaf_cost = leaf * UInt32(TRACE_COST_PARTS)
+        builder.header.inside_cost = inside * UInt32(TRACE_COST_PARTS)
+        return try tree(builder)
+    }
+
+    @Test func theCostOfRecordingIsTheCallsWithinItsLengthAndElseItsCallers() throws {
+        let tree = try costly(leaf: 20, inside: 8)
+        #expect(tree.isCostKnown)
+        #expect(lines(tree) == ["= 1000", "main 1 1000 845", " a 3 150 90", "  b 3 60 60", " b 1 5 5"], "what was measured stays beside it")
+        // main: 8 within its length, 12 for each of the four calls that it makes. a: 3 times 8, and 3 calls.
+        let costs: [UInt64] = [56, 60, 24, 5], corrected: [Int64] = [789, 30, 36, 0], totals: [UInt64] = [855, 66, 36, 0]
+        #expect(tree.nodes.dropFirst().map { $0.selfCost } == costs, "of a call of 5 no more than 5")
+        #expect(tree.nodes.dropFirst().map { $0.correctedSelf } == corrected)
+        #expect(tree.nodes.dropFirst().map { $0.correctedTotal } == totals)
+    }
+
+    @Test func rowsAddUpTheCostsOfTheirPaths() throws {
+        let rows = try costly(leaf: 20, inside: 8).rows(by: .function, nil)
+        #expect(Dictionary(rows.map { ($0.name, $0.correctedSelf) }, uniquingKeysWith: { a, _ in a }) == ["main": 789, "a": 30, "b": 36])
+    }
+
+    @Test func aTraceThatDoesNotSayWhatRecordingCostHasNothingToSubtract() throws {
+        let tree = try costly(leaf: 0, inside: 0)
+        #expect(!tree.isCostKnown)
+        #expect(tree.nodes.allSatisfy { $0.selfCost == 0 && $0.totalCost == 0 })
+    }
+
+    @Test func aCostBeyondAllReasonLeavesNothing() throws {
+        let tree = try costly(leaf: UInt32.max / UInt32(TRACE_COST_PARTS), inside: UInt32.max / UInt32(TRACE_COST_PARTS))
+        #expect(tree.nodes.dropFirst().allSatisfy { $0.correctedSelf >= 0 && $0.correctedTotal <= $0.total })
+    }
+
     @Test func aRecursiveFunctionHasANodeForEachLevel() throws {
         let tree = try tree(demo { builder, thread in
             builder.enter(thread, 2, at: start)

@@ -163,6 +163,23 @@ struct CommandTests {
         #expect(try run("tree", good.path, "--focus=nothing").status == 1)
     }
 
+    @Test(arguments: ["report", "tree"])
+    func correctShowsTimesWithoutTheCostBesideThem(command: String) throws {
+        var builder = program(seed: 1, events: 500)
+        builder.header.leaf_cost = 20 * UInt32(TRACE_COST_PARTS)
+        builder.header.inside_cost = 8 * UInt32(TRACE_COST_PARTS)
+        let costly = TemporaryFile(builder.bytes())
+        let ended = try run(command, "--correct", costly.path)
+        #expect(ended.status == 0)
+        #expect(ended.output.contains("corrected"))
+        #expect(try run(command, "--correct", "--json", costly.path).output.contains(command == "report" ? "\"corrected_self_ns\": " : "\"self_cost_ns\": "))
+        #expect(try !run(command, costly.path).output.contains("corrected"))
+        let unknown = try run(command, "--correct", good.path)
+        #expect(unknown.status == 1)
+        #expect(unknown.output == "")
+        #expect(unknown.errors.contains("does not say what recording a call cost"))
+    }
+
     @Test func helpAndVersionGoToStandardOutput() throws {
         for option in ["--help", "--version"] {
             let ended = try run(option)

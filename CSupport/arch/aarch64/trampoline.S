@@ -728,6 +728,8 @@ tracer_loader_event:
 SPAN tracer_mark, SPAN_MARK
 SPAN tracer_begin, SPAN_BEGIN
 SPAN tracer_end, SPAN_END
+    .hidden tracer_begin_thread
+SPAN tracer_begin_thread, SPAN_NONE
     .type span, %function
 span:
     .cfi_startproc

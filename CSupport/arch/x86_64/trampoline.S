@@ -578,6 +578,8 @@ tracer_signal_return:
 SPAN tracer_mark, SPAN_MARK
 SPAN tracer_begin, SPAN_BEGIN
 SPAN tracer_end, SPAN_END
+    .hidden tracer_begin_thread
+SPAN tracer_begin_thread, SPAN_NONE
     .type span, @function
 span:
     .cfi_startproc

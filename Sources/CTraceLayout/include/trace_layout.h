@@ -8,6 +8,7 @@
 
 #define TRACE_VERSION 1
 #define TRACE_HEADER_BYTES 4096
+#define TRACE_COST_PARTS 256 /* of a tick: the unit of leaf_cost and inside_cost */
 #define TRACE_CHUNK_MAGIC 0x4b484354 /* "TCHK" */
 #define TRACE_CHUNK_ALIGNMENT 4096
 
@@ -82,7 +83,8 @@ struct trace_file_header {
     uint32_t flags;
     uint64_t start_ticks;     // time the agent took before the program went on: from here …
     uint64_t started_ticks;   // … to here
-    uint64_t leaf_cost_ticks; // calibrated cost of recording one leaf call, 0 unknown
+    uint32_t leaf_cost;       // what recording a leaf call costs, in 1/TRACE_COST_PARTS ticks; 0 unknown …
+    uint32_t inside_cost;     // … of which so much lies between its two clock reads and is part of its length
     uint64_t process_start;   // starttime of /proc/self/stat: tells a reused pid from this process
     uint64_t generation;      // chunks opened so far, orders the chunks of a ring
     uint64_t session;         // of `tracer record`: the same in all processes of one run, 0 without

@@ -98,6 +98,17 @@ enum FunctionTable {
         return (address(ofStub: index), descriptor)
     }
 
+    /// A stub of the empty function, without an id: its calls are measured, not recorded.
+    static func calibrationStub() -> (@convention(c) () -> Void)? {
+        guard let index = newDescriptor(&calls, agent.trampolines.enter) else { return nil }
+        let descriptor = tracer_function(index)!
+        let empty: @convention(c) () -> Void = tracer_nothing
+        descriptor.pointee.target = unsafeBitCast(empty, to: UnsafeRawPointer.self)
+        descriptor.pointee.head = Event.head(.enter, 0)
+        descriptor.pointee.kind = UInt32(KIND_CALL)
+        return unsafeBitCast(UnsafeRawPointer(bitPattern: UInt(address(ofStub: index))), to: (@convention(c) () -> Void)?.self)
+    }
+
     private static func mix(_ target: UInt64, _ hash: UInt64) -> UInt64 {
         let word = (target ^ hash) &* 0x9e37_79b9_7f4a_7c15
         return word ^ (word &>> 29)

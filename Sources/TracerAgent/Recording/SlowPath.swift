@@ -81,6 +81,7 @@ public func tracer_slow_span(_ state: UnsafeMutablePointer<thread_state>!, _ nam
     guard let name, agent.isRecorded else { return }
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { ForkWatch.becomeChild(&recorder) }
+    if kind == UInt64(SPAN_NONE) { return }
     if agent.isRecorded && TraceFile.isWritable {
         Spans.add(recorder, UnsafeRawPointer(name).assumingMemoryBound(to: UInt8.self), kind)
     }

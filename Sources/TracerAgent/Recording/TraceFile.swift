@@ -193,6 +193,8 @@ enum TraceFile {
         header.pointee.size_limit = agent.settings.sizeLimit
         header.pointee.minimum_ticks = agent.minimumTicks
         header.pointee.maximum_depth = agent.settings.maximumDepth
+        header.pointee.leaf_cost = agent.leafCost
+        header.pointee.inside_cost = agent.insideCost
         header.pointee.flags = agent.flags
         header.pointee.session = agent.settings.session
         withUnsafeMutableBytes(of: &header.pointee.magic) { bytes in
