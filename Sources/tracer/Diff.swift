@@ -14,6 +14,7 @@ struct Diff: ParsableCommand {
             tracer diff before.trace after.trace
             tracer diff before/ after/             each run of the same program several times
             tracer diff --before b1.trace --before b2.trace --after a1.trace --after a2.trace
+            tracer diff before.trace after.trace --html diff.html     a flame graph of both, red slower, blue faster
             """)
 
     @Argument(help: ArgumentHelp("Before and after: a trace each, or a directory of traces.", valueName: "before after"), completion: .file(extensions: ["trace"]))
@@ -26,9 +27,14 @@ struct Diff: ParsableCommand {
     var top = 20
     @Flag(help: "One JSON object, with all functions and paths.")
     var json = false
+    @Option(help: ArgumentHelp("Instead of text a page: flame graph of both sides, and table of functions; - is standard output.", valueName: "file"), completion: .file(extensions: ["html"]))
+    var html: String?
+    @Flag(help: "Write over a page that is there.")
+    var force = false
     @OptionGroup var display: DisplayOptions
 
     func validate() throws {
+        if json, html != nil { throw ValidationError("--json and --html exclude each other") }
         if top < 0 { throw ValidationError("--top takes 0 (all) or a number of rows") }
         let named = sides.count == 2 && before.isEmpty && after.isEmpty
         let listed = sides.isEmpty && !before.isEmpty && !after.isEmpty
@@ -38,19 +44,26 @@ struct Diff: ParsableCommand {
     func run() throws {
         let first = try openSet(sides.isEmpty ? before : [sides[0]])
         let second = try openSet(sides.isEmpty ? after : [sides[1]])
-        compare(first.flatMap { $0 }, second.flatMap { $0 })
+        let doubts = doubts(first.flatMap { $0 }, second.flatMap { $0 })
+        for doubt in doubts { complain(doubt) }
         let diff = TreeDiff(before: first.map { reading($0) { CallTree($0, progress: $1) } },
                             after: second.map { reading($0) { CallTree($0, progress: $1) } })
-        var output = display.output()
-        if json {
-            try output.line(diff.json().text())
+        if let html {
+            let programs = Set((first + second).flatMap { $0 }.map { basename($0.program) }).sorted().joined(separator: ", ")
+            let page = DiffPage(diff, title: "\(programs) compared", facts: "before \(describe(first)), after \(describe(second))", notes: doubts)
+            try writePage(page.html, to: html, force: force)
         } else {
-            let style = output.style
-            try output.line(style.bold("before  ") + describe(first))
-            try output.line(style.bold("after   ") + describe(second))
-            try output.write(diff.text(top: top, width: output.width, style))
+            var output = display.output()
+            if json {
+                try output.line(diff.json().text())
+            } else {
+                let style = output.style
+                try output.line(style.bold("before  ") + describe(first))
+                try output.line(style.bold("after   ") + describe(second))
+                try output.write(diff.text(top: top, width: output.width, style))
+            }
+            try output.finish()
         }
-        try output.finish()
         for trace in (first + second).flatMap({ $0 }) { for warning in trace.warnings { complain("\(trace.path): \(warning)") } }
     }
 
@@ -73,19 +86,21 @@ struct Diff: ParsableCommand {
         return runs
     }
 
-    /// Says what makes a comparison doubtful.
-    private func compare(_ before: [TraceFile], _ after: [TraceFile]) {
+    /// What makes a comparison doubtful.
+    private func doubts(_ before: [TraceFile], _ after: [TraceFile]) -> [String] {
+        var doubts: [String] = []
         func all(_ traces: [TraceFile], _ property: (TraceFile) -> String) -> Set<String> { Set(traces.map(property)) }
         let programs = (all(before) { basename($0.program) }, all(after) { basename($0.program) })
         if programs.0.isDisjoint(with: programs.1) {
-            complain("different programs: \(programs.0.sorted().joined(separator: ", ")) before, \(programs.1.sorted().joined(separator: ", ")) after; compared by module and name all the same")
+            doubts.append("different programs: \(programs.0.sorted().joined(separator: ", ")) before, \(programs.1.sorted().joined(separator: ", ")) after; compared by module and name all the same")
         }
         let machines = (all(before) { $0.machineText }, all(after) { $0.machineText })
         if machines.0 != machines.1 {
-            complain("different processors: \(machines.0.sorted().joined(separator: ", ")) before, \(machines.1.sorted().joined(separator: ", ")) after; times are not comparable, numbers of calls are")
+            doubts.append("different processors: \(machines.0.sorted().joined(separator: ", ")) before, \(machines.1.sorted().joined(separator: ", ")) after; times are not comparable, numbers of calls are")
         }
         let filters = (all(before) { "\($0.header.minimum_ticks > 0), \($0.header.maximum_depth)" }, all(after) { "\($0.header.minimum_ticks > 0), \($0.header.maximum_depth)" })
-        if filters.0 != filters.1 { complain("recorded with different filters (time, depth): what was left out of one is in the other's callers") }
+        if filters.0 != filters.1 { doubts.append("recorded with different filters (time, depth): what was left out of one is in the other's callers") }
+        return doubts
     }
 
     private func describe(_ runs: [[TraceFile]]) -> String {

@@ -25,24 +25,10 @@ struct View: ParsableCommand {
     func run() throws {
         let file = try trace.open()
         let page = ViewPage(file)
-        if output == "-" {
-            var standard = Output()
-            try standard.write(page.html)
-            try standard.flush()
-        } else {
-            let path = output ?? (file.path.hasSuffix(".trace") ? String(file.path.dropLast(6)) : file.path) + ".html"
-            // The one beside the trace is ours; one that was named is not overwritten unasked.
-            if output != nil, !force, access(path, F_OK) == 0 {
-                throw CommandFailure(message: "\(path) is there already: --force writes over it, or give another name with -o", status: 2)
-            }
-            do {
-                try page.html.write(toFile: path, atomically: true, encoding: .utf8)
-            } catch {
-                throw CommandFailure(message: "\(path) cannot be written: \(error.localizedDescription)")
-            }
-            complain("\(path): open it in a browser")
-            if output == nil { openInBrowser(path) }
-        }
+        let path = output ?? (file.path.hasSuffix(".trace") ? String(file.path.dropLast(6)) : file.path) + ".html"
+        // The one beside the trace is ours; one that was named is not overwritten unasked.
+        try writePage(page.html, to: path, force: force || output == nil)
+        if output == nil { openInBrowser(path) }
         try finish(file)
     }
 
@@ -56,4 +42,24 @@ struct View: ParsableCommand {
         process.standardError = FileHandle.nullDevice
         try? process.run()
     }
+}
+
+/// - Parameters:
+///   - path: "-" is standard output
+///   - force: writes over what is there
+func writePage(_ html: String, to path: String, force: Bool) throws {
+    if path == "-" {
+        var standard = Output()
+        try standard.write(html)
+        return try standard.flush()
+    }
+    guard force || access(path, F_OK) != 0 else {
+        throw CommandFailure(message: "\(path) is there already: --force writes over it, or give another name", status: 2)
+    }
+    do {
+        try html.write(toFile: path, atomically: true, encoding: .utf8)
+    } catch {
+        throw CommandFailure(message: "\(path) cannot be written: \(error.localizedDescription)")
+    }
+    complain("\(path): open it in a browser")
 }

@@ -30,17 +30,12 @@ def record(folder, *command):
     return trace
 
 
-class ViewTest(unittest.TestCase):
+class PageTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="tracer-view-")
-        cls.trace = record(cls.folder, "python3", "-c", "import json, threading\n"
-                           "def work(): json.loads(json.dumps(list(range(20000))))\n"
-                           "threads = [threading.Thread(target=work) for _ in range(3)]\n"
-                           "[t.start() for t in threads]; [t.join() for t in threads]")
         cls.page = os.path.join(cls.folder, "page.html")
-        subprocess.run([TOOL, "view", cls.trace, "-o", cls.page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
-        cls.report = json.loads(subprocess.run([TOOL, "report", "--json", cls.trace], check=True, capture_output=True, timeout=LIMIT).stdout)
+        cls.make()
         cls.browser = Browser()
 
     @classmethod
@@ -72,6 +67,17 @@ class ViewTest(unittest.TestCase):
         return self.browser.evaluate(
             f"(() => {{ const c = document.getElementById('{canvas}'), d = c.getContext('2d').getImageData(0, 0, c.width, Math.min(c.height, 600)).data,"
             " s = new Set(); for (let i = 0; i < d.length; i += 4) s.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return s.size; })()")
+
+
+class ViewTest(PageTest):
+    @classmethod
+    def make(cls):
+        cls.trace = record(cls.folder, "python3", "-c", "import json, threading\n"
+                           "def work(): json.loads(json.dumps(list(range(20000))))\n"
+                           "threads = [threading.Thread(target=work) for _ in range(3)]\n"
+                           "[t.start() for t in threads]; [t.join() for t in threads]")
+        subprocess.run([TOOL, "view", cls.trace, "-o", cls.page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
+        cls.report = json.loads(subprocess.run([TOOL, "report", "--json", cls.trace], check=True, capture_output=True, timeout=LIMIT).stdout)
 
     def test_page_is_one_file_without_links(self):
         html = pathlib.Path(self.page).read_text(encoding="utf-8")
@@ -175,6 +181,106 @@ class ViewTest(unittest.TestCase):
 
     def test_what_is_there_is_not_overwritten_unasked(self):
         done = subprocess.run([TOOL, "view", self.trace, "-o", self.page], capture_output=True, text=True, timeout=LIMIT)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--force", done.stderr)
+
+
+WORK = """
+import json, sys, zlib
+data = bytes(range(256)) * 4000
+for _ in range(int(sys.argv[1])):
+    zlib.compress(data)
+for _ in range(int(sys.argv[2])):
+    json.loads(json.dumps(list(range(20000))))
+"""
+
+
+class DiffTest(PageTest):
+    """One page of two traces: more is compressed after, and less is parsed."""
+    @classmethod
+    def make(cls):
+        cls.sides = [cls.record_of("before", "1", "12"), cls.record_of("after", "8", "2")]
+        subprocess.run([TOOL, "diff", *cls.sides, "--html", cls.page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
+        cls.diff = json.loads(subprocess.run([TOOL, "diff", *cls.sides, "--json"], check=True, capture_output=True, timeout=LIMIT).stdout)
+
+    @classmethod
+    def record_of(cls, name, *arguments):
+        folder = os.path.join(cls.folder, name)
+        os.mkdir(folder)
+        return record(folder, "python3", "-c", WORK, *arguments)
+
+    def place_of(self, colour):
+        """Where in the window the flame graph is strongest in this colour, of the frames below the first two rows, which are 20 high,
+        beneath their text; how much."""
+        return self.browser.evaluate("""(() => {
+            const canvas = document.getElementById('flame'), box = canvas.getBoundingClientRect();
+            const d = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+            let best = [0, 0, 0];
+            const visible = Math.min(canvas.height, document.getElementById('flame-box').clientHeight - 5);
+            for (let y = 57; y < visible; y += 20) for (let x = 2; x < canvas.width; x += 2) {
+                const i = (y * canvas.width + x) * 4, strength = %s;
+                if (d[i + 3] && strength > best[2]) best = [box.left + x, box.top + y, strength];
+            }
+            return best; })()""" % {"red": "d[i] - d[i + 2]", "blue": "d[i + 2] - d[i]"}[colour])
+
+    def check_colours(self):
+        for colour, sign in (("red", "(+"), ("blue", "(−")):
+            x, y, strength = self.place_of(colour)
+            self.assertGreater(strength, 30, colour)
+            self.browser.click(x, y)
+            self.assertIn(sign, self.text("#flame-details"), colour)
+            self.browser.key("0")
+
+    def test_what_is_red_got_slower_and_what_is_blue_got_faster(self):
+        self.open()
+        self.picture("diff")
+        self.check_colours()
+        self.browser.key("t")
+        self.picture("diff-dark")
+        self.check_colours()
+
+    def test_frames_have_the_calls_and_the_times_of_both_sides(self):
+        self.open()
+        sums = self.browser.evaluate("(() => { const T = DATA.tree, sums = [0, 0]; for (let i = 1; i < T.fn.length; i++) "
+                                     "{ sums[0] += T.callsBefore[i]; sums[1] += T.calls[i]; } return [...sums, T.callsBefore[0], T.calls[0], T.before[0], T.total[0]]; })()")
+        calls = [sum(path[side]["calls"][0] for path in self.diff["paths"]) for side in ("before", "after")]
+        self.assertEqual(sums[:4], calls + calls)
+        for whole, side in zip(sums[4:], ("before", "after")):
+            self.assertEqual(whole, round(sum(path[side]["self_ns"][0] for path in self.diff["paths"])))
+        # What is below a frame fits into it, also where it is gone on one side.
+        self.assertEqual(self.browser.evaluate("""(() => {
+            const T = DATA.tree, open = [], below = T.fn.map(() => 0);
+            for (let i = 0; i < T.fn.length; i++) {
+                while (open.length > T.depth[i]) open.pop();
+                if (open.length) below[open[open.length - 1]] += T.width[i];
+                open.push(i);
+            }
+            return T.fn.filter((_, i) => below[i] > T.width[i] + T.fn.length || T.width[i] + 1 < Math.max(T.total[i], T.before[i])).length; })()"""), 0)
+
+    def test_table_begins_with_what_changed_most(self):
+        self.open("#table")
+        self.picture("diff-table")
+        rows = self.browser.evaluate("[...document.querySelectorAll('#table-body tr')].map(r => r.firstChild.firstChild.textContent)")
+        functions = {function["name"]: abs(function["difference_ns"]) for function in self.diff["functions"]}
+        self.assertEqual(rows[0], max(functions, key=functions.get))
+        self.assertEqual(len(rows), min(len(self.diff["functions"]), 1000))
+        self.assertIn("one run on each side", self.text("#notes"))
+        self.assertEqual(self.browser.evaluate("document.getElementById('tab-line').hidden"), True)
+
+    def test_of_sets_of_runs_what_lies_within_the_noise_is_grey_and_says_so(self):
+        page = os.path.join(self.folder, "sets.html")
+        arguments = [f"--{side}={path}" for side, path in (("before", self.sides[0]), ("before", self.sides[1]), ("after", self.sides[1]), ("after", self.sides[0]))]
+        subprocess.run([TOOL, "diff", *arguments, "--html", page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
+        self.browser.open(page)
+        self.browser.settle()
+        for colour in ("red", "blue"):
+            self.assertLess(self.place_of(colour)[2], 30, colour)
+        box = self.browser.evaluate("(() => { const b = document.getElementById('flame').getBoundingClientRect(); return [b.left, b.top]; })()")
+        self.browser.click(box[0] + 60, box[1] + 30)
+        self.assertIn("within the noise", self.text("#flame-details"))
+
+    def test_what_is_there_is_not_overwritten_unasked(self):
+        done = subprocess.run([TOOL, "diff", *self.sides, "--html", self.page], capture_output=True, text=True, timeout=LIMIT)
         self.assertEqual(done.returncode, 2)
         self.assertIn("--force", done.stderr)
 

@@ -77,17 +77,20 @@ public struct ViewPage {
         return .object([("stages", .array(stages)), ("constructors", .array(constructors)), ("marks", .array(marks))])
     }
 
-    public var html: String {
+    public var html: String { Self.document(data) }
+
+    /// A page about `data`, which docs/view.md describes.
+    static func document(_ data: String) -> String {
         """
         <!doctype html>
         <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>tracer</title>
         <style>
-        \(Self.style)
+        \(style)
         </style></head><body>
-        \(Self.body)
+        \(body)
         <script>const DATA = \(data);</script>
         <script>
-        \(Self.script)
+        \(script)
         </script></body></html>
 
         """

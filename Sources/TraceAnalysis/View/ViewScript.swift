@@ -11,7 +11,7 @@ extension ViewPage {
         // MARK: what the page is about
 
         const functions = DATA.functions; // [name, module] each
-        const T = DATA.tree;              // columns: depth, fn, calls, total, self, and for a comparison also before
+        const T = DATA.tree;              // columns: depth, fn, calls, total, self, flags, and for a comparison also before
         const count = T.fn.length;
         const isDiff = !!T.before;
         const end = new Uint32Array(count), parent = new Int32Array(count);
@@ -42,6 +42,7 @@ extension ViewPage {
           if (v < 1e9) return sign + (v / 1e6).toPrecision(v < 1e8 ? 3 : 4) + " ms";
           return sign + (v / 1e9).toPrecision(4) + " s";
         }
+        const change = ns => (ns > 0 ? "+" : "") + time(ns);
         const many = n => n.toLocaleString("en-US");
         const share = (part, whole) => whole > 0 ? (part / whole * 100).toFixed(part / whole < 0.0995 ? 2 : 1) + " %" : "";
         const plural = (n, noun) => many(n) + " " + noun + (n === 1 ? "" : "s");
@@ -63,7 +64,7 @@ extension ViewPage {
         const isDark = () => root.dataset.theme === "dark";
         function fill(i) {
           if (T.fn[i] < 0) return isDark() ? "#39435a" : "#d3d9e4";
-          if (isDiff) return difference(T.total[i] - T.before[i]);
+          if (isDiff) return difference(T.flags[i] & 8 ? 0 : T.total[i] - T.before[i]);
           return shade(moduleOf(i), T.fn[i]);
         }
         /// Functions of a module differ a little, so that neighbours are told apart.
@@ -182,8 +183,8 @@ extension ViewPage {
           for (const level of flame.byLevel) level && level.sort((a, b) => a[0] - b[0]);
           flame.deepest = deepest;
         }
-        /// What a frame's width stands for: in a comparison the longer of both, so that what is gone is seen.
-        const size = i => isDiff ? Math.max(T.total[i], T.before[i]) : T.total[i];
+        /// What a frame's width stands for: in a comparison the longer of both times of each path in it, so that what is gone is seen.
+        const size = i => isDiff ? T.width[i] : T.total[i];
 
         function drawFlame() {
           const width = Math.max($("flame-box").clientWidth, 200);
@@ -235,7 +236,7 @@ extension ViewPage {
             box.append(span, " ");
           };
           if (i < 0) {
-            line(isDiff ? "Width: the longer of both. Red: slower than before, blue: faster. " : "Width: time. Colour: module. ", true);
+            line(isDiff ? "Width: the longer of both times. Red: slower than before, blue: faster, grey: as before, or within the noise. " : "Width: time. Colour: module. ", true);
             line("Click a frame to zoom in, Esc to zoom out, / to search, ? for all keys.", true);
             return;
           }
@@ -249,7 +250,8 @@ extension ViewPage {
           while (parent[top] >= 0) top = parent[top];
           if (isDiff) {
             const d = T.total[i] - T.before[i];
-            return `${time(T.before[i])} → ${time(T.total[i])} (${d < 0 ? "" : "+"}${time(d)}), calls ${many(T.callsBefore[i])} → ${many(T.calls[i])}`;
+            const own = T.fn[i] < 0 ? "" : `, self ${time(T.selfBefore[i])} → ${time(T.self[i])}`;
+            return `total ${time(T.before[i])} → ${time(T.total[i])} (${change(d)})${T.flags[i] & 8 ? ", within the noise" : ""}${own}, calls ${many(T.callsBefore[i])} → ${many(T.calls[i])}`;
           }
           let text = `total ${time(T.total[i])} (${share(T.total[i], T.total[top])})`;
           if (T.fn[i] >= 0) text += `, self ${time(T.self[i])}, ${plural(T.calls[i], "call")}` + (T.calls[i] > 1 ? `, ${time(T.total[i] / T.calls[i])} each` : "");
@@ -445,16 +447,16 @@ extension ViewPage {
         // MARK: table
 
         const columns = isDiff
-          ? [["name", "Function"], ["before", "Self before", time], ["self", "Self after", time], ["change", "Change", d => (d < 0 ? "" : "+") + time(d)], ["callsBefore", "Calls before", many], ["calls", "Calls after", many]]
+          ? [["name", "Function"], ["before", "Self before", time], ["self", "Self after", time], ["change", "Change", (d, row) => change(d) + (row.noise ? " (noise)" : "")], ["callsBefore", "Calls before", many], ["calls", "Calls after", many]]
           : [["name", "Function"], ["share", "Self", (v, row) => meter(v)], ["self", "Self time", time], ["total", "Total", time], ["calls", "Calls", many], ["average", "Average", time], ["maximum", "Longest", time]];
         const table = { rows: DATA.table.map(makeRow), key: isDiff ? "change" : "self", down: true };
         const allSelf = table.rows.reduce((sum, row) => sum + Math.max(row.self, 0), 0);
         for (const row of table.rows) row.share = allSelf > 0 ? Math.max(row.self, 0) / allSelf : 0;
         table.most = Math.max(...table.rows.slice(0, 100000).map(row => row.share), 1e-9);
         function makeRow(r) {
-          const [fn, calls, total, self, maximum, before, callsBefore] = r;
+          const [fn, calls, total, self, maximum, before, callsBefore, noise] = r;
           return { fn, name: functions[fn][0], module: functions[fn][1], calls, total, self, maximum, average: calls ? total / calls : 0,
-                   before: before || 0, callsBefore: callsBefore || 0, change: self - (before || 0) };
+                   before: before || 0, callsBefore: callsBefore || 0, change: self - (before || 0), noise };
         }
         function meter(value) {
           const box = document.createElement("span");
