@@ -66,6 +66,9 @@ class Traces:
         cls.python = cls.record("python", PYTHON, "-c", "import json; print(len(json.dumps(list(range(500)))))")
         cls.git = cls.record("git", "git", "--version")
         cls.real = [cls.threads, cls.python, cls.git]
+        program = os.path.join(SCRATCH, "marked")
+        subprocess.run(["gcc", "-O1", "-I", os.path.join(ROOT, "CSupport/include"), "-o", program, os.path.join(HERE, "marked.c")], check=True, timeout=LIMIT)
+        cls.marked = cls.record("marked", program)
 
     @staticmethod
     def record(name, *command):
@@ -186,6 +189,33 @@ class Perfetto(ExportTest):
         self.assertIn("qsort", {row["name"] for row in rows})
 
 
+    def test_marks_are_instants_in_the_spans_they_were_made_in(self):
+        marks, spans, calls = self.query(
+            self.export("perfetto", Traces.marked),
+            """select mark.name as name, mark.dur as dur, span.name as span from slice mark left join slice span on span.id = mark.parent_id
+               where mark.category = 'mark' order by mark.ts""",
+            "select name, dur > 0 as lasts from slice where category = 'span'",
+            """select count(*) as n from slice puts join slice span on span.id = puts.parent_id where puts.name = 'puts' and span.category = 'span'""")
+        inside = {"name": "inside", "dur": 0, "span": "round"}
+        self.assertEqual(marks, [{"name": "ready", "dur": 0, "span": None}, inside, inside, inside, {"name": "done", "dur": 0, "span": None}])
+        self.assertEqual(spans, [{"name": "round", "lasts": 1}] * 3)
+        self.assertEqual(calls, [{"n": 3}])
+
+    def test_the_stages_of_the_start_follow_each_other_and_main_has_all_marks(self):
+        stages, outside, moments = self.query(
+            self.export("perfetto", Traces.marked),
+            "select name, ts, dur from slice where category = 'start' and dur > 0 order by ts",
+            """select count(*) as n from slice mark, slice main where mark.category = 'mark' and main.category = 'start' and main.name = 'main'
+               and not (mark.ts between main.ts and main.ts + main.dur)""",
+            "select name from slice where category = 'start' and dur = 0 order by ts")
+        self.assertEqual([stage["name"] for stage in stages if stage["name"] not in ("exec", "loader")],
+                         ["process created", "initializers", "main", "after main", "exit"])
+        for stage, following in zip(stages, stages[1:]):
+            self.assertEqual(stage["ts"] + stage["dur"], following["ts"], stage["name"])
+        self.assertEqual(outside, [{"n": 0}])
+        self.assertIn({"name": "ready: the program said so"}, moments)
+
+
 class Chrome(ExportTest):
     def figures(self, path):
         with open(path) as file:
@@ -236,6 +266,22 @@ class Chrome(ExportTest):
         for trace in Traces.real:
             with self.subTest(os.path.basename(trace)):
                 self.assertAgree(self.figures(self.export("chrome", trace)), trace, 1)
+
+
+    def test_marks_are_instants_in_the_spans_they_were_made_in(self):
+        with open(self.export("chrome", Traces.marked)) as file:
+            events = json.load(file)["traceEvents"]
+        found, open_spans = [], []
+        for event in sorted((event for event in events if "ts" in event and event.get("cat") != "tracer"), key=lambda event: event["ts"]):
+            if event["ph"] == "B":
+                open_spans.append((event["name"], event["cat"]))
+            elif event["ph"] == "E":
+                open_spans.pop()
+            elif event["ph"] == "i" and event["cat"] == "mark":
+                self.assertEqual(event["s"], "t") # of its thread
+                found.append((event["name"], open_spans[-1] if open_spans else None))
+        inside = ("inside", ("round", "span"))
+        self.assertEqual(found, [("ready", None), inside, inside, inside, ("done", None)])
 
 
 class Speedscope(ExportTest):
@@ -293,6 +339,25 @@ class Speedscope(ExportTest):
                 self.assertAgree(self.figures(self.export("speedscope", trace)), trace, 1)
                 found = self.notes["[still running at the end]"], self.notes["[unwound: left without returning]"]
                 self.assertEqual(found, self.endings(trace))
+
+
+    def test_marks_are_frames_of_no_length_in_the_spans_they_were_made_in(self):
+        with open(self.export("speedscope", Traces.marked)) as file:
+            whole = json.load(file)
+        names = [frame["name"] for frame in whole["shared"]["frames"]]
+        found, stack = [], []
+        for event in whole["profiles"][0]["events"]:
+            name = names[event["frame"]]
+            if event["type"] == "C":
+                self.assertEqual(stack.pop()[0], name)
+                if found and found[-1][:2] == (name, None):
+                    found[-1] = name, event["at"] - found[-1][2], found[-1][3]
+                continue
+            if name.removesuffix(" [entered]") in ("ready", "inside", "done"):
+                found.append((name, None, event["at"], stack[-1][0] if stack else None))
+            stack.append((name, event["at"]))
+        inside = ("inside [entered]", 0, "round")
+        self.assertEqual(found, [("ready [entered]", 0, None), inside, inside, inside, ("done [entered]", 0, None)])
 
 
 class CSV(ExportTest):
