@@ -33,3 +33,4 @@ enum Message {
 @_cdecl("tracer_slow_enter") public func slowEnter() -> UnsafeRawPointer? { nil }
 @_cdecl("tracer_slow_exit") public func slowExit() {}
 @_cdecl("tracer_slow_loader_event") public func slowLoaderEvent() {}
+@_cdecl("tracer_slow_span") public func slowSpan() {}

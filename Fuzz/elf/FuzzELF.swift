@@ -46,7 +46,7 @@ private func readImage(_ loaded: Arena.Loaded) {
     defer { slots.release() }
     for n in data {
         let slot = image.bias &+ image.dataRelocation(n).offset
-        if slot >= low, slot <= high, slot & 7 == 0 { slots.add(slot, isGlue: n & 7 == 0) }
+        if slot >= low, slot <= high, slot & 7 == 0 { slots.add(slot) }
     }
     withUnsafeMutablePointer(to: &module) { slots.scan($0) }
     for n in data where slots.isCallOnly(image.bias &+ image.dataRelocation(n).offset) {
