@@ -153,6 +153,12 @@ struct frame_record {
     uint64_t reserved[2];
 };
 
+/// Pages full of records of one thread; in the place of the first.
+struct frame_batch {
+    struct frame_batch *next;
+    uint64_t byte_count;
+};
+
 /// Where events go. In a page that the kernel zeroes in a child (MADV_WIPEONFORK): there every chunk is full and no
 /// call too short, so that the child's first event takes the slow path, and nothing of the parent's file is touched.
 struct thread_hot {
@@ -209,6 +215,7 @@ struct thread_unit {
     void *begin_record; // in the file, of this thread
     // Records that were left and not returned from, oldest first, linked by `newer`, and records that nobody has used.
     struct frame_record *oldest_left, *newest_left, *spare;
+    struct frame_batch *batches; // of records, but for those of frames on other stacks
     uint64_t left_count;
     uint32_t copies_stack; // 1: a record that was left has returned
     // While the program changes what SIGBUS does: the open call, and when it began.

@@ -59,9 +59,10 @@ extension ThreadRecorder {
             return oldest
         }
         if unit.pointee.spare == nil {
-            guard let pages = Memory.pages(ThreadRecorder.batchBytes) else { return nil }
-            for n in 0..<(ThreadRecorder.batchBytes / Int(FRAME_BYTES)) {
-                let frame = (pages + n &* Int(FRAME_BYTES)).assumingMemoryBound(to: frame_record.self)
+            // Few at a time: many threads leave one frame and no more.
+            guard let (start, count) = newBatch(agent.pageBytes) else { return nil }
+            for n in 0..<count {
+                let frame = (start + n &* Int(FRAME_BYTES)).assumingMemoryBound(to: frame_record.self)
                 frame.pointee.newer = unit.pointee.spare
                 unit.pointee.spare = frame
             }

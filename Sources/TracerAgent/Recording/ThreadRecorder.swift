@@ -103,6 +103,7 @@ struct ThreadRecorder {
     private static func release(_ unit: UnsafeMutablePointer<thread_unit>) {
         if let chunk = unit.pointee.chunk { TraceFile.unmap(chunk, Int(unit.pointee.chunk_bytes)) }
         releaseSpans(unit)
+        releaseRecords(unit)
         Memory.release(UnsafeMutableRawPointer(unit) - (Int(UNIT_STACK_BYTES) &+ Int(UNIT_WIPED_BYTES)), mappingBytes)
     }
 
@@ -280,16 +281,41 @@ struct ThreadRecorder {
             if frame.pointee.last != 0 { break }
         }
     }
-    static let batchBytes = 65536
+    private static let batchBytes = 65536
+
+    /// Room for so many records, which ends with the thread. nil: no memory.
+    func newBatch(_ byteCount: Int) -> (start: UnsafeMutableRawPointer, count: Int)? {
+        guard let pages = Memory.pages(byteCount) else { return nil }
+        let batch = pages.assumingMemoryBound(to: frame_batch.self)
+        batch.pointee.byte_count = UInt64(byteCount)
+        batch.pointee.next = unit.pointee.batches
+        unit.pointee.batches = batch
+        return (pages + Int(FRAME_BYTES), byteCount / Int(FRAME_BYTES) &- 1)
+    }
+    /// Of a thread that has ended and whose frames on other stacks have all returned.
+    private static func releaseRecords(_ unit: UnsafeMutablePointer<thread_unit>) {
+        var place = unit.pointee.copies_stack == 0 ? unit.pointee.batches : nil // else a copy may be run by another thread
+        while let batch = place {
+            place = batch.pointee.next
+            Memory.release(batch, Int(batch.pointee.byte_count))
+        }
+        guard let first = unit.pointee.free_foreign else { return }
+        var last = first
+        while let next = last.pointee.older { last = next }
+        foreignLock.lock()
+        last.pointee.older = freeForeign
+        freeForeign = first
+        foreignLock.unlock()
+    }
 
     /// The record above the top, from a new batch if need be. nil: no more levels, or no memory.
     private func recordAboveTop() -> Frame? {
         if top.pointee.above == nil && top.pointee.last == 0 {
-            guard let pages = Memory.pages(ThreadRecorder.batchBytes) else {
+            guard let (start, count) = newBatch(ThreadRecorder.batchBytes) else {
                 TraceFile.drop()
                 return nil
             }
-            addRecords(pages, ThreadRecorder.batchBytes / Int(FRAME_BYTES), above: top)
+            addRecords(start, count, above: top)
         }
         return top.pointee.above
     }
@@ -387,6 +413,9 @@ struct ThreadRecorder {
     }
 
     nonisolated(unsafe) private static var foreignLock = SpinLock()
+    /// Records that threads which have ended left. A record goes from thread to thread with the coroutine that it is of, so
+    /// pages of them belong to nobody.
+    nonisolated(unsafe) private static var freeForeign: Frame?
 
     /// Opens a frame on a stack that is not the thread's own. nil: not recorded.
     func pushForeign(stackPointer: UInt64) -> Frame? {
@@ -408,6 +437,11 @@ struct ThreadRecorder {
     /// What exceptions leave on such a stack is never known to be dead. 128 MB of it are enough.
     private static let mostForeign: UInt64 = 1 << 20
     private func addForeignRecords() -> Bool {
+        ThreadRecorder.foreignLock.lock()
+        unit.pointee.free_foreign = ThreadRecorder.freeForeign
+        ThreadRecorder.freeForeign = nil
+        ThreadRecorder.foreignLock.unlock()
+        if unit.pointee.free_foreign != nil { return true }
         guard let pages = Memory.pages(ThreadRecorder.batchBytes) else { return false }
         for n in 0..<(ThreadRecorder.batchBytes / Int(FRAME_BYTES)) {
             let frame = (pages + n &* Int(FRAME_BYTES)).assumingMemoryBound(to: frame_record.self)
