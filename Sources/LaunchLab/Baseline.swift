@@ -25,9 +25,16 @@ public struct Baseline: Codable, Equatable, Sendable {
             case name, p50Ms = "p50_ms", p90Ms = "p90_ms", p95Ms = "p95_ms", spreadMs = "spread_ms", budgetMs = "budget_ms", runsMs = "runs_ms"
         }
     }
-    public struct Constructor: Codable, Equatable, Sendable {
+    /// What a launch is made of below its stages: a constructor, a dlopen, a lazy initializer, a call path.
+    public struct Part: Codable, Equatable, Sendable {
+        public var kind: CallNode.Kind
         public var module: String, name: String
-        public var ms: Double
+        /// From the stage inward.
+        public var within: [String]
+        public var calls: Int
+        /// With everything inside: the median, and how far the middle half of the runs lies apart.
+        public var ms: Double, spreadMs: Double
+        enum CodingKeys: String, CodingKey { case kind, module, name, within = "in", calls, ms, spreadMs = "spread_ms" }
     }
     public struct Library: Codable, Equatable, Sendable {
         public var name: String
@@ -53,33 +60,46 @@ public struct Baseline: Codable, Equatable, Sendable {
     public var program: String
     public var command: String
     public var ready: String
+    /// What changes how a launch is measured, as options: "--cold --cpu 1".
+    public var settings: String
     public var machine: Machine
     public var runs: Int
+    /// What recording a call was found to cost, nanoseconds; taken out of the times. `check` takes out the same.
+    public var callCostNs: Double
     public var budgets: Budgets
     /// The whole launch comes first, under the name "launch".
     public var stages: [Stage]
     public var relocations: Int
     public var minorFaults: Int, majorFaults: Int
     public var libraries: [Library]
-    public var constructors: [Constructor]
+    /// Constructors, loads and lazy initializers of at least `listedMs`; calls of at least `callsFromMs`.
+    public var constructors: [Part]
+    public var loads: [Part]
+    public var callsFromMs: Double
+    public var calls: [Part]
 
     enum CodingKeys: String, CodingKey {
-        case schema, program, command, ready, machine, runs, budgets, stages, relocations
-        case minorFaults = "minor_faults", majorFaults = "major_faults", libraries, constructors
+        case schema, program, command, ready, settings, machine, runs, callCostNs = "call_cost_ns", budgets, stages, relocations
+        case minorFaults = "minor_faults", majorFaults = "major_faults", libraries, constructors, loads, callsFromMs = "calls_from_ms", calls
     }
 
     public static let wholeLaunch = "launch"
-    /// A constructor this short is not listed: the file is for people.
-    static let listedConstructorMs = 0.05
+    /// What is shorter is not listed: the file is for people.
+    static let listedMs = 0.05
+    /// Nor are calls that take less of the launch, nor more of them than somebody reads.
+    static let listedShare = 0.01, mostCalls = 60
 }
 
 extension Baseline {
-    public init(program: String, command: LaunchCommand, profiles: [LaunchProfile], machine: Machine, budgets: Budgets = Budgets()) {
+    public init(program: String, command: LaunchCommand, profiles: [LaunchProfile], machine: Machine, settings: String = "",
+                callCost: Double = 0, budgets: Budgets = Budgets()) {
         schema = Baseline.schema
         self.program = program
         self.command = command.text
+        self.settings = settings
         self.machine = machine
         self.budgets = budgets
+        callCostNs = (callCost * 10).rounded() / 10
         ready = profiles.first?.readyReason ?? "?"
         runs = profiles.count
         let summary = LaunchSummary(profiles)
@@ -92,10 +112,11 @@ extension Baseline {
         minorFaults = summary.minorFaults
         majorFaults = summary.majorFaults
         libraries = summary.libraries.map { Library(name: $0.name, relocations: $0.relocations) }
-        constructors = summary.constructors.compactMap {
-            let ms = milliseconds($0.median)
-            return ms < Baseline.listedConstructorMs ? nil : Constructor(module: $0.key.module, name: $0.key.name, ms: ms)
-        }
+        let parts = LaunchParts(profiles, callsFrom: max(stages[0].p50Ms * Baseline.listedShare, Baseline.listedMs), most: Baseline.mostCalls)
+        constructors = parts.constructors
+        loads = parts.loads
+        callsFromMs = parts.callsFrom
+        calls = parts.calls
     }
 
     /// Throws a line that says what is wrong with the file.
@@ -126,10 +147,11 @@ extension Baseline {
         func number(_ value: Double) -> JSON { .number(value) }
         return JSON.object([
             ("schema", .string(schema)), ("program", .string(program)), ("command", .string(command)), ("ready", .string(ready)),
+            ("settings", .string(settings)),
             ("machine", .object([
                 ("architecture", .string(machine.architecture)), ("processor", .string(machine.processor)),
                 ("kernel", .string(machine.kernel)), ("calibration_ms", number(machine.calibrationMs))])),
-            ("runs", .unsigned(UInt64(runs))),
+            ("runs", .unsigned(UInt64(runs))), ("call_cost_ns", number(callCostNs)),
             ("budgets", .object([
                 ("stage", number(budgets.stage)), ("stage_ms", number(budgets.stageMs)),
                 ("constructor_ms", number(budgets.constructorMs)), ("relocations", number(budgets.relocations)),
@@ -145,10 +167,17 @@ extension Baseline {
             ("libraries", .array(libraries.map {
                 .object([("name", .string($0.name)), ("relocations", .unsigned(UInt64($0.relocations)))])
             })),
-            ("constructors", .array(constructors.map {
-                .object([("module", .string($0.module)), ("name", .string($0.name)), ("ms", number($0.ms))])
-            })),
+            ("constructors", .array(constructors.map(json))), ("loads", .array(loads.map(json))),
+            ("calls_from_ms", number(callsFromMs)), ("calls", .array(calls.map(json))),
         ]).text(lines: 2) + "\n"
+    }
+}
+
+extension Baseline {
+    private func json(_ part: Part) -> JSON {
+        .object([("kind", .string(part.kind.rawValue)), ("module", .string(part.module)), ("name", .string(part.name)),
+                 ("in", .array(part.within.map { .string($0) })), ("calls", .unsigned(UInt64(part.calls))),
+                 ("ms", .number(part.ms)), ("spread_ms", .number(part.spreadMs))])
     }
 }
 

@@ -27,6 +27,8 @@ public struct Cause: Equatable, Sendable {
     public var path: [String]
     /// Medians of how often, in the first and the second set.
     public var callsBefore: Double, callsAfter: Double
+    /// Medians of what it took, nanoseconds; of a library that is new or gone: what it brings, or brought.
+    public var before = 0.0, after = 0.0
 }
 
 public struct Attribution: Sendable {
@@ -40,17 +42,17 @@ public struct Attribution: Sendable {
 public struct CauseSearch {
     /// A cause counts when the rank test gives it less than this: stricter than for one question, since every node of the
     /// tree asks it.
-    static let probability = 0.01
+    public static let probability = 0.01
     /// And when it matters: less than this share of the whole difference is not worth a line.
     static let share = 0.01
     /// Nor less than this share of the launch.
     static let least = 0.0005
 
-    public static func attribute(from first: [LaunchProfile], to second: [LaunchProfile]) -> Attribution {
+    public static func attribute(from first: [LaunchProfile], to second: [LaunchProfile], probability: Double = CauseSearch.probability) -> Attribution {
         let totals = (Sample(first.map { Double($0.total) }).median, Sample(second.map { Double($0.total) }).median)
         let difference = totals.1 - totals.0
         let root = MergedNode.root(first.map(\.tree), second.map(\.tree))
-        var search = CauseSearch(first.count, second.count, floor: max(abs(difference) * share, totals.0 * least))
+        var search = CauseSearch(first.count, second.count, probability, floor: max(abs(difference) * share, totals.0 * least))
         search.visit(root, path: [])
         search.gather(LibraryChange.between(first, second))
         var causes = search.found.values.filter { abs($0.difference) >= search.floor }
@@ -68,9 +70,9 @@ public struct CauseSearch {
     private var found: [CallNode.Key: Cause] = [:]
 
     /// With few runs no order of them is improbable enough; then the clearest order there is will do.
-    private init(_ first: Int, _ second: Int, floor: Double) {
+    private init(_ first: Int, _ second: Int, _ probability: Double, floor: Double) {
         let orders = exp(lgamma(Double(first + second + 1)) - lgamma(Double(first + 1)) - lgamma(Double(second + 1)))
-        limit = max(CauseSearch.probability, 2 / orders * 1.001)
+        limit = max(probability, 2 / orders * 1.001)
         self.floor = floor
     }
 
@@ -83,13 +85,14 @@ public struct CauseSearch {
                 if isDifferent(total) { name(node, total, node.isIn(.second) ? .new : .gone, path) }
                 return
             }
-            if let change = changeOfCount(node), isDifferent(total) {
+            // How often is a fact, whatever the noise in what it took.
+            if let change = changeOfCount(node), abs(total.difference) >= floor / 4 {
                 name(node, total, change, path)
                 return
             }
         }
-        if node.key.kind == .constructor {
-            // A constructor is one thing to its author; what it called is in its own report. What it loaded is not its own.
+        if node.key.kind == .constructor || node.key.kind == .lazy {
+            // One thing to its author; what it called is in its own report. What it loaded is not its own.
             let pair = node.totals(without: [.dlopen])
             if isDifferent(pair) { name(node, pair, pair.difference > 0 ? .slower : .faster, path) }
             for child in node.children where child.key.kind == .dlopen { visit(child, path: path) }
@@ -101,14 +104,15 @@ public struct CauseSearch {
         for child in node.children { visit(child, path: path) }
     }
 
-    /// Entered more often, not because the parent was, and by enough to explain most of what it costs more.
+    /// Entered more often, not because the parent was, and by enough to explain a good part of what it costs more: the
+    /// further calls need not take as long as the first ones did.
     private func changeOfCount(_ node: MergedNode) -> Cause.Change? {
         let (before, after) = (node.counts.first.median, node.counts.second.median)
         guard before > 0, before != after, RankTest.probability(node.counts.first, node.counts.second) < limit
         else { return nil }
         let each = node.totals.first.median / before
         let difference = node.totals.difference
-        guard abs((after - before) * each) >= abs(difference) / 2, (after > before) == (difference > 0) else { return nil }
+        guard abs((after - before) * each) >= abs(difference) / 3, (after > before) == (difference > 0) else { return nil }
         return after > before ? .calledMoreOften : .calledLessOften
     }
 
@@ -125,6 +129,8 @@ public struct CauseSearch {
             path: path, callsBefore: 0, callsAfter: 0)
         if abs(difference) > abs(cause.difference) { (cause.path, cause.change) = (path, change) }
         cause.difference += difference
+        cause.before += pair.first.median
+        cause.after += pair.second.median
         cause.callsBefore += node.counts.first.median
         cause.callsAfter += node.counts.second.median
         found[node.key] = cause
@@ -143,6 +149,13 @@ public struct CauseSearch {
             cause.difference = parts.values.reduce(0) { $0 + $1.difference }
             for part in parts.keys { found[part] = nil }
             found[key] = cause
+        }
+        defer {
+            for change in changes {
+                let key = CallNode.Key(.library, module: change.name, name: change.name)
+                guard let difference = found[key]?.difference else { continue }
+                (found[key]!.before, found[key]!.after) = change.kind == .new ? (0, difference) : (-difference, 0)
+            }
         }
         for (key, loading) in found where key.kind == .stage && key.module == CauseSearch.loading {
             let responsible = changes.filter { ($0.kind == .new) == (loading.difference > 0) }

@@ -10,8 +10,8 @@ public struct Difference: Equatable, Sendable {
     /// Of the rank test.
     public var probability: Double
     public var isSignificant: Bool
-    /// A difference smaller than this would not have been told from noise with so many runs: half of the interval.
-    public var visible: Double { (high - low) / 2 }
+    /// A larger one, either way, is out of the question with so many runs.
+    public var largest: Double { max(abs(low), abs(high)) }
 
     public static let confidence = 0.95
     static let resamples = 4000

@@ -22,6 +22,8 @@ public struct MachineWatch: Sendable {
     private var calibrations: [Double] = []
     private var before: (calibration: UInt64, stolen: UInt64?) = (0, nil)
     public private(set) var frequencies: ClosedRange<Double>?
+    /// Nanoseconds that the hypervisor took during all launches; nil where the kernel does not say.
+    public private(set) var allStolen: UInt64?
 
     public init() {}
 
@@ -35,7 +37,10 @@ public struct MachineWatch: Sendable {
         calibrations.append(Double(calibration))
         let now = MachineWatch.stolen()
         var disturbance = Disturbance(calibration: calibration, stolen: nil, involuntarySwitches: involuntarySwitches)
-        if let now, let then = before.stolen, now >= then { disturbance.stolen = now - then }
+        if let now, let then = before.stolen, now >= then {
+            disturbance.stolen = now - then
+            allStolen = (allStolen ?? 0) + (now - then)
+        }
         if let frequency = MachineWatch.frequency() {
             frequencies = min(frequencies?.lowerBound ?? frequency, frequency)...max(frequencies?.upperBound ?? frequency, frequency)
         }
@@ -57,6 +62,12 @@ public struct MachineWatch: Sendable {
     public var noise: Double {
         let sample = Sample(calibrations)
         return sample.median > 0 ? sample.spread / sample.median : 0
+    }
+
+    /// By what factor the machine's speed changed: 1 not at all.
+    public var swing: Double {
+        let sample = Sample(calibrations), fast = sample.quantile(0.1)
+        return fast > 0 ? max(sample.quantile(0.9) / fast, 1) : 1
     }
 
     /// proc(5), /proc/stat: "cpu user nice system idle iowait irq softirq steal …", in USER_HZ.

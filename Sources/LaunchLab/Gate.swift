@@ -25,6 +25,21 @@ public struct Gate: Sendable {
         slowdown = baseline.machine.calibrationMs > 0 && calibrationMs > 0 ? calibrationMs / baseline.machine.calibrationMs : 1
     }
 
+    /// Of findings: why, what explains most first. With times that do not count, only what is counted.
+    public func causes(_ profiles: [LaunchProfile], areTimesJudged: Bool = true) -> [Cause] {
+        let causes = baseline.attribution(of: scaled(profiles)).causes
+        return areTimesJudged ? causes : causes.filter { $0.change != .slower && $0.change != .faster }
+    }
+
+    /// As they would be at the speed that the machine had when the baseline was made.
+    public func scaled(_ profiles: [LaunchProfile]) -> [LaunchProfile] {
+        profiles.map { profile in
+            var profile = profile
+            profile.tree = profile.tree.scaled(by: 1 / slowdown)
+            return profile
+        }
+    }
+
     public func findings(_ profiles: [LaunchProfile]) -> [Finding] {
         let now = LaunchSummary(profiles)
         return libraries(now) + constructors(now) + stages(now) + counts(now)
@@ -40,7 +55,7 @@ public struct Gate: Sendable {
     private func constructors(_ now: LaunchSummary) -> [Finding] {
         // One that was there, but too short to be listed, must not be taken for new because of noise: it has to take twice
         // what is listed.
-        let limit = max(baseline.budgets.constructorMs, Baseline.listedConstructorMs * 2)
+        let limit = max(baseline.budgets.constructorMs, Baseline.listedMs * 2)
         let known = Set(baseline.constructors.map { CallNode.Key(.constructor, module: $0.module, name: $0.name) })
         return now.constructors.filter { !known.contains($0.key) && milliseconds($0.median) / max(slowdown, 1) > limit }.map {
             Finding(rule: .newConstructor, subject: "\($0.key.module)!\($0.key.name)",
@@ -65,12 +80,21 @@ public struct Gate: Sendable {
 
     private func counts(_ now: LaunchSummary) -> [Finding] {
         var findings: [Finding] = []
-        func check(_ rule: Finding.Rule, _ name: String, _ before: Int, _ after: Int, _ share: Double, least: Int) {
+        func check(_ rule: Finding.Rule, _ name: String, _ before: Int, _ after: Int, _ share: Double, least: Int, _ reasons: [String]) {
             guard after > before + max(Int(Double(before) * share), least) else { return }
-            findings.append(Finding(rule: rule, subject: name, message: "\(after) \(name), \(before) before (at most \(percent(share)) more is let through)"))
+            let why = reasons.isEmpty ? "" : ": " + reasons.prefix(3).joined(separator: ", ") + (reasons.count > 3 ? ", …" : "")
+            findings.append(Finding(rule: rule, subject: name, message: "\(after) \(name), \(before) before (at most \(percent(share)) more is let through)\(why)"))
         }
-        check(.relocations, "relocations", baseline.relocations, now.relocations, baseline.budgets.relocations, least: 16)
-        check(.pageFaults, "minor page faults", baseline.minorFaults, now.minorFaults, baseline.budgets.pageFaults, least: 32)
+        let known = Dictionary(baseline.libraries.map { ($0.name, $0.relocations) }) { $0 + $1 }
+        let grown = now.libraries.map { (library: $0, more: $0.relocations - (known[$0.name] ?? 0)) }.filter { $0.more > 0 }
+            .sorted { ($1.more, $0.library.name) < ($0.more, $1.library.name) }
+        check(.relocations, "relocations", baseline.relocations, now.relocations, baseline.budgets.relocations, least: 16, grown.map { library, _ in
+            if let before = known[library.name] { return "\(library.name) has \(library.relocations), \(before) before" }
+            return "\(library.name) is new with \(library.relocations)"
+        })
+        let new = now.libraries.filter { known[$0.name] == nil }.map { "\($0.name) is new" }
+        check(.pageFaults, "minor page faults", baseline.minorFaults, now.minorFaults, baseline.budgets.pageFaults, least: 32, new)
+        check(.pageFaults, "major page faults", baseline.majorFaults, now.majorFaults, baseline.budgets.pageFaults, least: 32, new)
         return findings
     }
 

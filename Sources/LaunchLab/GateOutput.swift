@@ -9,17 +9,20 @@ public struct GateVerdict: Sendable {
     public var program: String
     public var runs: Int
     public var findings: [Finding]
-    /// Why, as far as it can be said: most important first, each a line.
-    public var causes: [String]
+    /// Why, as far as it can be said: what explains most first.
+    public var causes: [Cause]
+    /// Calls shorter than this were not noted in the baseline, milliseconds.
+    public var callsFromMs: Double
     /// How the change is accepted.
     public var acceptCommand: String
 
-    public init(baselinePath: String, program: String, runs: Int, findings: [Finding], causes: [String], acceptCommand: String) {
+    public init(baselinePath: String, program: String, runs: Int, findings: [Finding], causes: [Cause], callsFromMs: Double, acceptCommand: String) {
         self.baselinePath = baselinePath
         self.program = program
         self.runs = runs
         self.findings = findings
         self.causes = causes
+        self.callsFromMs = callsFromMs
         self.acceptCommand = acceptCommand
     }
 
@@ -32,11 +35,36 @@ public struct GateVerdict: Sendable {
         }
     }
 
+    private static let mostCauses = 10
+
+    /// "+3.0 ms (98 % of what the launch takes longer): constructor work_init of libwork.so, slower (0.51 → 3.5 ms)", …
+    private var reasons: [String] {
+        let grown = causes.filter { $0.difference > 0 }
+        if grown.isEmpty { return ["no single stage, library, constructor or call stands out"] }
+        return grown.prefix(Self.mostCauses).enumerated().map { index, cause in
+            let share = cause.share > 0 ? " (\(percent(cause.share))\(index == 0 ? " of what the launch takes longer" : ""))" : ""
+            return "+\(text(cause.difference))\(share): \(LaunchText.describe(cause))\(change(cause))"
+        } + (grown.count > Self.mostCauses ? ["and \(grown.count - Self.mostCauses) smaller ones"] : [])
+    }
+
+    private func change(_ cause: Cause) -> String {
+        let times = " (\(text(cause.before)) → \(text(cause.after)))"
+        switch cause.change {
+        case .new: return cause.kind == .call ? ", new, or shorter than \(callsFromMs) ms then" : ", new"
+        case .gone: return ", gone"
+        case .slower, .faster: return cause.kind == .call || cause.kind == .stage ? ", itself \(cause.change.rawValue)\(times)" : ", \(cause.change.rawValue)\(times)"
+        case .calledMoreOften, .calledLessOften: return times
+        }
+    }
+
+    private func text(_ nanoseconds: Double) -> String { "\(milliseconds(nanoseconds)) ms" }
+
     private var plain: String {
         guard !findings.isEmpty else { return "\(program) starts within its budgets (\(runs) launches, \(baselinePath))\n" }
         var text = "\(program) breaks its start-up budget (\(runs) launches, \(baselinePath)):\n"
         for finding in findings { text += "  \(finding.rule.rawValue): \(finding.message)\n" }
-        for (index, cause) in causes.enumerated() { text += (index == 0 ? "because:\n" : "") + "  \(cause)\n" }
+        text += "because, as far as it can be told:\n"
+        for reason in reasons { text += "  \(reason)\n" }
         return text + "to accept it: \(acceptCommand)\n"
     }
 
@@ -47,7 +75,8 @@ public struct GateVerdict: Sendable {
             ("findings", .array(findings.map {
                 .object([("rule", .string($0.rule.rawValue)), ("subject", .string($0.subject)), ("message", .string($0.message))])
             })),
-            ("causes", .array(causes.map { .string($0) })), ("accept", .string(acceptCommand)),
+            ("causes", .array(findings.isEmpty ? [] : causes.map(LaunchJSON.object))), ("because", .array(findings.isEmpty ? [] : reasons.map { .string($0) })),
+            ("accept", .string(acceptCommand)),
         ]).text() + "\n"
     }
 
@@ -59,7 +88,7 @@ public struct GateVerdict: Sendable {
             let broken = findings.filter { $0.rule == rule }
             text += "  <testcase classname=\"startup.\(escaped(program))\" name=\"\(rule.rawValue)\""
             if let first = broken.first {
-                let body = (broken.map(\.message) + causes + ["to accept it: \(acceptCommand)"]).joined(separator: "\n")
+                let body = (broken.map(\.message) + ["because, as far as it can be told:"] + reasons + ["to accept it: \(acceptCommand)"]).joined(separator: "\n")
                 text += ">\n    <failure message=\"\(escaped(first.message))\">\(escaped(body))</failure>\n  </testcase>\n"
             } else {
                 text += "/>\n"
@@ -73,7 +102,7 @@ public struct GateVerdict: Sendable {
         func data(_ text: String) -> String { text.replacing("%", with: "%25").replacing("\r", with: "%0D").replacing("\n", with: "%0A") }
         func property(_ text: String) -> String { data(text).replacing(":", with: "%3A").replacing(",", with: "%2C") }
         return findings.map { finding in
-            let body = ([finding.message] + causes + ["to accept it: \(acceptCommand)"]).joined(separator: "\n")
+            let body = ([finding.message] + ["because, as far as it can be told:"] + reasons + ["to accept it: \(acceptCommand)"]).joined(separator: "\n")
             return "::error file=\(property(baselinePath)),title=\(property("start-up: \(finding.rule.rawValue)"))::\(data(body))\n"
         }.joined()
     }

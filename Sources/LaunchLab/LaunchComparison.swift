@@ -14,7 +14,9 @@ public struct LaunchComparison: Sendable {
     public var attribution: Attribution
 
     public init(_ first: LaunchResult, _ second: LaunchResult) {
-        let before = LaunchSummary(first.corrected).stages, after = LaunchSummary(second.corrected).stages
+        let cost = LaunchResult.callCost(first, second)
+        let profiles = (first.corrected(callCost: cost), second.corrected(callCost: cost))
+        let before = LaunchSummary(profiles.0).stages, after = LaunchSummary(profiles.1).stages
         var names = after.map(\.name)
         for stage in before where !names.contains(stage.name) { names.append(stage.name) }
         let none = (Sample(first.profiles.map { _ in 0 }), Sample(second.profiles.map { _ in 0 }))
@@ -22,7 +24,7 @@ public struct LaunchComparison: Sendable {
             let a = before.first { $0.name == name }?.sample ?? none.0, b = after.first { $0.name == name }?.sample ?? none.1
             return Stage(name: name, first: a, second: b, difference: Difference(a, b))
         }
-        attribution = CauseSearch.attribute(from: first.profiles, to: second.profiles)
+        attribution = CauseSearch.attribute(from: profiles.0, to: profiles.1)
     }
 }
 
@@ -37,6 +39,7 @@ public enum LaunchJSON {
             ("schema", .string(schema)), ("command", .string(command.text)), ("ready", .string(result.readyReason)),
             ("runs", .unsigned(UInt64(result.profiles.count))), ("disturbed", .unsigned(UInt64(result.disturbed.count))),
             ("disturbed_kept", .unsigned(UInt64(result.disturbedKept))), ("machine_noise", .number(watch.noise)),
+            ("stolen_ns", watch.allStolen.map { .unsigned($0) } ?? .null), ("involuntary_switches", .number(Sample(result.involuntarySwitches.map(Double.init)).median)),
             ("stages", .array(summary.stages.map { stage in
                 .object([("name", .string(stage.name)), ("p50_ns", nanoseconds(stage.sample.median)), ("p90_ns", nanoseconds(stage.sample.quantile(0.9))),
                          ("p95_ns", nanoseconds(stage.sample.quantile(0.95))), ("mean_ns", nanoseconds(stage.sample.mean)),
@@ -58,6 +61,12 @@ public enum LaunchJSON {
                 }))])
             })))
         }
+        if let map = result.pageInMap {
+            members.append(("page_in_map", .array(map.places.map { place in
+                .object([("stage", .string(place.fault.stage)), ("path", .string(place.fault.path)), ("offset", .unsigned(place.fault.offset)),
+                         ("launches", .unsigned(UInt64(place.launches)))])
+            })))
+        }
         if let comparison { members.append(("comparison", object(comparison))) }
         return .object(members)
     }
@@ -69,14 +78,17 @@ public enum LaunchJSON {
                          ("high_ns", nanoseconds(stage.difference.high)), ("significant", .bool(stage.difference.isSignificant)),
                          ("probability", .number(stage.difference.probability))])
             })),
-            ("causes", .array(comparison.attribution.causes.map { cause in
-                .object([("kind", .string(cause.kind.rawValue)), ("name", .string(cause.name)), ("module", .string(cause.module)),
-                         ("difference_ns", nanoseconds(cause.difference)), ("share", .number((cause.share * 10000).rounded() / 10000)),
-                         ("change", .string(cause.change.rawValue)), ("path", .array(cause.path.map { .string($0) }))])
-            })),
+            ("causes", .array(comparison.attribution.causes.map(object))),
             ("difference_ns", nanoseconds(comparison.attribution.difference)),
             ("unexplained_ns", nanoseconds(comparison.attribution.unexplained)),
         ])
+    }
+
+    static func object(_ cause: Cause) -> JSON {
+        .object([("kind", .string(cause.kind.rawValue)), ("name", .string(cause.name)), ("module", .string(cause.module)),
+                 ("difference_ns", nanoseconds(cause.difference)), ("share", .number((cause.share * 10000).rounded() / 10000)),
+                 ("change", .string(cause.change.rawValue)), ("path", .array(cause.path.map { .string($0) })),
+                 ("calls_before", .number(cause.callsBefore)), ("calls_after", .number(cause.callsAfter))])
     }
 
     private static func nanoseconds(_ value: Double) -> JSON { .signed(Int64(value.rounded())) }

@@ -19,6 +19,8 @@ public struct LaunchProfile: Sendable {
     public var minorFaults: Int, majorFaults: Int
     /// What the agent itself took; not part of the stages.
     public var tracerTime: NanosecondCount
+    /// Until ready; nil: they were not watched, or the kernel does not tell.
+    public var diskFaults: [DiskFault]?
 
     public init(tree: CallNode, readyReason: String, libraries: [Library], minorFaults: Int, majorFaults: Int,
                 tracerTime: NanosecondCount) {
@@ -65,7 +67,26 @@ public struct CallNode: Sendable {
     /// Without its children.
     public var own: NanosecondCount { total - children.reduce(0) { $0 + $1.total } }
 
-    var tracedCalls: Int { (key.kind == .call ? count : 0) + hiddenCalls + children.reduce(0) { $0 + $1.tracedCalls } }
+    /// Made in it and not in its children; a call's own, too: its cost lies on both sides of its beginning.
+    private var ownCalls: Int { (key.kind == .call ? count : 0) + hiddenCalls }
+    var tracedCalls: Int { ownCalls + children.reduce(0) { $0 + $1.tracedCalls } }
+
+    /// Without what recording its calls has cost: so many nanoseconds each.
+    func without(callCost: Double) -> CallNode {
+        var node = self
+        node.children = children.map { $0.without(callCost: callCost) }
+        let own = own, cost = min(NanosecondCount(Double(ownCalls) * callCost), max(own, 0))
+        node.total = own - cost + node.children.reduce(0) { $0 + $1.total }
+        return node
+    }
+
+    /// As it would be on a machine that is so many times as fast.
+    func scaled(by factor: Double) -> CallNode {
+        var node = self
+        node.total = NanosecondCount((Double(total) * factor).rounded())
+        node.children = children.map { $0.scaled(by: factor) }
+        return node
+    }
 
     func all(_ kind: Kind) -> [CallNode] { (key.kind == kind ? [self] : []) + children.flatMap { $0.all(kind) } }
 }

@@ -24,7 +24,7 @@ enum LaunchReader {
     }
 
     /// - Parameter exit: nanoseconds from exec to the end of the program, when that is what is measured.
-    static func profile(_ trace: TraceFile, _ symbolizer: Symbolizer, readySymbol: String?, exit: UInt64?) throws(LaunchProblem) -> LaunchProfile {
+    static func profile(_ trace: TraceFile, _ symbolizer: Symbolizer, readySymbol: String?, exit: UInt64?, faults: [DiskFaults.Moment]? = nil) throws(LaunchProblem) -> LaunchProfile {
         let timeline = try timeline(trace, symbolizer, readySymbol: readySymbol)
         var stages = timeline.stages.map { stage in
             CallNode(.init(.stage, module: stage.kind == .load ? CauseSearch.loading : "", name: name(of: stage.kind)),
@@ -50,12 +50,21 @@ enum LaunchReader {
         }
         var reason = "end of the program"
         if case .ready(let moment) = timeline.outcome { reason = moment.text }
-        return LaunchProfile(
+        var profile = LaunchProfile(
             tree: CallNode(.init(.root, module: "", name: ""), count: 1, total: stages.reduce(0) { $0 + $1.total }, children: stages),
             readyReason: reason, libraries: timeline.libraries.map { .init(name: $0.name, relocations: Int($0.relocations)) },
             minorFaults: Int(timeline.minorFaults), majorFaults: Int(timeline.majorFaults),
             tracerTime: NanosecondCount(timeline.tracerTime.count))
+        profile.diskFaults = faults?.filter { !$0.path.hasSuffix("/libtracer.so") && !$0.path.hasSuffix(".trace") }.compactMap { fault in
+            let since = Nanoseconds(fault.time > timeline.beginMonotonic.count ? fault.time - timeline.beginMonotonic.count : 0)
+            if exit == nil, since > timeline.total { return nil } // what it did while it was ended
+            let place = exit != nil && since > timeline.total ? stages.count - 1 : stage(at: since)
+            return place.map { DiskFault(stage: stages[$0].key.name, path: fault.path, offset: fault.offset) }
+        }
+        return profile
     }
+
+    static func isLoading(_ stage: String) -> Bool { stage == name(of: .load) }
 
     /// The same in every launch: without the number of libraries and the call that was taken for ready.
     static func name(of kind: StartupStage.Kind) -> String {
@@ -90,7 +99,7 @@ enum LaunchReader {
     }
 
     private static func node(_ call: LaunchCalls.Node) -> CallNode {
-        CallNode(.init(.call, module: call.module, name: call.name), count: Int(call.calls), total: NanosecondCount(call.total.count),
+        CallNode(.init(call.isLazy ? .lazy : .call, module: call.module, name: call.name), count: Int(call.calls), total: NanosecondCount(call.total.count),
                  children: call.children.map(node))
     }
 

@@ -39,6 +39,12 @@ public struct LaunchResult: Sendable {
     public var involuntarySwitches: [Int] = []
     public var drops: [ColdFiles.Drop] = []
     public var pageIns: [ColdFiles.PageIn] = []
+    /// Why the page-in map is not there, or not whole.
+    public var faultComplaint: String?
+    public var pageInMap: PageInMap? {
+        let faults = profiles.compactMap(\.diskFaults)
+        return faults.isEmpty ? nil : PageInMap(faults, stages: LaunchSummary(profiles).stages.map(\.name))
+    }
 
     public var untraced: Sample { Sample(untracedTotals) }
     /// What the agent adds to a launch, beyond the work of its own that it takes out by itself: nanoseconds; nil when no
@@ -47,29 +53,34 @@ public struct LaunchResult: Sendable {
     public var overhead: Double? {
         guard !untracedTotals.isEmpty, !profiles.isEmpty else { return nil }
         let difference = Difference(untraced, Sample(profiles.map { Double($0.total) }))
-        let calls = Sample(profiles.map { Double($0.tree.tracedCalls) }).median
         return min(max(difference.medians, 0), calls * LaunchResult.costliestCall)
     }
     /// Nanoseconds. A recorded call costs some 30 (docs/performance.md), several times that while caches are cold.
     static let costliestCall = 200.0
 
-    /// The launches as they would have been without the agent: each traced call has cost the same, so every stage gives
-    /// back its share of the overhead by its number of calls.
-    public var corrected: [LaunchProfile] {
-        guard let overhead, overhead > 0 else { return profiles }
+    /// Overhead for each traced call; nil when no launch was made without the agent.
+    public var callCost: Double? {
+        guard let overhead else { return nil }
+        return overhead / max(calls, 1)
+    }
+    private var calls: Double { Sample(profiles.map { Double($0.tree.tracedCalls) }).median }
+
+    /// Of two programs that were launched in turn: one agent, one machine, one cost.
+    public static func callCost(_ first: LaunchResult, _ second: LaunchResult) -> Double {
+        let known = [first, second].filter { $0.overhead != nil }
+        return known.reduce(0) { $0 + $1.overhead! } / max(known.reduce(0) { $0 + $1.calls }, 1)
+    }
+
+    /// The launches as they would have been without the agent: each traced call has cost the same.
+    public func corrected(callCost: Double) -> [LaunchProfile] {
+        guard callCost > 0 else { return profiles }
         return profiles.map { profile in
             var profile = profile
-            let calls = profile.stages.map(\.tracedCalls), all = calls.reduce(0, +)
-            guard all > 0 else { return profile }
-            for index in profile.stages.indices {
-                let share = NanosecondCount(overhead * Double(calls[index]) / Double(all))
-                let taken = min(share, profile.tree.children[index].total)
-                profile.tree.children[index].total -= taken
-                profile.tree.total -= taken
-            }
+            profile.tree = profile.tree.without(callCost: callCost)
             return profile
         }
     }
+    public var corrected: [LaunchProfile] { corrected(callCost: callCost ?? 0) }
 }
 
 public struct LaunchSeries {
@@ -120,8 +131,20 @@ public struct LaunchSeries {
                 results[index].pageIns = files[index].cached()
             }
         }
+        for (subject, result) in zip(subjects, results) { try refuseWildTimes(result, subject) }
         return results
     }
+
+    /// A median of launches that have nothing to do with one another says nothing. A machine whose own speed changes by a
+    /// factor may change them by it, too.
+    private func refuseWildTimes(_ result: LaunchResult, _ subject: LaunchSubject) throws {
+        let totals = Sample(result.profiles.map { Double($0.total) })
+        let early = totals.quantile(0.25), late = totals.quantile(0.75)
+        guard totals.count >= 5, late > early * LaunchSeries.wildest * watch.swing, late - early > 2_000_000 else { return }
+        throw LaunchProblem("\(subject.command.text) is ready at wildly different times: a quarter of its launches within \(LaunchText.text(early)), another after \(LaunchText.text(late)); does it wait for something else? --setup may prepare that, --ready SYMBOL tells another moment")
+    }
+    /// How many times as long as the first quarter of the launches the last one may take.
+    static let wildest = 3.0
 
     /// One launch that counts. A disturbed one is made again, as often as there are launches in all.
     private mutating func measure(_ index: Int, isTraced: Bool, _ result: inout LaunchResult, _ files: ColdFiles) throws {
@@ -138,6 +161,7 @@ public struct LaunchSeries {
             }
             result.involuntarySwitches.append(launch.usage.involuntarySwitches)
             if let drop = launch.drop { result.drops.append(drop) }
+            result.faultComplaint = launch.faultComplaint ?? result.faultComplaint
             if let profile = launch.profile {
                 result.profiles.append(profile)
                 result.tracedTotals.append(Double(launch.total))
@@ -156,6 +180,7 @@ public struct LaunchSeries {
         var profile: LaunchProfile?
         var usage: LaunchedProcess.Usage
         var drop: ColdFiles.Drop?
+        var faultComplaint: String?
     }
 
     private func launch(_ subject: LaunchSubject, _ endPoint: EndPoint, isTraced: Bool, _ files: ColdFiles) throws -> Launch {
@@ -172,7 +197,8 @@ public struct LaunchSeries {
         let calls = plan.controls.runsToExit ? EndPoint.exit.calls : endPoint.calls
         var process = try LaunchedProcess(
             path: subject.path, arguments: subject.arguments, environment: isTraced ? subject.traced : subject.bare,
-            watched: calls, controls: plan.controls)
+            watched: calls, controls: plan.controls, watchesFaults: isTraced && plan.cold != .no)
+        defer { _ = process.diskFaults() } // closes them
         let deadline = process.execTime + UInt64(plan.controls.timeout * 1e9)
         let waiting = process.wait(for: calls, until: deadline, done: endPoint == .insideOnly ? isReady(subject, process.pid) : { nil })
         let usage: LaunchedProcess.Usage?
@@ -195,13 +221,21 @@ public struct LaunchSeries {
         try shell(plan.teardown, "--teardown")
         if moment < process.execTime { moment = process.execTime }
         var profile: LaunchProfile?
+        var complaint: String?
         if isTraced {
+            var faults: [DiskFaults.Moment]?
+            switch process.diskFaults() {
+            case .known(let all, let lost):
+                faults = all
+                if lost > 0 { complaint = "\(lost) notes of page faults were lost" }
+            case .unknown(let reason): complaint = "the kernel does not tell of single page faults (perf_event_open: \(reason))"
+            case nil: break
+            }
             profile = try LaunchReader.profile(try trace(of: process, subject), symbolizer, readySymbol: plan.readySymbol,
-                                               exit: plan.controls.runsToExit || endPoint == .exit ? moment - process.execTime : nil)
-            profile!.majorFaults = max(profile!.majorFaults, 0)
+                                               exit: plan.controls.runsToExit || endPoint == .exit ? moment - process.execTime : nil, faults: faults)
             subject.removeTraces()
         }
-        return Launch(total: moment - process.execTime, profile: profile, usage: usage, drop: drop)
+        return Launch(total: moment - process.execTime, profile: profile, usage: usage, drop: drop, faultComplaint: complaint)
     }
 
     private func failed(_ subject: LaunchSubject, _ status: Int32) -> LaunchProblem {
@@ -292,6 +326,7 @@ public struct LaunchSeries {
             throw LaunchProblem("\(subject.command.text) was not ready within \(plan.controls.timeout) s: --timeout gives it longer, --ready SYMBOL tells what ready is")
         }
         files += timeline.libraries.map(\.path)
+        files.removeAll { $0.hasSuffix("/libtracer.so") } // the agent is not part of what is measured
         return Pilot(endPoint: LaunchReader.endPoint(of: moment, hasEnded: hasEnded), reason: moment.text, files: files)
     }
 }

@@ -18,9 +18,11 @@ public struct LaunchText {
     public func table(_ result: LaunchResult, _ command: LaunchCommand, top: Int = 5) -> String {
         let summary = LaunchSummary(result.corrected)
         var lines = [heading(command.text, result), ""]
-        var table = TextTable(["", "p50", "p90", "p95", "spread"], leftAligned: [0])
+        let map = result.pageInMap
+        var table = TextTable(["", "p50", "p90", "p95", "mean", "spread"] + (map == nil ? [] : ["from disk"]), leftAligned: [0])
         for (index, stage) in summary.stages.enumerated() {
-            table.add([index == 0 ? "launch" : "  " + stage.name] + [0.5, 0.9, 0.95].map { text(stage.sample.quantile($0)) } + [text(stage.sample.spread)])
+            let faults = map.map { [grouped(UInt64($0.faults { index == 0 || $0.stage == stage.name }))] } ?? []
+            table.add([index == 0 ? "launch" : "  " + stage.name] + [0.5, 0.9, 0.95].map { text(stage.sample.quantile($0)) } + [text(stage.sample.mean), text(stage.sample.spread)] + faults)
         }
         lines += table.lines(style)
         lines.append("")
@@ -48,6 +50,7 @@ public struct LaunchText {
         let switches = Sample(results.flatMap(\.involuntarySwitches).map(Double.init)).median
         var text = "\nmachine noise \(percent(watch.noise))"
         if let frequencies = watch.frequencies { text += String(format: ", %.1f to %.1f GHz", frequencies.lowerBound, frequencies.upperBound) }
+        if let stolen = watch.allStolen { text += ", \(stolen / 1_000_000) ms stolen by the hypervisor" }
         text += ", \(Int(switches)) involuntary switches a launch"
         if disturbed > 0 { text += ", \(disturbed) disturbed and made again" }
         if kept > 0 { text += ", \(kept) disturbed and counted (the machine did not calm down)" }
@@ -59,7 +62,7 @@ public struct LaunchText {
         guard let overhead = result.overhead else {
             return ["tracer's own work \(text(own)), already subtracted; no launch was made without the agent"]
         }
-        return ["without the agent \(text(result.untraced.median)) (\(result.untraced.count) launches); the agent adds \(text(max(overhead, 0))) by recording and \(text(own)) of its own, both taken out above"]
+        return ["without the agent \(text(result.untraced.median)) (\(counted(UInt64(result.untraced.count), "launch", "launches"))); the agent adds \(text(max(overhead, 0))) by recording and \(text(own)) of its own, both taken out above"]
     }
 
     private func cold(_ result: LaunchResult, _ top: Int) -> [String] {
@@ -70,11 +73,25 @@ public struct LaunchText {
             if drop.unknown > 0 { text += "; of \(drop.unknown) the kernel does not say whether they are cached (not ours)" }
             lines.append(text)
         }
-        var table = TextTable(["read", "parts", "file", "where"], leftAligned: [2, 3])
-        for file in result.pageIns.prefix(max(top, 10)) {
-            let ranges = file.ranges.sorted { $1.bytes < $0.bytes }.prefix(3).map { "\($0.offset / 1024)–\(($0.offset + $0.bytes) / 1024) KB" }
-            table.add([readable(byteCount: file.bytes), "\(file.ranges.count)", file.path, ranges.joined(separator: ", ") + (file.ranges.count > 3 ? ", …" : "")])
+        if let complaint = result.faultComplaint { lines.append(complaint) }
+        let map = result.pageInMap
+        if map != nil { lines.append("\"from disk\" and \"waits\": page faults that had to wait for the disk, the median launch; read: also what the kernel read ahead") }
+        let read = Dictionary(result.pageIns.map { ($0.path, $0) }) { first, _ in first }
+        let paths = Set(read.keys).union(map?.paths ?? [])
+        let rows = paths.map { path in
+            (path: path, waits: map?.faults { $0.path == path } ?? 0, file: read[path])
+        }.sorted { ($1.waits, $1.file?.bytes ?? 0, $0.path) < ($0.waits, $0.file?.bytes ?? 0, $1.path) }
+        var table = TextTable(["waits", "read", "file", "where the launch waited"], leftAligned: [2, 3])
+        for row in rows.prefix(max(top, 10)) {
+            let usual = map?.usual(row.path) ?? []
+            var parts: [String] = []
+            for (stage, places) in Dictionary(grouping: usual, by: \.fault.stage).sorted(by: { $0.key < $1.key }) {
+                let offsets = places.prefix(4).map { String($0.fault.offset / 1024) }.joined(separator: ", ")
+                parts.append("\(stage): at \(offsets)\(places.count > 4 ? ", …" : "") KB")
+            }
+            table.add([map == nil ? "?" : "\(row.waits)", row.file.map { readable(byteCount: $0.bytes) } ?? "", row.path, parts.joined(separator: "; ")])
         }
+        if rows.count > max(top, 10) { lines.append("the first \(max(top, 10)) of \(rows.count) files; --json has all, with every range and every fault") }
         return lines + table.lines(style)
     }
 
@@ -94,11 +111,11 @@ public struct LaunchText {
         lines.append("")
         let whole = comparison.stages[0].difference
         if !whole.isSignificant {
-            lines.append("no difference larger than \(text(max(abs(whole.low), abs(whole.high)))) is visible with \(first.profiles.count) launches each")
+            lines.append("no difference larger than \(text(whole.largest)) is visible with \(first.profiles.count) launches each")
         }
         let causes = comparison.attribution.causes.prefix(10)
         if !causes.isEmpty {
-            lines.append(style.bold("Why (B − A = \(signed(comparison.attribution.difference)) before the agent's share is taken out)"))
+            lines.append(style.bold("Why (B − A = \(signed(comparison.attribution.difference)))"))
             var table = TextTable(["", "share", "", "what"], leftAligned: [2, 3])
             for cause in causes { table.add([signed(cause.difference), percent(cause.share), cause.change.rawValue, LaunchText.describe(cause)]) }
             table.add([signed(comparison.attribution.unexplained), whole.medians == 0 ? "" : percent(comparison.attribution.unexplained / comparison.attribution.difference), "", "unexplained"])
@@ -117,17 +134,23 @@ public struct LaunchText {
         case .library: text = "library \(cause.name)"
         case .dlopen: text = "dlopen of \(cause.name)"
         case .stage, .root: text = cause.name
-        case .call, .lazy: text = "\(cause.name) of \(cause.module)"
+        case .lazy: text = "lazy initializer \(cause.name) of \(cause.module)"
+        case .call: text = "\(cause.name) of \(cause.module)"
         }
-        if cause.callsBefore != cause.callsAfter, cause.kind == .call {
+        if cause.kind == .call, cause.change == .new || cause.change == .gone {
+            text += ", \(counted(UInt64(max(cause.callsBefore, cause.callsAfter).rounded()), "time"))"
+        } else if cause.callsBefore != cause.callsAfter, cause.kind == .call {
             text += ", \(Int(cause.callsBefore.rounded())) → \(Int(cause.callsAfter.rounded())) times"
         }
-        if cause.kind == .call, cause.path.count > 2 { text += ", from \(cause.path[cause.path.count - 2])" }
+        if cause.kind == .call || cause.kind == .lazy, cause.path.count > 2 { text += ", from \(cause.path[cause.path.count - 2])" }
         return text
     }
 
-    private func text(_ nanoseconds: Double) -> String { column(readable(Nanoseconds(UInt64(max(nanoseconds, 0).rounded())))) }
-    private func signed(_ nanoseconds: Double) -> String {
+    private func text(_ nanoseconds: Double) -> String { column(Self.text(nanoseconds)) }
+    private func signed(_ nanoseconds: Double) -> String { Self.signed(nanoseconds) }
+
+    static func text(_ nanoseconds: Double) -> String { readable(Nanoseconds(UInt64(max(nanoseconds, 0).rounded()))) }
+    static func signed(_ nanoseconds: Double) -> String {
         (nanoseconds < 0 ? "−" : "+") + readable(Nanoseconds(UInt64(abs(nanoseconds).rounded())))
     }
 }

@@ -26,12 +26,14 @@ struct LaunchedProcess {
     var pid: pid_t { child.pid }
 
     /// - Parameter watched: LAUNCH_ bits.
-    init(path: String, arguments: [String], environment: [[CChar]], watched: UInt32, controls: LaunchControls) throws(Refusal) {
+    init(path: String, arguments: [String], environment: [[CChar]], watched: UInt32, controls: LaunchControls,
+         watchesFaults: Bool = false) throws(Refusal) {
         let null = open("/dev/null", O_RDWR | O_CLOEXEC)
         defer { close(null) }
         var options = launch_options(
             watched: watched, processor: Int32(controls.processor ?? -1), fixed_addresses: controls.hasFixedAddresses ? 1 : 0,
-            input: null, output: controls.keepsOutput ? -1 : null)
+            input: null, output: controls.keepsOutput ? -1 : null,
+            watches_faults: watchesFaults ? 1 : 0)
         child = launch_child()
         let words = arguments.map { Array($0.utf8CString) }
         let error = withCStrings(words) { words in
@@ -40,6 +42,8 @@ struct LaunchedProcess {
         switch error {
         case 0: return
         case ENOENT: throw .notFound("\(path): \(String(cString: strerror(error)))")
+        case EINVAL where controls.processor != nil:
+            throw .usage("--cpu \(controls.processor!): the program may not run on this processor, or there is none of this number")
         default: throw .cannotRun("\(path) cannot be started: \(String(cString: strerror(error)))")
         }
     }
@@ -76,6 +80,18 @@ struct LaunchedProcess {
                 return .ended(status: info.si_code == CLD_EXITED ? status : 128 + status)
             }
         }
+    }
+
+    /// The page faults that read from disk, in the order of time, after its end and once; nil when they were not watched.
+    mutating func diskFaults() -> DiskFaults? {
+        guard let faults = child.faults else { return child.faults_error == 0 ? nil : .unknown(String(cString: strerror(child.faults_error))) }
+        defer {
+            launch_faults_close(faults)
+            child.faults = nil
+        }
+        var count = 0, lost: UInt64 = 0
+        let all = UnsafeBufferPointer(start: launch_faults_read(faults, &count, &lost), count: count)
+        return .known(all.map { DiskFaults.Moment(time: $0.time_ns, path: String(cString: $0.path), offset: $0.offset) }, lost: lost)
     }
 
     /// nil when it did not end in time.

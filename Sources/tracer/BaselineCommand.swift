@@ -39,7 +39,8 @@ struct BaselineCommand: ParsableCommand {
             if results[0].disturbedKept * 4 > options.runs {
                 complain("the machine did not calm down (\(results[0].disturbedKept) of \(options.runs) launches were disturbed): make the baseline again when it is quiet")
             }
-            var baseline = Baseline(program: place.program, command: command, profiles: results[0].corrected, machine: machine, budgets: budgets)
+            var baseline = Baseline(program: place.program, command: command, profiles: results[0].corrected, machine: machine,
+                                    settings: options.settingsText, callCost: results[0].callCost ?? 0, budgets: budgets)
             for index in baseline.stages.indices { baseline.stages[index].budgetMs = stageBudgets[baseline.stages[index].name] }
             do {
                 try baseline.text.write(toFile: output, atomically: true, encoding: .utf8)

@@ -46,31 +46,47 @@ struct Check: ParsableCommand {
         if known.machine.processor != place.machine.processor {
             complain("\(baseline) was made on another processor (\(known.machine.processor)); times are scaled by a calibration, which is rough")
         }
-        var findings = try series(command, known)
-        if findings.contains(where: { $0.rule == .stage || $0.rule == .pageFaults }) {
+        guard known.settings == options.settingsText else {
+            func name(_ settings: String) -> String { settings.isEmpty ? "without options" : "with \(settings)" }
+            throw CommandFailure(message: "\(baseline) was made \(name(known.settings)), this check is \(name(options.settingsText)): launches are compared that are made alike", status: 2)
+        }
+        let accept = "tracer baseline -n \(known.runs) " + (known.settings.isEmpty ? "" : known.settings + " ")
+            + "-o \(LaunchCommand(words: [baseline]).text) -- \(command.text)"
+        var series = try measure(command, known, accept)
+        if series.findings.contains(where: { $0.rule == .stage || $0.rule == .pageFaults }) {
             // Once more: noise does not come twice.
-            let again = try series(command, known)
-            findings = findings.filter { finding in again.contains { $0.rule == finding.rule && $0.subject == finding.subject } }
+            let again = try measure(command, known, accept)
+            series.findings = series.findings.filter { finding in again.findings.contains { $0.rule == finding.rule && $0.subject == finding.subject } }
         }
         let verdict = GateVerdict(
-            baselinePath: baseline, program: known.program, runs: options.runs, findings: findings, causes: [],
-            acceptCommand: "tracer baseline -n \(known.runs) -o \(baseline) -- \(command.text)")
+            baselinePath: baseline, program: known.program, runs: options.runs, findings: series.findings,
+            causes: series.findings.isEmpty ? [] : series.causes, callsFromMs: known.callsFromMs, acceptCommand: accept)
         try write(verdict.text(format))
-        if !findings.isEmpty { throw CommandFailure(message: "", status: 1) }
+        if !series.findings.isEmpty { throw CommandFailure(message: "", status: 1) }
     }
 
-    private func series(_ command: LaunchCommand, _ known: Baseline) throws -> [Finding] {
-        var findings: [Finding] = []
-        try options.measure([command]) { results, watch in
-            findings = Gate(known, calibrationMs: watch.calibrationMs).findings(results[0].corrected)
+    private func measure(_ command: LaunchCommand, _ known: Baseline, _ accept: String) throws -> (findings: [Finding], causes: [Cause]) {
+        var findings: [Finding] = [], causes: [Cause] = []
+        var plan = options.plan
+        plan.untracedEvery = 0 // what recording costs was measured for the baseline, and the same is taken out
+        try options.measure([command], plan) { results, watch in
+            let gate = Gate(known, calibrationMs: watch.calibrationMs)
+            let profiles = results[0].corrected(callCost: known.callCostNs * gate.slowdown)
+            // Without the function that it was noticed by: printf may become puts.
+            func moment(_ reason: String) -> Substring { reason.prefix { $0 != "," } }
+            if let ready = profiles.first?.readyReason, moment(ready) != moment(known.ready) {
+                throw CommandFailure(message: "\(known.program) is ready at \(ready), when \(baseline) was made it was at \(known.ready): times to different moments cannot be compared; to accept it: \(accept)", status: 2)
+            }
+            findings = gate.findings(profiles)
             // Times of a machine that does something else say nothing of the program. What is counted does.
-            let disturbed = results[0].disturbedKept
-            if disturbed * 4 > options.runs {
+            let disturbed = results[0].disturbedKept, isCalm = disturbed * 4 <= options.runs
+            if !isCalm {
                 complain("the machine did not calm down (\(disturbed) of \(options.runs) launches were disturbed): times are not judged")
                 findings.removeAll { $0.rule == .stage || $0.rule == .newConstructor }
             }
+            if !findings.isEmpty { causes = gate.causes(profiles, areTimesJudged: isCalm) }
         }
-        return findings
+        return (findings, causes)
     }
 
     private func write(_ text: String) throws {

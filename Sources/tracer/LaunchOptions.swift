@@ -80,8 +80,8 @@ struct LaunchOptions: ParsableArguments {
 
     /// Launches the commands in turn and calls `body` with the results. What cannot be measured ends with status 2, or
     /// 126 and 127 as `tracer record`.
-    func measure(_ commands: [LaunchCommand], _ body: ([LaunchResult], MachineWatch) throws -> Void) throws {
-        let plan = plan
+    func measure(_ commands: [LaunchCommand], _ changed: LaunchPlan? = nil, _ body: ([LaunchResult], MachineWatch) throws -> Void) throws {
+        let plan = changed ?? plan
         let scratch = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-launch-\(getpid())").path
         try? FileManager.default.createDirectory(atPath: scratch, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         defer { try? FileManager.default.removeItem(atPath: scratch) }

@@ -39,6 +39,15 @@ import Testing
         #expect(slow.path == ["main → ready", "load", "pthread_mutex_lock"])
     }
 
+    @Test func aLazyInitializerIsOneThing() throws {
+        let slower = CauseSearch.attribute(from: ProfileMaker.profiles(15) { $0.lazy = 1e6 }, to: ProfileMaker.profiles(15) { $0.lazy = 5e6 })
+        #expect(slower.causes.map(\.name) == ["make_table"])
+        #expect(slower.causes[0].kind == .lazy && slower.causes[0].change == .slower)
+        #expect(LaunchText.describe(slower.causes[0]) == "lazy initializer make_table of app.so, from load")
+        let new = try #require(causes { $0.lazy = 2e6 }.causes.first)
+        #expect(new.kind == .lazy && new.change == .new)
+    }
+
     @Test func sharesAndTheRestAddUp() {
         let found = causes {
             $0.constructor = 7e6
@@ -70,6 +79,10 @@ import Testing
         #expect(abs(raw.stages[0].sample.median - corrected.stages[0].sample.median - 1e5) < 10)
         for name in ["map and relocate libraries", "constructors of libraries"] {
             #expect(raw.stages.first { $0.name == name }!.sample == corrected.stages.first { $0.name == name }!.sample)
+        }
+        // What is taken out of a call is taken out of all that it is in, so that nothing is left to explain.
+        for profile in result.corrected {
+            #expect(profile.tree.own == 0 && profile.tree.all(.call).allSatisfy { $0.own >= 0 })
         }
         // More than so many calls can cost is noise, and so is a launch that was faster with the agent.
         result.untracedTotals = [1, 1, 1]

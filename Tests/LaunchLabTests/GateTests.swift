@@ -37,6 +37,79 @@ import Testing
         #expect(findings(baseline()) { $0.relocations = 103 }.isEmpty)
     }
 
+    // MARK: - Why
+
+    private func causes(_ change: (inout ProfileMaker) -> Void = { _ in }) -> [Cause] {
+        Gate(baseline(), calibrationMs: 2).causes(ProfileMaker.profiles(15, change))
+    }
+
+    @Test func unchangedLaunchesHaveNoCause() { #expect(causes().isEmpty) }
+
+    @Test func aSlowerConstructorIsNamedWithItsTimes() throws {
+        let first = try #require(causes { $0.constructor = 8e6 }.first)
+        #expect(first.kind == .constructor && first.name == "slow_init" && first.module == "libslow.so" && first.change == .slower)
+        #expect(abs(first.before - 5e6) < 0.3e6 && abs(first.after - 8e6) < 0.4e6)
+        #expect(first.share > 0.9 && first.share < 1.1)
+        #expect(causes { $0.constructor = 8e6 }.count == 1)
+    }
+
+    @Test func aNewLibraryIsTheReasonForWhatCameWithIt() {
+        #expect(causes { $0.hasExtraLibrary = true }.map(\.name) == ["libextra.so"])
+    }
+
+    @Test func moreCallsAreToldFromSlowerOnes() throws {
+        let often = try #require(causes { $0.workCalls = 100 }.first)
+        #expect(often.name == "work" && often.change == .calledMoreOften && often.callsBefore == 10 && often.callsAfter == 100)
+        // Too short then to be in the file: it may have been there.
+        let lock = try #require(causes { $0.lock = 4e6 }.first)
+        #expect(lock.name == "pthread_mutex_lock" && lock.path == ["main → ready", "load", "pthread_mutex_lock"])
+    }
+
+    @Test func lazyInitializersThatComeAndGoAreNamed() throws {
+        let new = try #require(causes { $0.lazy = 2e6 }.first)
+        #expect(new.kind == .lazy && new.name == "make_table" && new.change == .new)
+        let machine = Baseline.Machine(architecture: "x86_64", processor: "test", kernel: "6", calibrationMs: 2)
+        let with = Baseline(program: "app", command: LaunchCommand(words: ["app"]), profiles: ProfileMaker.profiles(30) { $0.lazy = 2e6 }, machine: machine)
+        let gone = try #require(Gate(with, calibrationMs: 2).causes(ProfileMaker.profiles(15)).first)
+        #expect(gone.kind == .lazy && gone.change == .gone && gone.difference < 0)
+    }
+
+    @Test func aSlowerMachineIsNoCause() {
+        let slow = ProfileMaker.profiles(15).map { profile in
+            var profile = profile
+            profile.tree = profile.tree.scaled(by: 1.3)
+            return profile
+        }
+        #expect(Gate(baseline(), calibrationMs: 2.6).causes(slow).isEmpty)
+    }
+
+    @Test func withoutTimesWhatIsCountedIsACause() {
+        let gate = Gate(baseline(), calibrationMs: 2)
+        let profiles = ProfileMaker.profiles(15) {
+            $0.constructor = 8e6
+            $0.hasExtraLibrary = true
+        }
+        #expect(gate.causes(profiles, areTimesJudged: false).map(\.name) == ["libextra.so"])
+    }
+
+    @Test func relocationsAndFaultsNameTheLibraries() {
+        #expect(findings(baseline()) { $0.relocations = 150 }[0].message.hasSuffix(": libslow.so has 150, 100 before"))
+        let found = findings(baseline { $0.minorFaults = 100 }) { $0.hasExtraLibrary = true }
+        #expect(found.contains { $0.rule == .pageFaults && $0.message.hasSuffix(": libextra.so is new") })
+    }
+
+    @Test func theFileListsWhatAPersonReads() {
+        let file = baseline()
+        #expect(file.constructors.map(\.name) == ["slow_init"])
+        #expect(file.constructors[0].within == ["constructors of libraries"])
+        #expect(file.calls.map(\.name) == ["load", "work"]) // the lock takes less than a hundredth of the launch
+        #expect(file.calls[1].within == ["main → ready", "load"] && file.calls[1].calls == 10)
+        #expect(file.text.split(separator: "\n").count < 60)
+        // As many calls as somebody reads, and none without its callers.
+        let parts = LaunchParts(ProfileMaker.profiles(), callsFrom: 0.001, most: 2)
+        #expect(parts.calls.map(\.name) == ["load", "work"] && parts.callsFrom > 0.5)
+    }
+
     @Test func theFileReadsBackAsItWasWritten() throws {
         let path = NSTemporaryDirectory() + "baseline-\(UUID().uuidString).json"
         defer { try? FileManager.default.removeItem(atPath: path) }
@@ -61,18 +134,30 @@ import Testing
         #expect(throws: LaunchProblem.self) { _ = try Baseline(contentsOf: path + ".missing") }
     }
 
-    @Test func theVerdictIsSafeToPasteIntoXMLAndWorkflowCommands() throws {
-        let verdict = GateVerdict(
+    private var verdict: GateVerdict {
+        GateVerdict(
             baselinePath: "a,b:c.json", program: "app<1>", runs: 5,
-            findings: [Finding(rule: .newLibrary, subject: "x", message: "50 % \"more\" & <less>\nnext")], causes: ["why"], acceptCommand: "tracer baseline")
+            findings: [Finding(rule: .newLibrary, subject: "x", message: "50 % \"more\" & <less>\nnext")], causes: causes { $0.constructor = 8e6 },
+            callsFromMs: 0.1, acceptCommand: "tracer baseline")
+    }
+
+    @Test func theVerdictIsSafeToPasteIntoXMLAndWorkflowCommands() throws {
         let document = try XMLDocumentCheck.check(verdict.text(.junit))
         #expect(document.failures == 1 && document.cases == Finding.Rule.allCases.count)
         let github = verdict.text(.github)
-        #expect(github.hasPrefix("::error file=a%2Cb%3Ac.json,title=start-up%3A new-library::50 %25 \"more\" & <less>%0Anext%0Awhy"))
+        #expect(github.hasPrefix("::error file=a%2Cb%3Ac.json,title=start-up%3A new-library::50 %25 \"more\" & <less>%0Anext%0A"))
         #expect(github.filter { $0 == "\n" }.count == 1)
-        #expect(verdict.text(.text).contains("to accept it: tracer baseline"))
         let json = try JSONSerialization.jsonObject(with: Data(verdict.text(.json).utf8)) as? [String: Any]
         #expect(json?["passed"] as? Bool == false)
+        let causes = try #require(json?["causes"] as? [[String: Any]])
+        #expect(causes[0]["name"] as? String == "slow_init" && causes[0]["kind"] as? String == "constructor")
+    }
+
+    @Test(arguments: GateVerdict.Format.allCases)
+    func everyFormatNamesTheCauseAndTheCommandThatAcceptsIt(_ format: GateVerdict.Format) {
+        let text = verdict.text(format)
+        #expect(text.contains("constructor slow_init of libslow.so, slower ("))
+        #expect(text.contains("tracer baseline"))
     }
 }
 

@@ -8,6 +8,8 @@ struct ProfileMaker {
     var workCalls = 10
     var lock = 1e4
     var relocations = 100
+    /// Of a lazy initializer in load; 0: it has none.
+    var lazy = 0.0
 
     private mutating func noisy(_ value: Double) -> NanosecondCount { NanosecondCount(value * Double.random(in: 0.98...1.04, using: &random)) }
 
@@ -20,7 +22,12 @@ struct ProfileMaker {
         if hasExtraLibrary { libraries.append(library("libextra.so", "extra_init", noisy(1e6))) }
         let work = CallNode(.init(.call, module: "libwork.so", name: "work"), count: workCalls, total: noisy(1e5 * Double(workCalls)))
         let lock = CallNode(.init(.call, module: "libc.so.6", name: "pthread_mutex_lock"), count: 1, total: noisy(lock))
-        let load = CallNode(.init(.call, module: "app.so", name: "load"), count: 1, total: work.total + lock.total + noisy(2e6), children: [work, lock])
+        var load = CallNode(.init(.call, module: "app.so", name: "load"), count: 1, total: work.total + lock.total + noisy(2e6), children: [work, lock])
+        if lazy > 0 {
+            let once = CallNode(.init(.call, module: "libc.so.6", name: "pthread_once"), count: 1, total: noisy(lazy))
+            load.children.append(CallNode(.init(.lazy, module: "app.so", name: "make_table"), count: 1, total: once.total, children: [once]))
+            load.total += once.total
+        }
         let stages = [
             stage("map and relocate libraries", noisy(hasExtraLibrary ? 2.6e6 : 2e6), [], module: CauseSearch.loading),
             stage("constructors of libraries", libraries.reduce(0) { $0 + $1.total }, libraries),
@@ -40,7 +47,7 @@ struct ProfileMaker {
     static func profiles(_ count: Int = 15, _ change: (inout ProfileMaker) -> Void = { _ in }) -> [LaunchProfile] {
         var maker = ProfileMaker()
         change(&maker)
-        maker.random = SplitMix(seed: UInt64(maker.workCalls) ^ UInt64(maker.constructor) ^ (maker.hasExtraLibrary ? 1 << 40 : 0) ^ UInt64(maker.lock))
+        maker.random = SplitMix(seed: UInt64(maker.workCalls) ^ UInt64(maker.constructor) ^ (maker.hasExtraLibrary ? 1 << 40 : 0) ^ UInt64(maker.lock) ^ UInt64(maker.lazy) << 8)
         return (0..<count).map { _ in maker.profile() }
     }
 }

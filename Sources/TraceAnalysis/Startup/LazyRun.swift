@@ -12,6 +12,10 @@ public struct LazyRun: Sendable {
     public var duration: Nanoseconds?
     /// The call during which it happened, or the constructor.
     public var during: String?
+    /// By the number of its thread in the trace; from the call that found nothing done to the end of what it ran.
+    let thread: UInt32
+    let begin: Ticks
+    let end: Ticks?
 
     static func all(_ context: StartupContext) -> [LazyRun] {
         let metadata = context.trace.metadata, records = metadata.start
@@ -27,7 +31,8 @@ public struct LazyRun: Sendable {
             let (means, name) = self.name(once, metadata.functions[once.function].map { demangled($0.rawName) } ?? "?", context)
             return LazyRun(means: means, name: name,
                            tid: context.tid(once.thread), start: context.clock.since(once.ticks),
-                           duration: run.map { context.clock.net(once.ticks, $0.end) }, during: during)
+                           duration: run.map { context.clock.net(once.ticks, $0.end) }, during: during,
+                           thread: once.thread, begin: once.ticks, end: run?.end)
         }
     }
 

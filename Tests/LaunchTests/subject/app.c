@@ -19,6 +19,9 @@ void extra(void);
 #ifndef LOCK_MICROSECONDS
 #define LOCK_MICROSECONDS 0
 #endif
+#ifndef LAZY_MICROSECONDS
+#define LAZY_MICROSECONDS 100
+#endif
 #ifndef FILE_READS
 #define FILE_READS 0
 #endif
@@ -34,6 +37,17 @@ static void *holder(void *unused) {
     return unused;
 }
 
+static void make_table(void) { spin(LAZY_MICROSECONDS); }
+
+/// Two launches at once, two a second later, and so on. The file counts them.
+static void wait_as_it_pleases(const char *path) {
+    static const useconds_t waits[] = {0, 0, 1000000, 1000000};
+    int file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (file < 0 || write(file, "x", 1) != 1) exit(4);
+    usleep(waits[lseek(file, 0, SEEK_CUR) % 4]);
+    close(file);
+}
+
 static void read_settings(const char *path) {
     static char buffer[1 << 16];
     for (int i = 0; i < FILE_READS; i++) {
@@ -47,6 +61,9 @@ static void read_settings(const char *path) {
 int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "--fail")) return 7;
     if (argc > 1 && !strcmp(argv[1], "--never")) for (;;) pause();
+    if (argc > 2 && !strcmp(argv[1], "--wild")) wait_as_it_pleases(argv[2]);
+    static pthread_once_t table = PTHREAD_ONCE_INIT;
+    pthread_once(&table, make_table);
     for (int i = 0; i < WORK_CALLS; i++) work(200);
     pthread_t thread;
     pthread_barrier_init(&held, 0, 2);
