@@ -76,48 +76,71 @@ extension TraceFile {
     /// "2024-05-17T08:30:12.123Z", nil when not recorded.
     public var startedAt: String? { header.first_realtime_ns == 0 ? nil : utcText(header.first_realtime_ns) }
 
+    // In parts, each of a type that is written down: as one expression it took the compiler five seconds.
     public func infoJSON(_ summary: Summary) -> JSON {
-        .object([
+        .object(aboutFile(summary) + counts(summary) + aboutProgram + [
+            ("threads", .array(summary.threads.map(about))), ("modules", .array(sortedModules.map(about))),
+        ])
+    }
+
+    private func aboutFile(_ summary: Summary) -> [(String, JSON)] {
+        let isStopped = Int(header.state) == TRACE_STOPPED
+        let depth: UInt64? = header.maximum_depth == 0 ? nil : UInt64(header.maximum_depth)
+        let limit: UInt64? = header.size_limit == 0 ? nil : header.size_limit
+        let members: [(String, JSON)] = [
             ("schema", .unsigned(1)),
             ("file", .string(path)), ("file_bytes", .unsigned(byteCount)), ("version", .unsigned(UInt64(header.version))),
-            ("program", .string(program)), ("arguments", strings(arguments)),
-            ("directory", directory.map { .string($0) } ?? .null),
+            ("program", .string(program)), ("arguments", strings(arguments)), ("directory", text(directory)),
             ("pid", .unsigned(UInt64(header.pid))), ("ppid", .unsigned(UInt64(header.parent_pid))),
             ("session", .unsigned(header.session)),
             ("machine", .string(machineText)), ("clock", .string(clockText)), ("ticks_per_second", .number(ticksPerSecond)),
-            ("started_at", startedAt.map { .string($0) } ?? .null), ("duration_ns", .unsigned(summary.duration.count)),
-            ("mode", .string(modeText)), ("state", .string(stateName)),
-            ("stop_reason", Int(header.state) == TRACE_STOPPED ? .string(stopReason) : .null),
+            ("started_at", text(startedAt)), ("duration_ns", .unsigned(summary.duration.count)),
+            ("mode", .string(modeText)), ("state", .string(stateName)), ("stop_reason", text(isStopped ? stopReason : nil)),
             ("start_cost_ns", .time(startCost)), ("leaf_cost_ns", .time(leafCost)),
-            ("minimum_ns", .time(minimumTime)), ("maximum_depth", header.maximum_depth == 0 ? .null : .unsigned(UInt64(header.maximum_depth))),
-            ("size_limit", header.size_limit == 0 ? .null : .unsigned(header.size_limit)),
-            ("calls", .unsigned(summary.calls)), ("events", .unsigned(summary.events)),
-            ("enters", .unsigned(summary.enters)), ("exits", .unsigned(summary.exits)), ("completes", .unsigned(summary.completes)),
-            ("unwound", .unsigned(summary.unwound)), ("orphans", .unsigned(summary.orphans)),
-            ("migrations", .unsigned(summary.migrations)), ("marks", .unsigned(summary.marks)), ("lost", .unsigned(summary.lost)),
-            ("unknown_words", .unsigned(summary.unknownWords)),
-            ("filtered_by_time", .unsigned(summary.filteredByTime)), ("filtered_by_depth", .unsigned(summary.filteredByDepth)),
-            ("dropped", .unsigned(summary.dropped)),
-            ("chunks", .unsigned(UInt64(chunkCount))), ("metadata_chunks", .unsigned(UInt64(metadataChunkCount))),
-            ("functions", .unsigned(UInt64(metadata.functions.count))),
-            ("settings", strings(settings)), ("environment", strings(environment)), ("messages", strings(messages)),
-            ("flags", strings(flagTexts)), ("warnings", strings(warnings)),
-            ("threads", .array(summary.threads.map { thread in
-                .object([("tid", .unsigned(UInt64(thread.tid))), ("name", .string(thread.name)), ("calls", .unsigned(thread.calls)),
-                         ("chunks", .unsigned(UInt64(thread.chunks))), ("missing_chunks", .unsigned(thread.missingChunks)),
-                         ("open_frames", .unsigned(UInt64(thread.openFrames))),
-                         ("started_ns", .time(metadata.threads[thread.index]?.started.map { timeScale.nanoseconds(from: firstTicks, to: $0) })),
-                         ("ended_ns", .time(metadata.threads[thread.index]?.ended.map { timeScale.nanoseconds(from: firstTicks, to: $0) }))])
-            })),
-            ("modules", .array(sortedModules.map { module in
-                .object([("path", .string(module.path)), ("build_id", module.buildID.isEmpty ? .null : .string(hexadecimal(module.buildID))),
-                         ("load_bias", .unsigned(module.loadBias)), ("low", .unsigned(module.addresses.lowerBound)),
-                         ("high", .unsigned(module.addresses.upperBound)),
-                         ("loaded_ns", .time(timeScale.nanoseconds(from: firstTicks, to: module.loaded))),
-                         ("unloaded_ns", .time(module.unloaded.map { timeScale.nanoseconds(from: firstTicks, to: $0) }))])
-            })),
-        ])
+            ("minimum_ns", .time(minimumTime)), ("maximum_depth", number(depth)), ("size_limit", number(limit)),
+        ]
+        return members
     }
+
+    private func counts(_ summary: Summary) -> [(String, JSON)] {
+        let counts: [(String, UInt64)] = [
+            ("calls", summary.calls), ("events", summary.events),
+            ("enters", summary.enters), ("exits", summary.exits), ("completes", summary.completes),
+            ("unwound", summary.unwound), ("orphans", summary.orphans),
+            ("migrations", summary.migrations), ("marks", summary.marks), ("lost", summary.lost),
+            ("unknown_words", summary.unknownWords),
+            ("filtered_by_time", summary.filteredByTime), ("filtered_by_depth", summary.filteredByDepth),
+            ("dropped", summary.dropped),
+            ("chunks", UInt64(chunkCount)), ("metadata_chunks", UInt64(metadataChunkCount)),
+            ("functions", UInt64(metadata.functions.count)),
+        ]
+        return counts.map { ($0.0, .unsigned($0.1)) }
+    }
+
+    private var aboutProgram: [(String, JSON)] {
+        [("settings", strings(settings)), ("environment", strings(environment)), ("messages", strings(messages)),
+         ("flags", strings(flagTexts)), ("warnings", strings(warnings))]
+    }
+
+    private func about(_ thread: ThreadSummary) -> JSON {
+        let known = metadata.threads[thread.index]
+        return .object([("tid", .unsigned(UInt64(thread.tid))), ("name", .string(thread.name)), ("calls", .unsigned(thread.calls)),
+                        ("chunks", .unsigned(UInt64(thread.chunks))), ("missing_chunks", .unsigned(thread.missingChunks)),
+                        ("open_frames", .unsigned(UInt64(thread.openFrames))),
+                        ("started_ns", .time(known?.started.map(sinceStart))), ("ended_ns", .time(known?.ended.map(sinceStart)))])
+    }
+
+    private func about(_ module: Module) -> JSON {
+        let id: String? = module.buildID.isEmpty ? nil : hexadecimal(module.buildID)
+        return .object([("path", .string(module.path)), ("build_id", text(id)),
+                        ("load_bias", .unsigned(module.loadBias)), ("low", .unsigned(module.addresses.lowerBound)),
+                        ("high", .unsigned(module.addresses.upperBound)),
+                        ("loaded_ns", .time(sinceStart(module.loaded))), ("unloaded_ns", .time(module.unloaded.map(sinceStart)))])
+    }
+
+    private func sinceStart(_ moment: Ticks) -> Nanoseconds { timeScale.nanoseconds(from: firstTicks, to: moment) }
+    private func text(_ text: String?) -> JSON { text.map { .string($0) } ?? .null }
+    private func number(_ number: UInt64?) -> JSON { number.map { .unsigned($0) } ?? .null }
 
     private var stateName: String {
         switch Int(header.state) {
