@@ -211,15 +211,16 @@ class DiffTest(PageTest):
 
     def place_of(self, colour):
         """Where in the window the flame graph is strongest in this colour, of the frames below the first two rows, which are 20 high,
-        beneath their text; how much."""
+        beneath their text, and wide enough to be hit; how much."""
         return self.browser.evaluate("""(() => {
             const canvas = document.getElementById('flame'), box = canvas.getBoundingClientRect();
             const d = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
             let best = [0, 0, 0];
             const visible = Math.min(canvas.height, document.getElementById('flame-box').clientHeight - 5);
-            for (let y = 57; y < visible; y += 20) for (let x = 2; x < canvas.width; x += 2) {
+            const equal = (i, j) => d[i] === d[j] && d[i + 1] === d[j + 1] && d[i + 2] === d[j + 2];
+            for (let y = 57; y < visible; y += 20) for (let x = 4; x < canvas.width - 4; x += 2) {
                 const i = (y * canvas.width + x) * 4, strength = %s;
-                if (d[i + 3] && strength > best[2]) best = [box.left + x, box.top + y, strength];
+                if (d[i + 3] && strength > best[2] && equal(i, i - 12) && equal(i, i + 12)) best = [box.left + x, box.top + y, strength];
             }
             return best; })()""" % {"red": "d[i] - d[i + 2]", "blue": "d[i + 2] - d[i]"}[colour])
 
