@@ -38,13 +38,32 @@ struct BloomFilter: BitwiseCopyable {
     }
 }
 
-/// The versions that symbols of one module ask for, each looked up once.
+/// The versions that symbols of one module ask for, each looked up once, and those of the definitions that were met.
 enum VersionNeeds {
     nonisolated(unsafe) private static var known = InlineArray<64, VersionNeed>(repeating: VersionNeed())
     nonisolated(unsafe) private static var isKnown: UInt64 = 0
+    private struct Definition {
+        var key: UInt64 = 0 // table and number
+        var version = VersionNeed()
+    }
+    /// A later one takes the place of an earlier.
+    nonisolated(unsafe) private static var definitions = InlineArray<64, Definition>(repeating: Definition())
 
-    /// Another module's turn.
-    static func forget() { isKnown = 0 }
+    /// Another module's turn: a table of definitions may be gone since the last one's.
+    static func forget() {
+        isKnown = 0
+        for n in 0..<64 { definitions[n].key = 0 }
+    }
+
+    /// What definition `number` of the table at an address is; `read` finds it out.
+    @inline(__always) static func definition(_ number: UInt16, of table: UInt64, _ read: () -> VersionNeed?) -> VersionNeed? {
+        let key = table &<< 16 | UInt64(number), place = Int(truncatingIfNeeded: table &>> 4 ^ UInt64(number)) & 63
+        if definitions[place].key != key {
+            guard let version = read() else { return nil }
+            definitions[place] = Definition(key: key, version: version)
+        }
+        return definitions[place].version
+    }
 
     @inline(__always) static func of(_ symbol: Int, _ image: UnsafeMutablePointer<Image>) -> VersionNeed {
         let number = image.pointee.versionNumber(ofSymbol: symbol)
@@ -119,14 +138,9 @@ extension Image {
 
     private func findByGnuHash(_ query: SymbolQuery) -> Int? {
         guard let bucketCount = word32(gnuHashTable), let firstSymbol = word32(gnuHashTable &+ 4),
-              let bloomCount = word32(gnuHashTable &+ 8), let bloomShift = word32(gnuHashTable &+ 12),
-              bucketCount > 0, bloomCount > 0 else { return nil }
-        let hash = query.gnuHash
-        let bloom = gnuHashTable &+ 16
-        guard let filter = word64(bloom &+ UInt64((hash / 64) & (bloomCount &- 1)) &* 8) else { return nil }
-        let both = (filter &>> UInt64(hash & 63)) & (filter &>> UInt64((hash &>> bloomShift) & 63))
-        if both & 1 == 0 { return nil }
-        let buckets = bloom &+ UInt64(bloomCount) &* 8
+              let bloomCount = word32(gnuHashTable &+ 8), bucketCount > 0 else { return nil }
+        let hash = query.gnuHash // who searches many modules has asked their filters (BloomFilter) before
+        let buckets = gnuHashTable &+ 16 &+ UInt64(bloomCount) &* 8
         let chains = buckets &+ UInt64(bucketCount) &* 4
         guard var index = word32(buckets &+ UInt64(hash % bucketCount) &* 4), index >= firstSymbol else { return nil }
         var choice = VersionChoice()
@@ -174,7 +188,9 @@ extension Image {
         guard versionTable != 0, let raw = word16(versionTable &+ UInt64(index) &* 2) else { return true }
         if let wanted = query.version.name {
             // Indices 0 and 1 are the library's unversioned symbols: they answer unless they are hidden.
-            guard raw & 0x7fff > 1, let defined = definedVersion(raw & 0x7fff) else { return raw & 0x8000 == 0 }
+            let number = raw & 0x7fff
+            guard number > 1, let defined = VersionNeeds.definition(number, of: versionDefinitions, { definedVersion(number) })
+            else { return raw & 0x8000 == 0 }
             return defined.hash == query.version.hash && defined.name != nil && equal(defined.name!, wanted)
         }
         if raw & 0x7fff < 3 { return true }

@@ -8,7 +8,9 @@ struct CallOnlySlots {
     let states: UnsafeMutablePointer<UInt8>
     let low: UInt64
     let count: UInt64
-    private let stateBytes: Int
+    /// One module is looked at after the other, with the loader's lock held, and most have few slots.
+    private static let roomBytes = 65536
+    nonisolated(unsafe) private static var room: UnsafeMutablePointer<UInt8>?
 
     static let candidate: UInt8 = 1, called: UInt8 = 2, addressed: UInt8 = 4
 
@@ -16,11 +18,22 @@ struct CallOnlySlots {
     init?(low: UInt64, high: UInt64) {
         self.low = low
         count = (high &- low) / 8 &+ 1
-        stateBytes = Memory.wholePages(Int(count))
-        guard count < 1 << 24, let room = Memory.pages(stateBytes) else { return nil }
-        states = room.assumingMemoryBound(to: UInt8.self)
+        if count >= 1 << 24 { return nil }
+        if count <= UInt64(CallOnlySlots.roomBytes) {
+            if CallOnlySlots.room == nil {
+                CallOnlySlots.room = Memory.pages(CallOnlySlots.roomBytes)?.assumingMemoryBound(to: UInt8.self)
+            }
+            guard let room = CallOnlySlots.room else { return nil }
+            states = room
+            states.update(repeating: 0, count: Int(count))
+        } else {
+            guard let room = Memory.pages(Memory.wholePages(Int(count))) else { return nil }
+            states = room.assumingMemoryBound(to: UInt8.self)
+        }
     }
-    func release() { Memory.release(states, stateBytes) }
+    func release() {
+        if states != CallOnlySlots.room { Memory.release(states, Memory.wholePages(Int(count))) }
+    }
 
     func add(_ slot: UInt64) { states[Int((slot &- low) / 8)] |= CallOnlySlots.candidate }
     func isCallOnly(_ slot: UInt64) -> Bool {

@@ -74,7 +74,7 @@ enum FunctionTable {
     /// Where the id of this target and name is, or is to be put. The same place may have been another module's.
     private static func find(_ target: UInt64, _ hash: UInt64, _ module: UInt32) -> Int? {
         if entries.count == 0 && !entries.append(Entry(target: 0, name: 0, module: 0, descriptor: 0, treatment: .ordinary)) { return nil }
-        if (entries.count &+ 1) &* 2 > slotCount && !growSlots() { return nil }
+        if (entries.count &+ 1) &* 2 > slotCount && !growSlots(slotCount == 0 ? 4096 : slotCount &* 4) { return nil }
         var slot = Int(truncatingIfNeeded: mix(target, hash)) & (slotCount &- 1)
         while slots![slot] != 0 {
             let known = entries.pointer(Int(slots![slot]))
@@ -113,9 +113,15 @@ enum FunctionTable {
         let word = (target ^ hash) &* 0x9e37_79b9_7f4a_7c15
         return word ^ (word &>> 29)
     }
-    private static func growSlots() -> Bool {
-        let wanted = slotCount == 0 ? 4096 : slotCount &* 4
+    /// Before the modules that are there at the start are bound: with as many slots in all, no more functions.
+    static func expect(_ count: Int) {
+        var wanted = 4096
+        while wanted < count &* 2 && wanted < 1 << 18 { wanted = wanted &* 2 }
+        if slotCount == 0 { _ = growSlots(wanted) }
+    }
+    private static func growSlots(_ wanted: Int) -> Bool {
         guard let room = Memory.pages(wanted &* 4) else { return false }
+        Memory.populate(room, wanted &* 4)
         let fresh = room.assumingMemoryBound(to: UInt32.self)
         for id in 1..<max(entries.count, 1) {
             var slot = Int(truncatingIfNeeded: mix(entries[id].target, entries[id].name)) & (wanted &- 1)
@@ -159,6 +165,9 @@ enum FunctionTable {
                 Message.say { $0.append("more than 262,143 functions: those that come later are not recorded") }
             }
             return false
+        }
+        if entry == agent.trampolines.enter && entries.count > perPage {
+            Memory.populate(tracer_function(writtenStubs), perPage &* MemoryLayout<function_descriptor>.stride)
         }
         for index in writtenStubs..<(writtenStubs &+ perPage) {
             Stub.write(at: tracer_stub(index),

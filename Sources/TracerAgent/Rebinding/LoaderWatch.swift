@@ -19,7 +19,12 @@ enum LoaderWatch {
             isMain = false
             entry = module.pointee.next
         }
-        for n in 0..<ModuleTable.modules.count where ModuleTable.modules[n].state == .pending { Rebinder.bind(n) }
+        var slots = 0
+        for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending {
+            slots &+= ModuleTable.modules.pointer(n).pointee.image.jumpRelocationCount
+        }
+        FunctionTable.expect(slots)
+        for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending { Rebinder.bind(n) }
         if !patchHook(debug.pointee.hook) { agent.flags |= UInt32(TRACE_FLAG_NO_HOOK) }
     }
     private static func optional(_ debug: UnsafeMutablePointer<loader_debug>?) -> UnsafeMutablePointer<loader_debug>? {

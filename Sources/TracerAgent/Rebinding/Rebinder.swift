@@ -126,7 +126,8 @@ struct Rebinder {
         for n in image.pointee.relativeRelocationCount..<image.pointee.dataRelocationCount {
             let relocation = image.pointee.dataRelocation(n)
             guard relocation.type == Machine.globalData, slots.isCallOnly(bias &+ relocation.offset),
-                  let (slot, value, name, treatment) = functionSlot(relocation) else { continue }
+                  let (slot, value, name, treatment) = functionSlot(relocation), let owner = ModuleTable.module(of: value),
+                  !ProcedureLinkage.isEntry(value, owner) else { continue }
             rebind(slot, value, name, treatment)
         }
     }
@@ -138,13 +139,14 @@ struct Rebinder {
         }
     }
 
-    /// A GLOB_DAT slot that holds the address of a function of some module, and not of a PLT entry.
+    /// A GLOB_DAT slot that holds the address of a function of some module. It may be that of a PLT entry: to know, the
+    /// function's code must be read, a page fault for each, and few slots come so far that it matters.
     private func functionSlot(_ relocation: Relocation) -> (UInt64, UInt64, Name, Treatment)? {
         if relocation.type != Machine.globalData || relocation.symbol == 0 { return nil }
         guard let (slot, value, symbol, text) = resolve(relocation),
               symbol.type == Symbol.function || symbol.type == Symbol.notype || symbol.type == Symbol.indirectFunction,
-              !symbol.hasVariantConvention, let owner = ModuleTable.module(of: value), owner.pointee.image.isCode(value),
-              !ProcedureLinkage.isEntry(value, owner) else { return nil }
+              !symbol.hasVariantConvention, let owner = ModuleTable.module(of: value), owner.pointee.image.isCode(value)
+        else { return nil }
         let name = Name(text)
         let treatment = SpecialFunction.treatment(of: name)
         return treatment == .untouched || treatment == .start ? nil : (slot, value, name, treatment)

@@ -237,9 +237,8 @@ enum TraceFile {
             return nil
         }
         tracer_mapping_add(UnsafeMutableRawPointer(bitPattern: address), UInt64(byteCount))
-        // MADV_POPULATE_WRITE: all page faults at once. An old kernel refuses, and they come one by one.
-        _ = SystemCall.call(SystemCall.madvise, address, byteCount, 23)
         let start = UnsafeMutableRawPointer(bitPattern: address)!
+        Memory.populate(start, byteCount)
         if old != nil { clearChunk(start, byteCount) }
         return (start, offset)
     }

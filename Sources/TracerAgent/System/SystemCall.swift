@@ -67,6 +67,10 @@ enum Memory {
     static func isReadable(_ address: UInt64) -> Bool {
         SystemCall.call(SystemCall.rt_sigprocmask, 99, Int(bitPattern: UInt(address)), 0, 8) != -14 // EFAULT
     }
+    /// MADV_POPULATE_WRITE (Linux 5.14): all page faults at once. An old kernel refuses, and they come one by one.
+    static func populate(_ address: UnsafeMutableRawPointer, _ byteCount: Int) {
+        _ = SystemCall.call(SystemCall.madvise, bits(address), byteCount, 23)
+    }
     static func release(_ address: UnsafeMutableRawPointer?, _ byteCount: Int) {
         _ = SystemCall.call(SystemCall.munmap, bits(address), byteCount)
     }

@@ -23,6 +23,8 @@ struct Table<Element: BitwiseCopyable> {
         if failed(result) { return false }
         start = UnsafeMutablePointer(bitPattern: result)
         capacity = wanted / stride
+        // One that has grown goes on growing: what is new is half of it.
+        if bytes != 0 { Memory.populate(UnsafeMutableRawPointer(bitPattern: result)!, wanted) }
         return true
     }
     mutating func removeAll() { count = 0 }

@@ -3,10 +3,17 @@ import CSupport
 
 typealias CText = UnsafePointer<UInt8>
 
+/// By words at multiples of eight: such a word reaches into no page in which no byte of the text lies.
 func length(_ text: CText) -> Int {
-    var n = 0
-    while text[n] != 0 { n &+= 1 }
-    return n
+    let start = UInt(bitPattern: text), ones: UInt64 = 0x0101_0101_0101_0101
+    var place = start & ~7
+    var word = UnsafePointer<UInt64>(bitPattern: place)!.pointee | (1 &<< UInt64(start & 7 &* 8) &- 1) // what is before it is not 0
+    while true {
+        let zeros = (word &- ones) & ~word & ones &<< 7 // the lowest bit of them is right
+        if zeros != 0 { return Int(place &- start) &+ zeros.trailingZeroBitCount / 8 }
+        place = place &+ 8
+        word = UnsafePointer<UInt64>(bitPattern: place)!.pointee
+    }
 }
 
 func equal(_ a: CText, _ b: CText) -> Bool {
@@ -55,23 +62,43 @@ struct Name {
     let text: CText
     let byteCount: Int
     let gnuHash: UInt32
-    /// A second, independent hash (FNV-1a): with the first it identifies a name.
+    /// A second, independent hash: with the first it identifies a name.
     let hash: UInt64
 
-    /// What is beyond `most` bytes is cut.
+    /// What is beyond `most` bytes is cut. Eight bytes at a time: a start reads tens of thousands of names.
     @inline(__always) init(_ text: CText, atMost most: Int = .max) {
-        var first: UInt32 = 5381, second: UInt64 = 0xcbf2_9ce4_8422_2325, n = 0
-        while true {
-            let byte = text[n]
-            if byte == 0 || n == most { break }
-            first = first &* 33 &+ UInt32(byte)
-            second = (second ^ UInt64(byte)) &* 0x100_0000_01b3
-            n &+= 1
+        let count = min(length(text), most), bytes = UnsafeRawPointer(text)
+        var first: UInt32 = 5381, second = UInt64(count) &* 0x9e37_79b9_7f4a_7c15
+        let lead = count & 7
+        for n in 0..<lead { first = first &* 33 &+ UInt32(text[n]) }
+        if lead != 0 { // the first eight bytes, of which the next word may have some too
+            second = Name.step(second, count < 8 ? UInt64(first) : bytes.loadUnaligned(as: UInt64.self))
+        }
+        var n = lead
+        while n < count {
+            let word = bytes.loadUnaligned(fromByteOffset: n, as: UInt64.self)
+            first = first &* Name.eighthPower &+ Name.polynomial(word)
+            second = Name.step(second, word)
+            n &+= 8
         }
         self.text = text
-        byteCount = n
+        byteCount = count
         gnuHash = first
         hash = second
+    }
+
+    private static let eighthPower: UInt32 = 0x747c_7101 // 33 to the eighth, in 32 bits
+    /// Eight steps of the hash at once: sums of two bytes in 16 bits each, of four in 32, of eight.
+    @inline(__always) private static func polynomial(_ word: UInt64) -> UInt32 {
+        let bytes: UInt64 = 0x00ff_00ff_00ff_00ff, halves: UInt64 = 0x0000_ffff_0000_ffff
+        let pairs = (word & bytes) &* 33 &+ (word &>> 8 & bytes)
+        let fours = (pairs & halves) &* 1089 &+ (pairs &>> 16 & halves)
+        return UInt32(truncatingIfNeeded: fours) &* 1_185_921 &+ UInt32(truncatingIfNeeded: fours &>> 32)
+    }
+    /// Of one `hash` no two words make the same.
+    @inline(__always) private static func step(_ hash: UInt64, _ word: UInt64) -> UInt64 {
+        let product = (hash ^ word) &* 0xff51_afd7_ed55_8ccd
+        return product ^ product &>> 32
     }
 }
 
