@@ -41,6 +41,27 @@ static inline uint64_t tracer_call_candidates(const void *text) {
     }
     return hits;
 }
+typedef int32_t tracer_words __attribute__((vector_size(16)));
+typedef uint32_t tracer_distances __attribute__((vector_size(16)));
+typedef uint32_t tracer_distances_anywhere __attribute__((vector_size(16), aligned(1)));
+/// At which of the next sixteen offsets p is (32 bits of the text at p) + first + p below `range`, in 32 bits? 19 bytes are
+/// read. In range means: above `least`, as signed numbers, once they are moved so that the range ends at the largest one.
+static inline uint32_t tracer_references(const void *text, uint32_t first, uint32_t range) {
+    const tracer_distances places = {0, 4, 8, 12};
+    int32_t least = (int32_t)(0x7fffffffu - range);
+    tracer_words found[4];
+    for (int k = 0; k < 4; k++) {
+        tracer_distances distance = *(const tracer_distances_anywhere *)((const char *)text + k);
+        found[k] = (tracer_words)(distance + (places + (first + (uint32_t)k + 0x80000000u - range))) > least;
+    }
+    tracer_words any = found[0] | found[1] | found[2] | found[3];
+    if (!__builtin_ia32_pmovmskb128((tracer_flags)any)) return 0;
+    uint32_t hits = 0;
+    for (int k = 0; k < 4; k++) {
+        for (int n = 0; n < 4; n++) hits |= (uint32_t)(found[k][n] & 1) << (4 * n + k);
+    }
+    return hits;
+}
 static inline uint64_t tracer_cycles(void) { return __builtin_ia32_rdtsc(); }
 /// CPUID.80000007H:EDX[8]: the counter runs at one rate in every power state, on every core.
 static inline int tracer_cycles_usable(void) {

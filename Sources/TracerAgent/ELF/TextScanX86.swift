@@ -16,8 +16,17 @@ extension CallOnlySlots {
             if markCalls(start, end) { anyCall = true }
         }
         if !anyCall { return }
-        for n in 0..<Int(count) where states[n] & CallOnlySlots.called == 0 { states[n] = 0 }
-        forEachText(module.pointee.image, sections) { start, end in markAddresses(start, end) }
+        var first = Int(count), last = 0
+        for n in 0..<Int(count) {
+            if states[n] & CallOnlySlots.called == 0 {
+                states[n] = 0
+            } else {
+                first = min(first, n)
+                last = n
+            }
+        }
+        let lowest = low &+ UInt64(first) &* 8, highest = low &+ UInt64(last) &* 8
+        forEachText(module.pointee.image, sections) { start, end in markAddresses(start, end, lowest, highest) }
     }
 
     /// Finds ff 15 and ff 25, sixty-four bytes at a time.
@@ -68,21 +77,37 @@ extension CallOnlySlots {
         return UInt64(UInt(bitPattern: text)) &+ UInt64(p) &+ 4 &+ UInt64(bitPattern: Int64(displacement))
     }
 
-    private func markAddresses(_ start: UInt64, _ end: UInt64) {
+    /// References to the slots from `lowest` to `highest`, sixteen offsets at a time.
+    private func markAddresses(_ start: UInt64, _ end: UInt64, _ lowest: UInt64, _ highest: UInt64) {
         guard end > start, end &- start >= 8 else { return }
         let text = UnsafeRawPointer(bitPattern: UInt(start))!
-        let last = Int(end &- start) &- 4
-        let range = count &* 8
-        for p in 0...last {
-            let address = target(text, p)
-            if address &+ 4 &- low >= range &+ 4 { continue }
-            for trailing in 0..<4 {
-                guard let slot = index(address &+ UInt64(trailing == 3 ? 4 : trailing)) else { continue }
-                let isCall = trailing == 0 && p >= 2 && text.load(fromByteOffset: p &- 2, as: UInt8.self) == 0xff
-                    && (text.load(fromByteOffset: p &- 1, as: UInt8.self) == 0x15
-                        || text.load(fromByteOffset: p &- 1, as: UInt8.self) == 0x25)
-                if !isCall { states[slot] |= CallOnlySlots.addressed }
+        let last = Int(end &- start) &- 4 // offset
+        // What follows a distance has up to four bytes, and the distance counts from behind it.
+        let first = UInt32(truncatingIfNeeded: start &+ 8 &- lowest), range = UInt32(truncatingIfNeeded: highest &- lowest &+ 5)
+        var p = 0
+        while p &+ 15 <= last {
+            var hits = tracer_references(text + p, first &+ UInt32(truncatingIfNeeded: p), range)
+            while hits != 0 {
+                markAddress(text, p &+ hits.trailingZeroBitCount)
+                hits &= hits &- 1
             }
+            p &+= 16
+        }
+        while p <= last {
+            markAddress(text, p)
+            p &+= 1
+        }
+    }
+
+    private func markAddress(_ text: UnsafeRawPointer, _ p: Int) {
+        let address = target(text, p)
+        if address &+ 4 &- low >= count &* 8 &+ 4 { return }
+        for trailing in 0..<4 {
+            guard let slot = index(address &+ UInt64(trailing == 3 ? 4 : trailing)) else { continue }
+            let isCall = trailing == 0 && p >= 2 && text.load(fromByteOffset: p &- 2, as: UInt8.self) == 0xff
+                && (text.load(fromByteOffset: p &- 1, as: UInt8.self) == 0x15
+                    || text.load(fromByteOffset: p &- 1, as: UInt8.self) == 0x25)
+            if !isCall { states[slot] |= CallOnlySlots.addressed }
         }
     }
 }
