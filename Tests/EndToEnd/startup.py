@@ -250,6 +250,81 @@ def without_the_tool_the_beginning_is_an_estimate(folder):
     expect(timeline["begin_monotonic_ns"] - timeline["begin_error_ns"] < stamps["slow.begin"][0], "it begins too late")
 
 
+def a_script_that_ends_in_exec_is_part_of_the_start(folder):
+    script = os.path.join(folder.path, "wrapper")
+    with open(script, "w") as file:
+        file.write('#!/bin/sh\nexec "$1" serve\n')
+    os.chmod(script, 0o755)
+    before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    status, out, err = folder.run([script, folder.program()], "--json")
+    expect(status == 5 and out == b"served\n", f"status {status}, stdout {out}, stderr {err}")
+    timeline = next(json.loads(line) for line in err.splitlines() if line.startswith("{"))
+    check_sum(timeline)
+    first, stamps = timeline["phases"][0], folder.stamps()
+    expect(first["exact"] and first["kind"] == "exec"
+           and first["name"] == f"exec of {os.path.basename(os.path.realpath('/bin/sh'))} → loader", f"{first}")
+    expect(before < timeline["begin_monotonic_ns"] < stamps["slow.begin"][0], "exec is not between the start of the tool and the first constructor")
+    ready = timeline["begin_monotonic_ns"] + timeline["total_ns"]
+    expect(stamps["listen.before"][0] - TOLERANCE <= ready <= stamps["listen.after"][0] + TOLERANCE, "ready at another time")
+    # Its trace alone does not say when the script began.
+    folder.trace, = (os.path.join(folder.place.traces, name) for name in os.listdir(folder.place.traces) if name != "app.trace")
+    alone = folder.timeline()
+    expect(not alone["phases"][0]["exact"], f"{alone['phases'][0]}")
+    expect("another program started this one, or ran before it" in folder.tool("startup", folder.trace), "the note")
+
+
+def waiting_for_a_thread_is_told_from_working(folder):
+    source = os.path.join(folder.path, "waits.c")
+    with open(source, "w") as file:
+        file.write('#include <pthread.h>\n#include <stdio.h>\n#include <unistd.h>\nstatic void *rest(void *x) { usleep(50000); return x; }\n'
+                   'int main(void) { pthread_t t; pthread_create(&t, 0, rest, 0); pthread_join(t, 0); puts("done"); return 0; }\n')
+    folder.compile("waits", source, "-pthread")
+    status, _, err = folder.run([os.path.join(folder.path, "waits")])
+    expect(status == 0 and "pthread_join [libc.so.6]: main waits there for another thread" in err, f"{status} {err}")
+
+
+def a_static_program_is_refused(folder):
+    source = os.path.join(folder.path, "alone.c")
+    with open(source, "w") as file:
+        file.write("int main(void) { return 0; }\n")
+    for flag in ("-static", "-static-pie"):
+        folder.compile("alone", source, flag)
+        status, _, err = folder.run([os.path.join(folder.path, "alone")])
+        expect(status == 126 and "statically linked" in err and "link it dynamically" in err and err.count("\n") == 1, f"{flag}: {status} {err}")
+
+
+def initializers_are_seen_when_recording_starts_later(folder):
+    program = folder.program()
+    folder.environment = lambda: {**Folder.environment(folder), "TRACER_START": "off"}
+    status, _, err = folder.run([program, "print"])
+    expect(status == 0, f"status {status}: {err}")
+    timeline = folder.timeline()
+    check_sum(timeline)
+    expect(constructor(timeline, "spin_init")["cpu_ns"] >= 5_000_000 and constructor(timeline, "own_init")["calls"] == 0, "constructors")
+    expect([phase["kind"] for phase in timeline["phases"]][-1] == "main", f"{timeline['phases']}")
+
+
+def a_constructor_of_another_thread_has_its_own_figures(folder):
+    for name, text in (("plug.c", '#include <stdlib.h>\n#include <string.h>\n__attribute__((constructor)) static void plug_init(void) '
+                                  '{ char *room = malloc(8 << 20); memset(room, 1, 8 << 20); free(room); }\n'),
+                       ("opens.c", '#include <dlfcn.h>\n#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n'
+                                   'static void *open_it(void *x) { if (!dlopen("libplug.so", RTLD_NOW)) abort(); return x; }\n'
+                                   'int main(void) { pthread_t t; pthread_create(&t, 0, open_it, 0); pthread_join(t, 0); puts("x"); return 0; }\n')):
+        with open(os.path.join(folder.path, name), "w") as file:
+            file.write(text)
+    folder.compile("libplug.so", os.path.join(folder.path, "plug.c"), "-shared", "-fPIC", "-O0")
+    folder.compile("opens", os.path.join(folder.path, "opens.c"), "-pthread")
+    status, _, err = folder.run([os.path.join(folder.path, "opens")])
+    expect(status == 0, f"status {status}: {err}")
+    timeline = folder.timeline()
+    run = constructor(timeline, "plug_init")
+    pages = (8 << 20) // os.sysconf("SC_PAGESIZE")
+    expect(run["thread"] != timeline["pid"], f"it ran in the main thread: {run}")
+    # Of huge pages a few would do.
+    huge = "[never]" not in open("/sys/kernel/mm/transparent_hugepage/enabled").read() if os.path.exists("/sys/kernel/mm/transparent_hugepage/enabled") else False
+    expect(run["minor_faults"] >= (1 if huge else pages) and 0 < run["cpu_ns"] <= run["total_ns"] + TOLERANCE, f"{run}")
+
+
 def libraries_that_nothing_uses_are_named(folder):
     folder.run([folder.program(), "print"])
     report = json.loads(folder.tool("libs", folder.trace, "--json"))
@@ -309,6 +384,8 @@ def tests():
              a_replaced_library_is_not_asked_for_names, nested_dlopens_are_split, lazy_initializers_are_named,
              an_unknown_ready_symbol_is_said, the_ready_symbol_counts, the_programs_mark_comes_before_everything,
              loader_audit_tells_mapping_from_relocating, without_the_tool_the_beginning_is_an_estimate,
+             a_script_that_ends_in_exec_is_part_of_the_start, waiting_for_a_thread_is_told_from_working, a_static_program_is_refused,
+             initializers_are_seen_when_recording_starts_later, a_constructor_of_another_thread_has_its_own_figures,
              libraries_that_nothing_uses_are_named, symbols_of_two_libraries_are_named, a_trace_of_no_start_is_refused]
     named = {
         "exit_in_a_constructor": how_far_it_came("early", 3, "exit was called in own_init (part_startup.c:", "executable_constructors"),

@@ -29,7 +29,8 @@ extension StartupTimeline {
     }
 
     private var loadAdvice: [StartupAdvice] {
-        loads.map { load in
+        // What is spent in constructors for the most part is said of these.
+        loads.filter { $0.constructors.count <= $0.total.count / 2 }.map { load in
             let by = (load.constructor ?? load.caller).map { " by \($0)" } ?? ""
             return StartupAdvice(text: "\(load.name): opened\(by) before ready, \(short(load.constructors)) of it in constructors: open it when it is first needed",
                                  saving: load.total)
@@ -49,11 +50,18 @@ extension StartupTimeline {
             // What ran in it and has a line of its own.
             let own = lazyInitializers.reduce(UInt64(0)) { $0 &+ ($1.during == function.name ? $1.duration?.count ?? 0 : 0) }
             if function.selfTime.count <= own &* 2 || Self.withOwnLine.contains(function.name) { return nil }
+            if Self.waits.contains(function.name) {
+                return StartupAdvice(text: "\(function.name) [\(function.module)]: main waits there for another thread: tracer replay shows what that one does",
+                                     saving: Nanoseconds(function.selfTime.count - own))
+            }
             return StartupAdvice(text: "\(function.name) [\(function.module)], called \(function.calls == 1 ? "once" : "\(grouped(function.calls)) times") between main and ready: tracer replay shows from where",
                           saving: Nanoseconds(function.selfTime.count - own))
         }
     }
 
+    /// In them passes the time of another thread.
+    private static let waits: Set<String> = ["pthread_join", "pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait", "sem_wait",
+                                             "sem_timedwait"]
     private static let withOwnLine: Set<String> = ["dlopen", "dlmopen", "swift_once", "pthread_once", "__cxa_guard_acquire"]
 
     /// Time of the stage in which libraries are mapped and relocated; 0 when it is not told apart.

@@ -23,13 +23,13 @@ public struct StartupStage: Sendable, Equatable {
     public var isCut: Bool
 
     static func all(_ context: StartupContext, first: Phase, main: Phase?, outcome: StartupTimeline.Outcome,
-                    libraryCount: Int, audit: LoaderAudit?) -> [StartupStage] {
+                    libraryCount: Int, audit: LoaderAudit?, earlier: String?) -> [StartupStage] {
         let records = context.trace.metadata.start, clock = context.clock, end = context.end
         guard let agent = records.phase(.agent) else { return [] }
         var cuts: [(kind: Kind, name: String, begin: Ticks, isExact: Bool)] = []
         let loader = records.phase(.loader).flatMap { $0.usage.ticks >= clock.origin && $0.usage.ticks <= agent.usage.ticks ? $0 : nil }
         let isExact = first.error.count == 0
-        let startName = first.kind == .exec ? "exec" : "process start"
+        let startName = first.kind != .exec ? "process start" : earlier.map { "exec of \($0)" } ?? "exec"
         let libraries = counted(UInt64(libraryCount), "librar") == "1 librar" ? "1 library" : "\(libraryCount) libraries"
         if let loader, first.kind != .loader {
             cuts.append((.exec, "\(startName) → loader", clock.origin, isExact && loader.error.count == 0))

@@ -10,9 +10,26 @@ public struct StartupTimeline: Sendable {
         public var readySymbol: String?
         /// What the audit library noted, when it was on.
         public var loader: LoaderAudit?
-        public init(readySymbol: String? = nil, loader: LoaderAudit? = nil) {
+        /// What the process ran first: a shell script, say, that ends in exec.
+        public var earlier: EarlierProgram?
+        public init(readySymbol: String? = nil, loader: LoaderAudit? = nil, earlier: EarlierProgram? = nil) {
             self.readySymbol = readySymbol
             self.loader = loader
+            self.earlier = earlier
+        }
+    }
+
+    /// A program that became the traced one by exec.
+    public struct EarlierProgram: Sendable {
+        public var name: String
+        /// When it was started itself.
+        public var exec: Nanoseconds
+
+        /// nil: its trace does not know when it was started.
+        public init?(_ trace: TraceFile) {
+            guard let exec = trace.metadata.start.phase(.exec)?.monotonic else { return nil }
+            name = trace.program.split(separator: "/").last.map(String.init) ?? trace.program
+            self.exec = exec
         }
     }
 
@@ -70,7 +87,7 @@ public struct StartupTimeline: Sendable {
         let traceEnd = TraceEnd(trace).ticks
         let taken = ready.candidates.first
         let end = max(taken?.ticks ?? records.phase(.exit)?.usage.ticks ?? traceEnd, agent.usage.ticks)
-        let first = Self.first(trace, before: agent)
+        let first = Self.first(trace, before: agent, after: options.earlier)
         let clock = StartupClock(trace, origin: trace.ticks(of: first))
         let names = CodeNames(trace.metadata, symbolizer)
         let main = records.phase(.main).flatMap { $0.usage.ticks <= end ? $0 : nil }
@@ -97,21 +114,25 @@ public struct StartupTimeline: Sendable {
         libraries = StartupLibrary.all(context, runs)
         lazyInitializers = LazyRun.all(context)
         stages = StartupStage.all(context, first: first, main: main, outcome: outcome, libraryCount: libraries.count { $0.load == nil },
-                                  audit: options.loader)
+                                  audit: options.loader, earlier: options.earlier?.name)
         otherMoments = ready.candidates.dropFirst().filter { !$0.isSame(as: taken) }.map { ($0, clock.since($0.ticks)) }
             .sorted { $0.1 < $1.1 }
         marks = firsts.marks.map { ProgramMark(name: $0.name, at: clock.since($0.ticks)) }
         spans = ProgramSpan.all(context)
         functionsOfMain = FunctionShare.all(context)
         loaderAudit = options.loader
-        notes = Self.notes(trace, first: first, complaint: ready.complaint, hasAudit: options.loader != nil)
+        notes = Self.notes(trace, first: first, complaint: ready.complaint, options)
         lastSeen = taken == nil ? Self.lastSeen(context, main: main, runs: runs, endOfTrace: traceEnd) : nil
     }
 
     /// Where the timeline begins: exec as `tracer` saw it, else the earliest that is known.
-    private static func first(_ trace: TraceFile, before agent: Phase) -> Phase {
+    private static func first(_ trace: TraceFile, before agent: Phase, after earlier: EarlierProgram?) -> Phase {
         let records = trace.metadata.start
         if let exec = records.phase(.exec), trace.ticks(of: exec) <= agent.usage.ticks { return exec }
+        if let earlier {
+            let exec = Phase(kind: .exec, usage: Usage(trace_usage()), monotonic: earlier.exec, error: Nanoseconds(0), thread: agent.thread)
+            if trace.ticks(of: exec) <= agent.usage.ticks { return exec }
+        }
         let next = records.phase(.loader).flatMap { $0.usage.ticks <= agent.usage.ticks ? $0 : nil } ?? agent
         guard var created = records.phase(.created), let latest = created.monotonic else { return next }
         // It is known as "at the latest then"; it was before the loader in any case.
@@ -128,13 +149,17 @@ public struct StartupTimeline: Sendable {
         records.phases.filter { $0.usage.ticks <= end && $0.usage.cpu.count > 0 }.max { $0.usage.ticks < $1.usage.ticks }?.usage
     }
 
-    private static func notes(_ trace: TraceFile, first: Phase, complaint: String?, hasAudit: Bool) -> [String] {
+    private static func notes(_ trace: TraceFile, first: Phase, complaint: String?, _ options: Options) -> [String] {
         var notes: [String] = []
         if let complaint { notes.append("not ready: \(complaint)") }
         if first.kind != .exec {
-            notes.append("start of the process estimated, to \(readable(first.error)): tracer startup -- PROGRAM knows it exactly")
+            let why = trace.header.session == 0 ? "tracer startup -- PROGRAM knows it exactly"
+                : "another program started this one, or ran before it in its process"
+            notes.append("start of the process estimated, to \(readable(first.error)): \(why)")
+        } else if let earlier = options.earlier {
+            notes.append("\(earlier.name) ran first and became this program by exec: the first stage has its time")
         }
-        if hasAudit { notes.append("the loader audit was on (--loader): it makes loading slower") }
+        if options.loader != nil { notes.append("the loader audit was on (--loader): it makes loading slower") }
         return notes + trace.flagTexts
     }
 
