@@ -79,6 +79,7 @@ let package = Package(
         .target(name: "TraceTesting", dependencies: ["TraceFormat", "CTraceLayout"], path: "Tests/TraceTesting"),
         .executableTarget(name: "generate-trace", dependencies: ["TraceTesting", "TraceFormat", "CTraceLayout"],
                 path: "Tests/generate-trace"),
+        .executableTarget(name: "cut-trace", dependencies: ["TraceAnalysis", "CTraceLayout"], path: "Tests/cut-trace"),
         .testTarget(name: "TraceFormatTests", dependencies: ["TraceFormat"]),
         .testTarget(name: "TraceAnalysisTests", dependencies: ["TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting", "tracer"]),
         .testTarget(name: "SymbolsTests", dependencies: ["Symbols"]),

@@ -3,6 +3,7 @@
 // library: below -pthread
 // link: -pthread
 // case: all TRACER_MODE=ring TRACER_MAXSIZE=1M
+// native: * because the memory of an emulator counts with that of the program
 // tree: none what a ring keeps of so many threads is not known beforehand
 #include "subject.h"
 #include <pthread.h>

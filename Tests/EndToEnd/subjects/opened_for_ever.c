@@ -6,6 +6,7 @@
 // plugin: second=opened_for_ever.c
 // case: ring TRACER_MODE=ring TRACER_MAXSIZE=1M
 // case: full
+// native: * because the memory of an emulator counts with that of the program
 // tree: none what a ring keeps of so many loads is not known beforehand
 #include "subject.h"
 #include <dlfcn.h>
