@@ -213,7 +213,10 @@ def cross_check(settings, trace):
 def emulate(machine, processor, root):
     """From here on programs are of another machine, and `root` has its loader and libraries. The emulator must be a
     static one: it lives in the environment that the program will have, LD_PRELOAD included."""
-    EMULATOR[:] = [os.environ.get("QEMU") or f"qemu-{machine}-static", "-cpu", processor, "-L", root]
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    newer = os.path.join(cache, "tracer/qemu", f"qemu-{machine}")  # scripts/setup: where the system's is too old
+    EMULATOR[:] = [os.environ.get("QEMU") or (newer if os.access(newer, os.X_OK) else f"qemu-{machine}-static"),
+                   "-cpu", processor, "-L", root]
 
 
 WIPES = """#include <sys/mman.h>
