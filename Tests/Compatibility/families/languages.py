@@ -10,10 +10,10 @@ echo "$python" > python
 """
 
 
-def regression(*tests):
+def regression(*tests, limit=""):
     # Left out: a test that fails bare wherever a .pth file of site-packages imports threading.
     return Program("python3 " + tests[0].removeprefix("test_"), f'exec "$(cat python)" -m test -u none --timeout 400 -i test_import_from_another_thread {" ".join(tests)} 2>&1', prepare=FIND_PYTHON, normalise=(
-        normal.times, normal.pids, normal.without(r"load avg", r"^== ", r"^Total duration|^Using random seed|^TIME|^0:|^Result:|slowest"), normal.replace(r" in TIME| \(TIME\)|test_python_\w+|", "")), traced="python3|python3.11", timeout=300, runs=2,
+        normal.times, normal.pids, normal.without(r"load avg", r"^== ", r"^Total duration|^Using random seed|^TIME|^0:|^Result:|slowest"), normal.replace(r" in TIME| \(TIME\)|test_python_\w+|", "")), traced="python3|python3.11", timeout=300, runs=2, limit=limit,
         version="python3 -V")
 
 
@@ -88,7 +88,7 @@ def programs():
                 version="/usr/bin/python3 -V", quick=True, traced="python3.11"),
         regression("test_json", "test_re", "test_struct", "test_zlib", "test_sqlite3"),
         regression("test_threading", "test_thread", "test_queue"),
-        regression("test_subprocess", "test_signal"),
+        regression("test_subprocess", "test_signal", limit="64M"), # waits in loops: hundreds of millions of calls
         regression("test_ctypes"),
         regression("test_asyncio"),
         regression("test_ssl", "test_socket", "test_hashlib"),
