@@ -76,6 +76,8 @@ CASES = {
     "two_chunks_of_one_number": (
         [chunk(1, 0, 0, events(call(t.ENTER, 1, 10))), chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.EXIT, 1, 20)), flags=t.CLOSED)],
         "open outer 0\nthread main\n  outer\n", None),
+    "killed_while_a_chunk_was_cleared": (
+        [bytes(8192) + b"\x23" * 8192, chunk(1, 0, 0, events(complete(1, 5, 1)))], "thread main\n  outer\n", None),
     "deep_recursion": (
         [chunk(1, 0, 0, events(*[call(t.ENTER, 1, i) for i in range(5000)], *[call(t.EXIT, 1, 5000 + i) for i in range(5000)]))],
         "depth 5000\nthread main\n  outer ^5000\n", None),
@@ -83,6 +85,7 @@ CASES = {
     "exit_of_another_function": ([chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.EXIT, 2, 20)))], "", "is innermost"),
     "exit_without_enter": ([chunk(1, 0, 0, events(call(t.EXIT, 2, 20)))], "", "nothing is open"),
     "child_before_its_caller": ([chunk(1, 0, 0, events(call(t.ENTER, 1, 10), complete(2, 5, 1)))], "", "before its caller"),
+    "neither_a_chunk_nor_space": ([b"\x23" * 4096, chunk(1, 0, 0, events(complete(1, 5, 1)))], "", "magic"),
     "undeclared_function": ([chunk(1, 0, 0, events(complete(9, 5, 1)))], "", "never declared"),
     "missing_chunk": ([chunk(1, 0, 0, events(complete(1, 5, 1))), chunk(1, 0, 2, events(complete(1, 5, 1)))], "", "follows"),
     "frames_differ_between_chunks": (

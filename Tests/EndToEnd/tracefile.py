@@ -219,13 +219,16 @@ class Trace:
     # -- structure ------------------------------------------------------------------------------------------------
     def _chunks(self):
         offset = HEADER_BYTES
+        is_unwritten = False  # from a magic of zero on, whatever follows: a thread was killed while it cleared a chunk
         while offset + CHUNK.size <= len(self.data):
             chunk = dict(zip(CHUNK_FIELDS, CHUNK.unpack_from(self.data, offset)))
             if chunk["magic"] != CHUNK_MAGIC:
-                if chunk["magic"] != 0:
+                is_unwritten = is_unwritten or chunk["magic"] == 0
+                if not is_unwritten:
                     self.anomalies.append(f"chunk at {offset}: magic {chunk['magic']:#x}")
                 offset += HEADER_BYTES
                 continue
+            is_unwritten = False
             size = chunk["byte_count"]
             if size < CHUNK.size or size % HEADER_BYTES:
                 self.anomalies.append(f"chunk at {offset}: {size} bytes")
