@@ -165,6 +165,8 @@ def commands(case):
     alone = [f[4:] for f in case.flags if f.startswith("exe:")]
     options = OPTIONS.get(MACHINE, {})
     everywhere = [options.get(f, f) for f in everywhere]
+    if MACHINE == "aarch64" and case.compiler == "clang":  # it knows descriptors alone, and no option for them
+        everywhere = [f for f in everywhere if not f.startswith("-mtls-dialect=")]
 
     def place(words):
         return [w.replace("{build}", folder).replace("{source}", SUBJECTS) for w in words]
