@@ -1,8 +1,17 @@
 // A file that is there whole or not at all: written under another name, which is given the right one at the end. What
 // was there before stays until then. A pipe or a device is written as it is.
-import Dispatch
 @preconcurrency import Glibc
 import TraceAnalysis
+
+/// What a signal that ends the tool has to remove. Set before the file is there: a signal may come in between.
+nonisolated(unsafe) private var unfinished: UnsafeMutablePointer<CChar>?
+
+/// May run at any moment (signal-safety(7)). The signal is blocked meanwhile, and ends the tool when this returns.
+private func removeUnfinished(_ number: Int32) {
+    if let unfinished { unlink(unfinished) }
+    signal(number, SIG_DFL)
+    raise(number)
+}
 
 final class ExportOutput: @unchecked Sendable {
     private let path: String
@@ -11,7 +20,6 @@ final class ExportOutput: @unchecked Sendable {
     private let temporary: String?
     private let mayReplace: Bool
     private(set) var byteCount: UInt64 = 0
-    private var interrupts: [any DispatchSourceSignal] = []
 
     /// - Parameters:
     ///   - path: "-" is standard output
@@ -40,18 +48,17 @@ final class ExportOutput: @unchecked Sendable {
         self.path = exists ? Self.resolved(path) : path
         let temporary = "\(self.path).\(getpid()).part"
         self.temporary = temporary
-        descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
-        guard descriptor >= 0 else { throw Self.failure("create", path) }
+        unfinished = strdup(temporary)
         for number in [SIGINT, SIGTERM, SIGHUP] {
-            signal(number, SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-            source.setEventHandler {
-                unlink(temporary)
-                signal(number, SIG_DFL)
-                kill(getpid(), number)
-            }
-            source.resume()
-            interrupts.append(source)
+            var before = sigaction()
+            sigaction(number, nil, &before)
+            let isIgnored = unsafeBitCast(before.__sigaction_handler.sa_handler, to: Int.self) == 1 // SIG_IGN, as nohup does
+            if !isIgnored { signal(number, removeUnfinished) }
+        }
+        descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+        guard descriptor >= 0 else {
+            unfinished = nil // another's
+            throw Self.failure("create", path)
         }
         signal(SIGXFSZ, SIG_IGN) // a file size limit is then an error of write
     }

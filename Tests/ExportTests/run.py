@@ -560,6 +560,15 @@ class Output(ExportTest):
         self.assertEqual(os.listdir(self.directory), [])
         os.unlink(large)
 
+    def test_an_ignored_hangup_does_not_end_it(self):
+        process = subprocess.Popen([TOOL, "export", Traces.threads, "--format", "chrome", "-o", self.path()],
+                                   preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        while not os.listdir(self.directory):
+            pass
+        process.send_signal(signal.SIGHUP)
+        self.assertEqual(process.wait(LIMIT), 0)
+        self.assertEqual(os.listdir(self.directory), ["out"])
+
     def test_a_pipe_whose_reader_has_gone_ends_it_quietly(self):
         process = subprocess.Popen([TOOL, "export", Traces.synthetic, "--format", "csv", "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         process.stdout.readline()
