@@ -8,13 +8,13 @@ enum SystemCall {
     static let madvise = 28, getpid = 39, ftruncate = 77, getcwd = 79, prctl = 157, gettid = 186, sched_yield = 24
     static let tgkill = 234, openat = 257, unlinkat = 263, readlinkat = 267, fallocate = 285, prlimit64 = 302
     static let clock_gettime = 228, fstat = 5, getppid = 110, kill = 62, sigaltstack = 131, pwrite64 = 18, pread64 = 17, seccomp = 317, getrusage = 98
-    static let rt_sigaction = 13, rt_sigprocmask = 14, rt_sigpending = 127, rt_sigtimedwait = 128
+    static let rt_sigaction = 13, rt_sigprocmask = 14, rt_sigpending = 127, rt_sigtimedwait = 128, futex = 202
     #elseif arch(arm64) // the kernel's generic table, include/uapi/asm-generic/unistd.h
     static let read = 63, write = 64, close = 57, mmap = 222, mprotect = 226, munmap = 215, ioctl = 29, mremap = 216
     static let madvise = 233, getpid = 172, ftruncate = 46, getcwd = 17, prctl = 167, gettid = 178, sched_yield = 124
     static let tgkill = 131, openat = 56, unlinkat = 35, readlinkat = 78, fallocate = 47, prlimit64 = 261
     static let clock_gettime = 113, fstat = 80, getppid = 173, kill = 129, sigaltstack = 132, pwrite64 = 68, pread64 = 67, seccomp = 277, getrusage = 165
-    static let rt_sigaction = 134, rt_sigprocmask = 135, rt_sigpending = 136, rt_sigtimedwait = 137
+    static let rt_sigaction = 134, rt_sigprocmask = 135, rt_sigpending = 136, rt_sigtimedwait = 137, futex = 98
     #endif
 
     @inline(__always)
@@ -62,10 +62,13 @@ enum Memory {
         let result = SystemCall.call(SystemCall.mmap, 0, byteCount, readWrite, 0x4022, -1, 0)
         return failed(result) ? nil : UnsafeMutableRawPointer(bitPattern: result)
     }
-    /// True when the eight bytes there may be read. The kernel copies the set before it looks at what is to be done with
-    /// it, and nothing is done with it: 99 is no such thing (kernel/signal.c, rt_sigprocmask).
+    /// True when the word there may be read: a futex's value is compared before anything is waited for, and then not for long
+    /// (kernel/futex/waitwake.c, futex_wait_setup). Valgrind, too, knows this call.
     static func isReadable(_ address: UInt64) -> Bool {
-        SystemCall.call(SystemCall.rt_sigprocmask, 99, Int(bitPattern: UInt(address)), 0, 8) != -14 // EFAULT
+        var noTime: (Int, Int) = (0, 0)
+        return withUnsafePointer(to: &noTime) {
+            SystemCall.call(SystemCall.futex, Int(bitPattern: UInt(address)), 128, 0, bits($0)) != -Failure.address // FUTEX_WAIT_PRIVATE
+        }
     }
     /// MADV_POPULATE_WRITE (Linux 5.14): all page faults at once. An old kernel refuses, and they come one by one.
     static func populate(_ address: UnsafeMutableRawPointer, _ byteCount: Int) {
