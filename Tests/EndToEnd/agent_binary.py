@@ -63,7 +63,7 @@ def is_small(agent):
     with tempfile.NamedTemporaryFile() as file:
         subprocess.run(["strip", "-o", file.name, agent], check=True)
         size = os.path.getsize(file.name)
-    if size >= 130_000:
+    if size >= 150_000:
         raise Failed(f"{size} bytes stripped")
 
 
