@@ -316,8 +316,9 @@ def symbols(path):
     return {int(words[0], 16): words[2] for words in map(str.split, lines) if len(words) == 3 and words[1] in "tTwW"}
 
 
-def name_of(trace, address):
-    for module in trace.modules.values():
+def name_of(trace, address, owner=None):
+    """`owner`: its module, where that is known; where one was unloaded, another may be now."""
+    for module in [owner] if owner else trace.modules.values():
         if module.low <= address < module.high and os.path.exists(module.path):
             return symbols(module.path).get(address - module.bias, "?")
     return "?"
@@ -330,14 +331,14 @@ def initializer_times(trace, key):
     scale = (trace.header["last_monotonic_ns"] - trace.header["first_monotonic_ns"]) / (last - first)
     total = 0
     for i in trace.initializers.values():
-        if i.end and i.module and trace.own(i.module.path) and name_of(trace, i.address) == name:
+        if i.end and i.module and trace.own(i.module.path) and name_of(trace, i.address, i.module) == name:
             total += i.end.cpu_ns - i.begin.cpu_ns if kind == "cpu" else (i.end.ticks - i.begin.ticks) * scale
     return total
 
 
 def compare_start(golden, trace):
     faults = []
-    names = {i.number: name_of(trace, i.address) for i in trace.initializers.values()}
+    names = {i.number: name_of(trace, i.address, i.module) for i in trace.initializers.values()}
     if golden.initializers:
         actual = [(names[i.number], names.get(i.parent), "open" if i.end is None else "left" if i.left else "")
                   for i in trace.initializers.values() if i.module and trace.own(i.module.path) and names[i.number] not in CRT]
