@@ -55,7 +55,8 @@ public struct CauseSearch {
         var search = CauseSearch(first.count, second.count, probability, floor: max(abs(difference) * share, totals.0 * least))
         search.visit(root, path: [])
         search.gather(LibraryChange.between(first, second))
-        var causes = search.found.values.filter { abs($0.difference) >= search.floor }
+        // What is loaded is counted, not timed: it is told however long it takes.
+        var causes = search.found.values.filter { abs($0.difference) >= search.floor || $0.kind == .library && $0.change == .new }
         for index in causes.indices where difference != 0 { causes[index].share = causes[index].difference / difference }
         causes.sort { a, b in
             if (a.share < 0) != (b.share < 0) { return b.share < 0 } // what works against the difference comes last

@@ -39,11 +39,12 @@ public struct GateVerdict: Sendable {
 
     /// "+3.0 ms (98 % of what the launch takes longer): constructor work_init of libwork.so, slower (0.51 → 3.5 ms)", …
     private var reasons: [String] {
-        let grown = causes.filter { $0.difference > 0 }
+        let grown = causes.filter { $0.difference > 0 || $0.kind == .library && $0.change == .new }
         if grown.isEmpty { return ["no single stage, library, constructor or call stands out"] }
         return grown.prefix(Self.mostCauses).enumerated().map { index, cause in
             let share = cause.share > 0 ? " (\(percent(cause.share))\(index == 0 ? " of what the launch takes longer" : ""))" : ""
-            return "+\(text(cause.difference))\(share): \(LaunchText.describe(cause))\(change(cause))"
+            let time = cause.difference > 0 ? "+\(text(cause.difference))\(share)" : "in no time that shows"
+            return "\(time): \(LaunchText.describe(cause))\(change(cause))"
         } + (grown.count > Self.mostCauses ? ["and \(grown.count - Self.mostCauses) smaller ones"] : [])
     }
 

@@ -493,7 +493,7 @@ class GdbTest:
                 raise Failed(f"{len(stacks)} threads\n{look[-1500:]}")
             for stack in stacks:
                 frames = [f.split("@")[0] for f in self.frames(stack)]
-                if re.search(r"^#\d .*\b(tracer_s\w+|\$e\w+) \(", stack, re.M):
+                if re.search(r"^#\d+ .*(\btracer_s\w+|\$e\w+) \(", stack, re.M):
                     continue # in the agent's own slow path, which has no unwind tables: docs/compatibility.md
                 inside += "tireless_outer" in frames
                 if "main" not in frames and "work" not in frames or "corrupt" in stack or "previous frame" in stack:

