@@ -10,7 +10,7 @@ func length(_ text: CText) -> Int {
     var word = UnsafePointer<UInt64>(bitPattern: place)!.pointee | (1 &<< UInt64(start & 7 &* 8) &- 1) // what is before it is not 0
     while true {
         let zeros = (word &- ones) & ~word & ones &<< 7 // the lowest bit of them is right
-        if zeros != 0 { return Int(place &- start) &+ zeros.trailingZeroBitCount / 8 }
+        if zeros != 0 { return Int(bitPattern: place &- start) &+ zeros.trailingZeroBitCount / 8 }
         place = place &+ 8
         word = UnsafePointer<UInt64>(bitPattern: place)!.pointee
     }
