@@ -198,7 +198,7 @@ int launch_spawn(const char *path, char *const arguments[], char *const environm
             }
             if (ends[1].revents & POLLIN) {
                 struct launch_report ignored;
-                launch_next_report(child->listener, &ignored);
+                launch_next_report(child, &ignored);
             } else if (ends[1].revents) {
                 break;
             }
@@ -261,16 +261,24 @@ static void read_path(const struct seccomp_notif *notice, char *path, size_t siz
     else path[0] = 0;
 }
 
-int launch_next_report(int listener, struct launch_report *report) {
+/// The filter is inherited, so that processes which the launched one starts report too. The thread waits for its answer
+/// meanwhile and cannot go; only SIGKILL can take it away, and then nobody needs to know.
+static int is_thread_of(pid_t process, pid_t thread) {
+    char name[64];
+    snprintf(name, sizeof name, "/proc/%d/task/%d", process, thread);
+    return thread == process || access(name, F_OK) == 0;
+}
+
+int launch_next_report(const struct launch_child *child, struct launch_report *report) {
     struct seccomp_notif notice = {0}; // the kernel insists on zeros
-    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &notice)) return errno == ENOENT || errno == EINTR ? 0 : -1;
+    if (ioctl(child->listener, SECCOMP_IOCTL_NOTIF_RECV, &notice)) return errno == ENOENT || errno == EINTR ? 0 : -1;
     report->time_ns = now_ns();
-    report->thread = (pid_t)notice.pid;
+    report->is_own = is_thread_of(child->pid, (pid_t)notice.pid);
     report->call = call_of(notice.data.nr);
     report->path[0] = 0;
     if (report->call == LAUNCH_FILES) read_path(&notice, report->path, sizeof report->path);
     struct seccomp_notif_resp answer = {.id = notice.id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
-    return ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) ? 0 : 1;
+    return ioctl(child->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) ? 0 : 1;
 }
 
 // MARK: - The end
@@ -286,7 +294,7 @@ int launch_wait(const struct launch_child *child, int limit_ms, int *status, str
         struct pollfd end = {.fd = listener, .events = POLLIN};
         if (poll(&end, listener >= 0 ? 1 : 0, 1) <= 0) continue;
         struct launch_report ignored;
-        if (!(end.revents & POLLIN) || launch_next_report(listener, &ignored) < 0) listener = -1;
+        if (!(end.revents & POLLIN) || launch_next_report(child, &ignored) < 0) listener = -1;
     }
 }
 

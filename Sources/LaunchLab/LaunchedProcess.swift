@@ -49,7 +49,7 @@ struct LaunchedProcess {
     }
 
     /// Until the program makes one of the `calls` (LAUNCH_ bits among those watched), or `done` says so; `opened` is told
-    /// of every file that it opens, if that is watched.
+    /// of every file that it opens, if that is watched. What its children do is no end of its launch, but they open files.
     func wait(for calls: UInt32, until deadline: UInt64, done: () -> UInt64? = { nil }, opened: (String) -> Void = { _ in }) -> Waiting {
         var report = launch_report()
         var listener = child.listener
@@ -61,8 +61,8 @@ struct LaunchedProcess {
             // Without reports nobody wakes us when it ends: look once a millisecond.
             let left = Int32(min((deadline - now) / 1_000_000 + 1, 1))
             if listener >= 0, poll(&end, 1, left) > 0, end.revents & Int16(POLLIN) != 0 {
-                switch launch_next_report(listener, &report) {
-                case 1 where UInt32(report.call) & calls != 0: return .reached(at: report.time_ns)
+                switch withUnsafePointer(to: child, { launch_next_report($0, &report) }) {
+                case 1 where report.is_own != 0 && UInt32(report.call) & calls != 0: return .reached(at: report.time_ns)
                 case 1 where UInt32(report.call) == UInt32(LAUNCH_FILES):
                     opened(withUnsafeBytes(of: &report.path) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
                 case -1: listener = -1

@@ -63,6 +63,17 @@ class LaunchTest(unittest.TestCase):
         result = json.loads(self.tracer("launch", "-n", "3", "--to-exit", "--history", "", "--json", "--", self.app, "--exit").stdout)
         self.assertIn("ready → exit", [stage["name"] for stage in result["stages"]])
 
+    def test_what_a_child_does_first_ends_no_launch(self):
+        program = subject.parent(self.folder)
+        for what, ready in [("exit", "exit"), ("thread", "exit"), ("listen", "first listen"), ("output", "first output")]:
+            with self.subTest(what):
+                least = os.path.join(self.folder, "least." + what)
+                # The launch made last is one without the agent: the file is its own.
+                result = json.loads(self.tracer("launch", "-n", "1", "--untraced-every", "1", "--warm-up", "0", "--history", "", "--json", "--",
+                                                program, what, least).stdout)
+                self.assertEqual(result["ready"], ready)
+                self.assertGreaterEqual(result["untraced"]["p50_ns"], int(pathlib.Path(least).read_text()))
+
     def test_planted_regressions_are_named_first(self):
         for place in sorted(subject.PLACES):
             with self.subTest(place):

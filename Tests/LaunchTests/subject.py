@@ -32,6 +32,13 @@ def build(folder, flags=()):
     return os.path.join(folder, "app")
 
 
+def parent(folder):
+    """The program of subject/parent.c."""
+    path = os.path.join(folder, "parent")
+    subprocess.run(["gcc", "-g", "-O1", "-Wall", "-Wextra", "-pthread", "-o", path, os.path.join(SOURCES, "parent.c")], check=True)
+    return path
+
+
 def planted(folder, place, seed):
     flags, expected = PLACES[place]
     return build(folder, flags(random.Random(seed))), expected

@@ -39,13 +39,13 @@ int launch_spawn(const char *path, char *const arguments[], char *const environm
 
 struct launch_report {
     uint64_t time_ns; // CLOCK_MONOTONIC when the tool learned of it
-    pid_t thread;
+    int is_own;       // made by the launched process, by whichever thread; not by one that it started
     int call;         // one bit of LAUNCH_
     char path[4096];  // of LAUNCH_FILES: as the program named it, made absolute
 };
 
 /// Takes one report and lets the call go on. 1 taken; 0 the caller vanished; -1 nobody is left to report.
-int launch_next_report(int listener, struct launch_report *report);
+int launch_next_report(const struct launch_child *child, struct launch_report *report);
 
 /// Waits for the child to end by itself; reports that arrive meanwhile are let through. 1 ended: its wait status and what
 /// it used; 0 not within the limit; -1 there is no such child.
