@@ -6,7 +6,7 @@ import TraceAnalysis
 /// What a signal that ends the tool has to remove. Set before the file is there: a signal may come in between.
 nonisolated(unsafe) private var unfinished: UnsafeMutablePointer<CChar>?
 
-/// May run at any moment (signal-safety(7)). The signal is blocked meanwhile, and ends the tool when this returns.
+/// A signal handler. The signal is blocked meanwhile, and ends the tool when this returns.
 private func removeUnfinished(_ number: Int32) {
     if let unfinished { unlink(unfinished) }
     signal(number, SIG_DFL)
@@ -49,12 +49,7 @@ final class ExportOutput: @unchecked Sendable {
         let temporary = "\(self.path).\(getpid()).part"
         self.temporary = temporary
         unfinished = strdup(temporary)
-        for number in [SIGINT, SIGTERM, SIGHUP] {
-            var before = sigaction()
-            sigaction(number, nil, &before)
-            let isIgnored = unsafeBitCast(before.__sigaction_handler.sa_handler, to: Int.self) == 1 // SIG_IGN, as nohup does
-            if !isIgnored { signal(number, removeUnfinished) }
-        }
+        handle([SIGINT, SIGTERM, SIGHUP], by: removeUnfinished)
         descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
         guard descriptor >= 0 else {
             unfinished = nil // another's

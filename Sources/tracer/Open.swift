@@ -1,6 +1,5 @@
 // tracer open: the Perfetto export where ui.perfetto.dev can fetch it.
 import ArgumentParser
-import Dispatch
 @preconcurrency import Glibc
 import TraceAnalysis
 
@@ -32,24 +31,13 @@ struct Open: ParsableCommand {
         let file = try TemporaryExport()
         try Export(traces).write(.perfetto) { try file.write($0) }
         for trace in traces { for warning in trace.warnings { complain("\(trace.path): \(warning)") } }
-        endOnInterrupt()
+        handle([SIGINT, SIGTERM]) { _ in _exit(0) }
         var output = Output()
         try output.line("https://ui.perfetto.dev/#!/?url=http://127.0.0.1:\(server.port)/\(name)")
         try output.flush()
         complain("serving \(readable(byteCount: file.byteCount)) until Ctrl-C")
         server.serve(file.descriptor, byteCount: file.byteCount, at: "/" + name)
     }
-
-    private func endOnInterrupt() {
-        for number in [SIGINT, SIGTERM] {
-            signal(number, SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-            source.setEventHandler { Glibc.exit(0) }
-            source.resume()
-            Self.interrupts.append(source)
-        }
-    }
-    nonisolated(unsafe) private static var interrupts: [any DispatchSourceSignal] = []
 }
 
 /// A file without a name: nothing remains of it, however the tool ends.

@@ -598,8 +598,9 @@ class Output(ExportTest):
 
 
 class Open(ExportTest):
-    def serve(self):
-        process = subprocess.Popen([TOOL, "open", Traces.git, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    def serve(self, interrupt=signal.SIG_DFL):
+        process = subprocess.Popen([TOOL, "open", Traces.git, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, interrupt))
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.kill)
         address = process.stdout.readline().strip()
@@ -629,6 +630,19 @@ class Open(ExportTest):
         self.assertEqual(self.ask(port, "POST", path)[0].status, 405)
         self.assertEqual(self.ask(port, "GET", path, Host="evil.example:%d" % port)[0].status, 421)
         process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(LIMIT), 0)
+
+    def test_ctrl_c_ends_it_however_early_it_comes(self):
+        for _ in range(20):
+            process, _, _ = self.serve()
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(LIMIT), 0)
+
+    def test_an_ignored_ctrl_c_does_not_end_it(self):
+        process, port, path = self.serve(interrupt=signal.SIG_IGN)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.ask(port, "GET", path)[0].status, 200)
+        process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(LIMIT), 0)
 
     def test_a_port_that_is_taken_is_said(self):
