@@ -28,15 +28,20 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
 }
 
 @Suite struct CallTreeTests {
+    /// a, which calls b (20 of its 50), three times; then b, which takes 5.
+    private func aThriceAndB(_ builder: inout TraceBuilder, _ thread: Int) {
+        for repetition in 0 ..< 3 as Range<UInt64> {
+            builder.enter(thread, 2, at: start + 100 + repetition * 100)
+            builder.complete(thread, 3, from: start + 110 + repetition * 100, to: start + 130 + repetition * 100)
+            builder.exit(thread, 2, at: start + 150 + repetition * 100)
+        }
+        builder.complete(thread, 3, from: start + 500, to: start + 505)
+    }
+
     @Test func callsOfOnePathAreOneNodeAndSelfTimeIsWhatRemains() throws {
         let tree = try tree(demo { builder, thread in
             builder.enter(thread, 1, at: start)
-            for repetition in 0 ..< 3 as Range<UInt64> {
-                builder.enter(thread, 2, at: start + 100 + repetition * 100)
-                builder.complete(thread, 3, from: start + 110 + repetition * 100, to: start + 130 + repetition * 100)
-                builder.exit(thread, 2, at: start + 150 + repetition * 100)
-            }
-            builder.complete(thread, 3, from: start + 500, to: start + 505)
+            aThriceAndB(&builder, thread)
             builder.complete(thread, 5, from: start + 510, to: start + 510)
             builder.exit(thread, 1, at: start + 1000)
         })
@@ -53,12 +58,7 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
     private func costly(leaf: UInt32, inside: UInt32) throws -> CallTree {
         var builder = demo { builder, thread in
             builder.enter(thread, 1, at: start)
-            for repetition in 0 ..< 3 as Range<UInt64> {
-                builder.enter(thread, 2, at: start + 100 + repetition * 100)
-                builder.complete(thread, 3, from: start + 110 + repetition * 100, to: start + 130 + repetition * 100)
-                builder.exit(thread, 2, at: start + 150 + repetition * 100)
-            }
-            builder.complete(thread, 3, from: start + 500, to: start + 505)
+            aThriceAndB(&builder, thread)
             builder.exit(thread, 1, at: start + 1000)
         }
         builder.header.leaf_cost = leaf * UInt32(TRACE_COST_PARTS)

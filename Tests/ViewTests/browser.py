@@ -3,8 +3,12 @@ import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import unittest
+
+LIMIT = 240  # seconds, of a test or of a program that it runs
 
 
 class Browser:
@@ -122,3 +126,19 @@ class Browser:
         self.out.close()
         self.into.close()
         shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+class BrowserTest(unittest.TestCase):
+    """Of a class that makes its `folder` and its `browser`: a page must not complain, and a test not wait for ever."""
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+    def setUp(self):
+        signal.alarm(LIMIT)
+        self.browser.complaints.clear()
+
+    def tearDown(self):
+        signal.alarm(0)
+        self.assertEqual(self.browser.complaints, [])

@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -16,10 +15,9 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
-from browser import Browser  # noqa: E402
+from browser import LIMIT, Browser, BrowserTest  # noqa: E402
 
 TOOL = os.path.join(ROOT, ".build/release/tracer")
-LIMIT = 240
 PICTURES = None
 COUNT, SLOWER, FASTER = 24, 14, 20
 
@@ -50,7 +48,7 @@ def make_history(path):
     database.commit()
 
 
-class HistoryTest(unittest.TestCase):
+class HistoryTest(BrowserTest):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="tracer-history-")
@@ -59,20 +57,10 @@ class HistoryTest(unittest.TestCase):
         subprocess.run([TOOL, "history", "--history", cls.database, "--html", cls.page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
         cls.browser = Browser(width=1100, height=1000)
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
-        shutil.rmtree(cls.folder, ignore_errors=True)
-
     def setUp(self):
-        signal.alarm(LIMIT)
-        self.browser.complaints.clear()
+        super().setUp()
         self.browser.open(self.page)
         self.browser.settle()
-
-    def tearDown(self):
-        signal.alarm(0)
-        self.assertEqual(self.browser.complaints, [])
 
     def ask(self, expression):
         return self.browser.evaluate(expression)

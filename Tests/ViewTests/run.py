@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -15,11 +14,10 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
-from browser import Browser  # noqa: E402
+from browser import LIMIT, Browser, BrowserTest  # noqa: E402
 
 TOOL = os.path.join(ROOT, ".build/release/tracer")
 AGENT = os.path.join(ROOT, ".build/release/libtracer.so")
-LIMIT = 240
 PICTURES = None
 
 
@@ -30,26 +28,13 @@ def record(folder, *command):
     return trace
 
 
-class PageTest(unittest.TestCase):
+class PageTest(BrowserTest):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="tracer-view-")
         cls.page = os.path.join(cls.folder, "page.html")
         cls.make()
         cls.browser = Browser()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
-        shutil.rmtree(cls.folder, ignore_errors=True)
-
-    def setUp(self):
-        signal.alarm(LIMIT)
-        self.browser.complaints.clear()
-
-    def tearDown(self):
-        signal.alarm(0)
-        self.assertEqual(self.browser.complaints, [])
 
     def open(self, hash=""):
         self.browser.open(self.page, hash)

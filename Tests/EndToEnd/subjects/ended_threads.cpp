@@ -46,16 +46,6 @@ static void run(int threads) {
         CHECK(!pthread_create(&thread, NULL, work, NULL) && !pthread_join(thread, NULL));
     }
 }
-static long anonymous_kilobytes() { // private memory that is of no file
-    FILE *file = fopen("/proc/self/smaps_rollup", "r");
-    CHECK(file);
-    char line[256];
-    long kilobytes = -1;
-    while (fgets(line, sizeof line, file)) if (sscanf(line, "Anonymous: %ld", &kilobytes) == 1) break;
-    fclose(file);
-    CHECK(kilobytes >= 0);
-    return kilobytes;
-}
 int main() {
     run(50);
     long before = anonymous_kilobytes();

@@ -17,16 +17,6 @@ __attribute__((constructor)) static void begin(void) { lives = atoi("1"); }
 __attribute__((destructor)) static void end(void) { lives = atoi("0"); }
 EXPORT int plugin_work(const char *text) { int length = (int)strlen(text); OPAQUE(); return length * lives; }
 #else
-static long anonymous_kilobytes(void) { // private memory that is of no file
-    FILE *file = fopen("/proc/self/smaps_rollup", "r");
-    CHECK(file);
-    char line[256];
-    long kilobytes = -1;
-    while (fgets(line, sizeof line, file)) if (sscanf(line, "Anonymous: %ld", &kilobytes) == 1) break;
-    fclose(file);
-    CHECK(kilobytes >= 0);
-    return kilobytes;
-}
 static void open_and_close(int times) {
     for (int i = 0; i < times; i++) {
         void *library = dlopen(i & 1 ? "libfirst.so" : "libsecond.so", RTLD_NOW);

@@ -41,4 +41,16 @@ static inline void counted_between(const char *name, unsigned long low, unsigned
     close(file);
 }
 static inline void counted(const char *name, unsigned long calls) { counted_between(name, calls, calls); }
+
+/// Private memory that is of no file.
+static inline long anonymous_kilobytes(void) {
+    FILE *file = fopen("/proc/self/smaps_rollup", "r");
+    CHECK(file);
+    char line[256];
+    long kilobytes = -1;
+    while (fgets(line, sizeof line, file)) if (sscanf(line, "Anonymous: %ld", &kilobytes) == 1) break;
+    fclose(file);
+    CHECK(kilobytes >= 0);
+    return kilobytes;
+}
 #endif
