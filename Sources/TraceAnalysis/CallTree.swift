@@ -133,6 +133,12 @@ public struct CallTree: Sendable {
 
     public var isCostKnown: Bool { processes.contains { $0.isCostKnown } }
 
+    /// Those with calls from which nothing can be subtracted.
+    public var processesOfUnknownCost: [Process] {
+        let calling = Set(roots.filter { $0.calls > 0 }.compactMap { $0.process })
+        return processes.indices.filter { calling.contains($0) && !processes[$0].isCostKnown }.map { processes[$0] }
+    }
+
     /// The name most like `text`, for one that was mistyped.
     public func nearest(to text: String) -> String? {
         let wanted = text.lowercased()

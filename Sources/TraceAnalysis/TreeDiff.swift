@@ -9,9 +9,12 @@ public struct TreeDiff: Sendable {
         public var calls: [Double]
         /// Nanoseconds.
         public var selfTime: [Double]
+        /// Without what recording took.
+        public var correctedSelf: [Double] = []
 
         public var medianCalls: Double { TreeDiff.median(calls) }
         public var medianSelf: Double { TreeDiff.median(selfTime) }
+        public var medianCorrected: Double { TreeDiff.median(correctedSelf) }
     }
 
     public struct Row: Sendable {
@@ -19,14 +22,18 @@ public struct TreeDiff: Sendable {
         public var after: Side
 
         public var difference: Double { after.medianSelf - before.medianSelf }
+        public var correctedDifference: Double { after.medianCorrected - before.medianCorrected }
         public var callDifference: Double { after.medianCalls - before.medianCalls }
 
         /// Whether runs differ as much among themselves as the two sets: some run of one is on the wrong side of some
         /// run of the other. nil when there is but one run of each, which tells nothing.
-        public var isNoise: Bool? {
-            guard before.selfTime.count + after.selfTime.count > 2 else { return nil }
+        public var isNoise: Bool? { Self.isNoise(before.selfTime, after.selfTime, difference) }
+        public var isCorrectedNoise: Bool? { Self.isNoise(before.correctedSelf, after.correctedSelf, correctedDifference) }
+
+        private static func isNoise(_ before: [Double], _ after: [Double], _ difference: Double) -> Bool? {
+            guard before.count + after.count > 2 else { return nil }
             let (low, high) = difference > 0 ? (before, after) : (after, before)
-            return (low.selfTime.max() ?? 0) >= (high.selfTime.min() ?? 0)
+            return (low.max() ?? 0) >= (high.min() ?? 0)
         }
     }
 
@@ -51,9 +58,12 @@ public struct TreeDiff: Sendable {
     public private(set) var paths: [PathRow] = []
     /// All calls together.
     public private(set) var whole: Row
+    /// Whether order and noise are judged by times without what recording took.
+    public let isCorrected: Bool
 
     /// One tree for each run.
-    public init(before: [CallTree], after: [CallTree]) {
+    public init(before: [CallTree], after: [CallTree], isCorrected: Bool = false) {
+        self.isCorrected = isCorrected
         var union = Union(beforeCount: before.count, afterCount: after.count)
         let renamed = RenamedFunctions(before, after)
         for (index, tree) in before.enumerated() { union.add(tree, run: index) { renamed.name($0) } }
@@ -66,14 +76,18 @@ public struct TreeDiff: Sendable {
         paths = union.nodes.map { PathRow(parent: $0.parent, function: $0.function, row: union.row($0.sums)) }
         let order = functions.indices.sorted { a, b in
             let (one, other) = (functions[a], functions[b])
-            return (abs(one.row.difference), abs(one.row.callDifference), other.function.name)
-                > (abs(other.row.difference), abs(other.row.callDifference), one.function.name)
+            return (abs(judged(one.row)), abs(one.row.callDifference), other.function.name)
+                > (abs(judged(other.row)), abs(other.row.callDifference), one.function.name)
         }
         var places = [Int](repeating: 0, count: functions.count)
         for (place, index) in order.enumerated() { places[index] = place }
         functions = order.map { functions[$0] }
         for index in paths.indices { paths[index].function = places[paths[index].function] }
     }
+
+    /// The difference that counts.
+    func judged(_ row: Row) -> Double { isCorrected ? row.correctedDifference : row.difference }
+    func isNoise(_ row: Row) -> Bool? { isCorrected ? row.isCorrectedNoise : row.isNoise }
 
     static func median(_ values: [Double]) -> Double {
         let sorted = values.sorted()
@@ -101,6 +115,13 @@ private struct Union {
     struct Sums {
         var calls = 0.0
         var selfTime = 0.0
+        var correctedSelf = 0.0
+
+        static func += (sums: inout Sums, other: Sums) {
+            sums.calls += other.calls
+            sums.selfTime += other.selfTime
+            sums.correctedSelf += other.correctedSelf
+        }
     }
     private struct Edge: Hashable {
         var parent: Int
@@ -141,10 +162,9 @@ private struct Union {
                 childOf[edge] = place
             }
             places[index] = place
-            nodes[place].sums[run].calls += Double(node.calls)
-            nodes[place].sums[run].selfTime += Double(node.selfTime)
-            whole[run].calls += Double(node.calls)
-            whole[run].selfTime += Double(node.selfTime)
+            let sums = Sums(calls: Double(node.calls), selfTime: Double(node.selfTime), correctedSelf: Double(node.correctedSelf))
+            nodes[place].sums[run] += sums
+            whole[run] += sums
             place = 0
         }
     }
@@ -165,8 +185,7 @@ private struct Union {
         var result = Array(repeating: Array(repeating: Sums(), count: beforeCount + afterCount), count: functions.count)
         for node in nodes {
             for run in node.sums.indices {
-                result[node.function][run].calls += node.sums[run].calls
-                result[node.function][run].selfTime += node.sums[run].selfTime
+                result[node.function][run] += node.sums[run]
             }
         }
         return result
@@ -174,7 +193,7 @@ private struct Union {
 
     func row(_ sums: [Sums]) -> TreeDiff.Row {
         func side(_ runs: ArraySlice<Sums>) -> TreeDiff.Side {
-            TreeDiff.Side(calls: runs.map { $0.calls }, selfTime: runs.map { $0.selfTime })
+            TreeDiff.Side(calls: runs.map { $0.calls }, selfTime: runs.map { $0.selfTime }, correctedSelf: runs.map { $0.correctedSelf })
         }
         return TreeDiff.Row(before: side(sums[..<beforeCount]), after: side(sums[beforeCount...]))
     }

@@ -6,17 +6,21 @@ extension TreeDiff {
     ///   - width: columns of the terminal, nil where lines may be of any length
     public func text(top: Int, width: Int?, _ style: TextStyle) -> String {
         var lines: [String] = []
-        lines.append("in calls        \(time(whole.before.medianSelf)) before, \(time(whole.after.medianSelf)) after: "
-            + style.bold(signed(whole.difference) + relative(whole)) + verdict(whole, style))
+        func sides(_ title: String, _ before: Double, _ after: Double) -> String {
+            title + "\(time(before)) before, \(time(after)) after: " + style.bold(signed(after - before) + relative(before, after))
+        }
+        lines.append(sides("in calls        ", whole.before.medianSelf, whole.after.medianSelf))
+        if isCorrected { lines.append(sides("corrected       ", whole.before.medianCorrected, whole.after.medianCorrected)) }
+        lines[lines.count - 1] += verdict(whole, style)
         lines.append("calls           \(number(whole.before.medianCalls)) before, \(number(whole.after.medianCalls)) after"
             + (whole.callDifference == 0 ? "" : ": \(signedNumber(whole.callDifference))"))
-        let changed = functions.filter { $0.row.difference != 0 || $0.row.callDifference != 0 }
-        let clear = changed.filter { $0.row.isNoise != true }
+        let changed = functions.filter { judged($0.row) != 0 || $0.row.callDifference != 0 }
+        let clear = changed.filter { isNoise($0.row) != true }
         let noise = changed.count - clear.count
         lines += ["", style.bold("functions, by what they explain of the difference (self time)")]
         if clear.isEmpty { lines.append(changed.isEmpty ? "none differs" : "none differs by more than the runs among themselves") }
         if !clear.isEmpty {
-            var table = TextTable(["before", "after", "difference", "calls before", "after", "function", "module"], leftAligned: [5, 6])
+            var table = TextTable(columns + ["function", "module"], leftAligned: [columns.count, columns.count + 1])
             for row in top > 0 ? Array(clear.prefix(top)) : clear { table.add(cells(row.row) + [name(row), row.function.module]) }
             lines += table.lines(style, width: width)
             if top > 0, clear.count > top { lines.append(style.dim("… \(grouped(UInt64(clear.count - top))) more: --top 0")) }
@@ -24,11 +28,11 @@ extension TreeDiff {
         if noise > 0 {
             lines.append(style.dim("\(counted(UInt64(noise), "function")) within the noise: some run before is on the other side of some run after"))
         }
-        let chosen = paths.indices.filter { paths[$0].row.difference != 0 && paths[$0].row.isNoise != true }
-            .sorted { abs(paths[$0].row.difference) > abs(paths[$1].row.difference) }
+        let chosen = paths.indices.filter { judged(paths[$0].row) != 0 && isNoise(paths[$0].row) != true }
+            .sorted { abs(judged(paths[$0].row)) > abs(judged(paths[$1].row)) }
         if !chosen.isEmpty {
             lines += ["", style.bold("call paths, likewise")]
-            var table = TextTable(["before", "after", "difference", "calls before", "after", "path"], leftAligned: [5])
+            var table = TextTable(columns + ["path"], leftAligned: [columns.count])
             for index in top > 0 ? Array(chosen.prefix(top)) : chosen { table.add(cells(paths[index].row) + [path(index)]) }
             lines += table.lines(style, width: width)
             if top > 0, chosen.count > top { lines.append(style.dim("… \(grouped(UInt64(chosen.count - top))) more: --top 0")) }
@@ -36,10 +40,18 @@ extension TreeDiff {
         return lines.joined(separator: "\n") + "\n"
     }
 
+    private var columns: [String] {
+        (isCorrected ? ["before", "corrected", "after", "corrected", "difference", "corrected"] : ["before", "after", "difference"])
+            + ["calls before", "after"]
+    }
+
     private func cells(_ row: Row) -> [String] {
-        [isAbsent(row.before) ? "-" : time(row.before.medianSelf), isAbsent(row.after) ? "-" : time(row.after.medianSelf),
-         signed(row.difference), isAbsent(row.before) ? "-" : number(row.before.medianCalls),
-         isAbsent(row.after) ? "-" : number(row.after.medianCalls)]
+        func side(_ side: Side) -> [String] {
+            let times = [side.medianSelf] + (isCorrected ? [side.medianCorrected] : [])
+            return times.map { isAbsent(side) ? "-" : time($0) }
+        }
+        return side(row.before) + side(row.after) + [signed(row.difference)] + (isCorrected ? [signed(row.correctedDifference)] : [])
+            + [row.before, row.after].map { isAbsent($0) ? "-" : number($0.medianCalls) }
     }
 
     private func isAbsent(_ side: Side) -> Bool { side.medianCalls == 0 && side.medianSelf == 0 }
@@ -67,14 +79,14 @@ extension TreeDiff {
     }
     private func signedNumber(_ value: Double) -> String { (value < 0 ? "-" : "+") + number(abs(value)) }
 
-    private func relative(_ row: Row) -> String {
-        guard row.before.medianSelf > 0 else { return "" }
-        let tenths = (row.difference / row.before.medianSelf * 1000).rounded() / 10
+    private func relative(_ before: Double, _ after: Double) -> String {
+        guard before > 0 else { return "" }
+        let tenths = ((after - before) / before * 1000).rounded() / 10
         return " (\(tenths > 0 ? "+" : "")\(tenths)%)"
     }
 
     private func verdict(_ row: Row, _ style: TextStyle) -> String {
-        switch row.isNoise {
+        switch isNoise(row) {
         case true?: style.alarm("; within the noise: runs differ as much among themselves")
         case false?: ""
         case nil: style.dim("; one run on each side: what is noise cannot be told")
@@ -83,11 +95,14 @@ extension TreeDiff {
 
     public func json() -> JSON {
         func side(_ side: Side) -> JSON {
-            .object([("calls", .array(side.calls.map { .number($0) })), ("self_ns", .array(side.selfTime.map { .number($0) }))])
+            .object([("calls", .array(side.calls.map { .number($0) })), ("self_ns", .array(side.selfTime.map { .number($0) }))]
+                + (isCorrected ? [("corrected_self_ns", .array(side.correctedSelf.map { .number($0) }))] : []))
         }
         func members(_ row: Row) -> [(String, JSON)] {
             [("before", side(row.before)), ("after", side(row.after)), ("difference_ns", .number(row.difference)),
              ("within_noise", row.isNoise.map { .bool($0) } ?? .null)]
+                + (isCorrected ? [("corrected_difference_ns", .number(row.correctedDifference)),
+                                  ("corrected_within_noise", row.isCorrectedNoise.map { .bool($0) } ?? .null)] : [])
         }
         return .object([
             ("schema", .unsigned(1)), ("whole", .object(members(whole))),

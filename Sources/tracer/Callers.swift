@@ -10,6 +10,7 @@ struct Callers: ParsableCommand {
             calls and time as far as they came that way. The second is what the function calls, from wherever.
 
             tracer callers app.trace SQL_exec
+            tracer callers app.trace SQL_exec --correct   beside the times what they are without the cost of recording
             tracer callers app.trace 'libc.so.6!mem*'
             """)
 
@@ -21,6 +22,10 @@ struct Callers: ParsableCommand {
     var least = Percentage(0.01)
     @Option(help: "Levels of each tree to show; 0 for all.")
     var depth = 0
+    @Flag(help: "Beside the times what they are without the agent's cost of recording, as it was measured in the same process.")
+    var correct = false
+    @Flag(help: "One JSON object: both trees, each as tracer tree --json gives one.")
+    var json = false
     @OptionGroup var display: DisplayOptions
 
     func validate() throws {
@@ -34,10 +39,17 @@ struct Callers: ParsableCommand {
         guard !chosen.isEmpty else {
             throw CommandFailure(message: "no call of \(function) in \(file)\(tree.nearest(to: function).map { "; there is \($0)" } ?? ""): a glob such as '*\(function)*' finds parts of names")
         }
-        var output = display.output()
-        let options = CallTree.TextOptions(least: least.share, deepest: depth, width: output.width)
-        let style = output.style
+        if correct, !tree.isCostKnown { throw CommandFailure(message: Tree.unknownCost(files)) }
         let upward = tree.callers(of: chosen), downward = tree.below(chosen)
+        var output = display.output()
+        if json {
+            try output.line(JSON.object([("schema", .unsigned(1)), ("callers", upward.json()), ("calls", downward.json())]).text())
+            try output.finish()
+            return try finish(files)
+        }
+        var options = CallTree.TextOptions(least: least.share, deepest: depth, width: output.width)
+        options.isCorrected = correct
+        let style = output.style
         for (title, view) in [("called from", upward), ("calls", downward)] {
             guard let root = view.roots.first else { continue }
             if title == "calls" { try output.line("") }

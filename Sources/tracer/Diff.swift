@@ -15,6 +15,7 @@ struct Diff: ParsableCommand {
             tracer diff before/ after/             each run of the same program several times
             tracer diff --before b1.trace --before b2.trace --after a1.trace --after a2.trace
             tracer diff before.trace after.trace --html diff.html     a flame graph of both, red slower, blue faster
+            tracer diff before.trace after.trace --correct            what differs without the cost of recording
             """)
 
     @Argument(help: ArgumentHelp("Before and after: a trace each, or a directory of traces.", valueName: "before after"), completion: .file(extensions: ["trace"]))
@@ -25,6 +26,8 @@ struct Diff: ParsableCommand {
     var after: [String] = []
     @Option(help: "Rows of each table; 0 for all.")
     var top = 20
+    @Flag(help: "Beside the times what they are without the agent's cost of recording, as it was measured in the same processes; order and noise are judged by that.")
+    var correct = false
     @Flag(help: "One JSON object, with all functions and paths.")
     var json = false
     @Option(help: ArgumentHelp("Instead of text a page: flame graph of both sides, and table of functions; - is standard output.", valueName: "file"), completion: .file(extensions: ["html"]))
@@ -35,6 +38,9 @@ struct Diff: ParsableCommand {
 
     func validate() throws {
         if json, html != nil { throw ValidationError("--json and --html exclude each other") }
+        if correct, html != nil {
+            throw ValidationError("--correct and --html exclude each other: a flame graph has one width for each call, not a corrected one beside it; leave one of them out")
+        }
         if top < 0 { throw ValidationError("--top takes 0 (all) or a number of rows") }
         let named = sides.count == 2 && before.isEmpty && after.isEmpty
         let listed = sides.isEmpty && !before.isEmpty && !after.isEmpty
@@ -46,8 +52,12 @@ struct Diff: ParsableCommand {
         let second = try openSet(sides.isEmpty ? after : [sides[1]])
         let doubts = doubts(first.flatMap { $0 }, second.flatMap { $0 })
         for doubt in doubts { complain(doubt) }
-        let diff = TreeDiff(before: first.map { reading($0) { CallTree($0, progress: $1) } },
-                            after: second.map { reading($0) { CallTree($0, progress: $1) } })
+        let trees = (before: first.map { reading($0) { CallTree($0, progress: $1) } }, after: second.map { reading($0) { CallTree($0, progress: $1) } })
+        // One side corrected and the other not would show the cost of recording as a difference.
+        if correct, let unknown = (trees.before + trees.after).flatMap({ $0.processesOfUnknownCost }).first {
+            throw CommandFailure(message: Tree.unknownCost((first + second).flatMap { $0 }.filter { $0.path == unknown.path }))
+        }
+        let diff = TreeDiff(before: trees.before, after: trees.after, isCorrected: correct)
         if let html {
             let programs = Set((first + second).flatMap { $0 }.map { basename($0.program) }).sorted().joined(separator: ", ")
             let page = DiffPage(diff, title: "\(programs) compared", facts: "before \(describe(first)), after \(describe(second))", notes: doubts)

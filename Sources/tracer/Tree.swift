@@ -86,7 +86,7 @@ struct Tree: ParsableCommand {
     static func unknownCost(_ files: [TraceFile]) -> String {
         let isFiltered = files.contains { $0.header.minimum_ticks > 0 }
         return "\(files[0].path) does not say what recording a call cost, so --correct has nothing to subtract"
-            + (isFiltered ? ": under a time filter it is not known whose calls were left out" : "")
+            + (isFiltered ? ": under a time filter it is not known whose calls were left out" : ": record it again")
     }
 
     private func show(_ tree: CallTree, _ output: inout Output) throws {

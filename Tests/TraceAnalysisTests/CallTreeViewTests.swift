@@ -1,3 +1,4 @@
+import CTraceLayout
 import Testing
 import TraceTesting
 @testable import TraceAnalysis
@@ -104,8 +105,9 @@ private func sample() throws -> CallTree {
 }
 
 @Suite struct TreeDiffTests {
-    /// main calls `function` of `length` so many times.
-    private func run(_ name: String, calls: UInt64, length: UInt64, address: UInt64 = 0x5000_1000, bias: UInt64 = 0x5000_0000) throws -> CallTree {
+    /// main calls `function` of `length` so many times. A recorded call costs `leaf`, `inside` of it within its length.
+    private func run(_ name: String, calls: UInt64, length: UInt64, address: UInt64 = 0x5000_1000, bias: UInt64 = 0x5000_0000,
+                     leaf: UInt32 = 0, inside: UInt32 = 0) throws -> CallTree {
         var builder = TraceBuilder()
         builder.module(0, "/usr/lib/libdemo.so.1", bias: bias)
         builder.function(1, "main")
@@ -119,6 +121,8 @@ private func sample() throws -> CallTree {
             builder.exit(thread, 2, at: start + 15 + length + call * 1000)
         }
         builder.exit(thread, 1, at: start + 1_000_000)
+        builder.header.leaf_cost = leaf * UInt32(TRACE_COST_PARTS)
+        builder.header.inside_cost = inside * UInt32(TRACE_COST_PARTS)
         return try tree(builder)
     }
 
@@ -155,5 +159,48 @@ private func sample() throws -> CallTree {
         #expect(row?.row.isNoise == false)
         #expect(row?.row.difference == 150, "medians: 5 calls of 130 instead of 100")
         #expect(slower.text(top: 0, width: nil, TextStyle(isColoured: false)).contains("work"))
+    }
+
+    /// 8 of a call are within its length and 12 in its caller's. work and common are the cost of 20 calls more.
+    @Test func correctedTheFunctionsAreSortedByWhatTheyExplainWithoutTheCost() throws {
+        let before = try run("work", calls: 10, length: 100, leaf: 20, inside: 8), after = try run("work", calls: 30, length: 35, leaf: 20, inside: 8)
+        let raw = TreeDiff(before: [before], after: [after])
+        #expect(rows(raw) == ["main 0 -150", "common 20 100", "work 20 50"])
+        let diff = TreeDiff(before: [before], after: [after], isCorrected: true)
+        #expect(rows(diff) == ["main 0 -150", "work 20 50", "common 20 100"], "what was measured stays beside it")
+        #expect(diff.functions.map { $0.row.correctedDifference } == [-390, -350, 0])
+        #expect(diff.functions.map { $0.row.after.correctedSelf } == [[998_432], [450], [0]])
+        #expect(diff.whole.correctedDifference == -740)
+        #expect(diff.paths.reduce(0) { $0 + $1.row.correctedDifference } == -740)
+    }
+
+    @Test func correctedRunsAreHeldAgainstEachOtherWithoutTheCost() throws {
+        let before = try [99, 100, 101].map { try run("work", calls: 10, length: $0, leaf: 20, inside: 8) }
+        let after = try [33, 33, 34].map { try run("work", calls: 30, length: $0, leaf: 20, inside: 8) }
+        let row = try #require(TreeDiff(before: before, after: after, isCorrected: true).functions.first { $0.function.name == "work" }?.row)
+        #expect(row.isNoise == true, "990 1000 1010, 990 990 1020")
+        #expect(row.isCorrectedNoise == false, "790 800 810, 390 390 420")
+        #expect(TreeDiff(before: before, after: after).text(top: 0, width: nil, TextStyle(isColoured: false)).contains("within the noise"))
+    }
+
+    @Test func aDifferenceHasItsCorrectionBesideItWhereThatIsAskedFor() throws {
+        let before = try run("work", calls: 10, length: 100, leaf: 20, inside: 8), after = try run("work", calls: 30, length: 35, leaf: 20, inside: 8)
+        let diff = TreeDiff(before: [before], after: [after], isCorrected: true)
+        let text = diff.text(top: 0, width: nil, TextStyle(isColoured: false)).split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
+        #expect(text.contains("in calls 1.000 ms before, 1.000 ms after: 0 ns (0.0%)"), "\(text)")
+        #expect(text.contains { $0.hasPrefix("corrected 999.622 us before, 998.882 us after: -740 ns (-0.1%); one run on each side") }, "\(text)")
+        #expect(text.contains("before corrected after corrected difference corrected calls before after function module"), "\(text)")
+        #expect(text.contains("1.000 us 800 ns 1.050 us 450 ns +50 ns -350 ns 10 30 work libdemo.so.1"), "\(text)")
+        #expect(text.contains("1.000 us 800 ns 1.050 us 450 ns +50 ns -350 ns 10 30 main > work"), "\(text)")
+        let json = diff.json().text(), plain = TreeDiff(before: [before], after: [after]).json().text()
+        for member in ["\"corrected_self_ns\"", "\"corrected_difference_ns\"", "\"corrected_within_noise\""] {
+            #expect(json.contains(member) && !plain.contains(member), "\(member)")
+        }
+    }
+
+    @Test func aProcessOfUnknownCostCountsWhereItHasCalls() throws {
+        let known = try run("work", calls: 1, length: 100, leaf: 20, inside: 8), unknown = try run("work", calls: 1, length: 100)
+        #expect(CallTree([known, try tree(demo { _, _ in })]).processesOfUnknownCost.isEmpty)
+        #expect(CallTree([known, unknown]).processesOfUnknownCost.count == 1)
     }
 }

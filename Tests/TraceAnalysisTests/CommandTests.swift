@@ -37,6 +37,10 @@ private func ended(_ process: Process, _ output: String, _ errors: String) -> En
 
 /// Errors go to a file: nobody has to read two pipes at once.
 private func run(_ arguments: String..., environment: [String: String] = [:], in directory: String? = nil) throws -> Ended {
+    try run(arguments, environment: environment, in: directory)
+}
+
+private func run(_ arguments: [String], environment: [String: String] = [:], in directory: String? = nil) throws -> Ended {
     let errors = TemporaryFile([])
     let process = process(arguments, environment, in: directory)
     let pipe = Pipe()
@@ -163,21 +167,55 @@ struct CommandTests {
         #expect(try run("tree", good.path, "--focus=nothing").status == 1)
     }
 
-    @Test(arguments: ["report", "tree"])
+    @Test(arguments: ["report", "tree", "callers", "diff"])
     func correctShowsTimesWithoutTheCostBesideThem(command: String) throws {
+        func words(_ path: String) -> [String] {
+            switch command {
+            case "callers": [command, path, "a"]
+            case "diff": [command, path, path]
+            default: [command, path]
+            }
+        }
         var builder = program(seed: 1, events: 500)
         builder.header.leaf_cost = 20 * UInt32(TRACE_COST_PARTS)
         builder.header.inside_cost = 8 * UInt32(TRACE_COST_PARTS)
         let costly = TemporaryFile(builder.bytes())
-        let ended = try run(command, "--correct", costly.path)
+        let ended = try run(words(costly.path) + ["--correct"])
         #expect(ended.status == 0)
         #expect(ended.output.contains("corrected"))
-        #expect(try run(command, "--correct", "--json", costly.path).output.contains(command == "report" ? "\"corrected_self_ns\": " : "\"self_cost_ns\": "))
-        #expect(try !run(command, costly.path).output.contains("corrected"))
-        let unknown = try run(command, "--correct", good.path)
+        let json = try run(words(costly.path) + ["--correct", "--json"]).output
+        #expect(json.contains(command == "report" || command == "diff" ? "\"corrected_self_ns\": " : "\"self_cost_ns\": "))
+        #expect(try !run(words(costly.path)).output.contains("corrected"))
+        let unknown = try run(words(good.path) + ["--correct"])
         #expect(unknown.status == 1)
         #expect(unknown.output == "")
-        #expect(unknown.errors.contains("does not say what recording a call cost"))
+        #expect(unknown.errors.contains("\(good.path) does not say what recording a call cost"))
+        #expect(unknown.errorLines.count == 1)
+    }
+
+    @Test func aDifferenceIsCorrectedOnBothSidesOrNotAtAll() throws {
+        var builder = program(seed: 1, events: 500)
+        builder.header.leaf_cost = 20 * UInt32(TRACE_COST_PARTS)
+        let costly = TemporaryFile(builder.bytes())
+        for sides in [[good.path, costly.path], [costly.path, good.path]] {
+            let ended = try run(["diff", "--correct"] + sides)
+            #expect(ended.status == 1)
+            #expect(ended.output == "")
+            #expect(ended.errors.contains("\(good.path) does not say what recording a call cost"))
+        }
+        let page = try run(["diff", "--correct", costly.path, costly.path, "--html", costly.path + ".html"])
+        #expect(page.status == 2)
+        #expect(page.errors.contains("--correct and --html exclude each other"))
+        #expect(access(costly.path + ".html", F_OK) != 0)
+    }
+
+    @Test func callersOfBothDirectionsAreTreesInJSON() throws {
+        let object = try JSONSerialization.jsonObject(with: Data(run("callers", good.path, "a", "--json").output.utf8)) as? [String: Any]
+        for direction in ["callers", "calls"] {
+            let tree = object?[direction] as? [String: Any]
+            #expect((tree?["nodes"] as? [Any])?.isEmpty == false, "\(direction)")
+            #expect((tree?["functions"] as? [Any])?.isEmpty == false, "\(direction)")
+        }
     }
 
     @Test func helpAndVersionGoToStandardOutput() throws {
