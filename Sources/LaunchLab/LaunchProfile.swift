@@ -44,12 +44,17 @@ public struct LaunchProfile: Sendable {
 /// A function as it was called along one path, merged over all calls there; or a stage, or a library.
 public struct CallNode: Sendable {
     public enum Kind: String, Codable, Sendable { case root, stage, library, constructor, dlopen, lazy, call }
-    /// What is the same thing in two builds: no addresses, no folders.
+    /// What is the same thing in two builds: no folders, and no addresses but those of functions without a name.
     public struct Key: Hashable, Sendable {
         public var kind: Kind
         public var module: String
         public var name: String
         public init(_ kind: Kind, module: String, name: String) { (self.kind, self.module, self.name) = (kind, module, name) }
+
+        /// Called by its place in its module, or in memory: another build has it elsewhere.
+        var isUnnamed: Bool { name.hasPrefix(module + "+0x") || name.hasPrefix("0x") }
+        /// All of its kind and module that no symbol names.
+        var withoutName: Key { Key(kind, module: module, name: "(without a name)") }
     }
 
     public var key: Key

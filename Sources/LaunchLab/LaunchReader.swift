@@ -41,7 +41,7 @@ enum LaunchReader {
                                                    total: NanosecondCount(load.total.count), children: inside))
         }
         if let index = timeline.stages.firstIndex(where: { $0.kind == .main }) {
-            stages[index].children += LaunchCalls.untilReady(trace, timeline).map(node)
+            stages[index].children += LaunchCalls.untilReady(trace, timeline, symbolizer).map(node)
         }
         let ready = stages.reduce(0) { $0 + $1.total }
         if let exit {

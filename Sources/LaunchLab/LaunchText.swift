@@ -135,7 +135,7 @@ public struct LaunchText {
         case .dlopen: text = "dlopen of \(cause.name)"
         case .stage, .root: text = cause.name
         case .lazy: text = "lazy initializer \(cause.name) of \(cause.module)"
-        case .call: text = "\(cause.name) of \(cause.module)"
+        case .call: text = cause.name.hasPrefix(cause.module + "+0x") ? cause.name : "\(cause.name) of \(cause.module)"
         }
         if cause.kind == .call, cause.change == .new || cause.change == .gone {
             text += ", \(counted(UInt64(max(cause.callsBefore, cause.callsAfter).rounded()), "time"))"

@@ -23,6 +23,7 @@ public final class CodeNames {
     private let metadata: Metadata
     private let symbolizer: Symbolizer
     private var known: [UInt64: CodeName] = [:]
+    private var functions: [UInt32: (name: String, module: String)] = [:]
     /// By their lowest address.
     private let modules: [Module]
     private lazy var recorded: [UInt64: String] = Dictionary(
@@ -40,6 +41,17 @@ public final class CodeNames {
         if let name = known[address] { return name }
         let name = find(address, module.flatMap { metadata.modules[$0] } ?? self.module(at: address))
         known[address] = name
+        return name
+    }
+
+    /// Name and module of a traced function by its id: what `FunctionTable`, and so every report, calls it.
+    public func function(_ id: UInt32) -> (name: String, module: String) {
+        if let known = functions[id] { return known }
+        var name = (FunctionTable.strangerName(id), FunctionTable.noModule)
+        if let function = metadata.functions[id] {
+            name = (FunctionTable.displayName(FunctionTable.named(function, metadata, symbolizer), metadata), FunctionTable.moduleName(function, metadata))
+        }
+        functions[id] = name
         return name
     }
 

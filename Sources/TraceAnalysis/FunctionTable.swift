@@ -26,11 +26,11 @@ public struct FunctionTable: Sendable {
         var rows: [Row] = []
         var slotOfRow: [Row: UInt32] = [:]
         var slots = [UInt32](repeating: 0, count: Int(metadata.functions.keys.max() ?? 0) + 1)
-        let functions = Self.named(metadata.functions.values.sorted { $0.id < $1.id }, metadata)
+        let symbolizer = Symbolizer()
+        let functions = metadata.functions.values.sorted { $0.id < $1.id }.map { Self.named($0, metadata, symbolizer) }
         let names = Self.displayNames(functions, metadata)
         for (function, name) in zip(functions, names) {
-            let module = function.module.map { metadata.modules[$0]?.name ?? "[module \($0)]" } ?? Self.noModule
-            let row = Row(name: name, symbol: function.rawName, module: module, isTail: function.isTail)
+            let row = Row(name: name, symbol: function.rawName, module: Self.moduleName(function, metadata), isTail: function.isTail)
             if let slot = slotOfRow[row] {
                 slots[Int(function.id)] = slot
             } else {
@@ -45,17 +45,18 @@ public struct FunctionTable: Sendable {
 
     /// The trace has the names that the loader knows. Those of static functions are in the module's file or its debug
     /// file, if it is here and is the one that was traced.
-    private static func named(_ functions: [Function], _ metadata: Metadata) -> [Function] {
-        let symbolizer = Symbolizer()
-        return functions.map { function in
-            guard function.rawName.isEmpty, let module = function.module.flatMap({ metadata.modules[$0] }) else { return function }
-            let linked = function.address &- module.loadBias
-            // A symbol that merely holds the address is another function, whose part has lost its own symbol.
-            guard let symbol = symbolizer.function(at: linked, in: module.identity), symbol.address == linked else { return function }
-            var function = function
-            function.rawName = symbol.name
-            return function
-        }
+    static func named(_ function: Function, _ metadata: Metadata, _ symbolizer: Symbolizer) -> Function {
+        guard function.rawName.isEmpty, let module = function.module.flatMap({ metadata.modules[$0] }) else { return function }
+        let linked = function.address &- module.loadBias
+        // A symbol that merely holds the address is another function, whose part has lost its own symbol.
+        guard let symbol = symbolizer.function(at: linked, in: module.identity), symbol.address == linked else { return function }
+        var function = function
+        function.rawName = symbol.name
+        return function
+    }
+
+    static func moduleName(_ function: Function, _ metadata: Metadata) -> String {
+        function.module.map { metadata.modules[$0]?.name ?? "[module \($0)]" } ?? noModule
     }
 
     static let noModule = "?"
@@ -73,7 +74,7 @@ public struct FunctionTable: Sendable {
         return parts.withLock { parts in (0 ..< partCount).flatMap { parts[$0] ?? [] } }
     }
 
-    private static func displayName(_ function: Function, _ metadata: Metadata) -> String {
+    static func displayName(_ function: Function, _ metadata: Metadata) -> String {
         if !function.rawName.isEmpty { return demangled(function.rawName) }
         guard let module = function.module.flatMap({ metadata.modules[$0] }) else {
             return "0x" + String(function.address, radix: 16)

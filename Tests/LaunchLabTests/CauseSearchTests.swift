@@ -48,6 +48,30 @@ import Testing
         #expect(new.kind == .lazy && new.change == .new)
     }
 
+    /// As a stripped program is compared with its next build.
+    @Test func aFunctionWithoutANameIsNotNewBecauseItHasMoved() throws {
+        func launches(_ names: [String], seed: UInt64, time: Double) -> [LaunchProfile] {
+            var maker = ProfileMaker()
+            maker.random = SplitMix(seed: seed)
+            return (0..<15).map { _ in
+                var profile = maker.profile()
+                let calls = names.map { CallNode(.init(.call, module: "app", name: $0), count: 2, total: NanosecondCount(time * Double.random(in: 0.98...1.04, using: &maker.random))) }
+                profile.tree.children[2].children += calls
+                profile.tree.children[2].total += calls.reduce(0) { $0 + $1.total }
+                profile.tree.total += calls.reduce(0) { $0 + $1.total }
+                return profile
+            }
+        }
+        let old = launches(["app+0x1200", "app+0x1800"], seed: 1, time: 3e6)
+        #expect(CauseSearch.attribute(from: old, to: launches(["app+0x1240", "app+0x1880"], seed: 2, time: 3e6)).causes.isEmpty)
+        let slower = try #require(CauseSearch.attribute(from: old, to: launches(["app+0x1240", "app+0x1880"], seed: 2, time: 5e6)).causes.first)
+        #expect(slower.name == "(without a name)" && slower.change == .slower && abs(slower.difference - 4e6) < 1e6)
+        // Of the same build each is known by its place.
+        let other = try #require(CauseSearch.attribute(from: old, to: launches(["app+0x1200", "app+0x1800", "app+0x1900"], seed: 2, time: 3e6)).causes.first)
+        #expect(other.name == "app+0x1900" && other.change == .new)
+        #expect(LaunchText.describe(other) == "app+0x1900, 2 times")
+    }
+
     @Test func sharesAndTheRestAddUp() {
         let found = causes {
             $0.constructor = 7e6

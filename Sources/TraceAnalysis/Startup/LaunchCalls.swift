@@ -2,6 +2,7 @@
 // Loads of libraries are left out, with everything that ran in them: the timeline has them by themselves. A lazy
 // initializer is a node of its own between the call that needed it and what it ran, the once-function included.
 import CTraceLayout
+import Symbols
 import TraceFormat
 
 public enum LaunchCalls {
@@ -16,7 +17,7 @@ public enum LaunchCalls {
         public var isLazy = false
     }
 
-    public static func untilReady(_ trace: TraceFile, _ timeline: StartupTimeline) -> [Node] {
+    public static func untilReady(_ trace: TraceFile, _ timeline: StartupTimeline, _ symbolizer: Symbolizer) -> [Node] {
         let records = trace.metadata.start
         guard let main = records.phase(.main) else { return [] }
         let end: Ticks
@@ -38,22 +39,20 @@ public enum LaunchCalls {
                 latest = max(latest, reader.read(chunk, into: &stack))
             }
             stack.closeAll(at: end.raw, .open)
-            return nodes(stack.sink.nodes, trace, lazy)
+            return nodes(stack.sink.nodes, trace, lazy, CodeNames(trace.metadata, symbolizer))
         }
         return []
     }
 
-    private static func nodes(_ sums: [LaunchSink.Sum], _ trace: TraceFile, _ lazy: [LazyRun]) -> [Node] {
-        let table = trace.metadata
+    private static func nodes(_ sums: [LaunchSink.Sum], _ trace: TraceFile, _ lazy: [LazyRun], _ names: CodeNames) -> [Node] {
         // A child lies behind its parent: from the back, each is whole when its parent takes it.
         var built = sums.map { sum -> Node in
             if let place = LaunchSink.place(ofLazy: sum.slot) {
                 return Node(name: lazy[place].name.name, module: lazy[place].name.module, calls: sum.calls,
                             total: trace.timeScale.nanoseconds(sum.ticks), children: [], isLazy: true)
             }
-            let function = table.functions[sum.slot &- 1]
-            return Node(name: demangled(function?.rawName ?? "?"), module: function?.module.flatMap { table.modules[$0]?.name } ?? "?",
-                        calls: sum.calls, total: trace.timeScale.nanoseconds(sum.ticks), children: [])
+            let (name, module) = names.function(sum.slot &- 1)
+            return Node(name: name, module: module, calls: sum.calls, total: trace.timeScale.nanoseconds(sum.ticks), children: [])
         }
         for index in sums.indices.dropFirst().reversed() {
             built[index].children.reverse()

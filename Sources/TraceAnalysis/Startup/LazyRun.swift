@@ -26,7 +26,7 @@ public struct LazyRun: Sendable {
                 $0.thread == once.thread && $0.begin.ticks <= once.ticks && ($0.end.map { $0.usage.ticks >= once.ticks } ?? true)
             }
             let parent = run?.parent.flatMap { metadata.functions[$0] }
-            let during = parent.flatMap { Self.onceFunctions.contains($0.rawName) ? nil : demangled($0.rawName) }
+            let during = parent.flatMap { Self.onceFunctions.contains($0.rawName) ? nil : context.names.function($0.id).name }
                 ?? within.map { context.names.name(at: $0.address, in: $0.module).name }
             let (means, name) = self.name(once, metadata.functions[once.function].map { demangled($0.rawName) } ?? "?", context)
             return LazyRun(means: means, name: name,

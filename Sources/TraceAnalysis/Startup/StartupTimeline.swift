@@ -261,10 +261,8 @@ public struct FunctionShare: Sendable {
     static func all(_ context: StartupContext) -> [FunctionShare] {
         let table = context.trace.metadata
         return context.calls.functionsOfMain.lazy.filter { $0.selfTicks > 0 && table.functions[$0.function]?.isSpan != true }.prefix(100).map { time in
-            let function = table.functions[time.function]
-            return FunctionShare(
-                name: demangled(function?.rawName ?? "?"), module: function?.module.map { context.moduleName($0) } ?? "?",
-                calls: time.calls, selfTime: context.clock.scale.nanoseconds(UInt64(time.selfTicks)))
+            let (name, module) = context.names.function(time.function)
+            return FunctionShare(name: name, module: module, calls: time.calls, selfTime: context.clock.scale.nanoseconds(UInt64(time.selfTicks)))
         }
     }
 }

@@ -178,6 +178,35 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         #expect(timeline.lazyInitializers.map { $0.during } == [nil, "load_all"])
     }
 
+    @Test func functionsWithoutANameAreCalledAsInTheReport() throws {
+        let builder = started { builder, thread in
+            builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 1_000_000))
+            builder.function(1, "", module: 1, address: 0x2000_0340)
+            builder.function(2, "swift_once", module: 1)
+            builder.function(3, "_ZN4demo4workEv", module: 9)
+            builder.enter(thread, 1, at: begin + 2_000_000)
+            builder.once(2, at: begin + 3_000_000, code: 0x1000_0200)
+            builder.enter(thread, 2, at: begin + 3_000_010)
+            builder.exit(thread, 2, at: begin + 4_000_000)
+            builder.complete(thread, 3, from: begin + 4_100_000, to: begin + 4_200_000)
+            builder.complete(thread, 4, from: begin + 4_300_000, to: begin + 4_400_000)
+            builder.exit(thread, 1, at: begin + 8_000_000)
+            builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 9_000_000))
+        }
+        let file = TemporaryFile(builder.bytes())
+        try withExtendedLifetime(file) {
+            let trace = try TraceFile(path: file.path)
+            let timeline = try StartupTimeline(trace, symbolizer: Symbolizer(), options: .init())
+            let report = Set(Summary(trace).functions.map { "\($0.name) [\($0.module)]" })
+            #expect(report == ["libslow.so+0x340 [libslow.so]", "swift_once [libslow.so]", "demo::work() [[module 9]]", "?#4 [?]"])
+            #expect(Set(timeline.functionsOfMain.map { "\($0.name) [\($0.module)]" }) == report)
+            #expect(timeline.lazyInitializers.map { $0.during } == ["libslow.so+0x340"])
+            #expect(timeline.advice(atMost: 10).contains { $0.text.hasPrefix("libslow.so+0x340 [libslow.so], called once between main and ready") })
+            func all(_ nodes: [LaunchCalls.Node]) -> [String] { nodes.flatMap { ($0.isLazy ? [] : ["\($0.name) [\($0.module)]"]) + all($0.children) } }
+            #expect(Set(all(LaunchCalls.untilReady(trace, timeline, Symbolizer()))) == report)
+        }
+    }
+
     @Test func aDependencyThatNothingIsBoundToIsNamed() throws {
         var builder = whole()
         builder.initializer(2, module: 2, address: 0x3000_0100, from: TraceBuilder.usage(at: begin + 8_100_000, own: 1_100_000),
