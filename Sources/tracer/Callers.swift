@@ -39,7 +39,7 @@ struct Callers: ParsableCommand {
         guard !chosen.isEmpty else {
             throw CommandFailure(message: "no call of \(function) in \(file)\(tree.nearest(to: function).map { "; there is \($0)" } ?? ""): a glob such as '*\(function)*' finds parts of names")
         }
-        if correct, !tree.isCostKnown { throw CommandFailure(message: Tree.unknownCost(files)) }
+        if correct { try Tree.checkCost(of: tree, files) }
         let upward = tree.callers(of: chosen), downward = tree.below(chosen)
         var output = display.output()
         if json {

@@ -66,12 +66,12 @@ struct Tree: ParsableCommand {
             if chosen.isEmpty { throw CommandFailure(message: "no call of \(focus) in \(files[0].path)") }
             tree = tree.focused(on: chosen)
         }
+        if correct { try Self.checkCost(of: tree, files) }
         switch by {
         case .thread: break
         case .process: tree = tree.merged(.threads)
         case .run: tree = tree.merged(.processes)
         }
-        if correct, !tree.isCostKnown { throw CommandFailure(message: Self.unknownCost(files)) }
         var output = display.output()
         if json {
             try output.line(tree.json().text())
@@ -81,6 +81,14 @@ struct Tree: ParsableCommand {
         try show(tree, &output)
         try output.finish()
         try finish(files)
+    }
+
+    /// Of several processes some may not know: their times stay as they are, and that is said.
+    static func checkCost(of tree: CallTree, _ files: [TraceFile]) throws {
+        guard tree.isCostKnown else { throw CommandFailure(message: unknownCost(files)) }
+        for process in tree.processesOfUnknownCost {
+            complain("\(process.path) does not say what recording a call cost: its times are not corrected")
+        }
     }
 
     static func unknownCost(_ files: [TraceFile]) -> String {

@@ -193,6 +193,26 @@ struct CommandTests {
         #expect(unknown.errorLines.count == 1)
     }
 
+    @Test func ofSeveralProcessesThoseThatAreNotCorrectedAreSaid() throws {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        for (pid, cost) in [(10, 20), (11, 0)] as [(UInt32, UInt32)] {
+            var builder = demo { $0.complete($1, 2, from: start, to: start + 100) }
+            builder.header.pid = pid
+            builder.header.session = 7
+            builder.header.leaf_cost = cost * UInt32(TRACE_COST_PARTS)
+            try Data(builder.bytes()).write(to: directory.appendingPathComponent("\(pid).trace"))
+        }
+        for words in [["tree", directory.path], ["tree", directory.path, "--by", "run"], ["callers", directory.path, "a"]] {
+            let ended = try run(words + ["--correct"])
+            #expect(ended.status == 0)
+            #expect(ended.errors.contains("11.trace does not say what recording a call cost: its times are not corrected"), "\(ended.errors)")
+            #expect(!ended.errors.contains("10.trace"))
+            #expect(try !run(words).errors.contains("not corrected"))
+        }
+    }
+
     @Test func aDifferenceIsCorrectedOnBothSidesOrNotAtAll() throws {
         var builder = program(seed: 1, events: 500)
         builder.header.leaf_cost = 20 * UInt32(TRACE_COST_PARTS)
