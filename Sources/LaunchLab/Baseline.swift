@@ -34,6 +34,7 @@ public struct Baseline: Codable, Equatable, Sendable {
         public var calls: Int
         /// With everything inside: the median, and how far the middle half of the runs lies apart.
         public var ms: Double, spreadMs: Double
+        var key: CallNode.Key { CallNode.Key(kind, module: module, name: name) }
         enum CodingKeys: String, CodingKey { case kind, module, name, within = "in", calls, ms, spreadMs = "spread_ms" }
     }
     public struct Library: Codable, Equatable, Sendable {

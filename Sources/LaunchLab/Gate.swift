@@ -56,11 +56,26 @@ public struct Gate: Sendable {
         // One that was there, but too short to be listed, must not be taken for new because of noise: it has to take twice
         // what is listed.
         let limit = max(baseline.budgets.constructorMs, Baseline.listedMs * 2)
-        let known = Set(baseline.constructors.map { CallNode.Key(.constructor, module: $0.module, name: $0.name) })
+        let known = Set(baseline.constructors.map(\.key)).union(moved(now))
         return now.constructors.filter { !known.contains($0.key) && milliseconds($0.median) / max(slowdown, 1) > limit }.map {
             Finding(rule: .newConstructor, subject: "\($0.key.module)!\($0.key.name)",
                     message: "constructor \($0.key.name) of \($0.key.module) is new and takes \(text(milliseconds($0.median))) (at most \(text(limit)) is let through)")
         }
+    }
+
+    /// Constructors without a name that are not listed, and stand for ones that are listed and not there: another build has
+    /// them elsewhere in their library. Each is taken for the one that took the time most like it.
+    private func moved(_ now: LaunchSummary) -> Set<CallNode.Key> {
+        let there = Set(now.constructors.map(\.key)), listed = Set(baseline.constructors.map(\.key))
+        var candidates = now.constructors.filter { $0.key.isUnnamed && !listed.contains($0.key) }
+        var moved: Set<CallNode.Key> = []
+        for gone in baseline.constructors where gone.key.isUnnamed && !there.contains(gone.key) {
+            func distance(_ place: Int) -> Double { abs(milliseconds(candidates[place].median) / slowdown - gone.ms) }
+            let same = candidates.indices.filter { candidates[$0].key.withoutName == gone.key.withoutName }
+            guard let nearest = same.min(by: { distance($0) < distance($1) }) else { continue }
+            moved.insert(candidates.remove(at: nearest).key)
+        }
+        return moved
     }
 
     private func stages(_ now: LaunchSummary) -> [Finding] {

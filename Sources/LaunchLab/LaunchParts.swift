@@ -71,7 +71,7 @@ extension Baseline {
             for part in branches[within] ?? [] {
                 let totals = Self.quantiles(part, runs).shuffled(using: &random), children = nodes(within + [part.name])
                 for run in 0..<runs {
-                    let node = CallNode(.init(part.kind, module: part.module, name: part.name), count: part.calls,
+                    let node = CallNode(part.key, count: part.calls,
                                         total: NanosecondCount(totals[run]), children: children[run])
                     guard part.kind == .constructor else {
                         all[run].append(node)

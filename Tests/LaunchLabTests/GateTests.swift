@@ -21,6 +21,32 @@ import Testing
         #expect(found.contains { $0.rule == .newConstructor && $0.subject == "libextra.so!extra_init" })
     }
 
+    /// A stripped library, and its next build, in which everything lies elsewhere.
+    @Test func aConstructorWithoutANameIsNotNewBecauseItHasMoved() {
+        func stripped(_ offsets: [String: String], _ change: (inout ProfileMaker) -> Void = { _ in }) -> [LaunchProfile] {
+            func renamed(_ node: CallNode) -> CallNode {
+                var node = node
+                if let offset = offsets[node.key.name] { node.key = .init(.constructor, module: "libslow.so", name: "libslow.so+\(offset)") }
+                node.children = node.children.map(renamed)
+                return node
+            }
+            return ProfileMaker.profiles(15, change).map { profile in
+                var profile = profile
+                profile.tree = renamed(profile.tree)
+                return profile
+            }
+        }
+        let machine = Baseline.Machine(architecture: "x86_64", processor: "test", kernel: "6", calibrationMs: 2)
+        let before = Baseline(program: "app", command: LaunchCommand(words: ["./app"]), profiles: stripped(["slow_init": "0x100"]), machine: machine)
+        func new(_ profiles: [LaunchProfile]) -> [String] {
+            Gate(before, calibrationMs: 2).findings(profiles).filter { $0.rule == .newConstructor }.map(\.subject)
+        }
+        #expect(new(stripped(["slow_init": "0x140"])) == [])
+        // extra_init takes 1 ms, slow_init 5 as before.
+        #expect(new(stripped(["slow_init": "0x140", "extra_init": "0x180"]) { $0.hasExtraLibrary = true }) == ["libslow.so!libslow.so+0x180"])
+        #expect(new(stripped(["slow_init": "0x100", "extra_init": "0x180"]) { $0.hasExtraLibrary = true }) == ["libslow.so!libslow.so+0x180"])
+    }
+
     @Test func aStageBeyondItsBudgetFailsAndOneWithinPasses() {
         #expect(findings(baseline()) { $0.constructor = 6.5e6 }.contains { $0.rule == .stage && $0.subject == "constructors of libraries" })
         #expect(!findings(baseline()) { $0.constructor = 5.2e6 }.contains { $0.rule == .stage })
