@@ -27,15 +27,19 @@ enum Calibration {
         }
         var bare = UInt64.max, traced = UInt64.max, inside = UInt64.max
         for _ in 0..<(agent.clock == UInt32(TRACE_CLOCK_MONOTONIC) ? 4 : 16) {
-            bare = min(bare, time(tracer_nothing))
+            let direct = time(tracer_nothing)
             hot.pointee.cursor = words
             hot.pointee.base = Clock.ticks()
-            traced = min(traced, time(stub))
+            let through = time(stub)
             // A call that took the slow path, as all do where the stack is not known, wrote nothing.
-            guard hot.pointee.cursor == words + calls, let lengths = lengths(words) else { return (0, 0) }
+            if hot.pointee.cursor == words { return (0, 0) }
+            // In a round that was interrupted for long, one call is two words: the next round.
+            guard hot.pointee.cursor == words + calls, let lengths = lengths(words) else { continue }
+            bare = min(bare, direct)
+            traced = min(traced, through)
             inside = min(inside, lengths)
         }
-        return traced <= bare ? (0, 0) : (perCall(traced &- bare), perCall(min(inside, traced &- bare)))
+        return traced == .max || traced <= bare ? (0, 0) : (perCall(traced &- bare), perCall(min(inside, traced &- bare)))
     }
 
     private static func time(_ function: @convention(c) () -> Void) -> UInt64 {
