@@ -16,7 +16,28 @@
 #define FRAME_FUNCTION 56
 #define FRAME_TAILS 64
 #define FRAME_LAST 68
+#define LAST_STAND_IN 2 /* the record is no frame's: it stands in for the top while frames on other stacks are open */
+#define FRAME_USE 72
+#define USE_OPEN 1 /* 0: the record, of a frame on another stack, is free */
+#define USE_FILLING_SPENT 2 /* open, and a word for its enter, if one is reserved, is in a chunk that is left alone */
+#define USE_CLOSING_SPENT 3 /* so are the words for its end */
+#define FRAME_SIGNAL 76
+#define FRAME_OWNER 80
+#define FRAME_OLDER 88
 #define FRAME_BYTES 128
+
+// struct thread_unit
+#define UNIT_STAND_IN 128
+#define UNIT_TOP 256
+#define UNIT_READY 264
+#define UNIT_FOREIGN 272
+#define UNIT_SIGNAL_FRAMES 280
+#define UNIT_STACK_LOW 288
+#define UNIT_STACK_HIGH 296
+#define UNIT_SIGNAL_LOW 304
+#define UNIT_SIGNAL_BYTES 312
+#define UNIT_BUSY 320
+#define UNIT_CHANGING 324
 
 // struct thread_state
 #define THREAD_TOP 0
@@ -71,7 +92,6 @@
 #define SPILL_FIRST SPILL_RDI
 #define SPILL_SECOND SPILL_RSI
 #define SPILL_THIRD SPILL_RDX
-#define PLACE_TO_FRAME 8 /* from the place to the stack pointer before the call */
 #elif defined(__aarch64__) // the place is 16 below the stack pointer at the stub's entry; x9 and x10 are above it
 #define SPILL_X0 16 /* and x1 behind it, and so on */
 #define SPILL_X2 32
@@ -90,7 +110,6 @@
 #define SPILL_FIRST SPILL_X0
 #define SPILL_SECOND (SPILL_X0 - 8)
 #define SPILL_THIRD SPILL_X2
-#define PLACE_TO_FRAME 16
 #endif
 
 // struct trace_chunk_header
@@ -143,13 +162,15 @@ struct frame_record {
     uint64_t enter_ticks;
     struct function_descriptor *function;
     uint32_t tails; // tail calls that led here, in a row; meaningful when the place is that of the record below
-    uint32_t last;  // 1: the deepest level that may be recorded
+    uint32_t last;  // 1: the deepest level that may be recorded; LAST_STAND_IN
+    // Only for a frame on a stack that is not the thread's own.
+    uint32_t use;       // USE_…, 0 free
+    uint32_t on_signal_stack;
+    struct thread_unit *owner; // whose record it is, for good. NULL: one of the thread's own stack
+    struct frame_record *older; // of free records
+    struct frame_record *newer; // of records that were left, and spare ones
     uint32_t level; // 0 under the outermost frame
     uint32_t unused;
-    // Only for a frame on a stack that is not the thread's own: the list of its thread.
-    struct thread_unit *owner; // NULL: on the thread's own stack
-    struct frame_record *older, *newer;
-    uint64_t foreign_stack_pointer;
     uint64_t reserved[2];
 };
 
@@ -197,13 +218,19 @@ struct process_page {
 
 /// Everything of a thread that only the slow path needs.
 struct thread_unit {
-    struct frame_record base;   // under the outermost frame
-    struct frame_record shadow; // stands in for the top while calls on other stacks are open: nothing equals it
-    struct frame_record *top;   // the real one, while `shadow` stands in
-    struct frame_record *foreign; // newest open frame on another stack
-    struct frame_record *free_foreign;
-    uint64_t foreign_count;
+    struct frame_record base;     // under the outermost frame
+    struct frame_record stand_in; // for the top, while calls on other stacks are open: nothing equals it
+    struct frame_record *top;     // the real one then
+    struct frame_record *ready;   // free records for frames on other stacks, for the trampolines to take
+    uint64_t foreign_count;       // open frames on other stacks
+    uint64_t signal_frames;       // of them, those on the signal stack
     uint64_t stack_low, stack_high; // of the thread's own stack
+    uint64_t signal_low, signal_bytes; // the signal stack, when it was last asked for
+    uint32_t busy;                // 1: a trampoline is changing any of these
+    uint32_t is_changing;         // the program changes what SIGBUS does, see below
+    struct frame_batch *foreign_batches; // all records for frames on other stacks …
+    struct frame_record *free_foreign; // … free ones that only the slow path takes …
+    struct frame_record *returned;     // … and those that returned on another thread
     struct thread_state *state;
     struct thread_hot *hot;
     struct thread_unit *next; // all units of the process
@@ -218,8 +245,7 @@ struct thread_unit {
     struct frame_batch *batches; // of records, but for those of frames on other stacks
     uint64_t left_count;
     uint32_t copies_stack; // 1: a record that was left has returned
-    // While the program changes what SIGBUS does: the open call, and when it began.
-    uint32_t is_changing;
+    // While the program changes what SIGBUS does (`is_changing`): the open call, and when it began.
     struct frame_record *change;
     uint64_t change_ticks;
     struct frame_record *initializers; // innermost open one
@@ -239,7 +265,15 @@ _Static_assert(sizeof(struct frame_record) == FRAME_BYTES && AT(frame_record, re
                AT(frame_record, below, FRAME_BELOW) && AT(frame_record, above, FRAME_ABOVE) &&
                AT(frame_record, slot, FRAME_SLOT) && AT(frame_record, enter_ticks, FRAME_ENTER) &&
                AT(frame_record, function, FRAME_FUNCTION) && AT(frame_record, tails, FRAME_TAILS) &&
-               AT(frame_record, last, FRAME_LAST), "frame record");
+               AT(frame_record, last, FRAME_LAST) && AT(frame_record, use, FRAME_USE) &&
+               AT(frame_record, on_signal_stack, FRAME_SIGNAL) && AT(frame_record, owner, FRAME_OWNER) &&
+               AT(frame_record, older, FRAME_OLDER), "frame record");
+_Static_assert(AT(thread_unit, stand_in, UNIT_STAND_IN) && AT(thread_unit, top, UNIT_TOP) &&
+               AT(thread_unit, ready, UNIT_READY) && AT(thread_unit, foreign_count, UNIT_FOREIGN) &&
+               AT(thread_unit, signal_frames, UNIT_SIGNAL_FRAMES) && AT(thread_unit, stack_low, UNIT_STACK_LOW) &&
+               AT(thread_unit, stack_high, UNIT_STACK_HIGH) && AT(thread_unit, signal_low, UNIT_SIGNAL_LOW) &&
+               AT(thread_unit, signal_bytes, UNIT_SIGNAL_BYTES) && AT(thread_unit, busy, UNIT_BUSY) &&
+               AT(thread_unit, is_changing, UNIT_CHANGING), "thread unit");
 _Static_assert(AT(thread_state, top, THREAD_TOP) && AT(thread_state, hot, THREAD_HOT) &&
                AT(thread_state, low, THREAD_LOW) && AT(thread_state, unit, THREAD_UNIT) &&
                AT(thread_state, signal_mask, THREAD_MASK), "thread state");

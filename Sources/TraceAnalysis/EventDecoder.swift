@@ -49,7 +49,10 @@ struct EventDecoder {
                                                       into sink: inout Sink) {
         for index in 0 ..< words.count {
             let event = Event(word: UInt64(littleEndian: words[index]))
-            if event.isEmpty { continue }
+            if event.isEmpty {
+                resume = .max // killed between the two words
+                continue
+            }
             sink.word(event, at: offset &+ UInt64(index) &* 8)
             switch event.word & ((1 &<< UInt64(EVENT_KIND_BITS)) &- 1) {
             case UInt64(EVENT_COMPLETE):

@@ -19,6 +19,7 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
     tree: none REASON           no golden file
     says: N REASON              up to N lines of the agent on stderr, and calls dropped, are in order
     unsaid: REASON              calls dropped are in order, and the agent has no way to say so
+    disorder: REASON            its signals come where the order of events says nothing; what is called how often is compared
     memory: unlimited           no address space limit (sanitizers)
     timeout: SECONDS            default 20
     preload: A B                libraries around ours, `@` is the agent (default `@`)
@@ -51,7 +52,7 @@ BUILD = os.path.join(ROOT, ".build", "subjects")
 MACHINE = platform.machine()
 SUFFIXES = (".c", ".cpp", ".swift", ".S", ".sh")
 KEYS = {"compilers", "build", "link", "library", "plugin", "sources", "variant", "after", "case", "env", "needs",
-        "status", "says", "unsaid", "tree", "memory", "timeout", "preload", "untraced", "machine", "executes", "native", "forks"}
+        "status", "says", "unsaid", "disorder", "tree", "memory", "timeout", "preload", "untraced", "machine", "executes", "native", "forks"}
 
 
 class BuildFailed(Exception):

@@ -91,7 +91,8 @@ class SubjectTest:
                                  **options)
         stopped = subject.all("says") and harness.without_agents_lines(traced, int(subject.get("says").split()[0]))
         faults = harness.same(bare, traced)
-        traces, wrong = harness.check_traces(settings, place, lambda path: path.startswith(case.folder + "/"), drops=stopped or bool(subject.all("unsaid")))
+        traces, wrong = harness.check_traces(settings, place, lambda path: path.startswith(case.folder + "/"), drops=stopped or bool(subject.all("unsaid")),
+                                            disorder=bool(subject.all("disorder")))
         faults += wrong
         if subject.all("untraced"):
             if traces:

@@ -392,6 +392,7 @@ class Trace:
             words = memoryview(self.data)[start:start + max(0, (end - start) & ~7)].cast("Q")
             for word in words:
                 if word == 0:
+                    resume = None
                     continue
                 kind = word & 3
                 if kind == COMPLETE:

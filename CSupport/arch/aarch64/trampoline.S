@@ -107,27 +107,42 @@ tracer_trampoline_sets:
     .cfi_adjust_cfa_offset -48
 .endm
 
-// old = *place; *place += 8, in one step as far as this thread's signal handlers can see.
-.macro RESERVE lse, old, place, scratch, status
+// old = *place; *place += bytes, in one step as far as this thread's signal handlers can see.
+.macro RESERVE lse, old, place, scratch, status, bytes=8
     .if \lse
-    mov \old, #8
+    mov \old, #\bytes
     ldadd \old, \old, [\place]
     .else
 772: ldxr \old, [\place]
-    add \scratch, \old, #8
+    add \scratch, \old, #\bytes
     stxr \status, \scratch, [\place]
     cbnz \status, 772b
     .endif
 .endm
-// place[offset] += 1, likewise. `place` is spent.
-.macro COUNT lse, place, offset, scratch, status
+// old = *place; *place = 1, likewise. A 32-bit word.
+.macro TAKE lse, old, place, status
+    .if \lse
+    mov \status, #1
+    swp \status, \old, [\place]
+    .else
+772: ldxr \old, [\place]
+    cbnz \old, 773f
+    mov \old, #1
+    stxr \status, \old, [\place]
+    cbnz \status, 772b
+    mov \old, #0
+773:
+    .endif
+.endm
+// place[offset] += by, likewise. `place` is spent.
+.macro COUNT lse, place, offset, scratch, status, by=1
     add \place, \place, #\offset
     .if \lse
-    mov \scratch, #1
+    mov \scratch, #\by
     stadd \scratch, [\place]
     .else
 772: ldxr \scratch, [\place]
-    add \scratch, \scratch, #1
+    add \scratch, \scratch, #\by
     stxr \status, \scratch, [\place]
     cbnz \status, 772b
     .endif
@@ -277,7 +292,7 @@ tracer_enter_\variant:
 10: ldr x9, [x9, #FRAME_ABOVE]
     cbz x9, 22f
     TLS str x9, [x16, #THREAD_TOP]
-    stp x30, x19, [x9, #FRAME_RETURN]
+11: stp x30, x19, [x9, #FRAME_RETURN]
     mov x19, x9
     CFI_X19_IN_RECORD
     CFI_X30_IN_RECORD
@@ -402,13 +417,20 @@ tracer_returned_\variant:
     blr x16
 tracer_watched_\variant:
     READ_CLOCK_\clock x16
-    b 60f
+    b 65f
 
 61: ldr x17, [x19, #FRAME_ENTER]
     add x16, x16, x17
 60: // x16 = now. Frames above this one are dead, or it lies on another stack, or the chunk is full, or it is time to
     // write what the filter held back, or we are a child.
-    CONFINED w17, x17
+    .ifeq \filtered
+    THREAD x17, \far
+    TLS ldr x17, [x17, #THREAD_TOP]
+    ldr w17, [x17, #FRAME_LAST]
+    cmp w17, #LAST_STAND_IN
+    b.eq 80f
+    .endif
+65: CONFINED w17, x17
     cbz w17, 64f
     // No system call may be made, and nothing is recorded any more: no record is reused, and top may stay.
     .cfi_remember_state
@@ -446,6 +468,102 @@ tracer_watched_\variant:
     ldp x9, x10, [sp], #16
     .cfi_def_cfa_offset 0
     ret
+
+    .ifeq \filtered
+    CFI_X30_IN_RECORD_MINUS_ONE
+    CFI_X19_IN_RECORD
+80: // Frames on other stacks are open, so the order of ends says nothing: RESUME and an exit. x16 = now.
+    stp x9, x10, [sp, #-16]!
+    .cfi_def_cfa_offset 16
+    THREAD x17, \far
+    TLS ldr x17, [x17, #THREAD_UNIT]
+    ldr w30, [x17, #UNIT_CHANGING]
+    cbnz w30, 88f
+    add x17, x17, #UNIT_BUSY
+    TAKE \lse, w30, x17, w9
+    sub x17, x17, #UNIT_BUSY
+    cbnz w30, 88f
+    THREAD x9, \far
+    TLS ldr x9, [x9, #THREAD_TOP]
+    ldr w10, [x9, #FRAME_LAST]
+    cmp w10, #LAST_STAND_IN
+    b.ne 87f
+    ldr x30, [x19, #FRAME_SLOT]
+    cmp x30, #SLOT_ELSEWHERE
+    b.eq 81f
+    cmp x30, #SLOT_LEFT
+    b.ls 87f
+81: ldr x9, [x19, #FRAME_OWNER]
+    cmp x9, x17
+    b.ne 82f
+    ldr w9, [x19, #FRAME_SIGNAL]
+    cbnz w9, 87f
+    ldr x9, [x17, #UNIT_FOREIGN]
+    cmp x9, #1
+    b.hi 83f
+    b 87f                               // the last one: the real top returns
+82: ldr x9, [x17, #UNIT_TOP]
+    cmp x9, x19
+    b.ne 87f
+83: add x30, x30, #SLOT_CLOSING
+    str x30, [x19, #FRAME_SLOT]
+    THREAD x17, \far
+    TLS ldr x17, [x17, #THREAD_HOT]
+    RESERVE \lse, x30, x17, x9, w10, 16
+    ldp x9, x10, [x17, #HOT_LIMIT]      // limit, base
+    cmp x30, x9
+    b.hs 86f
+    sub x9, x16, x10
+    lsr x10, x9, #EVENT_TIME_BITS
+    cbnz x10, 86f
+    ldr x10, [x19, #FRAME_ENTER]
+    lsl x10, x10, #CONTROL_PAYLOAD_SHIFT
+    orr x10, x10, #(CONTROL_RESUME << CONTROL_KIND_SHIFT)
+    str x10, [x30]                      // alone it says nothing: the next word is empty
+    ldr x10, [x19, #FRAME_FUNCTION]
+    ldr x10, [x10, #FUNCTION_HEAD]
+    eor x10, x10, #(EVENT_ENTER ^ EVENT_EXIT)
+    orr x10, x10, x9, lsl #EVENT_TIME_SHIFT
+    str x10, [x30, #8]
+    THREAD x17, \far
+    TLS ldr x17, [x17, #THREAD_UNIT]
+    str xzr, [x19, #FRAME_SLOT]
+    ldr x9, [x19, #FRAME_OWNER]
+    cmp x9, x17
+    .cfi_remember_state
+    b.eq 84f
+    .cfi_remember_state
+    ldr x9, [x19, #FRAME_BELOW]
+    ldp x30, x19, [x19, #FRAME_RETURN]
+    .cfi_same_value x19
+    .cfi_escape 0x16, 30, 5, 0x8e, 0, 0x09, 0xff, 0x22 // x30 - 1
+    str x9, [x17, #UNIT_TOP]            // from here on a handler may reuse the record
+    b 85f
+    .cfi_restore_state
+84: str wzr, [x19, #FRAME_USE]
+    ldr x9, [x17, #UNIT_READY]
+    str x9, [x19, #FRAME_OLDER]
+    str x19, [x17, #UNIT_READY]
+    COUNT \lse, x17, UNIT_FOREIGN, x9, w10, -1
+    THREAD x17, \far
+    TLS ldr x17, [x17, #THREAD_UNIT]
+    ldp x30, x19, [x19, #FRAME_RETURN]
+    .cfi_same_value x19
+    .cfi_escape 0x16, 30, 5, 0x8e, 0, 0x09, 0xff, 0x22 // x30 - 1
+85: ldp x9, x10, [sp], #16
+    .cfi_def_cfa_offset 0
+    str wzr, [x17, #UNIT_BUSY]          // … and this one
+    ret
+    .cfi_restore_state
+86: mov x17, #SLOT_ELSEWHERE
+    str x17, [x19, #FRAME_SLOT]
+    THREAD x17, \far
+    TLS ldr x17, [x17, #THREAD_UNIT]
+87: str wzr, [x17, #UNIT_BUSY]
+88: ldp x9, x10, [sp], #16
+    .cfi_def_cfa_offset 0
+    b 65b
+    .endif
     .cfi_endproc
 
     // Off the fast path. x17 = descriptor, x16 = thread, x9 = top, sp = place.
@@ -456,6 +574,11 @@ tracer_watched_\variant:
     cbz w10, 28f                        // a child that fork has just made
     PROCESS w10, x10, PROCESS_ENABLED
     cbz w10, 24f
+    .ifeq \filtered
+    ldr w10, [x9, #FRAME_LAST]
+    cmp w10, #LAST_STAND_IN
+    b.eq 70f
+    .endif
     ldr x10, [x9, #FRAME_PLACE]
     cmp sp, x10
     b.ne 30f
@@ -478,6 +601,61 @@ tracer_watched_\variant:
     str w16, [x10, #FRAME_TAILS]
     THREAD x16, \far
     b 10b
+
+    .ifeq \filtered
+70: // Frames on other stacks are open. Who comes here while the unit is busy takes the slow path, and that takes none
+    // of the records which are ready.
+    TLS ldr x16, [x16, #THREAD_UNIT]
+    ldr w10, [x16, #UNIT_CHANGING]
+    cbnz w10, 30f
+    add x16, x16, #UNIT_BUSY
+    TAKE \lse, w10, x16, w9             // one step: a handler may switch to a context that was interrupted in here
+    sub x16, x16, #UNIT_BUSY
+    cbnz w10, 30f
+    THREAD x9, \far
+    TLS ldr x9, [x9, #THREAD_TOP]
+    ldr w10, [x9, #FRAME_LAST]
+    cmp w10, #LAST_STAND_IN             // still: from now on it stays
+    b.ne 73f
+    ldr x10, [x16, #UNIT_STACK_LOW]
+    cmp sp, x10
+    b.lo 71f
+    ldr x10, [x16, #UNIT_STACK_HIGH]
+    cmp sp, x10
+    b.hs 71f
+    ldr x10, [x16, #UNIT_SIGNAL_FRAMES] // left by a handler that jumped here?
+    cbnz x10, 73f
+    ldr x9, [x16, #UNIT_TOP]
+    ldr x10, [x9, #FRAME_PLACE]
+    cmp sp, x10
+    b.hs 73f
+    ldr x9, [x9, #FRAME_ABOVE]
+    cbz x9, 73f
+    str x9, [x16, #UNIT_TOP]
+    b 72f
+71: mov x10, sp
+    ldr x9, [x16, #UNIT_SIGNAL_LOW]
+    sub x10, x10, x9
+    ldr x9, [x16, #UNIT_SIGNAL_BYTES]
+    cmp x10, x9
+    b.lo 73f
+    ldr x9, [x16, #UNIT_READY]
+    cbz x9, 73f
+    ldr x10, [x9, #FRAME_OLDER]
+    str x10, [x16, #UNIT_READY]
+    mov w10, #USE_OPEN
+    str w10, [x9, #FRAME_USE]
+    str x17, [x9, #FRAME_FUNCTION]
+    COUNT \lse, x16, UNIT_FOREIGN, x10, w17
+    ldr x17, [x9, #FRAME_FUNCTION]
+    THREAD x16, \far
+    TLS ldr x16, [x16, #THREAD_UNIT]
+72: str wzr, [x16, #UNIT_BUSY]
+    THREAD x16, \far
+    b 11b
+73: str wzr, [x16, #UNIT_BUSY]
+    b 30f
+    .endif
 
 22: // No record above: the end of the chain, or of TRACER_MAXDEPTH.
     THREAD x16, \far
@@ -513,7 +691,7 @@ tracer_special_\variant:
     cmp sp, x10
     b.lo 29f
     TLS ldr x9, [x16, #THREAD_TOP]
-    ldr x10, [x9, #FRAME_ABOVE]
+31: ldr x10, [x9, #FRAME_ABOVE]
     cbz x10, 22b
     .if \filtered
     TLS ldr x9, [x16, #THREAD_HOT]
@@ -567,6 +745,18 @@ tracer_special_\variant:
     cbz w10, 28f
     PROCESS w10, x10, PROCESS_ENABLED
     cbz w10, 24b
+    .ifeq \filtered
+    // The stand-in has a record above when there is no limit of depth.
+    TLS ldr x9, [x16, #THREAD_TOP]
+    ldr w10, [x9, #FRAME_LAST]
+    cmp w10, #LAST_STAND_IN
+    b.ne 30f
+    ldr x10, [x9, #FRAME_ABOVE]
+    cbz x10, 30f
+    TLS ldr x10, [x16, #THREAD_UNIT]
+    ldr w10, [x10, #UNIT_CHANGING]
+    cbz w10, 31b
+    .endif
     b 30f
 28: CONFINED w10, x10                   // a system call of ours could be forbidden
     cbnz w10, 23b

@@ -201,7 +201,7 @@ tracer_enter_\variant:
     testq %rax, %rax
     jz 22f
     TLS movq %rax, IN_TLS(THREAD_TOP)
-    movq %rsp, FRAME_PLACE(%rax)
+11: movq %rsp, FRAME_PLACE(%rax)
     movq %rbx, FRAME_SAVED(%rax)
     movq %rax, %rbx
     CFI_RBX_IN_RECORD
@@ -322,12 +322,17 @@ tracer_watched_\variant:
     movq %rax, -8-SPILL_RAX(%rsp)
     movq %rdx, -8-SPILL_RDX(%rsp)
     READ_CLOCK_\clock
-    jmp 60f
+    jmp 65f
 
 61: addq FRAME_ENTER(%rbx), %rax
 60: // rax = now. Frames above this one are dead, or it lies on another stack, or the chunk is full, or it is time to
     // write what the filter held back, or we are a child. Spills: rax and rdx are there already.
-    cmpl $0, tracer_confined(%rip)
+    .ifeq \filtered
+    TLS movq IN_TLS(THREAD_TOP), %rdx
+    cmpl $LAST_STAND_IN, FRAME_LAST(%rdx)
+    je 80f
+    .endif
+65: cmpl $0, tracer_confined(%rip)
     je 64f
     // No system call may be made, and nothing is recorded any more: no record is reused, and top may stay.
     .cfi_remember_state
@@ -359,6 +364,85 @@ tracer_watched_\variant:
     movq %r11, %rbx
     .cfi_same_value %rbx
     jmp 42b
+
+    .ifeq \filtered
+80: // Frames on other stacks are open, so the order of ends says nothing: RESUME and an exit. rax = now.
+    .cfi_def_cfa_offset 0
+    .cfi_escape 0x16, 16, 6, 0x73, FRAME_RETURN, 0x06, 0x09, 0xff, 0x22
+    CFI_RBX_IN_RECORD
+    TLS movq IN_TLS(THREAD_UNIT), %rdx
+    cmpl $0, UNIT_CHANGING(%rdx)
+    jne 65b
+    btsl $0, UNIT_BUSY(%rdx)
+    jc 65b
+    TLS movq IN_TLS(THREAD_TOP), %r11
+    cmpl $LAST_STAND_IN, FRAME_LAST(%r11)
+    jne 87f
+    movq FRAME_SLOT(%rbx), %r11
+    cmpq $SLOT_ELSEWHERE, %r11
+    je 81f
+    cmpq $SLOT_LEFT, %r11
+    jbe 87f
+81: cmpq %rdx, FRAME_OWNER(%rbx)
+    jne 82f
+    cmpl $0, FRAME_SIGNAL(%rbx)
+    jne 87f
+    cmpq $1, UNIT_FOREIGN(%rdx)
+    ja 83f
+    jmp 87f                             // the last one: the real top returns
+82: cmpq %rbx, UNIT_TOP(%rdx)
+    jne 87f
+83: orq $SLOT_CLOSING, FRAME_SLOT(%rbx)
+    movq %rax, -8-SPILL_RCX(%rsp)
+    TLS movq IN_TLS(THREAD_HOT), %rdx
+    movl $16, %r11d
+    xaddq %r11, HOT_CURSOR(%rdx)
+    cmpq HOT_LIMIT(%rdx), %r11
+    jae 86f
+    subq HOT_BASE(%rdx), %rax
+    movq %rax, %rdx
+    shrq $EVENT_TIME_BITS, %rdx
+    jnz 86f
+    movq FRAME_ENTER(%rbx), %rdx
+    shlq $CONTROL_PAYLOAD_SHIFT, %rdx
+    orq $(CONTROL_RESUME << CONTROL_KIND_SHIFT), %rdx
+    movq %rdx, (%r11)                   // alone it says nothing: the next word is empty
+    shlq $EVENT_TIME_SHIFT, %rax
+    movq FRAME_FUNCTION(%rbx), %rdx
+    orq FUNCTION_HEAD(%rdx), %rax
+    xorq $(EVENT_ENTER ^ EVENT_EXIT), %rax
+    movq %rax, 8(%r11)
+    TLS movq IN_TLS(THREAD_UNIT), %rdx
+    .cfi_remember_state
+    pushq FRAME_RETURN(%rbx)
+    .cfi_def_cfa_offset 8
+    .cfi_escape 0x16, 16, 6, 0x77, 0, 0x06, 0x09, 0xff, 0x22
+    movq $0, FRAME_SLOT(%rbx)
+    cmpq %rdx, FRAME_OWNER(%rbx)
+    je 84f
+    .cfi_remember_state
+    movq FRAME_BELOW(%rbx), %rax
+    movq FRAME_SAVED(%rbx), %rbx
+    .cfi_same_value %rbx
+    movq %rax, UNIT_TOP(%rdx)           // from here on a handler may reuse the record
+    jmp 85f
+    .cfi_restore_state
+84: movl $0, FRAME_USE(%rbx)
+    decq UNIT_FOREIGN(%rdx)
+    movq UNIT_READY(%rdx), %rax
+    movq %rax, FRAME_OLDER(%rbx)
+    movq %rbx, UNIT_READY(%rdx)
+    movq FRAME_SAVED(%rbx), %rbx
+    .cfi_same_value %rbx
+85: movl $0, UNIT_BUSY(%rdx)            // … and this one
+    jmp 42b
+    .cfi_restore_state
+86: movq $SLOT_ELSEWHERE, FRAME_SLOT(%rbx)
+    movq -8-SPILL_RCX(%rsp), %rax
+    TLS movq IN_TLS(THREAD_UNIT), %rdx
+87: movl $0, UNIT_BUSY(%rdx)
+    jmp 65b
+    .endif
     .cfi_endproc
 
     // Off the fast path. r11 = descriptor, rax = top.
@@ -368,6 +452,10 @@ tracer_watched_\variant:
     je 28f                              // a child that fork has just made
     cmpl $0, tracer_process+PROCESS_ENABLED(%rip)
     je 24f
+    .ifeq \filtered
+    cmpl $LAST_STAND_IN, FRAME_LAST(%rax)
+    je 70f
+    .endif
     cmpq FRAME_PLACE(%rax), %rsp
     jne 30f
     // Equal, and the return address is ours: a tail call of that frame's function.
@@ -388,6 +476,51 @@ tracer_watched_\variant:
     movl %edx, FRAME_TAILS(%rax)
     TLS movq IN_TLS(THREAD_TOP), %rax
     jmp 10b
+
+    .ifeq \filtered
+70: // Frames on other stacks are open. Who comes here while the unit is busy takes the slow path, and that takes none
+    // of the records which are ready.
+    TLS movq IN_TLS(THREAD_UNIT), %rax
+    cmpl $0, UNIT_CHANGING(%rax)
+    jne 30f
+    btsl $0, UNIT_BUSY(%rax)            // one step: a handler may switch to a context that was interrupted in here
+    jc 30f
+    TLS movq IN_TLS(THREAD_TOP), %rdx
+    cmpl $LAST_STAND_IN, FRAME_LAST(%rdx) // still: from now on it stays
+    jne 73f
+    cmpq UNIT_STACK_LOW(%rax), %rsp
+    jb 71f
+    cmpq UNIT_STACK_HIGH(%rax), %rsp
+    jae 71f
+    cmpq $0, UNIT_SIGNAL_FRAMES(%rax)   // left by a handler that jumped here?
+    jne 73f
+    movq UNIT_TOP(%rax), %rdx
+    cmpq FRAME_PLACE(%rdx), %rsp
+    jae 73f
+    movq FRAME_ABOVE(%rdx), %rdx
+    testq %rdx, %rdx
+    jz 73f
+    movq %rdx, UNIT_TOP(%rax)
+    jmp 72f
+71: movq %rsp, %rdx
+    subq UNIT_SIGNAL_LOW(%rax), %rdx
+    cmpq UNIT_SIGNAL_BYTES(%rax), %rdx
+    jb 73f
+    movq UNIT_READY(%rax), %rdx
+    testq %rdx, %rdx
+    jz 73f
+    movq %r11, -SPILL_R11(%rsp)
+    movq FRAME_OLDER(%rdx), %r11
+    movq %r11, UNIT_READY(%rax)
+    movq -SPILL_R11(%rsp), %r11
+    movl $USE_OPEN, FRAME_USE(%rdx)
+    incq UNIT_FOREIGN(%rax)
+72: movl $0, UNIT_BUSY(%rax)
+    movq %rdx, %rax
+    jmp 11b
+73: movl $0, UNIT_BUSY(%rax)
+    jmp 30f
+    .endif
 
 22: // No record above: the end of the chain, or of TRACER_MAXDEPTH.
     TLS movq IN_TLS(THREAD_TOP), %rax
@@ -419,7 +552,7 @@ tracer_special_\variant:
     TLS cmpq IN_TLS(THREAD_LOW), %rsp
     jb 29f
     TLS movq IN_TLS(THREAD_TOP), %rax
-    cmpq $0, FRAME_ABOVE(%rax)
+31: cmpq $0, FRAME_ABOVE(%rax)
     je 22b
     .if \filtered
     TLS movq IN_TLS(THREAD_HOT), %rax
@@ -461,6 +594,17 @@ tracer_special_\variant:
     je 28f
     cmpl $0, tracer_process+PROCESS_ENABLED(%rip)
     je 24b
+    .ifeq \filtered
+    // The stand-in has a record above when there is no limit of depth.
+    TLS movq IN_TLS(THREAD_TOP), %rax
+    cmpl $LAST_STAND_IN, FRAME_LAST(%rax)
+    jne 30f
+    cmpq $0, FRAME_ABOVE(%rax)
+    je 30f
+    TLS movq IN_TLS(THREAD_UNIT), %rdx
+    cmpl $0, UNIT_CHANGING(%rdx)
+    je 31b
+    .endif
     jmp 30f
 28: cmpl $0, tracer_confined(%rip)      // a system call of ours could be forbidden
     jne 23b

@@ -21,8 +21,10 @@ extension ThreadRecorder {
     /// The chunk is closed and a new one is open. False: recording has stopped.
     func openChunk() -> Bool {
         if !TraceFile.isWritable { return false }
+        let isPending = isWritePending
+        if isPending { settleFrames() }
         let (frames, stored) = countFrames()
-        guard let address = nextPlace(holding: stored) else { return false }
+        guard let address = nextPlace(holding: stored, isPending) else { return false }
         markElsewhere()
         let header = address.assumingMemoryBound(to: trace_chunk_header.self)
         header.pointee.kind = UInt16(TRACE_CHUNK_EVENTS)
@@ -49,13 +51,13 @@ extension ThreadRecorder {
     }
 
     /// Cleared memory for the next chunk: the one that was just copied out, or a larger one.
-    private func nextPlace(holding frames: Int) -> UnsafeMutableRawPointer? {
+    private func nextPlace(holding frames: Int, _ isPending: Bool) -> UnsafeMutableRawPointer? {
         let needed = frames &* 64 &+ ChunkSize.first / 2
         if let old = unit.pointee.chunk {
             let bytes = Int(unit.pointee.chunk_bytes)
             // A word may be reserved in it by a trampoline that a signal interrupted: then it is left as it is.
             let isSteady = bytes >= (agent.settings.ring ? Ring.chunkBytes : ChunkSize.largest) && bytes >= needed
-            if isSteady && !isWritePending {
+            if isSteady && !isPending {
                 guard copyOut(old) else { return nil }
                 TraceFile.clearChunk(old, bytes)
                 unit.pointee.sequence &+= 1
@@ -76,7 +78,7 @@ extension ThreadRecorder {
             ThreadRecorder.closeChunk(of: unit)
             unit.pointee.sequence &+= 1
             setChunk(address, offset, bytes)
-            if !isWritePending {
+            if !isPending {
                 TraceFile.unmap(old, oldBytes)
                 Ring.give(oldOffset, UInt64(oldBytes))
             }
@@ -126,7 +128,7 @@ extension ThreadRecorder {
 
     /// True when a trampoline of this thread that a signal interrupted may have a word reserved in the chunk.
     var isWritePending: Bool {
-        if hot.pointee.pending > 0 { return true }
+        if hot.pointee.pending > 0 || isForeignPending { return true }
         var frame = top
         while frame != base {
             if frame.isFilling || frame.isClosing { return true }
@@ -136,8 +138,27 @@ extension ThreadRecorder {
         return false
     }
 
+    /// Frames whose trampoline a signal interrupted, as the chunk has them: open from the moment that their enter is there
+    /// until their end is. (A word that is reserved, and written after this, cannot be known of.)
+    private func settleFrames() {
+        var frame = top
+        while frame != base {
+            settle(frame)
+            frame = frame.pointee.below
+        }
+        settleForeign()
+    }
+    func settle(_ frame: Frame) {
+        if frame.isFilling {
+            if frame.pointee.function != nil && isOpenInFile(frame) { frame.setElsewhere() }
+        } else if frame.isClosing && !frame.isElsewhere && !isOpenInFile(frame) {
+            frame.pointee.slot = nil
+        }
+    }
+
     /// The enters of all open frames are in a chunk that is no longer written.
     func markElsewhere() {
+        spendForeign()
         var frame = top
         while frame != base {
             if frame.isElsewhere { return }
@@ -148,7 +169,7 @@ extension ThreadRecorder {
 
     /// Open frames whose enter is in the file, and how many of them, the innermost, a chunk stores.
     private func countFrames() -> (all: Int, stored: Int) {
-        var all = Int(unit.pointee.foreign_count) &+ Int(unit.pointee.span_count)
+        var all = countForeign() &+ Int(unit.pointee.span_count)
         var frame = top
         while frame != base {
             if frame.isWritten { all &+= 1 }
@@ -157,28 +178,31 @@ extension ThreadRecorder {
         return (all, min(all, ThreadRecorder.mostStoredFrames))
     }
 
-    /// The three lists are ordered by time; merged from the newest backwards, so that the outermost comes first.
+    /// The three lists are ordered by time; merged from the newest backwards, so that the outermost comes first. What
+    /// is taken from the list itself is never behind what is put there.
     private func storeFrames(_ place: UnsafeMutableRawPointer, _ count: Int) {
         let list = place.assumingMemoryBound(to: trace_open_frame.self)
         var own = top
-        var foreign = unit.pointee.foreign
+        var foreign = storeForeign(list, atMost: count)
         var span = Int(unit.pointee.span_count) &- 1
         var n = count
         while n > 0 {
             while own != base && !own.isWritten { own = own.pointee.below }
-            let takesForeign = foreign != nil && (own == base || foreign!.pointee.enter_ticks > own.pointee.enter_ticks)
-            let next = takesForeign ? foreign : own == base ? nil : own
-            if span >= 0, next == nil || unit.pointee.spans[span].enter_ticks > next!.pointee.enter_ticks {
-                n &-= 1
+            let ownTicks = own == base ? 0 : own.pointee.enter_ticks
+            let foreignTicks = foreign == 0 ? 0 : list[foreign &- 1].enter_ticks
+            n &-= 1
+            if span >= 0 && unit.pointee.spans[span].enter_ticks > max(ownTicks, foreignTicks) {
                 list[n] = unit.pointee.spans[span]
                 span &-= 1
-                continue
+            } else if foreign > 0 && (own == base || foreignTicks > ownTicks) {
+                foreign &-= 1
+                list[n] = list[foreign]
+            } else if own != base {
+                list[n] = trace_open_frame(enter_ticks: own.pointee.enter_ticks, function: own.function, flags: 0)
+                own = own.pointee.below
+            } else {
+                break
             }
-            guard let frame = next else { break }
-            n &-= 1
-            list[n] = trace_open_frame(enter_ticks: frame.pointee.enter_ticks, function: frame.function,
-                                       flags: takesForeign ? 1 : 0)
-            if takesForeign { foreign = frame.pointee.older } else { own = frame.pointee.below }
         }
     }
 }

@@ -101,8 +101,6 @@ struct Spills {
     #elseif arch(arm64)
     var returnAddress: UInt64 { word(-Int(SPILL_X30)) }
     #endif
-    /// What becomes of the frame: the caller's stack pointer before the call.
-    var frameAddress: UInt64 { stackPointer &+ UInt64(PLACE_TO_FRAME) }
     var savedRegister: UInt64 { word(-Int(SPILL_SAVED)) }
     var firstArgument: UInt64 { word(-Int(SPILL_FIRST)) }
     var secondArgument: UInt64 { word(-Int(SPILL_SECOND)) }
@@ -134,13 +132,13 @@ extension ThreadRecorder {
                 return nil
             }
         }
-        guard let frame = isOwn ? push(place: place, tails: tails) : pushForeign(stackPointer: spills.frameAddress)
+        guard let frame = isOwn ? push(place: place, tails: tails) : pushForeign(place: place)
         else { return nil }
         frame.pointee.return_address = spills.returnAddress
         frame.pointee.saved_register = spills.savedRegister
         frame.pointee.function = descriptor
         begin(frame)
-        if isOwn { top = frame } else { linkForeign(frame) }
+        if isOwn { top = frame } else { openForeign(frame) }
         return frame
     }
 
@@ -161,8 +159,7 @@ extension ThreadRecorder {
             writeExit(frame, now, wasForeign || isStray)
         }
         if wasForeign {
-            unlinkForeign(frame)
-            giveBackForeign(frame)
+            closeForeign(frame)
         } else {
             if top == frame { top = frame.pointee.below }
             frame.pointee.slot = nil

@@ -20,11 +20,11 @@ struct ThreadRecorder {
 
     var hot: UnsafeMutablePointer<thread_hot> { unit.pointee.hot }
     var base: Frame { frame(at: 0) }
-    private var shadow: Frame { frame(at: Int(FRAME_BYTES)) }
+    var standIn: Frame { frame(at: Int(UNIT_STAND_IN)) }
     private func frame(at offset: Int) -> Frame {
         (UnsafeMutableRawPointer(unit) + offset).assumingMemoryBound(to: frame_record.self)
     }
-    private var isArmed: Bool { state.pointee.top == shadow }
+    var isArmed: Bool { state.pointee.top == standIn }
     var isForeignOpen: Bool { unit.pointee.foreign_count > 0 }
 
     /// The innermost frame on the thread's own stack.
@@ -51,6 +51,8 @@ struct ThreadRecorder {
         (unit.pointee.stack_low, unit.pointee.stack_high) = StackCopying.isExpected ? ThreadStack.unknown : bounds
         base.pointee.place = unit.pointee.stack_high // a stack above the thread's own is not its own either
         base.setElsewhere()
+        standIn.pointee.last = UInt32(LAST_STAND_IN)
+        if agent.settings.maximumDepth == 0 { standIn.pointee.above = base } // asked for by calls that need no record
         state.pointee.top = base
         let first = (MemoryLayout<thread_unit>.size &+ 127) & ~127
         addRecords(UnsafeMutableRawPointer(unit) + first, (Int(UNIT_BYTES) &- first) / Int(FRAME_BYTES), above: base)
@@ -88,7 +90,7 @@ struct ThreadRecorder {
                 isDead = SystemCall.call(SystemCall.tgkill, Int(agent.pid), Int(unit.pointee.tid), 0) == -3
             }
             // Frames that migrated from it may still be open elsewhere: then its memory must stay.
-            if isDead && unit != new.unit && unit.pointee.foreign == nil {
+            if isDead && unit != new.unit && !hasForeign(unit) {
                 if let previous { previous.pointee.next = next } else { units = next }
                 ThreadRecords.end(unit)
                 closeChunk(of: unit)
@@ -103,7 +105,8 @@ struct ThreadRecorder {
     private static func release(_ unit: UnsafeMutablePointer<thread_unit>) {
         if let chunk = unit.pointee.chunk { TraceFile.unmap(chunk, Int(unit.pointee.chunk_bytes)) }
         releaseSpans(unit)
-        releaseRecords(unit)
+        if unit.pointee.copies_stack == 0 { release(unit.pointee.batches) } // else a copy may be run by another thread
+        release(unit.pointee.foreign_batches)
         Memory.release(UnsafeMutableRawPointer(unit) - (Int(UNIT_STACK_BYTES) &+ Int(UNIT_WIPED_BYTES)), mappingBytes)
     }
 
@@ -121,9 +124,9 @@ struct ThreadRecorder {
     static func leaveFastPath() { withUnits { $0.pointee.state.pointee.low = .max } }
     static func takeFastPath() {
         withUnits { unit in
-            let shadow = (UnsafeMutableRawPointer(unit) + Int(FRAME_BYTES)).assumingMemoryBound(to: frame_record.self)
+            let standIn = (UnsafeMutableRawPointer(unit) + Int(UNIT_STAND_IN)).assumingMemoryBound(to: frame_record.self)
             // Another thread's top may change while this looks; a stack marked as nobody's is merely slower.
-            if unit.pointee.foreign_count == 0 && unit.pointee.state.pointee.top != shadow {
+            if unit.pointee.foreign_count == 0 && unit.pointee.state.pointee.top != standIn {
                 unit.pointee.state.pointee.low = unit.pointee.stack_low
             }
         }
@@ -132,12 +135,12 @@ struct ThreadRecorder {
     /// In a forked child: the other threads do not exist here.
     static func keepOnly(_ recorder: ThreadRecorder) {
         lock = SpinLock()
-        foreignLock = SpinLock()
+        resetReturned()
         Ring.reset()
         var place = units
         while let unit = place {
             place = unit.pointee.next
-            if unit != recorder.unit && unit.pointee.foreign == nil { release(unit) }
+            if unit != recorder.unit && !hasForeign(unit) { release(unit) }
         }
         units = nil
         nextIndex = 0
@@ -256,7 +259,7 @@ struct ThreadRecorder {
         if wasForeign || isForeignOpen { append(.control(.resume, frame.pointee.enter_ticks)) }
         append(.exit(frame.function, after: after))
     }
-    private func writeUnwound(_ frame: Frame, _ now: UInt64) {
+    func writeUnwound(_ frame: Frame, _ now: UInt64) {
         ensureSlack()
         let after = time(now, within: Event.timeReach)
         append(.control(.resume, frame.pointee.enter_ticks))
@@ -281,31 +284,28 @@ struct ThreadRecorder {
             if frame.pointee.last != 0 { break }
         }
     }
-    private static let batchBytes = 65536
+    static let batchBytes = 65536
 
     /// Room for so many records, which ends with the thread. nil: no memory.
     func newBatch(_ byteCount: Int) -> (start: UnsafeMutableRawPointer, count: Int)? {
+        ThreadRecorder.newBatch(byteCount, &unit.pointee.batches)
+    }
+    static func newBatch(_ byteCount: Int, _ list: inout UnsafeMutablePointer<frame_batch>?)
+        -> (start: UnsafeMutableRawPointer, count: Int)? {
         guard let pages = Memory.pages(byteCount) else { return nil }
         let batch = pages.assumingMemoryBound(to: frame_batch.self)
         batch.pointee.byte_count = UInt64(byteCount)
-        batch.pointee.next = unit.pointee.batches
-        unit.pointee.batches = batch
+        batch.pointee.next = list
+        list = batch
         return (pages + Int(FRAME_BYTES), byteCount / Int(FRAME_BYTES) &- 1)
     }
     /// Of a thread that has ended and whose frames on other stacks have all returned.
-    private static func releaseRecords(_ unit: UnsafeMutablePointer<thread_unit>) {
-        var place = unit.pointee.copies_stack == 0 ? unit.pointee.batches : nil // else a copy may be run by another thread
+    private static func release(_ batches: UnsafeMutablePointer<frame_batch>?) {
+        var place = batches
         while let batch = place {
             place = batch.pointee.next
             Memory.release(batch, Int(batch.pointee.byte_count))
         }
-        guard let first = unit.pointee.free_foreign else { return }
-        var last = first
-        while let next = last.pointee.older { last = next }
-        foreignLock.lock()
-        last.pointee.older = freeForeign
-        freeForeign = first
-        foreignLock.unlock()
     }
 
     /// The record above the top, from a new batch if need be. nil: no more levels, or no memory.
@@ -319,7 +319,7 @@ struct ThreadRecorder {
         }
         return top.pointee.above
     }
-    private func countBeyondDepth() {
+    func countBeyondDepth() {
         if hot.pointee.chunk != nil { hot.pointee.chunk.pointee.filtered_by_depth &+= 1 }
     }
 
@@ -380,7 +380,11 @@ struct ThreadRecorder {
             case .control:
                 if event.controlKind == .base { return false } // other times before it
                 if event.controlKind == .unwound { closed &+= Int(event.controlNumber) }
-            case .exit: closed &+= 1
+            case .exit:
+                closed &+= 1
+                let named = place > first ? Event(word: (place - 1).pointee) : event
+                if named.kind == .control && named.controlKind == .resume
+                    && named.payload == Event.control(.resume, frame.pointee.enter_ticks).payload { return false }
             case .complete:
                 if event.start == after && event.function == function { return false }
             case .enter:
@@ -389,117 +393,5 @@ struct ThreadRecorder {
             }
         }
         return false
-    }
-
-    // MARK: - Other stacks
-
-    /// While a frame on another stack is open, every call and return takes the slow path: the order of returns is
-    /// then no longer that of calls.
-    private func arm() {
-        if isArmed { return }
-        unit.pointee.top = state.pointee.top
-        state.pointee.top = shadow
-        state.pointee.low = .max
-    }
-    func disarmIfPossible() {
-        if isForeignOpen || !isArmed { return }
-        state.pointee.top = unit.pointee.top
-        restoreLow()
-    }
-    /// The fast path again, if nothing speaks against it.
-    func restoreLow() {
-        let isFast = tracer_process_page().pointee.enabled != 0 && !isArmed && unit.pointee.is_changing == 0
-        state.pointee.low = isFast ? unit.pointee.stack_low : .max
-    }
-
-    nonisolated(unsafe) private static var foreignLock = SpinLock()
-    /// Records that threads which have ended left. A record goes from thread to thread with the coroutine that it is of, so
-    /// pages of them belong to nobody.
-    nonisolated(unsafe) private static var freeForeign: Frame?
-
-    /// Opens a frame on a stack that is not the thread's own. nil: not recorded.
-    func pushForeign(stackPointer: UInt64) -> Frame? {
-        let outer = unit.pointee.foreign ?? top
-        if agent.settings.maximumDepth != 0 && outer.pointee.level >= agent.settings.maximumDepth {
-            countBeyondDepth()
-            return nil
-        }
-        if unit.pointee.free_foreign == nil && (unit.pointee.foreign_count > ThreadRecorder.mostForeign || !addForeignRecords()) {
-            TraceFile.drop()
-            return nil
-        }
-        let frame = unit.pointee.free_foreign!
-        unit.pointee.free_foreign = frame.pointee.older
-        frame.pointee.level = outer.pointee.level &+ 1
-        frame.pointee.foreign_stack_pointer = stackPointer
-        return frame
-    }
-    /// What exceptions leave on such a stack is never known to be dead. 128 MB of it are enough.
-    private static let mostForeign: UInt64 = 1 << 20
-    private func addForeignRecords() -> Bool {
-        ThreadRecorder.foreignLock.lock()
-        unit.pointee.free_foreign = ThreadRecorder.freeForeign
-        ThreadRecorder.freeForeign = nil
-        ThreadRecorder.foreignLock.unlock()
-        if unit.pointee.free_foreign != nil { return true }
-        guard let pages = Memory.pages(ThreadRecorder.batchBytes) else { return false }
-        for n in 0..<(ThreadRecorder.batchBytes / Int(FRAME_BYTES)) {
-            let frame = (pages + n &* Int(FRAME_BYTES)).assumingMemoryBound(to: frame_record.self)
-            frame.pointee.older = unit.pointee.free_foreign
-            unit.pointee.free_foreign = frame
-        }
-        return true
-    }
-
-    func linkForeign(_ frame: Frame) {
-        arm()
-        ThreadRecorder.foreignLock.lock()
-        frame.pointee.owner = unit
-        frame.pointee.older = unit.pointee.foreign
-        frame.pointee.newer = nil
-        unit.pointee.foreign?.pointee.newer = frame
-        unit.pointee.foreign = frame
-        unit.pointee.foreign_count &+= 1
-        ThreadRecorder.foreignLock.unlock()
-    }
-    /// A coroutine may have moved: the list can be another thread's.
-    func unlinkForeign(_ frame: Frame) {
-        ThreadRecorder.foreignLock.lock()
-        let owner = frame.pointee.owner!
-        if let newer = frame.pointee.newer { newer.pointee.older = frame.pointee.older } else { owner.pointee.foreign = frame.pointee.older }
-        frame.pointee.older?.pointee.newer = frame.pointee.newer
-        owner.pointee.foreign_count &-= 1
-        frame.pointee.owner = nil
-        ThreadRecorder.foreignLock.unlock()
-    }
-    /// The record goes to this thread's own list.
-    func giveBackForeign(_ frame: Frame) {
-        frame.pointee.slot = nil
-        frame.pointee.older = unit.pointee.free_foreign
-        unit.pointee.free_foreign = frame
-    }
-
-    /// Frames on the signal stack are dead once the thread runs elsewhere and the kernel says that the signal stack
-    /// is not in use (a handler left it by siglongjmp).
-    func dropAbandonedSignalFrames() {
-        guard isForeignOpen else { return }
-        var stack = SignalStack()
-        let result = withUnsafeMutablePointer(to: &stack) { SystemCall.call(SystemCall.sigaltstack, 0, bits($0)) }
-        if result != 0 || stack.flags & 3 != 0 { return }
-        let now = Clock.ticks()
-        var place = unit.pointee.foreign
-        while let frame = place {
-            place = frame.pointee.older
-            if frame.pointee.foreign_stack_pointer &- stack.start > stack.byteCount { continue }
-            writeUnwound(frame, now)
-            unlinkForeign(frame)
-            giveBackForeign(frame)
-        }
-    }
-    private struct SignalStack { // stack_t
-        var start: UInt64 = 0
-        var flags: Int32 = 0 // 1 in use, 2 disabled
-        var padding: Int32 = 0
-        var byteCount: UInt64 = 0
     }
 }

@@ -23,6 +23,14 @@ static void on_thread(void *(*body)(void *), void *argument) {
     CHECK(pthread_join(thread, NULL) == 0);
 }
 
+static ucontext_t own, other;
+static int half;
+static void inside(void) { // while the frame of a traced call is open on the other stack, there …
+    for (int i = 0; i < half; i++) check_next();
+    CHECK(!swapcontext(&other, &own));
+}
+static void on_other_stack(void) { descend(1, inside); }
+
 int main(int argc, char **argv) {
     if (MISSING) return puts(MISSING), 0;
     CHECK(argc == 3);
@@ -45,6 +53,22 @@ int main(int argc, char **argv) {
     } else if (!strcmp(mode, "limited")) {
         on_thread(limited, &count); // on a thread of its own, so that nothing is open around it
         counted("probe", 1);
+        counted("descend", 1);
+        counted("descend_also", 1);
+    } else if (!strcmp(mode, "stacks")) {
+        check(1);
+        half = count / 2;
+        static char stack[262144];
+        CHECK(!getcontext(&other));
+        other.uc_stack.ss_sp = stack;
+        other.uc_stack.ss_size = sizeof stack;
+        other.uc_link = &own;
+        makecontext(&other, on_other_stack, 0);
+        CHECK(!swapcontext(&own, &other));
+        for (int i = 0; i < half; i++) check_next(); // … and here
+        CHECK(!swapcontext(&own, &other));
+        check(0);
+        counted("probe", (unsigned long)half * 2 + 2);
         counted("descend", 1);
         counted("descend_also", 1);
     } else {

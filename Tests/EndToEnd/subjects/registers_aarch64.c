@@ -13,6 +13,8 @@
 // case: first_call_of_thread thread 200
 // case: chunk_full fast 100000
 // case: deep deep 20000
+// case: other_stack_open stacks 100000
+// case: other_stack_open_limited TRACER_MAXDEPTH=3 stacks 2000
 // case: beyond_depth_limit TRACER_MAXDEPTH=2 limited 10
 // case: below_time_filter TRACER_MINMS=100 filtered 2000
 // case: excluded TRACER_EXCLUDE=probe excluded 100
@@ -21,6 +23,7 @@
 // tree: none the subject counts its calls
 #include "subject.h"
 #include <pthread.h>
+#include <ucontext.h>
 #include <stdint.h>
 
 struct state { // part_registers_aarch64.S

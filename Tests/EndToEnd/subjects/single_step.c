@@ -2,14 +2,20 @@
 // instructions of the call pass, then delivers SIGUSR1. `signal`: the handler makes traced calls of its own, which
 // proves the agent's order of instructions. `unwind`: the handler unwinds its stack and must find the interrupted
 // caller, which proves the trampolines' CFI. `first_call`: the stepped call is the first of a new thread, sampled.
+// `other`, `beside`: on another stack, and on the own one, while a call is open on another stack.
 // (Not with the processor's trap flag: a trap while signals are blocked, as they are on the agent's slow path, kills.)
 // library: stepped
 // link: -Wl,-z,now
 // case: signal signal
 // case: first_call first_call
 // case: unwind unwind
+// case: signal_on_other_stack signal other
+// case: unwind_on_other_stack unwind other
+// case: signal_while_other_is_open signal beside
+// case: unwind_while_other_is_open unwind beside
 // timeout: 60
 // tree: none the subject counts its calls
+// disorder: the handler may fill a chunk while a word of the interrupted call is reserved and not yet written (docs/trampoline.md)
 // machine: x86_64 its registers and instructions
 #include "subject.h"
 #include <errno.h>
@@ -19,18 +25,22 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unwind.h>
 long step_outer(long value);
 long step_inner(long value);
 void step_handler(void);
+void step_around(void (*body)(void));
 #ifdef LIB_stepped
+EXPORT void step_around(void (*body)(void)) { body(); OPAQUE(); }
 EXPORT long step_inner(long value) { return value + 1; }
 EXPORT long step_outer(long value) { long r = step_inner(value); OPAQUE(); return r + step_inner(value); }
 EXPORT void step_handler(void) { OPAQUE(); }
 #else
 struct shared { volatile unsigned long rounds, handled, lost, finished; volatile pid_t pid; };
 static struct shared *shared;
-static int unwinding, threads;
+static int unwinding, threads, other, beside;
+static ucontext_t own_context, other_context;
 long stepped(long value);
 extern char stepped_end[];
 __asm__(".text\n.globl stepped\n.type stepped,@function\nstepped:\n.cfi_startproc\n push %rbx\n.cfi_adjust_cfa_offset 8\n"
@@ -55,6 +65,18 @@ static void *once(void *unused) {
     shared->rounds++;
     return unused;
 }
+static void each_round(void) {
+    while (!shared->finished) {
+        pthread_t thread;
+        if (threads) CHECK(!pthread_create(&thread, NULL, once, NULL) && !pthread_join(thread, NULL));
+        else once(NULL);
+    }
+}
+static void on_other_stack(void) {
+    if (other) each_round();
+    CHECK(!swapcontext(&other_context, &own_context));
+}
+static void other_body(void) { step_around(on_other_stack); }
 static void child(void) {
     CHECK(step_outer(1) == 4);
     int found = 0;
@@ -63,11 +85,16 @@ static void child(void) {
     CHECK(!sigaction(SIGUSR1, &action, NULL));
     CHECK(!ptrace(PTRACE_TRACEME, 0, NULL, NULL));
     raise(SIGSTOP);
-    while (!shared->finished) {
-        pthread_t thread;
-        if (threads) CHECK(!pthread_create(&thread, NULL, once, NULL) && !pthread_join(thread, NULL));
-        else once(NULL);
-    }
+    static char stack[262144];
+    CHECK(!getcontext(&other_context));
+    other_context.uc_stack.ss_sp = stack;
+    other_context.uc_stack.ss_size = sizeof stack;
+    other_context.uc_link = &own_context;
+    makecontext(&other_context, other_body, 0);
+    if (other || beside) CHECK(!swapcontext(&own_context, &other_context));
+    each_round();
+    if (other || beside) CHECK(!swapcontext(&own_context, &other_context));
+    counted("step_around", other || beside);
     counted("step_outer", shared->rounds + 1);
     counted("step_inner", 2 * shared->rounds + 2);
     counted("step_handler", unwinding ? 0 : shared->handled);
@@ -101,11 +128,13 @@ static pid_t next_marker(int *ended) {
     }
 }
 int main(int argc, char **argv) {
-    CHECK(argc == 2);
+    CHECK(argc == 2 || argc == 3);
     shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(shared != MAP_FAILED);
     unwinding = !strcmp(argv[1], "unwind");
     threads = !strcmp(argv[1], "first_call");
+    other = argc == 3 && !strcmp(argv[2], "other");
+    beside = argc == 3 && !strcmp(argv[2], "beside");
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (!pid) child();
