@@ -38,6 +38,8 @@
 #define UNIT_SIGNAL_BYTES 312
 #define UNIT_BUSY 320
 #define UNIT_CHANGING 324
+#define UNIT_PATIENCE 328
+#define PATIENCE 16 /* calls on the own stack after the last frame elsewhere has ended, until the fast path is taken again */
 
 // struct thread_state
 #define THREAD_TOP 0
@@ -228,6 +230,8 @@ struct thread_unit {
     uint64_t signal_low, signal_bytes; // the signal stack, when it was last asked for
     uint32_t busy;                // 1: a trampoline is changing any of these
     uint32_t is_changing;         // the program changes what SIGBUS does, see below
+    int32_t patience;
+    uint32_t reserved;
     struct frame_batch *foreign_batches; // all records for frames on other stacks …
     struct frame_record *free_foreign; // … free ones that only the slow path takes …
     struct frame_record *returned;     // … and those that returned on another thread
@@ -273,7 +277,7 @@ _Static_assert(AT(thread_unit, stand_in, UNIT_STAND_IN) && AT(thread_unit, top, 
                AT(thread_unit, signal_frames, UNIT_SIGNAL_FRAMES) && AT(thread_unit, stack_low, UNIT_STACK_LOW) &&
                AT(thread_unit, stack_high, UNIT_STACK_HIGH) && AT(thread_unit, signal_low, UNIT_SIGNAL_LOW) &&
                AT(thread_unit, signal_bytes, UNIT_SIGNAL_BYTES) && AT(thread_unit, busy, UNIT_BUSY) &&
-               AT(thread_unit, is_changing, UNIT_CHANGING), "thread unit");
+               AT(thread_unit, is_changing, UNIT_CHANGING) && AT(thread_unit, patience, UNIT_PATIENCE), "thread unit");
 _Static_assert(AT(thread_state, top, THREAD_TOP) && AT(thread_state, hot, THREAD_HOT) &&
                AT(thread_state, low, THREAD_LOW) && AT(thread_state, unit, THREAD_UNIT) &&
                AT(thread_state, signal_mask, THREAD_MASK), "thread state");

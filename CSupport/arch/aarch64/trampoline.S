@@ -472,7 +472,7 @@ tracer_watched_\variant:
     .ifeq \filtered
     CFI_X30_IN_RECORD_MINUS_ONE
     CFI_X19_IN_RECORD
-80: // Frames on other stacks are open, so the order of ends says nothing: RESUME and an exit. x16 = now.
+80: // Frames on other stacks are open, so the order of ends says nothing: RESUME and an exit, if not one word. x16 = now.
     stp x9, x10, [sp, #-16]!
     .cfi_def_cfa_offset 16
     THREAD x17, \far
@@ -497,19 +497,28 @@ tracer_watched_\variant:
     cmp x9, x17
     b.ne 82f
     ldr w9, [x19, #FRAME_SIGNAL]
-    cbnz w9, 87f
-    ldr x9, [x17, #UNIT_FOREIGN]
-    cmp x9, #1
-    b.hi 83f
-    b 87f                               // the last one: the real top returns
+    cbz w9, 83f
+    b 87f
 82: ldr x9, [x17, #UNIT_TOP]
     cmp x9, x19
     b.ne 87f
-83: add x30, x30, #SLOT_CLOSING
-    str x30, [x19, #FRAME_SLOT]
+83: add x9, x30, #SLOT_CLOSING
+    str x9, [x19, #FRAME_SLOT]
     THREAD x17, \far
     TLS ldr x17, [x17, #THREAD_HOT]
-    RESERVE \lse, x30, x17, x9, w10, 16
+    ldr x9, [x17, #HOT_CURSOR]
+    cmp x9, x30                         // its enter is the last event: one word, as on the fast path
+    b.ne 89f
+    ldr x9, [x19, #FRAME_ENTER]
+    sub x9, x16, x9
+    cmp x9, #(1 << (EVENT_DURATION_BITS - 12)), lsl #12
+    b.hs 89f
+    ldur x10, [x30, #-8]
+    add x10, x10, #(EVENT_COMPLETE - EVENT_ENTER)
+    add x10, x10, x9, lsl #EVENT_DURATION_SHIFT
+    stur x10, [x30, #-8]
+    b 90f
+89: RESERVE \lse, x30, x17, x9, w10, 16
     ldp x9, x10, [x17, #HOT_LIMIT]      // limit, base
     cmp x30, x9
     b.hs 86f
@@ -525,7 +534,7 @@ tracer_watched_\variant:
     eor x10, x10, #(EVENT_ENTER ^ EVENT_EXIT)
     orr x10, x10, x9, lsl #EVENT_TIME_SHIFT
     str x10, [x30, #8]
-    THREAD x17, \far
+90: THREAD x17, \far
     TLS ldr x17, [x17, #THREAD_UNIT]
     str xzr, [x19, #FRAME_SLOT]
     ldr x9, [x19, #FRAME_OWNER]
@@ -625,7 +634,13 @@ tracer_watched_\variant:
     b.hs 71f
     ldr x10, [x16, #UNIT_SIGNAL_FRAMES] // left by a handler that jumped here?
     cbnz x10, 73f
-    ldr x9, [x16, #UNIT_TOP]
+    ldr x10, [x16, #UNIT_FOREIGN]
+    cbnz x10, 74f
+    ldr w10, [x16, #UNIT_PATIENCE]
+    subs w10, w10, #1
+    str w10, [x16, #UNIT_PATIENCE]
+    b.mi 73f
+74: ldr x9, [x16, #UNIT_TOP]
     ldr x10, [x9, #FRAME_PLACE]
     cmp sp, x10
     b.hs 73f
@@ -645,6 +660,8 @@ tracer_watched_\variant:
     str x10, [x16, #UNIT_READY]
     mov w10, #USE_OPEN
     str w10, [x9, #FRAME_USE]
+    mov w10, #PATIENCE
+    str w10, [x16, #UNIT_PATIENCE]
     str x17, [x9, #FRAME_FUNCTION]
     COUNT \lse, x16, UNIT_FOREIGN, x10, w17
     ldr x17, [x9, #FRAME_FUNCTION]

@@ -366,7 +366,7 @@ tracer_watched_\variant:
     jmp 42b
 
     .ifeq \filtered
-80: // Frames on other stacks are open, so the order of ends says nothing: RESUME and an exit. rax = now.
+80: // Frames on other stacks are open, so the order of ends says nothing: RESUME and an exit, if not one word. rax = now.
     .cfi_def_cfa_offset 0
     .cfi_escape 0x16, 16, 6, 0x73, FRAME_RETURN, 0x06, 0x09, 0xff, 0x22
     CFI_RBX_IN_RECORD
@@ -386,16 +386,24 @@ tracer_watched_\variant:
 81: cmpq %rdx, FRAME_OWNER(%rbx)
     jne 82f
     cmpl $0, FRAME_SIGNAL(%rbx)
-    jne 87f
-    cmpq $1, UNIT_FOREIGN(%rdx)
-    ja 83f
-    jmp 87f                             // the last one: the real top returns
+    je 83f
+    jmp 87f
 82: cmpq %rbx, UNIT_TOP(%rdx)
     jne 87f
 83: orq $SLOT_CLOSING, FRAME_SLOT(%rbx)
     movq %rax, -8-SPILL_RCX(%rsp)
     TLS movq IN_TLS(THREAD_HOT), %rdx
-    movl $16, %r11d
+    cmpq %r11, HOT_CURSOR(%rdx)         // its enter is the last event: one word, as on the fast path
+    jne 88f
+    subq FRAME_ENTER(%rbx), %rax
+    cmpq $(1 << EVENT_DURATION_BITS), %rax
+    jae 89f
+    shlq $EVENT_DURATION_SHIFT, %rax
+    orq $(EVENT_COMPLETE - EVENT_ENTER), %rax
+    addq %rax, -8(%r11)
+    jmp 90f
+89: movq -8-SPILL_RCX(%rsp), %rax
+88: movl $16, %r11d
     xaddq %r11, HOT_CURSOR(%rdx)
     cmpq HOT_LIMIT(%rdx), %r11
     jae 86f
@@ -412,7 +420,7 @@ tracer_watched_\variant:
     orq FUNCTION_HEAD(%rdx), %rax
     xorq $(EVENT_ENTER ^ EVENT_EXIT), %rax
     movq %rax, 8(%r11)
-    TLS movq IN_TLS(THREAD_UNIT), %rdx
+90: TLS movq IN_TLS(THREAD_UNIT), %rdx
     .cfi_remember_state
     pushq FRAME_RETURN(%rbx)
     .cfi_def_cfa_offset 8
@@ -494,7 +502,11 @@ tracer_watched_\variant:
     jae 71f
     cmpq $0, UNIT_SIGNAL_FRAMES(%rax)   // left by a handler that jumped here?
     jne 73f
-    movq UNIT_TOP(%rax), %rdx
+    cmpq $0, UNIT_FOREIGN(%rax)
+    jne 74f
+    decl UNIT_PATIENCE(%rax)
+    js 73f
+74: movq UNIT_TOP(%rax), %rdx
     cmpq FRAME_PLACE(%rdx), %rsp
     jae 73f
     movq FRAME_ABOVE(%rdx), %rdx
@@ -514,6 +526,7 @@ tracer_watched_\variant:
     movq %r11, UNIT_READY(%rax)
     movq -SPILL_R11(%rsp), %r11
     movl $USE_OPEN, FRAME_USE(%rdx)
+    movl $PATIENCE, UNIT_PATIENCE(%rax)
     incq UNIT_FOREIGN(%rax)
 72: movl $0, UNIT_BUSY(%rax)
     movq %rdx, %rax

@@ -158,7 +158,7 @@ extension ThreadRecorder {
 
     /// The enters of all open frames are in a chunk that is no longer written.
     func markElsewhere() {
-        spendForeign()
+        markForeignElsewhere()
         var frame = top
         while frame != base {
             if frame.isElsewhere { return }

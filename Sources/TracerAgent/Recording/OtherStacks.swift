@@ -49,6 +49,7 @@ extension ThreadRecorder {
         arm()
         frame.pointee.use = UInt32(USE_OPEN)
         unit.pointee.foreign_count &+= 1
+        unit.pointee.patience = PATIENCE
         unit.pointee.signal_frames &+= UInt64(frame.pointee.on_signal_stack)
     }
     /// A coroutine may have moved: then the record is another thread's, which takes it back when it comes by.
@@ -159,14 +160,17 @@ extension ThreadRecorder {
         }
         return isAny
     }
-    /// The chunk is left alone, so these words do not matter to the next one.
-    func spendForeign() {
+    /// Their enters are in a chunk that is no longer written. If words of an interrupted trampoline are reserved in it, it
+    /// is left alone, and these words do not matter to the next one.
+    func markForeignElsewhere() {
         if !isForeignOpen { return }
         forEachForeign { frame in
             if frame.isFilling {
                 frame.pointee.use = UInt32(USE_FILLING_SPENT)
             } else if frame.isClosing {
                 frame.pointee.use = UInt32(USE_CLOSING_SPENT)
+            } else if frame.isWritten {
+                frame.setElsewhere()
             }
         }
     }
