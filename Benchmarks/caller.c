@@ -2,6 +2,7 @@
 //   leaf    bench_leaf          from main's loop, depth 1
 //   parent  bench_parent        which calls bench_leaf: CALLS pairs
 //   deep    bench_leaf          from inside bench_repeat, depth 2
+//   elsewhere bench_leaf      on a stack of its own (makecontext)
 //   memory  bench_leaf, then the resident bytes of this process but for mapped *.trace files
 // Calls are made in slices and the median slice counts, so that a slice in which the processor was taken away does not.
 // The cost of two clock reads is measured in the same process and in the same way, after the calls.
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <ucontext.h>
 #if defined __x86_64__
 #include <x86intrin.h>
 static inline uint64_t read_clock(void) { return __rdtsc(); }
@@ -74,6 +76,20 @@ static void *run(void *result) {
     return 0;
 }
 
+static ucontext_t here, there;
+static struct span *elsewhere;
+static void begin_elsewhere(void) { run(elsewhere); }
+static void run_elsewhere(struct span *span) {
+    static char stack[1 << 18];
+    elsewhere = span;
+    getcontext(&there);
+    there.uc_stack.ss_sp = stack;
+    there.uc_stack.ss_size = sizeof stack;
+    there.uc_link = &here;
+    makecontext(&there, begin_elsewhere, 0);
+    swapcontext(&here, &there);
+}
+
 static double two_clock_reads(void) {
     double slices[SLICES];
     for (int slice = 0; slice < SLICES; slice++) {
@@ -106,7 +122,7 @@ static long resident_bytes(void) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 3) return fprintf(stderr, "usage: caller leaf|parent|deep|memory CALLS [THREADS]\n"), 2;
+    if (argc < 3) return fprintf(stderr, "usage: caller leaf|parent|deep|elsewhere|memory CALLS [THREADS]\n"), 2;
     what = argv[1];
     calls = strtoul(argv[2], 0, 10);
     int threads = argc > 3 ? atoi(argv[3]) : 1;
@@ -116,7 +132,8 @@ int main(int argc, char **argv) {
     struct span spans[64];
     for (int n = 1; n < threads; n++)
         if (pthread_create(&ids[n], 0, run, &spans[n])) return perror("pthread_create"), 1;
-    run(&spans[0]);
+    if (strcmp(what, "elsewhere")) run(&spans[0]);
+    else run_elsewhere(&spans[0]);
     struct span all = spans[0];
     for (int n = 1; n < threads; n++) {
         pthread_join(ids[n], 0);

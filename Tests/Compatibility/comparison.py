@@ -54,8 +54,10 @@ def differences(program, bare, traced):
 def version(program, settings):
     if not program.version:
         return ""
-    done = subprocess.run(["bash", "-c", program.version], capture_output=True, text=True, env=execution.environment(settings.cache, "/tmp"), timeout=60,
-                          stdin=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory() as home:
+        os.mkdir(os.path.join(home, "tmp"))
+        done = subprocess.run(["bash", "-c", program.version], capture_output=True, text=True, env=execution.environment(settings.cache, home),
+                              timeout=60, stdin=subprocess.DEVNULL)
     lines = (done.stdout.strip() or done.stderr.strip()).splitlines()
     return lines[0][:60] if lines else ""
 
