@@ -59,13 +59,13 @@ private func resolve(_ image: UnsafeMutablePointer<Image>, _ relocation: Relocat
     guard slot & 7 == 0, let value = image.pointee.word64(slot), let symbol = image.pointee.symbol(relocation.symbol)?.pointee,
           let text = image.pointee.name(of: symbol) else { return }
     let name = Name(text)
-    let query = SymbolQuery(name: text, gnuHash: name.gnuHash, version: VersionNeeds.of(relocation.symbol, image))
-    if filter.admits(query.gnuHash), let found = image.pointee.find(query), let definition = image.pointee.symbol(found)?.pointee {
+    let query = SymbolQuery(name: name, version: VersionNeeds.of(relocation.symbol, image))
+    if filter.admits(name.gnuHash), let found = Image.find(query, in: image), let definition = image.pointee.symbol(found)?.pointee {
         _ = image.pointee.isCode(image.pointee.bias &+ definition.value)
     }
     var unversioned = query
     unversioned.version = VersionNeed()
-    _ = image.pointee.find(unversioned)
+    _ = Image.find(unversioned, in: image)
     _ = image.pointee.isCode(value)
     open(image.pointee, slot)
 }

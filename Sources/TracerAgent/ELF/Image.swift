@@ -226,6 +226,10 @@ struct Image: BitwiseCopyable {
         offset >= 0 && offset < stringBytes ? CText(bitPattern: UInt(strings) &+ UInt(offset)) : nil
     }
     @inline(__always) func name(of symbol: Symbol) -> CText? { string(Int(symbol.name)) }
+    @inline(__always) func isNamed(_ symbol: Symbol, _ name: Name) -> Bool {
+        let offset = Int(symbol.name)
+        return offset &+ name.byteCount < stringBytes && name.isAt(UnsafeRawPointer(bitPattern: UInt(strings) &+ UInt(offset))!)
+    }
 
     @inline(__always) func word16(_ address: UInt64) -> UInt16? { load(address) }
     @inline(__always) func word32(_ address: UInt64) -> UInt32? { load(address) }

@@ -10,8 +10,7 @@ struct VersionNeed {
 }
 
 struct SymbolQuery {
-    var name: CText
-    var gnuHash: UInt32
+    var name: Name
     var version: VersionNeed
 }
 
@@ -122,7 +121,8 @@ extension Image {
     #if arch(arm64)
     /// What the definition says: a program linked to another build of the library may not know (see Symbol).
     func hasVariantConvention(_ name: Name, at target: UInt64) -> Bool {
-        guard let index = find(SymbolQuery(name: name.text, gnuHash: name.gnuHash, version: VersionNeed())),
+        var image = self
+        guard let index = Image.find(SymbolQuery(name: name, version: VersionNeed()), in: &image),
               let symbol = symbol(index)?.pointee else { return false }
         return symbol.hasVariantConvention && bias &+ symbol.value == target
     }
@@ -130,44 +130,47 @@ extension Image {
     @inline(__always) func hasVariantConvention(_ name: Name, at target: UInt64) -> Bool { false }
     #endif
 
-    /// Index of the definition that answers the query, or nil.
-    func find(_ query: SymbolQuery) -> Int? {
-        if !isUsable { return nil }
-        return gnuHashTable != 0 ? findByGnuHash(query) : sysvHashTable != 0 ? findBySysvHash(query) : nil
+    /// Index of the definition that answers the query, or nil. By address: a start looks for tens of thousands of symbols,
+    /// and to hand over the structure itself is to copy it.
+    @inline(__always) static func find(_ query: SymbolQuery, in image: UnsafePointer<Image>) -> Int? {
+        if !image.pointee.isUsable { return nil }
+        return image.pointee.gnuHashTable != 0 ? findByGnuHash(image, query)
+            : image.pointee.sysvHashTable != 0 ? findBySysvHash(image, query) : nil
     }
 
-    private func findByGnuHash(_ query: SymbolQuery) -> Int? {
-        guard let bucketCount = word32(gnuHashTable), let firstSymbol = word32(gnuHashTable &+ 4),
-              let bloomCount = word32(gnuHashTable &+ 8), bucketCount > 0 else { return nil }
-        let hash = query.gnuHash // who searches many modules has asked their filters (BloomFilter) before
+    private static func findByGnuHash(_ image: UnsafePointer<Image>, _ query: SymbolQuery) -> Int? {
+        let gnuHashTable = image.pointee.gnuHashTable
+        guard let bucketCount = image.pointee.word32(gnuHashTable), let firstSymbol = image.pointee.word32(gnuHashTable &+ 4),
+              let bloomCount = image.pointee.word32(gnuHashTable &+ 8), bucketCount > 0 else { return nil }
+        let hash = query.name.gnuHash // who searches many modules has asked their filters (BloomFilter) before
         let buckets = gnuHashTable &+ 16 &+ UInt64(bloomCount) &* 8
         let chains = buckets &+ UInt64(bucketCount) &* 4
-        guard var index = word32(buckets &+ UInt64(hash % bucketCount) &* 4), index >= firstSymbol else { return nil }
+        guard var index = image.pointee.word32(buckets &+ UInt64(hash % bucketCount) &* 4), index >= firstSymbol else { return nil }
         var choice = VersionChoice()
-        while let link = word32(chains &+ UInt64(index &- firstSymbol) &* 4) {
-            if (link ^ hash) &>> 1 == 0, matches(Int(index), query, &choice) { return Int(index) }
+        while let link = image.pointee.word32(chains &+ UInt64(index &- firstSymbol) &* 4) {
+            if (link ^ hash) &>> 1 == 0, matches(image, Int(index), query, &choice) { return Int(index) }
             if link & 1 != 0 { break }
             index = index &+ 1
         }
         return choice.only
     }
 
-    private func findBySysvHash(_ query: SymbolQuery) -> Int? {
-        var hash: UInt32 = 0, n = 0
-        while query.name[n] != 0 {
-            hash = hash &<< 4 &+ UInt32(query.name[n])
+    private static func findBySysvHash(_ image: UnsafePointer<Image>, _ query: SymbolQuery) -> Int? {
+        var hash: UInt32 = 0
+        for n in 0..<query.name.byteCount {
+            hash = hash &<< 4 &+ UInt32(query.name.text[n])
             hash = (hash ^ ((hash & 0xf000_0000) &>> 24)) & 0x0fff_ffff
-            n &+= 1
         }
-        guard let bucketCount = word32(sysvHashTable), let chainCount = word32(sysvHashTable &+ 4), bucketCount > 0,
-              var index = word32(sysvHashTable &+ 8 &+ UInt64(hash % bucketCount) &* 4) else { return nil }
+        let sysvHashTable = image.pointee.sysvHashTable
+        guard let bucketCount = image.pointee.word32(sysvHashTable), let chainCount = image.pointee.word32(sysvHashTable &+ 4),
+              bucketCount > 0, var index = image.pointee.word32(sysvHashTable &+ 8 &+ UInt64(hash % bucketCount) &* 4) else { return nil }
         let chains = sysvHashTable &+ 8 &+ UInt64(bucketCount) &* 4
         var choice = VersionChoice()
         // A hostile chain may be a ring, and the count a lie.
-        var left = isReadable(chains, UInt64(chainCount) &* 4) ? chainCount : 0
+        var left = image.pointee.isReadable(chains, UInt64(chainCount) &* 4) ? chainCount : 0
         while index != 0 && left > 0 {
-            if matches(Int(index), query, &choice) { return Int(index) }
-            guard let next = word32(chains &+ UInt64(index) &* 4) else { break }
+            if matches(image, Int(index), query, &choice) { return Int(index) }
+            guard let next = image.pointee.word32(chains &+ UInt64(index) &* 4) else { break }
             index = next
             left &-= 1
         }
@@ -181,15 +184,16 @@ extension Image {
         var only: Int? { count == 1 ? first : nil }
     }
 
-    private func matches(_ index: Int, _ query: SymbolQuery, _ choice: inout VersionChoice) -> Bool {
-        guard let symbol = symbol(index)?.pointee, symbol.section != 0, symbol.binding != Symbol.local,
+    private static func matches(_ image: UnsafePointer<Image>, _ index: Int, _ query: SymbolQuery, _ choice: inout VersionChoice) -> Bool {
+        guard let symbol = image.pointee.symbol(index)?.pointee, symbol.section != 0, symbol.binding != Symbol.local,
               symbol.value != 0 || symbol.section == 0xfff1, symbol.type != 6,
-              let name = name(of: symbol), equal(name, query.name) else { return false }
-        guard versionTable != 0, let raw = word16(versionTable &+ UInt64(index) &* 2) else { return true }
+              image.pointee.isNamed(symbol, query.name) else { return false }
+        guard image.pointee.versionTable != 0, let raw = image.pointee.word16(image.pointee.versionTable &+ UInt64(index) &* 2)
+        else { return true }
         if let wanted = query.version.name {
             // Indices 0 and 1 are the library's unversioned symbols: they answer unless they are hidden.
             let number = raw & 0x7fff
-            guard number > 1, let defined = VersionNeeds.definition(number, of: versionDefinitions, { definedVersion(number) })
+            guard number > 1, let defined = VersionNeeds.definition(number, of: image.pointee.versionDefinitions, { image.pointee.definedVersion(number) })
             else { return raw & 0x8000 == 0 }
             return defined.hash == query.version.hash && defined.name != nil && equal(defined.name!, wanted)
         }

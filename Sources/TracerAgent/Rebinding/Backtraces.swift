@@ -11,8 +11,8 @@ enum Backtraces {
         if equal(name.text, literal: "backtrace") { return tracer_replace_backtrace(image, target) }
         // The unwinder's own way to ask for a frame's address, which comes from where the unwinder does.
         let text = CText(StaticString("_Unwind_GetIP").utf8Start)
-        let query = SymbolQuery(name: text, gnuHash: gnuHash(text), version: VersionNeed())
-        guard let index = owner.pointee.image.find(query), let symbol = owner.pointee.image.symbol(index)?.pointee,
+        let query = SymbolQuery(name: Name(text), version: VersionNeed())
+        guard let index = Image.find(query, in: &owner.pointee.image), let symbol = owner.pointee.image.symbol(index)?.pointee,
               owner.pointee.image.isCode(owner.pointee.image.bias &+ symbol.value) else { return target }
         return tracer_replace_unwind_backtrace(image, target, owner.pointee.image.bias &+ symbol.value)
     }

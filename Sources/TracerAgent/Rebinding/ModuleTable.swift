@@ -32,15 +32,15 @@ enum ModuleTable {
     nonisolated(unsafe) static var modules = Table<Module>()
     /// One a module, side by side: a search asks all of them.
     nonisolated(unsafe) static var filters = Table<BloomFilter>()
-    /// Where addresses were found, by their megabyte: most slots of a process lead to a few modules.
-    nonisolated(unsafe) private static var found = InlineArray<256, UInt16>(repeating: 0)
+    /// Where addresses were found, by their 16 KB: most slots of a process lead to a few modules, and small ones lie side by side.
+    nonisolated(unsafe) private static var found = InlineArray<1024, UInt16>(repeating: 0)
     nonisolated(unsafe) private static var textRoom: UnsafeMutablePointer<UInt8>?
     nonisolated(unsafe) private static var textLeft = 0
     nonisolated(unsafe) private static var latestText = 0 // bytes of the last path
 
     /// Index of the live module that holds this address.
     static func index(of address: UInt64) -> Int? {
-        let place = Int(truncatingIfNeeded: address &>> 20) & 255
+        let place = Int(truncatingIfNeeded: address &>> 14) & 1023
         let guess = Int(found[place])
         if guess < modules.count && holds(guess, address) { return guess }
         for n in 0..<modules.count where holds(n, address) {

@@ -83,11 +83,11 @@ struct Rebinder {
     /// The module whose definition a symbol has.
     private func holder(of symbolIndex: Int) -> Int? {
         guard let symbol = image.pointee.symbol(symbolIndex)?.pointee, let text = image.pointee.name(of: symbol) else { return nil }
-        let query = SymbolQuery(name: text, gnuHash: gnuHash(text), version: VersionNeeds.of(symbolIndex, image))
-        for n in 0..<ModuleTable.modules.count where ModuleTable.filters.pointer(n).pointee.admits(query.gnuHash) {
+        let query = SymbolQuery(name: Name(text), version: VersionNeeds.of(symbolIndex, image))
+        for n in 0..<ModuleTable.modules.count where ModuleTable.filters.pointer(n).pointee.admits(query.name.gnuHash) {
             let other = ModuleTable.modules.pointer(n)
             if other == module || other.pointee.state == .retired || !other.pointee.image.isUsable { continue }
-            if other.pointee.image.find(query) != nil { return n }
+            if Image.find(query, in: &other.pointee.image) != nil { return n }
         }
         return nil
     }
@@ -171,8 +171,7 @@ struct Rebinder {
     /// is left to the loader.
     private func lazyTarget(_ symbolIndex: Int, _ name: Name) -> UInt64? {
         if !module.pointee.inBaseNamespace { return nil }
-        let query = SymbolQuery(name: name.text, gnuHash: name.gnuHash,
-                                version: VersionNeeds.of(symbolIndex, image))
+        let query = SymbolQuery(name: name, version: VersionNeeds.of(symbolIndex, image))
         let global = GlobalDefinitions.find(name, query.version.hash) { definition(query) { $0.pointee.isStartup } }
         if module.pointee.isStartup { return global }
         // A module that was opened later looks in the global scope first and in its own after it, unless it was
@@ -183,10 +182,10 @@ struct Rebinder {
     }
 
     private func definition(_ query: SymbolQuery, _ isInScope: (UnsafeMutablePointer<Module>) -> Bool) -> UInt64? {
-        for n in 0..<ModuleTable.modules.count where ModuleTable.filters.pointer(n).pointee.admits(query.gnuHash) {
+        for n in 0..<ModuleTable.modules.count where ModuleTable.filters.pointer(n).pointee.admits(query.name.gnuHash) {
             let other = ModuleTable.modules.pointer(n)
             if other.pointee.state == .retired || !other.pointee.image.isUsable || !isInScope(other) { continue }
-            guard let found = other.pointee.image.find(query), let symbol = other.pointee.image.symbol(found)?.pointee
+            guard let found = Image.find(query, in: &other.pointee.image), let symbol = other.pointee.image.symbol(found)?.pointee
             else { continue }
             let address = other.pointee.image.bias &+ symbol.value
             if !other.pointee.image.isCode(address) { return nil }

@@ -87,6 +87,22 @@ struct Name {
         hash = second
     }
 
+    /// Whether `bytes` begins with this name and its NUL. So many can be read there.
+    @inline(__always) func isAt(_ bytes: UnsafeRawPointer) -> Bool {
+        if bytes.load(fromByteOffset: byteCount, as: UInt8.self) != 0 { return false }
+        let own = UnsafeRawPointer(text)
+        var n = 0
+        while n &+ 8 <= byteCount {
+            if own.loadUnaligned(fromByteOffset: n, as: UInt64.self) != bytes.loadUnaligned(fromByteOffset: n, as: UInt64.self) { return false }
+            n &+= 8
+        }
+        while n < byteCount {
+            if own.load(fromByteOffset: n, as: UInt8.self) != bytes.load(fromByteOffset: n, as: UInt8.self) { return false }
+            n &+= 1
+        }
+        return true
+    }
+
     private static let eighthPower: UInt32 = 0x747c_7101 // 33 to the eighth, in 32 bits
     /// Eight steps of the hash at once: sums of two bytes in 16 bits each, of four in 32, of eight.
     @inline(__always) private static func polynomial(_ word: UInt64) -> UInt32 {

@@ -90,10 +90,10 @@ def programs():
         regression("test_threading", "test_thread", "test_queue"),
         regression("test_subprocess", "test_signal", limit="8M"),  # two hundred processes; waits in loops: hundreds of millions of calls
         regression("test_ctypes"),
-        regression("test_asyncio"),
-        regression("test_ssl", "test_socket", "test_hashlib"),
-        regression("test_multiprocessing_fork", "test_concurrent_futures"),
-        regression("test_faulthandler", "test_dict", "test_generators", "test_exceptions", "test_math", "test_float", "test_io"),
+        regression("test_asyncio", limit="8M"),
+        regression("test_ssl", "test_hashlib"),
+        regression("test_multiprocessing_main_handling", "test_ftplib", "test_httplib", "test_selectors", limit="8M"),
+        regression("test_faulthandler", "test_dict", "test_generators", "test_exceptions", "test_math", "test_float", "test_io", limit="8M"),
         Program("pytest", '"$PYTHON" -m pytest -q -p no:cacheprovider -n 2 . 2>&1; ', python="pytest pytest-xdist", status=1, files={"test_it.py": "import pytest, threading\n@pytest.mark.parametrize('n', range(60))\ndef test_square(n): assert (n * n) ** .5 == n\n"
                 "def test_fails(): assert 1 == 2\n@pytest.fixture\ndef tmp(tmp_path): yield tmp_path\ndef test_file(tmp, capfd): (tmp / 'x').write_text('y'); print('out'); assert capfd.readouterr().out == 'out\\n'\n"
                 "def test_raises():\n    with pytest.raises(ZeroDivisionError): 1 / 0\n"}, normalise=(normal.times,), traced="python3|python3.11", version='"$PYTHON" -m pytest --version'),
