@@ -21,7 +21,7 @@ public struct History: Sendable {
             do {
                 try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
             } catch {
-                throw LaunchProblem("the folder \(folder) for the history cannot be made: \(error.localizedDescription)")
+                throw LaunchProblem("the folder \(folder) for the history cannot be made: \(error.systemReason)")
             }
         }
         do {

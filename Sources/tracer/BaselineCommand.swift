@@ -45,7 +45,7 @@ struct BaselineCommand: ParsableCommand {
             do {
                 try baseline.text.write(toFile: output, atomically: true, encoding: .utf8)
             } catch {
-                throw CommandFailure(message: "\(output) cannot be written: \(error.localizedDescription)", status: 2)
+                throw CommandFailure(message: "\(output) cannot be written: \(error.systemReason)", status: 2)
             }
             complain("\(output): \(place.program) starts in \(baseline.stages[0].p50Ms) ms (median of \(baseline.runs)); check it with tracer check \(output) -- \(command.text)")
         }

@@ -35,7 +35,7 @@ struct BisectStep: ParsableCommand {
             process.executableURL = URL(fileURLWithPath: "/bin/sh")
             process.arguments = ["-c", build]
             process.standardOutput = FileHandle.standardError
-            do { try process.run() } catch { throw CommandFailure(message: "/bin/sh cannot be started: \(error.localizedDescription)", status: 128) }
+            do { try process.run() } catch { throw CommandFailure(message: "/bin/sh cannot be started: \(error.systemReason)", status: 128) }
             process.waitUntilExit()
             if process.terminationStatus != 0 {
                 throw CommandFailure(message: "the build failed with status \(process.terminationStatus): this commit is skipped", status: 125)

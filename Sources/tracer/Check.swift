@@ -98,7 +98,7 @@ struct Check: ParsableCommand {
         do {
             try text.write(toFile: output, atomically: true, encoding: .utf8)
         } catch {
-            throw CommandFailure(message: "\(output) cannot be written: \(error.localizedDescription)", status: 2)
+            throw CommandFailure(message: "\(output) cannot be written: \(error.systemReason)", status: 2)
         }
     }
 }

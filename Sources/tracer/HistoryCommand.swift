@@ -49,7 +49,7 @@ struct HistoryCommand: ParsableCommand {
                 do {
                     try HistoryChart(all).html.write(toFile: html, atomically: true, encoding: .utf8)
                 } catch {
-                    throw CommandFailure(message: "\(html) cannot be written: \(error.localizedDescription)")
+                    throw CommandFailure(message: "\(html) cannot be written: \(error.systemReason)")
                 }
                 return complain("\(html) shows \(all.count) series")
             }

@@ -1,6 +1,7 @@
 // tracer view: a trace as one HTML page.
 import ArgumentParser
 import Foundation
+import LaunchLab
 import TraceAnalysis
 
 struct View: ParsableCommand {
@@ -59,7 +60,7 @@ func writePage(_ html: String, to path: String, force: Bool) throws {
     do {
         try html.write(toFile: path, atomically: true, encoding: .utf8)
     } catch {
-        throw CommandFailure(message: "\(path) cannot be written: \(error.localizedDescription)")
+        throw CommandFailure(message: "\(path) cannot be written: \(error.systemReason)")
     }
     complain("\(path): open it in a browser")
 }

@@ -169,6 +169,11 @@ class ViewTest(PageTest):
         self.assertEqual(done.returncode, 2)
         self.assertIn("--force", done.stderr)
 
+    def test_a_folder_that_is_not_there_is_told_in_the_systems_words(self):
+        place = os.path.join(self.folder, "nowhere", "page.html")
+        done = subprocess.run([TOOL, "view", self.trace, "-o", place], capture_output=True, text=True, timeout=LIMIT)
+        self.assertEqual((done.returncode, done.stderr), (1, f"tracer: {place} cannot be written: No such file or directory\n"))
+
 
 WORK = """
 import json, sys, zlib
