@@ -215,7 +215,7 @@ public struct LaunchSeries {
             throw LaunchProblem("\(subject.command.text) ended before it was ready (\(endPoint.rawValue)), as it was in the first launch: it does not start the same way each time; --to-exit measures to its end")
         case .timedOut:
             _ = process.end()
-            throw LaunchProblem("\(subject.command.text) was not ready within \(plan.controls.timeout) s: --timeout gives it longer, --ready SYMBOL tells what ready is")
+            throw notReady(subject)
         }
         guard let usage else { throw LaunchProblem("\(subject.command.text) cannot be ended: process \(process.pid) stays") }
         try shell(plan.teardown, "--teardown")
@@ -238,6 +238,12 @@ public struct LaunchSeries {
         return Launch(total: moment - process.execTime, profile: profile, usage: usage, drop: drop, faultComplaint: complaint)
     }
 
+    private func notReady(_ subject: LaunchSubject) -> LaunchProblem {
+        LaunchProblem("""
+            \(subject.command.text) was not ready within \(plan.controls.timeout) s (what processes that it starts do does not count): \
+            --timeout gives it longer, --ready SYMBOL tells what ready is, --to-exit measures to its end
+            """)
+    }
     private func failed(_ subject: LaunchSubject, _ status: Int32) -> LaunchProblem {
         LaunchProblem("\(subject.command.text) failed with status \(status): launches are measured of a command that succeeds; run it by hand to see why")
     }
@@ -323,7 +329,7 @@ public struct LaunchSeries {
             if hasEnded { // it returned from main, or called exit
                 return Pilot(endPoint: .exit, reason: "end of the program", files: files)
             }
-            throw LaunchProblem("\(subject.command.text) was not ready within \(plan.controls.timeout) s: --timeout gives it longer, --ready SYMBOL tells what ready is")
+            throw notReady(subject)
         }
         files += timeline.libraries.map(\.path)
         files.removeAll { $0.hasSuffix("/libtracer.so") } // the agent is not part of what is measured
