@@ -132,7 +132,7 @@ extension Image {
 
     /// Index of the definition that answers the query, or nil. By address: a start looks for tens of thousands of symbols,
     /// and to hand over the structure itself is to copy it.
-    @inline(__always) static func find(_ query: SymbolQuery, in image: UnsafePointer<Image>) -> Int? {
+    static func find(_ query: SymbolQuery, in image: UnsafePointer<Image>) -> Int? {
         if !image.pointee.isUsable { return nil }
         return image.pointee.gnuHashTable != 0 ? findByGnuHash(image, query)
             : image.pointee.sysvHashTable != 0 ? findBySysvHash(image, query) : nil

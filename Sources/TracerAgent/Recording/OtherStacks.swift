@@ -53,7 +53,7 @@ extension ThreadRecorder {
         unit.pointee.signal_frames &+= UInt64(frame.pointee.on_signal_stack)
     }
     /// A coroutine may have moved: then the record is another thread's, which takes it back when it comes by.
-    func closeForeign(_ frame: Frame) {
+    @inline(never) func closeForeign(_ frame: Frame) {
         frame.pointee.use = 0 // first: its thread may look at the same time, and nothing of it is reserved any more
         frame.pointee.slot = nil
         let owner = frame.pointee.owner!

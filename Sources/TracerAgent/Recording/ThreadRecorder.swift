@@ -259,7 +259,7 @@ struct ThreadRecorder {
         if wasForeign || isForeignOpen { append(.control(.resume, frame.pointee.enter_ticks)) }
         append(.exit(frame.function, after: after))
     }
-    func writeUnwound(_ frame: Frame, _ now: UInt64) {
+    @inline(never) func writeUnwound(_ frame: Frame, _ now: UInt64) {
         ensureSlack()
         let after = time(now, within: Event.timeReach)
         append(.control(.resume, frame.pointee.enter_ticks))
