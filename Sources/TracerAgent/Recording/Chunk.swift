@@ -36,11 +36,11 @@ extension ThreadRecorder {
         header.pointee.tid = unit.pointee.tid
         header.pointee.sequence = unit.pointee.sequence
         header.pointee.opened = Clock.sample()
-        header.pointee.open_frames = UInt32(frames)
-        header.pointee.stored_frames = UInt32(stored)
+        let missing = storeFrames(address + ChunkSize.headerBytes, stored)
+        header.pointee.open_frames = UInt32(frames &- missing)
+        header.pointee.stored_frames = UInt32(stored &- missing)
         header.pointee.generation = tracer_atomic_add(&TraceFile.header.pointee.generation, 1)
         ThreadRecorder.nameThread(header)
-        storeFrames(address + ChunkSize.headerBytes, stored)
         tracer_store_release_32(&header.pointee.magic, UInt32(TRACE_CHUNK_MAGIC))
         TraceFile.header.pointee.last = header.pointee.opened
         hot.pointee.chunk = header
@@ -179,8 +179,9 @@ extension ThreadRecorder {
     }
 
     /// The three lists are ordered by time; merged from the newest backwards, so that the outermost comes first. What
-    /// is taken from the list itself is never behind what is put there.
-    private func storeFrames(_ place: UnsafeMutableRawPointer, _ count: Int) {
+    /// is taken from the list itself is never behind what is put there. Returns how many fewer there are than were counted:
+    /// a coroutine's frame may have returned on another thread since.
+    private func storeFrames(_ place: UnsafeMutableRawPointer, _ count: Int) -> Int {
         let list = place.assumingMemoryBound(to: trace_open_frame.self)
         var own = top
         var foreign = storeForeign(list, atMost: count)
@@ -190,6 +191,7 @@ extension ThreadRecorder {
             while own != base && !own.isWritten { own = own.pointee.below }
             let ownTicks = own == base ? 0 : own.pointee.enter_ticks
             let foreignTicks = foreign == 0 ? 0 : list[foreign &- 1].enter_ticks
+            if span < 0 && foreign == 0 && own == base { break }
             n &-= 1
             if span >= 0 && unit.pointee.spans[span].enter_ticks > max(ownTicks, foreignTicks) {
                 list[n] = unit.pointee.spans[span]
@@ -197,12 +199,12 @@ extension ThreadRecorder {
             } else if foreign > 0 && (own == base || foreignTicks > ownTicks) {
                 foreign &-= 1
                 list[n] = list[foreign]
-            } else if own != base {
+            } else {
                 list[n] = trace_open_frame(enter_ticks: own.pointee.enter_ticks, function: own.function, flags: 0)
                 own = own.pointee.below
-            } else {
-                break
             }
         }
+        if n > 0 { for place in n..<count { list[place &- n] = list[place] } }
+        return n
     }
 }
