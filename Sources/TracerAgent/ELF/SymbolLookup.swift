@@ -120,14 +120,13 @@ extension Image {
 
     #if arch(arm64)
     /// What the definition says: a program linked to another build of the library may not know (see Symbol).
-    func hasVariantConvention(_ name: Name, at target: UInt64) -> Bool {
-        var image = self
-        guard let index = Image.find(SymbolQuery(name: name, version: VersionNeed()), in: &image),
-              let symbol = symbol(index)?.pointee else { return false }
-        return symbol.hasVariantConvention && bias &+ symbol.value == target
+    static func hasVariantConvention(_ name: Name, at target: UInt64, in image: UnsafePointer<Image>) -> Bool {
+        guard let index = find(SymbolQuery(name: name, version: VersionNeed()), in: image),
+              let symbol = image.pointee.symbol(index)?.pointee else { return false }
+        return symbol.hasVariantConvention && image.pointee.bias &+ symbol.value == target
     }
     #else
-    @inline(__always) func hasVariantConvention(_ name: Name, at target: UInt64) -> Bool { false }
+    @inline(__always) static func hasVariantConvention(_ name: Name, at target: UInt64, in image: UnsafePointer<Image>) -> Bool { false }
     #endif
 
     /// Index of the definition that answers the query, or nil. By address: a start looks for tens of thousands of symbols,

@@ -40,7 +40,7 @@ enum FunctionTable {
         defer { lock.unlock() }
         guard let slot = find(target, name.hash, UInt32(module)) else { return nil }
         if slots![slot] != 0 { return address(ofStub: Int(entries[Int(slots![slot])].descriptor)) }
-        if ModuleTable.modules.pointer(module).pointee.image.hasVariantConvention(name, at: target) { return nil }
+        if Image.hasVariantConvention(name, at: target, in: &ModuleTable.modules.pointer(module).pointee.image) { return nil }
         let isCall = treatment == .ordinary || treatment == .frames
         guard let index = isCall ? newDescriptor(&calls, agent.trampolines.enter)
                                  : newDescriptor(&specials, agent.trampolines.special) else { return nil }
