@@ -265,6 +265,21 @@ tracer_trampoline_sets:
     .cfi_escape 0x16, 30, 6, 0x83, FRAME_RETURN, 0x06, 0x09, 0xff, 0x22
 .endm
 
+// The enter word at x30 + `offset` becomes a complete call.
+.macro COMPLETE_CALL word, offset, duration
+    ldur \word, [x30, #\offset]
+    add \word, \word, #(EVENT_COMPLETE - EVENT_ENTER)
+    add \word, \word, \duration, lsl #EVENT_DURATION_SHIFT
+    stur \word, [x30, #\offset]
+.endm
+// The exit word of the frame in x19. `time` counts from the base.
+.macro EXIT_WORD word, time
+    ldr \word, [x19, #FRAME_FUNCTION]
+    ldr \word, [\word, #FUNCTION_HEAD]
+    eor \word, \word, #(EVENT_ENTER ^ EVENT_EXIT)
+    orr \word, \word, \time, lsl #EVENT_TIME_SHIFT
+.endm
+
 // clock: which READ_CLOCK. filtered: TRACER_MINMS is in force; then an enter is not written when it happens but when
 // something inside it is kept, so that a call which is not kept never touches the chunk. lse: the processor has atomic
 // additions. far: the thread's state is more than 32 KB from the thread pointer.
@@ -361,10 +376,7 @@ tracer_returned_\variant:
     b.ne 51f
     cmp x16, #(1 << (EVENT_DURATION_BITS - 12)), lsl #12
     b.hs 51f
-    ldur x17, [x30, #-8 - SLOT_CLOSING]
-    add x17, x17, #(EVENT_COMPLETE - EVENT_ENTER)
-    add x17, x17, x16, lsl #EVENT_DURATION_SHIFT
-    stur x17, [x30, #-8 - SLOT_CLOSING]
+    COMPLETE_CALL x17, -8 - SLOT_CLOSING, x16
     .endif
 41: ldr x17, [x19, #FRAME_BELOW]
     .ifeq \filtered
@@ -397,10 +409,7 @@ tracer_returned_\variant:
     sub x17, x16, x10
     lsr x9, x17, #EVENT_TIME_BITS
     cbnz x9, 53f
-    ldr x9, [x19, #FRAME_FUNCTION]
-    ldr x9, [x9, #FUNCTION_HEAD]
-    eor x9, x9, #(EVENT_ENTER ^ EVENT_EXIT)
-    orr x9, x9, x17, lsl #EVENT_TIME_SHIFT
+    EXIT_WORD x9, x17
     str x9, [x30]
     ldp x9, x10, [sp], #16
     .cfi_def_cfa_offset 0
@@ -513,10 +522,7 @@ tracer_watched_\variant:
     sub x9, x16, x9
     cmp x9, #(1 << (EVENT_DURATION_BITS - 12)), lsl #12
     b.hs 89f
-    ldur x10, [x30, #-8]
-    add x10, x10, #(EVENT_COMPLETE - EVENT_ENTER)
-    add x10, x10, x9, lsl #EVENT_DURATION_SHIFT
-    stur x10, [x30, #-8]
+    COMPLETE_CALL x10, -8, x9
     b 90f
 89: RESERVE \lse, x30, x17, x9, w10, 16
     ldp x9, x10, [x17, #HOT_LIMIT]      // limit, base
@@ -529,10 +535,7 @@ tracer_watched_\variant:
     lsl x10, x10, #CONTROL_PAYLOAD_SHIFT
     orr x10, x10, #(CONTROL_RESUME << CONTROL_KIND_SHIFT)
     str x10, [x30]                      // alone it says nothing: the next word is empty
-    ldr x10, [x19, #FRAME_FUNCTION]
-    ldr x10, [x10, #FUNCTION_HEAD]
-    eor x10, x10, #(EVENT_ENTER ^ EVENT_EXIT)
-    orr x10, x10, x9, lsl #EVENT_TIME_SHIFT
+    EXIT_WORD x10, x9
     str x10, [x30, #8]
 90: THREAD x17, \far
     TLS ldr x17, [x17, #THREAD_UNIT]

@@ -180,6 +180,20 @@ tracer_tls_sites_begin:
     .cfi_escape 0x10, 3, 2, 0x73, FRAME_SAVED
 .endm
 
+// The enter word before `slot` becomes a complete call by one addition. rax = duration.
+.macro COMPLETE_CALL slot
+    shlq $EVENT_DURATION_SHIFT, %rax
+    orq $(EVENT_COMPLETE - EVENT_ENTER), %rax
+    addq %rax, -8(\slot)
+.endm
+// rax = time since the base; then the exit word of the frame in rbx.
+.macro EXIT_WORD scratch
+    shlq $EVENT_TIME_SHIFT, %rax
+    movq FRAME_FUNCTION(%rbx), \scratch
+    orq FUNCTION_HEAD(\scratch), %rax
+    xorq $(EVENT_ENTER ^ EVENT_EXIT), %rax
+.endm
+
 // clock: which READ_CLOCK. filtered: TRACER_MINMS is in force; then an enter is not written when it happens but when
 // something inside it is kept, so that a call which is not kept never touches the chunk.
 .macro TRAMPOLINE variant, clock, filtered
@@ -268,9 +282,7 @@ tracer_returned_\variant:
     jne 51f
     cmpq $(1 << EVENT_DURATION_BITS), %rax
     jae 51f
-    shlq $EVENT_DURATION_SHIFT, %rax
-    orq $(EVENT_COMPLETE - EVENT_ENTER), %rax
-    addq %rax, -8(%rdx)
+    COMPLETE_CALL %rdx
     .endif
 41: pushq FRAME_RETURN(%rbx)
     .cfi_def_cfa_offset 8
@@ -304,10 +316,7 @@ tracer_returned_\variant:
     movq %rax, %r11
     shrq $EVENT_TIME_BITS, %r11
     jnz 63f
-    shlq $EVENT_TIME_SHIFT, %rax
-    movq FRAME_FUNCTION(%rbx), %r11
-    orq FUNCTION_HEAD(%r11), %rax
-    xorq $(EVENT_ENTER ^ EVENT_EXIT), %rax
+    EXIT_WORD %r11
     movq %rax, (%rdx)
     jmp 41b
 63: TLS movq IN_TLS(THREAD_HOT), %r11
@@ -398,9 +407,7 @@ tracer_watched_\variant:
     subq FRAME_ENTER(%rbx), %rax
     cmpq $(1 << EVENT_DURATION_BITS), %rax
     jae 89f
-    shlq $EVENT_DURATION_SHIFT, %rax
-    orq $(EVENT_COMPLETE - EVENT_ENTER), %rax
-    addq %rax, -8(%r11)
+    COMPLETE_CALL %r11
     jmp 90f
 89: movq -8-SPILL_RCX(%rsp), %rax
 88: movl $16, %r11d
@@ -415,10 +422,7 @@ tracer_watched_\variant:
     shlq $CONTROL_PAYLOAD_SHIFT, %rdx
     orq $(CONTROL_RESUME << CONTROL_KIND_SHIFT), %rdx
     movq %rdx, (%r11)                   // alone it says nothing: the next word is empty
-    shlq $EVENT_TIME_SHIFT, %rax
-    movq FRAME_FUNCTION(%rbx), %rdx
-    orq FUNCTION_HEAD(%rdx), %rax
-    xorq $(EVENT_ENTER ^ EVENT_EXIT), %rax
+    EXIT_WORD %rdx
     movq %rax, 8(%r11)
 90: TLS movq IN_TLS(THREAD_UNIT), %rdx
     .cfi_remember_state
