@@ -19,7 +19,8 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
     tree: none REASON           no golden file
     says: N REASON              up to N lines of the agent on stderr, and calls dropped, are in order
     unsaid: REASON              calls dropped are in order, and the agent has no way to say so
-    disorder: REASON            its signals come where the order of events says nothing; what is called how often is compared
+    disorder: CASE… because REASON  these cases (`*`: all): signals come where the order of events says nothing, or calls end on
+                                another thread; what is called how often is compared
     memory: unlimited           no address space limit (sanitizers)
     timeout: SECONDS            default 20
     preload: A B                libraries around ours, `@` is the agent (default `@`)

@@ -92,7 +92,7 @@ class SubjectTest:
         stopped = subject.all("says") and harness.without_agents_lines(traced, int(subject.get("says").split()[0]))
         faults = harness.same(bare, traced)
         traces, wrong = harness.check_traces(settings, place, lambda path: path.startswith(case.folder + "/"), drops=stopped or bool(subject.all("unsaid")),
-                                            disorder=bool(subject.all("disorder")))
+                                            disorder=build.is_meant(case, "disorder"))
         faults += wrong
         if subject.all("untraced"):
             if traces:

@@ -3,7 +3,7 @@
 // library: climb
 // timeout: 60
 // tree: none the subject counts its calls
-// disorder: the list of a chunk lacks what has ended on another thread
+// disorder: * because the list of a chunk lacks what has ended on another thread
 // forks: *
 #include "subject.h"
 extern "C" {

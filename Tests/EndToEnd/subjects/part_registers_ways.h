@@ -29,7 +29,7 @@ static void inside(void) { // while the frame of a traced call is open on the ot
     for (int i = 0; i < half; i++) check_next();
     CHECK(!swapcontext(&other, &own));
 }
-static void on_other_stack(void) { descend(1, inside); }
+static void other_body(void) { descend(1, inside); }
 
 int main(int argc, char **argv) {
     if (MISSING) return puts(MISSING), 0;
@@ -58,12 +58,7 @@ int main(int argc, char **argv) {
     } else if (!strcmp(mode, "stacks")) {
         check(1);
         half = count / 2;
-        static char stack[262144];
-        CHECK(!getcontext(&other));
-        other.uc_stack.ss_sp = stack;
-        other.uc_stack.ss_size = sizeof stack;
-        other.uc_link = &own;
-        makecontext(&other, on_other_stack, 0);
+        on_other_stack(&other, &own, other_body);
         CHECK(!swapcontext(&own, &other));
         for (int i = 0; i < half; i++) check_next(); // … and here
         CHECK(!swapcontext(&own, &other));

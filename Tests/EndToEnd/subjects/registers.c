@@ -22,8 +22,8 @@
 // machine: x86_64 its registers
 // tree: none the subject counts its calls
 #include "subject.h"
+#include "part_other_stack.h"
 #include <pthread.h>
-#include <ucontext.h>
 #include <stdint.h>
 
 struct state {

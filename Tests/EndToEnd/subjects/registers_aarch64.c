@@ -22,8 +22,8 @@
 // case: kernels_clock TRACER_CLOCK=monotonic fast 1000
 // tree: none the subject counts its calls
 #include "subject.h"
+#include "part_other_stack.h"
 #include <pthread.h>
-#include <ucontext.h>
 #include <stdint.h>
 
 struct state { // part_registers_aarch64.S

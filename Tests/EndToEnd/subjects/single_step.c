@@ -15,9 +15,10 @@
 // case: unwind_while_other_is_open unwind beside
 // timeout: 60
 // tree: none the subject counts its calls
-// disorder: the handler may fill a chunk while a word of the interrupted call is reserved and not yet written (docs/trampoline.md)
+// disorder: signal_while_other_is_open unwind_while_other_is_open signal_on_other_stack unwind_on_other_stack because the handler may fill a chunk while a word of the interrupted call is reserved and not yet written (docs/trampoline.md)
 // machine: x86_64 its registers and instructions
 #include "subject.h"
+#include "part_other_stack.h"
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -25,7 +26,6 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <ucontext.h>
 #include <unwind.h>
 long step_outer(long value);
 long step_inner(long value);
@@ -72,11 +72,11 @@ static void each_round(void) {
         else once(NULL);
     }
 }
-static void on_other_stack(void) {
+static void other_rounds(void) {
     if (other) each_round();
     CHECK(!swapcontext(&other_context, &own_context));
 }
-static void other_body(void) { step_around(on_other_stack); }
+static void other_body(void) { step_around(other_rounds); }
 static void child(void) {
     CHECK(step_outer(1) == 4);
     int found = 0;
@@ -85,12 +85,7 @@ static void child(void) {
     CHECK(!sigaction(SIGUSR1, &action, NULL));
     CHECK(!ptrace(PTRACE_TRACEME, 0, NULL, NULL));
     raise(SIGSTOP);
-    static char stack[262144];
-    CHECK(!getcontext(&other_context));
-    other_context.uc_stack.ss_sp = stack;
-    other_context.uc_stack.ss_size = sizeof stack;
-    other_context.uc_link = &own_context;
-    makecontext(&other_context, other_body, 0);
+    on_other_stack(&other_context, &own_context, other_body);
     if (other || beside) CHECK(!swapcontext(&own_context, &other_context));
     each_round();
     if (other || beside) CHECK(!swapcontext(&own_context, &other_context));
