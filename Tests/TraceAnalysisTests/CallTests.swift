@@ -96,6 +96,20 @@ import TraceTesting
         #expect(try loaded.lines() == ["main 100", " a 30", "  b 70"])
     }
 
+    /// A process that was killed between the two words: what comes next is no end of that frame.
+    @Test func resumeBeforeAnEmptyWordSaysNothing() throws {
+        let loaded = try Loaded(demo { builder, thread in
+            builder.enter(thread, 1, at: start)
+            builder.enter(thread, 2, at: start + 10)
+            builder.word(thread, .control(.resume, start), at: start + 40)
+            builder.word(thread, Event(word: 0), at: start + 40)
+            builder.word(thread, at: start + 50) { .exit(2, after: $0) }
+            builder.word(thread, at: start + 100) { .exit(1, after: $0) }
+        }.bytes())
+        #expect(try loaded.lines() == ["main 100", " a 40"])
+        #expect(loaded.summary.migrations == 0)
+    }
+
     @Test func resumeTellsWhichOfTwoFramesOfAFunctionReturns() throws {
         let loaded = try Loaded(demo { builder, thread in
             builder.enter(thread, 2, at: start)
