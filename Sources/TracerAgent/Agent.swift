@@ -29,6 +29,8 @@ struct Agent {
     var directory = CText(StaticString(".").utf8Start)
     /// False when this process is not to be recorded; its slots are then untouched, or its stubs pass through.
     var isRecorded = false
+    /// Inside `begin`: no other thread uses anything of ours yet.
+    var isAlone = true
 }
 nonisolated(unsafe) var agent = Agent()
 
@@ -37,6 +39,7 @@ extension Agent {
 
     mutating func begin(_ arguments: UnsafeMutablePointer<CText?>, _ argumentCount: Int,
                         _ environment: UnsafeMutablePointer<CText?>) {
+        defer { isAlone = false }
         pid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.getpid))
         readAuxiliaryVector(environment)
         if isSecure { return } // a setuid program: the loader should not have let us in

@@ -12,7 +12,7 @@ enum FunctionTable {
         var treatment: Treatment
     }
     nonisolated(unsafe) private static var entries = Table<Entry>() // by id; 0 stands for none
-    /// Open addressing; ids, 0 = empty. Twice as large whenever half full.
+    /// Open addressing, by name; ids, 0 = empty. A quarter full at most: what is in the way is another cold line to read.
     nonisolated(unsafe) private static var slots: UnsafeMutablePointer<UInt32>?
     nonisolated(unsafe) private static var slotCount = 0
     nonisolated(unsafe) private static var isFull = false
@@ -74,8 +74,8 @@ enum FunctionTable {
     /// Where the id of this target and name is, or is to be put. The same place may have been another module's.
     private static func find(_ target: UInt64, _ hash: UInt64, _ module: UInt32) -> Int? {
         if entries.count == 0 && !entries.append(Entry(target: 0, name: 0, module: 0, descriptor: 0, treatment: .ordinary)) { return nil }
-        if (entries.count &+ 1) &* 2 > slotCount && !growSlots(slotCount == 0 ? 4096 : slotCount &* 4) { return nil }
-        var slot = Int(truncatingIfNeeded: mix(target, hash)) & (slotCount &- 1)
+        if (entries.count &+ 1) &* 4 > slotCount && !growSlots(slotCount == 0 ? 4096 : slotCount &* 4) { return nil }
+        var slot = Name.place(hash) & (slotCount &- 1)
         while slots![slot] != 0 {
             let known = entries.pointer(Int(slots![slot]))
             if known.pointee.target == target && known.pointee.name == hash && known.pointee.module == module { break }
@@ -109,14 +109,14 @@ enum FunctionTable {
         return unsafeBitCast(UnsafeRawPointer(bitPattern: UInt(address(ofStub: index))), to: (@convention(c) () -> Void)?.self)
     }
 
-    private static func mix(_ target: UInt64, _ hash: UInt64) -> UInt64 {
-        let word = (target ^ hash) &* 0x9e37_79b9_7f4a_7c15
-        return word ^ (word &>> 29)
+    /// Asks for the place where the functions of this name are.
+    @inline(__always) static func prefetch(_ name: Name) {
+        if slotCount > 0 { tracer_prefetch(slots! + Name.place(name.hash) & (slotCount &- 1)) }
     }
     /// Before the modules that are there at the start are bound: with as many slots in all, no more functions.
     static func expect(_ count: Int) {
         var wanted = 4096
-        while wanted < count &* 2 && wanted < 1 << 18 { wanted = wanted &* 2 }
+        while wanted < count &* 4 && wanted < 1 << 18 { wanted = wanted &* 2 }
         if slotCount == 0 { _ = growSlots(wanted) }
     }
     private static func growSlots(_ wanted: Int) -> Bool {
@@ -124,7 +124,7 @@ enum FunctionTable {
         Memory.populate(room, wanted &* 4)
         let fresh = room.assumingMemoryBound(to: UInt32.self)
         for id in 1..<max(entries.count, 1) {
-            var slot = Int(truncatingIfNeeded: mix(entries[id].target, entries[id].name)) & (wanted &- 1)
+            var slot = Name.place(entries[id].name) & (wanted &- 1)
             while fresh[slot] != 0 { slot = (slot &+ 1) & (wanted &- 1) }
             fresh[slot] = UInt32(id)
         }
@@ -168,6 +168,7 @@ enum FunctionTable {
         }
         if entry == agent.trampolines.enter && entries.count > perPage {
             Memory.populate(tracer_function(writtenStubs), perPage &* MemoryLayout<function_descriptor>.stride)
+            Memory.populate(tracer_stub(writtenStubs), bytes)
         }
         for index in writtenStubs..<(writtenStubs &+ perPage) {
             Stub.write(at: tracer_stub(index),

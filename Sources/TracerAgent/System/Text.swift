@@ -64,6 +64,16 @@ struct Name {
     let gnuHash: UInt32
     /// A second, independent hash: with the first it identifies a name.
     let hash: UInt64
+    /// For hash tables: all of `hash` is in its lowest bits.
+    @inline(__always) static func place(_ hash: UInt64) -> Int { Int((hash &* 0x9e37_79b9_7f4a_7c15) &>> 32) }
+
+    /// The name without a character.
+    init() {
+        text = CText(StaticString("").utf8Start)
+        byteCount = 0
+        gnuHash = 5381
+        hash = 0
+    }
 
     /// What is beyond `most` bytes is cut. Eight bytes at a time: a start reads tens of thousands of names.
     @inline(__always) init(_ text: CText, atMost most: Int = .max) {
