@@ -6,13 +6,29 @@ struct Agent {
     let pageBytes = 4096
     let clock: UInt32 = 0
     let pid: UInt32 = 4711
+    let isAlone = true
 }
 nonisolated(unsafe) var agent = Agent()
 
 struct Module: BitwiseCopyable {
     var image: Image
     var path: CText
+    var state = State.pending
     var name: CText { baseName(path) }
+    enum State: UInt8 { case pending, retired }
+}
+
+enum ModuleTable {
+    nonisolated(unsafe) static var modules = Table<Module>()
+    nonisolated(unsafe) static var filters = Table<BloomFilter>()
+}
+
+enum GlobalDefinitions {
+    static func isKnown(_ query: SymbolQuery) -> Bool { false }
+}
+
+enum FunctionTable {
+    static func prefetch(_ name: Name) {}
 }
 
 enum Message {

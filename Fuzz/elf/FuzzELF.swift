@@ -22,7 +22,7 @@ private func readImage(_ loaded: Arena.Loaded) {
     let image = module.image
     var id: (UInt64, UInt64, UInt32) = (0, 0, 0)
     _ = withUnsafeMutablePointer(to: &id) { image.copyBuildID($0) }
-    let filter = BloomFilter(image)
+    let filter = image.gnuHash.filter
     VersionNeeds.forget()
     for tag in [DynamicTag.initializer, DynamicTag.initArray, DynamicTag.initArrayBytes] {
         guard let entry = image.dynamicEntry(tag) else { continue }
@@ -30,6 +30,13 @@ private func readImage(_ loaded: Arena.Loaded) {
         _ = image.word64(image.bias &+ entry.pointee.value)
     }
     // As Rebinder does with each slot. More of them are only more of the same.
+    _ = ModuleTable.modules.append(module)
+    _ = ModuleTable.filters.append(filter)
+    for n in 0 ..< min(image.jumpRelocationCount, 500) { leaveUnbound(&module.image, image.bias &+ image.jumpRelocation(n).offset) }
+    var slots = CallSlots(&module.image, isGlobal: true)
+    for n in 0 ..< min(slots.count, 500) { _ = slots.slot(n) }
+    ModuleTable.modules.removeAll()
+    ModuleTable.filters.removeAll()
     for n in 0 ..< min(image.jumpRelocationCount, 500) { resolve(&module.image, image.jumpRelocation(n), filter) }
     var low = UInt64.max, high: UInt64 = 0
     let data = image.relativeRelocationCount ..< min(image.dataRelocationCount, image.relativeRelocationCount + 500)
@@ -60,7 +67,8 @@ private func resolve(_ image: UnsafeMutablePointer<Image>, _ relocation: Relocat
           let text = image.pointee.name(of: symbol) else { return }
     let name = Name(text)
     let query = SymbolQuery(name: name, version: VersionNeeds.of(relocation.symbol, image))
-    if filter.admits(name.gnuHash), let found = Image.find(query, in: image), let definition = image.pointee.symbol(found)?.pointee {
+    var probe = BloomFilter.Probe(name.gnuHash)
+    if filter.admits(&probe), let found = Image.find(query, in: image), let definition = image.pointee.symbol(found)?.pointee {
         _ = image.pointee.isCode(image.pointee.bias &+ definition.value)
     }
     var unversioned = query
@@ -68,6 +76,13 @@ private func resolve(_ image: UnsafeMutablePointer<Image>, _ relocation: Relocat
     _ = Image.find(unversioned, in: image)
     _ = image.pointee.isCode(value)
     open(image.pointee, slot)
+}
+
+/// What the loader does with a slot that it leaves to the first call (glibc elf/dl-machine.h, elf_machine_lazy_rel).
+private func leaveUnbound(_ image: UnsafeMutablePointer<Image>, _ slot: UInt64) {
+    guard slot & 7 == 0, image.pointee.isData(slot), let value = image.pointee.word64(slot),
+          let place = UnsafeMutablePointer<UInt64>(bitPattern: UInt(slot)) else { return }
+    place.pointee = value &+ image.pointee.bias
 }
 
 /// Where the agent would write: it must be a place that may be written, or lie in the part that is opened for it.

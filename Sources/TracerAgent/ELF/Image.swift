@@ -24,7 +24,7 @@ struct Image: BitwiseCopyable {
     private var stringBytes: UInt64 = 0
     private var symbols: UInt64 = 0
     private var symbolsEnd: UInt64 = 0 // at most
-    private(set) var gnuHashTable: UInt64 = 0
+    private(set) var gnuHash = GnuHash()
     private(set) var sysvHashTable: UInt64 = 0
     private(set) var versionTable: UInt64 = 0
     private(set) var versionDefinitions: UInt64 = 0
@@ -159,7 +159,7 @@ struct Image: BitwiseCopyable {
         guard programHeaderCount > 0, dynamic & 7 == 0, isReadable(dynamic, 16) else { return }
         let entries = UnsafePointer<DynamicEntry>(bitPattern: UInt(dynamic))!
         let most = Int((readableEnd(dynamic) &- dynamic) / 16)
-        var pltBytes: UInt64 = 0, relaBytes: UInt64 = 0, pltKind: UInt64 = 7
+        var pltBytes: UInt64 = 0, relaBytes: UInt64 = 0, pltKind: UInt64 = 7, gnuHashTable: UInt64 = 0
         while dynamicCount < most && entries[dynamicCount].tag != DynamicTag.end {
             let value = entries[dynamicCount].value
             switch entries[dynamicCount].tag {
@@ -188,6 +188,8 @@ struct Image: BitwiseCopyable {
         if jumpRelocations & 7 == 0 && isReadable(jumpRelocations, pltBytes) { jumpRelocationCount = Int(pltBytes / 24) }
         if dataRelocations & 7 == 0 && isReadable(dataRelocations, relaBytes) { dataRelocationCount = Int(relaBytes / 24) }
         if relativeRelocationCount < 0 || relativeRelocationCount > dataRelocationCount { relativeRelocationCount = 0 }
+        let gnuHashEnd = readableEnd(gnuHashTable)
+        if gnuHashEnd != 0 { gnuHash = GnuHash(gnuHashTable, gnuHashEnd &- gnuHashTable) }
         symbolsEnd = symbols & 7 == 0 ? readableEnd(symbols) : 0
         isUsable = symbolsEnd != 0 && stringBytes > 0 && isReadable(strings, stringBytes)
             && string(Int(stringBytes) &- 1)?[0] == 0
@@ -220,6 +222,14 @@ struct Image: BitwiseCopyable {
     @inline(__always) func symbol(_ index: Int) -> UnsafePointer<Symbol>? {
         let address = symbols &+ UInt64(index) &* 24 // an index has 32 bits
         return address &+ 24 <= symbolsEnd ? UnsafePointer(bitPattern: UInt(address)) : nil
+    }
+    @inline(__always) func prefetch(jumpRelocation index: Int) {
+        tracer_prefetch(UnsafePointer<Relocation>(bitPattern: UInt(jumpRelocations))! + index)
+    }
+    /// Asks for the symbol and its version number.
+    @inline(__always) func prefetch(symbol index: Int) {
+        tracer_prefetch(symbol(index))
+        if versionTable != 0 { tracer_prefetch(UnsafeRawPointer(bitPattern: UInt(versionTable) &+ UInt(index) &* 2)) }
     }
     /// A NUL-terminated string: the table ends in a NUL, which `isUsable` has checked.
     @inline(__always) func string(_ offset: Int) -> CText? {

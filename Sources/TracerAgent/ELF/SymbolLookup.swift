@@ -14,29 +14,6 @@ struct SymbolQuery {
     var version: VersionNeed
 }
 
-/// The Bloom filter of DT_GNU_HASH: which of a hundred modules need not be asked. Small, so that it can stand where
-/// the search runs along.
-struct BloomFilter: BitwiseCopyable {
-    private var words: UInt64 = 0 // address; 0: no filter, ask the module
-    private var mask: UInt32 = 0
-    private var shift: UInt32 = 0
-
-    init() {}
-    init(_ image: Image) {
-        guard image.isUsable, image.gnuHashTable != 0, let count = image.word32(image.gnuHashTable &+ 8),
-              let shift = image.word32(image.gnuHashTable &+ 12), count > 0, count & (count &- 1) == 0, shift < 32,
-              image.isReadable(image.gnuHashTable &+ 16, UInt64(count) &* 8) else { return }
-        words = image.gnuHashTable &+ 16
-        mask = count &- 1
-        self.shift = shift
-    }
-    @inline(__always) func admits(_ hash: UInt32) -> Bool {
-        if words == 0 { return true }
-        let word = UnsafePointer<UInt64>(bitPattern: UInt(words))![Int((hash / 64) & mask)]
-        return word &>> UInt64(hash & 63) & word &>> UInt64((hash &>> shift) & 63) & 1 != 0
-    }
-}
-
 /// The versions that symbols of one module ask for, each looked up once, and those of the definitions that were met.
 enum VersionNeeds {
     nonisolated(unsafe) private static var known = InlineArray<64, VersionNeed>(repeating: VersionNeed())
@@ -130,23 +107,19 @@ extension Image {
     #endif
 
     /// Index of the definition that answers the query, or nil. By address: a start looks for tens of thousands of symbols,
-    /// and to hand over the structure itself is to copy it.
-    static func find(_ query: SymbolQuery, in image: UnsafePointer<Image>) -> Int? {
+    /// and to hand over the structure itself is to copy it. `first`: the first symbol with this hash, where it is known.
+    static func find(_ query: SymbolQuery, in image: UnsafePointer<Image>, from first: UInt32 = 0) -> Int? {
         if !image.pointee.isUsable { return nil }
-        return image.pointee.gnuHashTable != 0 ? findByGnuHash(image, query)
+        return !image.pointee.gnuHash.isEmpty ? findByGnuHash(image, query, first)
             : image.pointee.sysvHashTable != 0 ? findBySysvHash(image, query) : nil
     }
 
-    private static func findByGnuHash(_ image: UnsafePointer<Image>, _ query: SymbolQuery) -> Int? {
-        let gnuHashTable = image.pointee.gnuHashTable
-        guard let bucketCount = image.pointee.word32(gnuHashTable), let firstSymbol = image.pointee.word32(gnuHashTable &+ 4),
-              let bloomCount = image.pointee.word32(gnuHashTable &+ 8), bucketCount > 0 else { return nil }
-        let hash = query.name.gnuHash // who searches many modules has asked their filters (BloomFilter) before
-        let buckets = gnuHashTable &+ 16 &+ UInt64(bloomCount) &* 8
-        let chains = buckets &+ UInt64(bucketCount) &* 4
-        guard var index = image.pointee.word32(buckets &+ UInt64(hash % bucketCount) &* 4), index >= firstSymbol else { return nil }
+    /// Who searches many modules has asked their filters before.
+    private static func findByGnuHash(_ image: UnsafePointer<Image>, _ query: SymbolQuery, _ first: UInt32) -> Int? {
+        let hash = query.name.gnuHash
+        var index = first != 0 ? first : image.pointee.gnuHash.bucket(of: hash).pointee
         var choice = VersionChoice()
-        while let link = image.pointee.word32(chains &+ UInt64(index &- firstSymbol) &* 4) {
+        while let link = image.pointee.gnuHash.chain(ofSymbol: index)?.pointee {
             if (link ^ hash) &>> 1 == 0, matches(image, Int(index), query, &choice) { return Int(index) }
             if link & 1 != 0 { break }
             index = index &+ 1

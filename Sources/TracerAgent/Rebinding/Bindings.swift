@@ -13,12 +13,9 @@ enum Bindings {
         counts.removeAll()
         for _ in 0..<ModuleTable.modules.count where !counts.append(Count()) { return }
     }
-    @inline(__always) static func add(_ address: UInt64, isCall: Bool) {
-        guard let module = ModuleTable.index(of: address), module < counts.count else { return }
+    static func add(toModule module: Int, isCall: Bool) {
+        if module >= counts.count { return }
         if isCall { counts.pointer(module).pointee.calls &+= 1 } else { counts.pointer(module).pointee.addresses &+= 1 }
-    }
-    static func add(toModule module: Int) {
-        if module < counts.count { counts.pointer(module).pointee.addresses &+= 1 }
     }
     static func write(from module: Int) {
         for n in 0..<counts.count where counts[n].calls != 0 || counts[n].addresses != 0 {

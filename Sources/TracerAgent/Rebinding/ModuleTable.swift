@@ -87,7 +87,7 @@ enum ModuleTable {
         module.isSanitizer = SanitizerRuntime.isLibrary(module.path)
         if isOurs || isLoader || isKernels || module.isSanitizer || !image.isUsable { module.state = .ignored }
         // A filter too many is harmless, a module without one is not.
-        if filters.count == modules.count && !filters.append(BloomFilter(image)) || !modules.append(module) { return nil }
+        if filters.count == modules.count && !filters.append(image.gnuHash.filter) || !modules.append(module) { return nil }
         let index = modules.count &- 1
         StackCopying.note(module: module.path)
         Metadata.module(module, UInt32(index))
@@ -108,7 +108,7 @@ enum ModuleTable {
             old.pointee.inBaseNamespace = module.inBaseNamespace
             old.pointee.batch = module.batch
             old.pointee.isAgain = true
-            filters[n] = BloomFilter(module.image)
+            filters[n] = module.image.gnuHash.filter
             Metadata.moduleEnd(UInt32(n), ticks: 0, &old.pointee.endRecord)
             return n
         }

@@ -32,32 +32,24 @@ struct Rebinder {
     }
 
     private mutating func bindCallSlots() {
-        for n in 0..<image.pointee.jumpRelocationCount {
-            let relocation = image.pointee.jumpRelocation(n)
-            fetchAhead(n)
-            if relocation.type != Machine.jumpSlot || relocation.symbol == 0 { continue }
-            guard let (slot, value, symbol, text) = resolve(relocation) else { continue }
-            let name = Name(text)
-            let treatment = SpecialFunction.treatment(of: name)
-            var target = value
-            if isLazy(value, symbol) {
+        var slots = CallSlots(image, isGlobal: module.pointee.isStartup)
+        for n in 0..<slots.count {
+            let slot = slots.slot(n)
+            if !slot.isCall { continue }
+            var target = slot.value
+            if slot.isLazy {
                 detail.flags |= UInt32(TRACE_MODULE_LAZY)
-                if treatment == .untouched { continue }
-                guard let found = lazyTarget(relocation.symbol, name) else { continue }
+                if slot.treatment == .untouched { continue }
+                guard let found = lazyTarget(slot.query, slot.candidate) else { continue }
                 target = found
             }
-            Bindings.add(target, isCall: true)
-            if treatment != .untouched && !symbol.hasVariantConvention { rebind(slot, target, name, treatment) }
+            guard let owner = ModuleTable.index(of: target) else { continue }
+            Bindings.add(toModule: owner, isCall: true)
+            if slot.treatment != .untouched && !slot.hasVariantConvention {
+                rebind(slot.address, target, of: owner, slot.query.name, slot.treatment)
+            }
         }
-        detail.jump_slots = UInt32(image.pointee.jumpRelocationCount)
-    }
-
-    /// Symbols and names lie anywhere: those of the next relocations are asked for while this one is worked on.
-    @inline(__always) private func fetchAhead(_ n: Int) {
-        if n &+ 8 >= image.pointee.jumpRelocationCount { return }
-        tracer_prefetch(image.pointee.symbol(image.pointee.jumpRelocation(n &+ 8).symbol))
-        guard let symbol = image.pointee.symbol(image.pointee.jumpRelocation(n &+ 4).symbol) else { return }
-        tracer_prefetch(image.pointee.name(of: symbol.pointee))
+        detail.jump_slots = UInt32(slots.count)
     }
 
     private mutating func bindData() {
@@ -71,9 +63,11 @@ struct Rebinder {
             }
             detail.symbol_relocations &+= 1
             if relocation.type == Machine.globalData || relocation.type == Machine.word {
-                if let value = image.pointee.word64(image.pointee.bias &+ relocation.offset) { Bindings.add(value, isCall: false) }
+                if let value = image.pointee.word64(image.pointee.bias &+ relocation.offset), let owner = ModuleTable.index(of: value) {
+                    Bindings.add(toModule: owner, isCall: false)
+                }
             } else if let holder = holder(of: relocation.symbol) { // a copy, thread-local storage: no address of it is here
-                Bindings.add(toModule: holder)
+                Bindings.add(toModule: holder, isCall: false)
             }
         }
         bindStart()
@@ -84,10 +78,11 @@ struct Rebinder {
     private func holder(of symbolIndex: Int) -> Int? {
         guard let symbol = image.pointee.symbol(symbolIndex)?.pointee, let text = image.pointee.name(of: symbol) else { return nil }
         let query = SymbolQuery(name: Name(text), version: VersionNeeds.of(symbolIndex, image))
-        for n in 0..<ModuleTable.modules.count where ModuleTable.filters.pointer(n).pointee.admits(query.name.gnuHash) {
+        var n = ModuleTable.filters.first(from: 0, thatAdmits: query.name.gnuHash)
+        while n < ModuleTable.modules.count {
             let other = ModuleTable.modules.pointer(n)
-            if other == module || other.pointee.state == .retired || !other.pointee.image.isUsable { continue }
-            if Image.find(query, in: &other.pointee.image) != nil { return n }
+            if other != module && other.pointee.state != .retired && Image.find(query, in: &other.pointee.image) != nil { return n }
+            n = ModuleTable.filters.first(from: n &+ 1, thatAdmits: query.name.gnuHash)
         }
         return nil
     }
@@ -101,7 +96,9 @@ struct Rebinder {
             if relocation.type != Machine.globalData || image.pointee.bias &+ relocation.offset != slot { continue }
             guard let (slot, value, _, text) = resolve(relocation) else { return }
             let name = Name(text)
-            if SpecialFunction.treatment(of: name) == .start { rebind(slot, value, name, .start) }
+            if SpecialFunction.treatment(of: name) == .start, let owner = ModuleTable.index(of: value) {
+                rebind(slot, value, of: owner, name, .start)
+            }
             return
         }
     }
@@ -126,9 +123,9 @@ struct Rebinder {
         for n in image.pointee.relativeRelocationCount..<image.pointee.dataRelocationCount {
             let relocation = image.pointee.dataRelocation(n)
             guard relocation.type == Machine.globalData, slots.isCallOnly(bias &+ relocation.offset),
-                  let (slot, value, name, treatment) = functionSlot(relocation), let owner = ModuleTable.module(of: value),
-                  !ProcedureLinkage.isEntry(value, owner) else { continue }
-            rebind(slot, value, name, treatment)
+                  let (slot, value, name, treatment) = functionSlot(relocation), let owner = ModuleTable.index(of: value),
+                  !ProcedureLinkage.isEntry(value, ModuleTable.modules.pointer(owner)) else { continue }
+            rebind(slot, value, of: owner, name, treatment)
         }
     }
 
@@ -161,41 +158,36 @@ struct Rebinder {
         return (slot, value, symbol, name)
     }
 
-    /// An unbound slot leads back into its own module's PLT: to an entry that pushes the relocation's number, or, from
-    /// mold, to the one first entry of all. So what it holds is not the address of the symbol.
-    private func isLazy(_ value: UInt64, _ symbol: Symbol) -> Bool {
-        image.pointee.contains(value) && !(symbol.section != 0 && value == image.pointee.bias &+ symbol.value)
-    }
-
     /// Where the loader would bind the slot. Only among modules that cannot go away before this one; everything else
     /// is left to the loader.
-    private func lazyTarget(_ symbolIndex: Int, _ name: Name) -> UInt64? {
+    private func lazyTarget(_ query: SymbolQuery, _ candidate: CallSlots.Candidate) -> UInt64? {
         if !module.pointee.inBaseNamespace { return nil }
-        let query = SymbolQuery(name: name, version: VersionNeeds.of(symbolIndex, image))
-        let global = GlobalDefinitions.find(name, query.version.hash) { definition(query) { $0.pointee.isStartup } }
+        let global = GlobalDefinitions.find(query) { definition(query, candidate, inBatch: 0) }
         if module.pointee.isStartup { return global }
         // A module that was opened later looks in the global scope first and in its own after it, unless it was
         // opened with RTLD_DEEPBIND: bound by us only when both orders give the same answer.
-        let local = definition(query) { $0.pointee.batch == module.pointee.batch }
+        let local = definition(query, CallSlots.Candidate(), inBatch: module.pointee.batch)
         if let global, let local { return global == local ? global : nil }
         return global ?? local
     }
 
-    private func definition(_ query: SymbolQuery, _ isInScope: (UnsafeMutablePointer<Module>) -> Bool) -> UInt64? {
-        for n in 0..<ModuleTable.modules.count where ModuleTable.filters.pointer(n).pointee.admits(query.name.gnuHash) {
+    /// Batch 0 is the global scope.
+    @inline(never) private func definition(_ query: SymbolQuery, _ candidate: CallSlots.Candidate, inBatch batch: UInt32) -> UInt64? {
+        var n = candidate.module >= 0 ? candidate.module : ModuleTable.filters.first(from: 0, thatAdmits: query.name.gnuHash)
+        while n < ModuleTable.modules.count {
             let other = ModuleTable.modules.pointer(n)
-            if other.pointee.state == .retired || !other.pointee.image.isUsable || !isInScope(other) { continue }
-            guard let found = Image.find(query, in: &other.pointee.image), let symbol = other.pointee.image.symbol(found)?.pointee
-            else { continue }
-            let address = other.pointee.image.bias &+ symbol.value
-            if !other.pointee.image.isCode(address) { return nil }
-            return symbol.type == Symbol.indirectFunction ? tracer_call_resolver(address) : address
+            if other.pointee.state != .retired, other.pointee.batch == batch, let found = Image.find(query, in: &other.pointee.image, from: n == candidate.module ? candidate.symbol : 0),
+               let symbol = other.pointee.image.symbol(found)?.pointee {
+                let address = other.pointee.image.bias &+ symbol.value
+                if !other.pointee.image.isCode(address) { return nil }
+                return symbol.type == Symbol.indirectFunction ? tracer_call_resolver(address) : address
+            }
+            n = ModuleTable.filters.first(from: n &+ 1, thatAdmits: query.name.gnuHash)
         }
         return nil
     }
 
-    private mutating func rebind(_ slot: UInt64, _ target: UInt64, _ name: Name, _ treatment: Treatment) {
-        guard let owner = ModuleTable.index(of: target) else { return }
+    private mutating func rebind(_ slot: UInt64, _ target: UInt64, of owner: Int, _ name: Name, _ treatment: Treatment) {
         let other = ModuleTable.modules.pointer(owner)
         if !other.pointee.image.isCode(target) || other.pointee.image.contains(tracer_code_low()) { return } // our own
         if treatment == .start { return hookStart(slot, target) }
@@ -232,19 +224,27 @@ enum GlobalDefinitions {
         var name: UInt64 // hash; the other one and that of the version
         var gnuHash: UInt32, version: UInt32
         var target: UInt64 // 0: nobody defines it
+
+        @inline(__always) func answers(_ query: SymbolQuery) -> Bool {
+            name == query.name.hash && gnuHash == query.name.gnuHash && version == query.version.hash
+        }
     }
     private static let count = 4096 // each name has one place; a later one takes it
     nonisolated(unsafe) private static var room: UnsafeMutableRawPointer?
 
-    @inline(__always) static func find(_ name: Name, _ version: UInt32, _ search: () -> UInt64?) -> UInt64? {
-        if room == nil { room = Memory.pages(count &* MemoryLayout<Entry>.stride) }
-        guard let room else { return search() }
-        let place = Int(truncatingIfNeeded: name.hash ^ UInt64(version)) & (count &- 1)
-        let entry = room.assumingMemoryBound(to: Entry.self) + place
-        if entry.pointee.name != name.hash || entry.pointee.gnuHash != name.gnuHash || entry.pointee.version != version {
-            entry.pointee = Entry(name: name.hash, gnuHash: name.gnuHash, version: version, target: search() ?? 0)
+    @inline(__always) static func find(_ query: SymbolQuery, _ search: () -> UInt64?) -> UInt64? {
+        guard let entry = entry(query) else { return search() }
+        if !entry.pointee.answers(query) {
+            entry.pointee = Entry(name: query.name.hash, gnuHash: query.name.gnuHash, version: query.version.hash, target: search() ?? 0)
         }
         return entry.pointee.target == 0 ? nil : entry.pointee.target
+    }
+    @inline(__always) static func isKnown(_ query: SymbolQuery) -> Bool { entry(query)?.pointee.answers(query) ?? false }
+
+    @inline(__always) private static func entry(_ query: SymbolQuery) -> UnsafeMutablePointer<Entry>? {
+        if room == nil { room = Memory.pages(count &* MemoryLayout<Entry>.stride) }
+        let place = (Name.place(query.name.hash) ^ Int(query.version.hash)) & (count &- 1)
+        return room.map { $0.assumingMemoryBound(to: Entry.self) + place }
     }
 }
 

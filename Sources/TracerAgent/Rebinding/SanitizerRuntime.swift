@@ -24,7 +24,6 @@ enum SanitizerRuntime {
     }
 
     static func isInstrumentation(_ name: CText) -> Bool {
-        if name[0] != 0x5f || name[1] != 0x5f { return false } // most names, by one look
         for n in 0..<functions.count where rest(of: name, after: functions[n]) != nil { return true }
         return false
     }

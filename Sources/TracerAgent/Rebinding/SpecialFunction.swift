@@ -28,21 +28,23 @@ struct SpecialFunction {
     let treatment: Treatment
 
     /// Which hashes occur, so that an ordinary name is recognized as such by one look.
-    nonisolated(unsafe) private static var filter = InlineArray<16, UInt64>(repeating: 0)
+    nonisolated(unsafe) private static var filter = InlineArray<64, UInt64>(repeating: 0)
 
     static func begin() {
         for n in 0..<known.count {
             let hash = gnuHash(known[n].name.utf8Start)
-            filter[Int(hash &>> 6 & 15)] |= 1 &<< UInt64(hash & 63)
+            filter[Int(hash &>> 6 & 63)] |= 1 &<< UInt64(hash & 63)
         }
     }
 
     /// What to do with the function of this name.
     static func treatment(of name: Name) -> Treatment {
-        if rest(of: name.text, after: "_dl_") != nil { return .untouched } // the loader's own
-        if SanitizerRuntime.isInstrumentation(name.text) { return .untouched }
+        if name.text[0] == 0x5f { // an underscore
+            if rest(of: name.text, after: "_dl_") != nil { return .untouched } // the loader's own
+            if SanitizerRuntime.isInstrumentation(name.text) { return .untouched }
+        }
         let hash = name.gnuHash
-        if filter[Int(hash &>> 6 & 15)] &>> UInt64(hash & 63) & 1 == 0 { return .ordinary }
+        if filter[Int(hash &>> 6 & 63)] &>> UInt64(hash & 63) & 1 == 0 { return .ordinary }
         let known = SpecialFunction.known
         for n in 0..<known.count where equal(name.text, literal: known[n].name) { return known[n].treatment }
         return .ordinary

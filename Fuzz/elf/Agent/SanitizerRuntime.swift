@@ -1,0 +1,1 @@
+../../../Sources/TracerAgent/Rebinding/SanitizerRuntime.swift

@@ -1,0 +1,1 @@
+../../../Sources/TracerAgent/Rebinding/SpecialFunction.swift
