@@ -3,6 +3,7 @@
 same clock, before and behind the thing in question: nothing here depends on how soon a process is woken."""
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -253,7 +254,7 @@ def without_the_tool_the_beginning_is_an_estimate(folder):
 def a_script_that_ends_in_exec_is_part_of_the_start(folder):
     script = os.path.join(folder.path, "wrapper")
     with open(script, "w") as file:
-        file.write('#!/bin/sh\nexec "$1" serve\n')
+        file.write('#!/bin/sh\ni=0\nwhile [ $i -lt 100000 ]; do i=$((i+1)); done\nexec "$1" serve\n')
     os.chmod(script, 0o755)
     before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     status, out, err = folder.run([script, folder.program()], "--json")
@@ -271,6 +272,8 @@ def a_script_that_ends_in_exec_is_part_of_the_start(folder):
     alone = folder.timeline()
     expect(not alone["phases"][0]["exact"], f"{alone['phases'][0]}")
     expect("another program started this one, or ran before it" in folder.tool("startup", folder.trace), "the note")
+    status, _, table = folder.run([script, folder.program()])
+    expect(status == 5 and re.search(r" ms  \w+ ran first and became app by exec: start app itself\n", table), table)
 
 
 def waiting_for_a_thread_is_told_from_working(folder):

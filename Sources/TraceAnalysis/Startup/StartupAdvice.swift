@@ -11,8 +11,14 @@ extension StartupTimeline {
     /// The largest first; nothing below a hundredth of the whole.
     public func advice(atMost count: Int = 3) -> [StartupAdvice] {
         let threshold = max(total.count / 100, 50_000)
-        let all = constructorAdvice + loadAdvice + lazyAdvice + callAdvice + libraryAdvice + relocationAdvice
+        let all = earlierAdvice + constructorAdvice + loadAdvice + lazyAdvice + callAdvice + libraryAdvice + relocationAdvice
         return Array(all.filter { $0.saving.count >= threshold }.sorted { ($0.saving, $1.text) > ($1.saving, $0.text) }.prefix(count))
+    }
+
+    private var earlierAdvice: [StartupAdvice] {
+        guard let earlierProgram, let stage = stages.first else { return [] }
+        let name = program.split(separator: "/").last.map(String.init) ?? program
+        return [StartupAdvice(text: "\(earlierProgram) ran first and became \(name) by exec: start \(name) itself", saving: stage.duration)]
     }
 
     private var constructorAdvice: [StartupAdvice] {

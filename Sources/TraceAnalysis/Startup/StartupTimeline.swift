@@ -41,6 +41,8 @@ public struct StartupTimeline: Sendable {
     }
 
     public let program: String
+    /// What ran in the process before and became this program by exec; the first stage has its time.
+    public let earlierProgram: String?
     public let commandLine: String
     public let pid: UInt32
     /// Where its time begins: exec, or the first moment that is known.
@@ -94,6 +96,7 @@ public struct StartupTimeline: Sendable {
         let calls = StartupCalls(trace, until: end, main: main.map { ($0.usage.ticks, $0.thread) })
 
         program = trace.program
+        earlierProgram = first.kind == .exec ? options.earlier?.name : nil
         commandLine = trace.commandLine
         pid = trace.header.pid
         origin = clock.origin
@@ -114,14 +117,14 @@ public struct StartupTimeline: Sendable {
         libraries = StartupLibrary.all(context, runs)
         lazyInitializers = LazyRun.all(context)
         stages = StartupStage.all(context, first: first, main: main, outcome: outcome, libraryCount: libraries.count { $0.load == nil },
-                                  audit: options.loader, earlier: options.earlier?.name)
+                                  audit: options.loader, earlier: earlierProgram)
         otherMoments = ready.candidates.dropFirst().filter { !$0.isSame(as: taken) }.map { ($0, clock.since($0.ticks)) }
             .sorted { $0.1 < $1.1 }
         marks = firsts.marks.map { ProgramMark(name: $0.name, at: clock.since($0.ticks)) }
         spans = ProgramSpan.all(context)
         functionsOfMain = FunctionShare.all(context)
         loaderAudit = options.loader
-        notes = Self.notes(trace, first: first, complaint: ready.complaint, options)
+        notes = Self.notes(trace, first: first, complaint: ready.complaint, earlier: earlierProgram, options)
         lastSeen = taken == nil ? Self.lastSeen(context, main: main, runs: runs, endOfTrace: traceEnd) : nil
     }
 
@@ -149,15 +152,15 @@ public struct StartupTimeline: Sendable {
         records.phases.filter { $0.usage.ticks <= end && $0.usage.cpu.count > 0 }.max { $0.usage.ticks < $1.usage.ticks }?.usage
     }
 
-    private static func notes(_ trace: TraceFile, first: Phase, complaint: String?, _ options: Options) -> [String] {
+    private static func notes(_ trace: TraceFile, first: Phase, complaint: String?, earlier: String?, _ options: Options) -> [String] {
         var notes: [String] = []
         if let complaint { notes.append("not ready: \(complaint)") }
         if first.kind != .exec {
             let why = trace.header.session == 0 ? "tracer startup -- PROGRAM knows it exactly"
                 : "another program started this one, or ran before it in its process"
             notes.append("start of the process estimated, to \(readable(first.error)): \(why)")
-        } else if let earlier = options.earlier {
-            notes.append("\(earlier.name) ran first and became this program by exec: the first stage has its time")
+        } else if let earlier {
+            notes.append("\(earlier) ran first and became this program by exec: the first stage has its time")
         }
         if options.loader != nil { notes.append("the loader audit was on (--loader): it makes loading slower") }
         return notes + trace.flagTexts
