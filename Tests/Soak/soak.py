@@ -284,6 +284,7 @@ def main():
     parser.add_argument("--tool", default=os.path.join(ROOT, ".build/release/tracer"))
     parser.add_argument("--keep", default=tempfile.gettempdir(), help="where traces that failed a check are kept")
     options = parser.parse_args()
+    os.makedirs(options.keep, exist_ok=True)
     options.agent, options.tool = os.path.abspath(options.agent), os.path.abspath(options.tool)
     folder = tempfile.mkdtemp(prefix="tracer-soak-")
     try:
