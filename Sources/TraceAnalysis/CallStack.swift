@@ -170,6 +170,12 @@ extension CallStack: EventSink where Sink: ~Copyable {
 
 // Where a chunk begins.
 extension CallStack where Sink: ~Copyable {
+    /// Begins a chunk of a thread behind another one, or the first that is known. `stored`: its own list.
+    mutating func begin(_ chunk: Chunk, _ stored: [trace_open_frame], after previous: Chunk?, latest: UInt64, areCalls: Bool) {
+        if chunk.isUnsettled, let previous, previous.sequence &+ 1 == chunk.sequence { return } // its words know better
+        adopt(stored, bottom: previous == nil ? 0 : chunk.openFrames - chunk.storedFrames, latest: latest, areCalls: areCalls)
+    }
+
     /// Takes up the frames that a chunk stores. `bottom`: how many outer ones it does not store. Frames that are known
     /// already go on; those that are not there any more ended unseen, at `latest` at the earliest; others are new, and
     /// calls of this thread if `areCalls`.

@@ -14,8 +14,11 @@ struct Chunk: Sendable {
     var isMetadata: Bool
     var isVoid: Bool
     var isClosed: Bool
-    /// The stack was deeper than the frames that are stored in the chunk.
+    /// What is open where it begins, the chunk alone does not say: the stack was deeper than the frames that it stores, or
+    /// it is unsettled.
     var isCut: Bool
+    /// A word of the chunk before may be younger than the list of open frames.
+    var isUnsettled: Bool
     var thread: UInt32
     var tid: UInt32
     var sequence: UInt64
@@ -150,7 +153,8 @@ struct ChunkWalk {
         return Chunk(
             offset: offset, byteCount: byteCount, bodyOffset: Int(body), endOffset: max(Int(body), Int(end & ~7)),
             isMetadata: header.kind == UInt16(TRACE_CHUNK_METADATA), isVoid: isVoid, isClosed: isClosed,
-            isCut: header.flags & UInt16(TRACE_CHUNK_FRAMES_CUT) != 0 || header.stored_frames < header.open_frames,
+            isCut: header.flags & UInt16(TRACE_CHUNK_FRAMES_CUT | TRACE_CHUNK_UNSETTLED) != 0 || header.stored_frames < header.open_frames,
+            isUnsettled: header.flags & UInt16(TRACE_CHUNK_UNSETTLED) != 0,
             thread: header.thread, tid: header.tid, sequence: header.sequence, opened: header.opened,
             openFrames: Int(max(header.open_frames, header.stored_frames)), storedFrames: Int(header.stored_frames),
             filteredByTime: header.filtered_by_time, filteredByDepth: header.filtered_by_depth, dropped: header.dropped)

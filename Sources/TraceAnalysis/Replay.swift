@@ -82,7 +82,7 @@ extension TraceFile {
             let missing = chunk.sequence &- (previous.map { $0.sequence &+ 1 } ?? 0)
             if missing > 0 { stack.sink.missing(missing, at: chunk.opened.ticks) }
             stack.sink.isInherited = true
-            stack.adopt(stored, bottom: previous == nil ? 0 : chunk.openFrames - chunk.storedFrames, latest: latest, areCalls: true)
+            stack.begin(chunk, stored, after: previous, latest: latest, areCalls: true)
             stack.sink.isInherited = false
             stack.sink.chunkIndex = index // not before: frames of the chunk before are only now closed
             latest = max(latest, reader.read(chunk, into: &stack))

@@ -96,8 +96,7 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
             // Calls that began in chunks which the file does not have are counted where they first show. Those of a
             // thread's very first chunk were made before the trace: by the parent of a forked process.
             let areCalls = (previous != nil || unit.isFirst) && chunk.sequence > 0
-            let bottom = previous == nil ? 0 : chunk.openFrames - chunk.storedFrames
-            stack.adopt(stored, bottom: bottom, latest: latestOfThread, areCalls: areCalls)
+            stack.begin(chunk, stored, after: previous, latest: latestOfThread, areCalls: areCalls)
             latestOfThread = max(latestOfThread, reader.read(chunk, into: &stack))
             previous = chunk
         }

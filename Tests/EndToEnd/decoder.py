@@ -73,6 +73,10 @@ CASES = {
         [chunk(1, 0, 0, events(call(t.ENTER, 1, 10)), flags=t.CLOSED),
          chunk(1, 0, 1, events(call(t.EXIT, 1, 20)), [(BASE + 10, 1)], opened=BASE + 15)],
         "thread main\n  outer\n", None),
+    "an_unsettled_list": (
+        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.ENTER, 2, 12)), flags=t.CLOSED),
+         chunk(1, 0, 1, events(call(t.EXIT, 2, 5), call(t.EXIT, 1, 20)), [(BASE + 10, 1)], t.UNSETTLED, opened=BASE + 15)],
+        "thread main\n  outer\n    inner\n", None),
     "two_chunks_of_one_number": (
         [chunk(1, 0, 0, events(call(t.ENTER, 1, 10))), chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.EXIT, 1, 20)), flags=t.CLOSED)],
         "open outer 0\nthread main\n  outer\n", None),

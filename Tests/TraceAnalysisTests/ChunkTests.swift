@@ -38,6 +38,29 @@ private extension Summary {
         #expect(try whole.lines() == cut.lines())
     }
 
+    /// A word that a signal interrupted was written into the chunk before after this one's list had been made.
+    @Test(arguments: 1 ... 4 as ClosedRange<UInt64>, [1, 3, 40])
+    func theListOfAnUnsettledChunkIsNotBelieved(seed: UInt64, words: Int) throws {
+        let whole = try Loaded(program(seed: seed, events: 600).bytes())
+        let unsettled = try Loaded(program(seed: seed, events: 600, wordsPerChunk: words, areUnsettled: true).bytes(), workers: 2)
+        #expect(fingerprint(whole) == fingerprint(unsettled))
+        #expect(try whole.lines() == unsettled.lines())
+        #expect(try whole.lines() == unsettled.lines(window: 8))
+    }
+
+    @Test func theListOfAnUnsettledChunkIsBelievedWhenTheChunkBeforeIsGone() throws {
+        let loaded = try Loaded(demo { builder, thread in
+            builder.limit(thread, areUnsettled: true)
+            builder.enter(thread, 1, at: start)
+            builder.enter(thread, 2, at: start + 10)
+            builder.split(thread, isWritten: false)
+            builder.exit(thread, 2, at: start + 40)
+            builder.exit(thread, 1, at: start + 100)
+        }.bytes())
+        #expect(loaded.summary.threads[0].chunks == 1)
+        #expect(try loaded.lines().contains { $0.hasPrefix("main 100") })
+    }
+
     /// By looking ahead, and by reading twice where chunks do not store all frames.
     @Test(arguments: 1 ... 6 as ClosedRange<UInt64>, [3, .max])
     func durationsAreTheSameWithAWindowOfAFewLines(seed: UInt64, frames: Int) throws {

@@ -71,9 +71,9 @@ func demo(_ body: (inout TraceBuilder, Int) -> Void) -> TraceBuilder {
 let start: UInt64 = 1_000_000
 
 /// A pseudo-random program: nested calls, recursion, unwinding, resumed frames and tails. The same seed, the same calls.
-func program(seed: UInt64, events: Int, wordsPerChunk: Int = .max, framesPerChunk: Int = .max) -> TraceBuilder {
+func program(seed: UInt64, events: Int, wordsPerChunk: Int = .max, framesPerChunk: Int = .max, areUnsettled: Bool = false) -> TraceBuilder {
     demo { builder, thread in
-        builder.limit(thread, words: wordsPerChunk, frames: framesPerChunk)
+        builder.limit(thread, words: wordsPerChunk, frames: framesPerChunk, areUnsettled: areUnsettled)
         var random = seed | 1
         func next(_ bound: UInt64) -> UInt64 {
             random ^= random << 13

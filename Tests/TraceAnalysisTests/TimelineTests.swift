@@ -146,9 +146,9 @@ struct TimelineTests {
     /// However the trace is cut into chunks, by however many workers it is read: the same lengths, each begin with its end.
     @Test(arguments: [1, 2, 3, 4, 5, 6] as [UInt64])
     func lengthsAddUpToThoseOfTheReport(seed: UInt64) throws {
-        for (words, frames) in [(Int.max, Int.max), (7, Int.max), (40, 3), (3, 1)] {
+        for (words, frames, areUnsettled) in [(Int.max, Int.max, false), (7, Int.max, false), (40, 3, false), (3, 1, false), (9, Int.max, true)] {
             for workers in [1, 3] {
-                let loaded = try Loaded(program(seed: seed, events: 3000, wordsPerChunk: words, framesPerChunk: frames).bytes())
+                let loaded = try Loaded(program(seed: seed, events: 3000, wordsPerChunk: words, framesPerChunk: frames, areUnsettled: areUnsettled).bytes())
                 var lengths: [String: Int64] = [:], calls: [String: UInt64] = [:]
                 var stack: [(name: String, time: Int64)] = []
                 var latest = Int64.min

@@ -166,10 +166,12 @@ public struct TraceBuilder: Sendable {
 
     // MARK: chunks
 
-    /// From now on chunks of the thread hold no more than so many words, and no more than so many frames.
-    public mutating func limit(_ thread: Int, words: Int = .max, frames: Int = .max) {
+    /// From now on chunks of the thread hold no more than so many words, and no more than so many frames. `areUnsettled`:
+    /// every other one lists a frame that is not open and lacks one that is, and says that it may.
+    public mutating func limit(_ thread: Int, words: Int = .max, frames: Int = .max, areUnsettled: Bool = false) {
         threads[thread].wordsPerChunk = words
         threads[thread].framesPerChunk = frames
+        threads[thread].areUnsettled = areUnsettled
     }
 
     /// Ends the thread's chunk; its next event begins another.
@@ -240,6 +242,7 @@ private struct ThreadWriter: Sendable {
     var latest: UInt64 = 0
     var wordsPerChunk = Int.max
     var framesPerChunk = Int.max
+    var areUnsettled = false
     var filteredByTime: UInt64 = 0
     var filteredByDepth: UInt64 = 0
     var dropped: UInt64 = 0
@@ -253,11 +256,13 @@ private struct ThreadWriter: Sendable {
         self.name = name
     }
 
+    private var isUnsettled: Bool { areUnsettled && sequence % 2 == 1 }
+
     mutating func open(at ticks: UInt64, order: Int) {
         isOpen = true
         self.order = order
         openedAt = ticks
-        openedFrames = frames
+        openedFrames = isUnsettled ? frames.dropLast() + [trace_open_frame(enter_ticks: ticks &- 1, function: 3, flags: 0)] : frames
         base = ticks
         words = []
     }
@@ -268,7 +273,7 @@ private struct ThreadWriter: Sendable {
         chunk.magic = UInt32(TRACE_CHUNK_MAGIC)
         chunk.kind = UInt16(TRACE_CHUNK_EVENTS)
         chunk.flags = UInt16((isClosed ? TRACE_CHUNK_CLOSED : 0)
-            | (stored.count < openedFrames.count ? TRACE_CHUNK_FRAMES_CUT : 0))
+            | (stored.count < openedFrames.count ? TRACE_CHUNK_FRAMES_CUT : 0) | (isUnsettled ? TRACE_CHUNK_UNSETTLED : 0))
         chunk.body_offset = UInt32(128 + 16 * stored.count)
         let used = 128 + 16 * stored.count + 8 * words.count
         chunk.byte_count = TraceBuilder.rounded(used)

@@ -49,7 +49,8 @@ enum { TRACE_FLAG_LATE = 1,        // some constructors had run before the agent
        TRACE_FLAG_NO_HOOK = 2 };   // the loader's debugger hook was not as expected: later modules are seen late
 enum { TRACE_CHUNK_EVENTS = 1, TRACE_CHUNK_METADATA = 2,
        TRACE_CHUNK_VOID = 3 }; // being copied: its size is right, its content is not there yet
-enum { TRACE_CHUNK_CLOSED = 1, TRACE_CHUNK_FRAMES_CUT = 2 };
+enum { TRACE_CHUNK_CLOSED = 1, TRACE_CHUNK_FRAMES_CUT = 2,
+       TRACE_CHUNK_UNSETTLED = 4 }; // a word of the chunk before may be younger than its list of open frames
 
 /// Two clocks read at one moment. Two such samples give the length of a tick.
 struct trace_clock_sample {

@@ -120,7 +120,7 @@ struct CallRowExport {
                     let stored = reader.storedFrames(chunk)
                     let missing = chunk.sequence &- (previous.map { $0.sequence &+ 1 } ?? 0)
                     if missing > 0 { stack.sink.missing(missing, at: chunk.opened.ticks) }
-                    stack.adopt(stored, bottom: previous == nil ? 0 : chunk.openFrames - chunk.storedFrames, latest: latest, areCalls: true)
+                    stack.begin(chunk, stored, after: previous, latest: latest, areCalls: true)
                     latest = max(latest, reader.read(chunk, into: &stack))
                     previous = chunk
                     try output(stack.sink.text.bytes)

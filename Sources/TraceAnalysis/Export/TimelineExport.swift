@@ -80,7 +80,7 @@ struct TimelineExport<Sink: TimelineSink & ~Copyable> {
                                                    missing: missing, opened: chunk.opened.ticks) {
             try writer.write(seam.piece, of: thread)
         }
-        let encoded = workers[0].encodeCut(chunk, of: thread, open: progress.open, latest: progress.latest)
+        let encoded = workers[0].encodeCut(chunk, of: thread, after: progress.previous, open: progress.open, latest: progress.latest)
         if encoded.isGone { return }
         try writer.write(encoded.piece, of: thread)
         progress = Progress(open: encoded.open, latest: encoded.latest, previous: chunk)

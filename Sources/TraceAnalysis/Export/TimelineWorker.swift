@@ -51,8 +51,8 @@ final class TimelineWorker<Sink: TimelineSink & ~Copyable>: @unchecked Sendable 
         return ended(reader!.read(chunk, into: &stack), stored)
     }
 
-    /// A chunk that stores only its innermost frames: `open` are those at the end of the chunk before.
-    func encodeCut(_ listed: Chunk, of thread: ExportThread, open: [Frame], latest: UInt64) -> Encoded {
+    /// A chunk that does not say alone what is open: `open` are the frames at the end of the chunk before.
+    func encodeCut(_ listed: Chunk, of thread: ExportThread, after previous: Chunk?, open: [Frame], latest: UInt64) -> Encoded {
         begin(thread)
         takeUp(open)
         guard let chunk = reader!.settled(listed) else {
@@ -61,7 +61,7 @@ final class TimelineWorker<Sink: TimelineSink & ~Copyable>: @unchecked Sendable 
             return encoded
         }
         stack.sink.isInherited = true
-        stack.adopt(reader!.storedFrames(chunk), bottom: chunk.openFrames - chunk.storedFrames, latest: latest, areCalls: true)
+        stack.begin(chunk, reader!.storedFrames(chunk), after: previous, latest: latest, areCalls: true)
         stack.sink.isInherited = false
         return ended(max(latest, reader!.read(chunk, into: &stack)), [])
     }

@@ -31,11 +31,11 @@ public enum LaunchCalls {
             let sink = LaunchSink(trace, from: main.usage.ticks.raw, until: end.raw, thread: main.thread, lazy: lazy)
             var stack = CallStack(sink, slotCount: 0)
             var latest: UInt64 = 0
-            var isFirst = true
+            var previous: Chunk?
             for listed in chunks where listed.opened.ticks <= end.raw {
                 guard let chunk = reader.settled(listed) else { continue }
-                stack.adopt(reader.storedFrames(chunk), bottom: isFirst ? 0 : chunk.openFrames - chunk.storedFrames, latest: latest, areCalls: true)
-                isFirst = false
+                stack.begin(chunk, reader.storedFrames(chunk), after: previous, latest: latest, areCalls: true)
+                previous = chunk
                 latest = max(latest, reader.read(chunk, into: &stack))
             }
             stack.closeAll(at: end.raw, .open)

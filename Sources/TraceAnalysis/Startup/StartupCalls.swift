@@ -63,11 +63,11 @@ struct StartupCalls {
     private static func read(_ chunks: [Chunk], _ reader: inout ChunkReader, _ sink: consuming StartupSink, until end: UInt64) -> StartupSink {
         var stack = CallStack(sink, slotCount: 0)
         var latest: UInt64 = 0
-        var isFirst = true
+        var previous: Chunk?
         for listed in chunks where listed.opened.ticks <= end {
             guard let chunk = reader.settled(listed) else { continue }
-            stack.adopt(reader.storedFrames(chunk), bottom: isFirst ? 0 : chunk.openFrames - chunk.storedFrames, latest: latest, areCalls: true)
-            isFirst = false
+            stack.begin(chunk, reader.storedFrames(chunk), after: previous, latest: latest, areCalls: true)
+            previous = chunk
             latest = max(latest, reader.read(chunk, into: &stack))
         }
         stack.closeAll(at: end, .open)

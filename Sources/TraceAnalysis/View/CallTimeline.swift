@@ -32,11 +32,11 @@ struct CallTimeline {
     init(_ trace: TraceFile, _ chunks: [Chunk], from origin: UInt64, until end: UInt64, most: Int) {
         var reader = ChunkReader(trace)
         var stack = CallStack(LaneSink(from: origin, until: max(end, origin + 1), most: most), slotCount: 0)
-        var latest: UInt64 = 0, isFirst = true
+        var latest: UInt64 = 0, previous: Chunk?
         for listed in chunks {
             guard let chunk = reader.settled(listed) else { continue }
-            stack.adopt(reader.storedFrames(chunk), bottom: isFirst ? 0 : chunk.openFrames - chunk.storedFrames, latest: latest, areCalls: true)
-            isFirst = false
+            stack.begin(chunk, reader.storedFrames(chunk), after: previous, latest: latest, areCalls: true)
+            previous = chunk
             latest = max(latest, reader.read(chunk, into: &stack))
         }
         stack.closeAll(at: end, .open)

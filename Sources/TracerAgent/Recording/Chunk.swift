@@ -28,7 +28,7 @@ extension ThreadRecorder {
         markElsewhere()
         let header = address.assumingMemoryBound(to: trace_chunk_header.self)
         header.pointee.kind = UInt16(TRACE_CHUNK_EVENTS)
-        header.pointee.flags = stored < frames ? UInt16(TRACE_CHUNK_FRAMES_CUT) : 0
+        header.pointee.flags = (stored < frames ? UInt16(TRACE_CHUNK_FRAMES_CUT) : 0) | (isPending ? UInt16(TRACE_CHUNK_UNSETTLED) : 0)
         header.pointee.byte_count = UInt32(unit.pointee.chunk_bytes)
         let body = ChunkSize.headerBytes &+ stored &* MemoryLayout<trace_open_frame>.size
         header.pointee.body_offset = UInt32(body)
@@ -139,7 +139,7 @@ extension ThreadRecorder {
     }
 
     /// Frames whose trampoline a signal interrupted, as the chunk has them: open from the moment that their enter is there
-    /// until their end is. (A word that is reserved, and written after this, cannot be known of.)
+    /// until their end is. A word that is reserved, and written after this, cannot be known of: TRACE_CHUNK_UNSETTLED.
     private func settleFrames() {
         var frame = top
         while frame != base {

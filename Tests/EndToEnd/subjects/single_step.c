@@ -15,7 +15,6 @@
 // case: unwind_while_other_is_open unwind beside
 // timeout: 60
 // tree: none the subject counts its calls
-// disorder: signal_while_other_is_open unwind_while_other_is_open signal_on_other_stack unwind_on_other_stack because the handler may fill a chunk while a word of the interrupted call is reserved and not yet written (docs/trampoline.md)
 // machine: x86_64 its registers and instructions
 #include "subject.h"
 #include "part_other_stack.h"
