@@ -29,8 +29,8 @@ struct Agent {
     var directory = CText(StaticString(".").utf8Start)
     /// False when this process is not to be recorded; its slots are then untouched, or its stubs pass through.
     var isRecorded = false
-    /// Inside `begin`: no other thread uses anything of ours yet.
-    var isAlone = true
+    /// While the modules of a start are bound and there is no other thread: nobody else uses anything of ours.
+    var isAlone = false
 }
 nonisolated(unsafe) var agent = Agent()
 
@@ -39,7 +39,6 @@ extension Agent {
 
     mutating func begin(_ arguments: UnsafeMutablePointer<CText?>, _ argumentCount: Int,
                         _ environment: UnsafeMutablePointer<CText?>) {
-        defer { isAlone = false }
         pid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.getpid))
         readAuxiliaryVector(environment)
         if isSecure { return } // a setuid program: the loader should not have let us in

@@ -19,7 +19,8 @@ struct BloomFilter: BitwiseCopyable {
     }
     @inline(__always) func admits(_ probe: inout Probe) -> Bool {
         if shift != probe.shift { probe = Probe(probe.hash, shift) }
-        return words[Int((probe.hash / 64) & mask)] & probe.bits == probe.bits
+        let word = UnsafeRawPointer(words + Int((probe.hash / 64) & mask)).loadUnaligned(as: UInt64.self)
+        return word & probe.bits == probe.bits
     }
 
     /// The two bits that a hash asks for. The second depends on the filter; filters of about the same size have it alike.
@@ -54,7 +55,7 @@ struct GnuHash: BitwiseCopyable {
     init() {}
     /// The table at `address`, of which `byteCount` bytes can be read. Empty when it is not as it should be.
     init(_ address: UInt64, _ byteCount: UInt64) {
-        guard address & 7 == 0, byteCount >= 16, let header = UnsafePointer<UInt32>(bitPattern: UInt(address)) else { return }
+        guard address & 3 == 0, byteCount >= 16, let header = UnsafePointer<UInt32>(bitPattern: UInt(address)) else { return }
         let bucketCount = header[0], filterWords = header[2], shift = header[3]
         let before = 16 &+ UInt64(filterWords) &* 8 &+ UInt64(bucketCount) &* 4
         guard bucketCount > 0, before <= byteCount else { return }

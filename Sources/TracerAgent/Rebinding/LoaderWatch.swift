@@ -24,8 +24,22 @@ enum LoaderWatch {
             slots &+= ModuleTable.modules.pointer(n).pointee.image.jumpRelocationCount
         }
         FunctionTable.expect(slots)
+        agent.isAlone = isSingleThreaded
+        defer { agent.isAlone = false }
         for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending { Rebinder.bind(n) }
         if !patchHook(debug.pointee.hook) { agent.flags |= UInt32(TRACE_FLAG_NO_HOOK) }
+    }
+    /// What glibc says (2.32, sys/single_threaded.h); false where it says nothing. The agent may also be loaded into a process
+    /// that has threads already.
+    private static var isSingleThreaded: Bool {
+        let query = SymbolQuery(name: Name(CText(StaticString("__libc_single_threaded").utf8Start)), version: VersionNeed())
+        for n in 0..<ModuleTable.modules.count {
+            let image = withUnsafeMutablePointer(to: &ModuleTable.modules.pointer(n).pointee.image) { $0 }
+            guard let found = Image.find(query, in: image), let symbol = image.pointee.symbol(found)?.pointee else { continue }
+            let address = image.pointee.bias &+ symbol.value
+            return image.pointee.isReadable(address, 1) && UnsafePointer<UInt8>(bitPattern: UInt(address))!.pointee != 0
+        }
+        return false
     }
     private static func optional(_ debug: UnsafeMutablePointer<loader_debug>?) -> UnsafeMutablePointer<loader_debug>? {
         debug

@@ -76,7 +76,7 @@ struct Name {
     }
 
     /// What is beyond `most` bytes is cut. Eight bytes at a time: a start reads tens of thousands of names.
-    @inline(__always) init(_ text: CText, atMost most: Int = .max) {
+    @inline(never) init(_ text: CText, atMost most: Int = .max) {
         let count = min(length(text), most), bytes = UnsafeRawPointer(text)
         var first: UInt32 = 5381, second = UInt64(count) &* 0x9e37_79b9_7f4a_7c15
         let lead = count & 7
