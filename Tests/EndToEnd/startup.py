@@ -254,7 +254,7 @@ def without_the_tool_the_beginning_is_an_estimate(folder):
 def a_script_that_ends_in_exec_is_part_of_the_start(folder):
     script = os.path.join(folder.path, "wrapper")
     with open(script, "w") as file:
-        file.write('#!/bin/sh\ni=0\nwhile [ $i -lt 100000 ]; do i=$((i+1)); done\nexec "$1" serve\n')
+        file.write('#!/bin/sh\ni=0\nwhile [ $i -lt 500000 ]; do i=$((i+1)); done\nexec "$1" serve\n')
     os.chmod(script, 0o755)
     before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     status, out, err = folder.run([script, folder.program()], "--json")
@@ -305,6 +305,19 @@ def initializers_are_seen_when_recording_starts_later(folder):
     check_sum(timeline)
     expect(constructor(timeline, "spin_init")["cpu_ns"] >= 5_000_000 and constructor(timeline, "own_init")["calls"] == 0, "constructors")
     expect([phase["kind"] for phase in timeline["phases"]][-1] == "main", f"{timeline['phases']}")
+    expect("note: TRACER_START=off: what was called before" in err, err)
+
+
+def what_a_filter_may_hide_is_said(folder):
+    program = folder.program()
+    note = "left calls out: what makes the program ready may be among them"
+    for variable, value in (("TRACER_INCLUDE", "nothing*"), ("TRACER_EXCLUDE", "*"), ("TRACER_MAXDEPTH", "1"), ("TRACER_MINMS", "10000")):
+        folder.environment = lambda: {**Folder.environment(folder), variable: value}
+        status, _, err = folder.run([program, "never"])
+        expect(f"note: {variable} {note}" in err, f"{variable}: status {status}: {err}")
+    folder.environment = lambda: Folder.environment(folder)
+    status, _, err = folder.run([program, "never"])
+    expect(note not in err, err)
 
 
 def a_constructor_of_another_thread_has_its_own_figures(folder):
@@ -388,7 +401,8 @@ def tests():
              an_unknown_ready_symbol_is_said, the_ready_symbol_counts, the_programs_mark_comes_before_everything,
              loader_audit_tells_mapping_from_relocating, without_the_tool_the_beginning_is_an_estimate,
              a_script_that_ends_in_exec_is_part_of_the_start, waiting_for_a_thread_is_told_from_working, a_static_program_is_refused,
-             initializers_are_seen_when_recording_starts_later, a_constructor_of_another_thread_has_its_own_figures,
+             initializers_are_seen_when_recording_starts_later, what_a_filter_may_hide_is_said,
+             a_constructor_of_another_thread_has_its_own_figures,
              libraries_that_nothing_uses_are_named, symbols_of_two_libraries_are_named, a_trace_of_no_start_is_refused]
     named = {
         "exit_in_a_constructor": how_far_it_came("early", 3, "exit was called in own_init (part_startup.c:", "executable_constructors"),

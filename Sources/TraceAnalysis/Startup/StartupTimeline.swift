@@ -124,7 +124,7 @@ public struct StartupTimeline: Sendable {
         spans = ProgramSpan.all(context)
         functionsOfMain = FunctionShare.all(context)
         loaderAudit = options.loader
-        notes = Self.notes(trace, first: first, complaint: ready.complaint, earlier: earlierProgram, options)
+        notes = Self.notes(trace, first: first, outcome: outcome, complaint: ready.complaint, earlier: earlierProgram, options)
         lastSeen = taken == nil ? Self.lastSeen(context, main: main, runs: runs, endOfTrace: traceEnd) : nil
     }
 
@@ -152,7 +152,8 @@ public struct StartupTimeline: Sendable {
         records.phases.filter { $0.usage.ticks <= end && $0.usage.cpu.count > 0 }.max { $0.usage.ticks < $1.usage.ticks }?.usage
     }
 
-    private static func notes(_ trace: TraceFile, first: Phase, complaint: String?, earlier: String?, _ options: Options) -> [String] {
+    private static func notes(_ trace: TraceFile, first: Phase, outcome: Outcome, complaint: String?, earlier: String?,
+                              _ options: Options) -> [String] {
         var notes: [String] = []
         if let complaint { notes.append("not ready: \(complaint)") }
         if first.kind != .exec {
@@ -162,8 +163,28 @@ public struct StartupTimeline: Sendable {
         } else if let earlier {
             notes.append("\(earlier) ran first and became this program by exec: the first stage has its time")
         }
+        notes += hidden(trace, outcome)
         if options.loader != nil { notes.append("the loader audit was on (--loader): it makes loading slower") }
         return notes + trace.flagTexts
+    }
+
+    /// What the settings kept from being seen, where it may have been what makes the program ready.
+    private static func hidden(_ trace: TraceFile, _ outcome: Outcome) -> [String] {
+        var notes: [String] = []
+        if trace.settings.contains("TRACER_START=off") {
+            notes.append("TRACER_START=off: what was called before the program switched recording on is not in the trace, and could not make it ready")
+        }
+        let filters = ["TRACER_INCLUDE", "TRACER_EXCLUDE", "TRACER_MAXDEPTH", "TRACER_MINMS"].filter { name in
+            trace.settings.contains { $0.hasPrefix(name + "=") && $0 != name + "=0" }
+        }
+        let isGuess = switch outcome {
+        case .neverReady: true
+        case .ready(let moment): moment.reason == .mainReturned || moment.reason == .exited
+        }
+        if isGuess && !filters.isEmpty {
+            notes.append("\(filters.joined(separator: " and ")) left calls out: what makes the program ready may be among them")
+        }
+        return notes
     }
 
     private static func lastSeen(_ context: StartupContext, main: Phase?, runs: [ConstructorRun], endOfTrace: Ticks) -> String {
