@@ -176,8 +176,9 @@ struct Rebinder {
         var n = candidate.module >= 0 ? candidate.module : ModuleTable.filters.first(from: 0, thatAdmits: query.name.gnuHash)
         while n < ModuleTable.modules.count {
             let other = ModuleTable.modules.pointer(n)
-            if other.pointee.state != .retired, other.pointee.batch == batch, let found = Image.find(query, in: &other.pointee.image, from: n == candidate.module ? candidate.symbol : 0),
-               let symbol = other.pointee.image.symbol(found)?.pointee {
+            let first = n == candidate.module ? candidate.symbol : 0
+            if other.pointee.state != .retired, other.pointee.batch == batch,
+               let found = Image.find(query, in: &other.pointee.image, from: first), let symbol = other.pointee.image.symbol(found)?.pointee {
                 let address = other.pointee.image.bias &+ symbol.value
                 if !other.pointee.image.isCode(address) { return nil }
                 return symbol.type == Symbol.indirectFunction ? tracer_call_resolver(address) : address
