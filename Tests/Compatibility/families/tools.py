@@ -54,7 +54,7 @@ def programs():
         Program("tar xz zstd gzip", "tar --sort=name --mtime=@0 --owner=0 --group=0 -cf all.tar -C /usr/include linux; for z in gzip 'xz -T2 -1' 'zstd -q -T2 --rm' bzip2; do cp all.tar t.tar; $z t.tar; ls t.tar.* | tee name; "
                 "tar -tf $(cat name) | md5sum; mkdir -p x; tar -C x -xf $(cat name); diff -r x/linux /usr/include/linux; rm -rf x t.*; done; sha256sum all.tar",
                 traced="tar xz zstd", needs="tar xz:xz-utils zstd:zstd gzip bzip2:bzip2 linux/types.h:linux-libc-dev", version="tar --version"),
-        Program("rsync", "cp -r /usr/include/linux a; rsync -a --stats a/ b/ | grep -E 'files transferred|Total file size'; touch -d @5 a/types.h; echo more >> a/types.h; rsync -ai --delete a/ b/; diff -r a b; rsync -rn nothing_there b || echo $?",
+        Program("rsync", "cp -r /usr/include/linux a; rsync -a --stats a/ b/ | grep -E 'files transferred|Total file size'; echo more >> a/types.h; touch -d @5 a/types.h; rsync -ai --delete a/ b/; diff -r a b; rsync -rn nothing_there b || echo $?",
                 needs="rsync:rsync linux/types.h:linux-libc-dev", version="rsync --version"),
         Program("ripgrep", "cp -r /usr/include/linux .; rg --sort path -c 'struct \\w+_info' linux | md5sum; rg -j2 -N --no-filename -o 'NETLINK_\\w+' linux | sort | uniq -c | md5sum; rg nothing_like_this linux || echo $?",
                 traced="rg", needs="rg:ripgrep linux/types.h:linux-libc-dev", version="rg --version"),
