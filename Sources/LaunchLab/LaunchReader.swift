@@ -102,6 +102,4 @@ enum LaunchReader {
         CallNode(.init(call.isLazy ? .lazy : .call, module: call.module, name: call.name), count: Int(call.calls), total: NanosecondCount(call.total.count),
                  children: call.children.map(node))
     }
-
-    private static func basename(_ path: String) -> String { path.split(separator: "/").last.map(String.init) ?? path }
 }

@@ -17,7 +17,7 @@ extension StartupTimeline {
 
     private var earlierAdvice: [StartupAdvice] {
         guard let earlierProgram, let stage = stages.first else { return [] }
-        let name = program.split(separator: "/").last.map(String.init) ?? program
+        let name = basename(program)
         return [StartupAdvice(text: "\(earlierProgram) ran first and became \(name) by exec: start \(name) itself", saving: stage.duration)]
     }
 

@@ -28,7 +28,7 @@ public struct StartupTimeline: Sendable {
         /// nil: its trace does not know when it was started.
         public init?(_ trace: TraceFile) {
             guard let exec = trace.metadata.start.phase(.exec)?.monotonic else { return nil }
-            name = trace.program.split(separator: "/").last.map(String.init) ?? trace.program
+            name = basename(trace.program)
             self.exec = exec
         }
     }

@@ -56,7 +56,7 @@ public struct ViewPage {
 
     private static func shortened(_ commandLine: String) -> String {
         var words = commandLine.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-        words[0] = words[0].split(separator: "/").last.map(String.init) ?? words[0]
+        words[0] = basename(words[0])
         let text = String(words.joined(separator: " ").unicodeScalars.map { $0.value < 0x20 || $0.value == 0xfffd ? " " : Character($0) })
         return text.count > 120 ? text.prefix(119) + "…" : text
     }
