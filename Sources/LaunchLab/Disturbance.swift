@@ -13,14 +13,16 @@ public struct Disturbance: Sendable {
 
     /// A launch counts as disturbed when the arithmetic took this much longer than usual …
     static let slowdown = 1.25
-    /// … or when the machine was taken away for this share of the launch.
+    /// … or when the machine was taken away for this share of the time more than usual.
     static let stolenShare = 0.05
 }
 
 /// Watches the machine over a series of launches.
 public struct MachineWatch: Sendable {
     private var calibrations: [Double] = []
-    private var before: (calibration: UInt64, stolen: UInt64?) = (0, nil)
+    /// Of the time from before each launch until it was judged: what the hypervisor took.
+    private var stolenShares: [Double] = []
+    private var before: (time: UInt64, calibration: UInt64, stolen: UInt64?) = (0, 0, nil)
     public private(set) var frequencies: ClosedRange<Double>?
     /// Nanoseconds that the hypervisor took during all launches; nil where the kernel does not say.
     public private(set) var allStolen: UInt64?
@@ -28,31 +30,37 @@ public struct MachineWatch: Sendable {
     public init() {}
 
     public mutating func launchBegins() {
-        before = (launch_calibration_ns(), MachineWatch.stolen())
+        before = (LaunchedProcess.now(), launch_calibration_ns(), MachineWatch.stolen())
     }
 
-    /// - Parameter length: of the launch, nanoseconds.
-    public mutating func launchEnded(length: UInt64, involuntarySwitches: Int) -> Disturbance {
+    public mutating func launchEnded(involuntarySwitches: Int) -> Disturbance {
         let calibration = max(before.calibration, launch_calibration_ns())
-        calibrations.append(Double(calibration))
-        let now = MachineWatch.stolen()
         var disturbance = Disturbance(calibration: calibration, stolen: nil, involuntarySwitches: involuntarySwitches)
-        if let now, let then = before.stolen, now >= then {
+        if let now = MachineWatch.stolen(), let then = before.stolen, now >= then {
             disturbance.stolen = now - then
             allStolen = (allStolen ?? 0) + (now - then)
         }
         if let frequency = MachineWatch.frequency() {
             frequencies = min(frequencies?.lowerBound ?? frequency, frequency)...max(frequencies?.upperBound ?? frequency, frequency)
         }
-        // The fastest quarter is the machine when it is left alone; what is usual here is not a disturbance.
+        disturbance.reason = reason(calibration: calibration, stolen: disturbance.stolen, elapsed: LaunchedProcess.now() - before.time)
+        return disturbance
+    }
+
+    /// Why a launch is disturbed, measured against all so far and this one; nil when it is not. The fastest quarter is the
+    /// machine when it is left alone: what is usual here is not a disturbance.
+    mutating func reason(calibration: UInt64, stolen: UInt64?, elapsed: UInt64) -> String? {
+        calibrations.append(Double(calibration))
         let usual = Sample(calibrations).quantile(0.25)
         if calibrations.count > 1, Double(calibration) > usual * Disturbance.slowdown {
-            disturbance.reason = "the processor was \(percent(Double(calibration) / usual - 1)) slower than usual"
-        } else if let stolen = disturbance.stolen, Double(stolen) > Double(max(length, 10_000_000)) * Disturbance.stolenShare + 10_000_000 {
-            // The counter goes in steps of 10 ms (proc(5), /proc/stat, USER_HZ): one step says nothing.
-            disturbance.reason = "the hypervisor took \(stolen / 1_000_000) ms"
+            return "the processor was \(percent(Double(calibration) / usual - 1)) slower than usual"
         }
-        return disturbance
+        guard let stolen, elapsed > 0 else { return nil }
+        stolenShares.append(Double(stolen) / Double(elapsed))
+        let share = Sample(stolenShares).quantile(0.25) + Disturbance.stolenShare
+        // The counter goes in steps of 10 ms (proc(5), /proc/stat, USER_HZ): one step says nothing.
+        guard Double(stolen) > Double(elapsed) * share + 10_000_000 else { return nil }
+        return "the hypervisor took \(stolen / 1_000_000) ms"
     }
 
     /// Of the calibrations beside all launches, milliseconds: how fast the machine was.

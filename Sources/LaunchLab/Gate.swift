@@ -40,9 +40,10 @@ public struct Gate: Sendable {
         }
     }
 
-    public func findings(_ profiles: [LaunchProfile]) -> [Finding] {
+    /// With times that do not count, no stage is judged, and a new constructor by the launch in which it took least.
+    public func findings(_ profiles: [LaunchProfile], areTimesJudged: Bool = true) -> [Finding] {
         let now = LaunchSummary(profiles)
-        return libraries(now) + constructors(now) + stages(now) + counts(now)
+        return libraries(now) + constructors(now, areTimesJudged) + (areTimesJudged ? stages(now) : []) + counts(now)
     }
 
     private func libraries(_ now: LaunchSummary) -> [Finding] {
@@ -52,14 +53,17 @@ public struct Gate: Sendable {
         }
     }
 
-    private func constructors(_ now: LaunchSummary) -> [Finding] {
+    private func constructors(_ now: LaunchSummary, _ areTimesJudged: Bool) -> [Finding] {
         // One that was there, but too short to be listed, must not be taken for new because of noise: it has to take twice
         // what is listed.
         let limit = max(baseline.budgets.constructorMs, Baseline.listedMs * 2)
         let known = Set(baseline.constructors.map(\.key)).union(moved(now))
-        return now.constructors.filter { !known.contains($0.key) && milliseconds($0.median) / max(slowdown, 1) > limit }.map {
-            Finding(rule: .newConstructor, subject: "\($0.key.module)!\($0.key.name)",
-                    message: "constructor \($0.key.name) of \($0.key.module) is new and takes \(text(milliseconds($0.median))) (at most \(text(limit)) is let through)")
+        return now.constructors.filter { !known.contains($0.key) }.compactMap { constructor in
+            let time = milliseconds(areTimesJudged ? constructor.median : constructor.least)
+            guard time / max(slowdown, 1) > limit else { return nil }
+            let (module, name) = (constructor.key.module, constructor.key.name)
+            return Finding(rule: .newConstructor, subject: "\(module)!\(name)",
+                           message: "constructor \(name) of \(module) is new and takes \(areTimesJudged ? "" : "at least ")\(text(time)) (at most \(text(limit)) is let through)")
         }
     }
 

@@ -21,6 +21,8 @@ public struct LaunchPlan: Sendable {
     public var readySymbol: String?
     /// Decides the order of two programs.
     public var seed: UInt64 = 0
+    /// What is counted is wanted even when the machine did not calm down and times say nothing.
+    public var bearsDisturbance = false
     public init() {}
 }
 
@@ -34,6 +36,10 @@ public struct LaunchResult: Sendable {
     public var disturbed: [String] = []
     /// Disturbed too, and counted all the same: the machine did not calm down.
     public var disturbedKept = 0
+    /// Too many were disturbed for their times to say something of the program.
+    public var isCalm: Bool { disturbedKept * 4 <= profiles.count }
+    /// Of every traced launch, those made again too: nanoseconds.
+    public var allTotals: [Double] = []
     public var endPoint = EndPoint.exit
     public var readyReason = ""
     public var involuntarySwitches: [Int] = []
@@ -136,12 +142,21 @@ public struct LaunchSeries {
     }
 
     /// A median of launches that have nothing to do with one another says nothing. A machine whose own speed changes by a
-    /// factor may change them by it, too.
+    /// factor may change them by it, too. Launches that were made again are looked at as well: a long one is likelier to be
+    /// disturbed, and a program that is ready early or late would seem to be early always.
     private func refuseWildTimes(_ result: LaunchResult, _ subject: LaunchSubject) throws {
-        let totals = Sample(result.profiles.map { Double($0.total) })
+        let totals = Sample(result.allTotals)
         let early = totals.quantile(0.25), late = totals.quantile(0.75)
         guard totals.count >= 5, late > early * LaunchSeries.wildest * watch.swing, late - early > 2_000_000 else { return }
-        throw LaunchProblem("\(subject.command.text) is ready at wildly different times: a quarter of its launches within \(LaunchText.text(early)), another after \(LaunchText.text(late)); does it wait for something else? --setup may prepare that, --ready SYMBOL tells another moment")
+        let advice: String
+        if result.isCalm {
+            advice = "does it wait for something else? --setup may prepare that, --ready SYMBOL tells another moment"
+        } else if plan.bearsDisturbance {
+            return
+        } else {
+            advice = "the machine did not calm down (\(result.disturbedKept) of \(result.profiles.count) launches were disturbed): measure when it does less"
+        }
+        throw LaunchProblem("\(subject.command.text) is ready at wildly different times: a quarter of its launches within \(LaunchText.text(early)), another after \(LaunchText.text(late)); \(advice)")
     }
     /// How many times as long as the first quarter of the launches the last one may take.
     static let wildest = 3.0
@@ -151,7 +166,8 @@ public struct LaunchSeries {
         while true {
             watch.launchBegins()
             let launch = try self.launch(subjects[index], result.endPoint, isTraced: isTraced, files)
-            let disturbance = watch.launchEnded(length: launch.total, involuntarySwitches: launch.usage.involuntarySwitches)
+            let disturbance = watch.launchEnded(involuntarySwitches: launch.usage.involuntarySwitches)
+            if let profile = launch.profile { result.allTotals.append(Double(profile.total)) }
             if let reason = disturbance.reason {
                 if result.disturbed.count < plan.runs {
                     result.disturbed.append(reason)

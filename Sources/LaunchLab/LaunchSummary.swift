@@ -9,7 +9,7 @@ public struct LaunchSummary: Sendable {
     public struct Constructor: Sendable {
         public var key: CallNode.Key
         /// Nanoseconds.
-        public var median: Double
+        public var median: Double, least: Double
     }
 
     /// The whole launch first.
@@ -45,7 +45,7 @@ public struct LaunchSummary: Sendable {
             .map { LaunchProfile.Library(name: $0.key, relocations: $0.value.max() ?? 0) }
             .sorted { $0.name < $1.name }
         constructors = times.filter { $0.value.count * 2 > profiles.count }
-            .map { Constructor(key: $0.key, median: Sample($0.value).median) }
+            .map { Constructor(key: $0.key, median: Sample($0.value).median, least: $0.value.min()!) }
             .sorted { ($1.median, $0.key.module, $0.key.name) < ($0.median, $1.key.module, $1.key.name) }
     }
 }

@@ -36,7 +36,7 @@ struct BaselineCommand: ParsableCommand {
             let place = LaunchPlace(command)
             var machine = place.machine
             machine.calibrationMs = watch.calibrationMs
-            if results[0].disturbedKept * 4 > options.runs {
+            if !results[0].isCalm {
                 complain("the machine did not calm down (\(results[0].disturbedKept) of \(options.runs) launches were disturbed): make the baseline again when it is quiet")
             }
             var baseline = Baseline(program: place.program, command: command, profiles: results[0].corrected, machine: machine,

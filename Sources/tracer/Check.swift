@@ -68,6 +68,7 @@ struct Check: ParsableCommand {
     private func measure(_ command: LaunchCommand, _ known: Baseline, _ accept: String) throws -> (findings: [Finding], causes: [Cause]) {
         var findings: [Finding] = [], causes: [Cause] = []
         var plan = options.plan
+        plan.bearsDisturbance = true
         plan.untracedEvery = 0 // what recording costs was measured for the baseline, and the same is taken out
         try options.measure([command], plan) { results, watch in
             let gate = Gate(known, calibrationMs: watch.calibrationMs)
@@ -77,13 +78,12 @@ struct Check: ParsableCommand {
             if let ready = profiles.first?.readyReason, moment(ready) != moment(known.ready) {
                 throw CommandFailure(message: "\(known.program) is ready at \(ready), when \(baseline) was made it was at \(known.ready): times to different moments cannot be compared; to accept it: \(accept)", status: 2)
             }
-            findings = gate.findings(profiles)
             // Times of a machine that does something else say nothing of the program. What is counted does.
-            let disturbed = results[0].disturbedKept, isCalm = disturbed * 4 <= options.runs
+            let isCalm = results[0].isCalm
             if !isCalm {
-                complain("the machine did not calm down (\(disturbed) of \(options.runs) launches were disturbed): times are not judged")
-                findings.removeAll { $0.rule == .stage || $0.rule == .newConstructor }
+                complain("the machine did not calm down (\(results[0].disturbedKept) of \(options.runs) launches were disturbed): times are not judged")
             }
+            findings = gate.findings(profiles, areTimesJudged: isCalm)
             if !findings.isEmpty { causes = gate.causes(profiles, areTimesJudged: isCalm) }
         }
         return (findings, causes)

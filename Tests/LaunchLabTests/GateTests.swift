@@ -58,6 +58,19 @@ import Testing
         #expect(findings(baseline(), calibrationMs: 2.6) { $0.constructor = 6e6 }.isEmpty)
     }
 
+    @Test func onADisturbedMachineNoStageIsJudgedAndANewConstructorByItsQuickestLaunch() {
+        func found(_ scale: [Double]) -> [Finding] {
+            let profiles = ProfileMaker.profiles(scale.count) { $0.hasExtraLibrary = true }
+            return Gate(baseline(), calibrationMs: 2).findings(zip(profiles, scale).map { profile, scale in
+                var profile = profile
+                profile.tree = profile.tree.scaled(by: scale)
+                return profile
+            }, areTimesJudged: false)
+        }
+        #expect(found([40, 1, 30, 20, 50]).map(\.rule) == [.newLibrary, .newConstructor]) // extra_init takes 1 ms
+        #expect(found([40, 0.1, 30, 20, 50]).map(\.rule) == [.newLibrary])
+    }
+
     @Test func moreRelocationsFail() {
         #expect(findings(baseline()) { $0.relocations = 150 }.map(\.rule) == [.relocations])
         #expect(findings(baseline()) { $0.relocations = 103 }.isEmpty)

@@ -48,6 +48,21 @@ import Testing
         #expect(!Difference(a, a).isSignificant)
     }
 
+    @Test func whatTheMachineAlwaysDoesIsNoDisturbance() {
+        let second: UInt64 = 1_000_000_000, ms: UInt64 = 1_000_000
+        var quiet = MachineWatch()
+        for _ in 0..<4 {
+            #expect(quiet.reason(calibration: 2 * ms, stolen: 0, elapsed: second) == nil)
+            #expect(quiet.reason(calibration: 2 * ms, stolen: 10 * ms, elapsed: 20 * ms) == nil) // one step of the counter
+        }
+        #expect(quiet.reason(calibration: 2 * ms, stolen: 150 * ms, elapsed: second) == "the hypervisor took 150 ms")
+        #expect(quiet.reason(calibration: 3 * ms, stolen: 0, elapsed: second) == "the processor was 50 % slower than usual")
+        var stolenAlways = MachineWatch()
+        let reasons = (0..<6).map { _ in stolenAlways.reason(calibration: 2 * ms, stolen: 150 * ms, elapsed: second) }
+        #expect(reasons == [nil, nil, nil, nil, nil, nil])
+        #expect(stolenAlways.reason(calibration: 2 * ms, stolen: 400 * ms, elapsed: second) == "the hypervisor took 400 ms")
+    }
+
     @Test func commandsAreReadAsAShellReadsWords() {
         #expect(LaunchCommand(text: "./app --serve 'two words' a\\ b \"c'd\"")?.words == ["./app", "--serve", "two words", "a b", "c'd"])
         #expect(LaunchCommand(text: "  ")?.words == [])

@@ -35,8 +35,17 @@ class LaunchTest(unittest.TestCase):
         return done
 
     def variant(self, place):
-        program, expected = subject.planted(os.path.join(self.folder, place.replace(" ", "-")), place, 1)
-        return program, expected
+        """With a regression of 50 ms: more than what else a machine does hides at once. trials.py plants small ones."""
+        return subject.planted(os.path.join(self.folder, place.replace(" ", "-")), place, 50_000)
+
+    def measured(self, *words, tries=5):
+        """The JSON of a launch on a machine that others use, too: what they do may make times wild for a while."""
+        for _ in range(tries):
+            done = subprocess.run([TOOL, "launch", "--history", "", "--json", *words], cwd=self.folder, capture_output=True, text=True, timeout=300)
+            if done.returncode == 2 and "wildly different times" in done.stderr:
+                continue
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            yield json.loads(done.stdout)
 
     def failure(self, *words, status=2):
         """One line that says what is wrong."""
@@ -45,10 +54,10 @@ class LaunchTest(unittest.TestCase):
         return text
 
     def test_stages_add_up_to_the_launch_and_the_end_point_is_told(self):
-        result = json.loads(self.tracer("launch", "-n", "5", "--history", "", "--json", "--", self.app).stdout)
+        result = json.loads(self.tracer("launch", "-n", "4", "--history", "", "--json", "--", self.app).stdout)
         self.assertEqual(result["schema"], "tracer.launch/1")
         self.assertEqual(result["ready"], "first output")
-        self.assertEqual(result["runs"], 5)
+        self.assertEqual(result["runs"], 4)
         names = [stage["name"] for stage in result["stages"]]
         self.assertEqual(names[0], "launch")
         for name in ["map and relocate libraries", "constructors of libraries", "main → ready"]:
@@ -78,28 +87,25 @@ class LaunchTest(unittest.TestCase):
         for place in sorted(subject.PLACES):
             with self.subTest(place):
                 program, expected = self.variant(place)
-                # A machine that others use, too, may drown seven launches in noise, but not three times; how often the lab
-                # is right is measured by trials.py.
-                for _ in range(3):
-                    out = self.tracer("launch", "-n", "7", "--untraced-every", "0", "--history", "", "--json", "--vs", self.app, "--", program).stdout
-                    comparison = json.loads(out)["comparison"]
-                    named = [(cause["kind"], cause["name"]) for cause in comparison["causes"]]
-                    if named and named[0] in expected:
+                named = []
+                for result in self.measured("-n", "7", "--untraced-every", "0", "--vs", self.app, "--", program):
+                    comparison = result["comparison"]
+                    whole = sum(c["difference_ns"] for c in comparison["causes"]) + comparison["unexplained_ns"]
+                    self.assertAlmostEqual(whole, comparison["difference_ns"], delta=len(comparison["causes"]) + 1)
+                    named.append([(cause["kind"], cause["name"]) for cause in comparison["causes"]])
+                    if named[-1] and named[-1][0] in expected:
                         break
                 else:
-                    self.fail(f"{named} instead of {expected} in {out}")
-                whole = sum(c["difference_ns"] for c in comparison["causes"]) + comparison["unexplained_ns"]
-                self.assertAlmostEqual(whole, comparison["difference_ns"], delta=len(comparison["causes"]) + 1)
+                    self.fail(f"{named} instead of {expected}")
 
     def test_baseline_is_accepted_unchanged_and_refuses_a_new_library(self):
         path = os.path.join(self.folder, "startup.json")
-        self.tracer("baseline", "-n", "6", "-o", path, "--", self.app)
+        self.tracer("baseline", "-n", "4", "-o", path, "--", self.app)
         baseline = json.loads(pathlib.Path(path).read_text())
         baseline["budgets"].update(stage=20.0, stage_ms=1000.0, page_faults=5.0)  # what is counted is what is tested
         pathlib.Path(path).write_text(json.dumps(baseline))
         self.assertIn("within its budgets", self.tracer("check", "-n", "4", path, "--", self.app).stdout)
-        # Fifty milliseconds: too long for the noise, and for a calibration that was disturbed, to take it below the limit.
-        program = subject.build(os.path.join(self.folder, "extra"), ["-DEXTRA_LIBRARY", "-DEXTRA_MICROSECONDS=50000"])
+        program, _ = self.variant("extra library")
         broken = self.tracer("check", "-n", "4", path, "--", program, status=1).stdout
         self.assertIn("new-library: libextra.so", broken)
         self.assertIn("new-constructor: constructor extra_init of libextra.so", broken)
@@ -118,22 +124,22 @@ class LaunchTest(unittest.TestCase):
 
     def test_check_names_the_cause_and_how_to_accept_it(self):
         path = os.path.join(self.folder, "why.json")
-        self.tracer("baseline", "-n", "6", "--no-aslr", "-o", path, "--", self.app)
+        self.tracer("baseline", "-n", "4", "--no-aslr", "-o", path, "--", self.app)
         baseline = json.loads(pathlib.Path(path).read_text())
         # What is counted is told on a busy machine, too; libwork.so is made new, so that something is found.
         baseline["libraries"] = [library for library in baseline["libraries"] if library["name"] != "libwork.so"]
         pathlib.Path(path).write_text(json.dumps(baseline))
-        for place, kind, name, change in [("ten times the calls", "call", "work", "called more often"), ("extra library", "library", "libextra.so", "new")]:
+        for place, kind, name, change in [("more calls", "call", "work", "called more often"), ("extra library", "library", "libextra.so", "new")]:
             program, _ = self.variant(place)
             # Times on a busy machine may speak for another call now and then; what is loaded is counted, and told each time.
-            for _ in range(4 if kind == "call" else 1):
+            for _ in range(8 if kind == "call" else 1):
                 verdict = json.loads(self.tracer("check", "-n", "5", "--no-aslr", "--format", "json", path, "--", program, status=1).stdout)
                 causes = [(c["kind"], c["name"], c["change"]) for c in verdict["causes"]]
                 if (kind, name, change) in causes:
                     break
             self.assertIn((kind, name, change), causes)
             self.assertTrue([line for line in verdict["because"] if name in line], verdict)
-            self.assertEqual(verdict["accept"], f"tracer baseline -n 6 --no-aslr -o {path} -- {program}")
+            self.assertEqual(verdict["accept"], f"tracer baseline -n 4 --no-aslr -o {path} -- {program}")
 
     def test_launches_are_made_under_the_conditions_that_were_asked_for(self):
         log, seen = os.path.join(self.folder, "log"), os.path.join(self.folder, "seen")

@@ -1,19 +1,19 @@
 """Builds the program of Tests/LaunchTests/subject in variants: as it is, and with a regression planted."""
 import os
-import random
 import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.path.join(HERE, "subject")
 
-#: Where a regression may be, what the compiler is told, and what must be named as the first cause: its kind and a name.
+#: Where a regression may be, what the compiler is told for one of so many microseconds (roughly), and what must be named as
+#: the first cause: its kind and a name.
 PLACES = {
-    "constructor": (lambda r: [f"-DCONSTRUCTOR_MICROSECONDS={r.randint(2000, 6000)}"], {("constructor", "work_init")}),
-    "extra library": (lambda r: ["-DEXTRA_LIBRARY", f"-DEXTRA_MICROSECONDS={r.randint(1500, 6000)}"], {("library", "libextra.so")}),
-    "ten times the calls": (lambda r: ["-DWORK_CALLS=40"], {("call", "work")}),
-    "a lazy initializer": (lambda r: [f"-DLAZY_MICROSECONDS={r.randint(2000, 6000)}"], {("lazy", "make_table")}),
-    "a lock held by another thread": (lambda r: [f"-DLOCK_MICROSECONDS={r.randint(2000, 8000)}"], {("call", "pthread_mutex_lock")}),
-    "a file read": (lambda r: [f"-DFILE_READS={r.randint(400, 1200)}"], {("call", "read"), ("call", "open"), ("call", "open64")}),
+    "constructor": (lambda us: [f"-DCONSTRUCTOR_MICROSECONDS={us}"], {("constructor", "work_init")}),
+    "extra library": (lambda us: ["-DEXTRA_LIBRARY", f"-DEXTRA_MICROSECONDS={us}"], {("library", "libextra.so")}),
+    "more calls": (lambda us: [f"-DWORK_CALLS={4 + us // 200}"], {("call", "work")}),
+    "a lazy initializer": (lambda us: [f"-DLAZY_MICROSECONDS={us}"], {("lazy", "make_table")}),
+    "a lock held by another thread": (lambda us: [f"-DLOCK_MICROSECONDS={us}"], {("call", "pthread_mutex_lock")}),
+    "a file read": (lambda us: [f"-DFILE_READS={us // 5}"], {("call", "read"), ("call", "open"), ("call", "open64")}),
 }
 
 
@@ -39,6 +39,6 @@ def parent(folder):
     return path
 
 
-def planted(folder, place, seed):
+def planted(folder, place, microseconds):
     flags, expected = PLACES[place]
-    return build(folder, flags(random.Random(seed))), expected
+    return build(folder, flags(microseconds)), expected

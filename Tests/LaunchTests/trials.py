@@ -33,7 +33,7 @@ def planted(scratch, trials, runs, seed):
     right = 0
     for trial in range(trials):
         place = chance.choice(sorted(subject.PLACES))
-        after, expected = subject.planted(os.path.join(scratch, f"after{trial}"), place, chance.random())
+        after, expected = subject.planted(os.path.join(scratch, f"after{trial}"), place, chance.randint(2000, 7000))
         cause, comparison = first_cause(before, after, runs)
         named = cause and (cause["kind"], cause["name"].split("@")[0])
         ok = named in expected
@@ -54,7 +54,7 @@ def refused(scratch, trials, runs, seed):
     right = 0
     for trial in range(trials):
         place = chance.choice(sorted(subject.PLACES))
-        after, expected = subject.planted(os.path.join(scratch, f"refused{trial}"), place, chance.random())
+        after, expected = subject.planted(os.path.join(scratch, f"refused{trial}"), place, chance.randint(2000, 7000))
         done = subprocess.run([TOOL, "check", "-n", str(runs), "--format", "json", baseline, "--", after], capture_output=True, text=True, timeout=600)
         if done.returncode not in (0, 1):
             sys.exit(f"check failed: {done.stderr}")
