@@ -33,13 +33,11 @@ enum LoaderWatch {
     /// that has threads already.
     private static var isSingleThreaded: Bool {
         let query = SymbolQuery(name: Name(CText(StaticString("__libc_single_threaded").utf8Start)), version: VersionNeed())
-        for n in 0..<ModuleTable.modules.count {
-            let image = withUnsafeMutablePointer(to: &ModuleTable.modules.pointer(n).pointee.image) { $0 }
-            guard let found = Image.find(query, in: image), let symbol = image.pointee.symbol(found)?.pointee else { continue }
-            let address = image.pointee.bias &+ symbol.value
-            return image.pointee.isReadable(address, 1) && UnsafePointer<UInt8>(bitPattern: UInt(address))!.pointee != 0
-        }
-        return false
+        guard let found = ModuleTable.definition(of: query) else { return false }
+        let image = withUnsafePointer(to: &ModuleTable.modules.pointer(found.module).pointee.image) { $0 }
+        guard let symbol = image.pointee.symbol(found.symbol)?.pointee else { return false }
+        let address = image.pointee.bias &+ symbol.value
+        return image.pointee.isReadable(address, 1) && UnsafePointer<UInt8>(bitPattern: UInt(address))!.pointee != 0
     }
     private static func optional(_ debug: UnsafeMutablePointer<loader_debug>?) -> UnsafeMutablePointer<loader_debug>? {
         debug

@@ -49,6 +49,19 @@ enum ModuleTable {
         }
         return nil
     }
+    /// The first module in the loader's order, of those that are asked, that defines the symbol, and where.
+    @inline(__always) static func definition(
+        of query: SymbolQuery, from candidate: CallSlots.Candidate = CallSlots.Candidate(), where isAsked: (UnsafeMutablePointer<Module>) -> Bool = { _ in true }
+    ) -> (module: Int, symbol: Int)? {
+        var n = candidate.module >= 0 ? candidate.module : filters.first(from: 0, thatAdmits: query.name.gnuHash)
+        while n < modules.count {
+            let module = modules.pointer(n)
+            if module.pointee.state != .retired, isAsked(module),
+               let symbol = Image.find(query, in: &module.pointee.image, from: n == candidate.module ? candidate.symbol : 0) { return (n, symbol) }
+            n = filters.first(from: n &+ 1, thatAdmits: query.name.gnuHash)
+        }
+        return nil
+    }
     /// Valid until a module is added.
     static func module(of address: UInt64) -> UnsafeMutablePointer<Module>? {
         index(of: address).map { modules.pointer($0) }

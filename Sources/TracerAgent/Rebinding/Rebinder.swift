@@ -78,13 +78,7 @@ struct Rebinder {
     private func holder(of symbolIndex: Int) -> Int? {
         guard let symbol = image.pointee.symbol(symbolIndex)?.pointee, let text = image.pointee.name(of: symbol) else { return nil }
         let query = SymbolQuery(name: Name(text), version: VersionNeeds.of(symbolIndex, image))
-        var n = ModuleTable.filters.first(from: 0, thatAdmits: query.name.gnuHash)
-        while n < ModuleTable.modules.count {
-            let other = ModuleTable.modules.pointer(n)
-            if other != module && other.pointee.state != .retired && Image.find(query, in: &other.pointee.image) != nil { return n }
-            n = ModuleTable.filters.first(from: n &+ 1, thatAdmits: query.name.gnuHash)
-        }
-        return nil
+        return ModuleTable.definition(of: query) { $0 != module }?.module
     }
 
     /// The start-up code of an executable calls libc's start of main through a slot, and does nothing else with it. So
@@ -173,19 +167,12 @@ struct Rebinder {
 
     /// Batch 0 is the global scope.
     @inline(never) private func definition(_ query: SymbolQuery, _ candidate: CallSlots.Candidate, inBatch batch: UInt32) -> UInt64? {
-        var n = candidate.module >= 0 ? candidate.module : ModuleTable.filters.first(from: 0, thatAdmits: query.name.gnuHash)
-        while n < ModuleTable.modules.count {
-            let other = ModuleTable.modules.pointer(n)
-            let first = n == candidate.module ? candidate.symbol : 0
-            if other.pointee.state != .retired, other.pointee.batch == batch,
-               let found = Image.find(query, in: &other.pointee.image, from: first), let symbol = other.pointee.image.symbol(found)?.pointee {
-                let address = other.pointee.image.bias &+ symbol.value
-                if !other.pointee.image.isCode(address) { return nil }
-                return symbol.type == Symbol.indirectFunction ? tracer_call_resolver(address) : address
-            }
-            n = ModuleTable.filters.first(from: n &+ 1, thatAdmits: query.name.gnuHash)
-        }
-        return nil
+        guard let found = ModuleTable.definition(of: query, from: candidate, where: { $0.pointee.batch == batch }) else { return nil }
+        let image = withUnsafePointer(to: &ModuleTable.modules.pointer(found.module).pointee.image) { $0 }
+        guard let symbol = image.pointee.symbol(found.symbol)?.pointee else { return nil }
+        let address = image.pointee.bias &+ symbol.value
+        if !image.pointee.isCode(address) { return nil }
+        return symbol.type == Symbol.indirectFunction ? tracer_call_resolver(address) : address
     }
 
     private mutating func rebind(_ slot: UInt64, _ target: UInt64, of owner: Int, _ name: Name, _ treatment: Treatment) {
