@@ -7,6 +7,9 @@ public struct Nanoseconds: Equatable, Comparable, Hashable, Sendable {
     public var count: UInt64
     public init(_ count: UInt64) { self.count = count }
     public static func < (a: Nanoseconds, b: Nanoseconds) -> Bool { a.count < b.count }
+
+    /// 0 at least.
+    func without(_ part: Nanoseconds) -> Nanoseconds { Nanoseconds(count > part.count ? count - part.count : 0) }
 }
 
 public struct TimeScale: Sendable {

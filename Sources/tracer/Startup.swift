@@ -96,7 +96,7 @@ struct Startup: ParsableCommand {
         do {
             let trace = try openTrace(main.path)
             let first = result.files.first { $0.isRoot && $0.path != main.path }.flatMap { try? TraceFile(path: $0.path) }
-            try show(trace, in: Output(STDERR_FILENO), after: first)
+            try show(trace, in: Output(STDERR_FILENO), after: first, status: result.wasStopped ? nil : result.status)
             for warning in trace.warnings { complain("\(trace.path): \(warning)") }
             complain("\(main.path) has it all: tracer startup, tracer report, tracer replay")
         } catch let failure as CommandFailure {
@@ -106,12 +106,12 @@ struct Startup: ParsableCommand {
         throw CommandFailure(message: "", status: result.wasStopped ? 0 : result.status)
     }
 
-    /// `first` is the trace of the program that became this one by exec.
-    private func show(_ trace: TraceFile, in output: consuming Output, after first: TraceFile? = nil) throws {
+    /// `first` is the trace of the program that became this one by exec; `status` is how it ended.
+    private func show(_ trace: TraceFile, in output: consuming Output, after first: TraceFile? = nil, status: Int32? = nil) throws {
         let timeline: StartupTimeline
         do {
             timeline = try StartupTimeline(trace, symbolizer: Symbolizer(), options: .init(
-                readySymbol: ready, loader: LoaderAudit(of: trace), earlier: first.flatMap { StartupTimeline.EarlierProgram($0) }))
+                readySymbol: ready, loader: LoaderAudit(of: trace), earlier: first.flatMap { StartupTimeline.EarlierProgram($0) }, exitStatus: status))
         } catch {
             throw CommandFailure(message: error.description)
         }

@@ -320,6 +320,19 @@ def what_a_filter_may_hide_is_said(folder):
     expect(note not in err, err)
 
 
+def a_failure_is_not_passed_off_as_a_start(folder):
+    for name, text, status, is_said in (("complains", '#include <stdio.h>\nint main(void) { fputs("no\\n", stderr); return 3; }\n', 3, True),
+                                        ("speaks", '#include <stdio.h>\nint main(void) { puts("yes"); return 0; }\n', 0, False)):
+        source = os.path.join(folder.path, name + ".c")
+        with open(source, "w") as file:
+            file.write(text)
+        folder.compile(name, source)
+        got, _, err = folder.run([os.path.join(folder.path, name)])
+        expect(got == status and ("note: it ended with status 3: if that is a failure" in err) == is_said, f"{name}: status {got}: {err}")
+    got, _, err = folder.run([folder.program(), "serve"])
+    expect(got == 5 and "it ended with status" not in err, f"a server that has listened was ready: {got} {err}")
+
+
 def a_constructor_of_another_thread_has_its_own_figures(folder):
     for name, text in (("plug.c", '#include <stdlib.h>\n#include <string.h>\n__attribute__((constructor)) static void plug_init(void) '
                                   '{ char *room = malloc(8 << 20); memset(room, 1, 8 << 20); free(room); }\n'),
@@ -402,6 +415,7 @@ def tests():
              loader_audit_tells_mapping_from_relocating, without_the_tool_the_beginning_is_an_estimate,
              a_script_that_ends_in_exec_is_part_of_the_start, waiting_for_a_thread_is_told_from_working, a_static_program_is_refused,
              initializers_are_seen_when_recording_starts_later, what_a_filter_may_hide_is_said,
+             a_failure_is_not_passed_off_as_a_start,
              a_constructor_of_another_thread_has_its_own_figures,
              libraries_that_nothing_uses_are_named, symbols_of_two_libraries_are_named, a_trace_of_no_start_is_refused]
     named = {

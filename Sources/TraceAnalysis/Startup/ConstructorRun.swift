@@ -17,6 +17,8 @@ public struct ConstructorRun: Sendable {
     public var majorFaults: UInt32
     /// Traced calls made inside.
     public var calls: UInt64
+    /// What recording them took, about: of `total`, and of `selfTime`.
+    public var recording: Nanoseconds, selfRecording: Nanoseconds
     /// Number of the load that ran it; nil: of a module that was there at the start.
     public var load: UInt32?
     public var parent: UInt32?
@@ -26,7 +28,7 @@ public struct ConstructorRun: Sendable {
 
     public var isFinalizer: Bool { kind == .finalizer || kind == .finiArray }
     /// It took much longer than the processor worked for it: it slept, waited for a lock or for the disk.
-    public var waited: Nanoseconds { Nanoseconds(total.count > cpu.count ? total.count - cpu.count : 0) }
+    public var waited: Nanoseconds { total.without(cpu) }
 
     /// Those that began before the end of the start-up.
     static func all(_ context: StartupContext) -> [ConstructorRun] {
@@ -62,6 +64,9 @@ public struct ConstructorRun: Sendable {
             let total = clock.netTicks(from, to)
             let nested = covered.reduce(UInt64(0)) { $0 &+ clock.netTicks(Ticks($1.lowerBound), Ticks($1.upperBound)) }
             let after = initializer.end?.usage ?? initializer.begin
+            func calls(_ from: UInt64, _ to: UInt64) -> UInt64 { context.calls.calls(on: initializer.thread, from: Ticks(from), to: Ticks(to)) }
+            let made = initializer.isFinalizer ? 0 : calls(from.raw, to.raw) // those at exit were not read
+            let ownCalls = made &- min(covered.reduce(0) { $0 &+ calls($1.lowerBound, $1.upperBound) }, made)
             return ConstructorRun(
                 number: initializer.number, kind: initializer.kind, module: initializer.module,
                 name: context.names.name(at: initializer.address, in: initializer.module), tid: context.tid(initializer.thread),
@@ -70,7 +75,7 @@ public struct ConstructorRun: Sendable {
                 cpu: Nanoseconds(after.cpu.count > initializer.begin.cpu.count ? after.cpu.count - initializer.begin.cpu.count : 0),
                 minorFaults: difference(after.minorFaults, initializer.begin.minorFaults),
                 majorFaults: difference(after.majorFaults, initializer.begin.majorFaults),
-                calls: context.calls.callsInInitializer[initializer.number] ?? 0, load: initializer.load, parent: initializer.parent,
+                calls: made, recording: context.recording(made), selfRecording: context.recording(ownCalls), load: initializer.load, parent: initializer.parent,
                 isOver: initializer.end.map { $0.usage.ticks <= (end ?? $0.usage.ticks) } ?? false, wasLeft: initializer.end?.wasLeft ?? false)
         }
     }

@@ -10,6 +10,8 @@ public struct LazyRun: Sendable {
     public var start: Nanoseconds
     /// nil: its end is not known.
     public var duration: Nanoseconds?
+    /// Of that, what recording the calls in it took, about.
+    public var recording: Nanoseconds
     /// The call during which it happened, or the constructor.
     public var during: String?
     /// By the number of its thread in the trace; from the call that found nothing done to the end of what it ran.
@@ -31,7 +33,7 @@ public struct LazyRun: Sendable {
             let (means, name) = self.name(once, metadata.functions[once.function].map { demangled($0.rawName) } ?? "?", context)
             return LazyRun(means: means, name: name,
                            tid: context.tid(once.thread), start: context.clock.since(once.ticks),
-                           duration: run.map { context.clock.net(once.ticks, $0.end) }, during: during,
+                           duration: run.map { context.clock.net(once.ticks, $0.end) }, recording: context.recording(run?.calls ?? 0), during: during,
                            thread: once.thread, begin: once.ticks, end: run?.end)
         }
     }

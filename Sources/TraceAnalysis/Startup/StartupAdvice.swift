@@ -1,4 +1,5 @@
-// What to look at first: what costs most, in words, each with the time that would be saved if it did not happen.
+// What to look at first: what costs most, in words, each with the time that would be saved if it did not happen; what
+// recording its calls took would be saved by not looking, and is not promised.
 
 public struct StartupAdvice: Sendable, Equatable {
     public var text: String
@@ -24,7 +25,7 @@ extension StartupTimeline {
     private var constructorAdvice: [StartupAdvice] {
         Dictionary(grouping: constructors, by: { $0.module }).values.compactMap { runs in
             guard let largest = runs.max(by: { $0.selfTime < $1.selfTime }) else { return nil }
-            let sum = Nanoseconds(runs.reduce(UInt64(0)) { $0 &+ $1.selfTime.count })
+            let sum = Nanoseconds(runs.reduce(UInt64(0)) { $0 &+ $1.selfTime.count }).without(Nanoseconds(runs.reduce(UInt64(0)) { $0 &+ $1.selfRecording.count }))
             let what = largest.name.name + (largest.name.place.map { $0 == largest.name.file && largest.name.name.hasSuffix($0) ? "" : " (\($0))" } ?? "")
             var text = "\(largest.name.module): "
             text += runs.count == 1 ? what : "\(runs.count) constructors, most of it \(what)"
@@ -39,7 +40,7 @@ extension StartupTimeline {
         loads.filter { $0.constructors.count <= $0.total.count / 2 }.map { load in
             let by = (load.constructor ?? load.caller).map { " by \($0)" } ?? ""
             return StartupAdvice(text: "\(load.name): opened\(by) before ready, \(short(load.constructors)) of it in constructors: open it when it is first needed",
-                                 saving: load.total)
+                                 saving: load.total.without(load.recording))
         }
     }
 
@@ -47,7 +48,7 @@ extension StartupTimeline {
         lazyInitializers.compactMap { lazy in
             guard let duration = lazy.duration else { return nil }
             return StartupAdvice(text: "\(lazy.name.module): \(lazy.name.name) is made before ready\(lazy.during.map { ", in \($0)" } ?? ""): does the start need it?",
-                                 saving: duration)
+                                 saving: duration.without(lazy.recording))
         }
     }
 
@@ -55,13 +56,14 @@ extension StartupTimeline {
         functionsOfMain.prefix(5).compactMap { function in
             // What ran in it and has a line of its own.
             let own = lazyInitializers.reduce(UInt64(0)) { $0 &+ ($1.during == function.name ? $1.duration?.count ?? 0 : 0) }
-            if function.selfTime.count <= own &* 2 || Self.withOwnLine.contains(function.name) { return nil }
+            let time = function.selfTime.without(function.recording)
+            if time.count <= own &* 2 || Self.withOwnLine.contains(function.name) { return nil }
             if Self.waits.contains(function.name) {
                 return StartupAdvice(text: "\(function.name) [\(function.module)]: main waits there for another thread: tracer replay shows what that one does",
-                                     saving: Nanoseconds(function.selfTime.count - own))
+                                     saving: time.without(Nanoseconds(own)))
             }
             return StartupAdvice(text: "\(function.name) [\(function.module)], called \(function.calls == 1 ? "once" : "\(grouped(function.calls)) times") between main and ready: tracer replay shows from where",
-                          saving: Nanoseconds(function.selfTime.count - own))
+                          saving: time.without(Nanoseconds(own)))
         }
     }
 

@@ -7,11 +7,15 @@ struct StartupCalls {
         var function: UInt32
         var calls: UInt64
         var selfTicks: Int64
+        /// Of these, what recording it and the calls that it made took, about.
+        var recordingTicks: Double
     }
     struct OnceRun {
         var end: Ticks
         /// The function that was running when it was called.
         var parent: UInt32?
+        /// Recorded from its call to its end, on its thread.
+        var calls: UInt64
     }
     struct Span {
         var function: UInt32
@@ -22,8 +26,8 @@ struct StartupCalls {
 
     /// Calls of each module's functions.
     private(set) var callsOfModule: [UInt32: UInt64] = [:]
-    /// Calls made inside, with those of nested ones. By number.
-    private(set) var callsInInitializer: [UInt32: UInt64] = [:]
+    /// Of each thread.
+    private var moments: [UInt32: CallMoments] = [:]
     /// By index in the trace's records; one that was not over when the program was ready is missing.
     private(set) var onceRuns: [Int: OnceRun] = [:]
     private(set) var spans: [Span] = []
@@ -35,6 +39,7 @@ struct StartupCalls {
     ///   - end: nothing that begins later is of interest
     ///   - main: where main was called, nil when it was not
     init(_ trace: TraceFile, until end: Ticks, main: (ticks: Ticks, thread: UInt32)?) {
+        let cost = CallCost(trace), tick = trace.timeScale.nanosecondsPerTick
         let functions = trace.metadata.functions
         var byFunction = [UInt64](repeating: 0, count: Int(functions.keys.max() ?? 0) + 2)
         var reader = ChunkReader(trace)
@@ -45,12 +50,15 @@ struct StartupCalls {
             byFunction = []
             sink = Self.read(chunks, &reader, sink, until: end.raw)
             byFunction = sink.counts
-            for (number, count) in sink.callsInInitializers() { callsInInitializer[number] = count }
+            sink.moments.sum()
+            moments[thread] = sink.moments
             onceRuns.merge(sink.onceRuns) { $1 }
             spans += sink.spans
             if main?.thread == thread {
-                functionsOfMain = sink.selfTicks.map { FunctionTime(function: $0.key &- 1, calls: sink.mainCalls[$0.key] ?? 0, selfTicks: $0.value) }
-                    .sorted { ($0.selfTicks, $1.function) > ($1.selfTicks, $0.function) }
+                functionsOfMain = sink.mainTimes.map { slot, time in
+                    let recording = (Double(time.timed) * cost.inside + Double(time.callees) * cost.outside) / tick
+                    return FunctionTime(function: slot &- 1, calls: time.calls, selfTicks: time.ticks, recordingTicks: min(recording, max(Double(time.ticks), 0)))
+                }.sorted { (Double($0.selfTicks) - $0.recordingTicks, $1.function) > (Double($1.selfTicks) - $1.recordingTicks, $0.function) }
             }
         }
         for (slot, count) in byFunction.enumerated() where count > 0 {
@@ -59,6 +67,9 @@ struct StartupCalls {
         }
         spans.sort { $0.begin < $1.begin }
     }
+
+    /// Calls that began on the thread from one moment of its initializers and loads, of main or ready, to another.
+    func calls(on thread: UInt32, from: Ticks, to: Ticks) -> UInt64 { moments[thread]?.calls(from: from, to: to) ?? 0 }
 
     private static func read(_ chunks: [Chunk], _ reader: inout ChunkReader, _ sink: consuming StartupSink, until end: UInt64) -> StartupSink {
         var stack = CallStack(sink, slotCount: 0)
@@ -80,17 +91,28 @@ private struct StartupSink: CallSink {
     private let until: UInt64
     private let main: UInt64?
     var counts: [UInt64]
-    private(set) var selfTicks: [UInt32: Int64] = [:]
-    private(set) var mainCalls: [UInt32: UInt64] = [:]
+    struct MainTime {
+        var ticks: Int64 = 0
+        /// That began behind main; that ended there, too; that it made, which ended there.
+        var calls: UInt64 = 0, timed: UInt64 = 0, callees: UInt64 = 0
+
+        mutating func add(_ length: Int64, isNew: Bool, isOver: Bool) {
+            ticks &+= length
+            if isNew { calls &+= 1 }
+            if isNew && isOver { timed &+= 1 }
+        }
+        mutating func takeOut(_ length: Int64, isOver: Bool) {
+            ticks &-= length
+            if isOver { callees &+= 1 }
+        }
+    }
+    private(set) var mainTimes: [UInt32: MainTime] = [:]
+    var moments: CallMoments
     private(set) var spans: [StartupCalls.Span] = []
     private(set) var onceRuns: [Int: StartupCalls.OnceRun] = [:]
 
     private let thread: UInt32
     private let spanSlots: Set<UInt32>
-    private let initializers: [Initializer]
-    /// Begins and ends of the thread's initializers, in order, and the calls that began from each to the next.
-    private var boundaries: [UInt64] = []
-    private var callsBehind: [UInt64] = []
 
     /// Once-functions that found nothing done: their place in the records, in the order of time.
     private var onces: [(place: Int, ticks: UInt64, slot: UInt32)] = []
@@ -99,6 +121,8 @@ private struct StartupSink: CallSink {
     private let guardSlots: Set<UInt32>
     private let releaseSlots: Set<UInt32>
     private var openGuards: [(place: Int, parent: UInt32)] = []
+    /// Calls before that of a once-function, by its place in the records.
+    private var callsBeforeOnce: [Int: UInt64] = [:]
 
     static let mostSpans = 100_000
 
@@ -109,9 +133,10 @@ private struct StartupSink: CallSink {
         self.main = main
         self.counts = counts
         spanSlots = Set(functions.values.lazy.filter { $0.isSpan }.map { $0.id &+ 1 })
-        initializers = records.initializers.filter { $0.thread == thread && !$0.isFinalizer && $0.begin.ticks.raw <= until }
-        boundaries = Set(initializers.flatMap { [$0.begin.ticks.raw] + ($0.end.map { [$0.usage.ticks.raw] } ?? []) }).sorted()
-        callsBehind = [UInt64](repeating: 0, count: boundaries.count)
+        var times: [Ticks?] = [Ticks(until), main.map { Ticks($0) }, records.phase(.agent)?.usage.ticks]
+        for run in records.initializers where run.thread == thread { times += [run.begin.ticks, run.end?.usage.ticks] }
+        for load in records.loads where load.thread == thread { times += [load.begin, load.opened, load.mapped.ticks, load.end?.ticks] }
+        moments = CallMoments(times.lazy.compactMap { $0?.raw })
         onces = records.onces.enumerated().filter { $0.element.thread == thread }
             .map { ($0.offset, $0.element.ticks.raw, $0.element.function &+ 1) }.sorted { $0.1 < $1.1 }
         onceSlots = Set(onces.map { $0.slot })
@@ -128,13 +153,14 @@ private struct StartupSink: CallSink {
     private mutating func begin(_ slot: UInt32, at time: UInt64) -> UInt64 {
         guard time <= until else { return 0 }
         if Int(slot) < counts.count { counts[Int(slot)] &+= 1 }
-        if let last = boundaries.last, time <= last, let index = boundary(at: time) { callsBehind[index] &+= 1 }
+        moments.add(at: time)
         guard !onceSlots.isEmpty, onceSlots.contains(slot) else { return 0 }
         // A record stands in front of its call. One whose call was filtered out is passed over.
         while nextOnce < onces.count, onces[nextOnce].ticks <= time {
             let once = onces[nextOnce]
             if once.slot == slot, nextOnce + 1 == onces.count || onces[nextOnce + 1].ticks > time {
                 nextOnce += 1
+                callsBeforeOnce[once.place] = moments.count &- 1
                 return UInt64(once.place) + 1
             }
             nextOnce += 1
@@ -146,24 +172,27 @@ private struct StartupSink: CallSink {
         if let main { // clipped to what lies between main and ready
             let from = max(start, main), to = min(end, until)
             if from < to {
-                selfTicks[slot, default: 0] &+= Int64(to - from)
-                if parent != 0 { selfTicks[parent, default: 0] &-= Int64(to - from) }
-                if start >= main { mainCalls[slot, default: 0] &+= 1 }
+                mainTimes[slot, default: MainTime()].add(Int64(to - from), isNew: start >= main, isOver: end <= until)
+                if parent != 0 { mainTimes[parent, default: MainTime()].takeOut(Int64(to - from), isOver: end <= until) }
             }
         }
         if once > 0 {
             if guardSlots.contains(slot) {
                 openGuards.append((Int(once - 1), parent))
             } else if isOver, end <= until {
-                onceRuns[Int(once - 1)] = .init(end: Ticks(end), parent: parent == 0 ? nil : parent &- 1)
+                finishOnce(Int(once - 1), at: end, parent)
             }
         }
         if !releaseSlots.isEmpty, releaseSlots.contains(slot), end <= until, let innermost = openGuards.popLast() {
-            onceRuns[innermost.place] = .init(end: Ticks(end), parent: innermost.parent == 0 ? nil : innermost.parent &- 1)
+            finishOnce(innermost.place, at: end, innermost.parent)
         }
         if !spanSlots.isEmpty, spanSlots.contains(slot), spans.count < Self.mostSpans, start <= until {
             spans.append(.init(function: slot &- 1, thread: thread, begin: Ticks(start), end: isOver ? Ticks(end) : nil))
         }
+    }
+
+    private mutating func finishOnce(_ place: Int, at end: UInt64, _ parent: UInt32) {
+        onceRuns[place] = .init(end: Ticks(end), parent: parent == 0 ? nil : parent &- 1, calls: moments.count &- (callsBeforeOnce[place] ?? moments.count))
     }
 
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
@@ -184,25 +213,4 @@ private struct StartupSink: CallSink {
     mutating func lost(_ count: UInt64, at time: UInt64, depth: Int) {}
     mutating func mark(_ mark: UInt32, at time: UInt64, depth: Int) {}
     mutating func unknown() {}
-
-    /// Index of the last boundary that is not later.
-    private func boundary(at time: UInt64) -> Int? {
-        var low = 0, high = boundaries.count
-        while low < high {
-            let middle = (low + high) / 2
-            if boundaries[middle] <= time { low = middle + 1 } else { high = middle }
-        }
-        return low == 0 ? nil : low - 1
-    }
-
-    func callsInInitializers() -> [(UInt32, UInt64)] {
-        guard !boundaries.isEmpty else { return [] }
-        var sums: [UInt64] = [0]
-        for count in callsBehind { sums.append(sums.last! &+ count) }
-        return initializers.compactMap { initializer in
-            guard let from = boundary(at: initializer.begin.ticks.raw) else { return nil }
-            let to = initializer.end.flatMap { boundary(at: $0.usage.ticks.raw) } ?? boundaries.count
-            return (initializer.number, to > from ? sums[to] &- sums[from] : 0)
-        }
-    }
 }

@@ -14,6 +14,8 @@ extension StartupTimeline {
         add("begin_error_ns", beginError.count)
         add("total_ns", total.count)
         add("tracer_ns", tracerTime.count)
+        add("recorded_calls", recordedCalls)
+        add("recording_ns", recordingTime.count)
         add("ready", readyJSON)
         add("last_seen", .text(lastSeen))
         add("minor_faults", UInt64(minorFaults))
@@ -43,7 +45,7 @@ extension StartupTimeline {
     private static func json(_ lazy: LazyRun) -> JSON {
         object(("means", .string(lazy.means)), ("module", .string(lazy.name.module)), ("name", .string(lazy.name.name)),
                ("symbol", .string(lazy.name.symbol)), ("thread", .unsigned(UInt64(lazy.tid))), ("start_ns", .unsigned(lazy.start.count)),
-               ("duration_ns", .time(lazy.duration)), ("during", .text(lazy.during)))
+               ("duration_ns", .time(lazy.duration)), ("recording_ns", .unsigned(lazy.recording.count)), ("during", .text(lazy.during)))
     }
 
     private static func json(_ span: ProgramSpan) -> JSON {
@@ -79,7 +81,8 @@ extension StartupTimeline {
         let times: [(String, JSON)] = [
             ("thread", .unsigned(UInt64(run.tid))), ("start_ns", .unsigned(run.start.count)), ("total_ns", .unsigned(run.total.count)),
             ("self_ns", .unsigned(run.selfTime.count)), ("cpu_ns", .unsigned(run.cpu.count)), ("minor_faults", .unsigned(UInt64(run.minorFaults))),
-            ("major_faults", .unsigned(UInt64(run.majorFaults))), ("calls", .unsigned(run.calls)), ("returned", .bool(run.isOver && !run.wasLeft)),
+            ("major_faults", .unsigned(UInt64(run.majorFaults))), ("calls", .unsigned(run.calls)),
+            ("recording_ns", .unsigned(run.recording.count)), ("returned", .bool(run.isOver && !run.wasLeft)),
         ]
         return .object(names + times)
     }
@@ -105,7 +108,7 @@ extension StartupTimeline {
         let members: [(String, JSON)] = [
             ("path", .string(load.path)), ("modules", .array(load.modules.map { .string($0) })), ("caller", .text(load.caller)),
             ("constructor", .text(load.constructor)), ("thread", .unsigned(UInt64(load.tid))), ("start_ns", .unsigned(load.start.count)),
-            ("total_ns", .unsigned(load.total.count)), ("load_ns", .unsigned(load.loading.count)),
+            ("total_ns", .unsigned(load.total.count)), ("load_ns", .unsigned(load.loading.count)), ("recording_ns", .unsigned(load.recording.count)),
             ("end_known", .bool(load.isEndKnown)), ("constructors_ns", .unsigned(load.constructors.count)),
             ("order", .unsigned(UInt64(load.number))),
         ]

@@ -97,6 +97,8 @@ public struct LibraryLoad: Sendable {
     public var start: Nanoseconds
     /// Without the agent's own work.
     public var total: Nanoseconds
+    /// Of that, what recording the calls in it took, about.
+    public var recording: Nanoseconds
     /// The return of dlopen was seen. Otherwise `total` reaches to the last thing that was seen of it.
     public var isEndKnown: Bool
     /// Of the modules that it brought, and whatever they did.
@@ -104,7 +106,7 @@ public struct LibraryLoad: Sendable {
     public var isOver: Bool
 
     /// Finding, mapping and relocating.
-    public var loading: Nanoseconds { Nanoseconds(total.count > constructors.count ? total.count - constructors.count : 0) }
+    public var loading: Nanoseconds { total.without(constructors) }
     public var name: String { path.isEmpty ? modules.first ?? "?" : basename(path) }
 
     static func all(_ context: StartupContext, _ runs: [ConstructorRun]) -> [LibraryLoad] {
@@ -120,11 +122,13 @@ public struct LibraryLoad: Sendable {
                 $0 &+ clock.netTicks(Ticks($1.lowerBound), Ticks($1.upperBound))
             }
             let end = context.end(of: load)
+            let calls = context.calls.calls(on: load.thread, from: begin, to: min(end, context.end))
             return LibraryLoad(
                 number: load.number, path: load.path,
                 modules: records.moduleDetails.values.filter { $0.wasBrought(by: load.number) }.map { $0.module }.sorted().map { context.moduleName($0) },
                 caller: load.callerModule.map { context.moduleName($0) }, constructor: load.initializer.flatMap { named[$0] },
                 tid: context.tid(load.thread), start: clock.since(begin), total: clock.net(begin, min(end, context.end)),
+                recording: context.recording(calls),
                 isEndKnown: load.end != nil,
                 constructors: clock.scale.nanoseconds(constructors), isOver: end <= context.end)
         }

@@ -34,6 +34,9 @@ extension StartupTimeline {
             rows.append(("  " + stage.name, stage.duration, detail, stage.isExact))
         }
         rows.append(("  tracer's own time", tracerTime, "already subtracted", true))
+        if recordingTime.count > total.count / 100 {
+            rows.append(("  recording \(grouped(recordedCalls)) calls", recordingTime, "within the stages, not subtracted", false))
+        }
         let width = max(rows.map { $0.0.count }.max() ?? 0, 34)
         func line(_ name: String, _ time: Nanoseconds, _ detail: String, _ isExact: Bool) -> String {
             let number = (isExact ? "" : "~") + short(time)
@@ -47,9 +50,10 @@ extension StartupTimeline {
         return lines
     }
 
-    private func bar(_ time: Nanoseconds) -> String {
-        guard total.count > 0 else { return "" }
-        return String(repeating: "█", count: Int((Double(time.count) / Double(total.count) * 25).rounded()))
+    private func bar(_ time: Nanoseconds) -> String { String(repeating: "█", count: Int((share(time) * 25).rounded())) }
+    /// Of the program's own start, the tracer's time taken out.
+    private func share(_ time: Nanoseconds) -> Double {
+        total > tracerTime ? Double(time.count) / Double(total.count - tracerTime.count) : 0
     }
 
     private func spaces(_ count: Int) -> String { String(repeating: " ", count: max(count, 0)) }
@@ -58,9 +62,7 @@ extension StartupTimeline {
 
     private func right(_ text: String, _ width: Int) -> String { spaces(width - text.count) + text }
 
-    private func percent(_ time: Nanoseconds) -> String {
-        total.count == 0 ? "" : "\(Int((Double(time.count) / Double(total.count) * 100).rounded())) %"
-    }
+    private func percent(_ time: Nanoseconds) -> String { "\(Int((share(time) * 100).rounded())) %" }
 
     private func constructorLines(_ top: Int, _ style: TextStyle) -> [String] {
         guard !constructors.isEmpty else { return [] }
@@ -79,6 +81,7 @@ extension StartupTimeline {
                     + (run.majorFaults > 0 ? " (\(run.majorFaults) from disk)" : ""))
             }
             if run.calls > 0 { facts.append(counted(run.calls, "call")) }
+            if let cost = recording(run.selfRecording, of: run.selfTime) { facts.append(cost) }
             if run.total.count > run.selfTime.count + run.selfTime.count / 10 { facts.append("total \(short(run.total))") }
             lines.append("  " + right(short(run.selfTime), 9) + "  " + right(percent(run.selfTime), 5) + "  " + fit(run.name.module, moduleWidth)
                 + "  " + fit(label(run), facts.isEmpty ? 0 : nameWidth) + (facts.isEmpty ? "" : "  " + facts.joined(separator: ", ")))
@@ -95,6 +98,11 @@ extension StartupTimeline {
         return lines
     }
 
+    /// When it is a tenth of a time that matters.
+    private func recording(_ cost: Nanoseconds, of time: Nanoseconds) -> String? {
+        time.count > 100_000 && cost.count > time.count / 10 ? "about \(short(Nanoseconds(min(cost.count, time.count)))) of it recording" : nil
+    }
+
     private func label(_ run: ConstructorRun) -> String {
         guard let place = run.name.place, !run.name.name.hasSuffix(place) else { return run.name.name }
         return "\(run.name.name) (\(place))"
@@ -108,7 +116,7 @@ extension StartupTimeline {
         let moduleWidth = min(long.prefix(top).map { $0.name.module.count }.max() ?? 0, 28)
         for lazy in long.prefix(top) {
             lines.append("  " + right(short(lazy.duration!), 9) + spaces(9) + fit(lazy.name.module, moduleWidth) + "  \(lazy.name.name) (\(lazy.means))"
-                + (lazy.during.map { ", in \($0)" } ?? ""))
+                + (lazy.during.map { ", in \($0)" } ?? "") + (recording(lazy.recording, of: lazy.duration!).map { ", " + $0 } ?? ""))
         }
         if long.count > top { lines.append(style.dim(spaces(20) + "\(long.count - top) more")) }
         return lines
@@ -122,6 +130,7 @@ extension StartupTimeline {
         for load in sorted.prefix(top) {
             var facts = (load.caller.map { "by \($0)" } ?? "by an unknown caller") + (load.constructor.map { " in \($0)" } ?? "")
             facts += ": load \(milliseconds(load.loading)), constructors \(milliseconds(load.constructors))"
+            if let cost = recording(load.recording, of: load.total) { facts += ", " + cost }
             if load.modules.count > 1 { facts += ", \(load.modules.count) modules" }
             if !load.isOver { facts += ", not over" }
             lines.append("  " + right((load.isEndKnown ? "" : "≥ ") + short(load.total), 9) + spaces(9) + fit(load.name, width) + "  " + facts)

@@ -12,10 +12,13 @@ public struct StartupTimeline: Sendable {
         public var loader: LoaderAudit?
         /// What the process ran first: a shell script, say, that ends in exec.
         public var earlier: EarlierProgram?
-        public init(readySymbol: String? = nil, loader: LoaderAudit? = nil, earlier: EarlierProgram? = nil) {
+        /// As a shell tells it, of whoever has waited for the process; a trace does not know it.
+        public var exitStatus: Int32?
+        public init(readySymbol: String? = nil, loader: LoaderAudit? = nil, earlier: EarlierProgram? = nil, exitStatus: Int32? = nil) {
             self.readySymbol = readySymbol
             self.loader = loader
             self.earlier = earlier
+            self.exitStatus = exitStatus
         }
     }
 
@@ -57,6 +60,10 @@ public struct StartupTimeline: Sendable {
     public let total: Nanoseconds
     /// The agent's own work in it.
     public let tracerTime: Nanoseconds
+    /// Calls that the main thread made until then, and about what recording them took: it is in the stages and in what they are
+    /// made of. A wait for a certain moment takes as long without it, so that nothing is subtracted from what was measured.
+    public let recordedCalls: UInt64
+    public let recordingTime: Nanoseconds
     /// How much earlier it may have begun; 0: known exactly.
     public let beginError: Nanoseconds
     /// Of the process until main was called, or until the last thing that was noted when it was not.
@@ -110,6 +117,8 @@ public struct StartupTimeline: Sendable {
         majorFaults = lastUsage.majorFaults
         cpu = lastUsage.cpu
         let context = StartupContext(trace: trace, clock: clock, names: names, calls: calls, end: end)
+        recordedCalls = calls.calls(on: agent.thread, from: agent.usage.ticks, to: end)
+        recordingTime = context.recording(recordedCalls)
         let runs = ConstructorRun.all(context)
         constructors = runs.filter { !$0.isFinalizer }
         finalizers = ConstructorRun.finalizers(context)
@@ -164,6 +173,7 @@ public struct StartupTimeline: Sendable {
             notes.append("\(earlier) ran first and became this program by exec: the first stage has its time")
         }
         notes += hidden(trace, outcome)
+        notes += failure(outcome, options.exitStatus)
         if options.loader != nil { notes.append("the loader audit was on (--loader): it makes loading slower") }
         return notes + trace.flagTexts
     }
@@ -185,6 +195,15 @@ public struct StartupTimeline: Sendable {
             notes.append("\(filters.joined(separator: " and ")) left calls out: what makes the program ready may be among them")
         }
         return notes
+    }
+
+    /// A program that only complains and ends is ready by its words or its end, too.
+    private static func failure(_ outcome: Outcome, _ status: Int32?) -> [String] {
+        guard let status, status != 0, !(129...192).contains(status), case .ready(let moment) = outcome else { return [] } // 128 + a signal
+        switch moment.reason {
+        case .output, .mainReturned, .exited: return ["it ended with status \(status): if that is a failure, what is timed is how it came to fail"]
+        default: return []
+        }
     }
 
     private static func lastSeen(_ context: StartupContext, main: Phase?, runs: [ConstructorRun], endOfTrace: Ticks) -> String {
@@ -247,6 +266,12 @@ struct StartupContext {
         return own.compactMap { $0.end?.usage.ticks }.reduce(load.mapped.ticks) { max($0, $1) }
     }
 
+    /// What recording so many calls took, about; 0 where the agent could not measure it.
+    func recording(_ calls: UInt64) -> Nanoseconds {
+        let cost = CallCost(trace)
+        return Nanoseconds(UInt64(Double(calls) * (cost.inside + cost.outside)))
+    }
+
     func moduleName(_ module: UInt32) -> String { trace.metadata.modules[module]?.name ?? "[module \(module)]" }
     func tid(_ thread: UInt32) -> UInt32 {
         trace.metadata.threads[thread]?.tid ?? trace.threads.first { $0.index == thread }?.tid ?? trace.header.pid
@@ -281,12 +306,15 @@ public struct FunctionShare: Sendable {
     public var module: String
     public var calls: UInt64
     public var selfTime: Nanoseconds
+    /// Of that, what recording it and the calls that it made took, about.
+    public var recording: Nanoseconds
 
     static func all(_ context: StartupContext) -> [FunctionShare] {
         let table = context.trace.metadata
         return context.calls.functionsOfMain.lazy.filter { $0.selfTicks > 0 && table.functions[$0.function]?.isSpan != true }.prefix(100).map { time in
             let (name, module) = context.names.function(time.function)
-            return FunctionShare(name: name, module: module, calls: time.calls, selfTime: context.clock.scale.nanoseconds(UInt64(time.selfTicks)))
+            return FunctionShare(name: name, module: module, calls: time.calls, selfTime: context.clock.scale.nanoseconds(UInt64(time.selfTicks)),
+                                 recording: context.clock.scale.nanoseconds(UInt64(time.recordingTicks)))
         }
     }
 }

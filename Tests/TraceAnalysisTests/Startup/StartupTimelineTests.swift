@@ -178,6 +178,57 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         #expect(timeline.lazyInitializers.map { $0.during } == [nil, "load_all"])
     }
 
+    /// 0.1 ms each, of which 0.04 are in its own length.
+    @Test func whatRecordingCallsTookIsToldAndNotPromisedAsASaving() throws {
+        func built(_ cost: UInt32) -> TraceBuilder {
+            started { builder, thread in
+                builder.header.leaf_cost = cost * UInt32(TRACE_COST_PARTS)
+                builder.header.inside_cost = cost * UInt32(TRACE_COST_PARTS) * 2 / 5
+                for (id, name) in [(1, "step"), (2, "__cxa_guard_acquire"), (3, "__cxa_guard_release"), (4, "work")] {
+                    builder.function(UInt32(id), name, module: 1)
+                }
+                func step(_ at: UInt64) { builder.complete(thread, 1, from: begin + at, to: begin + at + 50_000) }
+                builder.initializer(0, module: 1, from: TraceBuilder.usage(at: begin + 1_000_000), to: TraceBuilder.usage(at: begin + 10_000_000))
+                builder.load(1, "/usr/lib/libplug.so", caller: 1, initializer: 0, begin: begin + 2_000_000, opened: begin + 2_500_000,
+                             mapped: TraceBuilder.usage(at: begin + 3_000_000), end: TraceBuilder.usage(at: begin + 8_000_000))
+                builder.initializer(1, module: 2, parent: 0, load: 1, from: TraceBuilder.usage(at: begin + 4_000_000),
+                                    to: TraceBuilder.usage(at: begin + 7_000_000))
+                for at: UInt64 in [1_500_000, 4_500_000, 5_500_000, 7_500_000, 9_000_000] { step(at) }
+                builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 11_000_000))
+                builder.enter(thread, 4, at: begin + 12_000_000)
+                builder.once(2, at: begin + 12_100_000, token: 0x2000_0800)
+                builder.complete(thread, 2, from: begin + 12_100_010, to: begin + 12_150_000)
+                step(12_200_000)
+                builder.complete(thread, 3, from: begin + 13_000_000, to: begin + 13_050_000)
+                builder.exit(thread, 4, at: begin + 16_000_000)
+                builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 17_000_000))
+                step(18_000_000)
+            }
+        }
+        let costly = try timeline(built(100_000)), free = try timeline(built(0))
+        #expect(costly.recordedCalls == 9 && costly.recordingTime.count == 900_000)
+        #expect(costly.constructors.map { $0.calls } == [5, 2])
+        #expect(costly.constructors.map { $0.recording.count } == [500_000, 200_000])
+        #expect(costly.constructors.map { $0.selfRecording.count } == [200_000, 200_000])
+        #expect(costly.loads.map { $0.recording.count } == [300_000])
+        #expect(costly.lazyInitializers.map { $0.recording.count } == [300_000])
+        // Its own 40 us, and 60 of each of the three calls that it makes; of these 40 each are in their own 50.
+        #expect(costly.functionsOfMain.map { "\($0.name) \($0.recording.count)" } == ["work 220000", "step 40000", "__cxa_guard_release 40000", "__cxa_guard_acquire 40000"])
+        // What was measured is what is told.
+        #expect(costly.constructors.map { $0.total } == free.constructors.map { $0.total })
+        #expect(summary(costly) == summary(free) && costly.tracerTime == free.tracerTime)
+        let table = costly.table(style: TextStyle(isColoured: false))
+        #expect(table.contains(#/\n  recording 9 calls +~0.90 ms  within the stages, not subtracted\n/#))
+        #expect(table.contains("(__cxa_guard_acquire), in work, about 0.30 ms of it recording"))
+        #expect(!free.table(style: TextStyle(isColoured: false)).contains("recording"))
+        func saving(_ timeline: StartupTimeline, _ text: String) -> UInt64? { timeline.advice(atMost: 20).first { $0.text.contains(text) }?.saving.count }
+        for (text, cost) in [("libplug.so: opened", 300_000 as UInt64), ("libslow.so+0x800 is made", 300_000)] {
+            guard let was = saving(free, text) else { continue }
+            #expect(saving(costly, text) == was - cost)
+        }
+        #expect(saving(free, "libslow.so+0x800 is made") != nil)
+    }
+
     @Test func functionsWithoutANameAreCalledAsInTheReport() throws {
         let builder = started { builder, thread in
             builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 1_000_000))

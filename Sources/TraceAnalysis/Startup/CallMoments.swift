@@ -1,0 +1,59 @@
+// How many calls a thread had begun at moments that are known before its events are read: where constructors and loads
+// begin and end. Between any two of them it is known how many calls were recorded, and about what that cost.
+import TraceFormat
+
+struct CallMoments {
+    /// Ascending, each once.
+    private let moments: [UInt64]
+    /// Calls that began from each moment to the next.
+    private var behind: [UInt64]
+    /// Before each moment; made by `sum`.
+    private var before: [UInt64] = []
+    /// The moment behind which the latest call began: the next one is there, too, nearly always.
+    private var latest = 0
+    /// All that were added.
+    private(set) var count: UInt64 = 0
+
+    init(_ moments: some Sequence<UInt64>) {
+        self.moments = Set(moments).sorted()
+        behind = [UInt64](repeating: 0, count: self.moments.count)
+    }
+
+    mutating func add(at time: UInt64) {
+        count &+= 1
+        if !isBehind(latest, time) {
+            guard let place = place(of: time) else { return }
+            latest = place
+        }
+        behind[latest] &+= 1
+    }
+
+    /// When all are added.
+    mutating func sum() {
+        before = [0]
+        before.reserveCapacity(behind.count + 1)
+        for count in behind { before.append(before.last! &+ count) }
+    }
+
+    /// Calls that began between two of the moments. Another one is taken for the last before it.
+    func calls(from: Ticks, to: Ticks) -> UInt64 {
+        let first = number(before: from), last = number(before: to)
+        return last > first ? last &- first : 0
+    }
+
+    private func number(before time: Ticks) -> UInt64 { place(of: time.raw).map { before[$0] } ?? 0 }
+
+    private func isBehind(_ place: Int, _ time: UInt64) -> Bool {
+        place < moments.count && moments[place] <= time && (place + 1 == moments.count || time < moments[place + 1])
+    }
+
+    /// Index of the last moment that is not later.
+    private func place(of time: UInt64) -> Int? {
+        var low = 0, high = moments.count
+        while low < high {
+            let middle = (low + high) / 2
+            if moments[middle] <= time { low = middle + 1 } else { high = middle }
+        }
+        return low == 0 ? nil : low - 1
+    }
+}
