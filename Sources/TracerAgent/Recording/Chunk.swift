@@ -68,7 +68,7 @@ extension ThreadRecorder {
                                                                       : ChunkSize.next(after: Int(unit.pointee.chunk_bytes))
         while bytes < needed { bytes = bytes &* 2 }
         if TraceFile.wouldExceedLimit(bytes) && !agent.settings.ring {
-            _ = TraceFile.stop(TRACE_STOP_LIMIT, 0)
+            TraceFile.stop(TRACE_STOP_LIMIT, 0)
             return nil
         }
         guard let (address, offset) = TraceFile.map(bytes, over: Ring.take(bytes)) else { return nil }

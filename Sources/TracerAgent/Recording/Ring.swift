@@ -25,7 +25,7 @@ enum Ring {
     static func place(_ byteCount: Int) -> UInt64? {
         if !agent.settings.ring {
             if TraceFile.wouldExceedLimit(byteCount) {
-                _ = TraceFile.stop(TRACE_STOP_LIMIT, 0)
+                TraceFile.stop(TRACE_STOP_LIMIT, 0)
                 return nil
             }
             return TraceFile.reserve(byteCount)
