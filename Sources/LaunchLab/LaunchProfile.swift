@@ -21,6 +21,8 @@ public struct LaunchProfile: Sendable {
     public var tracerTime: NanosecondCount
     /// Until ready; nil: they were not watched, or the kernel does not tell.
     public var diskFaults: [DiskFault]?
+    /// Of what recording a call costs, what is in the call's own length, as the agent has measured it.
+    public var insideShare = 0.4
 
     public init(tree: CallNode, readyReason: String, libraries: [Library], minorFaults: Int, majorFaults: Int,
                 tracerTime: NanosecondCount) {
@@ -72,17 +74,24 @@ public struct CallNode: Sendable {
     /// Without its children.
     public var own: NanosecondCount { total - children.reduce(0) { $0 + $1.total } }
 
-    /// Made in it and not in its children; a call's own, too: its cost lies on both sides of its beginning.
-    private var ownCalls: Int { (key.kind == .call ? count : 0) + hiddenCalls }
-    var tracedCalls: Int { ownCalls + children.reduce(0) { $0 + $1.tracedCalls } }
+    private var recordedCount: Int { key.kind == .call ? count : 0 }
+    var tracedCalls: Int { recordedCount + hiddenCalls + children.reduce(0) { $0 + $1.tracedCalls } }
 
-    /// Without what recording its calls has cost: so many nanoseconds each.
-    func without(callCost: Double) -> CallNode {
-        var node = self
-        node.children = children.map { $0.without(callCost: callCost) }
-        let own = own, cost = min(NanosecondCount(Double(ownCalls) * callCost), max(own, 0))
-        node.total = own - cost + node.children.reduce(0) { $0 + $1.total }
-        return node
+    /// Without what recording its calls has cost: so many nanoseconds each, of which this share is in the length of the call
+    /// and the rest is its caller's.
+    func without(callCost: Double, insideShare: Double) -> CallNode { take(callCost * insideShare, callCost * (1 - insideShare)).node }
+
+    /// What a node is too short for is taken from its caller: the share is of a function that does nothing.
+    private func take(_ inside: Double, _ outside: Double) -> (node: CallNode, left: Double) {
+        var node = self, cost = Double(recordedCount) * inside + Double(hiddenCalls) * (inside + outside)
+        node.children = children.map { child in
+            let (child, left) = child.take(inside, outside)
+            cost += left + Double(child.recordedCount) * outside
+            return child
+        }
+        let taken = min(cost, Double(max(own, 0)))
+        node.total = own - NanosecondCount(taken) + node.children.reduce(0) { $0 + $1.total }
+        return (node, cost - taken)
     }
 
     /// As it would be on a machine that is so many times as fast.

@@ -55,6 +55,7 @@ enum LaunchReader {
             readyReason: reason, libraries: timeline.libraries.map { .init(name: $0.name, relocations: Int($0.relocations)) },
             minorFaults: Int(timeline.minorFaults), majorFaults: Int(timeline.majorFaults),
             tracerTime: NanosecondCount(timeline.tracerTime.count))
+        profile.insideShare = trace.insideCostShare ?? profile.insideShare
         profile.diskFaults = faults?.filter { !$0.path.hasSuffix("/libtracer.so") && !$0.path.hasSuffix(".trace") }.compactMap { fault in
             let since = Nanoseconds(fault.time > timeline.beginMonotonic.count ? fault.time - timeline.beginMonotonic.count : 0)
             if exit == nil, since > timeline.total { return nil } // what it did while it was ended

@@ -37,7 +37,9 @@ public struct LaunchResult: Sendable {
     /// Disturbed too, and counted all the same: the machine did not calm down.
     public var disturbedKept = 0
     /// Too many were disturbed for their times to say something of the program.
-    public var isCalm: Bool { disturbedKept * 4 <= profiles.count }
+    public var isCalm: Bool { disturbedKept * 4 <= launches }
+    /// Those that count.
+    public var launches: Int { profiles.count + untracedTotals.count }
     /// Of every traced launch, those made again too: nanoseconds.
     public var allTotals: [Double] = []
     public var endPoint = EndPoint.exit
@@ -82,7 +84,7 @@ public struct LaunchResult: Sendable {
         guard callCost > 0 else { return profiles }
         return profiles.map { profile in
             var profile = profile
-            profile.tree = profile.tree.without(callCost: callCost)
+            profile.tree = profile.tree.without(callCost: callCost, insideShare: profile.insideShare)
             return profile
         }
     }
@@ -154,7 +156,7 @@ public struct LaunchSeries {
         } else if plan.bearsDisturbance {
             return
         } else {
-            advice = "the machine did not calm down (\(result.disturbedKept) of \(result.profiles.count) launches were disturbed): measure when it does less"
+            advice = "the machine did not calm down (\(result.disturbedKept) of \(result.launches) launches were disturbed): measure when it does less"
         }
         throw LaunchProblem("\(subject.command.text) is ready at wildly different times: a quarter of its launches within \(LaunchText.text(early)), another after \(LaunchText.text(late)); \(advice)")
     }

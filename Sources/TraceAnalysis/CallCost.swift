@@ -18,6 +18,14 @@ struct CallCost {
     }
 }
 
+extension TraceFile {
+    /// Of what recording a call costs, what is in the call's own length. nil: the agent could not measure it.
+    public var insideCostShare: Double? {
+        let cost = CallCost(self)
+        return cost.inside + cost.outside > 0 ? cost.inside / (cost.inside + cost.outside) : nil
+    }
+}
+
 extension CallTree {
     /// Notes at each node what of its times is the agent's work.
     mutating func addCost(_ cost: CallCost) {

@@ -37,7 +37,7 @@ struct BaselineCommand: ParsableCommand {
             var machine = place.machine
             machine.calibrationMs = watch.calibrationMs
             if !results[0].isCalm {
-                complain("the machine did not calm down (\(results[0].disturbedKept) of \(options.runs) launches were disturbed): make the baseline again when it is quiet")
+                complain("the machine did not calm down (\(results[0].disturbedKept) of \(results[0].launches) launches were disturbed): make the baseline again when it is quiet")
             }
             var baseline = Baseline(program: place.program, command: command, profiles: results[0].corrected, machine: machine,
                                     settings: options.settingsText, callCost: results[0].callCost ?? 0, budgets: budgets)

@@ -81,7 +81,7 @@ struct Check: ParsableCommand {
             // Times of a machine that does something else say nothing of the program. What is counted does.
             let isCalm = results[0].isCalm
             if !isCalm {
-                complain("the machine did not calm down (\(results[0].disturbedKept) of \(options.runs) launches were disturbed): times are not judged")
+                complain("the machine did not calm down (\(results[0].disturbedKept) of \(results[0].launches) launches were disturbed): times are not judged")
             }
             findings = gate.findings(profiles, areTimesJudged: isCalm)
             if !findings.isEmpty { causes = gate.causes(profiles, areTimesJudged: isCalm) }

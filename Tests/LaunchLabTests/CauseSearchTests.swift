@@ -2,6 +2,21 @@ import Testing
 @testable import LaunchLab
 
 @Suite struct CauseSearchTests {
+    @Test func whatRecordingCostIsTakenOutWhole() {
+        func call(_ name: String, _ count: Int, _ total: NanosecondCount, _ children: [CallNode] = []) -> CallNode {
+            CallNode(.init(.call, module: "app", name: name), count: count, total: total, children: children)
+        }
+        let tree = CallNode(.init(.stage, module: "", name: "main → ready"), count: 1, total: 1000, children: [
+            call("work", 10, 600, [call("malloc", 100, 300)]),
+        ])
+        // 110 calls of 5 ns. Of malloc's 500 its own 300 bear 200, work bears 300 and its own 20, of which it has but 300.
+        let without = tree.without(callCost: 5, insideShare: 0.4)
+        #expect(without.total == 1000 - 550)
+        #expect(without.children[0].total == 100 && without.children[0].children[0].total == 100)
+        // More than there is stays at nothing.
+        #expect(tree.without(callCost: 100, insideShare: 0.4).total == 0)
+    }
+
     let before = ProfileMaker.profiles()
 
     private func causes(_ change: (inout ProfileMaker) -> Void) -> Attribution {
