@@ -1,5 +1,6 @@
 // libFuzzer's entry: every command's reading of a trace, on whatever bytes it is given. scripts/fuzz builds and runs it.
 import Glibc
+import Symbols
 import TraceAnalysis
 import TraceFormat
 
@@ -24,7 +25,35 @@ public func fuzzTrace(_ data: UnsafePointer<UInt8>, _ byteCount: Int) -> CInt {
         try? trace.replay(thread: thread.index, until: TraceEnd(trace), deepest: 0, limit: 0, window: 16, table) { _ in true }
     }
     try? trace.dump(table) { _ in }
+    let sum = UnsafeBufferPointer(start: data, count: byteCount).reduce(0) { $0 &+ Int($1) }
+    consume(trace, number: sum % 12)
     return 0
+}
+
+/// What takes longer: one of them for each input, always the same.
+private func consume(_ trace: TraceFile, number: Int) {
+    let plain = TextStyle(isColoured: false)
+    switch number {
+    case 0..<3:
+        let symbolizer = Symbolizer(debugDirectories: [])
+        guard let timeline = try? StartupTimeline(trace, symbolizer: symbolizer) else { return }
+        _ = timeline.table(style: plain)
+        _ = timeline.json().text()
+        _ = LaunchCalls.untilReady(trace, timeline, symbolizer)
+        guard let report = try? LibraryReport(trace, symbolizer: symbolizer) else { return }
+        _ = report.table(style: plain)
+        _ = report.json().text()
+    case 3:
+        let tree = CallTree(trace, workers: 1)
+        for root in tree.roots { tree.lines(root, .init(), plain) { _ in } }
+        _ = tree.json().text()
+        _ = tree.merged(.processes).callers(of: [1]).rows(by: .function)
+        _ = TreeDiff(before: [tree], after: [tree], isCorrected: true).text(top: 3, width: 80, plain)
+    case 4: _ = ViewPage(trace).html
+    default:
+        let formats = ExportFormat.allCases
+        try? Export([trace], workers: 1).write(formats[number % formats.count], to: { _ in })
+    }
 }
 
 /// libFuzzer's driver (compiler-rt, FuzzerInterface.h).

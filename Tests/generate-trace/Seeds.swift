@@ -50,6 +50,28 @@ func writeSeeds(_ directory: String) {
     builder.word(other, .control(.resume, start + 10), at: start + 50)
     builder.word(other, at: start + 60) { .exit(2, after: $0) }
     write("threads", builder)
+    // A start: constructors, a library opened in one of them, something made once, ready by its output.
+    builder = demo()
+    builder.header.leaf_cost = 30 * UInt32(TRACE_COST_PARTS)
+    builder.header.inside_cost = 10 * UInt32(TRACE_COST_PARTS)
+    builder.module(1, "/usr/lib/libplug.so", bias: 0x2000_0000)
+    builder.moduleDetail(0, relative: 10, symbols: 2, jumpSlots: 5, needed: ["libplug.so"])
+    builder.moduleDetail(1, load: 1, relative: 1, soname: "libplug.so")
+    builder.binding(0, to: 1, calls: 5)
+    builder.phase(TRACE_PHASE_EXEC, trace_usage(), monotonic: start - 9000)
+    builder.phase(TRACE_PHASE_CREATED, trace_usage(), monotonic: start - 10_000, error: 3000)
+    builder.phase(TRACE_PHASE_LOADER, TraceBuilder.usage(at: start - 8000))
+    builder.phase(TRACE_PHASE_AGENT, TraceBuilder.usage(at: start))
+    builder.initializer(0, module: 0, from: TraceBuilder.usage(at: start + 1), to: TraceBuilder.usage(at: start + 50, own: 3))
+    builder.load(1, "/usr/lib/libplug.so", caller: 0, initializer: 0, begin: start + 10, opened: start + 11, mapped: TraceBuilder.usage(at: start + 12),
+                 end: TraceBuilder.usage(at: start + 40))
+    builder.initializer(1, module: 1, parent: 0, load: 1, from: TraceBuilder.usage(at: start + 15), to: TraceBuilder.usage(at: start + 35))
+    builder.once(2, at: start + 20, code: 0x5000_1000)
+    builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: start + 60))
+    builder.complete(0, 2, from: start + 70, to: start + 75)
+    builder.ready(TRACE_READY_OUTPUT, at: start + 80)
+    builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: start + 90))
+    write("start", builder)
     // The first chunk lies twice: where it was written, not closed, and as a copy behind the others. A base goes back.
     builder = demo()
     builder.header.state = UInt32(TRACE_RECORDING)

@@ -51,9 +51,9 @@ extension StartupTimeline {
     }
 
     private func bar(_ time: Nanoseconds) -> String { String(repeating: "█", count: Int((share(time) * 25).rounded())) }
-    /// Of the program's own start, the tracer's time taken out.
+    /// Of the program's own start, the tracer's time taken out. In a damaged file a part may be longer than the whole.
     private func share(_ time: Nanoseconds) -> Double {
-        total > tracerTime ? Double(time.count) / Double(total.count - tracerTime.count) : 0
+        total > tracerTime ? min(Double(time.count) / Double(total.count - tracerTime.count), 1) : 0
     }
 
     private func spaces(_ count: Int) -> String { String(repeating: " ", count: max(count, 0)) }

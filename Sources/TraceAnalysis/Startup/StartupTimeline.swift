@@ -269,7 +269,7 @@ struct StartupContext {
     /// What recording so many calls took, about; 0 where the agent could not measure it.
     func recording(_ calls: UInt64) -> Nanoseconds {
         let cost = CallCost(trace)
-        return Nanoseconds(UInt64(Double(calls) * (cost.inside + cost.outside)))
+        return Nanoseconds(UInt64(exactly: (Double(calls) * (cost.inside + cost.outside)).rounded()) ?? .max) // a file may say anything
     }
 
     func moduleName(_ module: UInt32) -> String { trace.metadata.modules[module]?.name ?? "[module \(module)]" }
@@ -314,7 +314,7 @@ public struct FunctionShare: Sendable {
         return context.calls.functionsOfMain.lazy.filter { $0.selfTicks > 0 && table.functions[$0.function]?.isSpan != true }.prefix(100).map { time in
             let (name, module) = context.names.function(time.function)
             return FunctionShare(name: name, module: module, calls: time.calls, selfTime: context.clock.scale.nanoseconds(UInt64(time.selfTicks)),
-                                 recording: context.clock.scale.nanoseconds(UInt64(time.recordingTicks)))
+                                 recording: context.clock.scale.nanoseconds(UInt64(exactly: time.recordingTicks.rounded()) ?? 0))
         }
     }
 }

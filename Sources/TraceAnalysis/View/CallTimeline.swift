@@ -31,7 +31,7 @@ struct CallTimeline {
     /// - Parameter most: slices to keep
     init(_ trace: TraceFile, _ chunks: [Chunk], from origin: UInt64, until end: UInt64, most: Int) {
         var reader = ChunkReader(trace)
-        var stack = CallStack(LaneSink(from: origin, until: max(end, origin + 1), most: most), slotCount: 0)
+        var stack = CallStack(LaneSink(from: origin, until: end, most: most), slotCount: 0)
         var latest: UInt64 = 0, previous: Chunk?
         for listed in chunks {
             guard let chunk = reader.settled(listed) else { continue }
@@ -64,9 +64,10 @@ private struct LaneSink: CallSink {
     private let stretch: UInt64
 
     init(from: UInt64, until: UInt64, most: Int) {
-        (self.from, self.until, self.most) = (from, until, most)
-        limit = max((until - from) / 200_000, 1)
-        stretch = max((until - from + UInt64(Self.stretches) - 1) / UInt64(Self.stretches), 1)
+        let range = until > from ? min(until - from, 1 << 62) : 0 // a damaged file may say anything
+        (self.from, self.until, self.most) = (from, from + range, most)
+        limit = max(range / 200_000, 1)
+        stretch = max((range + UInt64(Self.stretches) - 1) / UInt64(Self.stretches), 1)
         filled = [UInt64](repeating: 0, count: Self.stretches * CallTimeline.mostLevels)
     }
 

@@ -33,7 +33,7 @@ public struct ViewPage {
         scale = trace.timeScale
         // With the start of the process where that was recorded: time begins at exec.
         let timeline = try? StartupTimeline(trace, symbolizer: Symbolizer())
-        let origin = timeline.map { $0.origin.raw } ?? trace.firstTicks.raw, end = max(TraceEnd(trace).ticks.raw, origin + 1)
+        let origin = min(timeline.map { $0.origin.raw } ?? trace.firstTicks.raw, .max - 1), end = max(TraceEnd(trace).ticks.raw, origin + 1)
         duration = scale.nanoseconds(end - origin).count
         facts = ["pid \(trace.header.pid)", trace.startedAt, readable(Nanoseconds(duration)), counted(tree.calls, "call"),
                  counted(UInt64(trace.chunksOfThread.count), "thread")].compactMap { $0 }.joined(separator: ", ")
