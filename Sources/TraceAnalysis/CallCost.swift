@@ -35,7 +35,7 @@ extension CallTree {
             let node = nodes[index]
             if node.function >= 0 {
                 let own = Double(node.timedCalls) * cost.inside + Double(calls[index]) * cost.outside
-                nodes[index].selfCost = UInt64(max(min(own, Double(node.selfTime)), 0).rounded())
+                nodes[index].selfCost = UInt64(exactly: max(min(own, Double(node.selfTime)), 0).rounded()) ?? .max
                 nodes[index].totalCost &+= nodes[index].selfCost
             }
             guard node.parent >= 0 else { continue }

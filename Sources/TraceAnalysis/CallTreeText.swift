@@ -185,7 +185,7 @@ extension CallTree {
 /// "12.3%", "<0.1%".
 func percentText(_ part: UInt64, of whole: UInt64) -> String {
     guard whole > 0 else { return "-" }
-    let tenths = UInt64((Double(part) / Double(whole) * 1000).rounded())
+    let tenths = UInt64(exactly: (Double(part) / Double(whole) * 1000).rounded()) ?? .max // in a damaged file
     return tenths == 0 && part > 0 ? "<0.1%" : "\(tenths / 10).\(tenths % 10)%"
 }
 

@@ -72,7 +72,7 @@ extension TreeDiff {
         return names.count > 4 ? "… > " + kept : kept
     }
 
-    private func time(_ nanoseconds: Double) -> String { column(readable(signed: Int64(nanoseconds.rounded()))) }
+    private func time(_ nanoseconds: Double) -> String { column(readable(signed: Int64(exactly: nanoseconds.rounded()) ?? (nanoseconds < 0 ? -.max : .max))) }
     private func signed(_ nanoseconds: Double) -> String { (nanoseconds > 0 ? "+" : "") + time(nanoseconds) }
     private func number(_ value: Double) -> String {
         value == value.rounded() ? grouped(UInt64(max(value, 0))) : grouped(UInt64(max(value, 0))) + ".5"

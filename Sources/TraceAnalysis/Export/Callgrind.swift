@@ -27,10 +27,10 @@ struct CallgrindExport {
                     path.removeLast()
                 }
                 let arc = Arc(caller: path.last?.function ?? title, callee: node.function)
-                own[node.function] += node.selfTime
-                summary += node.selfTime
-                arcs[arc, default: Cost()].calls += node.calls
-                if active[arc, default: 0] == 0 { arcs[arc, default: Cost()].total += node.total }
+                own[node.function] &+= node.selfTime
+                summary &+= node.selfTime
+                arcs[arc, default: Cost()].calls &+= node.calls
+                if active[arc, default: 0] == 0 { arcs[arc, default: Cost()].total &+= node.total }
                 active[arc, default: 0] += 1
                 path.append((node.function, node.end, arc))
             }

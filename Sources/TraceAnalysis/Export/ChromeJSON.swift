@@ -59,7 +59,7 @@ struct ChromeSink: TimelineSink, ~Copyable {
         open(",\n{\"ph\":\"X\",", at: start)
         text.append(",\"dur\":")
         text.reserve(24)
-        text.storeMicroseconds(end - start)
+        text.storeMicroseconds(end &- start)
         text.append(names[function])
         text.append("}")
     }
@@ -102,7 +102,7 @@ struct ChromeWriter: TimelineWriter {
             try line([("ph", .string("M")), ("pid", pid), ("name", .string("process_name")),
                       ("args", .object([("name", .string(source.name))]))])
             for (ticks, name) in [(source.trace.firstTicks, "recording begins"), (source.end, "recording ends: \(source.trace.stateText)")] {
-                let time = Double(source.monotonic(ticks.raw) - sources.origin) / 1000
+                let time = Double(Int64(bitPattern: source.monotonic(ticks.raw) &- sources.origin)) / 1000 // of a damaged file, before the origin
                 try line([("ph", .string("i")), ("s", .string("p")), ("pid", pid), ("tid", pid), ("ts", .number(time)),
                           ("name", .string(name)), ("cat", .string("tracer"))])
             }

@@ -99,7 +99,7 @@ extension StartupTimeline {
         let share = Double(heaviest.relocationWeight) / Double(weight)
         // Without the loader audit half of that stage is taken for mapping, in round figures.
         let time = stages.first { $0.kind == .relocate }?.duration.count ?? loadTime.count / 2
-        let saving = min(UInt64(Double(time) * share), heaviest.relocationWeight &* 3)
+        let saving = min(UInt64(exactly: (Double(time) * share).rounded()) ?? .max, heaviest.relocationWeight &* 3)
         let what = heaviest.lookups &* 30 > heaviest.relocationWeight / 2
             ? "\(counted(heaviest.lookups, "symbol look-up")): -Bsymbolic-functions or fewer exported symbols" + (heaviest.isLazy ? "" : ", or bind lazily")
             : "\(grouped(heaviest.relocations)) relocations: -Wl,-z,pack-relative-relocs, or fewer tables of pointers"

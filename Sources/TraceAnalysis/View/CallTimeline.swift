@@ -112,7 +112,7 @@ private struct LaneSink: CallSink {
             func level(_ place: Int) -> Int {
                 guard place < Self.stretches else { return 0 }
                 let share = Double(filled[depth * Self.stretches + place]) / Double(stretch)
-                return share <= 0 ? 0 : max(1, min(Int((share * 10).rounded()), 10))
+                return share <= 0 ? 0 : max(1, Int(min(share * 10, 10).rounded()))
             }
             for place in 0 ... Self.stretches {
                 let now = level(place)
