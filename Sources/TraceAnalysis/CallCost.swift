@@ -9,6 +9,8 @@ struct CallCost {
     var inside: Double
     /// In the time of whoever called.
     var outside: Double
+    /// 0: the agent could not measure it.
+    var whole: Double { inside + outside }
 
     init(_ trace: TraceFile) {
         let part = trace.timeScale.nanosecondsPerTick / Double(TRACE_COST_PARTS)
@@ -22,14 +24,14 @@ extension TraceFile {
     /// Of what recording a call costs, what is in the call's own length. nil: the agent could not measure it.
     public var insideCostShare: Double? {
         let cost = CallCost(self)
-        return cost.inside + cost.outside > 0 ? cost.inside / (cost.inside + cost.outside) : nil
+        return cost.whole > 0 ? cost.inside / cost.whole : nil
     }
 }
 
 extension CallTree {
     /// Notes at each node what of its times is the agent's work.
     mutating func addCost(_ cost: CallCost) {
-        guard cost.inside + cost.outside > 0 else { return }
+        guard cost.whole > 0 else { return }
         var calls = [UInt64](repeating: 0, count: nodes.count) // made from each node
         for index in nodes.indices.reversed() {
             let node = nodes[index]

@@ -98,11 +98,7 @@ struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
         for index in stride(from: frames.count - 1, through: linear, by: -1) where frames[index].enter == ticks {
             return index
         }
-        var low = 0, high = linear
-        while low < high {
-            let middle = (low + high) / 2
-            if frames[middle].enter < ticks { low = middle + 1 } else { high = middle }
-        }
+        let low = bisect(linear) { frames[$0].enter < ticks }
         for index in max(low - 16, 0) ..< min(low + 16, linear) where frames[index].enter == ticks { return index }
         return nil
     }

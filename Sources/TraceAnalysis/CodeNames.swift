@@ -62,12 +62,8 @@ public final class CodeNames {
     }
 
     public func module(at address: UInt64) -> Module? {
-        var low = 0, high = modules.count
-        while low < high {
-            let middle = (low + high) / 2
-            if modules[middle].addresses.lowerBound <= address { low = middle + 1 } else { high = middle }
-        }
-        return low > 0 && modules[low - 1].addresses.contains(address) ? modules[low - 1] : nil
+        let next = bisect(modules.count) { modules[$0].addresses.lowerBound <= address }
+        return next > 0 && modules[next - 1].addresses.contains(address) ? modules[next - 1] : nil
     }
 
     private func find(_ address: UInt64, _ module: Module?) -> CodeName {

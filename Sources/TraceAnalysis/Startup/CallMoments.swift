@@ -49,11 +49,7 @@ struct CallMoments {
 
     /// Index of the last moment that is not later.
     private func place(of time: UInt64) -> Int? {
-        var low = 0, high = moments.count
-        while low < high {
-            let middle = (low + high) / 2
-            if moments[middle] <= time { low = middle + 1 } else { high = middle }
-        }
-        return low == 0 ? nil : low - 1
+        let next = bisect(moments.count) { moments[$0] <= time }
+        return next == 0 ? nil : next - 1
     }
 }

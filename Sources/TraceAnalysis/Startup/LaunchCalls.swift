@@ -105,14 +105,7 @@ private struct LaunchSink: CallSink {
     }
 
     /// Index of the first load that ends after `time`.
-    private func load(after time: UInt64) -> Int {
-        var low = 0, high = loads.count
-        while low < high {
-            let middle = (low + high) / 2
-            if loads[middle].upperBound <= time { low = middle + 1 } else { high = middle }
-        }
-        return low
-    }
+    private func load(after time: UInt64) -> Int { bisect(loads.count) { loads[$0].upperBound <= time } }
 
     private func isInLoad(_ time: UInt64) -> Bool {
         let next = load(after: time)

@@ -41,11 +41,7 @@ struct StartupClock {
     func netTicks(_ from: Ticks, _ to: Ticks) -> UInt64 { to > from ? to.raw - from.raw - agentTicks(from, to) : 0 }
 
     private func total(at ticks: Ticks) -> UInt64 {
-        var low = 0, high = own.count
-        while low < high {
-            let middle = (low + high) / 2
-            if own[middle].ticks <= ticks.raw { low = middle + 1 } else { high = middle }
-        }
-        return low == 0 ? 0 : own[low - 1].total
+        let next = bisect(own.count) { own[$0].ticks <= ticks.raw }
+        return next == 0 ? 0 : own[next - 1].total
     }
 }

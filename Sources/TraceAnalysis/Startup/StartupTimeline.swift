@@ -268,8 +268,7 @@ struct StartupContext {
 
     /// What recording so many calls took, about; 0 where the agent could not measure it.
     func recording(_ calls: UInt64) -> Nanoseconds {
-        let cost = CallCost(trace)
-        return Nanoseconds(UInt64(exactly: (Double(calls) * (cost.inside + cost.outside)).rounded()) ?? .max) // a file may say anything
+        Nanoseconds(UInt64(exactly: (Double(calls) * CallCost(trace).whole).rounded()) ?? .max) // a file may say anything
     }
 
     func moduleName(_ module: UInt32) -> String { trace.metadata.modules[module]?.name ?? "[module \(module)]" }

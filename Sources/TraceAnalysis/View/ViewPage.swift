@@ -31,7 +31,7 @@ public struct ViewPage {
         title = trace.commandLine.isEmpty ? trace.program : ViewPage.shortened(trace.commandLine)
         tree = CallTree(trace)
         scale = trace.timeScale
-        // With the start of the process where that was recorded: time begins at exec.
+        // With the start of the process where that was recorded: time begins at exec. In a damaged file perhaps at its end.
         let timeline = try? StartupTimeline(trace, symbolizer: Symbolizer())
         let origin = min(timeline.map { $0.origin.raw } ?? trace.firstTicks.raw, .max - 1), end = max(TraceEnd(trace).ticks.raw, origin + 1)
         duration = scale.nanoseconds(end - origin).count
