@@ -3,22 +3,13 @@
 import CLaunch
 import Foundation
 
-public struct Disturbance: Sendable {
-    /// Of the arithmetic, before and after the launch: the longer, nanoseconds.
-    public var calibration: UInt64
-    /// Nanoseconds that the hypervisor took, all processors together; nil where the kernel does not say.
-    public var stolen: UInt64?
-    public var involuntarySwitches = 0
-    public var reason: String?
-
+/// Watches the machine over a series of launches.
+public struct MachineWatch: Sendable {
     /// A launch counts as disturbed when the arithmetic took this much longer than usual …
     static let slowdown = 1.25
     /// … or when the machine was taken away for this share of the time more than usual.
     static let stolenShare = 0.05
-}
 
-/// Watches the machine over a series of launches.
-public struct MachineWatch: Sendable {
     private var calibrations: [Double] = []
     /// Of the time from before each launch until it was judged: what the hypervisor took.
     private var stolenShares: [Double] = []
@@ -33,31 +24,33 @@ public struct MachineWatch: Sendable {
         before = (LaunchedProcess.now(), launch_calibration_ns(), MachineWatch.stolen())
     }
 
-    public mutating func launchEnded(involuntarySwitches: Int) -> Disturbance {
+    /// Why the launch is disturbed; nil when it is not.
+    public mutating func launchEnded() -> String? {
         let calibration = max(before.calibration, launch_calibration_ns())
-        var disturbance = Disturbance(calibration: calibration, stolen: nil, involuntarySwitches: involuntarySwitches)
+        var stolen: UInt64?
         if let now = MachineWatch.stolen(), let then = before.stolen, now >= then {
-            disturbance.stolen = now - then
+            stolen = now - then
             allStolen = (allStolen ?? 0) + (now - then)
         }
         if let frequency = MachineWatch.frequency() {
             frequencies = min(frequencies?.lowerBound ?? frequency, frequency)...max(frequencies?.upperBound ?? frequency, frequency)
         }
-        disturbance.reason = reason(calibration: calibration, stolen: disturbance.stolen, elapsed: LaunchedProcess.now() - before.time)
-        return disturbance
+        return reason(calibration: calibration, stolen: stolen, elapsed: LaunchedProcess.now() - before.time)
     }
 
-    /// Why a launch is disturbed, measured against all so far and this one; nil when it is not. The fastest quarter is the
-    /// machine when it is left alone: what is usual here is not a disturbance.
+    /// Measured against all launches so far and this one. The fastest quarter is the machine when it is left alone: what is
+    /// usual here is not a disturbance.
+    /// - Parameter calibration: of the arithmetic, before and after the launch: the longer. All in nanoseconds.
+    /// - Parameter stolen: all processors together; nil where the kernel does not say.
     mutating func reason(calibration: UInt64, stolen: UInt64?, elapsed: UInt64) -> String? {
         calibrations.append(Double(calibration))
         let usual = Sample(calibrations).quantile(0.25)
-        if calibrations.count > 1, Double(calibration) > usual * Disturbance.slowdown {
+        if calibrations.count > 1, Double(calibration) > usual * MachineWatch.slowdown {
             return "the processor was \(percent(Double(calibration) / usual - 1)) slower than usual"
         }
         guard let stolen, elapsed > 0 else { return nil }
         stolenShares.append(Double(stolen) / Double(elapsed))
-        let share = Sample(stolenShares).quantile(0.25) + Disturbance.stolenShare
+        let share = Sample(stolenShares).quantile(0.25) + MachineWatch.stolenShare
         // The counter goes in steps of 10 ms (proc(5), /proc/stat, USER_HZ): one step says nothing.
         guard Double(stolen) > Double(elapsed) * share + 10_000_000 else { return nil }
         return "the hypervisor took \(stolen / 1_000_000) ms"

@@ -21,7 +21,8 @@ public struct LaunchProfile: Sendable {
     public var tracerTime: NanosecondCount
     /// Until ready; nil: they were not watched, or the kernel does not tell.
     public var diskFaults: [DiskFault]?
-    /// Of what recording a call costs, what is in the call's own length, as the agent has measured it.
+    /// Of what recording a call costs, what is in the call's own length, as the agent has measured it; where it could not,
+    /// about what it is on the machines that were measured.
     public var insideShare = 0.4
 
     public init(tree: CallNode, readyReason: String, libraries: [Library], minorFaults: Int, majorFaults: Int,

@@ -36,7 +36,7 @@ public struct LaunchResult: Sendable {
     public var disturbed: [String] = []
     /// Disturbed too, and counted all the same: the machine did not calm down.
     public var disturbedKept = 0
-    /// Too many were disturbed for their times to say something of the program.
+    /// Not too many were disturbed for their times to say something of the program.
     public var isCalm: Bool { disturbedKept * 4 <= launches }
     /// Those that count.
     public var launches: Int { profiles.count + untracedTotals.count }
@@ -49,6 +49,18 @@ public struct LaunchResult: Sendable {
     public var pageIns: [ColdFiles.PageIn] = []
     /// Why the page-in map is not there, or not whole.
     public var faultComplaint: String?
+    /// A quarter of the launches are ready within `early`, another not before `late`, and no speed that the machine changed by
+    /// (`swing`) explains it: a median of launches that have nothing to do with one another says nothing. Those that were
+    /// made again are looked at as well: a long one is likelier to be disturbed, and a program that is ready early or late
+    /// would seem to be early always.
+    func wildTimes(swing: Double) -> (early: Double, late: Double)? {
+        let totals = Sample(allTotals), early = totals.quantile(0.25), late = totals.quantile(0.75)
+        guard totals.count >= 5, late > early * LaunchResult.wildest * swing, late - early > 2_000_000 else { return nil }
+        return (early, late)
+    }
+    /// How many times as long as the first quarter of the launches the last one may take.
+    static let wildest = 3.0
+
     public var pageInMap: PageInMap? {
         let faults = profiles.compactMap(\.diskFaults)
         return faults.isEmpty ? nil : PageInMap(faults, stages: LaunchSummary(profiles).stages.map(\.name))
@@ -143,13 +155,8 @@ public struct LaunchSeries {
         return results
     }
 
-    /// A median of launches that have nothing to do with one another says nothing. A machine whose own speed changes by a
-    /// factor may change them by it, too. Launches that were made again are looked at as well: a long one is likelier to be
-    /// disturbed, and a program that is ready early or late would seem to be early always.
     private func refuseWildTimes(_ result: LaunchResult, _ subject: LaunchSubject) throws {
-        let totals = Sample(result.allTotals)
-        let early = totals.quantile(0.25), late = totals.quantile(0.75)
-        guard totals.count >= 5, late > early * LaunchSeries.wildest * watch.swing, late - early > 2_000_000 else { return }
+        guard let (early, late) = result.wildTimes(swing: watch.swing) else { return }
         let advice: String
         if result.isCalm {
             advice = "does it wait for something else? --setup may prepare that, --ready SYMBOL tells another moment"
@@ -160,17 +167,15 @@ public struct LaunchSeries {
         }
         throw LaunchProblem("\(subject.command.text) is ready at wildly different times: a quarter of its launches within \(LaunchText.text(early)), another after \(LaunchText.text(late)); \(advice)")
     }
-    /// How many times as long as the first quarter of the launches the last one may take.
-    static let wildest = 3.0
 
     /// One launch that counts. A disturbed one is made again, as often as there are launches in all.
     private mutating func measure(_ index: Int, isTraced: Bool, _ result: inout LaunchResult, _ files: ColdFiles) throws {
         while true {
             watch.launchBegins()
             let launch = try self.launch(subjects[index], result.endPoint, isTraced: isTraced, files)
-            let disturbance = watch.launchEnded(involuntarySwitches: launch.usage.involuntarySwitches)
+            let disturbance = watch.launchEnded()
             if let profile = launch.profile { result.allTotals.append(Double(profile.total)) }
-            if let reason = disturbance.reason {
+            if let reason = disturbance {
                 if result.disturbed.count < plan.runs {
                     result.disturbed.append(reason)
                     continue

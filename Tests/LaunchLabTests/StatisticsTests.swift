@@ -63,6 +63,16 @@ import Testing
         #expect(stolenAlways.reason(calibration: 2 * ms, stolen: 400 * ms, elapsed: second) == "the hypervisor took 400 ms")
     }
 
+    @Test func launchesThatWereMadeAgainMakeTimesWildToo() {
+        var result = LaunchResult()
+        result.allTotals = [5, 1000, 1000, 5, 5, 1000, 1000, 5].map { $0 * 1e6 } // of which the long ones do not count
+        result.profiles = ProfileMaker.profiles(4)
+        #expect(result.wildTimes(swing: 1)?.early == 5e6 && result.wildTimes(swing: 1)?.late == 1000e6)
+        #expect(result.wildTimes(swing: 100) == nil) // the machine itself was so much slower
+        result.allTotals = [5, 6, 5, 7, 5, 6, 1000].map { $0 * 1e6 }
+        #expect(result.wildTimes(swing: 1) == nil)
+    }
+
     @Test func commandsAreReadAsAShellReadsWords() {
         #expect(LaunchCommand(text: "./app --serve 'two words' a\\ b \"c'd\"")?.words == ["./app", "--serve", "two words", "a b", "c'd"])
         #expect(LaunchCommand(text: "  ")?.words == [])
