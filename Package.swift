@@ -22,8 +22,10 @@ let agentC: [CSetting] = [
     .headerSearchPath("../Sources/CTraceLayout/include"),
 ]
 // initfirst: our constructor runs before every other, libc's included (design.md, 6).
+// "Embedded" keeps the driver from linking Swift's runtime.
 let agentLinker: [LinkerSetting] = [
-    .unsafeFlags(["-Xlinker", "--version-script=\(Context.packageDirectory)/CSupport/exports.map",
+    .unsafeFlags(["-enable-experimental-feature", "Embedded", "-Xclang-linker", "-shared",
+                  "-Xlinker", "--version-script=\(Context.packageDirectory)/CSupport/exports.map",
                   "-Xlinker", "-z", "-Xlinker", "initfirst", "-Xlinker", "-z", "-Xlinker", "now",
                   "-Xlinker", "--gc-sections", "-Xlinker", "-soname=libtracer.so"]),
     // Symbols stay; debugging information would only make debuggers of traced programs complain of missing modules.
@@ -33,12 +35,13 @@ let agentLinker: [LinkerSetting] = [
 let package = Package(
     name: "tracer",
     products: [
-        .library(name: "tracer", type: .dynamic, targets: ["TracerAgent"]),
+        // SwiftPM keeps what it links with in NAME.product, whatever the kind of the product: a library "tracer" would share
+        // that folder with the tool of that name, and the second build would link one with the other's objects. So the
+        // agent is an "executable" that the linker is told to make a shared library.
+        .executable(name: "libtracer.so", targets: ["AgentEntry"]),
         // For programs that name their own moments and stretches; needs nothing of the rest.
         .library(name: "TracerAPI", targets: ["TracerAPI"]),
-        // SwiftPM drops a second product of the same name without regard to its kind (PackageBuilder keys them by
-        // name); "./tracer" is another key and the same file, .build/release/tracer.
-        .executable(name: "./tracer", targets: ["tracer"]),
+        .executable(name: "tracer", targets: ["tracer"]),
         // For LD_AUDIT, on request: tracer startup --loader.
         .library(name: "tracer-audit", type: .dynamic, targets: ["LoaderAudit"]),
     ],
@@ -51,8 +54,8 @@ let package = Package(
         .target(name: "CTraceLayout"),
         .target(name: "TraceFormat", dependencies: ["CTraceLayout"]),
         .target(name: "CSupport", path: "CSupport", cSettings: agentC),
-        .target(name: "TracerAgent", dependencies: ["CSupport", "CTraceLayout"],
-                swiftSettings: agentSwift, linkerSettings: agentLinker),
+        .target(name: "TracerAgent", dependencies: ["CSupport", "CTraceLayout"], swiftSettings: agentSwift),
+        .executableTarget(name: "AgentEntry", dependencies: ["CSupport", "TracerAgent"], cSettings: agentC, linkerSettings: agentLinker),
         .target(name: "CTracerAPI"),
         .target(name: "TracerAPI", dependencies: ["CTracerAPI"]),
         .testTarget(name: "TracerAPITests", dependencies: ["TracerAPI"]),
@@ -64,7 +67,7 @@ let package = Package(
         .target(name: "TraceAnalysis",
                 dependencies: ["TraceFormat", "CTraceLayout", "CDemangle", "CDeflate", "Symbols",
                                .product(name: "Histogram", package: "hdrhistogram-swift")]),
-        // No libc: the loader would load a second one for it. "Embedded" keeps the driver from linking Swift's runtime.
+        // No libc: the loader would load a second one for it.
         .target(name: "LoaderAudit", exclude: ["exports.map"],
                 cSettings: [.unsafeFlags(["-O2", "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden"])],
                 linkerSettings: [.unsafeFlags(["-enable-experimental-feature", "Embedded", "-nostartfiles", "-Xclang-linker", "-nostdlib",
