@@ -266,7 +266,7 @@ struct trace_load_record {
     uint32_t initializer;   // during which it was made, or TRACE_NONE
     uint64_t begin_ticks;   // dlopen was called; 0: not known
     uint64_t opened_ticks;  // the loader began to add modules; 0: not known
-    struct trace_usage mapped; // all are mapped, none is relocated
+    struct trace_usage mapped; // all are mapped; relocated, too, by a loader that tells of them so late (glibc from 2.41 on)
     uint32_t path_bytes, reserved; // as it was asked for; follows
 };
 struct trace_load_end_record {

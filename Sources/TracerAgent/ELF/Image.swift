@@ -118,6 +118,24 @@ struct Image: BitwiseCopyable {
     @inline(__always) func isData(_ address: UInt64) -> Bool {
         address &- dataLow < dataBytes || isInSegment(address, ProgramHeader.writable)
     }
+    @inline(__always) func isRelro(_ address: UInt64) -> Bool { address &- relroLow < relroHigh &- relroLow }
+    /// What lies in the writable segment of this address, but for its RELRO part: whole pages, and mprotect(2)'s bits for it.
+    func writablePart(around address: UInt64) -> (low: UInt64, high: UInt64, protection: Int)? {
+        if !contains(address) { return nil }
+        let page = UInt64(agent.pageBytes)
+        for n in 0..<programHeaderCount {
+            let header = segment(n), start = bias &+ header.address
+            if header.type != ProgramHeader.load || address &- start >= header.memoryBytes { continue }
+            if header.flags & ProgramHeader.writable == 0 { return nil }
+            var low = start & ~(page &- 1), high = (start &+ header.memoryBytes &+ page &- 1) & ~(page &- 1)
+            if relroLow < relroHigh {
+                if relroHigh <= address { low = max(low, relroHigh) } else if relroLow > address { high = min(high, relroLow) }
+            }
+            let canRun = header.flags & ProgramHeader.executable != 0
+            return (low, high, canRun ? Memory.readWrite | Memory.readExecute : Memory.readWrite)
+        }
+        return nil
+    }
     private func isInSegment(_ address: UInt64, _ flag: UInt32) -> Bool {
         if !contains(address) { return false }
         for n in 0..<programHeaderCount {

@@ -1,8 +1,9 @@
 // Sees every module that is loaded later, before its constructors run. The loader calls its debugger hook
-// (_dl_debug_state, r_debug.r_brk) after it has mapped new modules and before it relocates them; the hook is an empty
-// function, and a jump to `tracer_loader_event` is written over it. There new modules are noted, and their
-// initializers are led through stubs. The first of these that runs does so after relocation: that is the moment at
-// which the slots of all new modules are rebound. Everything here runs with the loader's lock held.
+// (_dl_debug_state, r_debug.r_brk) after it has mapped new modules, and before (glibc until 2.40) or after (from 2.41 on)
+// it relocates them; the hook is an empty function, and a jump to `tracer_loader_event` is written over it. There new
+// modules are noted, their initializers are led through stubs, and the slots of those that are seen to be relocated are
+// rebound. Of the others the slots are rebound by the first initializer that runs, since that is after relocation.
+// Everything here runs with the loader's lock held.
 import CSupport
 
 enum LoaderWatch {
@@ -111,6 +112,7 @@ enum LoaderWatch {
             let index = note(module, inBase)
             if first < 0 { first = index }
         }
+        bindPending { $0.pointee.isRelocated }
         if first >= 0 {
             Loads.mapped(batch, ModuleTable.modules[first].path, recorder, stackPointer, entered)
         } else {
@@ -153,18 +155,22 @@ enum LoaderWatch {
         guard let index = ModuleTable.add(loader, isMain: false, batch: batch, inBase: inBase) else { return -1 }
         if ModuleTable.modules[index].state == .pending {
             pendingCount &+= 1
-            InitializerStubs.replaceLater(ModuleTable.modules.pointer(index), index)
+            let module = ModuleTable.modules.pointer(index)
+            let relocation = RelocationState(module.pointee.image)
+            module.pointee.isRelocated = relocation == .done
+            if relocation != .unknown { InitializerStubs.replaceLater(module, index, isRelocated: module.pointee.isRelocated) }
         }
         return index
     }
 
-    /// An initializer of a module that was loaded later is about to run: all of its batch are relocated.
-    static func bindPending() {
+    /// Called without a condition when an initializer of a module that was loaded later is about to run: all of its batch are
+    /// relocated.
+    static func bindPending(where isReady: (UnsafeMutablePointer<Module>) -> Bool = { _ in true }) {
         if pendingCount == 0 { return }
-        pendingCount = 0
         for n in 0..<ModuleTable.modules.count {
             let module = ModuleTable.modules.pointer(n)
-            if module.pointee.state != .pending { continue }
+            if module.pointee.state != .pending || !isReady(module) { continue }
+            pendingCount &-= 1
             InitializerStubs.fill(module)
             Rebinder.bind(n)
         }

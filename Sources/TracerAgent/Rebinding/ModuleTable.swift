@@ -13,6 +13,7 @@ struct Module: BitwiseCopyable {
     var inBaseNamespace: Bool
     var isSanitizer = false // its functions must see who calls them
     var batch: UInt32       // the load that brought it; 0 at start
+    var isRelocated = false // when the loader told of it
     var isAgain = false     // what it needs and is bound to is in the trace already
     var buildID: UInt64 = 0 // a hash; 0 none
     /// In the present file, once there is one.

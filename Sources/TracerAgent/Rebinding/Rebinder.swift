@@ -10,7 +10,7 @@ struct Rebinder {
     /// No module is added meanwhile, so these stay valid; copies of structures of this size are not free.
     private let module: UnsafeMutablePointer<Module>
     private let image: UnsafeMutablePointer<Image>
-    private var relroIsOpen = false
+    var access: WriteAccess
     private var detail = trace_module_detail_record()
 
     /// The module must be relocated. Marks it as bound.
@@ -18,17 +18,15 @@ struct Rebinder {
         let module = ModuleTable.modules.pointer(index)
         module.pointee.state = .bound
         let image = withUnsafeMutablePointer(to: &module.pointee.image) { $0 }
-        var rebinder = Rebinder(module: module, image: image)
+        var rebinder = Rebinder(module: module, image: image, access: WriteAccess(image, isRelocated: true))
         VersionNeeds.forget()
         Bindings.begin()
         rebinder.bindCallSlots()
         rebinder.bindData()
-        if module.pointee.isStartup { InitializerStubs.replaceAtStart(index, &rebinder) }
+        if module.pointee.isStartup { InitializerStubs.replaceAtStart(index, &rebinder.access) }
         if !module.pointee.isAgain { Bindings.write(from: index) }
         Metadata.detail(&rebinder.detail, module, index)
-        if rebinder.relroIsOpen {
-            Memory.protect(image.pointee.relroLow, image.pointee.relroHigh &- image.pointee.relroLow, Memory.readOnly)
-        }
+        rebinder.access.close()
     }
 
     private mutating func bindCallSlots() {
@@ -182,7 +180,7 @@ struct Rebinder {
         let isWanted = agent.settings.ready != nil && Ready.isWanted(name.text, other)
         if !isWanted && !NameFilter.admits(function: name.text, module: other) { return }
         let treatment = isWanted && treatment == .ordinary ? .ready : treatment
-        guard openForWriting(slot), let stub = FunctionTable.stub(target: target, name: name, module: owner,
+        guard access.open(slot), let stub = FunctionTable.stub(target: target, name: name, module: owner,
                                                                   treatment: other.pointee.isSanitizer ? .tail : treatment)
         else { return }
         tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(slot))!, stub)
@@ -191,18 +189,10 @@ struct Rebinder {
 
     /// Only in the executable: what else calls it is not what calls main.
     private mutating func hookStart(_ slot: UInt64, _ target: UInt64) {
-        guard image.pointee.contains(agent.entry), openForWriting(slot),
+        guard image.pointee.contains(agent.entry), access.open(slot),
               let (stub, descriptor) = FunctionTable.stub(kind: KIND_START) else { return }
         descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
         tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(slot))!, stub)
-    }
-
-    /// The loader made the RELRO part of the image read-only; one change of protection for all slots in it.
-    mutating func openForWriting(_ slot: UInt64) -> Bool {
-        let low = image.pointee.relroLow, high = image.pointee.relroHigh
-        if slot < low || slot >= high { return image.pointee.isData(slot) }
-        if !relroIsOpen { relroIsOpen = Memory.protect(low, high &- low, Memory.readWrite) }
-        return relroIsOpen
     }
 }
 

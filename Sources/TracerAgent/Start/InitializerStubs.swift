@@ -1,7 +1,8 @@
 // Leads initializers and finalizers through stubs. Modules that are there at the start are relocated already: their
-// arrays are changed in place, through RELRO. Of a module that is loaded later the array is not relocated yet when the
-// loader's hook tells of it, so the *dynamic entry* is led to a table of ours (glibc elf/dl-init.c, call_init, and
-// elf/dl-fini.c read both from there), and what the stubs in it lead to is filled in once the module is relocated.
+// arrays are changed in place, through RELRO. Of a module that is loaded later the array may not be relocated yet when the
+// loader's hook tells of it (WriteAccess.swift), so the *dynamic entry* is led to a table of ours (glibc elf/dl-init.c,
+// call_init, and elf/dl-fini.c read both from there), and what the stubs in it lead to is filled in once the module is
+// relocated.
 import CSupport
 import CTraceLayout
 
@@ -55,12 +56,12 @@ enum InitializerStubs {
 
     // MARK: - Modules that are there
 
-    static func replaceAtStart(_ index: Int, _ rebinder: inout Rebinder) {
+    static func replaceAtStart(_ index: Int, _ access: inout WriteAccess) {
         let image = ModuleTable.modules.pointer(index).pointee.image
         for n in 0..<functions.count {
             guard let entry = image.dynamicEntry(functions[n].tag), entry.pointee.value != 0,
                   image.isCode(image.bias &+ entry.pointee.value),
-                  rebinder.openForWriting(UInt64(UInt(bitPattern: entry)) &+ 8),
+                  access.open(valueAddress(entry)),
                   let stub = stub(image.bias &+ entry.pointee.value, functions[n].kind, 0, index, 0) else { continue }
             entry.pointee.value = stub &- image.bias
         }
@@ -69,11 +70,13 @@ enum InitializerStubs {
             for slot in 0..<count {
                 let address = array &+ UInt64(slot) &* 8
                 guard let target = image.word64(address), ModuleTable.module(of: target)?.pointee.image.isCode(target) == true,
-                      rebinder.openForWriting(address), let stub = stub(target, arrays[n].kind, slot, index, 0) else { continue }
+                      access.open(address), let stub = stub(target, arrays[n].kind, slot, index, 0) else { continue }
                 tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(address))!, stub)
             }
         }
     }
+
+    private static func valueAddress(_ entry: UnsafeMutablePointer<DynamicEntry>) -> UInt64 { UInt64(UInt(bitPattern: entry)) &+ 8 }
 
     private static func place(_ image: Image, _ tag: Int64, _ bytesTag: Int64) -> (UInt64, Int)? {
         guard let entry = image.dynamicEntry(tag), let bytes = image.dynamicEntry(bytesTag) else { return nil }
@@ -85,15 +88,17 @@ enum InitializerStubs {
 
     // MARK: - Modules that are loaded later
 
-    /// The module is mapped and not relocated.
-    static func replaceLater(_ module: UnsafeMutablePointer<Module>, _ index: Int) {
+    /// The module is mapped; it need not be relocated.
+    static func replaceLater(_ module: UnsafeMutablePointer<Module>, _ index: Int, isRelocated: Bool) {
         module.pointee.initializers.original = 0
         module.pointee.finalizers.original = 0
         if !module.pointee.hasStubs { reuseTables(of: module) }
-        replaceFunction(module, index, 0, &module.pointee.initializer)
-        replaceFunction(module, index, 1, &module.pointee.finalizer)
-        replaceArray(module, index, 1, &module.pointee.initializers)
-        replaceArray(module, index, 2, &module.pointee.finalizers)
+        var access = WriteAccess(withUnsafeMutablePointer(to: &module.pointee.image) { $0 }, isRelocated: isRelocated)
+        replaceFunction(module, index, 0, &module.pointee.initializer, &access)
+        replaceFunction(module, index, 1, &module.pointee.finalizer, &access)
+        replaceArray(module, index, 1, &module.pointee.initializers, &access)
+        replaceArray(module, index, 2, &module.pointee.finalizers, &access)
+        access.close()
     }
 
     /// A library that is opened and closed a thousand times, wherever it then lies, gets its first stubs back.
@@ -116,22 +121,23 @@ enum InitializerStubs {
 
     /// DT_INIT, DT_FINI: the loader adds the load bias to what the entry says.
     private static func replaceFunction(_ module: UnsafeMutablePointer<Module>, _ index: Int, _ which: Int,
-                                        _ descriptor: inout UnsafeMutablePointer<function_descriptor>?) {
+                                        _ descriptor: inout UnsafeMutablePointer<function_descriptor>?,
+                                        _ access: inout WriteAccess) {
         let image = module.pointee.image
-        guard let entry = image.dynamicEntry(functions[which].tag), entry.pointee.value != 0,
-              image.isData(UInt64(UInt(bitPattern: entry))) else { return }
+        guard let entry = image.dynamicEntry(functions[which].tag), entry.pointee.value != 0 else { return }
         if descriptor == nil { descriptor = FunctionTable.stub(kind: KIND_INITIALIZER)?.descriptor }
-        guard let descriptor else { return }
+        guard let descriptor, access.open(valueAddress(entry)) else { return }
         module.pointee.hasStubs = true
         InitializerStub(descriptor).set(kind: functions[which].kind, index: 0, module: index, load: module.pointee.batch)
         descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(image.bias &+ entry.pointee.value))
         entry.pointee.value = FunctionTable.stub(of: descriptor) &- image.bias
     }
 
-    private static func replaceArray(_ module: UnsafeMutablePointer<Module>, _ index: Int, _ which: Int, _ table: inout StubTable) {
+    private static func replaceArray(_ module: UnsafeMutablePointer<Module>, _ index: Int, _ which: Int, _ table: inout StubTable,
+                                     _ access: inout WriteAccess) {
         let image = module.pointee.image
         guard let (array, count) = place(image, arrays[which].tag, arrays[which].bytes),
-              let entry = image.dynamicEntry(arrays[which].tag), image.isData(UInt64(UInt(bitPattern: entry))) else { return }
+              let entry = image.dynamicEntry(arrays[which].tag), access.open(valueAddress(entry)) else { return }
         if table.address == 0 || table.count != count {
             guard let room = Memory.pages(Memory.wholePages(count &* 8)) else { return }
             let stubs = room.assumingMemoryBound(to: UInt64.self)

@@ -70,6 +70,14 @@ enum Memory {
             SystemCall.call(SystemCall.futex, Int(bitPattern: UInt(address)), 128, 0, bits($0)) != -Failure.address // FUTEX_WAIT_PRIVATE
         }
     }
+    /// Adds nothing to the word there: 0 or more when it may be written to, -EFAULT when not. FUTEX_WAKE_OP with FUTEX_OP_ADD 0
+    /// (futex(2)) writes to its second word before anything else; nobody waits for the first one, which is ours.
+    static func tryWriting(_ address: UInt64) -> Int {
+        var own: UInt32 = 0
+        return withUnsafePointer(to: &own) {
+            SystemCall.call(SystemCall.futex, bits($0), 128 | 5, 0, 0, Int(bitPattern: UInt(address)), 1 &<< 28)
+        }
+    }
     /// MADV_POPULATE_WRITE (Linux 5.14): all page faults at once. An old kernel refuses, and they come one by one.
     static func populate(_ address: UnsafeMutableRawPointer, _ byteCount: Int) {
         _ = SystemCall.call(SystemCall.madvise, bits(address), byteCount, 23)

@@ -1,4 +1,5 @@
-// Looks at its own memory at several moments: no page is writable and executable at once, the agent's neither.
+// Looks at its own memory at several moments: no page is writable and executable at once, the agent's neither, and as much
+// of the program and its libraries is read-only as without the agent.
 // library: looked
 // plugin: plugged -L{build} -llooked
 // case: plain {build}/libplugged.so
@@ -9,14 +10,21 @@ int look(const char *when);
 EXPORT int look(const char *when) {
     FILE *maps = fopen("/proc/self/maps", "r");
     char line[4096], rights[8];
+    long program[8] = {0}, looked[8] = {0}, plugged[8] = {0};
     CHECK(maps);
     while (fgets(line, sizeof line, maps)) {
-        CHECK(sscanf(line, "%*s %7s", rights) == 1);
+        unsigned long low, high;
+        CHECK(sscanf(line, "%lx-%lx %7s", &low, &high, rights) == 3);
+        long *bytes = strstr(line, "liblooked.so") ? looked : strstr(line, "libplugged.so") ? plugged : strstr(line, "/own_maps\n") ? program : 0;
+        if (bytes) bytes[(rights[0] == 'r') | (rights[1] == 'w') << 1 | (rights[2] == 'x') << 2] += high - low;
         if (rights[1] == 'w' && rights[2] == 'x') {
             fprintf(stderr, "%s: %s", when, line);
             _exit(98);
         }
     }
+    printf("%s:", when);
+    for (int n = 0; n < 8; n++) printf(" %ld+%ld+%ld", program[n], looked[n], plugged[n]);
+    putchar('\n');
     return !fclose(maps);
 }
 #elif defined LIB_plugged
