@@ -1,5 +1,8 @@
-// Where libtracer.so and libtracer-audit.so are, and how they get into LD_PRELOAD and LD_AUDIT.
+// Where libtracer.so and libtracer-audit.so are, whether the first is an agent for this tool, and how they get into
+// LD_PRELOAD and LD_AUDIT.
+import CTraceLayout
 import Glibc
+import Symbols
 
 public struct AgentLibrary: Equatable, Sendable {
     public static let agent = "libtracer.so", audit = "libtracer-audit.so"
@@ -23,6 +26,26 @@ public struct AgentLibrary: Equatable, Sendable {
         }
         throw .cannotRun("\(name) is neither in \(directory) nor in \(parent)/lib: run scripts/build, or install it there")
     }
+
+    /// A program under a library that is something else, or needs more than libc, would not be the same program.
+    func checkAgent() throws(Refusal) {
+        guard let library = SharedLibrary(path: path), let note = library.note(owner: TRACER_NOTE_OWNER, type: UInt32(TRACER_NOTE_VERSION)) else {
+            throw .cannotRun("\(path) is not tracer's agent: \(AgentLibrary.advice)")
+        }
+        let version = String(decoding: note.prefix { $0 != 0 }, as: UTF8.self)
+        guard version == TRACER_VERSION else {
+            throw .cannotRun("\(path) is the agent of tracer \(version), and this is tracer \(TRACER_VERSION): \(AgentLibrary.advice)")
+        }
+        guard library.machine == Launch.ownMachine else {
+            throw .cannotRun("\(path) is not an agent for \(Launch.ownMachineName): \(AgentLibrary.advice)")
+        }
+        let needed = library.needed.filter { !AgentLibrary.allowed.contains($0) }
+        guard needed.isEmpty else {
+            throw .cannotRun("\(path) was built wrong, it needs \(needed.joined(separator: ", ")): \(AgentLibrary.advice)")
+        }
+    }
+    private static let allowed: Set = ["libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"]
+    private static let advice = "run scripts/build again, or install tool and agent together"
 
     /// LD_PRELOAD separates with blanks and colons, has no quotes, and expands $ORIGIN and its like (ld.so(8)).
     init(path: String) throws(Refusal) {

@@ -58,6 +58,7 @@ public struct RecordingRun {
         launch = try Launch(program: name ?? "", searchPath: inherited["PATH"], identity: .current)
         arguments = launch.leadingArguments.map { $0.utf8.map { CChar(bitPattern: $0) } + [0] } + command.dropFirst()
         let agent = try AgentLibrary.find()
+        try agent.checkAgent()
 
         var random = SystemRandomNumberGenerator()
         session = UInt64.random(in: 1...UInt64.max, using: &random)

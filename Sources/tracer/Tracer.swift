@@ -1,5 +1,6 @@
 // The command line. One file per command; this one holds the root and how every command ends.
 import ArgumentParser
+import CTraceLayout
 @preconcurrency import Glibc
 
 @main
@@ -7,7 +8,7 @@ struct Tracer: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tracer",
         abstract: "Records the calls of a program with exact times, and reads the traces.",
-        version: "0.1.0",
+        version: TRACER_VERSION,
         subcommands: [
             Record.self, Startup.self, Report.self, Tree.self, Callers.self, Diff.self, Replay.self, Libs.self, ExportCommand.self,
             Open.self, View.self, Launch.self, BaselineCommand.self, Check.self, HistoryCommand.self, BisectStep.self, Info.self, Dump.self,

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """`tracer record` as its users meet it: statuses, signals, refusals, and the file it prepares.
 
-The tool is copied beside an empty libtracer.so, so that these tests are about the recorder alone; a small C program
+The tool is copied beside a libtracer.so that does nothing, so that these tests are about the recorder alone; a small C program
 plays the agent where a trace file is needed. No test waits by sleeping: programs say when they are ready.
 """
 import os
 import pty
+import re
 import select
 import shutil
 import signal
@@ -44,9 +45,11 @@ def setUpModule():
     os.mkdir(os.path.dirname(TOOL))
     shutil.copy(os.path.join(ROOT, ".build/release/tracer"), TOOL)
     FAKE = build("fake_agent", os.path.join(HERE, "fake_agent.c"), "-I" + os.path.join(ROOT, "Sources/CTraceLayout/include"))
-    empty = os.path.join(SCRATCH, "empty.c")
-    open(empty, "w").close()
-    build("bin/libtracer.so", empty, "-shared", "-fPIC")
+    build("bin/libtracer.so", *AGENT)
+
+
+# Does nothing, and says that it is an agent of the tool's version.
+AGENT = [os.path.join(ROOT, "CSupport/version_note.c"), "-I" + os.path.join(ROOT, "Sources/CTraceLayout/include"), "-shared", "-fPIC"]
 
 
 def tearDownModule():
@@ -134,6 +137,28 @@ class Statuses(RecordTest):
         done = subprocess.run([alone, "record", "true"], capture_output=True, timeout=LIMIT)
         self.assertEqual(done.returncode, 126)
         self.assertIn(b"libtracer.so is neither in", done.stderr)
+
+    def test_library_that_is_no_agent_of_this_tool_is_refused(self):
+        folder = os.path.join(self.directory, "bin")
+        os.mkdir(folder)
+        tool, agent = shutil.copy(TOOL, folder), os.path.join(folder, "libtracer.so")
+        empty, older = os.path.join(self.directory, "empty.c"), os.path.join(self.directory, "version.h")
+        with open(empty, "w"), open(older, "w") as file, open(os.path.join(ROOT, "Sources/CTraceLayout/include/version.h")) as header:
+            file.write(re.sub(r'(#define TRACER_VERSION) .*', r'\1 "0.0.7"', header.read()))
+        for expected, options in {
+            "is not tracer's agent": [empty, "-shared", "-fPIC"],
+            "is the agent of tracer 0.0.7": [AGENT[0], "-I" + self.directory, "-shared", "-fPIC"],
+            "built wrong, it needs libm.so.6": [*AGENT, "-Wl,--no-as-needed", "-lm"],
+        }.items():
+            build(agent, *options)
+            done = subprocess.run([tool, "record", "touch", "started"], cwd=self.directory, capture_output=True, timeout=LIMIT)
+            self.assertEqual(done.returncode, 126, done)
+            self.assertIn(expected.encode(), done.stderr)
+            self.assertFalse(os.path.exists(os.path.join(self.directory, "started")))
+        build(agent, *AGENT)
+        done = subprocess.run([tool, "record", "touch", "started"], cwd=self.directory, capture_output=True, timeout=LIMIT)
+        self.assertEqual(done.returncode, 0, done)
+        self.assertTrue(os.path.exists(os.path.join(self.directory, "started")))
 
 
 class Transparency(RecordTest):
