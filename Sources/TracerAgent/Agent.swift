@@ -61,7 +61,7 @@ extension Agent {
         SpecialFunction.begin()
         trampolines = tracer_trampolines(clock == UInt32(TRACE_CLOCK_MONOTONIC) ? 1 : 0, minimumTicks > 0 ? 1 : 0)
         guard ForkWatch.begin(), Trampolines.prepare() else { return }
-        LoaderWatch.begin()
+        flags = LoaderWatch.begin()
         (leafCost, insideCost) = Calibration.run()
         TraceFile.header.pointee.leaf_cost = leafCost
         TraceFile.header.pointee.inside_cost = insideCost

@@ -382,6 +382,17 @@ def symbols_of_two_libraries_are_named(folder):
            == [("libone.so", "libtwo.so", ["libtwo.so"], ["twice"])], f"{report['duplicates']}")
 
 
+def constructors_before_the_agent_are_said(folder):
+    """As with libpthread before glibc 2.34: the loader initializes the last library first that asks for it."""
+    program = folder.program()
+    folder.run([program])
+    expect(not any("before the agent" in note for note in folder.timeline()["notes"]), "said where the agent came first")
+    folder.compile("libunused.so", "part_startup_unused.c", "-shared", "-fPIC", "-Wl,-z,initfirst")
+    status, out, err = folder.run([program])
+    expect(status == 0, f"status {status}, stdout {out}, stderr {err}")
+    expect(any("before the agent" in note for note in folder.timeline()["notes"]), f"not said: {folder.timeline()['notes']}")
+
+
 def a_trace_of_no_start_is_refused(folder):
     path = os.path.join(folder.place.path, "x.trace")
     with open(path, "wb") as file:
@@ -417,7 +428,8 @@ def tests():
              initializers_are_seen_when_recording_starts_later, what_a_filter_may_hide_is_said,
              a_failure_is_not_passed_off_as_a_start,
              a_constructor_of_another_thread_has_its_own_figures,
-             libraries_that_nothing_uses_are_named, symbols_of_two_libraries_are_named, a_trace_of_no_start_is_refused]
+             libraries_that_nothing_uses_are_named, symbols_of_two_libraries_are_named, constructors_before_the_agent_are_said,
+             a_trace_of_no_start_is_refused]
     named = {
         "exit_in_a_constructor": how_far_it_came("early", 3, "exit was called in own_init (part_startup.c:", "executable_constructors"),
         "death_in_a_constructor": how_far_it_came("die", 128 + signal.SIGSEGV, "in own_init (part_startup.c:", "executable_constructors"),

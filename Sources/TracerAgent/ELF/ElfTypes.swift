@@ -55,7 +55,8 @@ enum DynamicTag {
     static let initArray: Int64 = 25, initArrayBytes: Int64 = 27, runpath: Int64 = 29, flags: Int64 = 30
     static let finalizer: Int64 = 13, finiArray: Int64 = 26, finiArrayBytes: Int64 = 28
     static let preinitArray: Int64 = 32, preinitArrayBytes: Int64 = 33, relrBytes: Int64 = 35
-    static let relativeCount: Int64 = 0x6fff_fff9
+    static let relativeCount: Int64 = 0x6fff_fff9, moreFlags: Int64 = 0x6fff_fffb // DT_FLAGS_1
+    static let initFirst: UInt64 = 0x20 // in it
     static let gnuHash: Int64 = 0x6fff_fef5, versions: Int64 = 0x6fff_fff0
     static let versionDefinitions: Int64 = 0x6fff_fffc, versionDefinitionCount: Int64 = 0x6fff_fffd
     static let versionNeeds: Int64 = 0x6fff_fffe, versionNeedCount: Int64 = 0x6fff_ffff

@@ -38,6 +38,7 @@ struct Image: BitwiseCopyable {
     /// The relative ones stand first and name no symbol (DT_RELACOUNT).
     private(set) var relativeRelocationCount = 0
     private(set) var hasRunpath = false
+    private(set) var isInitFirst = false
 
     /// From the program headers of the main program (AT_PHDR), or from the ELF header at the load address.
     init(bias: UInt64, dynamic: UInt64, programHeaders: UInt64, count: Int) {
@@ -198,6 +199,7 @@ struct Image: BitwiseCopyable {
             case DynamicTag.relaBytes: relaBytes = value
             case DynamicTag.relativeCount: relativeRelocationCount = Int(truncatingIfNeeded: value)
             case DynamicTag.runpath, DynamicTag.rpath: hasRunpath = true
+            case DynamicTag.moreFlags: isInitFirst = value & DynamicTag.initFirst != 0
             default: break
             }
             dynamicCount &+= 1

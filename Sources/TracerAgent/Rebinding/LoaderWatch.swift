@@ -10,9 +10,10 @@ enum LoaderWatch {
     nonisolated(unsafe) private static var batch: UInt32 = 0
     nonisolated(unsafe) private static var pendingCount = 0
 
-    /// Modules that are there already, in the loader's order, which is the order of the global scope.
-    static func begin() {
-        guard let debug = optional(tracer_loader_debug()) else { return }
+    /// Modules that are there already, in the loader's order, which is the order of the global scope. Returns TRACE_FLAG_….
+    static func begin() -> UInt32 {
+        guard let debug = optional(tracer_loader_debug()) else { return UInt32(TRACE_FLAG_NO_HOOK) }
+        var flags: UInt32 = 0
         var entry = debug.pointee.first
         var isMain = true
         while let module = entry {
@@ -20,6 +21,7 @@ enum LoaderWatch {
             isMain = false
             entry = module.pointee.next
         }
+        if isLate { flags |= UInt32(TRACE_FLAG_LATE) }
         var slots = 0
         for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending {
             slots &+= ModuleTable.modules.pointer(n).pointee.image.jumpRelocationCount
@@ -28,7 +30,17 @@ enum LoaderWatch {
         agent.isAlone = isSingleThreaded
         defer { agent.isAlone = false }
         for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending { Rebinder.bind(n) }
-        if !patchHook(debug.pointee.hook) { agent.flags |= UInt32(TRACE_FLAG_NO_HOOK) }
+        if !patchHook(debug.pointee.hook) { flags |= UInt32(TRACE_FLAG_NO_HOOK) }
+        return flags
+    }
+    /// The loader has one module only that it initializes before all others: the last one marked for it (glibc elf/dl-load.c,
+    /// dl_initfirst). libpthread is, before glibc 2.34. When it is not ours, most constructors have run.
+    private static var isLate: Bool {
+        var isOurs = true
+        for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.image.isInitFirst {
+            isOurs = ModuleTable.modules.pointer(n).pointee.image.contains(tracer_code_low())
+        }
+        return !isOurs
     }
     /// What glibc says (2.32, sys/single_threaded.h); false where it says nothing. The agent may also be loaded into a process
     /// that has threads already.
@@ -112,7 +124,7 @@ enum LoaderWatch {
             let index = note(module, inBase)
             if first < 0 { first = index }
         }
-        bindPending { $0.pointee.isRelocated }
+        bindPending(onlyRelocated: true)
         if first >= 0 {
             Loads.mapped(batch, ModuleTable.modules[first].path, recorder, stackPointer, entered)
         } else {
@@ -163,13 +175,13 @@ enum LoaderWatch {
         return index
     }
 
-    /// Called without a condition when an initializer of a module that was loaded later is about to run: all of its batch are
-    /// relocated.
-    static func bindPending(where isReady: (UnsafeMutablePointer<Module>) -> Bool = { _ in true }) {
+    /// When an initializer of a module that was loaded later is about to run, all of its batch are relocated. Before, only
+    /// those that were seen to be.
+    @inline(never) static func bindPending(onlyRelocated: Bool = false) {
         if pendingCount == 0 { return }
         for n in 0..<ModuleTable.modules.count {
             let module = ModuleTable.modules.pointer(n)
-            if module.pointee.state != .pending || !isReady(module) { continue }
+            if module.pointee.state != .pending || onlyRelocated && !module.pointee.isRelocated { continue }
             pendingCount &-= 1
             InitializerStubs.fill(module)
             Rebinder.bind(n)

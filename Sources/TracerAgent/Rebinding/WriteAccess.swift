@@ -16,7 +16,7 @@ struct WriteAccess {
     }
 
     /// Room for a word at this address may be written to until `close`. False: it must be left alone.
-    mutating func open(_ address: UInt64) -> Bool {
+    @inline(never) mutating func open(_ address: UInt64) -> Bool {
         if address &- openLow < openHigh &- openLow { return true }
         if image.pointee.isRelro(address) {
             if !isRelocated { return image.pointee.isData(address) } // found to be writable, and left so: see Relocation state
@@ -36,7 +36,7 @@ struct WriteAccess {
 
 /// When the loader's hook tells of a new module: has it been relocated? glibc calls the hook before relocation until 2.40 and
 /// after it from 2.41 on (elf/dl-open.c, dl_open_worker_begin); which loader this is does not matter, its RELRO part tells.
-enum RelocationState {
+enum RelocationState: UInt8 { // a raw value: comparing plain enums brings the standard library's hashing with it
     case notYet // or there is nothing that would tell: a loader of either kind may write to it now
     case done
     case unknown // nothing of the module may be written to
