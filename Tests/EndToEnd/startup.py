@@ -393,6 +393,34 @@ def constructors_before_the_agent_are_said(folder):
     expect(any("before the agent" in note for note in folder.timeline()["notes"]), f"not said: {folder.timeline()['notes']}")
 
 
+def an_unknown_loader_loses_its_hook_and_nothing_else(folder):
+    """One whose hook is followed by code: what the agent would write there does not fit."""
+    if os.uname().machine != "x86_64":
+        raise Skipped("one instruction is replaced on this processor, and nothing behind it")
+    program = folder.program()
+    interpreter = re.search(r"interpreter: (.*)]", subprocess.check_output(["readelf", "-lW", program], text=True))[1]
+    symbols = subprocess.check_output(["readelf", "--dyn-syms", "-W", interpreter], text=True)
+    hook = int(re.search(r"([0-9a-f]+) +\d+ FUNC +GLOBAL +DEFAULT +\d+ _dl_debug_state@", symbols)[1], 16)
+    segments = subprocess.check_output(["readelf", "-lW", interpreter], text=True)
+    for offset, address, size in re.findall(r"LOAD +0x(\w+) 0x(\w+) 0x\w+ 0x(\w+)", segments):
+        if 0 <= hook - int(address, 16) < int(size, 16):
+            place = hook - int(address, 16) + int(offset, 16)
+    with open(interpreter, "rb") as file:
+        loader = bytearray(file.read())
+    place = loader.index(0xc3, place) + 1 # behind `ret`
+    loader[place] = 0x55 # push %rbp
+    other = os.path.join(folder.path, "ld-other.so")
+    with open(other, "wb") as file:
+        file.write(loader)
+    os.chmod(other, 0o755)
+    for flags, is_seen in (((), True), ((f"-Wl,--dynamic-linker={other}",), False)):
+        status, out, err = folder.run([folder.program(*flags), "plugin"])
+        expect(status == 0, f"{flags}: status {status}, stdout {out}, stderr {err}")
+        timeline = folder.timeline()
+        expect(bool(timeline["dlopens"]) == is_seen, f"{flags}: {timeline['dlopens']}")
+        expect(any("seen late" in note for note in timeline["notes"]) != is_seen, f"{flags}: {timeline['notes']}")
+
+
 def a_trace_of_no_start_is_refused(folder):
     path = os.path.join(folder.place.path, "x.trace")
     with open(path, "wb") as file:
@@ -429,6 +457,7 @@ def tests():
              a_failure_is_not_passed_off_as_a_start,
              a_constructor_of_another_thread_has_its_own_figures,
              libraries_that_nothing_uses_are_named, symbols_of_two_libraries_are_named, constructors_before_the_agent_are_said,
+             an_unknown_loader_loses_its_hook_and_nothing_else,
              a_trace_of_no_start_is_refused]
     named = {
         "exit_in_a_constructor": how_far_it_came("early", 3, "exit was called in own_init (part_startup.c:", "executable_constructors"),

@@ -57,16 +57,34 @@ enum LoaderWatch {
     }
 
     #if arch(x86_64)
-    /// `ret` and fifteen bytes of padding (or endbr64 first) become `jmp *0(%rip)` and the address.
+    /// `ret` (or endbr64 first) and the padding behind it become `jmp *0(%rip)` and the address: fourteen bytes.
     private static func patchHook(_ hook: UInt64) -> Bool {
         guard hook != 0, let place = UnsafeMutableRawPointer(bitPattern: UInt(hook)), hook & 15 == 0 else { return false }
         let first = place.load(as: UInt32.self)
         let returns = first & 0xff == 0xc3 || (first == 0xfa1e_0ff3 && place.load(fromByteOffset: 4, as: UInt8.self) == 0xc3)
-        if !returns || !Memory.protect(hook, 16, Memory.readWrite) { return false }
+        if !returns || !isPadding(place.assumingMemoryBound(to: UInt8.self), from: first & 0xff == 0xc3 ? 1 : 5, to: 14) || !Memory.protect(hook, 16, Memory.readWrite) { return false }
         place.storeBytes(of: 0x25ff, as: UInt16.self)
         place.storeBytes(of: 0, toByteOffset: 2, as: UInt32.self)
         place.storeBytes(of: tracer_address_loader_event(), toByteOffset: 6, as: UInt64.self)
         return Memory.protect(hook, 16, Memory.readExecute)
+    }
+
+    /// Nothing but the instructions with which assemblers fill the space before a function: of another loader the next
+    /// function may follow at once. Intel SDM volume 2B, NOP: 90 and 0F 1F /0, both with prefixes; CC: int3.
+    private static func isPadding(_ code: UnsafePointer<UInt8>, from: Int, to: Int) -> Bool {
+        var n = from
+        while n < to {
+            while code[n] == 0x66 || code[n] == 0x2e { n &+= 1 }
+            if code[n] == 0x90 || code[n] == 0xcc {
+                n &+= 1
+                continue
+            }
+            if code[n] != 0x0f || code[n &+ 1] != 0x1f { return false }
+            let operand = code[n &+ 2], mode = operand &>> 6
+            if mode == 3 || mode == 0 && operand & 7 == 5 { return false } // not what an assembler writes
+            n &+= 3 &+ (operand & 7 == 4 ? 1 : 0) &+ (mode == 1 ? 1 : mode == 2 ? 4 : 0)
+        }
+        return true
     }
     #elseif arch(arm64)
     /// `ret` (or `bti c` first) becomes a branch to `tracer_loader_event`, or, where that is out of reach (128 MB), to an
