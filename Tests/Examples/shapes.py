@@ -1,0 +1,83 @@
+"""What a printed line is apart from its figures, and whether a documented block still has the shape of what is printed.
+
+A figure stands for any other of its kind: a number, a time with its unit, a size. Words stay, and so do the units'
+spelling, the blank before a percent sign, and the number and order of the columns. How wide a column is does not matter.
+"""
+import re
+
+# In this order: each takes from the line what the next must not see as a number.
+REPLACEMENTS = [(re.compile(pattern), text) for pattern, text in (
+    (r"\s*█+", ""),  # a bar, which short stages do not have
+    (r"\b[0-9a-f]{40}\b", "ID"),
+    (r"\b0x[0-9a-f]+\b", "ADDRESS"),
+    (r"\b\d{4}-\d\d-\d\dT[\d:.]+Z", "MOMENT"),
+    (r"\b\d{4}-\d\d-\d\d( \d\d:\d\d)?\b", "DATE"),
+    (r"\.so(\.\d+)+", ".so.N"),
+    (r"\bpython3\.\d+", "python3.N"),
+    (r"\bcpython-\d+", "cpython-N"),
+    (r"\.\d+\.trace\b", ".N.trace"),
+    (r"(?<![\w.])\d[\d,]*(\.\d+)? (ns|us|ms|s)\b", "TIME"),
+    (r"(?<![\w.])\d[\d,]*(\.\d+)? (bytes|B|KB|MB|GB)\b", "SIZE"),
+    (r"(?<![\w.])\d[\d,]*(\.\d+)?(?!\w|\.\d)", "N"),
+    (r"(?<![\w.])[-+−](?=(TIME|SIZE|N)\b)", "±"),
+    (r"\bcalled once\b", "called N time"),
+    (r"\bN ([a-z-]+?)s\b", r"N \1"),  # one call, two calls
+    (r"\bcalled N time\b", "called N times"),
+)]
+MINUS = re.compile(r"(?<![\w.)])([-−])\d")
+
+
+class Rules:
+    """What the marker of an example says of its lines."""
+
+    def __init__(self, any_of=(), may=(), is_whole=False, keeps_indents=False):
+        self.any_of, self.may, self.is_whole, self.keeps_indents = any_of, may, is_whole, keeps_indents
+
+    @classmethod
+    def of(cls, marker):
+        return cls(marker.get("any", []), marker.get("may", []), "rows" in marker, "indents" in marker)
+
+
+def shape(line, rules=Rules()):
+    for pattern in rules.may:
+        line = re.sub(pattern, "", line)
+    for pattern in rules.any_of:
+        line = re.sub(pattern, "*", line)
+    for pattern, text in REPLACEMENTS:
+        line = pattern.sub(text, line)
+    if rules.keeps_indents:
+        return re.sub(r"\s+(?=[±~]?(TIME|SIZE|N)\b)", "  ", "  " + line.rstrip()).strip()
+    return re.sub(r"\s{2,}", "  ", line.strip())
+
+
+def shapes(lines, rules=Rules()):
+    """Shape → the first line that has it. Blank lines have none."""
+    found = {}
+    for line in lines:
+        if line.strip():
+            found.setdefault(shape(line, rules), line)
+    return found
+
+
+def differences(documented, printed, more=(), rules=Rules()):
+    """What `documented` shows and neither `printed` nor `more` has; of a whole output also what it lacks. One text each."""
+    wrong = []
+    for pattern in rules.any_of:
+        if not any(re.search(pattern, line) for line in documented):
+            wrong.append(f"`any: {pattern}` is in no line of the block: take it out")
+    outputs = {**shapes(more, rules), **shapes(printed, rules)}
+    expected = [line for line in documented if line.strip() and line.strip() != "…"]
+    if not expected:
+        wrong.append("shows nothing")
+    wrong += [f"is not printed: {line.strip()}" for line in expected if shape(line, rules) not in outputs]
+    if rules.is_whole and not wrong:
+        left = [shape(line, rules) for line in expected]
+        right = [(shape(line, rules), line) for line in printed if line.strip()]
+        wrong += [f"is printed, and not in the document: {line.strip()}" for text, line in right if text not in left]
+        if not wrong and left != [text for text, _ in right]:
+            wrong.append("has the lines in another order, or another number of them")
+    written = {mark for line in documented for mark in MINUS.findall(line)}
+    used = {mark for line in [*printed, *more] for mark in MINUS.findall(line)}
+    if used and not written <= used:
+        wrong.append(f"writes a minus as {' '.join(sorted(written - used))}, and the tool as {' '.join(sorted(used))}")
+    return wrong
