@@ -6,6 +6,7 @@
     also: tracer report --top 0   prints more rows of the same kinds: a documented one may be among these
     any: regular expression       differs from machine to machine, in the document and in the output alike
     may: regular expression       a part of a line that is printed on some machines only
+    or: PRINTED => DOCUMENTED     where a line with PRINTED is printed, lines with DOCUMENTED need not be (two expressions)
     needs: gdb                    a program; without it the rows are looked for in the output of `also`
     rows: all                     the block is the whole of `run`, line by line, and not some rows of it
     indents: kept                 indentation within a line means something (a call tree)
@@ -19,7 +20,7 @@ Keys may be repeated; a line that begins with blanks continues the one above it.
 """
 import re
 
-KEYS = {"before", "run", "also", "any", "may", "needs", "rows", "indents"}
+KEYS = {"before", "run", "also", "any", "may", "or", "needs", "rows", "indents"}
 COMMAND = re.compile(r"(tracer|scripts/[\w-]+|git|cp|objdump|swift|python3|export|cd|sudo|apt|docker|make)( |$)|[A-Z_]+=")
 DRAWING = re.compile("[\u2500-\u257f\u25b2-\u25c4]")  # box drawing and arrow heads, which the tool does not print
 TIME = re.compile(r"\d (ns|us|ms|s)\b")
@@ -63,6 +64,7 @@ class Document:
         self.lines = text.split("\n")
         self.blocks = []
         self.machine = None  # number of the line that names it
+        self.comments = set()  # numbers of their lines
         self._read()
 
     def text(self):
@@ -86,6 +88,7 @@ class Document:
                     end += 1
                     if end == len(self.lines):
                         raise Mistake(f"{self.name}:{number + 1}: this comment has no end")
+                self.comments.update(range(number, end + 1))
                 if pending:
                     raise Mistake(f"{self.name}:{number + 1}: no code block follows the comment before this one")
                 pending = self._comment(number, self.lines[number:end + 1])
@@ -145,10 +148,13 @@ class Document:
         for key, value in (("rows", "all"), ("indents", "kept")):
             if marker.get(key, [value]) != [value]:
                 raise Mistake(f"{place}: {key} can be {value!r} only")
-        for key in ("any", "may"):
+        for pattern in marker.get("or", []):
+            if pattern.count(" => ") != 1:
+                raise Mistake(f"{place}: or: {pattern}: is not PRINTED => DOCUMENTED")
+        for key in ("any", "may", "or"):
             for pattern in marker.get(key, []):
                 try:
-                    re.compile(pattern)
+                    [re.compile(part) for part in pattern.split(" => ")]
                 except re.error as error:
-                    raise Mistake(f"{place}: {key}: {pattern}: {error}")
+                    raise Mistake(f"{place}: {key}: {pattern}: {error}") from None
         return marker, None

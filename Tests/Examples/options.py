@@ -114,7 +114,7 @@ def wrong_in(root, tool, document):
                 option = words(span)[0].partition("=")[0]
                 if option not in tool.options() and not is_in_scripts(root, option):
                     found.append((number, f"neither tracer nor a script has the option {option}"))
-        if not block:
+        if not block and number not in document.comments:
             for target in LINK.findall(line):
                 if not os.path.exists(os.path.join(root, os.path.dirname(document.name), target)):
                     found.append((number, f"the link to {target} leads nowhere"))
