@@ -19,6 +19,7 @@ REPLACEMENTS = [(re.compile(pattern), text) for pattern, text in (
     (r"(?<![\w.])\d[\d,]*(\.\d+)? (ns|us|ms|s)\b", "TIME"),
     (r"(?<![\w.])\d[\d,]*(\.\d+)? (bytes|B|KB|MB|GB)\b", "SIZE"),
     (r"(?<![\w.])\d[\d,]*(\.\d+)?(?!\w|\.\d)", "N"),
+    (r"(?<![\w.])[-+−](?=N %)", ""),  # a share, which has a sign when it is negative only
     (r"(?<![\w.])[-+−](?=(TIME|SIZE|N)\b)", "±"),
     (r"\bcalled once\b", "called N time"),
     (r"\bN ([a-z-]+?)s\b", r"N \1"),  # one call, two calls
@@ -39,6 +40,9 @@ class Rules:
     def of(cls, marker):
         instead = [tuple(text.split(" => ")) for text in marker.get("or", [])]
         return cls(marker.get("any", []), marker.get("may", []), instead, "rows" in marker, "indents" in marker)
+
+    def is_instead(self, line):
+        return any(re.search(other, line) for other, _ in self.instead)
 
     def excuse(self, line, printed):
         """Whether something else stands in the place of this documented line."""
@@ -80,8 +84,8 @@ def differences(documented, printed, more=(), rules=Rules()):
     wrong += [f"is not printed: {line.strip()}" for line in expected
               if shape(line, rules) not in outputs and not rules.excuse(line, printed)]
     if rules.is_whole and not wrong:
-        left = [shape(line, rules) for line in expected]
-        right = [(shape(line, rules), line) for line in printed if line.strip()]
+        left = [text for line in expected if (text := shape(line, rules)) in outputs]
+        right = [(shape(line, rules), line) for line in printed if line.strip() and not rules.is_instead(line)]
         wrong += [f"is printed, and not in the document: {line.strip()}" for text, line in right if text not in left]
         if not wrong and left != [text for text, _ in right]:
             wrong.append("has the lines in another order, or another number of them")
