@@ -1,9 +1,12 @@
 """What documents say of commands and options, held against what the tool and the scripts accept."""
+import importlib.machinery
+import importlib.util
 import json
 import os
 import re
 import shlex
 import subprocess
+import sys
 
 INLINE = re.compile(r"`+([^`\n]+)`+")
 OPTION = re.compile(r"--?[a-zA-Z][\w-]*")
@@ -168,3 +171,40 @@ def wrong_in_settings(tool, agent, document, defaults):
     for variable in sorted(have - told):
         found.append((0, f"the table of settings lacks {variable}"))
     return found
+
+
+def wrong_in_bench(root, document):
+    """The tables of scripts/bench in a document: the rows and columns that it has, all of them."""
+    bench = load(os.path.join(root, "scripts/bench"))
+    titles, names = [row[1] for row in bench.ROWS], [row[0] for row in bench.ROWS]
+    expected = {
+        "|  | cost | two clock reads | limit |  |": (titles, False),
+        "| row (`--only`) | | what is compared |": (names, True),
+        "| | million calls/s | at least | bytes/call | at most | |": (bench.analysis.NAMES, False),
+    }
+    found = []
+    for number, line in enumerate(document.lines):
+        if line not in expected:
+            continue
+        rows, are_options = expected.pop(line)
+        shown = []
+        for below in document.lines[number + 2:]:
+            if not below.startswith("|"):
+                break
+            first = below.split("|")[1].strip()
+            shown += re.findall(r"`([\w-]+)`", first) if are_options else [first]
+        found += [(number, f"scripts/bench has no row {row!r}") for row in shown if row not in rows]
+        found += [(number, f"the table lacks the row {row!r} of scripts/bench") for row in rows if row not in shown]
+    return found + [(0, f"has no table with the heading {heading}") for heading in expected]
+
+
+def load(path):
+    """A script as a module."""
+    loader = importlib.machinery.SourceFileLoader(os.path.basename(path), path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        loader.exec_module(module)
+    finally:
+        sys.dont_write_bytecode = writes
+    return module

@@ -17,6 +17,7 @@ import unittest
 HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
+import options as named
 from documents import Document, Mistake
 from shapes import Rules, differences, shape
 
@@ -190,6 +191,24 @@ class RealDocuments(unittest.TestCase):
                     self.assertTrue(differences(changed, block.lines, rules=Rules.of(block.marker)), f"{block.place}: {cell}")
 
 
+class Benchmark(unittest.TestCase):
+    def setUp(self):
+        with open(os.path.join(ROOT, "docs/performance.md"), encoding="utf-8") as file:
+            self.text = file.read()
+
+    def wrong(self, text):
+        return [text for _, text in named.wrong_in_bench(ROOT, Document("docs/performance.md", text))]
+
+    def test_the_tables_have_the_rows_of_the_script(self):
+        self.assertEqual(self.wrong(self.text), [])
+
+    def test_a_row_too_many_or_too_few(self):
+        self.assertTrue(self.wrong(self.text.replace("| excluded |", "| left out |")))
+        self.assertTrue(self.wrong(self.text.replace("| `resident` |", "| `memory` |")))
+        self.assertTrue(self.wrong(re.sub(r"\| folded .*\n", "", self.text)))
+        self.assertTrue(self.wrong(self.text.replace("| two clock reads | limit |", "| limit |")))
+
+
 HELP = {"command": {"commandName": "tracer", "arguments": [], "subcommands": [
     {"commandName": "report", "arguments": [
         {"kind": "option", "names": [{"kind": "long", "name": "by"}], "allValues": ["function", "module"]},
@@ -297,7 +316,7 @@ class Script(unittest.TestCase):
         self.fails(DOCUMENT + "\ntext\n\n    tracer report FILE --jsonn  # a row\n", "no option --jsonn")
         self.fails(DOCUMENT + "\nwith `--frobnicate` it does\n", "has the option --frobnicate")
         self.fails(DOCUMENT + "\n`scripts/frobnicate`\n", "there is no scripts/frobnicate")
-        self.fails(DOCUMENT + "\n`scripts/examples --frobnicate`\n", "scripts/examples has no option --frobnicate")
+        self.fails(DOCUMENT + "\n`scripts/examples --un" + "heard`\n", "scripts/examples has no option --un" + "heard")  # this file is read, too
         self.fails(DOCUMENT + "\n[there](nowhere.md)\n", "leads nowhere")
         self.passes(DOCUMENT + "\n`tracer history --html FILE`, `tracer record -o x -- ls --all`, `--json`, `scripts/examples --list`\n")
 
