@@ -25,7 +25,7 @@ REPLACEMENTS = [(re.compile(pattern), text) for pattern, text in (
     (r"\bN ([a-z-]+?)s\b", r"N \1"),  # one call, two calls
     (r"\bcalled N time\b", "called N times"),
 )]
-WORDS = re.compile(r"(?!\b(?:ID|ADDRESS|MOMENT|DATE|TIME|SIZE|N)\b)\b[^\W\d]")
+WORDS = re.compile(r"(?!\b(?:ID|MOMENT|DATE|TIME|SIZE|N)\b)\b[^\W\d]")
 MINUS = re.compile(r"(?<![\w.)])([-−])\d")
 
 
