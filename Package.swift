@@ -78,7 +78,10 @@ let package = Package(
         .target(name: "CLaunch"),
         .target(name: "LaunchLab", dependencies: ["CLaunch", "CRecorder", "Recorder", "TraceAnalysis", "Symbols", .product(name: "GRDB", package: "GRDB.swift")]),
         .executableTarget(name: "tracer",
-                dependencies: ["TraceAnalysis", "TraceFormat", "CTraceLayout", "Recorder", "LaunchLab", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
+                dependencies: ["TraceAnalysis", "TraceFormat", "CTraceLayout", "Recorder", "LaunchLab", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+                plugins: ["SourceCommit"]),
+        // For tracer --version.
+        .plugin(name: "SourceCommit", capability: .buildTool(), path: "Plugins/SourceCommit"),
         .target(name: "TraceTesting", dependencies: ["TraceFormat", "CTraceLayout"], path: "Tests/TraceTesting"),
         .executableTarget(name: "generate-trace", dependencies: ["TraceTesting", "TraceFormat", "CTraceLayout"],
                 path: "Tests/generate-trace"),

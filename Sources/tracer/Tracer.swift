@@ -8,7 +8,7 @@ struct Tracer: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tracer",
         abstract: "Records the calls of a program with exact times, and reads the traces.",
-        version: TRACER_VERSION,
+        version: "tracer \(TRACER_VERSION) (\(sourceCommit))",
         subcommands: [
             Record.self, Startup.self, Report.self, Tree.self, Callers.self, Diff.self, Replay.self, Libs.self, ExportCommand.self,
             Open.self, View.self, Launch.self, BaselineCommand.self, Check.self, HistoryCommand.self, BisectStep.self, Info.self, Dump.self,
