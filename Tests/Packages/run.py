@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""The packages that scripts/package makes: what is in them, what it needs of a system, and that it works from there.
+
+    Tests/Packages/run.py [--packages DIRECTORY] [-v] [TEST…]
+
+Makes them first, in .build/package, unless --packages says where some are. In a root file system that holds nothing but
+the archive, glibc and a program the tool must record and report; scripts/distributions does it in whole systems.
+"""
+import gzip
+import hashlib
+import io
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+MAKE = os.path.join(ROOT, "scripts/package")
+LIMIT = 3600  # seconds; it compiles everything when that was not done before
+
+COMMANDS = ["record", "startup", "report", "tree", "diff", "info"]  # some that have manual pages
+FILES = {"bin/tracer": 0o755, "lib/libtracer.so": 0o755, "lib/libtracer-audit.so": 0o755, "include/tracer.h": 0o644,
+         "share/bash-completion/completions/tracer": 0o644, "share/fish/vendor_completions.d/tracer.fish": 0o644,
+         "share/doc/tracer/copyright": 0o644, "share/doc/tracer/changelog.gz": 0o644}
+
+PROGRAM = """
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+    for (int i = 0; i < 100; i++) free(malloc(i));
+    return puts("done") < 0;
+}
+"""
+
+
+def setUpModule():
+    global SCRATCH, PACKAGES, VERSION, ARCHIVE, DEB, TREE, DEB_TREE
+    SCRATCH = tempfile.mkdtemp(prefix="package-tests-")
+    PACKAGES = packages_given or os.path.join(ROOT, ".build/package")
+    if not packages_given:
+        subprocess.run([MAKE, PACKAGES], check=True, timeout=LIMIT, stdout=sys.stderr)
+    with open(os.path.join(ROOT, "Sources/CTraceLayout/include/version.h")) as header:
+        VERSION = re.search(r'#define TRACER_VERSION "(.*)"', header.read()).group(1)
+    ARCHIVE = os.path.join(PACKAGES, f"tracer-{VERSION}-linux-x86_64.tar.gz")
+    DEB = os.path.join(PACKAGES, f"tracer_{VERSION}_amd64.deb")
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(SCRATCH)
+    TREE = os.path.join(SCRATCH, f"tracer-{VERSION}-linux-x86_64")
+    subprocess.run(["dpkg-deb", "--extract", DEB, os.path.join(SCRATCH, "deb")], check=True)
+    DEB_TREE = os.path.join(SCRATCH, "deb/usr")
+
+
+def tearDownModule():
+    shutil.rmtree(SCRATCH)
+
+
+def output(*command, **options):
+    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, timeout=300, **options).stdout
+
+
+def deb_members():
+    """Of the Debian package's tree, and of what it tells dpkg."""
+    for part in ["--fsys-tarfile", "--ctrl-tarfile"]:
+        data = subprocess.run(["dpkg-deb", part, DEB], check=True, stdout=subprocess.PIPE).stdout
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            yield archive.getmembers()
+
+
+def members():
+    with tarfile.open(ARCHIVE) as archive:
+        yield archive.getmembers()
+    yield from deb_members()
+
+
+def read(*path):
+    with open(os.path.join(*path), "rb") as file:
+        return file.read()
+
+
+def needed(path):
+    return set(re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-dW", path)))
+
+
+def glibc(path):
+    """The newest version of glibc's symbols that it uses."""
+    versions = re.findall(r"GLIBC_(\d+(?:\.\d+)+)", output("readelf", "-VW", path))
+    return max((tuple(map(int, version.split("."))) for version in versions), default=(0,))
+
+
+def digests(directory):
+    return {name: hashlib.sha256(read(directory, name)).hexdigest() for name in sorted(os.listdir(directory))}
+
+
+class Contents(unittest.TestCase):
+    def test_both_have_every_file(self):
+        for tree in [TREE, DEB_TREE]:
+            for name, mode in FILES.items():
+                with self.subTest(tree=tree, file=name):
+                    self.assertGreater(os.path.getsize(os.path.join(tree, name)), 0)
+                    self.assertEqual(os.stat(os.path.join(tree, name)).st_mode & 0o7777, mode)
+        # Where zsh looks, in a folder of its own users and in one of Debian's packages.
+        self.assertTrue(read(TREE, "share/zsh/site-functions/_tracer").startswith(b"#compdef tracer"))
+        self.assertTrue(read(DEB_TREE, "share/zsh/vendor-completions/_tracer").startswith(b"#compdef tracer"))
+
+    def test_they_have_the_same_files(self):
+        for name in ["bin/tracer", "lib/libtracer.so", "lib/libtracer-audit.so", "include/tracer.h", "share/doc/tracer/copyright"]:
+            self.assertEqual(read(TREE, name), read(DEB_TREE, name), name)
+        pages = sorted(os.listdir(os.path.join(TREE, "share/man/man1")))
+        self.assertEqual([page + ".gz" for page in pages], sorted(os.listdir(os.path.join(DEB_TREE, "share/man/man1"))))
+        for page in pages:
+            self.assertEqual(read(TREE, "share/man/man1", page), gzip.decompress(read(DEB_TREE, "share/man/man1", page + ".gz")))
+
+    def test_everything_is_roots_and_of_the_time_of_the_commit(self):
+        for archive in members():
+            self.assertEqual({(member.uid, member.gid, member.uname, member.gname) for member in archive}, {(0, 0, "root", "root")})
+            self.assertEqual(len({member.mtime for member in archive}), 1)
+            for member in archive:
+                self.assertFalse(member.mode & 0o7022, f"{member.name} can be written by others, or is setuid")
+
+    def test_checksums_are_of_every_file(self):
+        with tarfile.open(fileobj=io.BytesIO(subprocess.run(["dpkg-deb", "--ctrl-tarfile", DEB], check=True, stdout=subprocess.PIPE).stdout)) as control:
+            lines = control.extractfile("./md5sums").read().decode().splitlines()
+        sums = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+        files = {os.path.relpath(os.path.join(folder, name), os.path.dirname(DEB_TREE)) for folder, _, names in os.walk(DEB_TREE) for name in names}
+        self.assertEqual(set(sums), files)
+        for name, digest in sums.items():
+            self.assertEqual(hashlib.md5(read(os.path.dirname(DEB_TREE), name)).hexdigest(), digest, name)
+
+    def test_everything_linked_in_has_a_licence(self):
+        listed = re.findall(r"^    (\S+) ", read(TREE, "share/doc/tracer/copyright").decode(), re.M)
+        for name in ["swift", "icu", "GRDB.swift", "swift-argument-parser", "hdrhistogram-swift", "libiberty-dev", "libdw-dev", "libsqlite3-dev"]:
+            self.assertIn(name, listed)
+        self.assertTrue([name for name in listed if name.startswith("libstdc++")])
+        for name in listed:
+            text = read(TREE, "share/doc/tracer/licences", name).decode()
+            self.assertGreater(len(text), 500, name)
+            for other in re.findall(r"/usr/share/common-licenses/([A-Za-z0-9.-]*[A-Za-z0-9])", text):
+                self.assertTrue(os.path.exists(os.path.join(TREE, "share/doc/tracer/licences", other)), f"{name} refers to {other}")
+
+
+class Needs(unittest.TestCase):
+    def test_the_tool_needs_glibc_alone_and_not_a_newer_one_than_debian_12s(self):
+        tool = os.path.join(TREE, "bin/tracer")
+        self.assertLessEqual(needed(tool), {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"})
+        self.assertLessEqual(glibc(tool), (2, 36))
+
+    def test_the_agent_needs_libc_alone_and_not_a_newer_one_than_2_28(self):
+        agent = os.path.join(TREE, "lib/libtracer.so")
+        self.assertEqual(needed(agent), {"libc.so.6"})
+        self.assertLessEqual(glibc(agent), (2, 28))
+
+    def test_the_audit_library_needs_nothing(self):
+        self.assertEqual(needed(os.path.join(TREE, "lib/libtracer-audit.so")), set())
+
+    def test_dpkg_is_told_what_is_needed(self):
+        found = glibc(os.path.join(TREE, "bin/tracer"))
+        self.assertEqual(output("dpkg-deb", "--field", DEB, "Depends").strip(), f"libc6 (>= {'.'.join(map(str, found))})")
+        self.assertEqual(output("dpkg-deb", "--field", DEB, "Version").strip(), VERSION)
+        self.assertEqual(output("dpkg-deb", "--field", DEB, "Architecture").strip(), "amd64")
+
+    def test_nothing_points_to_the_machine_that_built_it(self):
+        swift = os.path.dirname(os.path.dirname(os.path.realpath(shutil.which("swiftc") or "/opt/swift/usr/bin/swiftc")))
+        for folder, _, names in os.walk(TREE):
+            for name in names:
+                path = os.path.join(folder, name)
+                for place in [ROOT, swift]:
+                    self.assertNotIn((place + "/").encode(), read(path), f"{path} names {place}")
+        for name in ["bin/tracer", "lib/libtracer.so", "lib/libtracer-audit.so"]:
+            self.assertNotRegex(output("readelf", "-dW", os.path.join(TREE, name)), r"\((RPATH|RUNPATH)\)")
+
+
+class Use(unittest.TestCase):
+    def test_version_tells_the_commit_and_its_day(self):
+        said = output(os.path.join(TREE, "bin/tracer"), "--version").strip()
+        self.assertRegex(said, rf"^tracer {re.escape(VERSION)} \([0-9a-f]{{8}}, \d{{4}}-\d\d-\d\d(, modified)?\)$")
+        commit = re.search(r"\(([0-9a-f]{8})", said).group(1)
+        named = re.search(r"^tracer (\S+), from commit ([0-9a-f]{40})$", read(TREE, "share/doc/tracer/copyright").decode(), re.M)
+        self.assertEqual((named.group(1), named.group(2)[:8]), (VERSION, commit))
+        if not packages_given:
+            self.assertEqual(commit, output("git", "-C", ROOT, "rev-parse", "HEAD")[:8])
+
+    def test_manual_pages_tell_the_version_and_the_day(self):
+        day = re.search(r"\d{4}-\d\d-\d\d", output(os.path.join(TREE, "bin/tracer"), "--version")).group()
+        for page in ["tracer"] + [f"tracer-{command}" for command in COMMANDS]:
+            first = read(TREE, "share/man/man1", page + ".1").decode().splitlines()[0]
+            self.assertEqual(first, f'.TH {page.upper()} 1 "{day}" "tracer {VERSION}" "tracer"')
+
+    def test_it_records_and_reports_with_glibc_alone(self):
+        """In a root file system with the archive, glibc's loader, libc and libm, the program, and nothing else."""
+        root = os.path.join(SCRATCH, "root")
+        shutil.copytree(TREE, os.path.join(root, "tracer"))
+        for folder in ["proc", "tmp", "dev", "lib64"]:
+            os.mkdir(os.path.join(root, folder))
+        source = os.path.join(SCRATCH, "program.c")
+        with open(source, "w") as file:
+            file.write(PROGRAM)
+        subprocess.run(["gcc", "-O0", "-fno-builtin", "-o", os.path.join(root, "program"), source], check=True)
+        loader = re.search(r"interpreter: (\S+)\]", output("readelf", "-lW", os.path.join(root, "program"))).group(1)
+        shutil.copy(loader, os.path.join(root, "lib64"))
+        libraries = output("ldd", os.path.join(TREE, "bin/tracer"))
+        for path in re.findall(r"=> (/\S+)", libraries):
+            os.makedirs(os.path.join(root, os.path.dirname(path).lstrip("/")), exist_ok=True)
+            shutil.copy(path, os.path.join(root, path.lstrip("/")))
+
+        def inside(*command):
+            return subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", f"--root={root}", "--mount-proc", *command],
+                                  text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, env={})
+
+        alone = inside("/program")
+        if alone.returncode != 0:
+            self.skipTest(f"no root file system of one's own here: {alone.stderr.strip()}")
+        done = inside("/tracer/bin/tracer", "record", "-o", "/tmp/trace", "--", "/program")
+        self.assertEqual((done.returncode, done.stdout), (0, "done\n"), done.stderr)
+        report = inside("/tracer/bin/tracer", "report", "/tmp/trace")
+        self.assertEqual(report.returncode, 0, report.stderr)
+        self.assertRegex(report.stdout, r"(?m)^ *100 .* malloc +libc\.so\.6$")
+        self.assertRegex(report.stdout, r"(?m)^ *1 .* puts +libc\.so\.6$")
+        export = inside("/tracer/bin/tracer", "export", "/tmp/trace", "--format", "perfetto", "-o", "/tmp/out")
+        self.assertEqual(export.returncode, 0, export.stderr)
+
+
+class Making(unittest.TestCase):
+    def setUp(self):
+        if packages_given:
+            self.skipTest("--packages: they are not made here")
+
+    def test_again_they_are_the_same_bytes(self):
+        again = os.path.join(SCRATCH, "again")
+        subprocess.run([MAKE, again], check=True, timeout=LIMIT, stdout=sys.stderr)
+        first = digests(PACKAGES)
+        for name, digest in digests(again).items():
+            self.assertEqual(digest, first[name], name)
+
+    def test_interrupted_they_are_not_there(self):
+        folder = os.path.join(SCRATCH, "interrupted")
+        made = subprocess.Popen([MAKE, folder], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        # Everything is built then, and packing begins.
+        for line in made.stderr:
+            if "Build of product 'tracer' complete" in line:
+                break
+        os.killpg(made.pid, signal.SIGINT)
+        made.stderr.read()
+        self.assertEqual(made.wait(timeout=LIMIT), 130)
+        self.assertEqual(os.listdir(folder), [])
+
+    def test_wrong_use_is_an_error(self):
+        for arguments in [["--what"], ["one", "two"]]:
+            done = subprocess.run([MAKE, *arguments], text=True, stderr=subprocess.PIPE, timeout=60)
+            self.assertEqual(done.returncode, 2)
+            self.assertRegex(done.stderr, r"\Apackage: .*\n\Z")
+
+
+packages_given = None
+if __name__ == "__main__":
+    if "--packages" in sys.argv:
+        at = sys.argv.index("--packages")
+        packages_given = os.path.abspath(sys.argv[at + 1])
+        del sys.argv[at:at + 2]
+    unittest.main(verbosity=2 if "-v" in sys.argv else 1)
