@@ -1,0 +1,80 @@
+"""Debian's own programs for arm64 of each suite, with the suite's loader and libc, under qemu: bare and traced.
+
+The packages are only unpacked: none of their programs can be run here to set them up. The commands are those of
+Tests/EndToEnd/arm_programs.py that every suite has; they do not start others.
+"""
+import glob
+import hashlib
+import os
+import re
+import shutil
+
+import arm_programs
+import build
+import comparison
+import harness
+import roots
+import table
+
+PACKAGES = "base-files bash coreutils git libc6 libc-bin mawk openssl perl-base python3-minimal sed sqlite3 tar xz-utils".split()
+QUICK = ("bash", "git_diff", "openssl_dgst", "perl", "python3", "sort", "sqlite3")
+
+
+class Command:
+    def __init__(self, program):
+        self.name, self.program, self.quick = program.name, program, program.name in QUICK
+
+    def packages_in(self, _):
+        return PACKAGES
+
+    def run(self, root, settings):
+        result = comparison.Result(root.name, self.name)
+        name = os.path.basename(self.program.argv[0]).replace("3.11", "3.*[0-9]")
+        found = [path for folder in ("usr/bin", "bin") for path in glob.glob(os.path.join(root.path, folder, name))]
+        if not found:
+            return result.became("BROKEN", f"{root.path} has no {name}")
+        with settings.scratch(root.name, self.name) as scratch:
+            traces = os.path.join(scratch, "traces")
+            os.mkdir(traces)
+
+            def run(kind):
+                where = fresh(scratch, self.program.files)
+                environment = harness.passed_on(os.environ)
+                if kind == "traced":
+                    environment.update(comparison.TRACED, LD_PRELOAD=settings.agent, TRACER_OUT=os.path.join(traces, "%e.%p.trace"))
+                ended = harness.execute([*emulator(root.path), found[0], *self.program.argv[1:]], scratch, environment, timeout=300, memory=0)
+                for written in self.program.results:
+                    with open(os.path.join(where, written), "rb") as file:
+                        ended.stdout += f"{written}: {hashlib.sha256(file.read()).hexdigest()}\n".encode()
+                return ended
+            return comparison.compare(result, run, self.program.status, traces, ["*"])
+
+
+def fresh(scratch, files):
+    where = os.path.join(scratch, "cwd")
+    shutil.rmtree(where, ignore_errors=True)
+    os.mkdir(where)
+    for name, text in files.items():
+        with open(os.path.join(where, name), "w") as file:
+            file.write(text)
+    return where
+
+
+def emulator(root):
+    harness.emulate("aarch64", "max", root)
+    words, harness.EMULATOR[:] = list(harness.EMULATOR), []  # each system has a root of its own
+    return words
+
+
+class Emulated:
+    kind, root_options = "arm64", {"variant": "extract", "architecture": "arm64"}
+    table = staticmethod(table.markdown)
+
+    def __init__(self, given):
+        if said := roots.missing_tools((emulator("/")[0], "qemu-user-static")):
+            raise SystemExit(said)
+        commands = [Command(program) for program in arm_programs.programs() if program.name != "cc1"]  # of one suite's gcc
+        self.programs = [c for c in commands if re.search(given.filter, c.name) and (c.quick or not given.quick)]
+
+    def packages(self, _):
+        return PACKAGES

@@ -1,0 +1,49 @@
+"""What came of one program in one system."""
+from dataclasses import dataclass
+
+import harness
+import recording
+
+TRACED = {"LD_PRELOAD": "/tmp/agent/libtracer.so", "TRACER_OUT": "/tmp/traces/%e.%p.trace", "TRACER_QUIET": "on"}
+
+
+@dataclass
+class Result:
+    system: str
+    program: str
+    verdict: str = "same"  # or DIFFERENT; BROKEN, by itself, without the agent; skipped
+    detail: str = ""
+    version: str = ""
+    calls: int = 0
+    traces: int = 0
+    note: str = ""
+
+    def line(self):
+        text = f"{self.system:14} {self.program:12} {self.verdict}"
+        if self.verdict == "skipped":
+            return f"{text}: {self.detail}"
+        said = self.note or (f"{self.calls:,} calls in {self.traces} traces" if self.traces else "")
+        return " ".join(filter(None, [text, said, f"({self.version})" if self.version else ""])) \
+            + "".join(f"\n    {line}" for line in self.detail.splitlines())
+
+    def became(self, verdict, detail):
+        self.verdict, self.detail = verdict, detail
+        return self
+
+
+def compare(result, run, status, traces, records):
+    """`run` is called with "bare" and with "traced"; the bare one must end with `status`."""
+    kind = "bare"
+    try:
+        bare = run(kind)
+        if bare.status != status:
+            said = (bare.stdout + bare.stderr)[-1000:].decode(errors="replace").strip()
+            return result.became("BROKEN", f"bare: {harness.describe(bare.status)}, expected status {status}\n{said}")
+        kind = "traced"
+        traced = run(kind)
+    except harness.Failed as failure:
+        return result.became("BROKEN" if kind == "bare" else "DIFFERENT", f"{kind}: {failure}")
+    found = recording.read(traces, records)
+    result.calls, result.traces = found.calls, found.files
+    faults = harness.same(bare, traced) + found.faults
+    return result.became("DIFFERENT", "\n".join(faults)) if faults else result

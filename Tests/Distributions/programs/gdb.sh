@@ -1,0 +1,37 @@
+# packages: gdb gcc libc6-dev
+# records: gdb main
+# version: gdb --version
+# timeout: 300
+cat >main.c <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+int twice(int x) { return 2 * x; }
+static int by_value(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+int main(void) {
+    int values[32], sum = 0;
+    for (int i = 0; i < 32; i++) values[i] = i * 37 % 32, sum += twice(i);
+    qsort(values, 32, sizeof *values, by_value);
+    printf("%d %d\n", values[10], sum);
+    return 3;
+}
+END
+cat >commands <<'END'
+set pagination off
+set debuginfod enabled off
+set startup-with-shell off
+break twice if x == 10
+run
+backtrace
+info locals
+finish
+delete
+next
+print sum
+python print(gdb.selected_frame().name(), gdb.parse_and_eval("values[3]"))
+call twice(21)
+stepi
+continue
+END
+gcc -g -O0 main.c -o main
+# What differs of itself: ids of processes, addresses, and the libraries that are there.
+gdb -batch -nx -x commands ./main 2>gdb.log | sed -E 's/process [0-9]+/process N/; s/0x[0-9a-f]+/ADDRESS/g; /^\[|Using host libthread_db/d'

@@ -1,0 +1,99 @@
+"""The programs: scripts in programs/, which run in any distribution as they are.
+
+Lines at a script's top say what it needs and what must come of it:
+
+    packages: NAME…             Debian's, in every suite
+    packages SUITE…: NAME…      in these suites besides
+    records: GLOB…              programs that must have recorded calls, by the names of their files
+    needs: COMMAND…             what a root that was given by path must have (default: the script's name)
+    status: N                   of the script (default 0)
+    version: COMMAND            whose first number with a dot is the version
+    quick                       part of --quick
+    timeout: SECONDS            default 120
+"""
+import os
+import re
+import shlex
+import shutil
+from dataclasses import dataclass, field
+
+import comparison
+import roots
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
+VERSION = re.compile(r"\d+(?:\.\d+)+\w*")
+
+
+@dataclass
+class Script:
+    name: str
+    path: str
+    packages: dict = field(default_factory=dict)  # suite, or "" → names
+    records: list = field(default_factory=list)
+    needs: list = field(default_factory=list)
+    status: int = 0
+    version: str = ""
+    quick: bool = False
+    timeout: float = 120
+
+    def packages_in(self, suite):
+        return sorted({name for key in ("", suite) for name in self.packages.get(key, [])})
+
+    def run(self, root, settings):
+        """Bare and traced, each in a place of its own under the same path."""
+        result = comparison.Result(root.name, self.name)
+        with settings.scratch(root.name, self.name) as scratch:
+            if lacking := self.lacking(root, scratch):
+                return result.became("skipped", f"not installed there: {', '.join(lacking)}")
+            result.version = self.told_version(root, scratch)
+
+            def run(kind):
+                where = roots.place(scratch, kind)
+                shutil.copy(self.path, os.path.join(where, "agent", "script"))
+                shutil.copy(settings.agent, os.path.join(where, "agent", "libtracer.so"))
+                return roots.enter(root, where, ["/bin/sh", "/tmp/agent/script"], comparison.TRACED if kind == "traced" else {}, self.timeout)
+            return comparison.compare(result, run, self.status, os.path.join(scratch, "traced", "traces"), self.records)
+
+    def lacking(self, root, scratch):
+        script = f'for n in {shlex.join(self.needs)}; do command -v "$n" >/dev/null || echo "$n"; done'
+        ended = roots.enter(root, roots.place(scratch, "needs"), ["/bin/sh", "-c", script])
+        if ended.status:
+            raise roots.Failed(f"{root.path} cannot be entered: {ended.stderr.decode(errors='replace').strip()}")
+        return ended.stdout.decode().split()
+
+    def told_version(self, root, scratch):
+        ended = roots.enter(root, roots.place(scratch, "version"), ["/bin/sh", "-c", self.version])
+        match = VERSION.search((ended.stdout or ended.stderr).decode(errors="replace"))
+        return match[0] if match else "?"
+
+
+def load(path):
+    name = os.path.splitext(os.path.basename(path))[0]
+    script = Script(name, path)
+    with open(path) as file:
+        for line in file:
+            if not line.startswith("# "):
+                break
+            key, _, value = line[2:].strip().partition(": ")
+            key, *suites = key.split()
+            if key == "packages":
+                for suite in suites or [""]:
+                    script.packages.setdefault(suite, []).extend(value.split())
+            elif key in ("records", "needs"):
+                setattr(script, key, value.split())
+            elif key == "status":
+                script.status = int(value)
+            elif key == "version":
+                script.version = value
+            elif key == "timeout":
+                script.timeout = float(value)
+            elif key == "quick":
+                script.quick = True
+            else:
+                raise ValueError(f"{path}: unknown line: {line.strip()}")
+    script.needs = script.needs or [name]
+    return script
+
+
+def every():
+    return [load(os.path.join(FOLDER, name)) for name in sorted(os.listdir(FOLDER)) if name.endswith(".sh")]
