@@ -10,14 +10,13 @@ import re
 import shutil
 
 import arm_programs
-import build
 import comparison
 import harness
 import roots
 import table
 
 PACKAGES = "base-files bash coreutils git libc6 libc-bin mawk openssl perl-base python3-minimal sed sqlite3 tar xz-utils".split()
-QUICK = ("bash", "git_diff", "openssl_dgst", "perl", "python3", "sort", "sqlite3")
+QUICK = ("bash", "git_diff", "iconv", "openssl_dgst", "perl", "python3", "sort", "sqlite3")
 
 
 class Command:

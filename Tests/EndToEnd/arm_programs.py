@@ -24,7 +24,7 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 SUITE = "bookworm"
 # What is run, and the libraries that it needs; the loader and libc are of the same suite.
 PACKAGES = """bash coreutils cpp-12 git mawk openssl perl-base python3.11-minimal sed sqlite3 tar xz-utils
-libacl1 libattr1 libc6 libcrypt1 libexpat1 libgcc-s1 libgmp10 libisl23 liblzma5 libmpc3 libmpfr6 libpcre2-8-0
+libacl1 libattr1 libc-bin libc6 libcrypt1 libexpat1 libgcc-s1 libgmp10 libisl23 liblzma5 libmpc3 libmpfr6 libpcre2-8-0
 libpython3.11-minimal libreadline8 libselinux1 libsqlite3-0 libssl3 libstdc++6 libtinfo6 libzstd1 zlib1g""".split()
 
 
@@ -138,10 +138,12 @@ def programs():
         ArmProgram("git_diff", ["usr/bin/git", "diff", "--no-index", "--stat", "-p", "lines", "other"],
                    {"other": LINES.replace("x line", "y line").replace("1", "one", 40), **lines}, status=1),
         ArmProgram("git_hash_object", ["usr/bin/git", "hash-object", "lines", "lines"], lines),
+        # A module of libc, found and loaded while it runs.
+        ArmProgram("iconv", ["usr/bin/iconv", "-f", "UTF-8", "-t", "UTF-16", "lines", "-o", "coded"], lines, results=("coded",)),
         ArmProgram("ls", ["bin/ls", "-la", "--time-style=+", "/usr/lib"], least_calls=200),
         ArmProgram("mawk", ["usr/bin/mawk", '{ n[$3 % 10] += $1; s = s substr($4, 1, 1) } END { for (i = 0; i < 10; i++) print i, n[i]; print length(s) }',
                             "lines"], lines),
-        ArmProgram("openssl_dgst", ["usr/bin/openssl", "dgst", "-sha256", "-sha512", "lines"], lines),
+        ArmProgram("openssl_dgst", ["usr/bin/openssl", "dgst", "-sha512", "lines"], lines),
         ArmProgram("openssl_enc", ["usr/bin/openssl", "enc", "-aes-128-ctr", "-K", "00112233445566778899aabbccddeeff", "-iv",
                                    "0123456789abcdef0123456789abcdef", "-in", "lines", "-out", "sealed"], lines, results=("sealed",)),
         ArmProgram("perl", ["usr/bin/perl", "-e", r'open F, "lines"; while (<F>) { $n{$1}++ if /(\d\d) / } '
