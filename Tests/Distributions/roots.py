@@ -39,13 +39,13 @@ class Root:
 def become_root():
     """Mounts, chroot and files of many owners need root: by sudo, or in a name space of users where the kernel gives one
     and the user has a range of ids. Returns when it is root; else starts this program again, or ends it."""
+    os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"  # chroot is there
     if os.geteuid() == 0:
         return
     kept = [f"{name}={os.environ[name]}" for name in ("HOME", "PATH", "TMPDIR", "XDG_CACHE_HOME", "QEMU", "http_proxy", "https_proxy", "no_proxy")
             if name in os.environ]
     again = ["env", *kept, sys.executable, *sys.argv]
-    ways = [(["sudo", "-n"], "sudo"), (["unshare", "--map-root-user", "--map-auto", "--mount"], "user namespaces")]
-    for way, _ in ways:
+    for way in (["sudo", "-n"], ["unshare", "--map-root-user", "--map-auto", "--mount"]):
         if shutil.which(way[0]) and subprocess.run([*way, "true"], capture_output=True, stdin=subprocess.DEVNULL).returncode == 0:
             os.execvp(way[0], [*way, *again])
     if shutil.which("sudo") and sys.stdin.isatty():

@@ -152,8 +152,10 @@ def main(arguments):
     finally:
         settings.done()
     results = [result for system in found for result in system]
-    if given.table:
-        with open("/dev/stdout" if given.table == "-" else given.table, "w") as file:
+    if given.table == "-":
+        print("\n" + chosen.table(results))
+    elif given.table:
+        with open(given.table, "w") as file:
             file.write(chosen.table(results))
     return summary(results, time.monotonic() - began)
 

@@ -4,7 +4,7 @@
 set -e
 seq 5000 >page
 curl -s "file://$PWD/page" | sha256sum
-openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -subj /CN=localhost \
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key -out cert -subj /CN=localhost \
     -addext subjectAltName=DNS:localhost -days 2 2>/dev/null
 cat >server.py <<'END'
 import http.server, ssl, sys, threading
@@ -26,7 +26,7 @@ print(*(server.server_port for server in servers), flush=True)
 sys.stdin.read()
 END
 mkfifo ports ends
-python3 server.py >ports <ends &
+python3 server.py <ends >ports &
 exec 9>ends
 read -r plain sealed <ports
 curl -sS "http://localhost:$plain/page" "http://127.0.0.1:$plain/page" | sha256sum

@@ -3,7 +3,7 @@
 # version: openssl version
 # quick
 set -e
-openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -subj /CN=localhost -days 2 2>/dev/null
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key -out cert -subj /CN=localhost -days 2 2>/dev/null
 openssl verify -CAfile cert cert
 openssl x509 -in cert -noout -subject
 seq 3000 >data

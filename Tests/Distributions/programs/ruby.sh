@@ -12,8 +12,8 @@ require 'zlib'
 words = Hash.new(0)
 %w[a b c a b a].each { |w| words[w] += 1 }
 puts JSON.generate(words), Digest::SHA256.hexdigest('text'), Zlib.inflate(Zlib.deflate('x' * 5000)).size
-key = OpenSSL::PKey::RSA.new(2048)
-puts key.public_key.verify('SHA256', key.sign('SHA256', 'data'), 'data')
+key = OpenSSL::PKey::EC.generate("prime256v1")
+puts key.verify("SHA256", key.sign("SHA256", "data"), "data")
 server = TCPServer.new('127.0.0.1', 0)
 thread = Thread.new { client = server.accept; client.puts client.gets.upcase; client.close }
 socket = TCPSocket.new('127.0.0.1', server.addr[1])
