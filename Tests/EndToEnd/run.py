@@ -154,7 +154,7 @@ def main(suites=SUITES):
     parser.add_argument("--arch", choices=["aarch64"], help="test the agent of another machine, with qemu-user-static")
     parser.add_argument("--cpu", default="max", help="the processor that qemu plays (max; cortex-a57 has neither LSE nor SVE)")
     parser.add_argument("--agent")
-    parser.add_argument("--tool", default=harness.Settings.tool)
+    parser.add_argument("--tool", default=harness.Settings.tool, help="empty: without it, the independent decoder alone reads the traces")
     arguments = parser.parse_args()
     agent = harness.Settings.agent
     if arguments.arch and arguments.arch != build.MACHINE:
@@ -166,10 +166,10 @@ def main(suites=SUITES):
     if arguments.list:
         print("\n".join(t.name for t in TESTS))
         return 0
-    SETTINGS = harness.Settings(os.path.abspath(arguments.agent), os.path.abspath(arguments.tool), arguments.bare, arguments.keep,
+    SETTINGS = harness.Settings(os.path.abspath(arguments.agent), arguments.tool and os.path.abspath(arguments.tool), arguments.bare, arguments.keep,
                                 arguments.moments)
     for path in () if arguments.bare else (SETTINGS.agent, SETTINGS.tool):
-        if not os.path.exists(path):
+        if path and not os.path.exists(path):
             print(f"run.py: no {path}; build it (swift build -c release) or pass --bare", file=sys.stderr)
             return 2
     os.makedirs(build.BUILD, exist_ok=True)

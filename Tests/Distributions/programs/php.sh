@@ -18,4 +18,4 @@ $key = openssl_pkey_new(); openssl_sign('data', $signature, $key); echo openssl_
 echo date('Y-m-d', 86400 * 365), ' ', iconv('UTF-8', 'ISO-8859-1', 'é') === "\xe9" ? 'coded' : 'not', "\n";
 exit(3);
 END
-php -n main.php
+php main.php
