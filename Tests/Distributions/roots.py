@@ -142,7 +142,7 @@ class Store:
         command = ["mmdebstrap", "--mode=root", f"--variant={variant}", "--include=" + ",".join(packages), "--dpkgopt=force-unsafe-io"]
         command += [f"--architectures={architecture}"] if architecture else []
         command += [f"--aptopt={option}" for option in apt_options()] + [f"--dpkgopt=path-exclude={glob}" for glob in LEFT_OUT]
-        done = subprocess.run([*command, suite, partial, "-"], input=f"deb {address} {suite} main\n", capture_output=True, text=True)
+        done = subprocess.run([*APART, "--mount-proc", *command, suite, partial, "-"], input=f"deb {address} {suite} main\n", capture_output=True, text=True)
         if done.returncode:
             remove(partial)
             lines = [line for line in done.stderr.splitlines() if re.match(r"E: |dpkg: |W: .*(no longer|not found)| \S+ : ", line)] or done.stderr.splitlines()
@@ -155,8 +155,9 @@ class Store:
 
 def remove(path):
     if os.path.isdir(path) and not os.path.islink(path):
-        # Nothing is mounted there but in name spaces that have gone; a device or file of another system is never followed.
-        subprocess.run(["rm", "-rf", "--one-file-system", path], check=True)
+        done = subprocess.run(["rm", "-rf", "--one-file-system", path], capture_output=True, text=True)
+        if done.returncode:
+            raise Failed(f"{path} cannot be removed: {done.stderr.splitlines()[0]}")
 
 
 @contextlib.contextmanager
@@ -191,6 +192,10 @@ def glibc(path):
             if match := re.search(rb"GNU C Library [^\n]*version (\d+\.\d+)", file.read()):
                 return match[1].decode()
     return "?"
+
+
+# What is started ends with this process, whatever ended that, with all of its own children, and its mounts go with it.
+APART = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child"]
 
 
 # -- entering -------------------------------------------------------------------------------------------------------------
@@ -232,14 +237,14 @@ def place(parent, name):
 def enter(root, where, argv, environment=None, timeout=120, change=None):
     """Runs a command there with nothing of this machine's environment. `change`: a folder, for a layer that may change."""
     words = [f"{name}={value}" for name, value in {**ENVIRONMENT, **(environment or {})}.items()]
-    command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-euc", ENTER, "enter", root.path, where, change or "", *words, *argv]
+    command = [*APART, "sh", "-euc", ENTER, "enter", root.path, where, change or "", *words, *argv]
     # To files: what a program leaves behind may hold its output open.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         try:
             child.wait(timeout)
         except subprocess.TimeoutExpired:
-            child.kill()  # and with it, by --kill-child, all that it started
+            child.kill()
             child.wait()
             raise Failed(f"still running after {timeout} s")
         out.seek(0), err.seek(0)

@@ -16,6 +16,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -145,6 +146,8 @@ def main(arguments):
     roots.become_root()
     began = time.monotonic()
     settings = Settings(given)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: (settings.done(), os._exit(128 + number)))  # without waiting for the threads
     try:
         store = roots.Store(given.cache, given.mirror, given.fresh, settings.say)
         with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
