@@ -17,7 +17,6 @@ int main(void) {
 END
 cat >commands <<'END'
 set pagination off
-set debuginfod enabled off
 set startup-with-shell off
 break twice if x == 10
 run
