@@ -19,7 +19,7 @@ COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
 @dataclass
 class Subjects:
     name: str = "subjects"
-    packages: list = field(default_factory=lambda: ["python3", "gcc", "g++", "libc6-dev", "binutils"])
+    packages: list = field(default_factory=lambda: ["python3", "gcc", "g++", "libc6-dev", "binutils", "libjemalloc2", "libtcmalloc-minimal4"])
     quick: bool = False
     timeout: float = 3600
 
