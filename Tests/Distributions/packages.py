@@ -25,8 +25,16 @@ tracer record --quiet -o two.trace -- sh -c 'sort --version >first'
 tracer export one.trace --format csv -o calls.csv
 [ "$(wc -l <calls.csv)" -gt 1000 ]
 """
-DEB = "set -e\ndpkg -i /tmp/agent/*.deb >log 2>&1 || { cat log; exit 1; }\ndpkg --verify tracer\n" + USE + r"""
+# The settings with which the root was made keep manual pages out.
+DEB = r"""
+set -e
+rm -f /etc/dpkg/dpkg.cfg.d/99mmdebstrap
+dpkg -i /tmp/agent/*.deb >log 2>&1 || { cat log; exit 1; }
+wrong=$(dpkg --verify tracer)
+[ -z "$wrong" ] || { echo "$wrong"; exit 1; }
+""" + USE + r"""
 dpkg -r tracer >log 2>&1 || { cat log; exit 1; }
+hash -r
 if command -v tracer; then echo "left behind: $(command -v tracer)"; exit 1; fi
 """
 TARBALL = "set -e\nmkdir /opt/tracer\ntar -xzf /tmp/agent/*.tar.gz -C /opt/tracer\n" + r"""
