@@ -37,6 +37,14 @@ def needs_only_libc(agent):
         raise Failed(f"needed: {needed}")
 
 
+def loads_with_every_glibc_that_is_promised(agent):
+    """2.28: a symbol of a later version would end each program before its first instruction."""
+    versions = re.findall(r"Name: GLIBC_(\d+)\.(\d+)", output("readelf", "-VW", agent))
+    late = [version for version in versions if tuple(map(int, version)) > (2, 28)]
+    if late or not versions:
+        raise Failed(f"needs glibc {late or 'of no version at all'}")
+
+
 def runs_before_every_other_constructor(agent):
     if "INITFIRST" not in output("readelf", "-dW", agent):
         raise Failed("DF_1_INITFIRST is not set")
@@ -86,5 +94,6 @@ class AgentBinary:
 def tests():
     return [AgentBinary(f"agent_binary.{check.__name__}", check) for check in (
         exports_only_the_public_api, imports_nothing_that_could_use_vectors_or_locks, needs_only_libc,
+        loads_with_every_glibc_that_is_promised,
         runs_before_every_other_constructor, holds_no_vex_or_evex_instruction,
         touches_no_vector_register_on_the_fast_path, is_small, has_no_writable_and_executable_segment)]
