@@ -423,7 +423,8 @@ class GdbTest:
                   "    distance = int.from_bytes(text[at:at + 4], 'little', signed=True)\n"
                   "state = int(gdb.parse_and_eval('(unsigned long)$fs_base')) + distance\n"
                   "hot = word(state + 8)\n"
-                  "memory.write_memory(hot + 16, (word(hot + 16) - (1 << 43)).to_bytes(8, 'little'))\n"
+                  # Modulo 2^64, as the trampoline reckons: a machine that has just started has not counted that far.
+                  "memory.write_memory(hot + 16, (word(hot + 16) - (1 << 43) & (1 << 64) - 1).to_bytes(8, 'little'))\n"
                   "print('moved')\n")
         path = os.path.join(place.path, "move.py")
         with open(path, "w") as file:
