@@ -1,4 +1,5 @@
 """Runs a program bare and traced, and compares. What the tests of subjects, of real programs and of bad input share."""
+import ctypes
 import difflib
 import functools
 import json
@@ -15,6 +16,7 @@ import tracefile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GIGABYTE = 1 << 30
+HANGS = 120  # seconds after which a program that takes one or two is taken to hang, on a machine that is slow or busy, too
 EMULATOR = []  # what runs a program of another machine
 
 
@@ -59,7 +61,7 @@ def passed_on(environment):
     return keep
 
 
-def execute(argv, where, environment, timeout=20, memory=16 * GIGABYTE, stdin=b"", limits=()):
+def execute(argv, where, environment, timeout=HANGS, memory=16 * GIGABYTE, stdin=b"", limits=()):
     """Runs in its own session; when time is up the whole of it is killed and the test fails."""
     def prepare():
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -70,7 +72,7 @@ def execute(argv, where, environment, timeout=20, memory=16 * GIGABYTE, stdin=b"
             resource.setrlimit(which, (value, value))
 
     if EMULATOR:
-        argv, timeout = EMULATOR + argv, timeout * 5
+        argv = EMULATOR + argv
     counts_path = os.path.join(where, "counts")
     # Output goes to files: a daemon that outlives its parent must not hold a pipe that we wait on.
     with open(os.path.join(where, "stdout"), "w+b") as out, open(os.path.join(where, "stderr"), "w+b") as err:
@@ -125,6 +127,23 @@ class Place:
 def traced_environment(settings, environment, place, preload="@"):
     libraries = " ".join(settings.agent if p == "@" else p for p in preload.split())
     return {**environment, "LD_PRELOAD": libraries, "TRACER_OUT": os.path.join(place.traces, "%e.%p.trace")}
+
+
+def attachable():
+    """In a child before exec: whoever runs as we do may attach to it, also where Yama lets only parents (ptrace_scope 1)."""
+    ctypes.CDLL(None).prctl(0x59616d61, ctypes.c_ulong(-1 & (1 << 64) - 1), 0, 0, 0)  # PR_SET_PTRACER, any; without Yama it fails
+
+
+def attaching_is_forbidden():
+    """Why nobody here may attach a debugger to a program, or None."""
+    try:
+        with open("/proc/sys/kernel/yama/ptrace_scope") as file:
+            scope = int(file.read())
+    except OSError:
+        return None
+    if scope == 3 or scope == 2 and os.geteuid() != 0:
+        return f"this kernel lets nobody attach to a program (ptrace_scope {scope})"
+    return None
 
 
 def describe(status):

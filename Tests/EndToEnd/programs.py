@@ -24,7 +24,7 @@ class Program:
     files: dict = field(default_factory=dict)
     stdin: bytes = b""
     normalise: object = staticmethod(lambda data: data)
-    timeout: float = 60
+    timeout: float = harness.HANGS
     memory: int = 16 * harness.GIGABYTE
     status: int = 0
     results: tuple = ()  # files that must be the same afterwards
@@ -270,11 +270,11 @@ def programs():
         # These copy their stacks away and back.
         Program("python3_greenlet", ["/usr/bin/python3", "main.py"], {"main.py": GREENLET}, python_module="greenlet"),
         Program("python3_gevent", ["/usr/bin/python3", "main.py"], {"main.py": GEVENT}, python_module="gevent"),
-        shell("git", GIT, timeout=90),
+        shell("git", GIT),
         Program("perl", ["perl", "main.pl"], {"main.pl": PERL}, status=5),
         Program("gcc", ["gcc", "-O2", "-g", "main.c", "-o", "program"], {"main.c": C_SOURCE}, results=("program",)),
         Program("gxx", ["sh", "-c", "g++ -O1 -std=c++17 main.cpp -o program && ./program"], {"main.cpp": CPP},
-                results=("program",), timeout=120),
+                results=("program",)),
         Program("gcc_error", ["gcc", "-c", "main.c"], {"main.c": "int main( { return 0; }\n"}, status=1),
         Program("clang", ["clang", "-O2", "-c", "main.c", "-o", "main.o"], {"main.c": C_SOURCE}, results=("main.o",)),
         Program("openssl_version", ["openssl", "version", "-a"]),
@@ -285,15 +285,14 @@ def programs():
         Program("ssh", ["ssh", "-V"]),
         shell("ssh_keygen", "ssh-keygen -q -t ed25519 -N '' -C c -f key && ssh-keygen -y -f key | cmp - key.pub", least_calls=20),
         Program("gdb_version", ["gdb", "--version"]),
-        Program("node", ["node", "main.js"], {"main.js": NODE}, status=6, memory=0, timeout=90),
-        Program("java", ["java", "-Xmx64m", "-XX:TieredStopAtLevel=1", "Main.java"], {"Main.java": JAVA}, status=8, memory=0,
-                timeout=120),
-        Program("swiftc_version", ["swiftc", "--version"], memory=0, timeout=90),
+        Program("node", ["node", "main.js"], {"main.js": NODE}, status=6, memory=0),
+        Program("java", ["java", "-Xmx64m", "-XX:TieredStopAtLevel=1", "Main.java"], {"Main.java": JAVA}, status=8, memory=0),
+        Program("swiftc_version", ["swiftc", "--version"], memory=0),
         shell("tar_gzip", "seq 1 20000 > numbers; mkdir d; cp numbers d/a; cp numbers d/b; tar --mtime=@0 --sort=name -czf all.tgz d; "
               "tar -tzf all.tgz; mkdir x; tar -C x -xzf all.tgz; cmp x/d/a numbers && gzip -dc all.tgz | cksum"),
         shell("sort", "seq 1 50000 | sort -R --random-source=/dev/zero | sort -n --parallel=2 -S 1M | cksum"),
         shell("text_tools", "seq 1 3000 | awk '{s+=$1; print $1%7, s}' | sort -k1,1n -k2,2nr | sed -n '1~100p' | grep -c 1; "
-              "find /etc -maxdepth 1 -name '*.conf' | sort | xargs -n 2 basename -a | md5sum; od -c /etc/hostname | head -2"),
+              "find /etc -maxdepth 1 -name '*.conf' | sort | xargs -n 2 basename -a | md5sum; od -c /etc/passwd | head -2"),
         Program("make", ["make", "-j2", "-s"], {"Makefile": MAKE}, results=("all.txt",)),
         Program("sqlite3", ["sqlite3", "base.db", "create table t(a);insert into t values(1),(2);select sum(a) from t;"]),
         Program("vim", ["vim", "-u", "NONE", "-es", "-c", "%s/a/b/g", "-c", "wq", "text"], {"text": "banana\n" * 50},
@@ -302,15 +301,15 @@ def programs():
         Program("env", ["env", "-i", "true"], least_calls=5),
         Program("timeout", ["timeout", "-s", "INT", "1", "sleep", "30"], status=124, least_calls=20),
         Program("xz", ["sh", "-c", "seq 1 5000 | xz -T2 -c | xz -dc | cksum"]),
-        Program("curl", ["curl", "-s", "file:///etc/hostname"]),
+        Program("curl", ["curl", "-s", "file:///etc/passwd"]),
         # PAM's modules are opened by libpam; root needs no password, and su is not setuid to root itself.
         Program("su_through_pam", ["sh", "-c", "[ $(id -u) = 0 ] || exec echo only root may; su -s /bin/sh nobody -c 'id -un'"],
                 least_calls=20),
-        Program("strace", ["sh", "-c", "strace -f -o log seq 1 3; grep -c exited log"], timeout=60),
+        Program("strace", ["sh", "-c", "strace -f -o log seq 1 3; grep -c exited log"]),
         # Not -q: valgrind warns about stacks that appear from nowhere, such as that of the agent's slow path.
-        Program("valgrind_stacks", ["valgrind", "--leak-check=no", "sort", "/etc/passwd"], timeout=120,
+        Program("valgrind_stacks", ["valgrind", "--leak-check=no", "sort", "/etc/passwd"],
                 memory=0, least_calls=5, normalise=lambda data: re.sub(rb"==\d+==", b"", data)),
-        Program("valgrind", ["valgrind", "-q", "--error-exitcode=1", "seq", "1", "3"], timeout=120, memory=0, least_calls=5),
+        Program("valgrind", ["valgrind", "-q", "--error-exitcode=1", "seq", "1", "3"], memory=0, least_calls=5),
     ]
 
 
@@ -319,11 +318,15 @@ class GdbTest:
 
     def __init__(self, name, method):
         self.name, self.method = "programs.gdb_" + name, method
+        self.attaches = method in ("attach", "attach_again_and_again", "hours_pass")
 
     def run(self, settings):
         import build
         if not shutil.which("gdb"):
             raise Skipped("gdb is not installed")
+        forbidden = harness.attaching_is_forbidden()
+        if forbidden and self.attaches:
+            raise Skipped(forbidden)
         case = next(c for s in build.subjects() if s.name == "backtraces" for c in s.cases() if c.compiler == "gcc")
         program = build.build(case)
         place = harness.Place("gdb", settings.keep)
@@ -380,7 +383,7 @@ class GdbTest:
         if not settings.bare_only:
             environment = harness.traced_environment(settings, environment, place)
         child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
-                                 cwd=os.path.join(place.path, "cwd"))
+                                 cwd=os.path.join(place.path, "cwd"), preexec_fn=harness.attachable)
         try:
             if child.stdout.readline() != b"waiting\n":
                 raise Failed("the program did not start")
@@ -389,7 +392,7 @@ class GdbTest:
             child.stdin.write(b"x")
             child.stdin.close()
             rest = child.stdout.read()
-            status = child.wait(timeout=20)
+            status = child.wait(timeout=harness.HANGS)
         finally:
             if child.poll() is None:
                 child.kill()
@@ -411,7 +414,7 @@ class GdbTest:
         program = build.build(case)
         environment = harness.traced_environment(settings, harness.passed_on(os.environ), place)
         child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
-                                 cwd=os.path.join(place.path, "cwd"))
+                                 cwd=os.path.join(place.path, "cwd"), preexec_fn=harness.attachable)
         # The first instruction of the trampoline that reads %fs has the distance of the thread's state patched in.
         script = ("import gdb\n"
                   "memory = gdb.selected_inferior()\n"
@@ -436,7 +439,7 @@ class GdbTest:
             child.stdin.write(b"x")
             child.stdin.close()
             rest = child.stdout.read()
-            status = child.wait(timeout=60)
+            status = child.wait(timeout=harness.HANGS)
         finally:
             if child.poll() is None:
                 child.kill()
@@ -468,7 +471,7 @@ class GdbTest:
             environment = harness.traced_environment(settings, environment, place)
             environment.update(TRACER_MODE="ring", TRACER_MAXSIZE="8M")
         child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                 env=environment, cwd=os.path.join(place.path, "cwd"))
+                                 env=environment, cwd=os.path.join(place.path, "cwd"), preexec_fn=harness.attachable)
         try:
             if child.stdout.readline() != b"running\n":
                 raise Failed("the program did not start")
@@ -477,7 +480,7 @@ class GdbTest:
             child.stdin.write(b"x")
             child.stdin.close()
             rest, errors = child.stdout.read(), child.stderr.read()
-            status = child.wait(timeout=60)
+            status = child.wait(timeout=harness.HANGS)
         finally:
             if child.poll() is None:
                 child.kill()
