@@ -134,7 +134,7 @@ def programs():
     return [
         ArmProgram("bash", ["bin/bash", "script"], {"script": BASH, **lines}, status=3),
         ArmProgram("cc1", ["usr/lib/gcc/aarch64-linux-gnu/12/cc1", "-quiet", "-O2", "x.c", "-o", "x.s"], {"x.c": C},
-                   results=("x.s",), timeout=120),
+                   results=("x.s",)),
         ArmProgram("git_diff", ["usr/bin/git", "diff", "--no-index", "--stat", "-p", "lines", "other"],
                    {"other": LINES.replace("x line", "y line").replace("1", "one", 40), **lines}, status=1),
         ArmProgram("git_hash_object", ["usr/bin/git", "hash-object", "lines", "lines"], lines),
@@ -149,11 +149,11 @@ def programs():
         ArmProgram("perl", ["usr/bin/perl", "-e", r'open F, "lines"; while (<F>) { $n{$1}++ if /(\d\d) / } '
                             r'print join(",", map { "$_=$n{$_}" } sort keys %n), "\n"; eval { die "x\n" }; print $@; exit 5'],
                    lines, status=5),
-        ArmProgram("python3", ["usr/bin/python3.11", "script.py"], {"script.py": PYTHON, **lines}, status=4, timeout=120),
+        ArmProgram("python3", ["usr/bin/python3.11", "script.py"], {"script.py": PYTHON, **lines}, status=4),
         ArmProgram("sed", ["bin/sed", "-E", r"s/([0-9]+) (line)/\2 \1/; /x{9}/d; 5~3y/abc/ABC/", "lines"], lines),
         ArmProgram("sha256sum", ["usr/bin/sha256sum", "lines", "/usr/bin/sort"], lines),
         ArmProgram("sort", ["usr/bin/sort", "-k3,3nr", "-u", "lines"], lines, least_calls=300),
-        ArmProgram("sqlite3", ["usr/bin/sqlite3", "-batch", "data.db", SQL], timeout=120),
+        ArmProgram("sqlite3", ["usr/bin/sqlite3", "-batch", "data.db", SQL]),
         ArmProgram("tar", ["bin/tar", "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "-cvf", "all.tar", "a", "b"],
                    {"a": LINES, "b": BASH}, results=("all.tar",)),
         ArmProgram("xz", ["usr/bin/xz", "-9", "-T1", "--keep", "lines"], lines, results=("lines.xz",), least_calls=20),

@@ -53,7 +53,7 @@ class BadInput:
         environment = harness.passed_on(os.environ)
         environment["TRACES"] = place.traces
         argv = [program, *self.arguments]
-        options = dict(memory=self.memory, limits=self.limits, timeout=60)
+        options = dict(memory=self.memory, limits=self.limits)
         plain = {k: v for k, v in self.settings.items() if not k.startswith("TRACER_")}
         bare = harness.execute(argv, place.fresh(), {**environment, **{k: v for k, v in plain.items() if k != "MIDWAY"}}, **options)
         if bare.status != 7:

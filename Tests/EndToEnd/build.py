@@ -22,7 +22,7 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
     disorder: CASE… because REASON  these cases (`*`: all): signals come where the order of events says nothing, or calls end on
                                 another thread; what is called how often is compared
     memory: unlimited           no address space limit (sanitizers)
-    timeout: SECONDS            default 20
+    timeout: SECONDS            default 120: time is not what is tested, only that a program ends
     preload: A B                libraries around ours, `@` is the agent (default `@`)
     machine: NAME REASON        for this processor alone
     executes: CASE…             these cases (`*`: all) run other programs, or this one again: needs them to be of the

@@ -49,7 +49,7 @@ class Killed:
         with open(path, "r+b") as file, mmap.mmap(file.fileno(), 4096) as shared:
             child = subprocess.Popen([program, path, str(self.threads)], env=environment, stdout=subprocess.DEVNULL,
                                      stderr=subprocess.PIPE, cwd=place.path)
-            give_up = time.monotonic() + 60
+            give_up = time.monotonic() + harness.HANGS
             while struct.unpack_from("<Q", shared, 8)[0] < target:
                 if child.poll() is not None or time.monotonic() > give_up:
                     child.kill()
@@ -92,7 +92,7 @@ class Ring:
         program = build.build(next(c for s in build.subjects() if s.name == "threads" for c in s.cases()))
         place = harness.Place("ring", settings.keep)
         try:
-            done = harness.execute([program, "short_lived"], place.fresh(), timeout=60, environment={
+            done = harness.execute([program, "short_lived"], place.fresh(), environment={
                 **harness.traced_environment(settings, harness.passed_on(os.environ), place),
                 "TRACER_MODE": "ring", "TRACER_MAXSIZE": str(self.limit)})
             if done.status or done.stderr:
@@ -150,7 +150,7 @@ class Damaged:
     def expect(self, settings, path, data, what, statuses, mention=None):
         with open(path, "wb") as file:
             file.write(data)
-        done = subprocess.run([settings.tool, "report", path, "--json"], capture_output=True, timeout=60)
+        done = subprocess.run([settings.tool, "report", path, "--json"], capture_output=True, timeout=harness.HANGS)
         if done.returncode not in statuses:
             raise Failed(f"{what}: {harness.describe(done.returncode)}, expected {statuses}: {done.stderr[-300:].decode(errors='replace')}")
         if done.returncode and not done.stderr.strip():
@@ -183,7 +183,7 @@ class StillWritten:
                 child.stdin.write(b"x")
                 child.stdin.close()
                 child.stdout.read()
-                if child.wait(timeout=20):
+                if child.wait(timeout=harness.HANGS):
                     raise Failed(f"the program: {harness.describe(child.returncode)}")
                 after = {f["name"]: f["calls"] for f in harness.report(settings, path)["functions"]}
                 if after.get("attached_step") != 300:

@@ -68,7 +68,7 @@ class SubjectTest:
         words = subject.get("status", "0").split()
         status = -int(words[1]) if words[0] == "signal" else int(words[0])
         environment = {**harness.passed_on(os.environ), **{k: v.replace("{build}", case.folder) for k, v in case.environment.items()}}
-        options = dict(timeout=float(subject.get("timeout", "20")),
+        options = dict(timeout=float(subject.get("timeout", harness.HANGS)),
                        memory=0 if subject.get("memory") == "unlimited" else 16 * harness.GIGABYTE)
         argv = [program] + [a.replace("{build}", case.folder) for a in case.arguments]
         preload = subject.get("preload", "@").replace("{build}", case.folder)

@@ -28,7 +28,7 @@ class Ground:
     def run(self, output, *extra, argv=None, **environment):
         whole = harness.traced_environment(self.settings, harness.passed_on(os.environ), self.place)
         whole.update(TRACER_OUT=output, **environment)
-        run = harness.execute(argv or [self.program, "5000"], self.path, whole, timeout=60)
+        run = harness.execute(argv or [self.program, "5000"], self.path, whole)
         if argv is None and (run.status != 7 or not run.stdout.strip()):
             raise Failed(f"the program: {harness.describe(run.status)}: {run.stderr[-300:]}")
         return run
@@ -143,7 +143,7 @@ def nothing_is_honoured_in_a_setuid_program(ground):
             os.chown(program, identity, identity)
             os.chmod(program, 0o6755)
         run = harness.execute(["setpriv", "--reuid", "65534", "--clear-groups", program], ground.path,
-                              {**harness.passed_on(os.environ), "TRACER_OUT": os.path.join(ground.traces, "%e.trace")}, timeout=60)
+                              {**harness.passed_on(os.environ), "TRACER_OUT": os.path.join(ground.traces, "%e.trace")})
         if run.stdout != text:
             raise Skipped("programs are not setuid on this file system") if run.stdout == b"plain\n" \
                 else Failed(f"{harness.describe(run.status)}: {run.stdout + run.stderr}")
@@ -165,7 +165,7 @@ def never_asks_for_a_writable_and_executable_page(ground):
     preload = environment.pop("LD_PRELOAD")
     run = harness.execute(["strace", "-f", "-o", log, "-e", "trace=mmap,mprotect,pkey_mprotect,mremap", "-E",
                            "LD_PRELOAD=" + preload, program, *[a.replace("{build}", case.folder) for a in case.arguments]],
-                          ground.path, environment, timeout=120)
+                          ground.path, environment)
     if run.status != 0:
         raise Failed(f"strace: {harness.describe(run.status)}: {run.stderr[-300:]}")
     with open(log) as file:

@@ -30,7 +30,7 @@ class Folder:
     def compile(self, output, source, *flags, compiler="gcc"):
         command = [compiler, "-O1", "-g", "-o", output, os.path.join(build.SUBJECTS, source), *flags, "-I",
                    os.path.join(build.ROOT, "CSupport/include"), f"-Wl,-rpath,{self.path}", f"-L{self.path}"]
-        done = subprocess.run(command, cwd=self.path, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, cwd=self.path, capture_output=True, text=True, timeout=harness.HANGS)
         if done.returncode:
             raise Failed(f"does not build: {' '.join(command)}\n{done.stderr}")
 
@@ -47,7 +47,7 @@ class Folder:
     def environment(self):
         return {**harness.passed_on(os.environ), "STAMPS": self.stamps_path}
 
-    def run(self, command, *options, timeout=120):
+    def run(self, command, *options, timeout=harness.HANGS):
         """The program under `tracer startup`: status, stdout, stderr. The trace is at self.trace."""
         self.trace = os.path.join(self.place.traces, "app.trace")
         for path in (self.trace, self.trace + ".loader", self.stamps_path):
@@ -58,7 +58,7 @@ class Folder:
         return done.returncode, done.stdout, done.stderr.decode()
 
     def tool(self, *arguments):
-        done = subprocess.run([self.settings.tool, *arguments], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([self.settings.tool, *arguments], capture_output=True, text=True, timeout=harness.HANGS)
         if done.returncode:
             raise Failed(f"tracer {' '.join(arguments)}: {harness.describe(done.returncode)}: {done.stderr}")
         return done.stdout
@@ -244,7 +244,7 @@ def without_the_tool_the_beginning_is_an_estimate(folder):
     program = folder.program()
     folder.trace = os.path.join(folder.place.traces, "bare.trace")
     subprocess.run([program, "print"], env={**folder.environment(), "LD_PRELOAD": folder.settings.agent, "TRACER_OUT": folder.trace},
-                   capture_output=True, timeout=120)
+                   capture_output=True, timeout=harness.HANGS)
     timeline, stamps = folder.timeline(), folder.stamps()
     check_sum(timeline)
     expect(not timeline["phases"][0]["exact"] and timeline["begin_error_ns"] > 0, f"{timeline['phases'][0]}")
@@ -427,7 +427,7 @@ def a_trace_of_no_start_is_refused(folder):
         file.write(b"no trace at all")
     for arguments, status in ((["startup", path], 1), (["startup"], 2), (["startup", path, "--", "true"], 2), (["startup", path, "--stop-at-ready"], 2),
                               (["startup", "--", "/nowhere/at/all"], 127), (["libs", path], 1)):
-        done = subprocess.run([folder.settings.tool, *arguments], capture_output=True, text=True, timeout=60, cwd=folder.place.path)
+        done = subprocess.run([folder.settings.tool, *arguments], capture_output=True, text=True, timeout=harness.HANGS, cwd=folder.place.path)
         expect(done.returncode == status, f"{arguments}: status {done.returncode}, expected {status}: {done.stderr}")
 
 

@@ -3,7 +3,6 @@
 // env: BUILD={build}
 // case: now LD_BIND_NOW=1
 // case: lazy
-// timeout: 60
 // machine: x86_64 its library is assembly
 #include "subject.h"
 #ifdef LINKED

@@ -1,7 +1,6 @@
 // Coroutines that four threads take from a queue and put back, so that calls end on another thread than they began on;
 // exceptions inside them; a timer's handler on the threads' signal stacks, which calls traced functions; and forks.
 // library: climb
-// timeout: 60
 // tree: none the subject counts its calls
 // disorder: * because the list of a chunk lacks what has ended on another thread
 // forks: *

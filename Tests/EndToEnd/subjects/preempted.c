@@ -2,7 +2,6 @@
 // began before those of the one it left. On a stack of their own each, with the main program's stack among them.
 // library: work
 // compilers: gcc clang
-// timeout: 60
 // tree: none the subject counts its calls
 // disorder: * because a call may be left between its clock and its word, and taken up milliseconds later
 // machine: x86_64 qemu's signals come between blocks of instructions

@@ -6,7 +6,6 @@
 // variant: tsan@gcc -fsanitize=thread
 // memory: unlimited
 // env: ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0
-// timeout: 60
 #include "subject.h"
 #include <thread>
 #include <vector>

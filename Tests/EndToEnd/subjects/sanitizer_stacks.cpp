@@ -7,7 +7,6 @@
 // memory: unlimited
 // env: ASAN_OPTIONS=verify_asan_link_order=0:print_legend=0:symbolize=1:exitcode=23 TSAN_OPTIONS=exitcode=23
 // tree: none what is compared is the output
-// timeout: 120
 #include "subject.h"
 #include <string>
 #include <thread>

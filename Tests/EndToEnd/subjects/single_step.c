@@ -13,7 +13,6 @@
 // case: unwind_on_other_stack unwind other
 // case: signal_while_other_is_open signal beside
 // case: unwind_while_other_is_open unwind beside
-// timeout: 60
 // tree: none the subject counts its calls
 // machine: x86_64 its registers and instructions
 #include "subject.h"
