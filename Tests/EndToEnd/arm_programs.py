@@ -45,8 +45,11 @@ def root():
                 return None, f"no {tool} to get arm64 packages with"
         if not os.path.exists(KEYRING):
             return None, f"no {KEYRING} to check Debian's packages with"
+        mirror = debians_mirror()
+        if not mirror:
+            return None, "apt knows no mirror of Debian (apt-get update)"
         try:
-            unpack(place)
+            unpack(place, mirror)
         except subprocess.SubprocessError as failure:
             said = getattr(failure, "stderr", b"") or b""
             return None, f"arm64 packages cannot be had: {(said.decode(errors='replace').splitlines() or [str(failure)])[-1]}"
@@ -55,14 +58,23 @@ def root():
         return place, None
 
 
-def unpack(place):
-    """With lists, state and settings of its own: nothing of this machine's apt is read or changed."""
+def debians_mirror():
+    """From where this machine has its own packages; None when that is no Debian."""
+    targets = subprocess.run(["apt-get", "indextargets", "--format", "$(ORIGIN) $(CODENAME) $(REPO_URI)"], capture_output=True, text=True).stdout
+    for origin, codename, mirror in (line.split() for line in targets.splitlines() if len(line.split()) == 3):
+        if origin == "Debian" and "-" not in codename:  # not the mirror of bookworm-security
+            return mirror
+    return None
+
+
+def unpack(place, mirror):
+    """With lists, state and settings of its own: of this machine's apt only the mirror is read, and nothing is changed."""
     own = os.path.join(CACHE, "apt")
     for name in ("lists/partial", "archives/partial", "sources", "packages"):
         os.makedirs(os.path.join(own, name), exist_ok=True)
     open(os.path.join(own, "status"), "w").close()
     with open(os.path.join(own, "sources", "debian.sources"), "w") as file:
-        file.write(f"Types: deb\nURIs: http://deb.debian.org/debian\nSuites: {SUITE}\nComponents: main\n"
+        file.write(f"Types: deb\nURIs: {mirror}\nSuites: {SUITE}\nComponents: main\n"
                    f"Architectures: arm64\nSigned-By: {KEYRING}\n")
     settings = os.path.join(own, "apt.conf")
     with open(settings, "w") as file:

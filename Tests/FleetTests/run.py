@@ -25,9 +25,13 @@ def inside_venv():
     python = os.path.join(VENV, "bin/python")
     probe = [python, "-c", "import chdb, duckdb"]
     if not os.path.exists(python) or subprocess.run(probe, stderr=subprocess.DEVNULL).returncode:
-        print("installing chdb and duckdb from PyPI (once, 1 GB)", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "chdb", "duckdb"], check=True, timeout=900)
+        print("installing chdb and duckdb with pip (once, 1 GB)", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
+        done = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "chdb", "duckdb"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900)
+        if done.returncode:
+            print(done.stdout[-3000:] + f"skipped: pip cannot install chdb and duckdb into {VENV} (no network?)")
+            sys.exit(0)
     os.execv(python, [python, os.path.abspath(__file__), "--inside"])
 
 
