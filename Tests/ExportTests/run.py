@@ -426,7 +426,7 @@ class Pprof(ExportTest):
                     modules[number] = os.path.basename(path)
                 functions = {}
                 for line in locations.splitlines():
-                    number, module, name = re.fullmatch(r"\s*(\d+): 0x0 (?:M=(\d+) )?(.*?) :0 s=0(?:\(.*\))?", line).groups()
+                    number, module, name = re.fullmatch(r"\s*(\d+): 0x0 (?:M=(\d+) )?(.*?) :0(?::0)? s=0(?:\(.*\))?", line).groups()
                     functions[number] = name, modules[module] if module else "?"
                 found = collections.defaultdict(lambda: [0, 0])
                 for calls, time, leaf in re.findall(r"^\s*(\d+)\s+(-?\d+): (\d+)", head, re.MULTILINE):
