@@ -3,7 +3,7 @@
 // library: behind
 // build: -O1 -fsanitize=address -fno-omit-frame-pointer
 // memory: unlimited
-// env: ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:print_legend=0:symbolize=0:print_cmdline=0:log_to_syslog=0:halt_on_error=1:exitcode=23:log_path=/dev/null
+// env: ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:print_legend=0:symbolize=0:print_cmdline=0:log_to_syslog=0:halt_on_error=1:exitcode=23:log_path=report
 // status: 23
 #include "subject.h"
 int behind(const char *text, int index);
