@@ -135,11 +135,16 @@ class LaunchTest(unittest.TestCase):
         for place, kind, name, change in [("more calls", "call", "work", "called more often"), ("extra library", "library", "libextra.so", "new")]:
             program, _ = self.variant(place)
             # Times on a busy machine may speak for another call now and then; what is loaded is counted, and told each time.
+            calm = True
             for _ in range(8 if kind == "call" else 1):
-                verdict = json.loads(self.tracer("check", "-n", "5", "--no-aslr", "--format", "json", path, "--", program, status=1).stdout)
+                done = self.tracer("check", "-n", "5", "--no-aslr", "--format", "json", path, "--", program, status=1)
+                verdict = json.loads(done.stdout)
                 causes = [(c["kind"], c["name"], c["change"]) for c in verdict["causes"]]
                 if (kind, name, change) in causes:
                     break
+                calm = calm and "times are not judged" not in done.stderr
+            if kind == "call" and (kind, name, change) not in causes and not calm:
+                continue  # no time was judged, so that none had a cause
             self.assertIn((kind, name, change), causes)
             self.assertTrue([line for line in verdict["because"] if name in line], verdict)
             self.assertEqual(verdict["accept"], f"tracer baseline -n 4 --no-aslr -o {path} -- {program}")
@@ -193,19 +198,40 @@ class LaunchTest(unittest.TestCase):
         self.tracer("history", "--history", path, "--html", chart)
         self.assertIn("<svg", pathlib.Path(chart).read_text(encoding="utf-8"))
 
+    def test_wildly_different_times_are_refused_and_nothing_is_written(self):
+        wild, kept = os.path.join(self.folder, "wild"), os.path.join(self.folder, "kept.wild.json")
+        history = os.path.join(self.folder, "wild.sqlite")
+        self.tracer("baseline", "-n", "2", "-o", kept, "--", self.app)
+        before = pathlib.Path(kept).read_text()
+        calm = True
+        for words in (["launch", "--history", history], ["baseline", "-o", kept]):
+            for _ in range(8):
+                done = subprocess.run([TOOL, *words, "-n", "8", "--untraced-every", "0", "--", self.app, "--wild", wild], cwd=self.folder,
+                                      capture_output=True, text=True, timeout=300)
+                if done.returncode == 2:
+                    break
+                # A machine that was no steadier than the program is an excuse for it; `launch` says that it was disturbed.
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                calm = calm and "disturbed" not in done.stdout
+                for path, text in ((history, None), (kept, before)):
+                    pathlib.Path(path).unlink(missing_ok=True)
+                    if text:
+                        pathlib.Path(path).write_text(text)
+            else:
+                self.assertFalse(calm, "wildly different times passed on a calm machine")
+                self.skipTest("the machine does not calm down: it is as wild as the program")
+            self.assertIn("wildly different times", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertFalse(os.path.exists(history))
+            self.assertEqual(pathlib.Path(kept).read_text(), before)
+
     def test_bad_input_is_one_line_and_status_2(self):
         self.assertIn("failed with status 7", self.failure("launch", "-n", "2", "--history", "", "--", self.app, "--fail"))
         self.assertIn("not ready within", self.failure("launch", "-n", "2", "--timeout", "1", "--history", "", "--", self.app, "--never"))
         self.assertIn("--cpu 1023", self.failure("launch", "-n", "2", "--cpu", "1023", "--history", "", "--", self.app))
-        wild = os.path.join(self.folder, "wild")
-        history = os.path.join(self.folder, "wild.sqlite")
-        self.assertIn("wildly different times", self.failure("launch", "-n", "8", "--untraced-every", "0", "--history", history, "--",
-                                                              self.app, "--wild", wild))
-        self.assertFalse(os.path.exists(history))
         kept = os.path.join(self.folder, "kept.json")
         self.tracer("baseline", "-n", "2", "-o", kept, "--", self.app)
         before = pathlib.Path(kept).read_text()
-        self.assertIn("wildly different times", self.failure("baseline", "-n", "8", "--untraced-every", "0", "-o", kept, "--", self.app, "--wild", wild))
         self.assertIn("failed with status 7", self.failure("baseline", "-n", "2", "-o", kept, "--", self.app, "--fail"))
         self.assertEqual(pathlib.Path(kept).read_text(), before)
         self.assertIn(f"was made without options, this check is with --cpu {PROCESSOR}", self.failure("check", "--cpu", PROCESSOR, kept, "--", self.app))
