@@ -4,7 +4,7 @@ from program import Program
 
 # What has a `test` package: the first of these, or Debian's python3 with libpython3.11-testsuite.
 FIND_PYTHON = r"""
-for python in /usr/bin/python3 $(ls -d /root/.pyenv/versions/3.11*/bin/python3.11 /usr/local/bin/python3 2>/dev/null); do "$python" -c 'import test.test_json' 2>/dev/null && break; python=; done
+for python in /usr/bin/python3 $(ls -d "$(getent passwd "$(id -u)" | cut -d: -f6)"/.pyenv/versions/3.11*/bin/python3.11 /usr/local/bin/python3 2>/dev/null); do "$python" -c 'import test.test_json' 2>/dev/null && break; python=; done
 [ -n "$python" ] || { echo 'no python3 with its test package: apt-get install libpython3.11-testsuite' >&2; exit 1; }
 echo "$python" > python
 """
