@@ -15,6 +15,7 @@ public enum ReportOrder: String, CaseIterable, Sendable {
         case .maximum: if a.maximum != b.maximum { return longer(a.maximum, b.maximum) }
         case .name: break
         }
+        if self != .name, a.calls != b.calls { return a.calls > b.calls }
         return (a.name, a.module, a.symbol) < (b.name, b.module, b.symbol) // the same order in every run
     }
 

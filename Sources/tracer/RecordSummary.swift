@@ -1,4 +1,4 @@
-// The one or two lines on stderr when a recorded program has ended.
+// The few lines on stderr when a recorded program has ended.
 import Recorder
 import TraceAnalysis
 
@@ -10,7 +10,8 @@ struct RecordSummary {
             lines = ["no trace was written: the agent was not loaded, or has said above why it could not write one"]
             return
         }
-        var first = "\(main.path): " + RecordSummary.counts(main)
+        let trace = try? TraceFile(path: main.path)
+        var first = "\(main.path): " + RecordSummary.counts(main, trace)
         let others = result.files.count - 1
         if others > 0 {
             let writing = result.files.count { $0.isBeingWritten }
@@ -18,15 +19,15 @@ struct RecordSummary {
             first += "; \(others) more file\(others == 1 ? "" : "s") of this run beside it"
             if writing > 0 { first += ", \(writing) still being written" }
         }
-        lines = [first, "next: tracer report \(RecordSummary.quoted(main.path))"]
+        lines = [first] + (trace?.flagTexts ?? []).map { "note: \($0)" } + ["next: tracer report \(RecordSummary.quoted(main.path))"]
     }
 
     func print() {
         for line in lines { complain(line) }
     }
 
-    private static func counts(_ file: RecordingResult.File) -> String {
-        guard let trace = try? TraceFile(path: file.path) else { return "\(size(file.bytes)), which cannot be read back" }
+    private static func counts(_ file: RecordingResult.File, _ trace: TraceFile?) -> String {
+        guard let trace else { return "\(size(file.bytes)), which cannot be read back" }
         let summary = Summary(trace, names: false)
         return "\(grouped(summary.calls)) calls recorded, \(grouped(summary.filteredByTime + summary.filteredByDepth)) filtered, "
             + "\(grouped(summary.dropped)) dropped, \(size(file.bytes))"

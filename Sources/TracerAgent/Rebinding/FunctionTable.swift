@@ -10,6 +10,7 @@ enum FunctionTable {
         var module: UInt32
         var descriptor: UInt32
         var treatment: Treatment
+        var isEntryOnly = false
     }
     nonisolated(unsafe) private static var entries = Table<Entry>() // by id; 0 stands for none
     /// Open addressing, by name; ids, 0 = empty. A quarter full at most: what is in the way is another cold line to read.
@@ -35,26 +36,31 @@ enum FunctionTable {
     static func becomeChild() { lock = SpinLock() }
 
     /// The stub that a slot with this target must hold, or nil when the table is full or the function not to be traced.
-    static func stub(target: UInt64, name: Name, module: Int, treatment: Treatment) -> UInt64? {
+    /// - Parameter isEntryOnly: the caller keeps its registers (Collectors.swift). Such a stub is another one than that of
+    ///   other callers, and a function of its own in the trace.
+    static func stub(target: UInt64, name: Name, module: Int, treatment: Treatment, isEntryOnly: Bool) -> UInt64? {
         lock.lock()
         defer { lock.unlock() }
-        guard let slot = find(target, name.hash, UInt32(module)) else { return nil }
+        let isEntryOnly = isEntryOnly && treatment != .tail, isOurs = treatment == .frames
+        let treatment = isEntryOnly && (treatment == .ordinary || treatment == .frames || treatment == .once) ? .tail : treatment
+        let key = isEntryOnly ? ~name.hash : name.hash
+        guard let slot = find(target, key, UInt32(module)) else { return nil }
         if slots![slot] != 0 { return address(ofStub: Int(entries[Int(slots![slot])].descriptor)) }
         if Image.hasVariantConvention(name, at: target, in: &ModuleTable.modules.pointer(module).pointee.image) { return nil }
         let isCall = treatment == .ordinary || treatment == .frames
         guard let index = isCall ? newDescriptor(&calls, agent.trampolines.enter)
                                  : newDescriptor(&specials, agent.trampolines.special) else { return nil }
-        let entry = Entry(target: target, name: name.hash, module: UInt32(module), descriptor: UInt32(index), treatment: treatment)
+        let entry = Entry(target: target, name: key, module: UInt32(module), descriptor: UInt32(index), treatment: treatment, isEntryOnly: isEntryOnly)
         guard let id = add(entry, at: slot) else { return nil }
         let descriptor = tracer_function(index)!
-        let called = treatment == .frames ? Backtraces.target(target, name) : target
+        let called = isOurs ? Backtraces.target(target, name) : target
         descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(called))
         descriptor.pointee.function = id
         descriptor.pointee.instant = Event.head(.complete, id)
         descriptor.pointee.head = Event.head(.enter, id)
         descriptor.pointee.kind = treatment.kind
         Metadata.function(id, module: UInt32(module), address: target,
-                          flags: treatment == .tail ? UInt32(TRACE_FUNCTION_TAIL) : 0, name: name)
+                          flags: treatment == .tail || isEntryOnly ? UInt32(TRACE_FUNCTION_TAIL) : 0, name: name)
         return address(ofStub: index)
     }
 

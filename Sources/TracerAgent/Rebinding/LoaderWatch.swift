@@ -21,6 +21,7 @@ enum LoaderWatch {
             isMain = false
             entry = module.pointee.next
         }
+        if Collectors.mark() { flags |= UInt32(TRACE_FLAG_COLLECTOR) }
         if isLate { flags |= UInt32(TRACE_FLAG_LATE) }
         var slots = 0
         for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending {
@@ -142,6 +143,7 @@ enum LoaderWatch {
             let index = note(module, inBase)
             if first < 0 { first = index }
         }
+        if first >= 0 && Collectors.mark() { TraceFile.header.pointee.flags |= UInt32(TRACE_FLAG_COLLECTOR) }
         bindPending(onlyRelocated: true)
         if first >= 0 {
             Loads.mapped(batch, ModuleTable.modules[first].path, recorder, stackPointer, entered)

@@ -11,6 +11,7 @@ struct Module: BitwiseCopyable {
     var state: State
     var isStartup: Bool     // never unloaded
     var inBaseNamespace: Bool
+    var usesCollector = false // Collectors.swift
     var isSanitizer = false // its functions must see who calls them
     var batch: UInt32       // the load that brought it; 0 at start
     var isRelocated = false // when the loader told of it
@@ -122,6 +123,7 @@ enum ModuleTable {
             old.pointee.inBaseNamespace = module.inBaseNamespace
             old.pointee.batch = module.batch
             old.pointee.isAgain = true
+            old.pointee.usesCollector = false // looked at again
             filters[n] = module.image.gnuHash.filter
             Metadata.moduleEnd(UInt32(n), ticks: 0, &old.pointee.endRecord)
             return n

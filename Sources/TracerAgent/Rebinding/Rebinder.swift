@@ -181,7 +181,8 @@ struct Rebinder {
         if !isWanted && !NameFilter.admits(function: name.text, module: other) { return }
         let treatment = isWanted && treatment == .ordinary ? .ready : treatment
         guard access.open(slot), let stub = FunctionTable.stub(target: target, name: name, module: owner,
-                                                                  treatment: other.pointee.isSanitizer ? .tail : treatment)
+                                                                  treatment: other.pointee.isSanitizer ? .tail : treatment,
+                                                                  isEntryOnly: module.pointee.usesCollector)
         else { return }
         tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(slot))!, stub)
         agent.boundSlots &+= 1

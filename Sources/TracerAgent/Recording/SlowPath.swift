@@ -38,7 +38,9 @@ public func tracer_slow_enter(_ state: UnsafeMutablePointer<thread_state>!,
         OnceCalls.look(descriptor, spills, recorder)
     } else if kind != UInt32(KIND_CALL) {
         let isTail = Inspection.isTail(descriptor, spills, recorder)
-        if isTail {
+        let isEntryOnly = FunctionTable.entry(descriptor.pointee.function).isEntryOnly
+        if isTail || isEntryOnly {
+            if changesAction && isEntryOnly { MappingFaults.suspend(recorder, until: nil) }
             if recorder.top.pointee.last == 0 { recorder.writeInstant(descriptor.pointee.function) }
             return nil
         }

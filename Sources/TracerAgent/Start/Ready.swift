@@ -29,7 +29,8 @@ enum Ready {
         }
         looked &+= treatment == .output ? 1 : 0
         if isSeen(reason) || treatment == .output && looked > mostLooks {
-            tracer_store_release_32(&descriptor.pointee.kind, UInt32(KIND_CALL))
+            let isEntryOnly = FunctionTable.entry(descriptor.pointee.function).isEntryOnly
+            tracer_store_release_32(&descriptor.pointee.kind, UInt32(isEntryOnly ? KIND_TAIL : KIND_CALL))
             return
         }
         switch treatment {
