@@ -16,11 +16,15 @@ struct WriteAccess {
     }
 
     /// Room for a word at this address may be written to until `close`. False: it must be left alone.
-    @inline(never) mutating func open(_ address: UInt64) -> Bool {
-        if address &- openLow < openHigh &- openLow { return true }
+    @inline(__always) mutating func open(_ address: UInt64) -> Bool {
+        address &- openLow < openHigh &- openLow || openPart(around: address)
+    }
+    @inline(never) private mutating func openPart(around address: UInt64) -> Bool {
         if image.pointee.isRelro(address) {
-            if !isRelocated { return image.pointee.isData(address) } // found to be writable, and left so: see Relocation state
-            if !relroIsOpen { relroIsOpen = Memory.protect(image.pointee.relroLow, image.pointee.relroHigh &- image.pointee.relroLow, Memory.readWrite) }
+            if !isRelocated { return image.pointee.isData(address) } // found to be writable, and left so (RelocationState)
+            let low = image.pointee.relroLow, high = image.pointee.relroHigh
+            if !relroIsOpen { relroIsOpen = Memory.protect(low, high &- low, Memory.readWrite) }
+            if relroIsOpen { (openLow, openHigh) = (low, high) }
             return relroIsOpen
         }
         guard let (low, high, protection) = image.pointee.writablePart(around: address),
