@@ -10,6 +10,7 @@ are compared with golden/NAME.tree (golden.py says how to read one), with the co
 """
 import argparse
 import concurrent.futures
+import multiprocessing
 import importlib
 import os
 import re
@@ -176,7 +177,8 @@ def main(suites=SUITES):
     folders = {}  # tests that share a build folder go to one worker in a row: none builds under another's feet
     for index, test in enumerate(TESTS):
         folders.setdefault(test.case.folder if isinstance(test, SubjectTest) else test.name, []).append(index)
-    with concurrent.futures.ProcessPoolExecutor(arguments.jobs) as pool:
+    # They take the list of tests over from this process, which from Python 3.14 on is not what happens by itself.
+    with concurrent.futures.ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("fork")) as pool:
         waiting = [pool.submit(perform_all, group) for group in folders.values()]
         for future in concurrent.futures.as_completed(waiting):
             for index, outcome, seconds in future.result():
