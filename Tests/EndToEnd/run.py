@@ -10,8 +10,8 @@ are compared with golden/NAME.tree (golden.py says how to read one), with the co
 """
 import argparse
 import concurrent.futures
-import multiprocessing
 import importlib
+import multiprocessing
 import os
 import re
 import sys

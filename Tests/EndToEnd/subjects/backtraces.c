@@ -5,7 +5,7 @@
 // library: walk
 // case: names
 // case: raw raw
-// link: -Wl,-z,now -rdynamic
+// link: -Wl,-z,now -rdynamic -ldl
 #include "subject.h"
 #include <dlfcn.h>
 #include <execinfo.h>

@@ -1,6 +1,6 @@
 // C++20 coroutines: suspended in the middle of a library's callback, resumed on another thread, destroyed half-way.
 // compilers: gcc clang
-// build: -O2 -std=c++20
+// build: -O2 -std=c++20 -fcoroutines
 // library: work
 #include "subject.h"
 #include <coroutine>

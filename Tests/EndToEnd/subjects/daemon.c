@@ -24,7 +24,7 @@ int main(void) {
         if (fork()) _exit(0);
         CHECK(!chdir("/"));
         umask(0);
-        closefrom(0);
+        for (int n = (int)sysconf(_SC_OPEN_MAX) < 4096 ? (int)sysconf(_SC_OPEN_MAX) : 4096; n >= 0; n--) close(n); // closefrom: glibc 2.34
         CHECK(open("/dev/null", O_RDWR) == 0 && dup(0) == 1 && dup(0) == 2);
         unsigned long bad = 0;
         for (int i = 0; i < 300000; i++) bad += served(i) != i + 1; // enough for several chunks

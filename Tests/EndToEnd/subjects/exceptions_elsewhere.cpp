@@ -3,6 +3,7 @@
 // compilers: gcc clang
 // env: BUILD={build}
 // library: source
+// link: -ldl
 // plugin: constructing -L{build} -lsource -Wl,-rpath,$ORIGIN
 #include "subject.h"
 #include <dlfcn.h>

@@ -25,7 +25,7 @@ EXPORT void ask(int what) {
         CHECK(!getaddrinfo("127.0.0.1", "80", &hints, &list));
         freeaddrinfo(list);
         struct hostent *host = gethostbyname("localhost");
-        CHECK(host);
+        printf("localhost: %s\n", host ? host->h_name : "not found"); // a bare system may have no nsswitch.conf
         getservbyname("http", "tcp");
     } else if (what == 'i') {
         iconv_t converter = iconv_open("UTF-16LE", "ISO-8859-15");

@@ -2,6 +2,7 @@
 // of the program and its libraries is read-only as without the agent.
 // library: looked
 // plugin: plugged -L{build} -llooked
+// link: -ldl
 // case: plain {build}/libplugged.so
 #include "subject.h"
 #include <dlfcn.h>

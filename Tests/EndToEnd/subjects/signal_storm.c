@@ -9,6 +9,10 @@
 // case: threads threads
 // tree: none the subject counts its calls
 #include "subject.h"
+#include <sys/auxv.h>
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51 // Linux 5.14, sysconf(_SC_MINSIGSTKSZ) of glibc 2.34
+#endif
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -57,7 +61,7 @@ int main(int argc, char **argv) {
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
     if (!strcmp(mode, "altstack")) {
         static char stack[1 << 16];
-        stack_t alternate = {.ss_sp = stack, .ss_size = (size_t)sysconf(_SC_MINSIGSTKSZ) + 512};
+        stack_t alternate = {.ss_sp = stack, .ss_size = (getauxval(AT_MINSIGSTKSZ) ? getauxval(AT_MINSIGSTKSZ) : MINSIGSTKSZ) + 512};
         CHECK(alternate.ss_size <= sizeof stack && !sigaltstack(&alternate, NULL));
         action.sa_flags |= SA_ONSTACK;
     }
