@@ -143,7 +143,10 @@ enum LoaderWatch {
             let index = note(module, inBase)
             if first < 0 { first = index }
         }
-        if first >= 0 && Collectors.mark() { TraceFile.header.pointee.flags |= UInt32(TRACE_FLAG_COLLECTOR) }
+        if first >= 0 && Collectors.mark() {
+            agent.flags |= UInt32(TRACE_FLAG_COLLECTOR) // for the files of forked children
+            TraceFile.header.pointee.flags = agent.flags
+        }
         bindPending(onlyRelocated: true)
         if first >= 0 {
             Loads.mapped(batch, ModuleTable.modules[first].path, recorder, stackPointer, entered)
