@@ -23,11 +23,13 @@ let agentC: [CSetting] = [
 ]
 // initfirst: our constructor runs before every other, libc's included (design.md, 6).
 // "Embedded" keeps the driver from linking Swift's runtime.
+// bfd gives the room for labels, which is in no file (trampoline.S), a segment of its own. gold puts it behind the code, where
+// the loader would have to clear a part of a page of code; lld before it, and then sorts the table of .eh_frame_hdr wrongly.
 let agentLinker: [LinkerSetting] = [
-    .unsafeFlags(["-enable-experimental-feature", "Embedded", "-Xclang-linker", "-shared",
+    .unsafeFlags(["-enable-experimental-feature", "Embedded", "-use-ld=bfd", "-Xclang-linker", "-shared",
                   "-Xlinker", "--version-script=\(Context.packageDirectory)/CSupport/exports.map",
                   "-Xlinker", "-z", "-Xlinker", "initfirst", "-Xlinker", "-z", "-Xlinker", "now",
-                  "-Xlinker", "--gc-sections", "-Xlinker", "-soname=libtracer.so"]),
+                  "-Xlinker", "-z", "-Xlinker", "noseparate-code", "-Xlinker", "--gc-sections", "-Xlinker", "-soname=libtracer.so"]),
     // Symbols stay; debugging information would only make debuggers of traced programs complain of missing modules.
     .unsafeFlags(["-Xlinker", "-S"], .when(configuration: .release)),
 ]

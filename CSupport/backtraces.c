@@ -13,16 +13,16 @@ enum { MOST_FRAMES = 1 << 16 };
 static struct own_image own;
 static uint64_t real_backtrace, real_unwind_backtrace, real_get_ip;
 
-static int is_return(uint64_t address) { return address == own.return_place || address == own.watched_place; }
+static int is_label(uint64_t address) { return address - (uint64_t)tracer_labels < LABEL_COUNT * LABEL_BYTES; }
 static int is_own(uint64_t address) { return address - own.low < own.high - own.low; }
 
-/// `found` without our frames, in `frames`. The address above a trampoline is one less than it was on the stack
-/// (trampoline.S, the frame of size zero).
+/// `found` without our frames, in `frames`. The address above a label is one less than it was on the stack
+/// (trampoline.S, .room).
 static int without_own(void **frames, int size, void **found, int count) {
     int kept = 0;
     for (int n = 0; n < count && kept < size; n++) {
         if (is_own((uint64_t)found[n])) continue;
-        frames[kept++] = (char *)found[n] + (n > 0 && is_return((uint64_t)found[n - 1]));
+        frames[kept++] = (char *)found[n] + (n > 0 && is_label((uint64_t)found[n - 1]));
     }
     return kept;
 }

@@ -28,12 +28,13 @@ uint32_t tracer_confined, tracer_mapping_lost;
 struct kernel_action tracer_program_action;
 
 /// Mappings of the file. The start is written last and cleared first.
-enum { MOST_MAPPINGS = 16384 };
-static struct mapping { uint64_t start, byte_count; } mappings[MOST_MAPPINGS];
+struct mapping { uint64_t start, byte_count; };
+_Static_assert(sizeof(struct mapping) * MAPPING_COUNT == MAPPING_BYTES, "room for mappings");
+#define mappings ((struct mapping *)__builtin_assume_aligned(tracer_room_mappings, 16)) // in no segment that a collector would look through
 static uint32_t mapping_count; // how many places have ever been used
 
 void tracer_mapping_add(void *start, uint64_t byte_count) {
-    for (uint32_t n = 0; n < MOST_MAPPINGS; n++) {
+    for (uint32_t n = 0; n < MAPPING_COUNT; n++) {
         uint64_t free_place = 0;
         // 1 while the size is not there yet: no address of a mapping.
         if (mappings[n].start || !__atomic_compare_exchange_n(&mappings[n].start, &free_place, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))

@@ -8,6 +8,9 @@ static struct thread_hot unborn_hot;
 /// The initial image is copied into each new thread by the loader, after it has relocated these pointers.
 __thread struct thread_state tracer_thread = {.top = &unborn, .hot = &unborn_hot};
 
+struct label_state tracer_label_state;
+uint8_t *tracer_stub_blocks[STUB_BLOCKS];
+
 /// What Calibration calls: nothing, as often as it is told, from one place.
 void tracer_nothing(void) { __asm__ volatile(""); }
 void tracer_call(void (*function)(void), long count) {

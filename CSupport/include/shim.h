@@ -5,26 +5,40 @@
 
 #include "trace_layout.h"
 
-// struct frame_record: the first 64 bytes are what the fast path uses
-#define FRAME_RETURN 0
-#define FRAME_SAVED 8
-#define FRAME_PLACE 16
-#define FRAME_BELOW 24
-#define FRAME_ABOVE 32
-#define FRAME_SLOT 40
-#define FRAME_ENTER 48
-#define FRAME_FUNCTION 56
-#define FRAME_TAILS 64
-#define FRAME_LAST 68
+// struct frame_record: the first 64 bytes, one cache line, are what the fast path uses
+#define FRAME_LABEL 0
+#define FRAME_PLACE 8
+#define FRAME_BELOW 16
+#define FRAME_ABOVE 24
+#define FRAME_SLOT 32
+#define FRAME_ENTER 40
+#define FRAME_FUNCTION 48
+#define FRAME_TAILS 56
+#define FRAME_LAST 60
 #define LAST_STAND_IN 2 /* the record is no frame's: it stands in for the top while frames on other stacks are open */
-#define FRAME_USE 72
+#define FRAME_USE 64
 #define USE_OPEN 1 /* 0: the record, of a frame on another stack, is free */
 #define USE_FILLING_SPENT 2 /* open, and a word for its enter, if one is reserved, is in a chunk that is left alone */
 #define USE_CLOSING_SPENT 3 /* so are the words for its end */
-#define FRAME_SIGNAL 76
-#define FRAME_OWNER 80
-#define FRAME_OLDER 88
+#define USE_ENDED 4 /* it has returned elsewhere, or while its lists were changing: its thread takes it back */
+#define FRAME_SIGNAL 68
+#define FRAME_OLDER 72
 #define FRAME_BYTES 128
+
+// A label: code for one address that calls return to, LABEL_BYTES from the next. FRAME_LABEL is its address and a flag.
+#define LABEL_BYTES 16
+#define LABEL_COUNT 65536
+#define LABEL_TAIL 1 /* a tail call opened the frame: it ends with the one below */
+#define LABEL_WATCHED 2 /* the return is for Swift, too */
+/* From the label to what belongs to it: the return address, and the next label of the same one (ReturnLabels.swift). */
+#define LABEL_RETURN 0x100000
+#define LABEL_NEXT 0x100008
+#define LABELS_TABLE 0 /* struct label_state */
+#define LABELS_NEXT 8
+#define LABELS_LIMIT 16
+#define LABELS_FULL 24
+#define LABEL_END 1 /* in the place of a return address: the end of the table */
+#define LABEL_HASH 0x9e3779b1 /* odd; 2^32 over the golden ratio (Knuth, TAOCP 3, 6.4) */
 
 // struct thread_unit
 #define UNIT_STAND_IN 128
@@ -39,6 +53,9 @@
 #define UNIT_BUSY 320
 #define UNIT_CHANGING 324
 #define UNIT_PATIENCE 328
+#define UNIT_LISTS 336
+#define LIST_BITS 9 /* 2^9 lists of open frames on other stacks, by place: 4096 bytes */
+#define LIST_HASH 0x4f1bbcdd
 #define PATIENCE 16 /* calls on the own stack after the last frame elsewhere has ended, until the fast path is taken again */
 
 // struct thread_state
@@ -67,51 +84,37 @@
 #define KIND_INSPECT 2 /* Swift looks at the arguments of each call and says call or tail */
 #define KIND_ONCE 3 /* Swift looks at calls whose flag, the word at the first argument, is 0 */
 #define KIND_START 4 /* __libc_start_main: its first argument, main, is exchanged for a stub */
-/* From here on the return is for Swift, too. */
-#define KIND_WATCHED 5
-#define KIND_LOAD 5 /* dlopen */
-#define KIND_INITIALIZER 6 /* what the loader or libc calls: no event, no place in the chain */
+#define KIND_LOAD 5 /* dlopen: its return is for Swift, too */
+#define KIND_INITIALIZER 6 /* what the loader or libc calls: so is its return; no event, no place in the chain */
 
 // struct process_page
 #define PROCESS_ENABLED 0
 #define PROCESS_ALIVE 4
 #define PROCESS_DROPPING 8
 
-// What the slow path finds below the place that a frame is known by: the caller's registers.
-#if defined(__x86_64__) // the place is the stack pointer at the stub's entry; below it is the red zone
-#define SPILL_RAX 16
-#define SPILL_RDX 24
-#define SPILL_RCX 32
-#define SPILL_RSI 40
-#define SPILL_RBX 48
-#define SPILL_RDI 56
-#define SPILL_R10 64
-#define SPILL_R8 72
-#define SPILL_R9 80
-#define SPILL_R11 88
-#define SPILL_RBP 96
-#define SPILL_SAVED SPILL_RBX
+// What the slow path finds around the place that a frame is known by: the caller's registers.
+#if defined(__x86_64__) // the place is three pushes below the return address, which PLACE_RETURN reaches
+#define PLACE_RETURN 24
+#define SPILL_RAX (-16)
+#define SPILL_RDX (-8)
+#define SPILL_RCX 0
+#define SPILL_RSI 8
+#define SPILL_RDI 16
+#define SPILL_R8 24
+#define SPILL_R9 32
+#define SPILL_R10 40
+#define SPILL_R11 48
+#define SPILL_A 56 /* arguments of the slow path */
+#define SPILL_B 64
+#define SPILL_RBX 72 /* and r12-r15 */
+#define SPILL_RBP 112
+#define SPILL_BYTES 112
 #define SPILL_FIRST SPILL_RDI
 #define SPILL_SECOND SPILL_RSI
 #define SPILL_THIRD SPILL_RDX
-#elif defined(__aarch64__) // the place is 16 below the stack pointer at the stub's entry; x9 and x10 are above it
-#define SPILL_X0 16 /* and x1 behind it, and so on */
-#define SPILL_X2 32
-#define SPILL_X4 48
-#define SPILL_X6 64
-#define SPILL_X8 80 /* x8, x11 */
-#define SPILL_X12 96
-#define SPILL_X14 112
-#define SPILL_X16 128
-#define SPILL_X17 120
-#define SPILL_X18 144
-#define SPILL_X19 136
-#define SPILL_X30 152
-#define SPILL_BYTES 160
-#define SPILL_SAVED SPILL_X19
-#define SPILL_FIRST SPILL_X0
-#define SPILL_SECOND (SPILL_X0 - 8)
-#define SPILL_THIRD SPILL_X2
+#define LABEL_CALL_BYTES 3 /* from a label to where its call returns to */
+#elif defined(__aarch64__)
+#include "spills_aarch64.h"
 #endif
 
 // struct trace_chunk_header
@@ -124,14 +127,19 @@
 #define SPAN_END 2
 #define SPAN_NONE 3
 
+// Stubs and descriptors lie in blocks: so many stubs, then their descriptors, which a stub reaches (aarch64: 1 MB). The
+// first is in the library's own image.
 #define STUB_BYTES 16
-#define STUB_COUNT 262144
+#define STUB_BLOCK 16384
+#define STUB_BLOCK_BYTES 786432
+#define STUB_BLOCKS 16
+#define MAPPING_COUNT 16384 /* mappings of the file (mapping_faults.c) */
+#define MAPPING_BYTES 262144
 /// Tail calls in a row that are kept as nested frames. Beyond it an endless loop of them would eat memory.
 #define TAIL_LIMIT 64
 /// FRAME_SLOT: 0 while the frame is free or being filled; else the word after its enter event, or one of
 #define SLOT_ELSEWHERE 2 /* in an earlier chunk */
 #define SLOT_UNWRITTEN 4 /* nowhere yet: under the time filter an enter is written when something inside it is kept */
-#define SLOT_LEFT 8      /* closed as unwound; kept in case the program brings its stack back */
 /// Added while a trampoline writes the end of the frame.
 #define SLOT_CLOSING 1
 /// Stands for the thread pointer's distance in `mov %fs:…` until the agent has patched the real one in (x86_64).
@@ -152,28 +160,27 @@
 
 struct thread_unit;
 
-/// One open traced call, reached from `rbx` (x19) while the call runs.
+/// One open traced call: what is known of its event. Where it returns to is in its label.
 /// The records of a thread are links of one chain, made in advance: a call takes the record above the top, a return
 /// makes the record below the top again. Neither link changes while the record is in use.
 struct frame_record {
-    uint64_t return_address;
-    uint64_t saved_register; // the caller's rbx (x19)
-    uint64_t place; // stack pointer at the stub's entry (x86_64), or 16 below it (aarch64)
+    uint64_t label; // and LABEL_TAIL, LABEL_WATCHED
+    uint64_t place; // stack pointer at the stub's entry, less the registers that are spilled
     struct frame_record *below, *above; // above: NULL at the end of what is allocated, or of TRACER_MAXDEPTH
     uint64_t *slot;
     uint64_t enter_ticks;
     struct function_descriptor *function;
-    uint32_t tails; // tail calls that led here, in a row; meaningful when the place is that of the record below
+    uint32_t tails; // tail calls that led here, in a row; meaningful with LABEL_TAIL
     uint32_t last;  // 1: the deepest level that may be recorded; LAST_STAND_IN
     // Only for a frame on a stack that is not the thread's own.
     uint32_t use;       // USE_…, 0 free
     uint32_t on_signal_stack;
+    struct frame_record *older; // of free records; of open ones, the next in the list of their place
+    struct frame_record *next_ended; // of those that returned elsewhere
     struct thread_unit *owner; // whose record it is, for good. NULL: one of the thread's own stack
-    struct frame_record *older; // of free records
-    struct frame_record *newer; // of records that were left, and spare ones
     uint32_t level; // 0 under the outermost frame
     uint32_t unused;
-    uint64_t reserved[2];
+    uint64_t reserved[3];
 };
 
 /// Pages full of records of one thread; in the place of the first.
@@ -232,9 +239,11 @@ struct thread_unit {
     uint32_t is_changing;         // the program changes what SIGBUS does, see below
     int32_t patience;
     uint32_t reserved;
+    struct frame_record **lists; // open frames on other stacks, by place …
+    struct frame_record *strays; // … and those that were opened while the trampolines were changing the lists
     struct frame_batch *foreign_batches; // all records for frames on other stacks …
     struct frame_record *free_foreign; // … free ones that only the slow path takes …
-    struct frame_record *returned;     // … and those that returned on another thread
+    struct frame_record *ended;        // … and those that were not taken out of their list when they ended
     struct thread_state *state;
     struct thread_hot *hot;
     struct thread_unit *next; // all units of the process
@@ -244,11 +253,8 @@ struct thread_unit {
     uint64_t chunk_offset; // … and where it lies in the file
     uint64_t sequence; // of the chunk that is open
     void *begin_record; // in the file, of this thread
-    // Records that were left and not returned from, oldest first, linked by `newer`, and records that nobody has used.
-    struct frame_record *oldest_left, *newest_left, *spare;
     struct frame_batch *batches; // of records, but for those of frames on other stacks
-    uint64_t left_count;
-    uint32_t copies_stack; // 1: a record that was left has returned
+    uint32_t copies_stack; // 1: a frame that was left has returned
     // While the program changes what SIGBUS does (`is_changing`): the open call, and when it began.
     struct frame_record *change;
     uint64_t change_ticks;
@@ -257,27 +263,34 @@ struct thread_unit {
     struct trace_open_frame *spans;    // open ones, outermost first
     uint64_t span_count, span_capacity;
     uint64_t asked_ticks;  // of the latest dlopen that has not brought anything yet; 0 none
-    uint64_t asked_place;  // its stack pointer
+    uint64_t asked_place;  // where it was called
     uint32_t asked_caller; // module
     uint32_t unused;
     char asked_path[256];
 };
 
+/// What the trampolines know of labels. Of the process.
+struct label_state {
+    uint64_t *table; // by return address, open addressing; the word before the first is the mask of an offset. Empty: tracer_labels
+    uint64_t next, limit; // the label that is taken next, and up to which one that may be done
+    uint32_t is_full;     // 1: of calls from new places only the entry is recorded
+};
+
 #define AT(structure, field, offset) (offsetof(struct structure, field) == offset)
-_Static_assert(sizeof(struct frame_record) == FRAME_BYTES && AT(frame_record, return_address, FRAME_RETURN) &&
-               AT(frame_record, saved_register, FRAME_SAVED) && AT(frame_record, place, FRAME_PLACE) &&
+_Static_assert(sizeof(struct frame_record) == FRAME_BYTES && AT(frame_record, label, FRAME_LABEL) &&
+               AT(frame_record, place, FRAME_PLACE) &&
                AT(frame_record, below, FRAME_BELOW) && AT(frame_record, above, FRAME_ABOVE) &&
                AT(frame_record, slot, FRAME_SLOT) && AT(frame_record, enter_ticks, FRAME_ENTER) &&
                AT(frame_record, function, FRAME_FUNCTION) && AT(frame_record, tails, FRAME_TAILS) &&
                AT(frame_record, last, FRAME_LAST) && AT(frame_record, use, FRAME_USE) &&
-               AT(frame_record, on_signal_stack, FRAME_SIGNAL) && AT(frame_record, owner, FRAME_OWNER) &&
-               AT(frame_record, older, FRAME_OLDER), "frame record");
+               AT(frame_record, on_signal_stack, FRAME_SIGNAL) && AT(frame_record, older, FRAME_OLDER), "frame record");
 _Static_assert(AT(thread_unit, stand_in, UNIT_STAND_IN) && AT(thread_unit, top, UNIT_TOP) &&
                AT(thread_unit, ready, UNIT_READY) && AT(thread_unit, foreign_count, UNIT_FOREIGN) &&
                AT(thread_unit, signal_frames, UNIT_SIGNAL_FRAMES) && AT(thread_unit, stack_low, UNIT_STACK_LOW) &&
                AT(thread_unit, stack_high, UNIT_STACK_HIGH) && AT(thread_unit, signal_low, UNIT_SIGNAL_LOW) &&
                AT(thread_unit, signal_bytes, UNIT_SIGNAL_BYTES) && AT(thread_unit, busy, UNIT_BUSY) &&
-               AT(thread_unit, is_changing, UNIT_CHANGING) && AT(thread_unit, patience, UNIT_PATIENCE), "thread unit");
+               AT(thread_unit, is_changing, UNIT_CHANGING) && AT(thread_unit, patience, UNIT_PATIENCE) &&
+               AT(thread_unit, lists, UNIT_LISTS), "thread unit");
 _Static_assert(AT(thread_state, top, THREAD_TOP) && AT(thread_state, hot, THREAD_HOT) &&
                AT(thread_state, low, THREAD_LOW) && AT(thread_state, unit, THREAD_UNIT) &&
                AT(thread_state, signal_mask, THREAD_MASK), "thread state");
@@ -286,28 +299,60 @@ _Static_assert(AT(thread_hot, cursor, HOT_CURSOR) && AT(thread_hot, limit, HOT_L
                AT(thread_hot, minimum_ticks, HOT_MINIMUM) && AT(thread_hot, pending, HOT_PENDING), "thread hot");
 _Static_assert(sizeof(struct function_descriptor) == FUNCTION_BYTES &&
                AT(function_descriptor, instant, FUNCTION_INSTANT), "function descriptor");
+_Static_assert(STUB_BLOCK_BYTES == STUB_BLOCK * (STUB_BYTES + FUNCTION_BYTES), "stub block");
 _Static_assert(AT(process_page, alive, PROCESS_ALIVE) && AT(process_page, dropping, PROCESS_DROPPING), "process page");
 _Static_assert(AT(trace_chunk_header, filtered_by_time, CHUNK_FILTERED_TIME) &&
                AT(trace_chunk_header, filtered_by_depth, CHUNK_FILTERED_DEPTH) &&
                AT(trace_chunk_header, dropped, CHUNK_DROPPED), "trace chunk header");
 _Static_assert(sizeof(struct thread_unit) + 32 * FRAME_BYTES <= UNIT_BYTES, "thread unit");
 
+_Static_assert(AT(label_state, table, LABELS_TABLE) && AT(label_state, next, LABELS_NEXT) &&
+               AT(label_state, limit, LABELS_LIMIT) && AT(label_state, is_full, LABELS_FULL), "label state");
+
 extern __thread struct thread_state tracer_thread __attribute__((visibility("hidden"), tls_model("initial-exec")));
 extern struct process_page tracer_process __attribute__((visibility("hidden")));
-extern uint8_t tracer_stubs[] __attribute__((visibility("hidden")));
-#if defined(__x86_64__)
-extern struct function_descriptor tracer_functions[] __attribute__((visibility("hidden")));
-#endif
+
+// Room in the image (trampoline.S). Labels, and LABEL_RETURN behind each what belongs to it; the first block of stubs.
+extern uint8_t tracer_labels[] __attribute__((visibility("hidden")));
+extern uint8_t tracer_room_stubs[] __attribute__((visibility("hidden")));
+extern uint8_t tracer_room_mappings[] __attribute__((visibility("hidden")));
+extern struct label_state tracer_label_state __attribute__((visibility("hidden")));
+static inline struct label_state *tracer_label_room(void) { return &tracer_label_state; }
+static inline uint64_t tracer_address_mappings(void) { return (uint64_t)tracer_room_mappings; }
+static inline uint64_t tracer_address_labels(void) { return (uint64_t)tracer_labels; }
+static inline void tracer_publish_label_table(uint64_t *table) {
+    __atomic_store_n(&tracer_label_state.table, table, __ATOMIC_RELEASE);
+}
+static inline uint64_t *tracer_label_return(uint64_t label) { return (uint64_t *)(label + LABEL_RETURN); }
+static inline uint64_t *tracer_label_next(uint64_t label) { return (uint64_t *)(label + LABEL_NEXT); }
+
+extern uint8_t *tracer_stub_blocks[] __attribute__((visibility("hidden")));
+static inline uint8_t *tracer_stub(long index) {
+    return tracer_stub_blocks[index / STUB_BLOCK] + index % STUB_BLOCK * STUB_BYTES;
+}
+static inline struct function_descriptor *tracer_function(long index) {
+    return (struct function_descriptor *)(tracer_stub_blocks[index / STUB_BLOCK] + STUB_BLOCK * STUB_BYTES) + index % STUB_BLOCK;
+}
+static inline uint8_t *tracer_room_stub_block(void) { return tracer_room_stubs; }
+static inline void tracer_set_stub_block(long block, uint8_t *place) { tracer_stub_blocks[block] = place; }
+/// Of a stub or a descriptor.
+static inline long tracer_stub_index(const void *place) {
+    for (long block = 0;; block++) {
+        unsigned long distance = (unsigned long)((const uint8_t *)place - tracer_stub_blocks[block]);
+        if (distance >= STUB_BLOCK_BYTES) continue;
+        return block * STUB_BLOCK + (long)(distance < STUB_BLOCK * STUB_BYTES ? distance / STUB_BYTES
+                                           : (distance - STUB_BLOCK * STUB_BYTES) / FUNCTION_BYTES);
+    }
+}
 
 // Labels of the trampolines (arch/*/trampoline.S): never called from C or Swift, only pointed to. One set for each
 // clock, with and without a time filter; on aarch64 also for what the processor can and where thread-local state is.
-struct trampoline_set { uint64_t enter, special, returned, watched; };
+struct trampoline_set { uint64_t enter, special, returned; };
 #if defined(__x86_64__)
 #define TRAMPOLINE_LABELS(variant) \
     void tracer_enter_##variant(void) __attribute__((visibility("hidden"))); \
     void tracer_special_##variant(void) __attribute__((visibility("hidden"))); \
-    void tracer_returned_##variant(void) __attribute__((visibility("hidden"))); \
-    void tracer_watched_##variant(void) __attribute__((visibility("hidden")));
+    void tracer_returned_##variant(void) __attribute__((visibility("hidden")));
 TRAMPOLINE_LABELS(cycles)
 TRAMPOLINE_LABELS(cycles_filtered)
 TRAMPOLINE_LABELS(monotonic)
@@ -334,13 +379,14 @@ uint64_t tracer_call_resolver(uint64_t resolver) __attribute__((visibility("hidd
 
 // Swift, called by the trampolines on the agent's stack with signals blocked.
 // A null result means: record nothing, jump to the target with the caller's return address in place.
-struct frame_record *tracer_slow_enter(struct thread_state *, struct function_descriptor *, uint64_t stack_pointer,
+struct frame_record *tracer_slow_enter(struct thread_state *, struct function_descriptor *, uint64_t place,
                                        struct frame_record *unwritten) __attribute__((visibility("hidden")));
-void tracer_slow_exit(struct thread_state *, struct frame_record *, uint64_t now_ticks)
+void tracer_slow_exit(struct thread_state *, uint64_t label, uint64_t place, uint64_t now_ticks)
     __attribute__((visibility("hidden")));
-void tracer_slow_loader_event(struct thread_state *, uint64_t stack_pointer) __attribute__((visibility("hidden")));
+void tracer_slow_loader_event(struct thread_state *, uint64_t unused, uint64_t place) __attribute__((visibility("hidden")));
 /// What tracer_mark, tracer_begin and tracer_end do; `kind` is SPAN_….
-void tracer_slow_span(struct thread_state *, const char *name, uint64_t kind) __attribute__((visibility("hidden")));
+void tracer_slow_span(struct thread_state *, const char *name, uint64_t place, uint64_t kind)
+    __attribute__((visibility("hidden")));
 /// Swift, called by the constructor.
 void tracer_agent_start(int count, char **arguments, char **environment) __attribute__((visibility("hidden")));
 void tracer_agent_end(void) __attribute__((visibility("hidden")));
@@ -380,7 +426,7 @@ static inline uint64_t tracer_address_mapping_fault(void) { return (uint64_t)&tr
 // Lists of frames (backtraces.c): what the stub of such a function calls, in the place of its target. A second definition
 // of one name keeps its own way: there is one original.
 struct own_image {
-    uint64_t low, high, return_place, watched_place; // the library, and the two places where traced functions return to
+    uint64_t low, high; // the library
 };
 uint64_t tracer_replace_backtrace(struct own_image, uint64_t target) __attribute__((visibility("hidden")));
 uint64_t tracer_replace_unwind_backtrace(struct own_image, uint64_t target, uint64_t get_ip)
@@ -395,6 +441,10 @@ static inline uint64_t tracer_code_low(void) { return (uint64_t)tracer_code_begi
 static inline uint64_t tracer_code_high(void) { return (uint64_t)tracer_code_end; }
 static inline int32_t *tracer_tls_sites(void) { return tracer_tls_sites_begin; }
 static inline long tracer_tls_site_count(void) { return tracer_tls_sites_end - tracer_tls_sites_begin; }
+
+// Places of links, which outlive the calls that Swift would make of them.
+static inline struct frame_record **tracer_strays(struct thread_unit *unit) { return &unit->strays; }
+static inline struct frame_record **tracer_older(struct frame_record *frame) { return &frame->older; }
 
 // Arrays inside structures, which Swift sees as tuples.
 static inline char *tracer_asked_path(struct thread_unit *unit) { return unit->asked_path; }

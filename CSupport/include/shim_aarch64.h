@@ -2,26 +2,6 @@
 #ifndef TRACER_SHIM_AARCH64_H
 #define TRACER_SHIM_AARCH64_H
 
-// Stubs and descriptors lie in blocks: so many stubs, then their descriptors, which an `adr` of the stub reaches (1 MB).
-#define STUB_BLOCK 16384
-#define STUB_BLOCK_BYTES (STUB_BLOCK * (STUB_BYTES + FUNCTION_BYTES))
-static inline uint8_t *tracer_stub(long index) {
-    return tracer_stubs + index / STUB_BLOCK * STUB_BLOCK_BYTES + index % STUB_BLOCK * STUB_BYTES;
-}
-static inline struct function_descriptor *tracer_function(long index) {
-    return (struct function_descriptor *)(tracer_stubs + index / STUB_BLOCK * STUB_BLOCK_BYTES + STUB_BLOCK * STUB_BYTES)
-           + index % STUB_BLOCK;
-}
-static inline long tracer_stub_index(const void *stub) {
-    long distance = (const uint8_t *)stub - tracer_stubs;
-    return distance / STUB_BLOCK_BYTES * STUB_BLOCK + distance % STUB_BLOCK_BYTES / STUB_BYTES;
-}
-static inline long tracer_function_index(const struct function_descriptor *function) {
-    long distance = (const uint8_t *)function - tracer_stubs;
-    return distance / STUB_BLOCK_BYTES * STUB_BLOCK
-           + (distance % STUB_BLOCK_BYTES - STUB_BLOCK * STUB_BYTES) / FUNCTION_BYTES;
-}
-
 /// getauxval(3)'s words for what the processor can, kept by tracer_set_capabilities. Its layout is that of
 /// __ifunc_arg_t (glibc sys/ifunc.h), the second argument of every IFUNC resolver.
 struct tracer_capabilities {

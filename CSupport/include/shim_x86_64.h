@@ -2,17 +2,9 @@
 #ifndef TRACER_SHIM_X86_64_H
 #define TRACER_SHIM_X86_64_H
 
-// Stubs and descriptors: two tables.
-static inline uint8_t *tracer_stub(long index) { return tracer_stubs + index * STUB_BYTES; }
-static inline struct function_descriptor *tracer_function(long index) { return tracer_functions + index; }
-static inline long tracer_stub_index(const void *stub) { return ((const uint8_t *)stub - tracer_stubs) / STUB_BYTES; }
-static inline long tracer_function_index(const struct function_descriptor *function) {
-    return function - tracer_functions;
-}
-
 #define TRAMPOLINE_SET(variant) \
     (struct trampoline_set){(uint64_t)&tracer_enter_##variant, (uint64_t)&tracer_special_##variant, \
-                            (uint64_t)&tracer_returned_##variant, (uint64_t)&tracer_watched_##variant}
+                            (uint64_t)&tracer_returned_##variant}
 static inline struct trampoline_set tracer_trampolines(int monotonic, int filtered) {
     return monotonic ? filtered ? TRAMPOLINE_SET(monotonic_filtered) : TRAMPOLINE_SET(monotonic)
                      : filtered ? TRAMPOLINE_SET(cycles_filtered) : TRAMPOLINE_SET(cycles);

@@ -22,7 +22,7 @@ struct Agent {
     /// See Calibration; 0 unknown.
     var leafCost: UInt32 = 0
     var insideCost: UInt32 = 0
-    var trampolines = trampoline_set(enter: 0, special: 0, returned: 0, watched: 0)
+    var trampolines = trampoline_set(enter: 0, special: 0, returned: 0)
     /// Texts in pages of our own: the program as it was started, the executable, the directory.
     var program = CText(StaticString("program").utf8Start)
     var executable = CText(StaticString("?").utf8Start)
@@ -47,6 +47,7 @@ extension Agent {
         guard let room = Memory.pages(Agent.storeBytes) else { return }
         var store = TextBuffer(room.assumingMemoryBound(to: UInt8.self), capacity: Agent.storeBytes)
         keepTexts(&store)
+        Memory.protect(tracer_address_mappings(), UInt64(MAPPING_BYTES), Memory.readWrite)
         Message.begin()
         let complaints = settings.read(environment, into: &store)
         if !settings.children && isChild { return }
@@ -60,7 +61,7 @@ extension Agent {
         Phases.begin(before, usage)
         SpecialFunction.begin()
         trampolines = tracer_trampolines(clock == UInt32(TRACE_CLOCK_MONOTONIC) ? 1 : 0, minimumTicks > 0 ? 1 : 0)
-        guard ForkWatch.begin(), Trampolines.prepare() else { return }
+        guard ForkWatch.begin(), Trampolines.prepare(), ReturnLabels.begin() else { return }
         flags = LoaderWatch.begin()
         (leafCost, insideCost) = Calibration.run()
         TraceFile.header.pointee.leaf_cost = leafCost

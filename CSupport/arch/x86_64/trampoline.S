@@ -1,26 +1,27 @@
 // The x86_64 trampolines. docs/trampoline.md tells the story; this is the summary.
 //
-// A slot (.got.plt, or .got of -fno-plt code) points to a stub, the stub puts the function's descriptor in r11 and
-// jumps here. The trampoline pops the caller's return address into a frame record, *calls* the function, and on
-// return pushes the address back: the CPU's return predictor stays balanced and stack arguments stay where they are.
+// A slot (.got.plt, or .got of -fno-plt code) points to a stub, the stub puts the function's descriptor in r11 and jumps
+// here. Each address that calls return to has a *label*: 16 bytes of code that call the function and, on return, come back
+// here. The trampoline jumps to the label of its caller's return address. So the word in the return slot says where to
+// return to, whatever happens to stacks, threads and records: return addresses are neither kept on the side nor lost.
 //
-//      on entry                      while the function runs            frame record (rbx)
-//      s+8  stack arguments          S    stack arguments               FRAME_RETURN   return address
-//      s    return address           S-8  address of `returned`         FRAME_SAVED    caller's rbx
-//      s-16 ...-96 spills (SPILL_*)       ...                           FRAME_PLACE    s - thread_hot.low
-//      s-128 end of the red zone
+//      on entry                  at the place                  while the function runs
+//      s+8  stack arguments      s      return address, then   S    stack arguments
+//      s    return address              the label              S-8  in the label: its `call` has pushed it
+//                                s-24   rcx, rdx, rax
+//                                       = place
 //
-// S = s + 8 is the CFA of the caller's call and of the trampoline's own: our frame has size zero.
+// S = s + 8 is the CFA of the caller's call and of the label's own: its frame has size zero.
 //
-// Registers. At a PLT call only r11 and the flags are free (System V psABI 3.2.1; Swift's preserve_most runtime
-// calls demand the same on return), so everything else is spilled, below rsp: at a call nothing of the caller lives
-// there, and a signal handler leaves 128 bytes alone (psABI 3.2.2). No vector register is touched on the fast path.
+// Registers. At a PLT call only r11 and the flags are free (System V psABI 3.2.1; Swift's preserve_most runtime calls
+// demand the same on return). Three more are pushed, not spilled into the red zone: whoever looks for pointers in the
+// registers and on the stack of a thread finds all that the program has. No callee-saved register is touched while a
+// signal can be delivered, and no vector register on the fast path.
 //
 // Signals. A handler may run traced code between any two instructions. Hence: a record becomes the top *before* it is
-// filled, and is empty until then (its slot is 0, which says so to the slow path); it is left only after everything
-// was read from it; a word of the chunk is reserved with one xadd (no lock: the other party is a handler on this very
-// thread), after the clock was read and before the base is looked at, so that a base which a handler sets in between
-// is noticed.
+// filled, and is empty until then (its slot is 0, which says so to the slow path); it is left only after everything was
+// read from it; a word of the chunk is reserved with one xadd (no lock: the other party is a handler on this very thread),
+// after the clock was read and before the base is looked at, so that a base which a handler sets in between is noticed.
 #if defined(__x86_64__)
 #include "../../include/shim.h"
 
@@ -49,36 +50,93 @@ tracer_tls_sites_begin:
 .endm
 #define IN_TLS(field) %fs:(TLS_PLACEHOLDER + field)
 
+.macro PUSH register
+    pushq \register
+    .cfi_adjust_cfa_offset 8
+.endm
+.macro POP register
+    popq \register
+    .cfi_adjust_cfa_offset -8
+.endm
+
 // Time in rax; rdx is clobbered, nothing else.
 .macro READ_CLOCK_cycles
     rdtsc
     shlq $32, %rdx
     orq %rdx, %rax
 .endm
-// Where the cycle counter is not usable the kernel's own system call is: it cannot fail, and needs no stack.
+// Where the cycle counter is not usable the kernel's own system call is: it cannot fail, and needs no stack of ours.
 .macro READ_CLOCK_monotonic
-    movq %rcx, -104(%rsp)
-    movq %r11, -72(%rsp)
-    movq %rdi, -80(%rsp)
-    movq %rsi, -88(%rsp)
+    PUSH %rcx
+    PUSH %r11
+    PUSH %rdi
+    PUSH %rsi
     movl $SYS_clock_gettime, %eax
     movl $1, %edi                       // CLOCK_MONOTONIC
-    leaq -128(%rsp), %rsi
+    leaq -16(%rsp), %rsi
     syscall
-    imulq $1000000000, -128(%rsp), %rax
-    addq -120(%rsp), %rax
-    movq -104(%rsp), %rcx
-    movq -72(%rsp), %r11
-    movq -80(%rsp), %rdi
-    movq -88(%rsp), %rsi
+    imulq $1000000000, -16(%rsp), %rax
+    addq -8(%rsp), %rax
+    POP %rsi
+    POP %rdi
+    POP %r11
+    POP %rcx
 .endm
 
-// Runs a Swift function on the agent's stack with all signals blocked (SIGBUS stays as the program has it).
-// In: rbp = traced stack pointer; every caller-saved general register is spilled below it.
-// Out: r8 = result, 0 also when no stack could be had; rsp = rbp again. General registers but rbx, rbp, r12-r15 are
-// garbage. The agent is built for baseline x86-64: xmm0-15 are all that it can change of the vector state.
-// Arguments: rdi = thread, rsi = \second, rdx = \third, rcx = \fourth, given as operands that survive a system call.
-.macro SLOW_CALL function, second, third, fourth
+// To the place: the three registers that the trampolines work with.
+.macro SPILL
+    PUSH %rax                           // al counts the vector registers of a variadic call
+    PUSH %rdx
+    PUSH %rcx
+.endm
+.macro RELOAD
+    POP %rcx
+    POP %rdx
+    POP %rax
+.endm
+// Ends in a jump to the function as if nothing had been there.
+.macro PASS
+    RELOAD
+    jmpq *FUNCTION_TARGET(%r11)
+.endm
+
+// At the place: everything that Swift may change, and rcx and rax as arguments A and B. The callee-saved registers too,
+// which Swift would keep on the agent's stack: on the thread's own they can be seen.
+.macro SPILL_FOR_SLOW_CALL
+    PUSH %rsi
+    PUSH %rdi
+    PUSH %r8
+    PUSH %r9
+    PUSH %r10
+    PUSH %r11
+    PUSH %rcx
+    PUSH %rax
+    PUSH %rbx
+    PUSH %r12
+    PUSH %r13
+    PUSH %r14
+    PUSH %r15
+    PUSH %rbp
+.endm
+// After SLOW_CALL. rcx and rax, whose own values are at the place, stay as they are.
+.macro RELOAD_AFTER_SLOW_CALL
+    leaq (SPILL_BYTES - SPILL_R11)(%rsp), %rsp
+    .cfi_adjust_cfa_offset -(SPILL_BYTES - SPILL_R11)
+    POP %r11
+    POP %r10
+    POP %r9
+    POP %r8
+    POP %rdi
+    POP %rsi
+.endm
+#define SPILLED(register) (SPILL_BYTES-SPILL_##register)(%rbp)
+
+// Runs a Swift function on the agent's stack with all signals blocked (SIGBUS stays as the program has it), after
+// SPILL_FOR_SLOW_CALL. Out: rcx = result, 0 also when no stack could be had; of the other registers rbx, rbp and r12-r15
+// are right. The agent is built for baseline x86-64: xmm0-15 are all that it can change of the vector state.
+// Arguments: rdi = thread, rsi = \second, rdx = place, rcx = \fourth.
+// Signals are blocked before rbp changes, and open again after it is right.
+.macro SLOW_CALL function, second, fourth
     movl $SYS_rt_sigprocmask, %eax
     movl $SIG_BLOCK, %edi
     leaq tracer_blocked_signals(%rip), %rsi
@@ -87,6 +145,9 @@ tracer_tls_sites_begin:
     addq $THREAD_MASK, %rdx
     movl $8, %r10d
     syscall
+    .cfi_rel_offset %rbp, 0
+    movq %rsp, %rbp
+    .cfi_def_cfa_register %rbp
     movq tracer_thread@gottpoff(%rip), %rdi
     movq %fs:THREAD_UNIT(%rdi), %rax
     testq %rax, %rax
@@ -126,7 +187,7 @@ tracer_tls_sites_begin:
     movaps %xmm\n, (\n * 16)(%rsp)
     .endr
     movq \second, %rsi
-    movq \third, %rdx
+    leaq SPILL_BYTES(%rbp), %rdx
     movq \fourth, %rcx
     movq tracer_thread@gottpoff(%rip), %rdi
     addq %fs:0, %rdi
@@ -134,9 +195,12 @@ tracer_tls_sites_begin:
     .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
     movaps (\n * 16)(%rsp), %xmm\n
     .endr
-    movq %rbp, %rsp
     movq %rax, %r8
 902:
+    movq %rbp, %rsp
+    .cfi_def_cfa_register %rsp
+    movq (%rsp), %rbp
+    .cfi_restore %rbp
     movl $SYS_rt_sigprocmask, %eax
     movl $SIG_SETMASK, %edi
     movq tracer_thread@gottpoff(%rip), %rsi
@@ -145,53 +209,132 @@ tracer_tls_sites_begin:
     xorl %edx, %edx
     movl $8, %r10d
     syscall
+    movq %r8, %rcx
 .endm
 
-.macro SPILL_FOR_SLOW_CALL
-    movq %rcx, -SPILL_RCX(%rsp)
-    movq %rsi, -SPILL_RSI(%rsp)
-    movq %rdi, -SPILL_RDI(%rsp)
-    movq %r10, -SPILL_R10(%rsp)
-    movq %r8, -SPILL_R8(%rsp)
-    movq %r9, -SPILL_R9(%rsp)
-    movq %r11, -SPILL_R11(%rsp)
-    movq %rbp, -SPILL_RBP(%rsp)
-    movq %rsp, %rbp
-.endm
-.macro RELOAD_AFTER_SLOW_CALL
-    movq -SPILL_RCX(%rsp), %rcx
-    movq -SPILL_RSI(%rsp), %rsi
-    movq -SPILL_RDI(%rsp), %rdi
-    movq -SPILL_R10(%rsp), %r10
-    movq -SPILL_R8(%rsp), %r8
-    movq -SPILL_R9(%rsp), %r9
-    movq -SPILL_R11(%rsp), %r11
-    movq -SPILL_RBP(%rsp), %rbp
+// The label of the return address in rax, the address itself in rdx. Elsewhere when it has none yet. The table is reached by
+// one word, so that it can be exchanged for a larger one; its mask stands before it.
+.macro FIND_LABEL none
+    movq tracer_label_state+LABELS_TABLE(%rip), %rdx
+    movl PLACE_RETURN(%rsp), %eax
+    imull $LABEL_HASH, %eax, %eax
+    andl -8(%rdx), %eax
+    movq (%rdx, %rax), %rax
+    movq PLACE_RETURN(%rsp), %rdx
+    cmpq %rdx, LABEL_RETURN(%rax)
+    jne \none
 .endm
 
-// Ends in a jump to the function as if nothing had been there. Spills are relative to the entry's rsp.
-.macro PASS
-    movq -SPILL_RAX(%rsp), %rax
-    movq -SPILL_RDX(%rsp), %rdx
-    jmpq *FUNCTION_TARGET(%r11)
+// At the place, with so much pushed below: said again where the code above does not run on.
+.macro CFI_AT_PLACE pushed=0
+    .cfi_def_cfa_offset PLACE_RETURN + 8 + \pushed
 .endm
-// DW_CFA_expression rbx: saved at rbx + FRAME_SAVED = breg3 FRAME_SAVED
-.macro CFI_RBX_IN_RECORD
-    .cfi_escape 0x10, 3, 2, 0x73, FRAME_SAVED
+// Return address: what LABEL_RETURN after the label in the return slot says. Of a word between the label and its end.
+// DW_CFA_val_expression rip: lit8, minus, deref, const1s -16, and, plus_uconst LABEL_RETURN, deref
+.macro CFI_RETURN_OF_LABEL
+    .cfi_escape 0x16, 16, 11, 0x38, 0x1c, 0x06, 0x09, 0xf0, 0x1a, 0x23, 0x80, 0x80, 0x40, 0x06
+.endm
+.macro CFI_RETURN_ON_STACK
+    .cfi_offset 16, -8
 .endm
 
-// The enter word before `slot` becomes a complete call by one addition. rax = duration.
-.macro COMPLETE_CALL slot
-    shlq $EVENT_DURATION_SHIFT, %rax
-    orq $(EVENT_COMPLETE - EVENT_ENTER), %rax
-    addq %rax, -8(\slot)
-.endm
-// rax = time since the base; then the exit word of the frame in rbx.
-.macro EXIT_WORD scratch
+// The enter event of the record in rcx, which is the top and otherwise filled. The clock first, then a word, then its time.
+.macro WRITE_ENTER clock, filtered, slow
+    READ_CLOCK_\clock
+    movq %rax, FRAME_ENTER(%rcx)
+    .if \filtered
+    movq $SLOT_UNWRITTEN, FRAME_SLOT(%rcx)
+    .else
+    TLS movq IN_TLS(THREAD_HOT), %r11
+    movl $8, %edx
+    xaddq %rdx, HOT_CURSOR(%r11)
+    cmpq HOT_LIMIT(%r11), %rdx
+    jae \slow
+    subq HOT_BASE(%r11), %rax
+    cmpq $(1 << EVENT_START_BITS), %rax
+    jae \slow
     shlq $EVENT_TIME_SHIFT, %rax
-    movq FRAME_FUNCTION(%rbx), \scratch
-    orq FUNCTION_HEAD(\scratch), %rax
-    xorq $(EVENT_ENTER ^ EVENT_EXIT), %rax
+    movq FRAME_FUNCTION(%rcx), %r11
+    orq FUNCTION_HEAD(%r11), %rax
+    movq %rax, (%rdx)
+    addq $8, %rdx
+    movq %rdx, FRAME_SLOT(%rcx)
+    .endif
+.endm
+
+// The enter word before `slot` becomes a complete call by one addition. duration: a register, which is spent.
+.macro COMPLETE_CALL slot, duration
+    shlq $EVENT_DURATION_SHIFT, \duration
+    orq $(EVENT_COMPLETE - EVENT_ENTER), \duration
+    addq \duration, -8(\slot)
+.endm
+// time: ticks since the base; then the exit word of the frame in rcx.
+.macro EXIT_WORD time, scratch
+    shlq $EVENT_TIME_SHIFT, \time
+    movq FRAME_FUNCTION(%rcx), \scratch
+    orq FUNCTION_HEAD(\scratch), \time
+    xorq $(EVENT_ENTER ^ EVENT_EXIT), \time
+.endm
+
+// Writes the end of the frame in rcx, which is the top. rax = now. `exit`: it is not one word. `slow`: rax = now again.
+.macro WRITE_END filtered, exit, slow
+    subq FRAME_ENTER(%rcx), %rax
+    .if \filtered
+    TLS movq IN_TLS(THREAD_HOT), %rdx
+    cmpq HOT_MINIMUM(%rdx), %rax
+    jae \slow
+    movq HOT_CHUNK(%rdx), %rdx
+    testq %rdx, %rdx
+    jz \slow
+    incq CHUNK_FILTERED_TIME(%rdx)
+    .else
+    movq FRAME_SLOT(%rcx), %rdx
+    leaq SLOT_CLOSING(%rdx), %r11
+    movq %r11, FRAME_SLOT(%rcx)
+    TLS movq IN_TLS(THREAD_HOT), %r11
+    cmpq %rdx, HOT_CURSOR(%r11)         // its enter is the last event: the call becomes one word
+    jne \exit
+    cmpq $(1 << EVENT_DURATION_BITS), %rax
+    jae \exit
+    COMPLETE_CALL %rdx, %rax
+    .endif
+.endm
+// Not one word: an exit event. rdx = slot, rax = duration, r11 = hot. `slow`: rax = duration again.
+.macro WRITE_EXIT done, slow
+    cmpq $SLOT_ELSEWHERE, %rdx
+    jb \slow                            // its enter could not be written
+    addq FRAME_ENTER(%rcx), %rax
+    movl $8, %edx
+    xaddq %rdx, HOT_CURSOR(%r11)
+    cmpq HOT_LIMIT(%r11), %rdx
+    jae 901f
+    subq HOT_BASE(%r11), %rax
+    movq %rax, %r11
+    shrq $EVENT_TIME_BITS, %r11
+    jnz 902f
+    EXIT_WORD %rax, %r11
+    movq %rax, (%rdx)
+    jmp \done
+902: TLS movq IN_TLS(THREAD_HOT), %r11
+    addq HOT_BASE(%r11), %rax
+901: subq FRAME_ENTER(%rcx), %rax
+    jmp \slow
+.endm
+// The record in rcx is given up: everything was read from it.
+.macro GIVE_UP
+    movq FRAME_BELOW(%rcx), %rdx
+    movq $0, FRAME_SLOT(%rcx)
+    TLS movq %rdx, IN_TLS(THREAD_TOP)   // from here on a handler may reuse the record
+.endm
+
+// Where in the table of frames on other stacks a place is: the address of its list in \list. \place is kept.
+.macro FIND_LIST unit, place, list
+    movq \place, \list
+    shrq $4, \list
+    imulq $LIST_HASH, \list, \list
+    shrq $(64 - LIST_BITS), \list
+    shlq $3, \list
+    addq UNIT_LISTS(\unit), \list
 .endm
 
 // clock: which READ_CLOCK. filtered: TRACER_MINMS is in force; then an enter is not written when it happens but when
@@ -199,310 +342,291 @@ tracer_tls_sites_begin:
 .macro TRAMPOLINE variant, clock, filtered
     .section .text.trampolines, "ax"
     .p2align 6
-    .globl tracer_enter_\variant, tracer_returned_\variant, tracer_special_\variant, tracer_watched_\variant
-    .hidden tracer_enter_\variant, tracer_returned_\variant, tracer_special_\variant, tracer_watched_\variant
+    .globl tracer_enter_\variant, tracer_returned_\variant, tracer_special_\variant
+    .hidden tracer_enter_\variant, tracer_returned_\variant, tracer_special_\variant
     .type tracer_enter_\variant, @function
 tracer_enter_\variant:
     .cfi_startproc
-    movq %rax, -SPILL_RAX(%rsp)         // al counts vector registers of a variadic call
-    movq %rdx, -SPILL_RDX(%rsp)
-    TLS movq IN_TLS(THREAD_TOP), %rax
-    cmpq FRAME_PLACE(%rax), %rsp        // stacks grow down: a nested frame lies below its caller's
+    SPILL
+16: TLS movq IN_TLS(THREAD_TOP), %rcx
+    cmpq FRAME_PLACE(%rcx), %rsp        // stacks grow down: a nested frame lies below its caller's
     jae 21f
     TLS cmpq IN_TLS(THREAD_LOW), %rsp
     jb 21f
-10: movq FRAME_ABOVE(%rax), %rax
-    testq %rax, %rax
+    movq FRAME_ABOVE(%rcx), %rcx
+    testq %rcx, %rcx
     jz 22f
-    TLS movq %rax, IN_TLS(THREAD_TOP)
-11: movq %rsp, FRAME_PLACE(%rax)
-    movq %rbx, FRAME_SAVED(%rax)
-    movq %rax, %rbx
-    CFI_RBX_IN_RECORD
-    movq %r11, FRAME_FUNCTION(%rbx)
-    popq FRAME_RETURN(%rbx)
-    .cfi_def_cfa_offset 0               // the return address is still at S-8
-    READ_CLOCK_\clock
-    movq %rax, FRAME_ENTER(%rbx)
-    .if \filtered
-    movq $SLOT_UNWRITTEN, FRAME_SLOT(%rbx)
-    .else
-    TLS movq IN_TLS(THREAD_HOT), %r11
-    movl $8, %edx
-    xaddq %rdx, HOT_CURSOR(%r11)
-    cmpq HOT_LIMIT(%r11), %rdx
-    jae 32f
-    subq HOT_BASE(%r11), %rax
-    cmpq $(1 << EVENT_START_BITS), %rax
-    jae 32f
-    shlq $EVENT_TIME_SHIFT, %rax
-    movq FRAME_FUNCTION(%rbx), %r11
-    orq FUNCTION_HEAD(%r11), %rax
-    movq %rax, (%rdx)
-    addq $8, %rdx
-    movq %rdx, FRAME_SLOT(%rbx)
-    .endif
-    movq -8-SPILL_RAX(%rsp), %rax
-    movq -8-SPILL_RDX(%rsp), %rdx
-    .cfi_endproc
+    FIND_LABEL 14f
+15: TLS movq %rcx, IN_TLS(THREAD_TOP)
+11: movq %rsp, FRAME_PLACE(%rcx)
+    movq %r11, FRAME_FUNCTION(%rcx)
+    movq %rax, FRAME_LABEL(%rcx)
+    movq %rax, PLACE_RETURN(%rsp)
+    CFI_RETURN_OF_LABEL
+    WRITE_ENTER \clock, \filtered, 32f
+12: RELOAD
+    leaq 8(%rsp), %rsp
+    .cfi_adjust_cfa_offset -8
+    jmpq *-8(%rsp)                      // the label: it calls FUNCTION_TARGET(%r11) and comes back to:
+    .size tracer_enter_\variant, . - tracer_enter_\variant
 
-    // The frame of size zero. Its CFA is its caller's, so the unwinder must be told by other means that they differ:
-    // a *signal frame* does that. But the caller of a signal frame is looked up at its exact pc, which is past the
-    // call; hence the expressions yield return address - 1. (libgcc unwind-dw2.c, uw_frame_state_for.)
-    .cfi_startproc
-    .cfi_signal_frame
-    .cfi_def_cfa %rsp, 0
-    // DW_CFA_val_expression rip: *(rbx + FRAME_RETURN) - 1 = breg3 FRAME_RETURN, deref, const1s -1, plus
-    .cfi_escape 0x16, 16, 6, 0x73, FRAME_RETURN, 0x06, 0x09, 0xff, 0x22
-    CFI_RBX_IN_RECORD
-12: callq *FUNCTION_TARGET(%r11)
-tracer_returned_\variant:
-    movq %rax, -8-SPILL_RAX(%rsp)
-    movq %rdx, -8-SPILL_RDX(%rsp)
-    READ_CLOCK_\clock
-    TLS cmpq %rbx, IN_TLS(THREAD_TOP)
+    .type tracer_returned_\variant, @function
+tracer_returned_\variant:               // r11 = label
+    pushq LABEL_RETURN(%r11)
+    .cfi_adjust_cfa_offset 8
+    CFI_RETURN_ON_STACK
+    SPILL
+    .ifc \clock, monotonic
+    cmpl $0, tracer_confined(%rip)      // its system call could be forbidden
+    jne 42f
+    .endif
+43: TLS movq IN_TLS(THREAD_TOP), %rcx
+    cmpq %rsp, FRAME_PLACE(%rcx)
     jne 60f
-    subq FRAME_ENTER(%rbx), %rax
-    .ifeq \filtered
-    movq FRAME_SLOT(%rbx), %rdx
-    leaq SLOT_CLOSING(%rdx), %r11
-    movq %r11, FRAME_SLOT(%rbx)
-    .endif
-    TLS movq IN_TLS(THREAD_HOT), %r11
-    .if \filtered
-    cmpq HOT_MINIMUM(%r11), %rax
-    jae 61f
-    movq HOT_CHUNK(%r11), %r11
-    testq %r11, %r11
-    jz 61f
-    movq $0, FRAME_SLOT(%rbx)
-    incq CHUNK_FILTERED_TIME(%r11)
-    .else
-    cmpq %rdx, HOT_CURSOR(%r11)         // its enter is the last event: the call becomes one word
-    jne 51f
-    cmpq $(1 << EVENT_DURATION_BITS), %rax
-    jae 51f
-    COMPLETE_CALL %rdx
-    .endif
-41: pushq FRAME_RETURN(%rbx)
-    .cfi_def_cfa_offset 8
-    // val_expression rip: *rsp - 1 = breg7 0, deref, const1s -1, plus
-    .cfi_escape 0x16, 16, 6, 0x77, 0, 0x06, 0x09, 0xff, 0x22
-    .ifeq \filtered
-    movq $0, FRAME_SLOT(%rbx)
-    .endif
-    movq FRAME_BELOW(%rbx), %r11
-    movq FRAME_SAVED(%rbx), %rbx
-    .cfi_same_value %rbx
-    TLS movq %r11, IN_TLS(THREAD_TOP)   // from here on a handler may reuse the record
-42: movq -SPILL_RAX(%rsp), %rax
-    movq -SPILL_RDX(%rsp), %rdx
-    retq
-    .cfi_def_cfa_offset 0
-    .cfi_escape 0x16, 16, 6, 0x73, FRAME_RETURN, 0x06, 0x09, 0xff, 0x22
-    CFI_RBX_IN_RECORD
-
-    .ifeq \filtered
-51: // Not one word: an exit event. rdx = slot, rax = duration.
-    addq FRAME_ENTER(%rbx), %rax
-    cmpq $SLOT_ELSEWHERE, %rdx
-    jb 62f                              // its enter could not be written
-    TLS movq IN_TLS(THREAD_HOT), %r11
-    movl $8, %edx
-    xaddq %rdx, HOT_CURSOR(%r11)
-    cmpq HOT_LIMIT(%r11), %rdx
-    jae 62f
-    subq HOT_BASE(%r11), %rax
-    movq %rax, %r11
-    shrq $EVENT_TIME_BITS, %r11
-    jnz 63f
-    EXIT_WORD %r11
-    movq %rax, (%rdx)
-    jmp 41b
-63: TLS movq IN_TLS(THREAD_HOT), %r11
-    addq HOT_BASE(%r11), %rax
-62: movq $SLOT_ELSEWHERE, FRAME_SLOT(%rbx)
-    jmp 60f
-    .endif
-
-13: // A function whose return Swift is told of. Its record may be off the thread's chain.
-    callq *FUNCTION_TARGET(%r11)
-tracer_watched_\variant:
-    movq %rax, -8-SPILL_RAX(%rsp)
-    movq %rdx, -8-SPILL_RDX(%rsp)
+    cmpq %r11, FRAME_LABEL(%rcx)
+    jne 60f
     READ_CLOCK_\clock
-    jmp 65f
+    WRITE_END \filtered, 51f, 61f
+41: GIVE_UP
+42: RELOAD
+    retq
+    CFI_AT_PLACE
 
-61: addq FRAME_ENTER(%rbx), %rax
-60: // rax = now. Frames above this one are dead, or it lies on another stack, or the chunk is full, or it is time to
-    // write what the filter held back, or we are a child. Spills: rax and rdx are there already.
     .ifeq \filtered
-    TLS movq IN_TLS(THREAD_TOP), %rdx
-    cmpl $LAST_STAND_IN, FRAME_LAST(%rdx)
+51: WRITE_EXIT 41b, 62f
+62: movq $SLOT_ELSEWHERE, FRAME_SLOT(%rcx)
+    .endif
+61: addq FRAME_ENTER(%rcx), %rax
+    movq FRAME_LABEL(%rcx), %r11
+    andq $-LABEL_BYTES, %r11
+    jmp 67f
+
+60: // r11 = label, rcx = top. The top is not the frame that returns, or not it alone.
+    .ifeq \filtered
+    cmpl $LAST_STAND_IN, FRAME_LAST(%rcx)
     je 80f
     .endif
-65: cmpl $0, tracer_confined(%rip)
-    je 64f
-    // No system call may be made, and nothing is recorded any more: no record is reused, and top may stay.
-    .cfi_remember_state
-    pushq FRAME_RETURN(%rbx)
-    .cfi_def_cfa_offset 8
-    .cfi_escape 0x16, 16, 6, 0x77, 0, 0x06, 0x09, 0xff, 0x22
-    movq FRAME_SAVED(%rbx), %rbx
-    .cfi_same_value %rbx
-    jmp 42b
-    .cfi_restore_state
-64: leaq -8(%rsp), %rsp
-    .cfi_def_cfa_offset 8
+    cmpq %rsp, FRAME_PLACE(%rcx)
+    jne 65f
+    leaq LABEL_TAIL(%r11), %rdx
+    cmpq %rdx, FRAME_LABEL(%rcx)
+    jne 65f
+    // A frame that a tail call opened: it ends, and then the one below, whose function made that call.
+    READ_CLOCK_\clock
+    WRITE_END \filtered, 52f, 61b
+66: movq FRAME_LABEL(%rcx), %r11
+    andq $-LABEL_BYTES, %r11
+    GIVE_UP
+    jmp 43b
+    .ifeq \filtered
+52: WRITE_EXIT 66b, 62b
+    .endif
+
+65: // For Swift: frames above are dead, or it lies on another stack, or the chunk is full, or it is time to write what the
+    // filter held back, or somebody wants to know of the return, or we are a child.
+    cmpl $0, tracer_confined(%rip)      // neither a system call may be made nor the clock be read
+    jne 42b
+    READ_CLOCK_\clock
+67: movq %r11, %rcx
     SPILL_FOR_SLOW_CALL
-    .cfi_def_cfa %rbp, 8
-    .cfi_offset %rbp, -8 - SPILL_RBP
-    // Once Swift has closed the frame and signals are open again, a handler may reuse the record.
-    movq FRAME_RETURN(%rbx), %r11
-    movq %r11, (%rbp)
-    movq FRAME_SAVED(%rbx), %r11
-    movq %r11, -SPILL_R11(%rbp)
-    .cfi_escape 0x16, 16, 6, 0x76, 0, 0x06, 0x09, 0xff, 0x22 // *rbp - 1
-    .cfi_offset %rbx, -8 - SPILL_R11
-    movq %rax, -SPILL_RBX(%rbp)
-    SLOW_CALL tracer_slow_exit, %rbx, -SPILL_RBX(%rbp), %rbp
+    SLOW_CALL tracer_slow_exit, SPILLED(A), SPILLED(B)
     RELOAD_AFTER_SLOW_CALL
-    .cfi_def_cfa %rsp, 8
-    .cfi_escape 0x16, 16, 6, 0x77, 0, 0x06, 0x09, 0xff, 0x22 // *rsp - 1
-    .cfi_restore %rbp
-    movq %r11, %rbx
-    .cfi_same_value %rbx
     jmp 42b
 
     .ifeq \filtered
-80: // Frames on other stacks are open, so the order of ends says nothing: RESUME and an exit, if not one word. rax = now.
-    .cfi_def_cfa_offset 0
-    .cfi_escape 0x16, 16, 6, 0x73, FRAME_RETURN, 0x06, 0x09, 0xff, 0x22
-    CFI_RBX_IN_RECORD
+    CFI_AT_PLACE
+80: // Frames on other stacks are open, so the order of ends says nothing: RESUME and an exit, if not one word.
+    PUSH %rsi
+    PUSH %rdi
+    READ_CLOCK_\clock
     TLS movq IN_TLS(THREAD_UNIT), %rdx
     cmpl $0, UNIT_CHANGING(%rdx)
-    jne 65b
-    btsl $0, UNIT_BUSY(%rdx)
-    jc 65b
-    TLS movq IN_TLS(THREAD_TOP), %r11
-    cmpl $LAST_STAND_IN, FRAME_LAST(%r11)
-    jne 87f
-    movq FRAME_SLOT(%rbx), %r11
-    cmpq $SLOT_ELSEWHERE, %r11
-    je 81f
-    cmpq $SLOT_LEFT, %r11
-    jbe 87f
-81: cmpq %rdx, FRAME_OWNER(%rbx)
-    jne 82f
-    cmpl $0, FRAME_SIGNAL(%rbx)
-    je 83f
-    jmp 87f
-82: cmpq %rbx, UNIT_TOP(%rdx)
-    jne 87f
-83: orq $SLOT_CLOSING, FRAME_SLOT(%rbx)
-    movq %rax, -8-SPILL_RCX(%rsp)
-    TLS movq IN_TLS(THREAD_HOT), %rdx
-    cmpq %r11, HOT_CURSOR(%rdx)         // its enter is the last event: one word, as on the fast path
     jne 88f
-    subq FRAME_ENTER(%rbx), %rax
-    cmpq $(1 << EVENT_DURATION_BITS), %rax
-    jae 89f
-    COMPLETE_CALL %r11
-    jmp 90f
-89: movq -8-SPILL_RCX(%rsp), %rax
-88: movl $16, %r11d
+    btsl $0, UNIT_BUSY(%rdx)
+    jc 88f
+    TLS movq IN_TLS(THREAD_TOP), %rcx
+    cmpl $LAST_STAND_IN, FRAME_LAST(%rcx)
+    jne 87f
+    leaq 16(%rsp), %rdi
+    xorl %esi, %esi
+    movq UNIT_TOP(%rdx), %rcx
+    cmpq %rdi, FRAME_PLACE(%rcx)
+    jne 81f
+    cmpq %r11, FRAME_LABEL(%rcx)
+    je 83f
+81: FIND_LIST %rdx, %rdi, %rsi          // rsi: the word that points to the record
+82: movq (%rsi), %rcx
+    testq %rcx, %rcx
+    jz 87f
+    cmpq %rdi, FRAME_PLACE(%rcx)
+    jne 85f
+    cmpq %r11, FRAME_LABEL(%rcx)
+    je 84f
+85: leaq FRAME_OLDER(%rcx), %rsi
+    jmp 82b
+84: cmpl $USE_OPEN, FRAME_USE(%rcx)
+    jne 87f
+    cmpl $0, FRAME_SIGNAL(%rcx)
+    jne 87f
+83: movq FRAME_SLOT(%rcx), %rdi
+    cmpq $SLOT_ELSEWHERE, %rdi
+    je 89f
+    cmpq $SLOT_UNWRITTEN, %rdi
+    jbe 87f
+89: orq $SLOT_CLOSING, FRAME_SLOT(%rcx)
+    TLS movq IN_TLS(THREAD_HOT), %rdx
+    cmpq %rdi, HOT_CURSOR(%rdx)         // its enter is the last event: one word, as on the fast path
+    jne 90f
+    movq %rax, %r11
+    subq FRAME_ENTER(%rcx), %r11
+    cmpq $(1 << EVENT_DURATION_BITS), %r11
+    jae 90f
+    COMPLETE_CALL %rdi, %r11
+    jmp 91f
+90: movl $16, %r11d
     xaddq %r11, HOT_CURSOR(%rdx)
     cmpq HOT_LIMIT(%rdx), %r11
     jae 86f
-    subq HOT_BASE(%rdx), %rax
-    movq %rax, %rdx
+    movq %rax, %rdi
+    subq HOT_BASE(%rdx), %rdi
+    movq %rdi, %rdx
     shrq $EVENT_TIME_BITS, %rdx
     jnz 86f
-    movq FRAME_ENTER(%rbx), %rdx
+    movq FRAME_ENTER(%rcx), %rdx
     shlq $CONTROL_PAYLOAD_SHIFT, %rdx
     orq $(CONTROL_RESUME << CONTROL_KIND_SHIFT), %rdx
     movq %rdx, (%r11)                   // alone it says nothing: the next word is empty
-    EXIT_WORD %rdx
-    movq %rax, 8(%r11)
-90: TLS movq IN_TLS(THREAD_UNIT), %rdx
-    .cfi_remember_state
-    pushq FRAME_RETURN(%rbx)
-    .cfi_def_cfa_offset 8
-    .cfi_escape 0x16, 16, 6, 0x77, 0, 0x06, 0x09, 0xff, 0x22
-    movq $0, FRAME_SLOT(%rbx)
-    cmpq %rdx, FRAME_OWNER(%rbx)
-    je 84f
-    .cfi_remember_state
-    movq FRAME_BELOW(%rbx), %rax
-    movq FRAME_SAVED(%rbx), %rbx
-    .cfi_same_value %rbx
-    movq %rax, UNIT_TOP(%rdx)           // from here on a handler may reuse the record
-    jmp 85f
-    .cfi_restore_state
-84: movl $0, FRAME_USE(%rbx)
+    EXIT_WORD %rdi, %rdx
+    movq %rdi, 8(%r11)
+91: TLS movq IN_TLS(THREAD_UNIT), %rdx
+    movq $0, FRAME_SLOT(%rcx)
+    testq %rsi, %rsi
+    jnz 92f
+    movq FRAME_BELOW(%rcx), %rdi
+    movq %rdi, UNIT_TOP(%rdx)           // from here on a handler may reuse the record
+    jmp 93f
+92: movq FRAME_OLDER(%rcx), %rdi
+    movq %rdi, (%rsi)
+    movl $0, FRAME_USE(%rcx)
     decq UNIT_FOREIGN(%rdx)
-    movq UNIT_READY(%rdx), %rax
-    movq %rax, FRAME_OLDER(%rbx)
-    movq %rbx, UNIT_READY(%rdx)
-    movq FRAME_SAVED(%rbx), %rbx
-    .cfi_same_value %rbx
-85: movl $0, UNIT_BUSY(%rdx)            // … and this one
+    movq UNIT_READY(%rdx), %rdi
+    movq %rdi, FRAME_OLDER(%rcx)
+    movq %rcx, UNIT_READY(%rdx)
+93: movl $0, UNIT_BUSY(%rdx)            // … and this one
+    POP %rdi
+    POP %rsi
     jmp 42b
-    .cfi_restore_state
-86: movq $SLOT_ELSEWHERE, FRAME_SLOT(%rbx)
-    movq -8-SPILL_RCX(%rsp), %rax
+    CFI_AT_PLACE 16
+86: movq $SLOT_ELSEWHERE, FRAME_SLOT(%rcx)
+    movq FRAME_LABEL(%rcx), %r11
+    andq $-LABEL_BYTES, %r11
     TLS movq IN_TLS(THREAD_UNIT), %rdx
 87: movl $0, UNIT_BUSY(%rdx)
+88: POP %rdi
+    POP %rsi
     jmp 65b
     .endif
-    .cfi_endproc
+    .size tracer_returned_\variant, . - tracer_returned_\variant
 
-    // Off the fast path. r11 = descriptor, rax = top.
-    .cfi_startproc
-21: // Not below the innermost open frame, or the stack is marked as nobody's.
+    // Off the fast path of entry. r11 = descriptor.
+    CFI_AT_PLACE
+14: // Its return address has no label where the table is looked at first. rdx = return address, rcx = record to take.
+    PUSH %r11
+    movq tracer_label_state+LABELS_TABLE(%rip), %rax
+    imull $LABEL_HASH, %edx, %r11d
+    andl -8(%rax), %r11d
+    addq %rax, %r11
+17: movq (%r11), %rax
+    cmpq %rdx, LABEL_RETURN(%rax)
+    je 19f
+    cmpq $LABEL_END, LABEL_RETURN(%rax)
+    jbe 18f
+    addq $8, %r11
+    jmp 17b
+18: je 20f                              // the end of the table
+    leaq tracer_labels(%rip), %rax
+    subq %rdx, %rax
+    negq %rax
+    cmpq $(LABEL_COUNT * LABEL_BYTES), %rax
+    jb 20f                              // a tail call of a function whose frame is not the top: for Swift
+    movq tracer_label_state+LABELS_NEXT(%rip), %rax
+    cmpq tracer_label_state+LABELS_LIMIT(%rip), %rax
+    jae 20f
+    movl $LABEL_BYTES, %eax
+    lock xaddq %rax, tracer_label_state+LABELS_NEXT(%rip)
+    cmpq tracer_label_state+LABELS_LIMIT(%rip), %rax
+    jae 20f
+    movq %rdx, LABEL_RETURN(%rax)
+    // Another thread may take the entry first, or exchange the table: then this label is found by nobody else.
+    movq %rax, %rdx
+    leaq tracer_labels(%rip), %rax
+    lock cmpxchgq %rdx, (%r11)
+    movq %rdx, %rax
+19: .cfi_remember_state
+    POP %r11
+    jmp 15b
+    CFI_AT_PLACE 8
+20: POP %r11
+    cmpl $0, tracer_label_state+LABELS_FULL(%rip)
+    jne 38f
+    jmp 30f
+
+21: // Not below the innermost open frame, or the stack is marked as nobody's. rcx = top.
     cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
     je 28f                              // a child that fork has just made
     cmpl $0, tracer_process+PROCESS_ENABLED(%rip)
     je 24f
     .ifeq \filtered
-    cmpl $LAST_STAND_IN, FRAME_LAST(%rax)
+    cmpl $LAST_STAND_IN, FRAME_LAST(%rcx)
     je 70f
     .endif
-    cmpq FRAME_PLACE(%rax), %rsp
+    cmpq FRAME_PLACE(%rcx), %rsp
     jne 30f
-    // Equal, and the return address is ours: a tail call of that frame's function.
-    leaq tracer_returned_\variant(%rip), %rdx
-    cmpq %rdx, (%rsp)
+    // Equal, and the return address is in the frame's label: a tail call of that frame's function. The label has called,
+    // and is returned to once: this is a jump.
+    movq FRAME_LABEL(%rcx), %rax
+    andq $-LABEL_BYTES, %rax
+    leaq LABEL_CALL_BYTES(%rax), %rdx
+    cmpq %rdx, PLACE_RETURN(%rsp)
     jne 30f
-    movq FRAME_BELOW(%rax), %rdx
-    cmpq %rsp, FRAME_PLACE(%rdx)
-    movl $0, %edx
-    jne 27f
-    movl FRAME_TAILS(%rax), %edx
+    xorl %edx, %edx
+    testl $LABEL_TAIL, FRAME_LABEL(%rcx)
+    jz 27f
+    movl FRAME_TAILS(%rcx), %edx
 27: incl %edx
     cmpl $TAIL_LIMIT, %edx
     jae 30f
-    movq FRAME_ABOVE(%rax), %rax
-    testq %rax, %rax
+    movq FRAME_ABOVE(%rcx), %rcx
+    testq %rcx, %rcx
     jz 22f
-    movl %edx, FRAME_TAILS(%rax)
-    TLS movq IN_TLS(THREAD_TOP), %rax
-    jmp 10b
+    TLS movq %rcx, IN_TLS(THREAD_TOP)
+    movq %rsp, FRAME_PLACE(%rcx)
+    movq %r11, FRAME_FUNCTION(%rcx)
+    addq $LABEL_TAIL, %rax
+    movq %rax, FRAME_LABEL(%rcx)
+    movl %edx, FRAME_TAILS(%rcx)
+    WRITE_ENTER \clock, \filtered, 31f
+    jmp 23f
 
     .ifeq \filtered
 70: // Frames on other stacks are open. Who comes here while the unit is busy takes the slow path, and that takes none
     // of the records which are ready.
+    FIND_LABEL 30f
+    PUSH %rsi
+    PUSH %rdi
+    movq %rax, %rsi
+    leaq 16(%rsp), %rdi
     TLS movq IN_TLS(THREAD_UNIT), %rax
     cmpl $0, UNIT_CHANGING(%rax)
-    jne 30f
+    jne 75f
     btsl $0, UNIT_BUSY(%rax)            // one step: a handler may switch to a context that was interrupted in here
-    jc 30f
-    TLS movq IN_TLS(THREAD_TOP), %rdx
-    cmpl $LAST_STAND_IN, FRAME_LAST(%rdx) // still: from now on it stays
+    jc 75f
+    TLS movq IN_TLS(THREAD_TOP), %rcx
+    cmpl $LAST_STAND_IN, FRAME_LAST(%rcx) // still: from now on it stays
     jne 73f
-    cmpq UNIT_STACK_LOW(%rax), %rsp
+    cmpq UNIT_STACK_LOW(%rax), %rdi
     jb 71f
-    cmpq UNIT_STACK_HIGH(%rax), %rsp
+    cmpq UNIT_STACK_HIGH(%rax), %rdi
     jae 71f
     cmpq $0, UNIT_SIGNAL_FRAMES(%rax)   // left by a handler that jumped here?
     jne 73f
@@ -510,35 +634,54 @@ tracer_watched_\variant:
     jne 74f
     decl UNIT_PATIENCE(%rax)
     js 73f
-74: movq UNIT_TOP(%rax), %rdx
-    cmpq FRAME_PLACE(%rdx), %rsp
+74: movq UNIT_TOP(%rax), %rcx
+    cmpq FRAME_PLACE(%rcx), %rdi
     jae 73f
-    movq FRAME_ABOVE(%rdx), %rdx
-    testq %rdx, %rdx
+    movq FRAME_ABOVE(%rcx), %rcx
+    testq %rcx, %rcx
     jz 73f
-    movq %rdx, UNIT_TOP(%rax)
+    movq %rcx, UNIT_TOP(%rax)
     jmp 72f
-71: movq %rsp, %rdx
+71: movq %rdi, %rdx
     subq UNIT_SIGNAL_LOW(%rax), %rdx
     cmpq UNIT_SIGNAL_BYTES(%rax), %rdx
     jb 73f
-    movq UNIT_READY(%rax), %rdx
-    testq %rdx, %rdx
-    jz 73f
-    movq %r11, -SPILL_R11(%rsp)
-    movq FRAME_OLDER(%rdx), %r11
-    movq %r11, UNIT_READY(%rax)
-    movq -SPILL_R11(%rsp), %r11
-    movl $USE_OPEN, FRAME_USE(%rdx)
+    cmpq $0, UNIT_READY(%rax)
+    je 73f
+    FIND_LIST %rax, %rdi, %rdx
+    movq (%rdx), %rcx
+76: testq %rcx, %rcx
+    jz 77f
+    cmpq %rdi, FRAME_PLACE(%rcx)
+    jne 78f
+    cmpq %rsi, FRAME_LABEL(%rcx)
+    je 73f                              // one of the two is dead, or the program copies its stacks
+78: movq FRAME_OLDER(%rcx), %rcx
+    jmp 76b
+77: movq UNIT_READY(%rax), %rcx
+    movq %rdi, FRAME_PLACE(%rcx)
+    movq %rsi, FRAME_LABEL(%rcx)
+    movq FRAME_OLDER(%rcx), %rdi
+    movq %rdi, UNIT_READY(%rax)
+    movq (%rdx), %rdi
+    movq %rdi, FRAME_OLDER(%rcx)
+    movl $USE_OPEN, FRAME_USE(%rcx)
     movl $PATIENCE, UNIT_PATIENCE(%rax)
     incq UNIT_FOREIGN(%rax)
+    movq %rcx, (%rdx)
 72: movl $0, UNIT_BUSY(%rax)
-    movq %rdx, %rax
+    movq %rsi, %rax
+    POP %rdi
+    POP %rsi
     jmp 11b
+    CFI_AT_PLACE 16
 73: movl $0, UNIT_BUSY(%rax)
+75: POP %rdi
+    POP %rsi
     jmp 30f
     .endif
 
+    CFI_AT_PLACE
 22: // No record above: the end of the chain, or of TRACER_MAXDEPTH.
     TLS movq IN_TLS(THREAD_TOP), %rax
     cmpl $0, FRAME_LAST(%rax)
@@ -550,6 +693,7 @@ tracer_watched_\variant:
     incq CHUNK_FILTERED_DEPTH(%rax)
 23: PASS
 
+    CFI_AT_PLACE
 24: // Not recording.
     cmpl $0, tracer_process+PROCESS_DROPPING(%rip)
     je 23b
@@ -561,16 +705,23 @@ tracer_watched_\variant:
     jmp 23b
 
     // A function that must see its real caller, or returns twice: entry only. Or one that Swift looks at.
+    .cfi_def_cfa_offset 8
+    .type tracer_special_\variant, @function
 tracer_special_\variant:
-    movq %rax, -SPILL_RAX(%rsp)
-    movq %rdx, -SPILL_RDX(%rsp)
+    SPILL
     cmpl $KIND_TAIL, FUNCTION_KIND(%r11)
     jne 37f
+    movq PLACE_RETURN(%rsp), %rax
+    leaq tracer_labels(%rip), %rdx
+    subq %rdx, %rax
+    cmpq $(LABEL_COUNT * LABEL_BYTES), %rax
+    jb 28f                              // reached by a tail call: its caller is not in the return slot
     TLS cmpq IN_TLS(THREAD_LOW), %rsp
     jb 29f
     TLS movq IN_TLS(THREAD_TOP), %rax
-31: cmpq $0, FRAME_ABOVE(%rax)
+39: cmpq $0, FRAME_ABOVE(%rax)
     je 22b
+38: // An entry of no length.
     .if \filtered
     TLS movq IN_TLS(THREAD_HOT), %rax
     movq HOT_CHUNK(%rax), %rax          // it has no length: always below the filter
@@ -579,7 +730,6 @@ tracer_special_\variant:
     incq CHUNK_FILTERED_TIME(%rax)
     jmp 23b
     .else
-    movq %rcx, -SPILL_RCX(%rsp)
     TLS movq IN_TLS(THREAD_HOT), %rcx
     incq HOT_PENDING(%rcx)
     READ_CLOCK_\clock
@@ -594,18 +744,16 @@ tracer_special_\variant:
     orq FUNCTION_INSTANT(%r11), %rax
     movq %rax, (%rdx)
     decq HOT_PENDING(%rcx)
-    movq -SPILL_RCX(%rsp), %rcx
     jmp 23b
 26: decq HOT_PENDING(%rcx)
-    movq -SPILL_RCX(%rsp), %rcx
     jmp 30f
     .endif
 37: cmpl $KIND_CALL, FUNCTION_KIND(%r11) // looked at once, and no longer
-    je tracer_enter_\variant
+    je 16b
     cmpl $KIND_ONCE, FUNCTION_KIND(%r11)
     jne 28f
     cmpl $0, (%rdi)                     // the flag: somebody has begun it, or all is done
-    jne tracer_enter_\variant
+    jne 16b
     jmp 28f
 29: cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
     je 28f
@@ -620,58 +768,38 @@ tracer_special_\variant:
     je 30f
     TLS movq IN_TLS(THREAD_UNIT), %rdx
     cmpl $0, UNIT_CHANGING(%rdx)
-    je 31b
+    je 39b
     .endif
     jmp 30f
 28: cmpl $0, tracer_confined(%rip)      // a system call of ours could be forbidden
     jne 23b
 
 30: // Everything is still to be done.
-    movq %rbx, -SPILL_RBX(%rsp)
-    .cfi_offset %rbx, -8 - SPILL_RBX
-    xorl %ebx, %ebx
-    .ifeq \filtered
+    xorl %ecx, %ecx
     jmp 33f
-    .cfi_def_cfa_offset 0
-    CFI_RBX_IN_RECORD
-32: // rbx = the record, which is the top and lacks its event; the return address was popped and is still there.
-    leaq -8(%rsp), %rsp
-    .cfi_def_cfa_offset 8
-    movq FRAME_FUNCTION(%rbx), %r11
-    movq FRAME_SAVED(%rbx), %rax
-    movq %rax, -SPILL_RBX(%rsp)
-    .cfi_offset %rbx, -8 - SPILL_RBX
-33:
+    .ifeq \filtered
+32: // rcx = the record, which is the top and lacks its event. The slot holds its label already.
+    CFI_RETURN_OF_LABEL
+    movq PLACE_RETURN(%rsp), %rax
+    movq LABEL_RETURN(%rax), %rax
+    movq %rax, PLACE_RETURN(%rsp)
+    CFI_RETURN_ON_STACK
+31: movq FRAME_FUNCTION(%rcx), %r11
     .endif
-    SPILL_FOR_SLOW_CALL
-    .cfi_def_cfa %rbp, 8
-    .cfi_offset %rbp, -8 - SPILL_RBP
-    SLOW_CALL tracer_slow_enter, -SPILL_R11(%rbp), %rbp, %rbx
-    .cfi_def_cfa %rsp, 8
-    testq %rbx, %rbx
-    cmovzq %r8, %rbx
-    testq %rbx, %rbx
-    jz 34f
-    CFI_RBX_IN_RECORD
+33: SPILL_FOR_SLOW_CALL
+    SLOW_CALL tracer_slow_enter, SPILLED(R11), SPILLED(A)
     RELOAD_AFTER_SLOW_CALL
-    .cfi_restore %rbp
-    movq -SPILL_RAX(%rsp), %rax
-    movq -SPILL_RDX(%rsp), %rdx
-    leaq 8(%rsp), %rsp
-    .cfi_def_cfa_offset 0
-    cmpl $KIND_WATCHED, FUNCTION_KIND(%r11)
-    jae 13b
+    testq %rcx, %rcx
+    jz 23b
+    movq FRAME_LABEL(%rcx), %rax
+    testl $LABEL_TAIL, %eax
+    jnz 23b
+    andq $-LABEL_BYTES, %rax
+    movq %rax, PLACE_RETURN(%rsp)
+    CFI_RETURN_OF_LABEL
     jmp 12b
-34: .cfi_def_cfa_offset 8
-    .cfi_offset %rbp, -8 - SPILL_RBP
-    .cfi_offset %rbx, -8 - SPILL_RBX
-    RELOAD_AFTER_SLOW_CALL
-    .cfi_restore %rbp
-    movq -SPILL_RBX(%rsp), %rbx
-    .cfi_restore %rbx
-    PASS
     .cfi_endproc
-    .size tracer_enter_\variant, . - tracer_enter_\variant
+    .size tracer_special_\variant, . - tracer_special_\variant
 .endm
 
     .section .text.trampolines, "ax"
@@ -699,17 +827,11 @@ tracer_loader_event:
     je 1f
     retq
 1:
-    movq %rax, -SPILL_RAX(%rsp)
-    movq %rdx, -SPILL_RDX(%rsp)
+    SPILL
     SPILL_FOR_SLOW_CALL
-    .cfi_def_cfa %rbp, 8
-    .cfi_offset %rbp, -8 - SPILL_RBP
-    SLOW_CALL tracer_slow_loader_event, %rbp, %rbp, %rbp
+    SLOW_CALL tracer_slow_loader_event, SPILLED(R11), SPILLED(R11)
     RELOAD_AFTER_SLOW_CALL
-    .cfi_def_cfa %rsp, 8
-    .cfi_restore %rbp
-    movq -SPILL_RAX(%rsp), %rax
-    movq -SPILL_RDX(%rsp), %rdx
+    RELOAD
     retq
     .cfi_endproc
     .size tracer_loader_event, . - tracer_loader_event
@@ -747,17 +869,11 @@ span:
     cmpl $0, tracer_confined(%rip)
     je 1f
     retq
-1:  movq %rax, -SPILL_RAX(%rsp)
-    movq %rdx, -SPILL_RDX(%rsp)
+1:  SPILL
     SPILL_FOR_SLOW_CALL
-    .cfi_def_cfa %rbp, 8
-    .cfi_offset %rbp, -8 - SPILL_RBP
-    SLOW_CALL tracer_slow_span, -SPILL_RDI(%rbp), -SPILL_R11(%rbp), %rbp
+    SLOW_CALL tracer_slow_span, SPILLED(RDI), SPILLED(R11)
     RELOAD_AFTER_SLOW_CALL
-    .cfi_def_cfa %rsp, 8
-    .cfi_restore %rbp
-    movq -SPILL_RAX(%rsp), %rax
-    movq -SPILL_RDX(%rsp), %rdx
+    RELOAD
     retq
     .cfi_endproc
     .size span, . - span
@@ -871,46 +987,48 @@ memcmp:
     jnz 1b
 2:  retq
 
-// Stubs and descriptors: room inside the library's own image, so that a stub reaches the trampolines and its
-// descriptor with 32-bit displacements. Untouched pages cost nothing.
+// Room in the library's own image, where unwinders look for what they find on a stack: labels, what belongs to them at a
+// fixed distance, and the first stubs and descriptors. It is in no writable segment, so that nobody looks for pointers in
+// it; the agent makes pages of it writable or executable when it needs them. Untouched pages cost nothing.
+    .section .room, "a", @nobits
+    .p2align 16
+    .globl tracer_labels, tracer_room_stubs, tracer_room_mappings
+    .hidden tracer_labels, tracer_room_stubs, tracer_room_mappings
+    .type tracer_labels, @object
+tracer_labels:
+    // A frame of size zero. Its CFA is its caller's, so the unwinder must be told by other means that they differ: a
+    // *signal frame* does that. But the caller of a signal frame is looked up at its exact pc, which is past the call;
+    // hence the expression yields the return address - 1. (libgcc unwind-dw2.c, uw_frame_state_for.)
+    .cfi_startproc
+    .cfi_signal_frame
+    .cfi_def_cfa %rsp, 0
+    // As CFI_RETURN_OF_LABEL, then const1s -1, plus.
+    .cfi_escape 0x16, 16, 14, 0x38, 0x1c, 0x06, 0x09, 0xf0, 0x1a, 0x23, 0x80, 0x80, 0x40, 0x06, 0x09, 0xff, 0x22
+    .zero LABEL_COUNT * LABEL_BYTES
+    .cfi_endproc
+    .size tracer_labels, LABEL_COUNT * LABEL_BYTES
+    .zero LABEL_COUNT * LABEL_BYTES     // LABEL_RETURN and LABEL_NEXT of each
+    .type tracer_room_stubs, @object
+tracer_room_stubs:
+    // A return address on top, nothing else.
+    .cfi_startproc
+    .zero STUB_BLOCK_BYTES
+    .cfi_endproc
+    .size tracer_room_stubs, STUB_BLOCK_BYTES
+    .type tracer_room_mappings, @object
+tracer_room_mappings:
+    .zero MAPPING_BYTES
+    .size tracer_room_mappings, MAPPING_BYTES
+    .if LABEL_RETURN != LABEL_COUNT * LABEL_BYTES
+    .error "the expressions of CFI_RETURN_OF_LABEL hold LABEL_RETURN"
+    .endif
+
     .bss
     .p2align 12
-    .globl tracer_stubs, tracer_functions, tracer_process
-    .hidden tracer_stubs, tracer_functions, tracer_process
-    .type tracer_stubs, @object
-tracer_stubs: .zero STUB_COUNT * STUB_BYTES
-    .size tracer_stubs, STUB_COUNT * STUB_BYTES
-    .type tracer_functions, @object
-tracer_functions: .zero STUB_COUNT * FUNCTION_BYTES
-    .size tracer_functions, STUB_COUNT * FUNCTION_BYTES
+    .globl tracer_process
+    .hidden tracer_process
     .type tracer_process, @object
 tracer_process: .zero 4096
     .size tracer_process, 4096
-
-// The stubs are written at run time; this is their unwind description: a return address on top, nothing else.
-    .section .eh_frame, "a", @unwind
-    .p2align 3
-cie:
-    .long cie_end - cie - 4
-    .long 0
-    .byte 1
-    .asciz "zR"
-    .uleb128 1
-    .sleb128 -8
-    .byte 16
-    .uleb128 1
-    .byte 0x1b                          // DW_EH_PE_pcrel | DW_EH_PE_sdata4
-    .byte 0x0c, 7, 8                    // DW_CFA_def_cfa rsp, 8
-    .byte 0x90, 1                       // DW_CFA_offset rip, CFA-8
-    .p2align 3
-cie_end:
-    .long fde_end - fde
-fde:
-    .long fde - cie
-    .long tracer_stubs - .
-    .long STUB_COUNT * STUB_BYTES
-    .uleb128 0
-    .p2align 3
-fde_end:
 #endif
     .section .note.GNU-stack, "", @progbits

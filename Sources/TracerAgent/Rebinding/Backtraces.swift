@@ -6,8 +6,7 @@ enum Backtraces {
     /// What the stub of the function at `target` calls.
     static func target(_ target: UInt64, _ name: Name) -> UInt64 {
         guard let ours = ModuleTable.module(of: tracer_code_low()), let owner = ModuleTable.module(of: target) else { return target }
-        let image = own_image(low: ours.pointee.image.low, high: ours.pointee.image.high,
-                              return_place: agent.trampolines.returned, watched_place: agent.trampolines.watched)
+        let image = own_image(low: ours.pointee.image.low, high: ours.pointee.image.high)
         if equal(name.text, literal: "backtrace") { return tracer_replace_backtrace(image, target) }
         // The unwinder's own way to ask for a frame's address, which comes from where the unwinder does.
         let text = CText(StaticString("_Unwind_GetIP").utf8Start)

@@ -17,16 +17,6 @@ enum FunctionTable {
     nonisolated(unsafe) private static var slots: UnsafeMutablePointer<UInt32>?
     nonisolated(unsafe) private static var slotCount = 0
     nonisolated(unsafe) private static var isFull = false
-    /// Descriptors handed out: ids, and those of initializers, which have no id.
-    nonisolated(unsafe) private static var calls = StubPage()
-    nonisolated(unsafe) private static var specials = StubPage()
-    nonisolated(unsafe) private static var writtenStubs = 0
-
-    /// Stubs that lead to one of the two entries; the next free one.
-    struct StubPage {
-        var next = 0
-        var end = 0
-    }
 
     static func entry(_ id: UInt32) -> Entry { entries[Int(id)] }
 
@@ -45,11 +35,11 @@ enum FunctionTable {
         let treatment = isEntryOnly && (treatment == .ordinary || treatment == .frames || treatment == .once) ? .tail : treatment
         let key = isEntryOnly ? ~name.hash : name.hash
         guard let slot = find(target, key, UInt32(module)) else { return nil }
-        if slots![slot] != 0 { return address(ofStub: Int(entries[Int(slots![slot])].descriptor)) }
+        if slots![slot] != 0 { return Stubs.address(of: Int(entries[Int(slots![slot])].descriptor)) }
         if Image.hasVariantConvention(name, at: target, in: &ModuleTable.modules.pointer(module).pointee.image) { return nil }
         let isCall = treatment == .ordinary || treatment == .frames
-        guard let index = isCall ? newDescriptor(&calls, agent.trampolines.enter)
-                                 : newDescriptor(&specials, agent.trampolines.special) else { return nil }
+        guard let index = isCall ? Stubs.take(.call)
+                                 : Stubs.take(.special) else { return nil }
         let entry = Entry(target: target, name: key, module: UInt32(module), descriptor: UInt32(index), treatment: treatment, isEntryOnly: isEntryOnly)
         guard let id = add(entry, at: slot) else { return nil }
         let descriptor = tracer_function(index)!
@@ -61,7 +51,7 @@ enum FunctionTable {
         descriptor.pointee.kind = treatment.kind
         Metadata.function(id, module: UInt32(module), address: target,
                           flags: treatment == .tail || isEntryOnly ? UInt32(TRACE_FUNCTION_TAIL) : 0, name: name)
-        return address(ofStub: index)
+        return Stubs.address(of: index)
     }
 
     /// The id of a name that the program gave to spans or marks, by the flags that say which. nil when the table is full.
@@ -98,21 +88,21 @@ enum FunctionTable {
 
     /// A stub without an id, whose descriptor the caller fills in: of an initializer, or of libc's start of main.
     static func stub(kind: some BinaryInteger) -> (stub: UInt64, descriptor: UnsafeMutablePointer<function_descriptor>)? {
-        guard let index = newDescriptor(&specials, agent.trampolines.special) else { return nil }
+        guard let index = Stubs.take(.special) else { return nil }
         let descriptor = tracer_function(index)!
         descriptor.pointee.kind = UInt32(truncatingIfNeeded: kind)
-        return (address(ofStub: index), descriptor)
+        return (Stubs.address(of: index), descriptor)
     }
 
     /// A stub of the empty function, without an id: its calls are measured, not recorded.
     static func calibrationStub() -> (@convention(c) () -> Void)? {
-        guard let index = newDescriptor(&calls, agent.trampolines.enter) else { return nil }
+        guard let index = Stubs.take(.call) else { return nil }
         let descriptor = tracer_function(index)!
         let empty: @convention(c) () -> Void = tracer_nothing
         descriptor.pointee.target = unsafeBitCast(empty, to: UnsafeRawPointer.self)
         descriptor.pointee.head = Event.head(.enter, 0)
         descriptor.pointee.kind = UInt32(KIND_CALL)
-        return unsafeBitCast(UnsafeRawPointer(bitPattern: UInt(address(ofStub: index))), to: (@convention(c) () -> Void)?.self)
+        return unsafeBitCast(UnsafeRawPointer(bitPattern: UInt(Stubs.address(of: index))), to: (@convention(c) () -> Void)?.self)
     }
 
     /// Asks for the place where the functions of this name are.
@@ -139,80 +129,4 @@ enum FunctionTable {
         slotCount = wanted
         return true
     }
-
-    // MARK: - Stubs
-
-    private static func address(ofStub index: Int) -> UInt64 {
-        UInt64(UInt(bitPattern: tracer_stub(index)))
-    }
-    static func stub(of descriptor: UnsafeMutablePointer<function_descriptor>) -> UInt64 {
-        address(ofStub: Int(tracer_function_index(descriptor)))
-    }
-    static func descriptor(ofStub stub: UInt64) -> UnsafeMutablePointer<function_descriptor> {
-        tracer_function(tracer_stub_index(UnsafePointer(bitPattern: UInt(stub))!))
-    }
-
-    /// A fresh descriptor whose stub is written and executable.
-    private static func newDescriptor(_ page: inout StubPage, _ entry: UInt64) -> Int? {
-        if page.next == page.end && !writeStubs(&page, entry) { return nil }
-        defer { page.next &+= 1 }
-        return page.next
-    }
-
-    /// What a stub says depends only on where it is, so a page of them is written once, while it is writable and not
-    /// executable, and never touched again.
-    private static func writeStubs(_ page: inout StubPage, _ entry: UInt64) -> Bool {
-        // Pages at a time: the first ones of a process are many, special functions few.
-        let bytes = entry == agent.trampolines.enter ? max(agent.pageBytes, 32768) : agent.pageBytes
-        let perPage = bytes / Int(STUB_BYTES)
-        if writtenStubs &+ perPage > Int(STUB_COUNT) {
-            if !isFull {
-                isFull = true
-                Message.say { $0.append("more than 262,143 functions: those that come later are not recorded") }
-            }
-            return false
-        }
-        if entry == agent.trampolines.enter && entries.count > perPage {
-            Memory.populate(tracer_function(writtenStubs), perPage &* MemoryLayout<function_descriptor>.stride)
-            Memory.populate(tracer_stub(writtenStubs), bytes)
-        }
-        for index in writtenStubs..<(writtenStubs &+ perPage) {
-            Stub.write(at: tracer_stub(index),
-                       descriptor: UInt64(UInt(bitPattern: tracer_function(index))), enter: entry)
-        }
-        if !Memory.protectCode(address(ofStub: writtenStubs), UInt64(bytes)) { return false }
-        page = StubPage(next: writtenStubs, end: writtenStubs &+ perPage)
-        writtenStubs &+= perPage
-        return true
-    }
-}
-
-enum Stub {
-    #if arch(x86_64)
-    /// lea descriptor(%rip), %r11; jmp enter. Twelve of sixteen bytes: a jump that ends on a 32-byte boundary is slow on
-    /// Skylake and its kin (Intel SKX102), so none does. No endbr64: Linux has no indirect branch tracking in user space.
-    static func write(at place: UnsafeMutablePointer<UInt8>, descriptor: UInt64, enter: UInt64) {
-        let start = UInt64(UInt(bitPattern: place))
-        let raw = UnsafeMutableRawPointer(place)
-        place[0] = 0x4c
-        place[1] = 0x8d
-        place[2] = 0x1d
-        (raw + 3).storeBytes(of: UInt32(truncatingIfNeeded: descriptor &- (start &+ 7)), as: UInt32.self)
-        place[7] = 0xe9
-        (raw + 8).storeBytes(of: UInt32(truncatingIfNeeded: enter &- (start &+ 12)), as: UInt32.self)
-        (raw + 12).storeBytes(of: 0xcccc_cccc, as: UInt32.self)
-    }
-    #elseif arch(arm64)
-    /// adr x17, descriptor; b enter. Nothing of them is in guarded pages, so no `bti`.
-    static func write(at place: UnsafeMutablePointer<UInt8>, descriptor: UInt64, enter: UInt64) {
-        let start = UInt64(UInt(bitPattern: place))
-        let words = UnsafeMutableRawPointer(place).assumingMemoryBound(to: UInt32.self)
-        let toDescriptor = UInt32(truncatingIfNeeded: descriptor &- start)
-        let toEntry = UInt32(truncatingIfNeeded: Int64(bitPattern: enter &- (start &+ 4)) &>> 2)
-        words[0] = 0x1000_0011 | (toDescriptor & 3) &<< 29 | (toDescriptor &>> 2 & 0x7ffff) &<< 5
-        words[1] = 0x1400_0000 | toEntry & 0x3ff_ffff
-        words[2] = 0xd420_0000 // brk #0
-        words[3] = 0xd420_0000
-    }
-    #endif
 }

@@ -128,7 +128,7 @@ enum LoaderWatch {
     #endif
 
     /// The loader is about to change its lists (state 1 or 2), or has changed them.
-    static func event(_ recorder: ThreadRecorder, _ stackPointer: UInt64, since entered: UInt64) {
+    static func event(_ recorder: ThreadRecorder, _ place: UInt64, since entered: UInt64) {
         guard let debug = optional(tracer_loader_debug()) else { return }
         if debug.pointee.state != 0 {
             Loads.opened(entered)
@@ -149,7 +149,7 @@ enum LoaderWatch {
         }
         bindPending(onlyRelocated: true)
         if first >= 0 {
-            Loads.mapped(batch, ModuleTable.modules[first].path, recorder, stackPointer, entered)
+            Loads.mapped(batch, ModuleTable.modules[first].path, recorder, place, entered)
         } else {
             batch &-= 1
             Loads.forgetOpened()

@@ -21,6 +21,7 @@ enum ForkWatch {
         let wasRecorded = agent.isRecorded
         Initializers.becomeChild()
         FunctionTable.becomeChild()
+        ReturnLabels.becomeChild()
         ThreadRecorder.keepOnly(recorder)
         MappingFaults.becomeChild(recorder)
         TraceFile.abandon()

@@ -11,11 +11,15 @@ extension UnsafeMutablePointer<frame_record> {
     var isClosing: Bool { slotBits & UInt(SLOT_CLOSING) != 0 }
     var isElsewhere: Bool { slotBits & ~UInt(SLOT_CLOSING) == UInt(SLOT_ELSEWHERE) }
     var isUnwritten: Bool { slotBits == UInt(SLOT_UNWRITTEN) }
-    var isLeft: Bool { slotBits == UInt(SLOT_LEFT) }
     /// Its enter is in the file; otherwise the frame is being filled, or held back by the time filter.
     var isWritten: Bool { !isFilling && !isUnwritten }
     func setElsewhere() { pointee.slot = UnsafeMutablePointer<UInt64>(bitPattern: UInt(SLOT_ELSEWHERE)) }
     func setUnwritten() { pointee.slot = UnsafeMutablePointer<UInt64>(bitPattern: UInt(SLOT_UNWRITTEN)) }
-    func setLeft() { pointee.slot = UnsafeMutablePointer<UInt64>(bitPattern: UInt(SLOT_LEFT)) }
+    /// Of a frame on another stack: it is open.
+    var isInUse: Bool { pointee.use != 0 && pointee.use != UInt32(USE_ENDED) }
+    /// Without what is said with it.
+    var label: UInt64 { ReturnLabels.label(containing: pointee.label) }
+    /// A tail call opened it: it ends with the one below.
+    var isTailCall: Bool { pointee.label & UInt64(LABEL_TAIL) != 0 }
     var function: UInt32 { pointee.function.pointee.function }
 }

@@ -9,7 +9,7 @@ enum Inspection {
         switch FunctionTable.entry(descriptor.pointee.function).treatment {
         case .dlopen:
             Loads.asked(recorder, spills)
-            return dependsOnCaller(name: spills.firstArgument, caller: spills.returnAddress)
+            return dependsOnCaller(name: spills.firstArgument, caller: spills.caller)
         case .systemCall:
             if spills.firstArgument == UInt64(SystemCall.seccomp) { return endBeforeConfinement(recorder) }
             return returnsTwice(number: spills.firstArgument)

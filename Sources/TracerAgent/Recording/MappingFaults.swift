@@ -94,7 +94,7 @@ enum MappingFaults {
     private static func isOpen(_ unit: UnsafeMutablePointer<thread_unit>) -> Bool {
         if unit.pointee.is_changing == 0 { return false }
         guard let frame = unit.pointee.change else { return true }
-        return !frame.isFilling && !frame.isLeft && frame.pointee.enter_ticks == unit.pointee.change_ticks
+        return !frame.isFilling && frame.pointee.enter_ticks == unit.pointee.change_ticks
     }
 
     /// In a forked child, where the other threads are gone.

@@ -14,7 +14,7 @@ extension ThreadRecorder {
         state.pointee.low = .max
     }
     func disarmIfPossible() {
-        collectReturned()
+        collectEnded()
         if isForeignOpen || unit.pointee.busy != 0 { return }
         // A trampoline that was interrupted before it stored the top may have done so since, over the stand-in.
         if isArmed { state.pointee.top = unit.pointee.top }
@@ -29,67 +29,135 @@ extension ThreadRecorder {
     // MARK: - Begin and end of a frame
 
     /// A record for a frame on a stack that is not the thread's own. nil: not recorded.
-    func pushForeign(place: UInt64) -> Frame? {
+    func pushForeign(place: UInt64, tails: UInt32) -> Frame? {
         let level = top.pointee.level &+ UInt32(truncatingIfNeeded: unit.pointee.foreign_count) &+ 1
         if agent.settings.maximumDepth != 0 && level > agent.settings.maximumDepth {
             countBeyondDepth()
             return nil
         }
-        guard let frame = takeRecord() else {
+        guard prepareLists(), let frame = takeRecord() else {
             TraceFile.drop()
             return nil
         }
         frame.pointee.level = level
         frame.pointee.place = place
+        frame.pointee.tails = tails
         frame.pointee.on_signal_stack = isOnSignalStack(place) ? 1 : 0
         return frame
     }
     /// Its enter is written, or held back.
     func openForeign(_ frame: Frame) {
         arm()
+        let list = unit.pointee.busy != 0 ? strays : list(of: frame.pointee.place)
+        frame.pointee.older = list.pointee
+        list.pointee = frame
         frame.pointee.use = UInt32(USE_OPEN)
         unit.pointee.foreign_count &+= 1
         unit.pointee.patience = PATIENCE
         unit.pointee.signal_frames &+= UInt64(frame.pointee.on_signal_stack)
     }
-    /// A coroutine may have moved: then the record is another thread's, which takes it back when it comes by.
+    /// It stays in its list, and its thread takes it back when it comes by, when a coroutine has moved to another thread or a
+    /// trampoline was interrupted that is changing the lists.
     @inline(never) func closeForeign(_ frame: Frame) {
-        frame.pointee.use = 0 // first: its thread may look at the same time, and nothing of it is reserved any more
         frame.pointee.slot = nil
         let owner = frame.pointee.owner!
-        if owner == unit { return giveBack(frame) }
-        ThreadRecorder.returnedLock.lock()
-        frame.pointee.older = owner.pointee.returned
-        owner.pointee.returned = frame
-        ThreadRecorder.returnedLock.unlock()
+        if owner == unit && unit.pointee.busy == 0 { return giveBack(frame) }
+        frame.pointee.use = UInt32(USE_ENDED)
+        ThreadRecorder.endedLock.lock()
+        frame.pointee.next_ended = owner.pointee.ended
+        owner.pointee.ended = frame
+        ThreadRecorder.endedLock.unlock()
     }
 
-    nonisolated(unsafe) private static var returnedLock = SpinLock()
+    nonisolated(unsafe) private static var endedLock = SpinLock()
     /// In a forked child: another thread of the parent may have held it.
-    static func resetReturned() { returnedLock = SpinLock() }
+    static func resetEnded() { endedLock = SpinLock() }
 
-    private func collectReturned() {
-        if unit.pointee.returned == nil { return }
-        ThreadRecorder.returnedLock.lock()
-        var place = unit.pointee.returned
-        unit.pointee.returned = nil
-        ThreadRecorder.returnedLock.unlock()
+    private func collectEnded() {
+        if unit.pointee.ended == nil || unit.pointee.busy != 0 { return }
+        ThreadRecorder.endedLock.lock()
+        var place = unit.pointee.ended
+        unit.pointee.ended = nil
+        ThreadRecorder.endedLock.unlock()
         while let frame = place {
-            place = frame.pointee.older
+            place = frame.pointee.next_ended
             giveBack(frame)
         }
     }
     /// Whether frames of a thread that has ended are still open elsewhere.
     static func hasForeign(_ unit: UnsafeMutablePointer<thread_unit>) -> Bool {
         var count = unit.pointee.foreign_count
-        returnedLock.lock()
-        var place = unit.pointee.returned
+        endedLock.lock()
+        var place = unit.pointee.ended
         while let frame = place {
             count &-= 1
-            place = frame.pointee.older
+            place = frame.pointee.next_ended
         }
-        returnedLock.unlock()
+        endedLock.unlock()
         return count > 0
+    }
+
+    // MARK: - Lists of open frames, by place
+
+    static let listBytes = 8 << Int(LIST_BITS)
+
+    private func prepareLists() -> Bool {
+        if unit.pointee.lists == nil {
+            unit.pointee.lists = Memory.pages(ThreadRecorder.listBytes)?.assumingMemoryBound(to: Frame?.self)
+        }
+        return unit.pointee.lists != nil
+    }
+    private func list(of place: UInt64) -> UnsafeMutablePointer<Frame?> { ThreadRecorder.list(unit, place) }
+    private static func list(_ unit: UnsafeMutablePointer<thread_unit>, _ place: UInt64) -> UnsafeMutablePointer<Frame?> {
+        unit.pointee.lists + Int(truncatingIfNeeded: ((place &>> 4) &* UInt64(LIST_HASH)) &>> UInt64(64 &- LIST_BITS))
+    }
+    private var strays: UnsafeMutablePointer<Frame?> { tracer_strays(unit) }
+
+    /// The newest open frame with this label at this place of a stack that is not the thread's own.
+    func openFrame(at place: UInt64, _ label: UInt64) -> Frame? {
+        if unit.pointee.lists == nil || !isForeignOpen { return nil }
+        return ThreadRecorder.search(list(of: place), place, label) ?? ThreadRecorder.search(strays, place, label)
+    }
+    private static func search(_ list: UnsafeMutablePointer<Frame?>, _ place: UInt64, _ label: UInt64) -> Frame? {
+        var next = list.pointee
+        var most = mostForeign // of another thread, which may be changing them: its free ones come next then
+        while let frame = next, most > 0 {
+            if frame.pointee.place == place && frame.label == label && frame.isInUse { return frame }
+            next = frame.pointee.older
+            most &-= 1
+        }
+        return nil
+    }
+    /// The same of a coroutine that has moved here from another thread. Its own frames rest; those before them in the list may
+    /// just be taken out of it, which ends the search too early: then once more.
+    @inline(never) static func migratedFrame(at place: UInt64, _ label: UInt64, to recorder: ThreadRecorder) -> Frame? {
+        for _ in 0..<16 {
+            var found: Frame?
+            lock.lock()
+            var next = units
+            while let unit = next, found == nil {
+                next = unit.pointee.next
+                if unit == recorder.unit || unit.pointee.foreign_count == 0 || unit.pointee.lists == nil { continue }
+                found = search(list(unit, place), place, label)
+                if found == nil, unit.pointee.strays != nil { found = search(tracer_strays(unit), place, label) }
+            }
+            lock.unlock()
+            if let found { return found }
+        }
+        return nil
+    }
+
+    private func takeOutOfList(_ frame: Frame) {
+        for n in 0..<2 {
+            var link = n == 0 ? list(of: frame.pointee.place) : strays
+            while let other = link.pointee {
+                if other == frame {
+                    link.pointee = frame.pointee.older
+                    return
+                }
+                link = tracer_older(other)
+            }
+        }
     }
 
     // MARK: - Records
@@ -125,6 +193,8 @@ extension ThreadRecorder {
         }
     }
     private func giveBack(_ frame: Frame) {
+        takeOutOfList(frame)
+        frame.pointee.use = 0
         unit.pointee.foreign_count &-= 1
         unit.pointee.signal_frames &-= UInt64(frame.pointee.on_signal_stack)
         frame.pointee.on_signal_stack = 0
@@ -143,7 +213,7 @@ extension ThreadRecorder {
             let start = UnsafeMutableRawPointer(batch)
             for n in 1..<(Int(batch.pointee.byte_count) / Int(FRAME_BYTES)) {
                 let frame = (start + n &* Int(FRAME_BYTES)).assumingMemoryBound(to: frame_record.self)
-                if frame.pointee.use != 0 { body(frame) }
+                if frame.isInUse { body(frame) }
             }
         }
     }

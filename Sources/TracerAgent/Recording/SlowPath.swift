@@ -4,11 +4,11 @@ import CTraceLayout
 
 @c @implementation
 public func tracer_slow_enter(_ state: UnsafeMutablePointer<thread_state>!,
-                              _ descriptor: UnsafeMutablePointer<function_descriptor>!, _ stackPointer: UInt64,
+                              _ descriptor: UnsafeMutablePointer<function_descriptor>!, _ place: UInt64,
                               _ unwritten: UnsafeMutablePointer<frame_record>!) -> UnsafeMutablePointer<frame_record>! {
     defer { TraceFile.reportStop() }
     let kind = descriptor.pointee.kind
-    let spills = Spills(stackPointer)
+    let spills = Spills(place)
     if kind == UInt32(KIND_START) {
         if let main = InitializerStubs.main(spills.firstArgument) { spills.setFirstArgument(main) }
         return nil
@@ -23,6 +23,7 @@ public func tracer_slow_enter(_ state: UnsafeMutablePointer<thread_state>!,
         if InitializerStub(descriptor).load != 0 { LoaderWatch.bindPending() }
         return Initializers.begin(recorder, descriptor, spills, since: entered)
     }
+    if kind == UInt32(KIND_TAIL) { recorder.endTailCaller(spills) }
     if let unwritten {
         unwritten.setUnwritten() // no longer being filled by an interrupted trampoline: by us
         recorder.begin(unwritten)
@@ -40,6 +41,7 @@ public func tracer_slow_enter(_ state: UnsafeMutablePointer<thread_state>!,
         let isTail = Inspection.isTail(descriptor, spills, recorder)
         let isEntryOnly = FunctionTable.entry(descriptor.pointee.function).isEntryOnly
         if isTail || isEntryOnly {
+            recorder.endTailCaller(spills)
             if changesAction && isEntryOnly { MappingFaults.suspend(recorder, until: nil) }
             if recorder.top.pointee.last == 0 { recorder.writeInstant(descriptor.pointee.function) }
             return nil
@@ -52,34 +54,28 @@ public func tracer_slow_enter(_ state: UnsafeMutablePointer<thread_state>!,
 }
 
 @c @implementation
-public func tracer_slow_exit(_ state: UnsafeMutablePointer<thread_state>!,
-                             _ frame: UnsafeMutablePointer<frame_record>!, _ now: UInt64) {
+public func tracer_slow_exit(_ state: UnsafeMutablePointer<thread_state>!, _ label: UInt64, _ place: UInt64, _ now: UInt64) {
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { ForkWatch.becomeChild(&recorder) }
     MappingFaults.look()
-    switch frame.pointee.function.pointee.kind {
-    case UInt32(KIND_INITIALIZER): Initializers.end(recorder, frame, now)
-    case UInt32(KIND_LOAD):
-        Loads.returned(recorder, frame, now)
-        recorder.exit(frame, now)
-    default: recorder.exit(frame, now)
-    }
+    recorder.returned(to: label, at: place, now)
     TraceFile.reportStop()
 }
 
 @c @implementation
-public func tracer_slow_loader_event(_ state: UnsafeMutablePointer<thread_state>!, _ stackPointer: UInt64) {
+public func tracer_slow_loader_event(_ state: UnsafeMutablePointer<thread_state>!, _ unused: UInt64, _ place: UInt64) {
     let entered = Clock.ticks()
     if !agent.isRecorded { return }
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { ForkWatch.becomeChild(&recorder) }
-    LoaderWatch.event(recorder, stackPointer, since: entered)
+    LoaderWatch.event(recorder, place, since: entered)
     OwnWork.add(since: entered, until: Clock.ticks())
     TraceFile.reportStop()
 }
 
 @c @implementation
-public func tracer_slow_span(_ state: UnsafeMutablePointer<thread_state>!, _ name: UnsafePointer<CChar>!, _ kind: UInt64) {
+public func tracer_slow_span(_ state: UnsafeMutablePointer<thread_state>!, _ name: UnsafePointer<CChar>!, _ place: UInt64,
+                             _ kind: UInt64) {
     guard let name, agent.isRecorded else { return }
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { ForkWatch.becomeChild(&recorder) }
@@ -90,92 +86,177 @@ public func tracer_slow_span(_ state: UnsafeMutablePointer<thread_state>!, _ nam
     TraceFile.reportStop()
 }
 
-/// The caller's registers, as the trampoline spilled them below the traced stack pointer.
+/// The caller's registers, as the trampoline spilled them around the place that a frame is known by.
 struct Spills {
-    let stackPointer: UInt64
-    init(_ stackPointer: UInt64) { self.stackPointer = stackPointer }
+    let place: UInt64
+    init(_ place: UInt64) { self.place = place }
 
-    private func word(_ offset: Int) -> UInt64 {
-        UnsafeRawPointer(bitPattern: UInt(stackPointer))!.load(fromByteOffset: offset, as: UInt64.self)
+    private func word(_ offset: Int) -> UnsafeMutablePointer<UInt64> {
+        (UnsafeMutableRawPointer(bitPattern: UInt(place))! + offset).assumingMemoryBound(to: UInt64.self)
     }
-    #if arch(x86_64)
-    var returnAddress: UInt64 { word(0) }
-    #elseif arch(arm64)
-    var returnAddress: UInt64 { word(-Int(SPILL_X30)) }
-    #endif
-    var savedRegister: UInt64 { word(-Int(SPILL_SAVED)) }
-    var firstArgument: UInt64 { word(-Int(SPILL_FIRST)) }
-    var secondArgument: UInt64 { word(-Int(SPILL_SECOND)) }
-    var thirdArgument: UInt64 { word(-Int(SPILL_THIRD)) }
-    func setFirstArgument(_ value: UInt64) {
-        UnsafeMutableRawPointer(bitPattern: UInt(stackPointer))!.storeBytes(of: value, toByteOffset: -Int(SPILL_FIRST), as: UInt64.self)
-    }
+    /// What is in the return slot: a label when a traced function has made a tail call.
+    var returnAddress: UInt64 { word(Int(PLACE_RETURN)).pointee }
+    func setReturnAddress(_ address: UInt64) { word(Int(PLACE_RETURN)).pointee = address }
+    /// Where the function returns to in the end.
+    var caller: UInt64 { ReturnLabels.returnAddress(returnAddress) }
+    var firstArgument: UInt64 { word(-Int(SPILL_FIRST)).pointee }
+    var secondArgument: UInt64 { word(-Int(SPILL_SECOND)).pointee }
+    var thirdArgument: UInt64 { word(-Int(SPILL_THIRD)).pointee }
+    func setFirstArgument(_ value: UInt64) { word(-Int(SPILL_FIRST)).pointee = value }
 }
 
 extension ThreadRecorder {
+    /// Opens a frame. nil: it passes, with the return address that it came with.
     func enter(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Frame? {
-        let isTailCall = spills.returnAddress == agent.trampolines.returned || spills.returnAddress == agent.trampolines.watched
-        let isOwn = isOwnStack(spills.stackPointer)
-        let place = spills.stackPointer
+        let place = spills.place, isOwn = isOwnStack(place)
+        let isTailCall = ReturnLabels.contains(spills.returnAddress)
+        guard var label = isTailCall ? ReturnLabels.label(containing: spills.returnAddress) : ReturnLabels.label(of: spills.returnAddress)
+        else {
+            writeInstant(descriptor.pointee.function)
+            return nil
+        }
         if isOwn {
             dropAbandonedSignalFrames()
             disarmIfPossible()
             // A record that is being filled may hold the place of its last use: dead only if its enter has been written,
             // which happens after the place.
             unwind {
-                $0.pointee.place > place || ($0.pointee.place == place && isTailCall) || ($0.isFilling && !isOpenInFile($0))
+                $0.pointee.place > place || ($0.pointee.place == place && (isTailCall || ThreadRecorder.mayShare(place: $0, label)))
+                    || ($0.isFilling && !isOpenInFile($0))
+            }
+        } else if !isTailCall, let old = openFrame(at: place, label) {
+            // Two calls from one place of the code at one place of the stack: the older one is dead, unless stacks are copied.
+            if unit.pointee.copies_stack == 0 {
+                writeUnwound(old, Clock.ticks())
+                closeForeign(old)
+            } else {
+                guard let another = ReturnLabels.another(of: label, { openFrame(at: place, $0) != nil }) else {
+                    writeInstant(descriptor.pointee.function)
+                    return nil
+                }
+                label = another
             }
         }
         var tails: UInt32 = 0
-        if isOwn && isTailCall && top.pointee.place == place {
-            tails = (top.pointee.below.pointee.place == place ? top.pointee.tails : 0) &+ 1
-            if tails >= UInt32(TAIL_LIMIT) {
-                writeInstant(descriptor.pointee.function)
-                return nil
+        if isTailCall {
+            tails = 1
+            if let caller = isOwn ? ownFrame(at: place, label) : openFrame(at: place, label) {
+                if caller.isTailCall { tails = caller.pointee.tails &+ 1 }
+                if tails >= UInt32(TAIL_LIMIT) { return replace(caller, descriptor, isForeign: !isOwn) }
+                if !isOwn { caller.pointee.label |= UInt64(LABEL_WATCHED) } // its return is that of both
             }
         }
-        guard let frame = isOwn ? push(place: place, tails: tails) : pushForeign(place: place)
-        else { return nil }
-        frame.pointee.return_address = spills.returnAddress
-        frame.pointee.saved_register = spills.savedRegister
+        guard let frame = isOwn ? push(place: place, tails: tails) : pushForeign(place: place, tails: tails) else { return nil }
+        let isWatched = descriptor.pointee.kind == UInt32(KIND_LOAD)
+        frame.pointee.label = label | (isTailCall ? UInt64(LABEL_TAIL) : 0) | (isWatched ? UInt64(LABEL_WATCHED) : 0)
         frame.pointee.function = descriptor
         begin(frame)
         if isOwn { top = frame } else { openForeign(frame) }
         return frame
     }
 
-    /// The trampoline has read the return address and the caller's register already.
-    func exit(_ frame: Frame, _ now: UInt64) {
-        if frame.isLeft { return returnFromLeft() }
+    /// Two open frames at one place of the thread's own stack. On x86_64 each has a return slot there. On aarch64 the return
+    /// address comes in a register, and a function that keeps it in another one (LLVM's outliner: `mov x15, x30; bl …;
+    /// mov x30, x15`) has no slot: then only a second call from the same address proves that the first was left.
+    private static func mayShare(place frame: Frame, _ label: UInt64) -> Bool {
+        #if arch(x86_64)
+        false
+        #elseif arch(arm64)
+        frame.label != label
+        #endif
+    }
+
+    /// An endless row of tail calls: each ends the one before, in its record.
+    private func replace(_ frame: Frame, _ descriptor: UnsafeMutablePointer<function_descriptor>, isForeign: Bool) -> Frame {
+        let label = frame.pointee.label | UInt64(LABEL_TAIL)
+        let tails = frame.pointee.tails
+        ensureSlack()
+        end(frame, Clock.ticks(), isForeign)
+        frame.pointee.function = descriptor
+        frame.pointee.label = label
+        frame.pointee.tails = tails
+        frame.setUnwritten()
+        begin(frame)
+        return frame
+    }
+
+    /// A function that must see its real caller was reached by a tail call: the function that made it has ended.
+    func endTailCaller(_ spills: Spills) {
+        if !ReturnLabels.contains(spills.returnAddress) { return }
+        let caller = spills.caller
+        returned(to: ReturnLabels.label(containing: spills.returnAddress), at: spills.place, Clock.ticks())
+        spills.setReturnAddress(caller)
+    }
+
+    // MARK: - Return
+
+    /// A call has returned to its label: its frame ends, and those of the tail calls that it made.
+    func returned(to label: UInt64, at place: UInt64, _ now: UInt64) {
+        var isKnown = false
+        if isOwnStack(place) || unit.pointee.copies_stack != 0 {
+            while let frame = ownFrame(at: place, label) {
+                let isTailCall = frame.isTailCall
+                isKnown = true
+                if frame.pointee.function.pointee.kind == UInt32(KIND_LOAD) { Loads.returned(self, frame, now) }
+                exit(frame, now)
+                if !isTailCall { return }
+            }
+        }
+        if Initializers.returned(self, label, place, now) { return }
+        while let frame = openFrame(at: place, label) ?? ThreadRecorder.migratedFrame(at: place, label, to: self) {
+            let isTailCall = frame.isTailCall
+            isKnown = true
+            if frame.pointee.function.pointee.kind == UInt32(KIND_LOAD) { Loads.returned(self, frame, now) }
+            exit(frame, now)
+            if !isTailCall { return }
+        }
+        if !isKnown { noteCopiedStack() }
+    }
+
+    /// The newest open frame of this call on the thread's own stack.
+    private func ownFrame(at place: UInt64, _ label: UInt64) -> Frame? {
+        var frame = top
+        while frame != base {
+            if frame.pointee.place == place && frame.label == label && frame.pointee.slot != nil { return frame }
+            if frame.pointee.place > place && !frame.isFilling { return nil }
+            frame = frame.pointee.below
+        }
+        return nil
+    }
+
+    private func exit(_ frame: Frame, _ now: UInt64) {
         let wasForeign = frame.pointee.owner != nil
         // While the frame still counts as open: a chunk that is opened now must say so.
         if frame.pointee.slot == nil { frame.setElsewhere() }
         ensureSlack()
-        let isStray = !wasForeign && !isInChain(frame)
-        if !wasForeign && !isStray { unwind { $0 == frame } }
-        let duration = now &- frame.pointee.enter_ticks
-        if duration < hot.pointee.minimum_ticks && !frame.isWritten {
-            if hot.pointee.chunk != nil { hot.pointee.chunk.pointee.filtered_by_time &+= 1 }
-        } else {
-            if frame.isUnwritten { writeKept(frame, wasForeign) }
-            writeExit(frame, now, wasForeign || isStray)
-        }
+        let isInOrder = !wasForeign && unit.pointee.copies_stack == 0
+        if isInOrder { unwind { $0 == frame } }
+        end(frame, now, !isInOrder)
         if wasForeign {
             closeForeign(frame)
-        } else {
-            if top == frame { top = frame.pointee.below }
+        } else if top == frame {
+            top = frame.pointee.below
             frame.pointee.slot = nil
+        } else {
+            takeOut(frame)
         }
         disarmIfPossible()
     }
-
-    /// A call that the time filter keeps, and the calls that it was made in.
-    private func writeKept(_ frame: Frame, _ isForeign: Bool) {
-        if isForeign {
-            writeHeldBack(upTo: top)
-            appendEnter(frame)
-        } else {
-            writeHeldBack(upTo: frame)
+    private func end(_ frame: Frame, _ now: UInt64, _ isForeign: Bool) {
+        let duration = now &- frame.pointee.enter_ticks
+        if duration < hot.pointee.minimum_ticks && !frame.isWritten {
+            if hot.pointee.chunk != nil { hot.pointee.chunk.pointee.filtered_by_time &+= 1 }
+            return
         }
+        if frame.isUnwritten {
+            // A call that the time filter keeps, and the calls that it was made in.
+            if isForeign {
+                writeHeldBack(upTo: top)
+                appendEnter(frame)
+            } else {
+                writeHeldBack(upTo: frame)
+            }
+        }
+        writeExit(frame, now, isForeign)
     }
 }

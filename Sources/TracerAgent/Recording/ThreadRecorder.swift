@@ -7,7 +7,7 @@ struct ThreadRecorder {
     let state: UnsafeMutablePointer<thread_state>
     let unit: UnsafeMutablePointer<thread_unit>
 
-    nonisolated(unsafe) private static var units: UnsafeMutablePointer<thread_unit>?
+    nonisolated(unsafe) private(set) static var units: UnsafeMutablePointer<thread_unit>?
     nonisolated(unsafe) static var lock = SpinLock()
     nonisolated(unsafe) private static var nextIndex: UInt32 = 0
 
@@ -47,8 +47,8 @@ struct ThreadRecorder {
         unit.pointee.state = state
         unit.pointee.hot = wipedPage.assumingMemoryBound(to: thread_hot.self)
         _ = SystemCall.call(SystemCall.madvise, bits(wipedPage), Int(UNIT_WIPED_BYTES), 18) // MADV_WIPEONFORK, see ForkWatch
-        let bounds = ThreadStack.bounds(isFirst: ThreadRecorder.units == nil)
-        (unit.pointee.stack_low, unit.pointee.stack_high) = StackCopying.isExpected ? ThreadStack.unknown : bounds
+        (unit.pointee.stack_low, unit.pointee.stack_high) = ThreadStack.bounds(isFirst: ThreadRecorder.units == nil)
+        if StackCopying.isExpected { ThreadRecorder.distrustStack(of: unit) }
         base.pointee.place = unit.pointee.stack_high // a stack above the thread's own is not its own either
         base.setElsewhere()
         standIn.pointee.last = UInt32(LAST_STAND_IN)
@@ -105,8 +105,9 @@ struct ThreadRecorder {
     private static func release(_ unit: UnsafeMutablePointer<thread_unit>) {
         if let chunk = unit.pointee.chunk { TraceFile.unmap(chunk, Int(unit.pointee.chunk_bytes)) }
         releaseSpans(unit)
-        if unit.pointee.copies_stack == 0 { release(unit.pointee.batches) } // else a copy may be run by another thread
+        release(unit.pointee.batches)
         release(unit.pointee.foreign_batches)
+        Memory.release(unit.pointee.lists, ThreadRecorder.listBytes)
         Memory.release(UnsafeMutableRawPointer(unit) - (Int(UNIT_STACK_BYTES) &+ Int(UNIT_WIPED_BYTES)), mappingBytes)
     }
 
@@ -135,7 +136,7 @@ struct ThreadRecorder {
     /// In a forked child: the other threads do not exist here.
     static func keepOnly(_ recorder: ThreadRecorder) {
         lock = SpinLock()
-        resetReturned()
+        resetEnded()
         Ring.reset()
         var place = units
         while let unit = place {
@@ -286,10 +287,7 @@ struct ThreadRecorder {
     }
     static let batchBytes = 65536
 
-    /// Room for so many records, which ends with the thread. nil: no memory.
-    func newBatch(_ byteCount: Int) -> (start: UnsafeMutableRawPointer, count: Int)? {
-        ThreadRecorder.newBatch(byteCount, &unit.pointee.batches)
-    }
+    /// Room for so many records, in the list. nil: no memory.
     static func newBatch(_ byteCount: Int, _ list: inout UnsafeMutablePointer<frame_batch>?)
         -> (start: UnsafeMutableRawPointer, count: Int)? {
         guard let pages = Memory.pages(byteCount) else { return nil }
@@ -311,7 +309,7 @@ struct ThreadRecorder {
     /// The record above the top, from a new batch if need be. nil: no more levels, or no memory.
     private func recordAboveTop() -> Frame? {
         if top.pointee.above == nil && top.pointee.last == 0 {
-            guard let (start, count) = newBatch(ThreadRecorder.batchBytes) else {
+            guard let (start, count) = ThreadRecorder.newBatch(ThreadRecorder.batchBytes, &unit.pointee.batches) else {
                 TraceFile.drop()
                 return nil
             }
@@ -353,7 +351,7 @@ struct ThreadRecorder {
             }
             Loads.left(unit, frame)
             top = frame.pointee.below
-            leave(frame)
+            frame.pointee.slot = nil
             if count == 16383 {
                 writeUnwound(count, now)
                 count = 0

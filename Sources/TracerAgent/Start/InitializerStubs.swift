@@ -130,7 +130,7 @@ enum InitializerStubs {
         module.pointee.hasStubs = true
         InitializerStub(descriptor).set(kind: functions[which].kind, index: 0, module: index, load: module.pointee.batch)
         descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(image.bias &+ entry.pointee.value))
-        entry.pointee.value = FunctionTable.stub(of: descriptor) &- image.bias
+        entry.pointee.value = Stubs.stub(of: descriptor) &- image.bias
     }
 
     private static func replaceArray(_ module: UnsafeMutablePointer<Module>, _ index: Int, _ which: Int, _ table: inout StubTable,
@@ -150,7 +150,7 @@ enum InitializerStubs {
         }
         // Until it is filled in, a stub leads nowhere and says so: whoever runs it first fills all in.
         for n in 0..<count {
-            let descriptor = FunctionTable.descriptor(ofStub: stubs(table)[n])
+            let descriptor = Stubs.descriptor(ofStub: stubs(table)[n])
             InitializerStub(descriptor).set(kind: arrays[which].kind, index: n, module: index, load: module.pointee.batch)
             descriptor.pointee.target = nil
         }
@@ -168,7 +168,7 @@ enum InitializerStubs {
     private static func fill(_ module: UnsafeMutablePointer<Module>, _ table: StubTable) {
         if !table.isInPlace { return }
         for n in 0..<table.count {
-            let descriptor = FunctionTable.descriptor(ofStub: stubs(table)[n])
+            let descriptor = Stubs.descriptor(ofStub: stubs(table)[n])
             let target = module.pointee.image.word64(table.original &+ UInt64(n) &* 8) ?? 0
             descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
         }

@@ -21,14 +21,14 @@ enum Initializers {
     static func begin(_ recorder: ThreadRecorder, _ descriptor: UnsafeMutablePointer<function_descriptor>,
                       _ spills: Spills, since entered: UInt64) -> Frame? {
         if !agent.isRecorded || !TraceFile.isWritable { return nil }
-        guard let frame = take() else { return nil }
+        if ReturnLabels.contains(spills.returnAddress) { return nil } // a tail call: its return is that of a traced call
+        guard let label = ReturnLabels.label(of: spills.returnAddress), let frame = take() else { return nil }
         let stub = InitializerStub(descriptor)
         let unit = recorder.unit
-        if recorder.isOwnStack(spills.stackPointer) { closeLeft(unit, below: spills.stackPointer &+ 8) }
-        frame.pointee.place = spills.stackPointer
-        frame.pointee.tails = recorder.isOwnStack(spills.stackPointer) ? 0 : 1
-        frame.pointee.return_address = spills.returnAddress
-        frame.pointee.saved_register = spills.savedRegister
+        if recorder.isOwnStack(spills.place) { closeLeft(unit, below: spills.place &+ 8) }
+        frame.pointee.label = label
+        frame.pointee.place = spills.place
+        frame.pointee.tails = recorder.isOwnStack(spills.place) ? 0 : 1
         frame.pointee.function = descriptor
         let parent = innermost(unit)
         frame.pointee.older = unit.pointee.initializers
@@ -59,8 +59,19 @@ enum Initializers {
         return frame
     }
 
-    /// Has returned. The trampoline has read the return address and the caller's register already.
-    static func end(_ recorder: ThreadRecorder, _ frame: Frame, _ now: UInt64) {
+    /// False when it is none that has returned.
+    static func returned(_ recorder: ThreadRecorder, _ label: UInt64, _ place: UInt64, _ now: UInt64) -> Bool {
+        var next = recorder.unit.pointee.initializers
+        while let frame = next {
+            if frame.pointee.place == place && frame.label == label {
+                end(recorder, frame, now)
+                return true
+            }
+            next = frame.pointee.older
+        }
+        return false
+    }
+    private static func end(_ recorder: ThreadRecorder, _ frame: Frame, _ now: UInt64) {
         let unit = recorder.unit
         if frame.pointee.tails == 0 { closeLeft(unit, below: frame.pointee.place) }
         unlink(unit, frame)

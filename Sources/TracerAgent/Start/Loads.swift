@@ -14,8 +14,8 @@ enum Loads {
     static func asked(_ recorder: ThreadRecorder, _ spills: Spills) {
         let unit = recorder.unit
         unit.pointee.asked_ticks = Clock.ticks()
-        unit.pointee.asked_place = spills.stackPointer
-        unit.pointee.asked_caller = ModuleTable.index(of: spills.returnAddress).map { UInt32($0) } ?? .max
+        unit.pointee.asked_place = spills.place
+        unit.pointee.asked_caller = ModuleTable.index(of: spills.caller).map { UInt32($0) } ?? .max
         var path = TextBuffer(UnsafeMutableRawPointer(tracer_asked_path(unit)!).assumingMemoryBound(to: UInt8.self), capacity: 256)
         if let name = CText(bitPattern: UInt(spills.firstArgument)) { path.append(contentsOf: name) }
     }
@@ -50,7 +50,7 @@ enum Loads {
     private static func outer(_ frame: Frame) -> Frame? { Frame(bitPattern: UInt(frame.pointee.reserved.1)) }
 
     /// The loader has mapped new modules, `first` among them, and relocated none.
-    static func mapped(_ load: UInt32, _ first: CText, _ recorder: ThreadRecorder, _ stackPointer: UInt64, _ now: UInt64) {
+    static func mapped(_ load: UInt32, _ first: CText, _ recorder: ThreadRecorder, _ place: UInt64, _ now: UInt64) {
         let unit = recorder.unit
         var fixed = trace_load_record()
         fixed.load = load
@@ -61,7 +61,7 @@ enum Loads {
         openedTicks = 0
         let asked = CText(UnsafePointer<UInt8>(OpaquePointer(tracer_asked_path(unit)!)))
         // Of a dlopen whose return is not seen only the name tells whether it still runs: what came since may be libc's.
-        let isRunning = unit.pointee.asked_ticks != 0 && stackPointer < unit.pointee.asked_place
+        let isRunning = unit.pointee.asked_ticks != 0 && place < unit.pointee.asked_place
             && (unit.pointee.load != nil || equal(baseName(asked), baseName(first)))
         var count = 0
         if isRunning {
