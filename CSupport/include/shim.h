@@ -95,23 +95,16 @@
 // What the slow path finds around the place that a frame is known by: the caller's registers.
 #if defined(__x86_64__) // the place is three pushes below the return address, which PLACE_RETURN reaches
 #define PLACE_RETURN 24
-#define SPILL_RAX (-16)
-#define SPILL_RDX (-8)
-#define SPILL_RCX 0
-#define SPILL_RSI 8
-#define SPILL_RDI 16
-#define SPILL_R8 24
-#define SPILL_R9 32
-#define SPILL_R10 40
-#define SPILL_R11 48
-#define SPILL_A 56 /* arguments of the slow path */
-#define SPILL_B 64
-#define SPILL_RBX 72 /* and r12-r15 */
-#define SPILL_RBP 112
-#define SPILL_BYTES 112
+#define SPILL_RSI 16 /* behind the return address of slow_call */
+#define SPILL_RDI 24
+#define SPILL_R11 56 /* r8 to r11 */
+#define SPILL_RAX 64 /* arguments of the slow path */
+#define SPILL_RDX 72
+#define SPILL_RCX 80
+#define SPILL_BYTES 128 /* then rbx, r12 to r15, rbp */
 #define SPILL_FIRST SPILL_RDI
 #define SPILL_SECOND SPILL_RSI
-#define SPILL_THIRD SPILL_RDX
+#define SPILL_THIRD -8
 #define LABEL_CALL_BYTES 3 /* from a label to where its call returns to */
 #elif defined(__aarch64__)
 #include "spills_aarch64.h"

@@ -425,7 +425,7 @@ class GdbTest:
                   "for name in ('cycles', 'monotonic'):\n"
                   "    code = int(gdb.parse_and_eval('(long)&tracer_enter_' + name)) & (1 << 64) - 1\n"
                   "    text = memory.read_memory(code, 64).tobytes()\n"
-                  "    at = text.index(bytes((0x64, 0x48, 0x8b, 0x04, 0x25))) + 5\n"
+                  "    at = text.index(bytes((0x64, 0x48, 0x8b, 0x0c, 0x25))) + 5\n"
                   "    distance = int.from_bytes(text[at:at + 4], 'little', signed=True)\n"
                   "state = int(gdb.parse_and_eval('(unsigned long)$fs_base')) + distance\n"
                   "hot = word(state + 8)\n"

@@ -100,116 +100,10 @@ tracer_tls_sites_begin:
     jmpq *FUNCTION_TARGET(%r11)
 .endm
 
-// At the place: everything that Swift may change, and rcx and rax as arguments A and B. The callee-saved registers too,
-// which Swift would keep on the agent's stack: on the thread's own they can be seen.
-.macro SPILL_FOR_SLOW_CALL
-    PUSH %rsi
-    PUSH %rdi
-    PUSH %r8
-    PUSH %r9
-    PUSH %r10
-    PUSH %r11
-    PUSH %rcx
-    PUSH %rax
-    PUSH %rbx
-    PUSH %r12
-    PUSH %r13
-    PUSH %r14
-    PUSH %r15
-    PUSH %rbp
-.endm
-// After SLOW_CALL. rcx and rax, whose own values are at the place, stay as they are.
-.macro RELOAD_AFTER_SLOW_CALL
-    leaq (SPILL_BYTES - SPILL_R11)(%rsp), %rsp
-    .cfi_adjust_cfa_offset -(SPILL_BYTES - SPILL_R11)
-    POP %r11
-    POP %r10
-    POP %r9
-    POP %r8
-    POP %rdi
-    POP %rsi
-.endm
-#define SPILLED(register) (SPILL_BYTES-SPILL_##register)(%rbp)
-
-// Runs a Swift function on the agent's stack with all signals blocked (SIGBUS stays as the program has it), after
-// SPILL_FOR_SLOW_CALL. Out: rcx = result, 0 also when no stack could be had; of the other registers rbx, rbp and r12-r15
-// are right. The agent is built for baseline x86-64: xmm0-15 are all that it can change of the vector state.
-// Arguments: rdi = thread, rsi = \second, rdx = place, rcx = \fourth.
-// Signals are blocked before rbp changes, and open again after it is right.
-.macro SLOW_CALL function, second, fourth
-    movl $SYS_rt_sigprocmask, %eax
-    movl $SIG_BLOCK, %edi
-    leaq tracer_blocked_signals(%rip), %rsi
-    movq tracer_thread@gottpoff(%rip), %rdx
-    addq %fs:0, %rdx
-    addq $THREAD_MASK, %rdx
-    movl $8, %r10d
-    syscall
-    .cfi_rel_offset %rbp, 0
-    movq %rsp, %rbp
-    .cfi_def_cfa_register %rbp
-    movq tracer_thread@gottpoff(%rip), %rdi
-    movq %fs:THREAD_UNIT(%rdi), %rax
-    testq %rax, %rax
-    jnz 901f
-    // A thread's first slow path: its wiped page, stack and unit in one private mapping, which a fork copies.
-    xorl %edi, %edi
-    movl $(UNIT_WIPED_BYTES + UNIT_STACK_BYTES + UNIT_BYTES), %esi
-    movl $3, %edx                       // PROT_READ | PROT_WRITE
-    movl $0x4022, %r10d                 // MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
-    movq $-1, %r8
-    xorl %r9d, %r9d
-    movl $SYS_mmap, %eax
-    syscall
-    xorl %r8d, %r8d
-    cmpq $-4096, %rax
-    ja 902f
-    addq $(UNIT_WIPED_BYTES + UNIT_STACK_BYTES), %rax
-    movq tracer_thread@gottpoff(%rip), %rdi
-    movq %rax, %fs:THREAD_UNIT(%rdi)
-    // Valgrind warns about a stack that it was not told of (VALGRIND_STACK_REGISTER, valgrind.h: the request is in
-    // memory at rax, its answer comes in rdx). To a processor this is nothing: the rotations are a whole turn.
-    movq $VALGRIND_STACK_REGISTER, -48(%rax)
-    leaq -UNIT_STACK_BYTES(%rax), %rdx
-    movq %rdx, -40(%rax)
-    movq %rax, -32(%rax)
-    leaq -48(%rax), %rax
-    xorl %edx, %edx
-    rolq $3, %rdi
-    rolq $13, %rdi
-    rolq $61, %rdi
-    rolq $51, %rdi
-    xchgq %rbx, %rbx
-    leaq 48(%rax), %rax
-901:
-    leaq -256(%rax), %rsp
-    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
-    movaps %xmm\n, (\n * 16)(%rsp)
-    .endr
-    movq \second, %rsi
-    leaq SPILL_BYTES(%rbp), %rdx
-    movq \fourth, %rcx
-    movq tracer_thread@gottpoff(%rip), %rdi
-    addq %fs:0, %rdi
-    call \function
-    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
-    movaps (\n * 16)(%rsp), %xmm\n
-    .endr
-    movq %rax, %r8
-902:
-    movq %rbp, %rsp
-    .cfi_def_cfa_register %rsp
-    movq (%rsp), %rbp
-    .cfi_restore %rbp
-    movl $SYS_rt_sigprocmask, %eax
-    movl $SIG_SETMASK, %edi
-    movq tracer_thread@gottpoff(%rip), %rsi
-    addq %fs:0, %rsi
-    addq $THREAD_MASK, %rsi
-    xorl %edx, %edx
-    movl $8, %r10d
-    syscall
-    movq %r8, %rcx
+// Runs a Swift function on the agent's stack with all signals blocked: function(thread, rcx, place, rax). Out: rcx = result.
+.macro SLOW_CALL function
+    leaq \function(%rip), %rdx
+    call slow_call
 .endm
 
 // The label of the return address in rax, the address itself in rdx. Elsewhere when it has none yet. The table is reached by
@@ -428,9 +322,7 @@ tracer_returned_\variant:               // r11 = label
     jne 42b
     READ_CLOCK_\clock
 67: movq %r11, %rcx
-    SPILL_FOR_SLOW_CALL
-    SLOW_CALL tracer_slow_exit, SPILLED(A), SPILLED(B)
-    RELOAD_AFTER_SLOW_CALL
+    SLOW_CALL tracer_slow_exit
     jmp 42b
 
     .ifeq \filtered
@@ -775,7 +667,7 @@ tracer_special_\variant:
     jne 23b
 
 30: // Everything is still to be done.
-    xorl %ecx, %ecx
+    xorl %eax, %eax
     jmp 33f
     .ifeq \filtered
 32: // rcx = the record, which is the top and lacks its event. The slot holds its label already.
@@ -785,10 +677,10 @@ tracer_special_\variant:
     movq %rax, PLACE_RETURN(%rsp)
     CFI_RETURN_ON_STACK
 31: movq FRAME_FUNCTION(%rcx), %r11
+    movq %rcx, %rax
     .endif
-33: SPILL_FOR_SLOW_CALL
-    SLOW_CALL tracer_slow_enter, SPILLED(R11), SPILLED(A)
-    RELOAD_AFTER_SLOW_CALL
+33: movq %r11, %rcx
+    SLOW_CALL tracer_slow_enter
     testq %rcx, %rcx
     jz 23b
     movq FRAME_LABEL(%rcx), %rax
@@ -817,6 +709,112 @@ tracer_code_end:
 tracer_tls_sites_end:
     .text
 
+// From the place. rdx = function; rcx and rax, whose own values are at the place, are its arguments. All registers but rcx
+// are as they were; rcx = result, 0 also when no stack could be had. The agent is built for baseline x86-64: xmm0-15 are all
+// that it can change of the vector state. SIGBUS stays as the program has it. Signals are blocked before a callee-saved
+// register changes, and open again after all are right; their values are on the thread's own stack meanwhile, where they can
+// be seen.
+    .type slow_call, @function
+slow_call:
+    .cfi_startproc
+    PUSH %rsi
+    PUSH %rdi
+    PUSH %r8
+    PUSH %r9
+    PUSH %r10
+    PUSH %r11
+    PUSH %rax
+    PUSH %rdx
+    PUSH %rcx
+    PUSH %rbx
+    PUSH %r12
+    PUSH %r13
+    PUSH %r14
+    PUSH %r15
+    PUSH %rbp
+    movl $SYS_rt_sigprocmask, %eax
+    movl $SIG_BLOCK, %edi
+    leaq tracer_blocked_signals(%rip), %rsi
+    movq tracer_thread@gottpoff(%rip), %rdx
+    addq %fs:0, %rdx
+    addq $THREAD_MASK, %rdx
+    movl $8, %r10d
+    syscall
+    .cfi_rel_offset %rbp, 0
+    movq %rsp, %rbp
+    .cfi_def_cfa_register %rbp
+    movq tracer_thread@gottpoff(%rip), %rdi
+    movq %fs:THREAD_UNIT(%rdi), %rax
+    testq %rax, %rax
+    jnz 1f
+    // A thread's first slow path: its wiped page, stack and unit in one private mapping, which a fork copies.
+    xorl %edi, %edi
+    movl $(UNIT_WIPED_BYTES + UNIT_STACK_BYTES + UNIT_BYTES), %esi
+    movl $3, %edx                       // PROT_READ | PROT_WRITE
+    movl $0x4022, %r10d                 // MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
+    movq $-1, %r8
+    xorl %r9d, %r9d
+    movl $SYS_mmap, %eax
+    syscall
+    xorl %r8d, %r8d
+    cmpq $-4096, %rax
+    ja 2f
+    addq $(UNIT_WIPED_BYTES + UNIT_STACK_BYTES), %rax
+    movq tracer_thread@gottpoff(%rip), %rdi
+    movq %rax, %fs:THREAD_UNIT(%rdi)
+    // Valgrind warns about a stack that it was not told of (VALGRIND_STACK_REGISTER, valgrind.h: the request is in
+    // memory at rax, its answer comes in rdx). To a processor this is nothing: the rotations are a whole turn.
+    movq $VALGRIND_STACK_REGISTER, -48(%rax)
+    leaq -UNIT_STACK_BYTES(%rax), %rdx
+    movq %rdx, -40(%rax)
+    movq %rax, -32(%rax)
+    leaq -48(%rax), %rax
+    xorl %edx, %edx
+    rolq $3, %rdi
+    rolq $13, %rdi
+    rolq $61, %rdi
+    rolq $51, %rdi
+    xchgq %rbx, %rbx
+    leaq 48(%rax), %rax
+1:  leaq -256(%rax), %rsp
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    movaps %xmm\n, (\n * 16)(%rsp)
+    .endr
+    movq tracer_thread@gottpoff(%rip), %rdi
+    addq %fs:0, %rdi
+    movq (SPILL_BYTES - SPILL_RCX)(%rbp), %rsi
+    leaq SPILL_BYTES(%rbp), %rdx
+    movq (SPILL_BYTES - SPILL_RAX)(%rbp), %rcx
+    call *(SPILL_BYTES - SPILL_RDX)(%rbp)
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    movaps (\n * 16)(%rsp), %xmm\n
+    .endr
+    movq %rax, %r8
+2:  movq %rbp, %rsp
+    .cfi_def_cfa_register %rsp
+    movq (%rsp), %rbp
+    .cfi_restore %rbp
+    movl $SYS_rt_sigprocmask, %eax
+    movl $SIG_SETMASK, %edi
+    movq tracer_thread@gottpoff(%rip), %rsi
+    addq %fs:0, %rsi
+    addq $THREAD_MASK, %rsi
+    xorl %edx, %edx
+    movl $8, %r10d
+    syscall
+    movq %r8, %rcx
+    leaq (SPILL_BYTES - SPILL_R11)(%rsp), %rsp
+    .cfi_adjust_cfa_offset -(SPILL_BYTES - SPILL_R11)
+    POP %r11
+    POP %r10
+    POP %r9
+    POP %r8
+    POP %rdi
+    POP %rsi
+    retq
+    .cfi_endproc
+    .size slow_call, . - slow_call
+
 // Stands in for the loader's debugger hook, _dl_debug_state: called with the loader's lock held.
     .globl tracer_loader_event
     .hidden tracer_loader_event
@@ -828,9 +826,7 @@ tracer_loader_event:
     retq
 1:
     SPILL
-    SPILL_FOR_SLOW_CALL
-    SLOW_CALL tracer_slow_loader_event, SPILLED(R11), SPILLED(R11)
-    RELOAD_AFTER_SLOW_CALL
+    SLOW_CALL tracer_slow_loader_event
     RELOAD
     retq
     .cfi_endproc
@@ -870,9 +866,9 @@ span:
     je 1f
     retq
 1:  SPILL
-    SPILL_FOR_SLOW_CALL
-    SLOW_CALL tracer_slow_span, SPILLED(RDI), SPILLED(R11)
-    RELOAD_AFTER_SLOW_CALL
+    movq %rdi, %rcx
+    movq %r11, %rax
+    SLOW_CALL tracer_slow_span
     RELOAD
     retq
     .cfi_endproc
