@@ -61,7 +61,11 @@ extension Agent {
         Phases.begin(before, usage)
         SpecialFunction.begin()
         trampolines = tracer_trampolines(clock == UInt32(TRACE_CLOCK_MONOTONIC) ? 1 : 0, minimumTicks > 0 ? 1 : 0)
-        guard ForkWatch.begin(), Trampolines.prepare(), ReturnLabels.begin() else { return }
+        guard ForkWatch.begin(), Trampolines.isReachable() else { return }
+        if !Trampolines.prepare() || !ReturnLabels.begin() {
+            Message.say { $0.append("this process may not make code (MDWE, SELinux execmem): it runs unrecorded") }
+            return
+        }
         flags = LoaderWatch.begin()
         (leafCost, insideCost) = Calibration.run()
         TraceFile.header.pointee.leaf_cost = leafCost

@@ -181,6 +181,7 @@ enum LoaderWatch {
             if module.pointee.state == .pending { pendingCount &-= 1 }
             module.pointee.state = .retired
             ModuleTable.filters[n] = BloomFilter() // the old one is no longer mapped
+            ReturnLabels.forget(module.pointee.image.low, module.pointee.image.high)
             Metadata.moduleEnd(UInt32(n), ticks: Clock.ticks(), &module.pointee.endRecord)
         }
     }

@@ -6,8 +6,7 @@ enum Trampolines {
     static func prepare() -> Bool {
         let low = tracer_code_low()
         let byteCount = tracer_code_high() &- low
-        let distance = UInt64(UInt(bitPattern: tracer_thread_state())) &- tracer_thread_pointer()
-        if !isReachable(distance) || !Memory.protect(low, byteCount, Memory.readWrite) { return false }
+        if !Memory.protect(low, byteCount, Memory.readWrite) { return false }
         let sites = tracer_tls_sites()!
         for n in 0..<tracer_tls_site_count() {
             let site = sites + n
@@ -16,8 +15,10 @@ enum Trampolines {
         return Memory.protectCode(low, byteCount)
     }
 
+    private static var distance: UInt64 { UInt64(UInt(bitPattern: tracer_thread_state())) &- tracer_thread_pointer() }
+
     #if arch(x86_64)
-    private static func isReachable(_ distance: UInt64) -> Bool { true }
+    static func isReachable() -> Bool { true }
 
     /// A 32-bit displacement: the placeholder and the field's offset.
     private static func patch(_ place: UnsafeMutableRawPointer, _ distance: UInt64) {
@@ -26,7 +27,7 @@ enum Trampolines {
     }
     #elseif arch(arm64)
     /// 24 bits: what an addition and an offset make together.
-    private static func isReachable(_ distance: UInt64) -> Bool {
+    static func isReachable() -> Bool {
         if distance < 1 &<< 24 &- 4096 { return true }
         Message.say { $0.append("more than 16 MB of thread-local variables: the program runs unrecorded") }
         return false

@@ -45,7 +45,7 @@ enum ReturnLabels {
         if known.pointee != first && known.pointee != end { return known.pointee }
         guard let label = take(address) else { return nil }
         let place = entry(of: address) // the table may be another one now
-        if place.pointee == first { place.pointee = label }
+        if place.pointee == first { tracer_store_release_64(place, label) }
         return label
     }
     private static var end: UInt64 { first &+ UInt64(LABEL_BYTES) }
@@ -61,11 +61,50 @@ enum ReturnLabels {
 
     /// A label that nobody has.
     private static func take(_ address: UInt64) -> UInt64? {
-        if state.pointee.next >= state.pointee.limit && !prepare() { return nil }
+        if state.pointee.next >= state.pointee.limit && !prepare() { return takeFree(address) }
         let label = tracer_atomic_add(&state.pointee.next, UInt64(LABEL_BYTES))
         if label >= state.pointee.limit { return nil } // others have taken the rest: the next call comes here again
         tracer_label_return(label).pointee = address
         return label
+    }
+
+    // MARK: - Labels of modules that are gone
+
+    /// In the place of the return address: of code that is no longer mapped.
+    private static let gone: UInt64 = 2
+    /// Such labels, linked by LABEL_NEXT. They are used again when there are no others.
+    nonisolated(unsafe) private static var free: UInt64 = 0
+
+    /// The code there has been unmapped: nothing can return to it.
+    static func forget(_ low: UInt64, _ high: UInt64) {
+        lock.lock()
+        defer { lock.unlock() }
+        var label = end &+ UInt64(LABEL_BYTES)
+        while label < min(state.pointee.next, written) {
+            if tracer_label_return(label).pointee &- low < high &- low {
+                tracer_label_return(label).pointee = gone
+                tracer_label_next(label).pointee = free
+                free = label
+                state.pointee.is_full = 0
+            }
+            label &+= UInt64(LABEL_BYTES)
+        }
+    }
+    private static func takeFree(_ address: UInt64) -> UInt64? {
+        if free == 0 {
+            fill()
+            return nil
+        }
+        let label = free
+        free = tracer_label_next(label).pointee
+        tracer_label_next(label).pointee = 0
+        tracer_label_return(label).pointee = address
+        return label
+    }
+    private static func fill() {
+        if state.pointee.is_full != 0 { return }
+        state.pointee.is_full = 1
+        Message.say { $0.append("calls from more than 65,534 places: those from others are recorded without their length") }
     }
 
     // MARK: - More labels of one address
@@ -102,19 +141,10 @@ enum ReturnLabels {
 
     /// Code for some more, or a larger table; the limit up to which they may be taken. False: there are no more.
     private static func prepare() -> Bool {
-        if state.pointee.next >= written && !writeCode() { return fill() }
-        if Int(state.pointee.next &- first) / Int(LABEL_BYTES) >= tableCount / 2 && !grow() { return fill() }
+        if state.pointee.next >= written && !writeCode() { return false }
+        if Int(state.pointee.next &- first) / Int(LABEL_BYTES) >= tableCount / 2 && !grow() { return false }
         state.pointee.limit = min(written, first &+ UInt64(tableCount / 2 &* Int(LABEL_BYTES)))
         return true
-    }
-    private static func fill() -> Bool {
-        if state.pointee.is_full == 0 {
-            state.pointee.is_full = 1
-            if state.pointee.table != nil {
-                Message.say { $0.append("calls from more than 65,534 places: those from others are recorded without their length") }
-            }
-        }
-        return false
     }
 
     private static func writeCode() -> Bool {
@@ -147,7 +177,7 @@ enum ReturnLabels {
         var label = end &+ UInt64(LABEL_BYTES)
         while label < min(old, written) {
             let address = tracer_label_return(label).pointee
-            if address != 0 && tracer_label_next(label).pointee & isAnother == 0 { put(label, address, table, mask.pointee) }
+            if address > gone && tracer_label_next(label).pointee & isAnother == 0 { put(label, address, table, mask.pointee) }
             label &+= UInt64(LABEL_BYTES)
         }
         tracer_publish_label_table(table)
