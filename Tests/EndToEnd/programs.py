@@ -260,6 +260,86 @@ def without_figures(data):
     return re.sub(rb" +", b" ", NUMBERS.sub(b"N", re.sub(rb"[\d.]+k\b", b"N", data)))
 
 
+RUBY_EXTENSION = r"""
+#include <ruby.h>
+#include <string.h>
+#if defined __x86_64__
+#define HELD(name) register VALUE name __asm__("rbx")
+#else
+#define HELD(name) register VALUE name __asm__("x19")
+#endif
+/* What earlier calls have left on the stack points to nothing. */
+static __attribute__((noinline)) void wipe(void) {
+    char old[65536];
+    memset(old, 0, sizeof old);
+    __asm__ volatile("" :: "r"(old) : "memory");
+}
+static __attribute__((noinline)) int is_lost(VALUE string) {
+    return RB_BUILTIN_TYPE(string) != T_STRING || RSTRING_LEN(string) != 8 || memcmp(RSTRING_PTR(string), "the held", 8);
+}
+/* A string that one register alone holds while others are made: under GC.stress each of them collects. */
+static __attribute__((noinline)) int hold(void) {
+    HELD(string) = rb_str_new("the held", 8);
+    __asm__ volatile("" : "+r"(string));
+    wipe();
+    rb_str_new("other", 5);
+    rb_str_new("another", 7);
+    __asm__ volatile("" : "+r"(string));
+    return is_lost(string);
+}
+static VALUE lost_of(VALUE self, VALUE count) {
+    int lost = 0;
+    for (int n = NUM2INT(count); n > 0; n--) lost += hold();
+    return INT2NUM(lost);
+}
+void Init_held(void) { rb_define_global_function("lost_of", lost_of, 1); }
+"""
+RUBY = r"""
+require "./held"
+GC.stress = true
+puts "lost #{lost_of(50)} of 50"
+GC.stress = false
+strings = (1..20).map { |n| "string #{n}" * n }
+puts strings.join(" ").sum, strings.map(&:upcase).last[0, 9]
+"""
+
+
+@dataclass
+class RubyExtension(Program):
+    """Ruby's collector finds objects of an extension in C on the stack and in registers, and the extension's calls are
+    recorded with their ends."""
+
+    def run(self, settings):
+        for tool in ("ruby", "gcc"):
+            if not shutil.which(tool):
+                raise Skipped(f"{tool} is not installed")
+        told = subprocess.run(["ruby", "-rrbconfig", "-e", 'puts RbConfig::CONFIG.values_at("rubyhdrdir", "rubyarchhdrdir")'],
+                              capture_output=True, text=True).stdout.split()
+        if len(told) != 2 or not os.path.exists(os.path.join(told[0], "ruby.h")):
+            raise Skipped("the headers of ruby are not installed")
+        self.headers = told
+        super().run(settings)
+
+    def once(self, place, environment):
+        library = os.path.join(place.path, "held.so")
+        if not os.path.exists(library):
+            done = subprocess.run(["gcc", "-x", "c", "-", "-O2", "-w", "-shared", "-fPIC", "-o", library] + ["-I" + h for h in self.headers],
+                                  input=RUBY_EXTENSION, capture_output=True, text=True)
+            if done.returncode:
+                raise Failed(f"the extension does not build: {done.stderr[:600]}")
+        self.argv = ["ruby", "-I", place.path, "main.rb"]
+        self.files = {"main.rb": RUBY.replace("./held", library)}
+        return super().once(place, environment)
+
+    def check_traces(self, settings, place, stopped=False):
+        faults = super().check_traces(settings, place, stopped)
+        made = [f for name in os.listdir(place.traces) for f in harness.report(settings, os.path.join(place.traces, name))["functions"]
+                if f["symbol"] == "rb_str_new"]
+        if sum(f["calls"] for f in made) < 150 or not sum(f["total_ns"] for f in made):
+            faults.append(f"rb_str_new: {[(f['calls'], f['total_ns']) for f in made]} calls and nanoseconds; at least 150 expected, each with its end")
+        return faults
+
+
 def shell(name, script, **options):
     return Program(name, ["sh", "-c", script], **options)
 
@@ -272,6 +352,7 @@ def programs():
         # These copy their stacks away and back.
         Program("python3_greenlet", ["/usr/bin/python3", "main.py"], {"main.py": GREENLET}, python_module="greenlet"),
         Program("python3_gevent", ["/usr/bin/python3", "main.py"], {"main.py": GEVENT}, python_module="gevent"),
+        RubyExtension("ruby_extension_under_gc_stress", ["ruby"], timeout=300),
         shell("git", GIT),
         Program("perl", ["perl", "main.pl"], {"main.pl": PERL}, status=5),
         Program("gcc", ["gcc", "-O2", "-g", "main.c", "-o", "program"], {"main.c": C_SOURCE}, results=("program",)),
