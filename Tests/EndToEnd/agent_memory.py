@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""What the agent takes of a process's memory, as counts of pages beside the same program without the agent. Judged are pages
+that were written to and those of the agent's own file; told is the whole of what is resident. The rest of that are clean
+pages of libraries, which all processes share: the kernel maps as many around a fault as happen to be in its cache.
+Pages of the trace are the file's. Processes under limits are the subject agent_memory.c."""
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from typing import Callable
+
+import build
+import harness
+from harness import Failed
+
+WRITABLE = 64 << 10         # bytes: collectors take what a library can write to for roots
+ONE_THREAD = 0.8 * 1024     # kilobytes over bare
+EACH_THREAD = 64            # kilobytes for each further thread
+THREADS = 200
+
+
+def writable_segments_are_a_few_pages(settings):
+    headers = subprocess.run(["readelf", "-lW", settings.agent], capture_output=True, text=True, check=True).stdout
+    segments = re.findall(r"^\s+LOAD(?:\s+0x[0-9a-f]+){4}\s+(0x[0-9a-f]+)\s+R?\s?WE?\s", headers, re.M)
+    total = sum(int(size, 16) for size in segments)
+    if not segments or total > WRITABLE:
+        raise Failed(f"{len(segments)} writable segments of {total:,} bytes, at most {WRITABLE:,} expected")
+    return f"{total:,} bytes"
+
+
+def over_bare(settings, threads):
+    """(taken, resident), in kilobytes. The loader and libc touch a page more or less from run to run: the least of three."""
+    program = build.build(next(c for s in build.subjects() if s.name == "agent_memory" for c in s.cases()))
+    place = harness.Place("memory", settings.keep)
+    environment = harness.passed_on(os.environ)
+
+    def least(surroundings):
+        counts = []
+        for _ in range(3):
+            run = harness.execute([program, "resident", str(threads)], place.fresh(), surroundings)
+            if run.status or run.stderr:
+                raise Failed(f"{harness.describe(run.status)}: {run.stderr[-300:].decode(errors='replace')}")
+            counts.append([int(word) for word in run.stdout.split()])
+        return [min(column) for column in zip(*counts)]
+    try:
+        return [traced - bare for traced, bare in zip(least(harness.traced_environment(settings, environment, place)), least(environment))]
+    finally:
+        place.done()
+
+
+def takes_little_with_one_thread(settings):
+    taken, resident = over_bare(settings, 0)
+    if taken > ONE_THREAD:
+        raise Failed(f"{taken} KB over bare, at most {ONE_THREAD:.0f} expected")
+    return f"{taken} KB over bare, {resident} KB with what is mapped of libraries"
+
+
+def takes_little_for_each_of_two_hundred_threads(settings):
+    taken, resident = [(many - one) / THREADS for many, one in zip(over_bare(settings, THREADS), over_bare(settings, 0))]
+    if max(taken, resident) > EACH_THREAD:
+        raise Failed(f"{taken:.1f} and {resident:.1f} KB over bare for each thread, at most {EACH_THREAD} expected")
+    return f"{taken:.1f} KB over bare for each thread"
+
+
+@dataclass
+class AgentMemory:
+    name: str
+    check: Callable
+    runs: bool
+
+    def run(self, settings):
+        if settings.bare_only:
+            return None
+        if self.runs and harness.EMULATOR:
+            raise harness.Skipped("the emulator's own memory counts")
+        return self.check(settings)
+
+
+def tests():
+    return [AgentMemory("agent_memory." + check.__name__, check, runs) for check, runs in (
+        (writable_segments_are_a_few_pages, False), (takes_little_with_one_thread, True), (takes_little_for_each_of_two_hundred_threads, True))]
