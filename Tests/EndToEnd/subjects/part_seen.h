@@ -213,12 +213,14 @@ static void look(int unused, siginfo_t *info, void *context) {
     judge(&r, (const uint64_t *)from, from, 0);
 }
 static pid_t looked_at;
+static void (*toggle[2])(void); // recording, off and on
 static void *send(void *unused) {
     pid_t process = (pid_t)kernel(SYS_getpid, 0, 0, 0, 0, 0, 0);
     while (!enough(4000)) {
         unsigned long before = H->looks;
         CHECK(!kernel(SYS_tgkill, process, looked_at, SIGUSR1, 0, 0, 0));
         for (unsigned n = 1; H->looks == before; n++) if (n % 4096 == 0) kernel(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+        if (toggle[0]) toggle[H->looks & 1]();
         pass_time();
     }
     H->finished = 1;
@@ -228,10 +230,15 @@ static void look_by_signals(const char *where) {
     struct sigaction action = {.sa_sigaction = look, .sa_flags = SA_SIGINFO};
     CHECK(!sigaction(SIGUSR1, &action, NULL));
     looked_at = (pid_t)kernel(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    for (int n = 0; !strcmp(where, "toggled") && n < 2; n++) *(void **)&toggle[n] = dlsym(RTLD_DEFAULT, n ? "tracer_start" : "tracer_stop");
     pthread_t sender;
     CHECK(!pthread_create(&sender, NULL, send, NULL));
     run(where);
     CHECK(!pthread_join(sender, NULL));
+}
+static void *in_thread(void *unused) {
+    look_by_signals("here");
+    return unused;
 }
 
 static void stopped(pid_t pid) {
@@ -305,7 +312,9 @@ int main(int argc, char **argv) {
     H->spin = strcmp(how, "step") ? 30 : 3;
     prepare(what);
     slow_path_wanted = strcmp(how, "signal") && (many_sites || !with_arguments);
-    if (!strcmp(how, "signal")) look_by_signals(where);
+    pthread_t thread;
+    if (!strcmp(where, "thread")) CHECK(!pthread_create(&thread, NULL, in_thread, NULL) && !pthread_join(thread, NULL));
+    else if (!strcmp(how, "signal")) look_by_signals(where);
     else look_by_ptrace(where, !strcmp(how, "step"));
     int seen = (H->seen[CALLEE] || !with_arguments) && (!agent.high || (H->seen[AGENT] && (!slow_path_wanted || H->seen[AGENT_APART])));
     if (H->fault[0] || !seen) {

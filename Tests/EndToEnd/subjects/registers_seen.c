@@ -23,6 +23,9 @@
 // case: on_a_signal_stack_by_signal signal outer signal_stack
 // case: on_a_signal_stack_by_ptrace ptrace outer signal_stack
 // case: not_recording_by_signal TRACER_START=off signal outer here
+// case: while_recording_is_switched_off_and_on_by_signal signal outer toggled
+// case: in_another_thread_by_signal signal outer thread
+// case: at_first_calls_from_many_places_by_signal signal sites here
 // case: by_the_kernels_clock_by_signal TRACER_CLOCK=monotonic signal outer here
 // case: by_the_kernels_clock_by_ptrace TRACER_CLOCK=monotonic ptrace outer here
 // case: at_first_calls_from_many_places_by_ptrace ptrace sites here
