@@ -4,7 +4,7 @@
 // library: held=part_held.S -DCALLEE
 // build: -O1 -DSITES=20000
 // link: -Wl,-z,now
-// env: TRACER_MODE=ring TRACER_MAXSIZE=512K QEMU_SINGLESTEP=1
+// env: TRACER_MODE=ring TRACER_MAXSIZE=512K QEMU_SINGLESTEP=1 QEMU_ONE_INSN_PER_TB=1
 // variant: plt
 // variant: noplt -DNO_PLT
 // case: in_a_leaf_by_signal signal leaf here

@@ -5,7 +5,7 @@
 // library: held=part_held.S -DCALLEE
 // build: -O1 -DSITES=20000
 // link: -Wl,-z,now
-// env: QEMU_SINGLESTEP=1 TRACER_MODE=ring TRACER_MAXSIZE=512K
+// env: QEMU_SINGLESTEP=1 QEMU_ONE_INSN_PER_TB=1 TRACER_MODE=ring TRACER_MAXSIZE=512K
 // variant: plt
 // variant: noplt -DNO_PLT
 // case: of_a_leaf_by_step step leaf here
