@@ -105,6 +105,7 @@
 #define SPILL_FIRST SPILL_RDI
 #define SPILL_SECOND SPILL_RSI
 #define SPILL_THIRD -8
+#define SPILL_FOURTH 0
 #define LABEL_CALL_BYTES 3 /* from a label to where its call returns to */
 #elif defined(__aarch64__)
 #include "spills_aarch64.h"

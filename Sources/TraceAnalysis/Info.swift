@@ -20,6 +20,8 @@ extension TraceFile {
         case TRACE_STOP_FILE: "the file could not be written"
         case TRACE_STOP_MEMORY: "no memory"
         case TRACE_STOP_CONFINED: "the program confined itself with seccomp"
+        case TRACE_STOP_NO_COUNTER: "the program forbade itself to read the cycle counter (PR_SET_TSC)"
+        case TRACE_STOP_DISPATCH: "the program takes over its system calls (PR_SET_SYSCALL_USER_DISPATCH)"
         default: "reason \(header.stop_reason)"
         }
     }

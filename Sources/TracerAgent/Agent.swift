@@ -42,7 +42,8 @@ extension Agent {
         pid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.getpid))
         readAuxiliaryVector(environment)
         if isSecure { return } // a setuid program: the loader should not have let us in
-        let cycles = tracer_cycles(), usage = trace_usage.process()
+        let isWithoutCounter = Confinement.counterIsForbidden
+        let cycles = isWithoutCounter ? 0 : tracer_cycles(), usage = trace_usage.process()
         mainStackHigh = UInt64(UInt(bitPattern: arguments))
         guard let room = Memory.pages(Agent.storeBytes) else { return }
         var store = TextBuffer(room.assumingMemoryBound(to: UInt8.self), capacity: Agent.storeBytes)
@@ -51,6 +52,7 @@ extension Agent {
         Message.begin()
         let complaints = settings.read(environment, into: &store)
         if !settings.children && isChild { return }
+        if isWithoutCounter { settings.forcesMonotonic = true }
         chooseClock()
         let before = clock == UInt32(TRACE_CLOCK_MONOTONIC) ? Clock.ticks() : cycles
         guard TraceFile.begin() else { return }

@@ -43,7 +43,9 @@
 enum { TRACE_CLOCK_TSC = 1, TRACE_CLOCK_CNTVCT = 2, TRACE_CLOCK_MONOTONIC = 3 };
 enum { TRACE_RECORDING = 0, TRACE_FINISHED = 1, TRACE_STOPPED = 2 };
 enum { TRACE_STOP_NONE = 0, TRACE_STOP_SPACE = 1, TRACE_STOP_LIMIT = 2, TRACE_STOP_FILE = 3, TRACE_STOP_MEMORY = 4,
-       TRACE_STOP_CONFINED = 5 }; // the program was about to forbid itself system calls (seccomp)
+       TRACE_STOP_CONFINED = 5,    // the program was about to forbid itself system calls (seccomp) …
+       TRACE_STOP_NO_COUNTER = 6,  // … or reading the cycle counter (PR_SET_TSC) …
+       TRACE_STOP_DISPATCH = 7 };  // … or to get its system calls as signals (PR_SET_SYSCALL_USER_DISPATCH)
 enum { TRACE_MODE_FULL = 0, TRACE_MODE_RING = 1 };
 enum { TRACE_FLAG_LATE = 1,        // some constructors had run before the agent was entered
        TRACE_FLAG_NO_HOOK = 2,     // the loader's debugger hook was not as expected: later modules are seen late

@@ -178,14 +178,20 @@ struct Rebinder {
         if !other.pointee.image.isCode(target) || other.pointee.image.contains(tracer_code_low()) { return } // our own
         if treatment == .start { return hookStart(slot, target) }
         let isWanted = agent.settings.ready != nil && Ready.isWanted(name.text, other)
-        if !isWanted && !NameFilter.admits(function: name.text, module: other) { return }
+        if !isWanted && !NameFilter.admits(function: name.text, module: other) { return rebindForSafety(slot, target, treatment) }
         let treatment = isWanted && treatment == .ordinary ? .ready : treatment
-        guard access.open(slot), let stub = FunctionTable.stub(target: target, name: name, module: owner,
-                                                                  treatment: other.pointee.isSanitizer ? .tail : treatment,
-                                                                  isEntryOnly: module.pointee.usesCollector)
+        // A sanitizer's own functions must see who calls them, and stand in for some that are looked at.
+        guard access.open(slot), let stub = FunctionTable.stub(target: target, name: name, module: owner, treatment: treatment,
+                                                               isEntryOnly: module.pointee.usesCollector || other.pointee.isSanitizer)
         else { return }
         tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(slot))!, stub)
         agent.boundSlots &+= 1
+    }
+
+    private mutating func rebindForSafety(_ slot: UInt64, _ target: UInt64, _ treatment: Treatment) {
+        guard SafetyHooks.isNeeded(treatment), access.open(slot), let stub = SafetyHooks.stub(target: target, treatment: treatment)
+        else { return }
+        tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(slot))!, stub)
     }
 
     /// Only in the executable: what else calls it is not what calls main.

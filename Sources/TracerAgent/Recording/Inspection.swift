@@ -11,10 +11,7 @@ enum Inspection {
             Loads.asked(recorder, spills)
             return dependsOnCaller(name: spills.firstArgument, caller: spills.caller)
         case .systemCall:
-            if spills.firstArgument == UInt64(SystemCall.seccomp) { return endBeforeConfinement(recorder) }
             return returnsTwice(number: spills.firstArgument)
-        case .confinement:
-            return spills.firstArgument == 22 ? endBeforeConfinement(recorder) : false // PR_SET_SECCOMP
         case .threadName:
             ThreadRecorder.rename(thread: spills.firstArgument, name: spills.secondArgument)
             return false
@@ -41,17 +38,6 @@ enum Inspection {
         return !hasSlash && module.image.hasRunpath
     }
 
-    /// A filter may kill the process for a system call that only the agent makes: recording ends before it. The calls
-    /// that are open now still end in the chunk, which is a fresh one, so that none of them needs the slow path.
-    private static func endBeforeConfinement(_ recorder: ThreadRecorder) -> Bool {
-        _ = recorder.openChunk()
-        TraceFile.stop(TRACE_STOP_CONFINED, 0)
-        TraceFile.reportStop()
-        MappingFaults.end()
-        tracer_store_release_32(tracer_confinement(), 1)
-        return true
-    }
-
     /// vfork, clone and clone3 by number: the child runs in the parent's memory and returns first.
     private static func returnsTwice(number: UInt64) -> Bool {
         #if arch(x86_64)
@@ -66,12 +52,25 @@ extension Inspection {
     /// sigaction and its kind, for SIGBUS.
     static func changesAction(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Bool {
         if descriptor.pointee.kind != UInt32(KIND_INSPECT) { return false }
-        switch FunctionTable.entry(descriptor.pointee.function).treatment {
+        switch SafetyHooks.treatment(descriptor) {
         case .signalAction: return UInt32(truncatingIfNeeded: spills.firstArgument) == UInt32(BUS_SIGNAL)
         case .systemCall:
             return spills.firstArgument == UInt64(SystemCall.rt_sigaction)
                 && UInt32(truncatingIfNeeded: spills.secondArgument) == UInt32(BUS_SIGNAL)
         default: return false
+        }
+    }
+
+    /// What the program is about to take from itself by this call.
+    static func confinement(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Confinement? {
+        if descriptor.pointee.kind != UInt32(KIND_INSPECT) { return nil }
+        switch SafetyHooks.treatment(descriptor) {
+        case .confinement: return .ofControl(spills.firstArgument, spills.secondArgument, spills.thirdArgument)
+        case .systemCall where spills.firstArgument == UInt64(SystemCall.seccomp):
+            return .ofSeccomp(spills.secondArgument, spills.fourthArgument)
+        case .systemCall where spills.firstArgument == UInt64(SystemCall.prctl):
+            return .ofControl(spills.secondArgument, spills.thirdArgument, spills.fourthArgument)
+        default: return nil
         }
     }
 }

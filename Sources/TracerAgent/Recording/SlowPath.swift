@@ -30,7 +30,8 @@ public func tracer_slow_enter(_ state: UnsafeMutablePointer<thread_state>!,
         return unwritten
     }
     let changesAction = Inspection.changesAction(descriptor, spills)
-    if tracer_process_page().pointee.enabled == 0 {
+    if let confinement = Inspection.confinement(descriptor, spills) { return confinement.endRecording(recorder, descriptor) }
+    if tracer_process_page().pointee.enabled == 0 || SafetyHooks.isOne(descriptor) {
         if changesAction { MappingFaults.suspend(recorder, until: nil) }
         return nil
     }
@@ -102,6 +103,7 @@ struct Spills {
     var firstArgument: UInt64 { word(-Int(SPILL_FIRST)).pointee }
     var secondArgument: UInt64 { word(-Int(SPILL_SECOND)).pointee }
     var thirdArgument: UInt64 { word(-Int(SPILL_THIRD)).pointee }
+    var fourthArgument: UInt64 { word(-Int(SPILL_FOURTH)).pointee }
     func setFirstArgument(_ value: UInt64) { word(-Int(SPILL_FIRST)).pointee = value }
 }
 

@@ -8,7 +8,22 @@
 // case: seccomp_child seccomp_child
 // case: seccomp_inside seccomp_inside
 // case: chdir chdir
+// case: strict strict
+// case: seccomp_off TRACER_START=off seccomp_kills
+// case: seccomp_excluded TRACER_EXCLUDE=libc.so* seccomp_kills
+// case: seccomp_included TRACER_INCLUDE=libinside.so seccomp_kills
+// case: seccomp_by_number seccomp_by_number
+// case: control_by_number control_by_number
+// case: stopped seccomp_stopped
+// case: no_counter no_counter
+// case: no_counter_by_number no_counter_by_number
+// case: no_counter_off TRACER_START=off no_counter
+// case: no_counter_monotonic TRACER_CLOCK=monotonic no_counter
+// case: dispatched dispatched
+// case: dispatched_excluded TRACER_EXCLUDE=libc.so* dispatched
+// case: questions questions
 // forks: seccomp_child seccomp_inside
+// native: strict seccomp_off seccomp_excluded seccomp_included stopped seccomp_by_number control_by_number no_counter no_counter_by_number no_counter_off no_counter_monotonic dispatched dispatched_excluded questions because it does without seccomp, the counter's lock and dispatch
 // says: 1 files and memory may be out of reach: recording stops, the program goes on
 // tree: none the subject counts what it can know; a filter may end the recording
 #include "subject.h"
@@ -22,6 +37,10 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+#endif
+extern void tracer_stop(void) __attribute__((weak));
 int inside(int value);
 int inside_open(int value, void (*callback)(void));
 #ifdef LIB_inside
@@ -34,7 +53,8 @@ static unsigned long work(unsigned long n) {
     for (unsigned long i = 0; i < n; i++) wrong += inside((int)i) != (int)i + 1;
     return wrong;
 }
-static void filter(int kills) {
+enum { BY_CONTROL, BY_NUMBER, CONTROL_BY_NUMBER };
+static void filter_by(int kills, int way) {
     // Anything but these is refused with EPERM; a tracer that needs more must stop by itself and let the program be.
     static const int allowed[] = {SYS_write, SYS_read, SYS_exit_group, SYS_exit, SYS_rt_sigreturn, SYS_brk, SYS_fstat,
                                   SYS_newfstatat, SYS_futex, SYS_munmap, SYS_close, SYS_clone, SYS_wait4, SYS_openat};
@@ -49,8 +69,62 @@ static void filter(int kills) {
     program[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, kills ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM);
     struct sock_fprog whole = {(unsigned short)n, program};
     CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-    CHECK(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &whole));
+    if (way == BY_CONTROL) CHECK(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &whole));
+    if (way == BY_NUMBER) CHECK(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &whole));
+    if (way == CONTROL_BY_NUMBER) CHECK(!syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &whole, 0, 0));
     if (!kills) CHECK(open("/etc/passwd", O_RDONLY) < 0 && errno == EPERM);
+}
+static void filter(int kills) { filter_by(kills, BY_CONTROL); }
+
+/// Nothing but read, write, exit and sigreturn.
+static void strict(void) {
+    CHECK(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT));
+    CHECK(work(AFTER) == 0);
+    CHECK(write(STDOUT_FILENO, "went on\n", 8) == 8);
+    syscall(SYS_exit, 0);
+}
+/// From a call that is open: it ends, and so does the program, with the counter forbidden.
+static int counter_by_number;
+static void forbid_counter(void) {
+    int state = 0;
+    if (prctl(PR_GET_TSC, &state)) return; // aarch64 before Linux 6.12
+    if (counter_by_number) CHECK(!syscall(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0));
+    else CHECK(!prctl(PR_SET_TSC, PR_TSC_SIGSEGV));
+    CHECK(!prctl(PR_GET_TSC, &state) && state == PR_TSC_SIGSEGV);
+}
+/// System calls come as signals, but for those of the C library: the handler must see none.
+static volatile sig_atomic_t dispatched;
+static volatile char selector; // SYSCALL_DISPATCH_FILTER_ALLOW
+static void on_dispatch(int number) {
+    (void)number;
+    selector = 0;
+    dispatched++;
+}
+static void dispatch(void) {
+    struct sigaction action = {.sa_handler = on_dispatch};
+    CHECK(!sigaction(SIGSYS, &action, NULL));
+    CHECK(!prctl(PR_SET_SYSCALL_USER_DISPATCH, 1, 0L, 0L, &selector));
+    selector = 1; // from here on
+    CHECK(work(AFTER) == 0);
+    selector = 0;
+    CHECK(dispatched == 0);
+    selector = 1;
+    getppid();
+    CHECK(dispatched == 1 && selector == 0); // it works
+}
+/// What only asks ends nothing.
+static void ask(void) {
+    unsigned action = SECCOMP_RET_ERRNO;
+    int state = 0;
+    CHECK(!syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action));
+    CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL) == -1 && errno == EFAULT);
+    CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) == -1);
+    CHECK(prctl(PR_GET_SECCOMP) == 0);
+#if defined __x86_64__
+    CHECK(!prctl(PR_GET_TSC, &state) && !prctl(PR_SET_TSC, PR_TSC_ENABLE));
+#endif
+    (void)state;
+    prctl(PR_SET_SYSCALL_USER_DISPATCH, 0, 0L, 0L, 0L); // an old kernel has none
 }
 static jmp_buf back;
 static void filter_and_jump(void) {
@@ -75,8 +149,11 @@ int main(int argc, char **argv) {
     printf("%s\n", mode);
     fflush(stdout);
     // Counted beforehand: afterwards the file may be out of reach.
-    if (strcmp(mode, "chdir")) counted_between("inside", BEFORE, BEFORE + AFTER);
-    else counted("inside", BEFORE + AFTER);
+    const char *start = getenv("TRACER_START");
+    int isOff = start && !strcmp(start, "off");
+    const char *clock = getenv("TRACER_CLOCK"); // which no lock of the counter disturbs
+    if (!strcmp(mode, "chdir") || !strcmp(mode, "questions") || clock) counted("inside", BEFORE + AFTER);
+    else counted_between("inside", isOff ? 0 : BEFORE, isOff ? 0 : BEFORE + AFTER);
     CHECK(work(BEFORE) == 0);
     if (!strcmp(mode, "chroot")) {
         CHECK(!mkdir("jail", 0700));
@@ -91,7 +168,18 @@ int main(int argc, char **argv) {
         stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
         struct sigaction action = {.sa_handler = on_signal_stack, .sa_flags = SA_ONSTACK};
         CHECK(!sigaltstack(&stack, NULL) && !sigaction(SIGUSR1, &action, NULL) && !raise(SIGUSR1));
-    } else filter(!strcmp(mode, "seccomp_kills"));
+    } else if (!strcmp(mode, "seccomp_stopped")) {
+        if (tracer_stop) tracer_stop();
+        filter(1);
+    } else if (!strcmp(mode, "strict")) strict();
+    else if (!strcmp(mode, "seccomp_by_number")) filter_by(1, BY_NUMBER);
+    else if (!strcmp(mode, "control_by_number")) filter_by(1, CONTROL_BY_NUMBER);
+    else if (!strncmp(mode, "no_counter", 10)) {
+        counter_by_number = !strcmp(mode, "no_counter_by_number");
+        CHECK(inside_open(4, forbid_counter) == 5);
+    } else if (!strcmp(mode, "dispatched")) CHECK(inside_open(5, dispatch) == 6);
+    else if (!strcmp(mode, "questions")) ask();
+    else filter(!strcmp(mode, "seccomp_kills"));
     CHECK(work(AFTER) == 0);
     puts("went on");
     fflush(stdout);
