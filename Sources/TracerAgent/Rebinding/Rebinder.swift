@@ -173,13 +173,14 @@ struct Rebinder {
         return symbol.type == Symbol.indirectFunction ? tracer_call_resolver(address) : address
     }
 
-    private mutating func rebind(_ slot: UInt64, _ target: UInt64, of owner: Int, _ name: Name, _ treatment: Treatment) {
+    private mutating func rebind(_ slot: UInt64, _ target: UInt64, of owner: Int, _ name: Name, _ namedTreatment: Treatment) {
         let other = ModuleTable.modules.pointer(owner)
         if !other.pointee.image.isCode(target) || other.pointee.image.contains(tracer_code_low()) { return } // our own
-        if treatment == .start { return hookStart(slot, target) }
+        if namedTreatment == .start { return hookStart(slot, target) }
+        var treatment = FunctionHome.treatment(namedTreatment, of: name, in: other)
         let isWanted = agent.settings.ready != nil && Ready.isWanted(name.text, other)
         if !isWanted && !NameFilter.admits(function: name.text, module: other) { return rebindForSafety(slot, target, treatment) }
-        let treatment = isWanted && treatment == .ordinary ? .ready : treatment
+        if isWanted && treatment == .ordinary { treatment = .ready }
         // A sanitizer's own functions must see who calls them, and stand in for some that are looked at.
         guard access.open(slot), let stub = FunctionTable.stub(target: target, name: name, module: owner, treatment: treatment,
                                                                isEntryOnly: module.pointee.usesCollector || other.pointee.isSanitizer)

@@ -4,7 +4,7 @@
 import CSupport
 import CTraceLayout
 
-enum Confinement: UInt32 {
+enum Confinement: UInt32 { // TRACE_STOP_…
     /// A filter may kill the process for a system call that only the agent makes (seccomp(2)).
     case seccomp = 5
     /// rdtsc raises SIGSEGV (PR_SET_TSC, prctl(2); on aarch64 reading CNTVCT).

@@ -2,6 +2,7 @@
 // compilers: gcc
 // build: -O2 -I{source}/../../../CSupport/include
 // library: served
+// library: systemd
 // case: named TRACER_READY=no_such:serve_* named
 // case: filtered TRACER_READY=serve_one TRACER_INCLUDE=nothing named
 // case: mark mark
@@ -12,8 +13,9 @@
 #include <tracer.h>
 int serve_one(int value);
 int sd_notify(int unset, const char *state);
-#ifdef LIB_served
+#if defined LIB_served
 EXPORT int serve_one(int value) { return value + 1; }
+#elif defined LIB_systemd
 EXPORT int sd_notify(int unset, const char *state) { return unset + (state != NULL); }
 #else
 int main(int count, char **arguments) {

@@ -1,0 +1,36 @@
+// A name alone is no function: a program may have its own `backtrace` or `sd_notify`, with other arguments. Where the agent reads
+// what an argument points to, or calls the function itself, the definition must be that of the library which made the name known.
+import CSupport
+
+enum FunctionHome {
+    /// What to do with a function of which the name says `treatment`, now that it is known which module defines it.
+    @inline(__always) static func treatment(_ treatment: Treatment, of name: Name, in owner: UnsafeMutablePointer<Module>) -> Treatment {
+        treatment == .ordinary || treatment == .tail ? treatment : look(treatment, name, owner)
+    }
+    private static func look(_ treatment: Treatment, _ name: Name, _ owner: UnsafeMutablePointer<Module>) -> Treatment {
+        switch treatment {
+        case .threadName, .output: return isLibc(owner) ? treatment : .ordinary
+        case .dlopen: return isLibc(owner) ? treatment : .tail // it may still ask who called it, for the one that it stands in for
+        case .once where rest(of: name.text, after: "pthread_") != nil || rest(of: name.text, after: "__pthread_") != nil:
+            return isLibc(owner) ? treatment : .ordinary
+        case .notify, .notifyOfPid: return isOne(of: "libsystemd.", "libelogind.", owner) ? treatment : .ordinary
+        case .frames where equal(name.text, literal: "backtrace"):
+            return isOne(of: "libc.", "libexecinfo.", owner) || isOne(of: "libunwind.", "libunwind-", owner) ? treatment : .ordinary
+        default: return treatment
+        }
+    }
+
+    /// The C library, what was a part of it, or a sanitizer's function that stands in for one of it.
+    private static func isLibc(_ owner: UnsafeMutablePointer<Module>) -> Bool {
+        owner.pointee.isSanitizer || isOne(of: "libc.", "libpthread.", owner) || isOne(of: "libdl.", "ld-", owner)
+    }
+    /// By DT_SONAME: a file may have any name.
+    private static func isOne(of first: StaticString, _ second: StaticString, _ owner: UnsafeMutablePointer<Module>) -> Bool {
+        let image = withUnsafeMutablePointer(to: &owner.pointee.image) { $0 }
+        for n in 0..<image.pointee.dynamicEntryCount where image.pointee.dynamicEntry(at: n).tag == DynamicTag.soname {
+            guard let name = image.pointee.string(Int(truncatingIfNeeded: image.pointee.dynamicEntry(at: n).value)) else { return false }
+            return rest(of: name, after: first) != nil || rest(of: name, after: second) != nil
+        }
+        return false
+    }
+}
