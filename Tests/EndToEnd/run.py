@@ -24,7 +24,7 @@ import golden
 import harness
 from harness import Failed, Outcome, Skipped
 
-SUITES = ("subjects", "agent_binary", "agent_memory", "programs", "bad_input", "security", "durability", "handover", "startup", "decoder", "analysis", "arm_programs")
+SUITES = ("subjects", "agent_binary", "agent_memory", "programs", "conventions", "bad_input", "security", "durability", "handover", "startup", "decoder", "analysis", "arm_programs")
 
 
 class SubjectTest:

@@ -269,21 +269,25 @@ struct Image: BitwiseCopyable {
             ? UnsafeRawPointer(bitPattern: UInt(address))!.loadUnaligned(as: T.self) : nil
     }
 
-    /// NT_GNU_BUILD_ID (type 3, owner "GNU"); the byte count, 0 without one.
-    func copyBuildID(_ id: UnsafeMutableRawPointer) -> UInt32 {
+    /// What a note says: of an owner whose name has up to three letters.
+    func note(ofOwner name: UInt32, type wanted: UInt32) -> (content: UInt64, byteCount: UInt32)? {
         for n in 0..<programHeaderCount where segment(n).type == ProgramHeader.note {
             var address = bias &+ segment(n).address
             let end = address &+ segment(n).memoryBytes
             while address &+ 12 <= end, let owner = word32(address), let size = word32(address &+ 4),
                   let type = word32(address &+ 8) {
-                let content = address &+ 12 &+ UInt64((owner &+ 3) & ~3)
-                if type == 3 && owner == 4 && size <= 20 && isReadable(content, UInt64(size)) {
-                    id.copyMemory(from: UnsafeRawPointer(bitPattern: UInt(content))!, byteCount: Int(size))
-                    return size
-                }
-                address = content &+ UInt64((size &+ 3) & ~3)
+                let content = address &+ 12 &+ (UInt64(owner) &+ 3) & ~3
+                if type == wanted && owner > 0 && owner <= 4 && word32(address &+ 12) == name { return (content, size) }
+                address = content &+ (UInt64(size) &+ 3) & ~3
             }
         }
-        return 0
+        return nil
+    }
+
+    /// NT_GNU_BUILD_ID, of up to twenty bytes; the byte count, 0 without one.
+    func copyBuildID(_ id: UnsafeMutableRawPointer) -> UInt32 {
+        guard let (content, size) = note(ofOwner: 0x0055_4e47, type: 3), size <= 20, isReadable(content, UInt64(size)) else { return 0 }
+        id.copyMemory(from: UnsafeRawPointer(bitPattern: UInt(content))!, byteCount: Int(size))
+        return size
     }
 }

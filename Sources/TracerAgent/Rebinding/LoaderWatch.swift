@@ -22,6 +22,7 @@ enum LoaderWatch {
             entry = module.pointee.next
         }
         if Collectors.mark() { flags |= UInt32(TRACE_FLAG_COLLECTOR) }
+        if ForeignConvention.mark() { flags |= UInt32(TRACE_FLAG_FOREIGN) }
         if isLate { flags |= UInt32(TRACE_FLAG_LATE) }
         var slots = 0
         for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending {
@@ -145,6 +146,10 @@ enum LoaderWatch {
         }
         if first >= 0 && Collectors.mark() {
             agent.flags |= UInt32(TRACE_FLAG_COLLECTOR) // for the files of forked children
+            TraceFile.header.pointee.flags = agent.flags
+        }
+        if first >= 0 && ForeignConvention.mark() {
+            agent.flags |= UInt32(TRACE_FLAG_FOREIGN)
             TraceFile.header.pointee.flags = agent.flags
         }
         bindPending(onlyRelocated: true)

@@ -12,6 +12,10 @@ struct Module: BitwiseCopyable {
     var isStartup: Bool     // never unloaded
     var inBaseNamespace: Bool
     var usesCollector = false // Collectors.swift
+    /// ForeignConvention.swift: nobody's slots lead to it through a stub …
+    var isForeign = false
+    /// … and its own slots stay as they are.
+    var hasForeignCalls = false
     var isSanitizer = false // its functions must see who calls them
     var batch: UInt32       // the load that brought it; 0 at start
     var isRelocated = false // when the loader told of it
@@ -124,6 +128,8 @@ enum ModuleTable {
             old.pointee.batch = module.batch
             old.pointee.isAgain = true
             old.pointee.usesCollector = false // looked at again
+            old.pointee.isForeign = false
+            old.pointee.hasForeignCalls = false
             filters[n] = module.image.gnuHash.filter
             Metadata.moduleEnd(UInt32(n), ticks: 0, &old.pointee.endRecord)
             return n

@@ -69,7 +69,7 @@ struct Rebinder {
             }
         }
         bindStart()
-        bindCallOnlyData()
+        if !module.pointee.hasForeignCalls { bindCallOnlyData() }
     }
 
     /// The module whose definition a symbol has.
@@ -177,7 +177,9 @@ struct Rebinder {
         let other = ModuleTable.modules.pointer(owner)
         if !other.pointee.image.isCode(target) || other.pointee.image.contains(tracer_code_low()) { return } // our own
         if namedTreatment == .start { return hookStart(slot, target) }
+        if other.pointee.isForeign { return }
         var treatment = FunctionHome.treatment(namedTreatment, of: name, in: other)
+        if module.pointee.hasForeignCalls { return rebindForSafety(slot, target, treatment) }
         let isWanted = agent.settings.ready != nil && Ready.isWanted(name.text, other)
         if !isWanted && !NameFilter.admits(function: name.text, module: other) { return rebindForSafety(slot, target, treatment) }
         if isWanted && treatment == .ordinary { treatment = .ready }

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Compilers with calling conventions of their own, as they are installed: what they make runs the same bare and traced, and the
+tool says what is left out. Runs by itself or as part of run.py, with the same options."""
+import os
+import shutil
+import subprocess
+import sys
+
+import build
+import harness
+from harness import Failed, Skipped
+
+HASKELL = r"""
+import qualified Data.Map as Map
+import Control.Exception
+import Control.Concurrent
+main = do
+  let squares = Map.fromList [(i, i * i) | i <- [1 .. 2000 :: Int]]
+  print (sum (Map.elems squares))
+  result <- try (evaluate (1 `div` (0 :: Int))) :: IO (Either ArithException Int)
+  print result
+  done <- newEmptyMVar
+  mapM_ (\n -> forkIO (putMVar done (length (show (product [1 .. n :: Integer]))))) [100, 200, 300]
+  mapM (const (takeMVar done)) [1 .. 3] >>= print . sum
+"""
+OCAML = r"""
+let rec depth n = if n = 0 then 0 else 1 + depth (n - 1)
+let () =
+  let list = List.init 100000 (fun i -> (i, string_of_int i)) in
+  let table = Hashtbl.create 10 in
+  List.iter (fun (number, text) -> Hashtbl.replace table text number) list;
+  (try ignore (Hashtbl.find table "none") with Not_found -> print_endline "not found");
+  Gc.full_major ();
+  Printf.printf "%d %d %.3f\n%!" (Hashtbl.length table) (depth 10000)
+    (List.fold_left (fun sum (i, _) -> sum +. sqrt (float i) +. exp (-. float i)) 0. list)
+"""
+OCAML_HOST = "let () = Dynlink.allow_unsafe_modules true; Dynlink.loadfile Sys.argv.(1); print_endline \"host\"\n"
+GO = r"""
+package main
+func sum(a, b, c, d, e, f, g, h, i, j int) int { return a + b + c + d + e + f + g + h + i + j }
+func deep(n int) int { if n == 0 { return 0 }; return 1 + deep(n - 1) }
+func main() {
+	counts := map[int]string{}
+	for i := 0; i < 10000; i++ { counts[i] = string(rune(65 + i % 26)) }
+	results := make(chan int)
+	for i := 0; i < 4; i++ { go func() { results <- deep(20000) }() }
+	total := 0
+	for i := 0; i < 4; i++ { total += <-results }
+	println(len(counts), total, sum(1, 2, 3, 4, 5, 6, 7, 8, 9, 10))
+}
+"""
+GCCGO = r"""
+package main
+import ("errors"; "fmt"; "sort"; "sync")
+func main() {
+	var group sync.WaitGroup
+	results := make([]int, 8)
+	for n := range results {
+		group.Add(1)
+		go func(n int) { defer group.Done(); for i := 0; i <= n * 1000; i++ { results[n] += i } }(n)
+	}
+	group.Wait()
+	sort.Sort(sort.Reverse(sort.IntSlice(results)))
+	defer func() { fmt.Println("recovered", recover()) }()
+	fmt.Println(results, fmt.Errorf("wrapped %w", errors.New("error")))
+	var none map[string]int
+	none["x"] = 1
+}
+"""
+
+
+class Language:
+    """`script` builds ./program, and what it needs, in the current folder."""
+
+    def __init__(self, name, tool, files, script, argv=("./program",), is_foreign=True, file=None):
+        self.name, self.tool, self.files, self.script = "conventions." + name, tool, files, script
+        self.argv, self.is_foreign, self.file = list(argv), is_foreign, file
+
+    def run(self, settings):
+        if build.MACHINE != os.uname().machine:
+            raise Skipped("compilers of this machine")
+        if not shutil.which(self.tool):
+            raise Skipped(f"{self.tool} is not installed")
+        if self.file and not os.path.exists(self.file):
+            raise Skipped(f"no {self.file}")
+        place = harness.Place(self.name, settings.keep)
+        try:
+            self.compare(settings, place)
+        finally:
+            place.done()
+
+    def compare(self, settings, place):
+        folder = os.path.join(place.path, "build")
+        os.mkdir(folder)
+        for name, text in self.files.items():
+            with open(os.path.join(folder, name), "w") as file:
+                file.write(text)
+        environment = harness.passed_on(os.environ)
+        done = subprocess.run(["sh", "-e", "-c", self.script], cwd=folder, capture_output=True, text=True, timeout=600,
+                              env={**environment, "HOME": folder})
+        if done.returncode:
+            raise Failed(f"does not build:\n{(done.stdout + done.stderr)[-1500:]}")
+        argv = [os.path.join(folder, a[2:]) if a.startswith("./") else a for a in self.argv]
+        bare = harness.execute(argv, place.fresh(), environment, memory=0)
+        if bare.status:
+            raise Failed(f"bare: {harness.describe(bare.status)}\n{bare.stderr[-600:].decode(errors='replace')}")
+        if settings.bare_only:
+            return
+        traced = harness.execute(argv, place.fresh(), harness.traced_environment(settings, environment, place), memory=0)
+        faults = harness.same(bare, traced)
+        traces, wrong = harness.check_traces(settings, place)
+        faults += wrong
+        if not traces:
+            faults.append("no trace was written")
+        if settings.tool and traces:
+            lines = [l for t in traces for l in self.notes(settings, t.path)]
+            if bool(lines) != self.is_foreign:
+                faults.append(f"the tool says {lines}")
+            faults += self.recorded(settings, place, argv)
+        if faults:
+            raise Failed("\n".join(faults))
+
+    def notes(self, settings, path):
+        info = subprocess.run([settings.tool, "info", path], capture_output=True, text=True, timeout=harness.HANGS)
+        return [line for line in info.stdout.splitlines() if "calling conventions of its own" in line]
+
+    def recorded(self, settings, place, argv):
+        """`tracer record` says it in one line. It takes the agent beside it."""
+        run = subprocess.run([settings.tool, "record", "-o", os.path.join(place.path, "recorded.trace"), "--"] + argv,
+                             capture_output=True, text=True, timeout=harness.HANGS, env=harness.passed_on(os.environ))
+        lines = [line for line in run.stderr.splitlines() if "calling conventions of its own" in line]
+        return [] if len(lines) == self.is_foreign and not run.returncode else [f"record: status {run.returncode}, {lines}\n{run.stderr[-500:]}"]
+
+
+def tests():
+    caml = "/usr/lib/ocaml"
+    shared_go = ("root=$(go env GOROOT); mkdir goroot; for part in $root/*; do ln -s $part goroot/; done\n"
+                 "rm goroot/pkg; mkdir goroot/pkg; for part in $root/pkg/*; do ln -s $part goroot/pkg/; done; rm -f goroot/pkg/*_dynlink\n"
+                 "export GOROOT=$PWD/goroot GO111MODULE=off GOCACHE=$PWD/cache GOPATH=$PWD/path GOFLAGS=\n"
+                 "go install -buildmode=shared runtime sync/atomic; go build -linkshared -o program main.go\n")
+    return [
+        Language("ghc_dynamic", "ghc", {"main.hs": HASKELL}, "ghc -v0 -dynamic -o program main.hs"),
+        Language("ghc_itself", "ghc", {}, "true", argv=("ghc", "--version")),
+        Language("ghc_static", "ghc", {"main.hs": HASKELL}, "ghc -v0 -o program main.hs", is_foreign=False),
+        Language("ocaml_static", "ocamlopt", {"main.ml": OCAML}, "ocamlopt -o program main.ml", is_foreign=False),
+        Language("ocaml_bytecode", "ocamlc", {"main.ml": OCAML}, "ocamlc -o program main.ml", is_foreign=False),
+        Language("ocaml_plugin", "ocamlopt", {"plug.ml": OCAML, "host.ml": OCAML_HOST},
+                 "ocamlopt -shared -o plug.cmxs plug.ml; ocamlopt -o program dynlink.cmxa host.ml", argv=("./program", "./plug.cmxs")),
+        # The compiler's own way to a shared run-time system needs a static one of that name.
+        Language("ocaml_shared_runtime", "ocamlopt", {"main.ml": OCAML},
+                 "ocamlopt -c main.ml; ocamlopt -dstartup -o unused main.cmx; as -o startup.o unused.startup.s; root=$(ocamlopt -where)\n"
+                 "gcc -Wl,-E -o program startup.o main.o $root/std_exit.o $root/stdlib.a -L$root -lasmrun_shared -Wl,-rpath,$root -lm -ldl",
+                 file=caml + "/libasmrun_shared.so"),
+        Language("go_linkshared", "go", {"main.go": GO}, shared_go),
+        Language("gccgo", "gccgo-12", {"main.go": GCCGO}, "gccgo-12 -o program main.go", is_foreign=False),
+    ]
+
+
+if __name__ == "__main__":
+    import run
+    sys.exit(run.main(("conventions",)))
