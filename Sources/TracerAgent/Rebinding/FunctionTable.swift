@@ -32,11 +32,13 @@ enum FunctionTable {
         lock.lock()
         defer { lock.unlock() }
         let isEntryOnly = isEntryOnly && treatment != .tail, isOurs = treatment == .frames
-        let treatment = isEntryOnly && (treatment == .ordinary || treatment == .frames || treatment == .once) ? .tail : treatment
+        var treatment = isEntryOnly && (treatment == .ordinary || treatment == .frames || treatment == .once) ? .tail : treatment
         let key = isEntryOnly ? ~name.hash : name.hash
         guard let slot = find(target, key, UInt32(module)) else { return nil }
         if slots![slot] != 0 { return Stubs.address(of: Int(entries[Int(slots![slot])].descriptor)) }
         if Image.hasVariantConvention(name, at: target, in: &ModuleTable.modules.pointer(module).pointee.image) { return nil }
+        if treatment == .ordinary && ContextCapture.isNamed(name)
+            && ContextCapture.captures(target, &ModuleTable.modules.pointer(module).pointee.image) { treatment = .tail }
         let isCall = treatment == .ordinary || treatment == .frames
         guard let index = isCall ? Stubs.take(.call)
                                  : Stubs.take(.special) else { return nil }

@@ -58,6 +58,13 @@ struct SpecialFunction {
         .init(name: "sigsetjmp", treatment: .tail),
         .init(name: "__sigsetjmp", treatment: .tail),
         .init(name: "getcontext", treatment: .tail),
+        // What captures its caller's context, too, for whoever unwinds from there or returns to it: known by its code as well
+        // (ELF/ContextCapture.swift), where that can be read.
+        .init(name: "unw_getcontext", treatment: .tail), // LLVM's libunwind, and that of HP by the name of the processor
+        .init(name: "__unw_getcontext", treatment: .tail),
+        .init(name: "_Ux86_64_getcontext", treatment: .tail),
+        .init(name: "_Uaarch64_getcontext", treatment: .tail),
+        .init(name: "__go_getcontext", treatment: .tail), // gccgo, for its goroutines
         // Never return, or return on another stack: the frame would only be closed as unwound later.
         .init(name: "longjmp", treatment: .tail),
         .init(name: "_longjmp", treatment: .tail),
