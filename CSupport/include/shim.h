@@ -423,6 +423,15 @@ struct own_image {
     uint64_t low, high; // the library
 };
 uint64_t tracer_replace_backtrace(struct own_image, uint64_t target) __attribute__((visibility("hidden")));
+/// libunwind's, which is made of its own functions: what captures a context, begins a cursor there, goes on, asks.
+uint64_t tracer_replace_list(struct own_image, uint64_t target, uint64_t capture, uint64_t begin, uint64_t step, uint64_t get,
+                             int address_register) __attribute__((visibility("hidden")));
+#define CURSOR_KINDS 3
+/// Of libunwind's cursors, of one kind: what goes to the next frame (`get` asks for a register there), and what asks.
+uint64_t tracer_replace_step(struct own_image, uint64_t target, uint64_t get, int kind, int address_register)
+    __attribute__((visibility("hidden")));
+uint64_t tracer_replace_get(struct own_image, uint64_t target, int kind, int address_register)
+    __attribute__((visibility("hidden")));
 uint64_t tracer_replace_unwind_backtrace(struct own_image, uint64_t target, uint64_t get_ip)
     __attribute__((visibility("hidden")));
 

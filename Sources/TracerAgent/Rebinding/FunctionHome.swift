@@ -14,8 +14,9 @@ enum FunctionHome {
         case .once where rest(of: name.text, after: "pthread_") != nil || rest(of: name.text, after: "__pthread_") != nil:
             return isLibc(owner) ? treatment : .ordinary
         case .notify, .notifyOfPid: return isOne(of: "libsystemd.", "libelogind.", owner) ? treatment : .ordinary
-        case .frames where equal(name.text, literal: "backtrace"):
-            return isOne(of: "libc.", "libexecinfo.", owner) || isOne(of: "libunwind.", "libunwind-", owner) ? treatment : .ordinary
+        case .frames where equal(name.text, literal: "_Unwind_Backtrace"): return treatment // whose _Unwind_GetIP is there, too
+        case .frames where equal(name.text, literal: "backtrace") && isOne(of: "libc.", "libexecinfo.", owner): return treatment
+        case .frames: return isOne(of: "libunwind.", "libunwind-", owner) ? treatment : .ordinary
         default: return treatment
         }
     }
