@@ -53,6 +53,7 @@ enum Confinement: UInt32 { // TRACE_STOP_…
         TraceFile.reportStop()
         MappingFaults.end()
         tracer_store_release_32(tracer_confinement(), 1)
+        if self == .counter { recorder.forgetFrames() }
         return nil
     }
 

@@ -270,6 +270,9 @@ struct ThreadRecorder {
         if count > 0 { append(.unwound(count, after: time(now, within: Event.timeReach))) }
     }
 
+    /// No return finds its frame any more, and none reads the clock. In the file they stay open.
+    func forgetFrames() { state.pointee.top = base }
+
     // MARK: - Frames
 
     /// Links new records above the end of the chain; the last one that TRACER_MAXDEPTH admits is marked.
