@@ -50,7 +50,6 @@ extension TraceFile {
         var texts: [String] = []
         if header.flags & UInt32(TRACE_FLAG_LATE) != 0 { texts.append("constructors of libraries ran before the agent, which the loader put behind another library (libpthread before glibc 2.34, or one linked with -z initfirst): they and their calls are not recorded") }
         if header.flags & UInt32(TRACE_FLAG_NO_HOOK) != 0 { texts.append("modules loaded later were seen late: the loader's hook was not as expected") }
-        if header.flags & UInt32(TRACE_FLAG_COLLECTOR) != 0 { texts.append("calls made by code that uses a conservative garbage collector are counted without their times (docs/compatibility.md)") }
         if header.flags & UInt32(TRACE_FLAG_FOREIGN) != 0 { texts.append("calls from and to code compiled by GHC, OCaml or Go for shared libraries are not recorded: it has calling conventions of its own (docs/compatibility.md)") }
         return texts
     }

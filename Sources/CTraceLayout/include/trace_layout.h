@@ -49,7 +49,6 @@ enum { TRACE_STOP_NONE = 0, TRACE_STOP_SPACE = 1, TRACE_STOP_LIMIT = 2, TRACE_ST
 enum { TRACE_MODE_FULL = 0, TRACE_MODE_RING = 1 };
 enum { TRACE_FLAG_LATE = 1,        // some constructors had run before the agent was entered
        TRACE_FLAG_NO_HOOK = 2,     // the loader's debugger hook was not as expected: later modules are seen late
-       TRACE_FLAG_COLLECTOR = 4,   // of modules that use a conservative collector only the entries of calls are recorded
        TRACE_FLAG_FOREIGN = 8 };   // modules of GHC, OCaml or Go, with calling conventions of their own, were left alone
 enum { TRACE_CHUNK_EVENTS = 1, TRACE_CHUNK_METADATA = 2,
        TRACE_CHUNK_VOID = 3 }; // being copied: its size is right, its content is not there yet

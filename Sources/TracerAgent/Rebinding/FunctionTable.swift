@@ -26,15 +26,13 @@ enum FunctionTable {
     static func becomeChild() { lock = SpinLock() }
 
     /// The stub that a slot with this target must hold, or nil when the table is full or the function not to be traced.
-    /// - Parameter isEntryOnly: the caller keeps its registers (Collectors.swift). Such a stub is another one than that of
-    ///   other callers, and a function of its own in the trace.
+    /// - Parameter isEntryOnly: it asks who called it (SanitizerRuntime.swift).
     static func stub(target: UInt64, name: Name, module: Int, treatment: Treatment, isEntryOnly: Bool) -> UInt64? {
         lock.lock()
         defer { lock.unlock() }
         let isEntryOnly = isEntryOnly && treatment != .tail, isOurs = treatment == .frames
         var treatment = isEntryOnly && (treatment == .ordinary || treatment == .frames || treatment == .once) ? .tail : treatment
-        let key = isEntryOnly ? ~name.hash : name.hash
-        guard let slot = find(target, key, UInt32(module)) else { return nil }
+        guard let slot = find(target, name.hash, UInt32(module)) else { return nil }
         if slots![slot] != 0 { return Stubs.address(of: Int(entries[Int(slots![slot])].descriptor)) }
         if Image.hasVariantConvention(name, at: target, in: &ModuleTable.modules.pointer(module).pointee.image) { return nil }
         if treatment == .ordinary && ContextCapture.isNamed(name)
@@ -42,7 +40,7 @@ enum FunctionTable {
         let isCall = treatment == .ordinary || treatment == .frames
         guard let index = isCall ? Stubs.take(.call)
                                  : Stubs.take(.special) else { return nil }
-        let entry = Entry(target: target, name: key, module: UInt32(module), descriptor: UInt32(index), treatment: treatment, isEntryOnly: isEntryOnly)
+        let entry = Entry(target: target, name: name.hash, module: UInt32(module), descriptor: UInt32(index), treatment: treatment, isEntryOnly: isEntryOnly)
         guard let id = add(entry, at: slot) else { return nil }
         let descriptor = tracer_function(index)!
         let called = isOurs ? Backtraces.target(target, name) : target

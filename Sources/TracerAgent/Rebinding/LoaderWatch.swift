@@ -21,7 +21,6 @@ enum LoaderWatch {
             isMain = false
             entry = module.pointee.next
         }
-        if Collectors.mark() { flags |= UInt32(TRACE_FLAG_COLLECTOR) }
         if ForeignConvention.mark() { flags |= UInt32(TRACE_FLAG_FOREIGN) }
         if isLate { flags |= UInt32(TRACE_FLAG_LATE) }
         var slots = 0
@@ -143,10 +142,6 @@ enum LoaderWatch {
             if ModuleTable.index(of: module) != nil { return }
             let index = note(module, inBase)
             if first < 0 { first = index }
-        }
-        if first >= 0 && Collectors.mark() {
-            agent.flags |= UInt32(TRACE_FLAG_COLLECTOR) // for the files of forked children
-            TraceFile.header.pointee.flags = agent.flags
         }
         if first >= 0 && ForeignConvention.mark() {
             agent.flags |= UInt32(TRACE_FLAG_FOREIGN)

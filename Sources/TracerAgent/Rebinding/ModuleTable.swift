@@ -11,7 +11,6 @@ struct Module: BitwiseCopyable {
     var state: State
     var isStartup: Bool     // never unloaded
     var inBaseNamespace: Bool
-    var usesCollector = false // Collectors.swift
     /// ForeignConvention.swift: nobody's slots lead to it through a stub …
     var isForeign = false
     /// … and its own slots stay as they are.
@@ -127,7 +126,6 @@ enum ModuleTable {
             old.pointee.inBaseNamespace = module.inBaseNamespace
             old.pointee.batch = module.batch
             old.pointee.isAgain = true
-            old.pointee.usesCollector = false // looked at again
             old.pointee.isForeign = false
             old.pointee.hasForeignCalls = false
             filters[n] = module.image.gnuHash.filter

@@ -185,7 +185,7 @@ struct Rebinder {
         if isWanted && treatment == .ordinary { treatment = .ready }
         // A sanitizer's own functions must see who calls them, and stand in for some that are looked at.
         guard access.open(slot), let stub = FunctionTable.stub(target: target, name: name, module: owner, treatment: treatment,
-                                                               isEntryOnly: module.pointee.usesCollector || other.pointee.isSanitizer)
+                                                               isEntryOnly: other.pointee.isSanitizer)
         else { return }
         tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(slot))!, stub)
         agent.boundSlots &+= 1
