@@ -1,0 +1,83 @@
+"""Results as lines, as JSON, and as the tables of docs/compatibility.md."""
+import collections
+import datetime
+import json
+import os
+import sys
+
+import runs  # finds Tests/Compatibility's modules
+import table
+from trial import DIFFERS, FAILS_BARE, SAME, SKIPPED, VARIES_BARE
+
+VERDICTS = (SAME, DIFFERS, FAILS_BARE, VARIES_BARE, SKIPPED)
+
+
+class Outcome:
+    """Of a whole run; written down after each test, so that an interrupted run has said what it found."""
+
+    def __init__(self, path, agent):
+        self.path = path
+        self.head = {"agent": agent, "date": datetime.date.today().isoformat(), "machine": table.machine()}
+        self.suites = {}  # name: {"version", "skipped", "results"}
+
+    def begin(self, suite, version):
+        self.suites[suite.name] = {"about": suite.about, "version": version, "skipped": "", "results": []}
+
+    def skip(self, suite, reason):
+        self.suites.setdefault(suite.name, {"about": suite.about, "version": "", "results": []})["skipped"] = reason
+        self.write()
+
+    def add(self, results):
+        for result in results:
+            self.suites[result.suite]["results"].append(result)
+        self.write()
+
+    def write(self):
+        if not self.path:
+            return
+        told = {**self.head, "suites": {name: {**suite, "results": [
+            {key: value for key, value in (("name", r.name), ("verdict", r.verdict), ("bare", r.bare), ("traced", r.traced), ("reason", r.reason), ("agent said", r.said),
+                                           ("detail", r.detail if r.verdict == DIFFERS else "")) if value} for r in suite["results"]]}
+            for name, suite in self.suites.items()}}
+        part = self.path + ".part"
+        with open(part, "w") as file:
+            json.dump(told, file, indent=1)
+        os.replace(part, self.path)
+
+    def counts(self, name):
+        return collections.Counter(result.verdict for result in self.suites[name]["results"])
+
+    def different(self):
+        return [result for suite in self.suites.values() for result in suite["results"] if result.verdict == DIFFERS]
+
+    def compared(self):
+        return sum(self.counts(name)[SAME] + self.counts(name)[DIFFERS] for name in self.suites)
+
+    def markdown(self):
+        lines = [f"{self.compared()} tests of {sum(not s['skipped'] for s in self.suites.values())} suites, each bare and under the agent: "
+                 f"{len(self.different())} differ. {self.head['date']}, agent {self.head['agent']}; {self.head['machine']}.", "",
+                 "| suite | version | same | differ | fail bare | vary bare | cannot run here |", "|---|---|---:|---:|---:|---:|---:|"]
+        for name, suite in self.suites.items():
+            if not suite["skipped"]:
+                counts = self.counts(name)
+                lines.append(f"| {suite['about']} | {suite['version']} | " + " | ".join(str(counts[verdict]) for verdict in VERDICTS) + " |")
+        if self.different():
+            lines += ["", "| suite | test | bare | under the agent | of the runs |", "|---|---|---|---|---:|"]
+            for result in self.different():
+                others = dict.fromkeys(outcome for outcome in result.traced if outcome != result.bare[0])
+                lines.append(f"| {result.suite} | " + " | ".join(cell(text) for text in (result.name, result.bare[0], ", ".join(others))) + f" | {result.different} of {len(result.traced)} |")
+        skipped = [f"- {suite['about']}: {suite['skipped']}" for suite in self.suites.values() if suite["skipped"]]
+        if skipped:
+            lines += ["", "Not run:", "", *skipped]
+        return "\n".join(lines) + "\n"
+
+
+def cell(text):
+    return text.replace("|", "/").replace("\n", " ")[:160]
+
+
+def line(result):
+    text = f"  {result.name:40} {result.described()}"
+    if result.verdict == DIFFERS:
+        text += "".join("\n      " + each for each in result.detail.splitlines()[:16])
+    return text

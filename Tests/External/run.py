@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Suites that others wrote, test by test, bare and under the agent: where does the outcome differ?
+
+    scripts/compat --external [--only SUITE]… [--filter REGEX] [--agent FILE] [--list] [--install]
+                              [--results FILE] [--markdown FILE] [--verbose] [--keep]
+
+Each test runs bare, then with the agent preloaded. Where the outcomes differ it runs again, up to three times each way: a
+test that fails bare, or whose bare runs are not alike, is not held against the agent. Suites that have to be built are
+built once, in the cache; Debian's source packages come from where the system's packages come from. What needs a package that
+is not there is skipped and names it; --install installs those of the chosen suites. Status 1 when a test differed, or none
+could be compared; interrupted, it says what it has found so far (130).
+"""
+import argparse
+import glob
+import importlib
+import json
+import os
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, HERE)
+import runs
+import suites as modules
+from outcome import Outcome, line
+from sources import Place, printed
+from trial import DIFFERS, SAME, SKIPPED, Unavailable, judge
+import packages  # of Tests/Compatibility
+
+
+def every():
+    """All suites, the slow ones last."""
+    found = [suite for _, name, _ in pkgutil.iter_modules(modules.__path__) for suite in importlib.import_module("suites." + name).suites]
+    return sorted(found, key=lambda suite: (suite.name in ("cpython", "stress-ng"), suite.name))
+
+
+def options(arguments):
+    parser = argparse.ArgumentParser(prog="scripts/compat --external", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", metavar="SUITE", help="this suite; may be given again")
+    parser.add_argument("--filter", metavar="REGEX", default="", help="tests whose SUITE: NAME matches")
+    parser.add_argument("--list", action="store_true", help="name the suites, what they need, and with --filter or --only their tests; run nothing")
+    parser.add_argument("--install", action="store_true", help="install the packages that are missing")
+    parser.add_argument("--agent", default=os.path.join(ROOT, ".build/release/libtracer.so"), metavar="FILE", help="default: %(default)s")
+    parser.add_argument("--commit", metavar="NAME", help="what the agent is called in the results (default: this checkout's commit)")
+    parser.add_argument("--results", default=os.path.join(ROOT, ".build/external.json"), metavar="FILE", help="every outcome as JSON (default: %(default)s)")
+    parser.add_argument("--markdown", metavar="FILE", help="the tables for docs/compatibility.md; default: they end what is printed")
+    parser.add_argument("--verbose", action="store_true", help="a line for every test, not only for those that are not the same")
+    parser.add_argument("--keep", action="store_true", help="keep the folder of the last test")
+    parser.add_argument("--cache", default=os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tracer/external"), metavar="DIRECTORY",
+                        help="where suites are built (default: %(default)s)")
+    parser.add_argument("--scratch", default="/tmp", metavar="DIRECTORY", help="where tests run and traces are written (default: %(default)s)")
+    return parser.parse_args(arguments)
+
+
+def is_there(what):
+    return bool(glob.glob(what)) if what.startswith("/") else shutil.which(what, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is not None
+
+
+def missing(suite):
+    return [package for what, package in suite.needs if not is_there(what)]
+
+
+def chosen(given, available):
+    names = [suite.name for suite in available]
+    unknown = [name for name in given.only or () if name not in names]
+    if unknown:
+        fail(f"no suite {', '.join(unknown)}; there are: {' '.join(names)}")
+    return [suite for suite in available if not given.only or suite.name in given.only]
+
+
+def fail(text):
+    print(f"compat: {text}", file=sys.stderr)
+    sys.exit(2)
+
+
+def install(wanted):
+    lacking = sorted({package for suite in wanted for package in missing(suite)})
+    if lacking:
+        print(f"installing {' '.join(lacking)}", flush=True)
+        for reason in packages.debian_each(lacking):
+            print(f"compat: {reason}", file=sys.stderr)
+
+
+def commit(given):
+    if given.commit:
+        return given.commit
+    if os.path.abspath(given.agent).startswith(ROOT + "/"):
+        return printed("git", "-C", ROOT, "describe", "--always", "--dirty") or "unknown"
+    return os.path.basename(given.agent)
+
+
+def run_suite(suite, runner, outcome, given):
+    lacking = missing(suite)
+    if lacking:
+        raise Unavailable(f"needs {' '.join(lacking)} (apt-get install, or --install)")
+    place = Place(suite, given.cache, runner.folder)
+    place.build(lambda text: print(f"{suite.name}: {text}", flush=True))
+    version = place.source_version or (printed(*suite.version).splitlines() or [""])[0] if suite.version or place.source_version else ""
+    version = runs.first_match(r"\d[\w.+~:-]*", version)
+    outcome.begin(suite, version)
+    print(f"{suite.name} {version}", flush=True)
+    for test in suite.tests(place):
+        if given.filter and not re.search(given.filter, f"{suite.name}: {test.name}"):
+            continue
+        results = judge(suite.name, test, runner.execute)
+        outcome.add(results)
+        for result in results:
+            if result.verdict != SAME and (result.verdict != SKIPPED or given.verbose) or given.verbose:
+                print(line(result), flush=True)
+    counts = outcome.counts(suite.name)
+    print(f"{suite.name}: " + ", ".join(f"{number} {verdict}" for verdict, number in counts.items()), flush=True)
+
+
+def list_suites(wanted, given):
+    for suite in wanted:
+        lacking = missing(suite)
+        print(f"{suite.name:12} {suite.about}" + (f"; needs {' '.join(lacking)}" if lacking else ""))
+        if (given.only or given.filter) and not lacking:
+            place = Place(suite, given.cache, given.scratch)
+            try:
+                place.build(lambda text: print(f"{suite.name}: {text}", file=sys.stderr, flush=True))
+            except Unavailable as reason:
+                print(f"  cannot be built: {reason}")
+                continue
+            for test in suite.tests(place):
+                if re.search(given.filter, f"{suite.name}: {test.name}"):
+                    print(f"  {test.name}")
+
+
+def main(arguments, available=None):
+    given = options(arguments)
+    wanted = chosen(given, available or every())
+    if given.install:
+        install(wanted)
+    if given.list:
+        list_suites(wanted, given)
+        return 0
+    if not os.path.exists(given.agent):
+        fail(f"no {given.agent}: run scripts/build first")
+    os.makedirs(given.cache, exist_ok=True)
+    os.makedirs(os.path.dirname(os.path.abspath(given.results)), exist_ok=True)
+    outcome, interrupted = Outcome(given.results, commit(given)), False
+    runner = runs.Runner(given.agent, given.cache, given.scratch, given.keep)
+    try:
+        for suite in wanted:
+            try:
+                run_suite(suite, runner, outcome, given)
+            except Unavailable as reason:
+                print(f"{suite.name}: skipped: {reason}", flush=True)
+                outcome.skip(suite, str(reason))
+    except KeyboardInterrupt:
+        interrupted = True
+        print("\ninterrupted; so far:")
+    finally:
+        runner.close()
+    return finish(outcome, given, interrupted)
+
+
+def finish(outcome, given, interrupted):
+    text = outcome.markdown()
+    if given.markdown:
+        with open(given.markdown, "w") as file:
+            file.write(text)
+    print("\n" + text, end="")
+    print(f"\nevery outcome: {given.results}")
+    if interrupted:
+        return 130
+    return 1 if outcome.different() or not outcome.compared() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

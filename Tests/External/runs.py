@@ -1,0 +1,161 @@
+"""Runs a test once, bare or traced, in a session and a folder of its own, and leaves no process behind."""
+import difflib
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+import zlib
+from dataclasses import dataclass
+
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "Compatibility"))
+import execution
+import normal
+
+NOBODY = 65534
+MOST_DISK = 2 << 30  # bytes of traces of one run
+# A ring: no test is longer for what it has recorded, and no disk fuller.
+RECORDING = {"TRACER_MODE": "ring", "TRACER_MAXSIZE": "8M"}
+
+
+@dataclass
+class Run:
+    outcomes: dict  # of the test, by its name, and of its cases
+    stdout: str
+    stderr: str
+    seconds: float
+
+    @property
+    def said(self):
+        return normal.agent_lines(self.stderr)
+
+    def detail(self, bare):
+        """What this run wrote that a bare one did not, or the end of it."""
+        lines = [line for line in difflib.unified_diff(bare.stdout.splitlines(), self.stdout.splitlines(), "bare", "traced", lineterm="", n=0)]
+        return "\n".join(line[:300] for line in lines[:12] + self.stderr.splitlines()[-12:])
+
+
+class Runner:
+    """A scratch folder with a copy of the agent that anybody may read, and that no build changes meanwhile."""
+
+    def __init__(self, agent, cache, scratch, keep=False):
+        self.cache, self.keep = cache, keep
+        self.folder = tempfile.mkdtemp(prefix="external-", dir=scratch)
+        os.chmod(self.folder, 0o755)
+        self.agent = os.path.join(self.folder, "libtracer.so")
+        shutil.copy(agent, self.agent)
+        os.chmod(self.agent, 0o755)
+        self.traces = os.path.join(self.folder, "traces")
+
+    def close(self):
+        if not self.keep:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def fresh(self):
+        """An empty folder under the same path each time: paths that are printed are equal."""
+        home = os.path.join(self.folder, "cwd")
+        for path in (home, self.traces):
+            shutil.rmtree(path, ignore_errors=True)
+            os.mkdir(path)
+            os.chmod(path, 0o1777)
+        return home
+
+    def execute(self, test, command, traced, first):
+        home = self.fresh()
+        mark, cases = uuid.uuid4().hex, os.path.join(home, "cases.jsonl")
+        tmp = os.path.join(home, "tmp")
+        os.mkdir(tmp)
+        os.chmod(tmp, 0o1777)
+        fill = {"{tmp}": tmp, "{cases}": cases}
+        variables = {**execution.environment(self.cache, home), **{k: filled(v, fill) for k, v in test.environment.items()}, execution.SESSION: mark}
+        if traced:
+            variables.update(RECORDING, LD_PRELOAD=self.agent, TRACER_OUT=os.path.join(self.traces, "%e.%p.trace"))
+        # As long as may be on a machine with other things to do; a test that does not end traced would take all of it each time.
+        limit = test.timeout if first is None else max(30, min(4 * test.timeout, 15 * first.seconds))
+        user = dict(user=NOBODY, group=NOBODY, extra_groups=[]) if test.unprivileged and os.geteuid() == 0 else {}
+
+        def prepare():
+            for which, value in ((resource.RLIMIT_CORE, 0), *test.limits):
+                hard = resource.getrlimit(which)[1]
+                resource.setrlimit(which, (value, hard))
+
+        with open(os.path.join(self.folder, "stdout"), "w+b") as out, open(os.path.join(self.folder, "stderr"), "w+b") as err:
+            began = time.monotonic()
+            child = subprocess.Popen([filled(word, fill) for word in command], cwd=filled(test.where, fill) or tmp, env=variables,
+                                     stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True, preexec_fn=prepare, **user)
+            ended = None
+            try:
+                ended = self.wait(child, began + limit)
+            finally:
+                if child.poll() is None:
+                    os.killpg(child.pid, signal.SIGKILL)
+                    child.wait()
+                execution.end(mark, child.pid)
+            seconds = time.monotonic() - began
+            out.seek(0), err.seek(0)
+            stdout, stderr = (stream.read(4 << 20).decode(errors="backslashreplace").replace(self.folder, "FOLDER") for stream in (out, err))
+        outcome = ended or described(child.returncode)
+        if test.output and not ended:
+            outcome += f", output {abbreviated(stdout)}"
+        outcomes = {test.name: outcome}
+        if test.cases:
+            outcomes.update({f"{test.name}: {name}": value for name, value in read_cases(cases).items()})
+        return Run(outcomes, stdout, stderr, seconds)
+
+    def wait(self, child, deadline):
+        """None when the child has ended by itself, else why it was ended."""
+        pause = 0.002
+        while child.poll() is None:
+            if time.monotonic() > deadline:
+                return "does not end"
+            if pause == 0.5 and execution.folder_bytes(self.traces) > MOST_DISK:
+                return f"more than {MOST_DISK >> 30} GB of traces"
+            time.sleep(pause)
+            pause = min(0.5, pause * 1.5)
+        return None
+
+
+def filled(text, fill):
+    for name, value in fill.items():
+        text = text.replace(name, value)
+    return text
+
+
+def abbreviated(text):
+    text = normal.AGENT.sub("", text).strip()
+    last = text.splitlines()[-1][:40] if text else ""
+    return f"of {len(text)} characters (CRC {zlib.crc32(text.encode()):08x}): …{last}" if len(text) > 60 else repr(text)
+
+
+def described(status):
+    if status >= 0:
+        return f"status {status}"
+    try:
+        return signal.Signals(-status).name
+    except ValueError:
+        return f"signal {-status}"
+
+
+def read_cases(path):
+    """{case: outcome}; the last line of each counts, and one that only started has not ended."""
+    outcomes = {}
+    try:
+        with open(path) as file:
+            for line in file:
+                if line.endswith("\n"):
+                    name, outcome = json.loads(line)
+                    outcomes[name] = outcome
+    except OSError:
+        pass
+    return outcomes
+
+
+def first_match(pattern, text):
+    found = re.search(pattern, text, re.M)
+    return found[0].strip() if found else ""

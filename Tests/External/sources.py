@@ -1,0 +1,143 @@
+"""Where suites are built: a cache, each with the version that it is of, and Debian's source packages in it."""
+import glob
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from trial import Unavailable
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAMS = os.path.join(HERE, "programs")
+
+
+class Place:
+    """`folder` is the suite's own and lives as long as what it is made of is the same; `source` is the unpacked package."""
+
+    def __init__(self, suite, cache, readable):
+        self.suite, self.cache = suite, cache
+        self.readable = readable  # a folder that any user can read, for as long as the suite runs
+        self.source = self.source_version = ""
+        # What a suite is made from: its recipe, and programs of ours.
+        key = hashlib.sha256()
+        for path in [sys.modules[suite.tests.__module__].__file__, *sorted(glob.glob(os.path.join(PROGRAMS, suite.programs)) if suite.programs else [])]:
+            with open(path, "rb") as file:
+                key.update(path.encode() + file.read())
+        self.key = key.hexdigest()[:12]
+        self.folder = os.path.join(cache, suite.name)
+
+    def build(self, say):
+        """Once for each version of the sources; what was interrupted is begun anew."""
+        if self.suite.source:
+            self.source_version, archive = fetched(self.suite.source, self.cache, say)
+        stamp = os.path.join(self.folder, "built")
+        made_of = f"{self.source_version} {self.key}\n"
+        if self.suite.source:
+            unpacked = os.path.join(self.folder, "source")
+            self.source = unpacked
+        if os.path.exists(stamp) and open(stamp).read() == made_of:
+            return
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.makedirs(self.folder)
+        say("building")
+        if self.suite.source:
+            self.run(["dpkg-source", "--no-check", "-x", archive, self.source], where=self.folder)
+        if self.suite.build:
+            self.suite.build(self)
+        with open(stamp, "w") as file:
+            file.write(made_of)
+
+    def run(self, command, where="", environment=None, timeout=1800):
+        """A step of building; what it writes is the log."""
+        log = os.path.join(self.folder, "log")
+        with open(log, "a") as file:
+            file.write("$ " + " ".join(command) + "\n")
+            file.flush()
+            done = subprocess.run(command, cwd=where or self.folder, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, timeout=timeout,
+                                  env={**clean(), **(environment or {})})
+        if done.returncode:
+            with open(log, errors="replace") as file:
+                said = [line.strip() for line in file if re.search(r"\berror\b|not found|No such", line, re.I)]
+            raise Unavailable(f"{command[0]} fails: {said[-1][:200] if said else f'status {done.returncode}'} (all of it: {log})")
+
+    def program(self, *names):
+        return os.path.join(PROGRAMS, *names)
+
+
+def clean():
+    """Of our environment what does not steer a build."""
+    return {**{k: v for k, v in os.environ.items() if not k.startswith(("LD_", "TRACER_", "MAKE", "MFLAGS", "PYTHON", "CFLAGS", "LDFLAGS"))}, "LC_ALL": "C.UTF-8"}
+
+
+def printed(*command, where=None):
+    done = subprocess.run(command, capture_output=True, text=True, cwd=where, env=clean(), stdin=subprocess.DEVNULL, timeout=120)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def apt(cache):
+    """Words for apt-get: sources of what this system has packages of, apart from the system's own lists."""
+    folder = os.path.join(cache, "apt")
+    parts = os.path.join(folder, "parts")
+    shutil.rmtree(parts, ignore_errors=True)
+    os.makedirs(parts)
+    os.makedirs(os.path.join(folder, "lists/partial"), exist_ok=True)
+    for path in ["/etc/apt/sources.list", *glob.glob("/etc/apt/sources.list.d/*.list"), *glob.glob("/etc/apt/sources.list.d/*.sources")]:
+        try:
+            with open(path) as file:
+                text = file.read()
+        except OSError:
+            continue
+        if path.endswith(".sources"):
+            text = re.sub(r"^Types:.*", "Types: deb-src", text, flags=re.M)
+        else:
+            text = "\n".join(dict.fromkeys(re.sub(r"^\s*deb(-src)?\s", "deb-src ", line) for line in text.splitlines())) + "\n"
+        with open(os.path.join(parts, os.path.basename(path)), "w") as file:
+            file.write(text)
+    return ["apt-get", "-qq", "-o", "Dir::Etc::sourcelist=/dev/null", "-o", f"Dir::Etc::sourceparts={parts}", "-o", f"Dir::State::lists={folder}/lists",
+            "-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache=", "-o", "APT::Sandbox::User=root"]
+
+
+def fetched(name, cache, say):
+    """(version, .dsc) of a source package that the cache has, or has now."""
+    folder = os.path.join(cache, "sources", name)
+    done = os.path.join(folder, "fetched")
+    if not os.path.exists(done):
+        say("fetching its sources")
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        command = apt(cache)
+        # A source that cannot be reached, or has no source packages, is no matter while the one that is wanted can be.
+        said = subprocess.run([*command, "update"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=600).stderr
+        got = subprocess.run([*command, "--download-only", "source", name], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=600)
+        if got.returncode or not glob.glob(folder + "/*.dsc"):
+            errors = re.findall(r"^[EW]: (.*)", got.stderr + said, re.M)
+            raise Unavailable(f"apt-get source {name} fails: {errors[0][:200] if errors else got.stderr.strip()[-200:]}")
+        with open(done, "w"):
+            pass
+    archive = glob.glob(folder + "/*.dsc")[0]
+    return os.path.basename(archive).removesuffix(".dsc").partition("_")[2], archive
+
+
+def make_variable(folder, name):
+    """What a Makefile of a configured source package says, as words."""
+    rule = f"print-it:\n\t@echo $({name})\n"
+    done = subprocess.run(["make", "-s", "-f", "Makefile", "-f", "-", "print-it"], cwd=folder, input=rule, capture_output=True, text=True, env=clean(), timeout=60)
+    return done.stdout.split()
+
+
+def behind_libtool(folder, name):
+    """The program that libtool's script of that name starts: not another shell and a dozen of its tools under the agent."""
+    for path in (f".libs/lt-{name}", f".libs/{name}"):
+        if os.path.exists(os.path.join(folder, path)):
+            return os.path.join(folder, path)
+    return os.path.join(folder, name)
+
+
+def autotools(place, *options):
+    """Configured and built with shared libraries: calls between them and programs cross slots."""
+    if not os.path.exists(os.path.join(place.source, "configure")):
+        place.run(["autoreconf", "-fi"], where=place.source)
+    place.run(["./configure", "--enable-shared", "--disable-static", "CFLAGS=-O2 -g", *options], where=place.source)
+    place.run(["make"], where=place.source)

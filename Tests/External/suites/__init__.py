@@ -1,0 +1,1 @@
+"""Each module has suites: a list."""

@@ -1,0 +1,34 @@
+"""Runtimes with collectors that look at stacks and registers."""
+import os
+
+from trial import Suite, Test
+
+def runs(*command, times=3, **more):
+    """What a collector finds depends on where it starts: a few times each, the name counting."""
+    def tests(place):
+        words = [word.replace("{build}", place.folder).replace("{programs}", os.path.dirname(place.program("x"))) for word in command]
+        for n in range(1, times + 1):
+            yield Test(f"{os.path.basename(words[-1])} {n}", words, output=True, timeout=120, **more)
+    return tests
+
+
+def mono(place):
+    place.run(["mcs", "-out:" + os.path.join(place.folder, "collect.exe"), place.program("mono.cs")])
+
+
+def gdc(place):
+    for name, option in (("shared", "-shared-libphobos"), ("static", "-static-libphobos")):
+        place.run(["gdc", "-O2", option, place.program("collector.d"), "-o", os.path.join(place.folder, name)])
+
+
+def d(place):
+    for name in ("shared", "static"):
+        yield from runs("{build}/" + name)(place)
+
+
+suites = [
+    Suite("guile", "Guile, on Boehm's collector", (("guile", "guile-3.0"),), runs("guile", "--no-auto-compile", "{programs}/guile.scm"), version=("guile", "--version")),
+    Suite("mono", "Mono's SGen", (("mcs", "mono-mcs"), ("mono", "mono-runtime")), runs("mono", "{build}/collect.exe"), mono, programs="mono.cs", version=("mono", "--version")),
+    Suite("jsc", "JavaScriptCore", (("jsc", "libjavascriptcoregtk-4.0-bin|libjavascriptcoregtk-4.1-bin|libjavascriptcoregtk-6.0-bin"),), runs("jsc", "{programs}/collect.js")),
+    Suite("d", "D's collector", (("gdc", "gdc"),), d, gdc, programs="collector.d", version=("gdc", "-dumpfullversion")),
+]
