@@ -90,10 +90,8 @@ def provide(wanted, given, path):
         names = sorted({package for lack in missing.values() for _, package in lack if package})
         if names:
             print(f"installing {' '.join(names)}", flush=True)
-            if reason := packages.debian(names):
-                print(f"compat: {reason}; one at a time", file=sys.stderr)
-                for name in names:
-                    packages.debian([name])
+            for reason in packages.debian_each(names):
+                print(f"compat: {reason}", file=sys.stderr)
         missing = {p.name: p.missing(path) for p in wanted}
     reasons = {name: "needs " + ", ".join(f"{what} (package {package})" if package else what for what, package in lack) for name, lack in missing.items() if lack}
     for program in wanted:

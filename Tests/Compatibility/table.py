@@ -34,8 +34,12 @@ def line(result):
 
 
 def machine():
-    model = next((l.split(":", 1)[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
-    system = next((l.split("=", 1)[1].strip().strip('"') for l in open("/etc/os-release") if l.startswith("PRETTY_NAME=")), "Linux")
+    def told(path, name, separator, otherwise):
+        with open(path) as file:
+            return next((line.split(separator, 1)[1].strip().strip('"') for line in file if line.startswith(name)), otherwise)
+
+    model = told("/proc/cpuinfo", "model name", ":", platform.machine())
+    system = told("/etc/os-release", "PRETTY_NAME=", "=", "Linux")
     return f"{model}, {os.cpu_count()} processors, {system}, Linux {platform.release()}, glibc {platform.libc_ver()[1]}"
 
 

@@ -81,6 +81,9 @@ class Runner:
         user = dict(user=NOBODY, group=NOBODY, extra_groups=[]) if test.unprivileged and os.geteuid() == 0 else {}
 
         def prepare():
+            # What is started in the background, or by nohup, ignores some.
+            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+                signal.signal(number, signal.SIG_DFL)
             for which, value in ((resource.RLIMIT_CORE, 0), *test.limits):
                 hard = resource.getrlimit(which)[1]
                 resource.setrlimit(which, (value, hard))

@@ -37,7 +37,7 @@ class Place:
         if self.suite.source:
             unpacked = os.path.join(self.folder, "source")
             self.source = unpacked
-        if os.path.exists(stamp) and open(stamp).read() == made_of:
+        if content(stamp) == made_of:
             return
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.folder)
@@ -66,6 +66,15 @@ class Place:
         return os.path.join(PROGRAMS, *names)
 
 
+def content(path):
+    """"" of a file that is not there."""
+    try:
+        with open(path) as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
 def clean():
     """Of our environment what does not steer a build."""
     return {**{k: v for k, v in os.environ.items() if not k.startswith(("LD_", "TRACER_", "MAKE", "MFLAGS", "PYTHON", "CFLAGS", "LDFLAGS"))}, "LC_ALL": "C.UTF-8"}
@@ -74,6 +83,13 @@ def clean():
 def printed(*command, where=None):
     done = subprocess.run(command, capture_output=True, text=True, cwd=where, env=clean(), stdin=subprocess.DEVNULL, timeout=120)
     return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def with_sources(text, kind):
+    """A list of apt's, of source packages instead of binary ones."""
+    if kind == ".sources":
+        return re.sub(r"^Types:.*", "Types: deb-src", text, flags=re.M)
+    return "".join(dict.fromkeys(re.sub(r"^\s*deb(-src)?\s", "deb-src ", line) for line in text.splitlines(True)))
 
 
 def apt(cache):
@@ -89,12 +105,8 @@ def apt(cache):
                 text = file.read()
         except OSError:
             continue
-        if path.endswith(".sources"):
-            text = re.sub(r"^Types:.*", "Types: deb-src", text, flags=re.M)
-        else:
-            text = "\n".join(dict.fromkeys(re.sub(r"^\s*deb(-src)?\s", "deb-src ", line) for line in text.splitlines())) + "\n"
         with open(os.path.join(parts, os.path.basename(path)), "w") as file:
-            file.write(text)
+            file.write(with_sources(text, os.path.splitext(path)[1]))
     return ["apt-get", "-qq", "-o", "Dir::Etc::sourcelist=/dev/null", "-o", f"Dir::Etc::sourceparts={parts}", "-o", f"Dir::State::lists={folder}/lists",
             "-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache=", "-o", "APT::Sandbox::User=root"]
 

@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""That scripts/compat --external finds what differs, and nothing else: on suites made for the purpose, whose tests look for the
+preloaded library themselves. Needs a C compiler; no build, no package.
+
+    python3 Tests/External/check.py -v [TEST]…
+"""
+import contextlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import run
+import sources
+import trial
+from trial import Suite, Test, Unavailable
+
+
+def shell(name, script, **more):
+    return Test(name, ["sh", "-c", script], **more)
+
+
+def is_gone(pid):
+    """Ended; whoever has inherited it may not have waited for it."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+TRACED = '[ -n "$LD_PRELOAD" ]'
+# Counts the runs of a test in a file beside its own folder: $n is 1 in the first one.
+COUNTED = "echo >> {counts}/{name}; n=$(wc -l < {counts}/{name}); "
+CASES = r"""
+for wanted in ${{*:-one two three}}; do
+    outcome=ok
+    case $wanted in
+        two) {two} ;;
+        three) {three} ;;
+    esac
+    echo "[\"$wanted\", \"$outcome\"]" >> {{cases}}
+done
+"""
+
+
+class Runs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory(prefix="external-check-")
+        cls.agent = os.path.join(cls.scratch.name, "libtracer.so")
+        subprocess.run(["gcc", "-shared", "-x", "c", "/dev/null", "-o", cls.agent], check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(dir=self.scratch.name)
+        self.counts = os.path.join(self.folder, "counts")
+        os.mkdir(self.counts)
+
+    def counted(self, name, script, **more):
+        return shell(name, COUNTED.replace("{counts}", self.counts).replace("{name}", name) + script, **more)
+
+    def number(self, name):
+        with open(os.path.join(self.counts, name)) as file:
+            return len(file.readlines())
+
+    def external(self, *suites, arguments=()):
+        """(status, what is printed, results as JSON)."""
+        results = os.path.join(self.folder, "results.json")
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            status = run.main(["--agent", self.agent, "--commit", "made-up", "--cache", os.path.join(self.folder, "cache"), "--scratch", self.folder, "--results", results,
+                               *arguments], list(suites))
+        with open(results) as file:
+            return status, out.getvalue(), json.load(file)
+
+    def verdicts(self, *tests, status=None):
+        got, said, told = self.external(Suite("made", "A made-up suite", (), lambda place: tests))
+        if status is not None:
+            self.assertEqual(got, status, said)
+        return {result["name"]: result for result in told["suites"]["made"]["results"]}
+
+    def test_a_test_that_passes_both_ways_is_the_same_and_runs_once_each(self):
+        verdict = self.verdicts(self.counted("passes", "exit 0"), status=0)["passes"]
+        self.assertEqual(verdict["verdict"], trial.SAME)
+        self.assertEqual(self.number("passes"), 2)
+
+    def test_a_test_that_fails_only_traced_differs_each_time(self):
+        verdict = self.verdicts(shell("fails", f"{TRACED} && kill -SEGV $$; exit 0"), status=1)["fails"]
+        self.assertEqual(verdict["verdict"], trial.DIFFERS)
+        self.assertEqual(verdict["traced"], ["SIGSEGV"] * 3)
+        self.assertEqual(verdict["bare"], ["status 0"] * 3)
+
+    def test_a_test_that_fails_once_traced_differs_once_of_three(self):
+        _, said, _ = self.external(Suite("made", "A made-up suite", (), lambda place: [self.counted("rarely", "[ $n != 2 ]")]))
+        self.assertIn("differs 1 of 3: status 0 → status 1", said)
+        self.assertIn("| made | rarely | status 0 | status 1 | 1 of 3 |", said)
+
+    def test_a_test_that_fails_bare_is_not_counted_and_not_run_traced(self):
+        verdict = self.verdicts(self.counted("broken", "exit 3"), status=1)["broken"]
+        self.assertEqual((verdict["verdict"], verdict["bare"]), (trial.FAILS_BARE, ["status 3"]))
+        self.assertNotIn("traced", verdict)
+        self.assertEqual(self.number("broken"), 1)
+
+    def test_a_test_that_flaps_bare_is_not_held_against_the_agent(self):
+        # The runs are bare, traced, bare: fails in the second and in the third.
+        verdict = self.verdicts(self.counted("flaps", "[ $n = 1 ]"), shell("passes", "true"), status=0)["flaps"]
+        self.assertEqual(verdict["verdict"], trial.VARIES_BARE)
+
+    def test_what_cannot_run_is_skipped_with_its_reason(self):
+        verdict = self.verdicts(shell("cannot", "echo no such device; exit 4", cannot_run=lambda run: run.stdout.strip()), status=1)["cannot"]
+        self.assertEqual((verdict["verdict"], verdict["reason"]), (trial.SKIPPED, "no such device"))
+
+    def test_another_output_counts_where_it_is_asked_for(self):
+        script = f"{TRACED} && echo more; echo text"
+        verdicts = self.verdicts(shell("output", script, output=True), shell("status", script))
+        self.assertEqual((verdicts["output"]["verdict"], verdicts["status"]["verdict"]), (trial.DIFFERS, trial.SAME))
+        self.assertIn("+more", verdicts["output"]["detail"])
+
+    def test_another_status_can_be_the_expected_one(self):
+        verdicts = self.verdicts(shell("leaks", "exit 23", status=23), shell("differs", f"{TRACED} && exit 0; exit 23", status=23))
+        self.assertEqual((verdicts["leaks"]["verdict"], verdicts["differs"]["verdict"]), (trial.SAME, trial.DIFFERS))
+
+    def test_a_test_that_never_ends_is_ended_with_all_that_it_started(self):
+        # Bare, where the limit is the test's own: traced it has at least half a minute.
+        pid = os.path.join(self.folder, "pid")
+        verdict = self.verdicts(shell("hangs", f"setsid sh -c 'echo $$ > {pid}; while :; do sleep 100; done' & wait", timeout=0.5))["hangs"]
+        self.assertEqual(verdict["bare"], ["does not end"])
+        with open(pid) as file:
+            self.assertTrue(is_gone(int(file.read())))
+
+    def test_lines_of_the_agent_are_kept_and_are_no_difference(self):
+        verdict = self.verdicts(shell("says", f"{TRACED} && echo 'tracer: no more room'; echo text", output=True))["says"]
+        self.assertEqual(verdict["verdict"], trial.SAME)
+
+    def test_cases_are_judged_one_by_one_and_only_those_that_differ_are_repeated(self):
+        def suite(two, three):
+            script = CASES.format(two=two, three=three)
+            command = ["bash", "-c", script, "cases"]
+            return Test("all", command, cases=True, narrowed=lambda names: command + [name.removeprefix("all: ") for name in names])
+        script = f"{TRACED} && outcome=failed; echo two >> {self.counts}/two"
+        verdicts = self.verdicts(suite(script, f"outcome=failed; echo three >> {self.counts}/three"), status=1)
+        self.assertEqual({name: result["verdict"] for name, result in verdicts.items()},
+                         {"all": trial.SAME, "all: one": trial.SAME, "all: two": trial.DIFFERS, "all: three": trial.FAILS_BARE})
+        self.assertEqual((self.number("two"), self.number("three")), (6, 2))
+
+    def test_cases_that_are_not_reached_differ(self):
+        command = ["bash", "-c", CASES.format(two=f"{TRACED} && kill -ABRT $$", three=":"), "cases"]
+        verdicts = self.verdicts(Test("all", command, cases=True), status=1)
+        self.assertEqual({name: result["verdict"] for name, result in verdicts.items()},
+                         {"all": trial.DIFFERS, "all: one": trial.SAME, "all: two": trial.DIFFERS, "all: three": trial.DIFFERS})
+        self.assertEqual(verdicts["all: three"]["traced"], [trial.NOT_REACHED] * 3)
+        self.assertEqual(verdicts["all"]["traced"], ["SIGABRT"] * 3)
+
+    def test_each_run_has_an_empty_folder(self):
+        self.assertEqual(self.verdicts(shell("finds", "[ -z \"$(ls -A)\" ] && touch here ../there && [ ! -e ../../stdout.old ]"), status=0)["finds"]["verdict"], trial.SAME)
+
+    def test_the_agent_records_in_a_ring_and_elsewhere_than_in_the_folder(self):
+        script = f'{TRACED} || exit 0; [ "$TRACER_MODE" = ring ] && [ -n "$TRACER_MAXSIZE" ] && [ -d "$(dirname "$TRACER_OUT")" ] && case $TRACER_OUT in "$PWD"*) exit 1;; esac'
+        self.assertEqual(self.verdicts(shell("sees", script), status=0)["sees"]["verdict"], trial.SAME)
+
+    def test_a_missing_package_is_named_and_the_other_suites_run(self):
+        status, said, told = self.external(Suite("lacks", "Lacking", (("/no/such/file", "no-such-package"),), lambda place: self.fail("was run")),
+                                           Suite("made", "A made-up suite", (), lambda place: [shell("passes", "true")]))
+        self.assertEqual(status, 0)
+        self.assertIn("no-such-package", told["suites"]["lacks"]["skipped"])
+        self.assertRegex(said, "Not run:\n\n- Lacking: needs no-such-package")
+
+    def test_nothing_compared_is_a_failure(self):
+        self.assertEqual(self.external(Suite("lacks", "Lacking", (("/no/such/file", "no-such-package"),), lambda place: []))[0], 1)
+
+    def test_a_suite_is_built_once_and_anew_when_building_was_interrupted(self):
+        built = []
+
+        def build(place):
+            with open(os.path.join(place.folder, "half"), "x"):
+                pass
+            built.append(place.folder)
+            if len(built) == 1:
+                raise Unavailable("the compiler fails")
+        suite = Suite("made", "A made-up suite", (), lambda place: [shell("passes", "true")], build)
+        self.assertEqual([self.external(suite)[0] for _ in range(3)], [1, 0, 0])
+        self.assertEqual(len(built), 2)
+
+    def test_only_and_filter_choose(self):
+        suites = [Suite(name, name, (), lambda place, name=name: [self.counted(name + test, "true") for test in "ab"]) for name in ("x", "y")]
+        _, _, told = self.external(*suites, arguments=("--only", "y", "--filter", "^y: yb$"))
+        self.assertEqual({name: [r["name"] for r in suite["results"]] for name, suite in told["suites"].items()}, {"y": ["yb"]})
+        with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit) as end:
+            self.external(*suites, arguments=("--only", "z"))
+        self.assertEqual(end.exception.code, 2)
+        self.assertEqual(said.getvalue(), "compat: no suite z; there are: x y\n")
+
+    def test_interrupted_it_tells_what_it_has_found(self):
+        started = os.path.join(self.folder, "started")
+        program = os.path.join(self.folder, "program.py")
+        with open(program, "w") as file:
+            file.write(f"""
+import sys
+sys.path.insert(0, {HERE!r})
+import run
+from trial import Suite, Test
+tests = [Test("first", ["true"]), Test("second", ["sh", "-c", "touch {started}; sleep 100"])]
+sys.exit(run.main({["--agent", self.agent, "--scratch", self.folder, "--cache", self.folder, "--results", self.folder + "/r.json"]!r}, [Suite("made", "Made", (), lambda place: tests)]))
+""")
+        child = subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        while not os.path.exists(started) and child.poll() is None:
+            time.sleep(0.01)
+        child.send_signal(signal.SIGINT)
+        said, errors = child.communicate(timeout=60)
+        self.assertEqual((child.returncode, errors), (130, ""))
+        self.assertIn("| Made |  | 1 | 0 | 0 | 0 | 0 |", said)
+        with open(self.folder + "/r.json") as file:
+            self.assertEqual([r["name"] for r in json.load(file)["suites"]["made"]["results"]], ["first"])
+        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("external-")], [])
+
+
+class Sources(unittest.TestCase):
+    def test_source_packages_come_from_where_packages_come_from(self):
+        one = "# comment\ndeb [arch=amd64] http://mirror.example/debian stable main\ndeb-src http://mirror.example/debian stable main\n"
+        self.assertEqual(sources.with_sources(one, ".list"), "# comment\ndeb-src [arch=amd64] http://mirror.example/debian stable main\ndeb-src http://mirror.example/debian stable main\n")
+        many = "Types: deb\nURIs: http://mirror.example/debian\nSuites: stable\n\nTypes: deb deb-src\nURIs: http://other.example\n"
+        self.assertEqual(sources.with_sources(many, ".sources"), many.replace("Types: deb deb-src", "Types: deb-src").replace("Types: deb\n", "Types: deb-src\n"))
+
+    def test_every_suite_says_what_it_is_and_what_it_needs(self):
+        suites = run.every()
+        self.assertEqual(len({suite.name for suite in suites}), len(suites))
+        for suite in suites:
+            self.assertTrue(suite.about and suite.needs, suite.name)
+            for what, package in suite.needs:
+                self.assertRegex(package, r"^[a-z0-9][a-z0-9+.|-]+$", suite.name)
+
+
+if __name__ == "__main__":
+    unittest.main()
