@@ -201,6 +201,19 @@ class Runs(unittest.TestCase):
         self.assertEqual(end.exception.code, 2)
         self.assertEqual(said.getvalue(), "compat: no suite z; there are: x y\n")
 
+    def test_results_of_several_runs_are_shown_together(self):
+        _, first, _ = self.external(Suite("one", "One", (), lambda place: [shell("fails", f"! {TRACED}")]))
+        path = os.path.join(self.folder, "one.json")
+        os.rename(os.path.join(self.folder, "results.json"), path)
+        _, second, _ = self.external(Suite("two", "Two", (), lambda place: [shell("passes", "true")]))
+        status, both, _ = self.external(arguments=("--stored", path, "--stored", os.path.join(self.folder, "results.json")))
+        self.assertEqual(status, 1)
+        for said in (first, second):
+            rows = [row for row in said.splitlines() if row.startswith(("| One", "| Two", "| one"))]
+            self.assertTrue(rows)
+            for row in rows:
+                self.assertIn(row, both.splitlines())
+
     def test_interrupted_it_tells_what_it_has_found(self):
         started = os.path.join(self.folder, "started")
         program = os.path.join(self.folder, "program.py")

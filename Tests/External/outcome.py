@@ -7,7 +7,7 @@ import sys
 
 import runs  # finds Tests/Compatibility's modules
 import table
-from trial import DIFFERS, FAILS_BARE, SAME, SKIPPED, VARIES_BARE
+from trial import DIFFERS, FAILS_BARE, SAME, SKIPPED, VARIES_BARE, Result
 
 VERDICTS = (SAME, DIFFERS, FAILS_BARE, VARIES_BARE, SKIPPED)
 
@@ -43,6 +43,16 @@ class Outcome:
         with open(part, "w") as file:
             json.dump(told, file, indent=1)
         os.replace(part, self.path)
+
+    def load(self, path):
+        """Adds the suites that a file has, in place of those of the same name."""
+        with open(path) as file:
+            told = json.load(file)
+        self.head = {key: told[key] for key in self.head}
+        for name, suite in told["suites"].items():
+            self.suites[name] = {**suite, "results": [
+                Result(name, r["name"], r["verdict"], r.get("bare", []), r.get("traced", []), r.get("reason", ""), r.get("agent said", []), r.get("detail", ""))
+                for r in suite["results"]]}
 
     def counts(self, name):
         return collections.Counter(result.verdict for result in self.suites[name]["results"])

@@ -2,7 +2,7 @@
 """Suites that others wrote, test by test, bare and under the agent: where does the outcome differ?
 
     scripts/compat --external [--only SUITE]… [--filter REGEX] [--agent FILE] [--list] [--install]
-                              [--results FILE] [--markdown FILE] [--verbose] [--keep]
+                              [--results FILE] [--markdown FILE] [--stored FILE]… [--verbose] [--keep]
 
 Each test runs bare, then with the agent preloaded. Where the outcomes differ it runs again, up to three times each way: a
 test that fails bare, or whose bare runs are not alike, is not held against the agent. Suites that have to be built are
@@ -18,7 +18,7 @@ import os
 import pkgutil
 import re
 import shutil
-import subprocess
+import signal
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -48,6 +48,7 @@ def options(arguments):
     parser.add_argument("--commit", metavar="NAME", help="what the agent is called in the results (default: this checkout's commit)")
     parser.add_argument("--results", default=os.path.join(ROOT, ".build/external.json"), metavar="FILE", help="every outcome as JSON (default: %(default)s)")
     parser.add_argument("--markdown", metavar="FILE", help="the tables for docs/compatibility.md; default: they end what is printed")
+    parser.add_argument("--stored", action="append", metavar="FILE", help="run nothing: the tables of these results; given again, of all of them")
     parser.add_argument("--verbose", action="store_true", help="a line for every test, not only for those that are not the same")
     parser.add_argument("--keep", action="store_true", help="keep the folder of the last test")
     parser.add_argument("--cache", default=os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tracer/external"), metavar="DIRECTORY",
@@ -139,6 +140,12 @@ def main(arguments, available=None):
     if given.list:
         list_suites(wanted, given)
         return 0
+    if given.stored:
+        outcome = Outcome(given.results, "")
+        for path in given.stored:
+            outcome.load(path)
+        outcome.write()
+        return finish(outcome, given)
     if not os.path.exists(given.agent):
         fail(f"no {given.agent}: run scripts/build first")
     os.makedirs(given.cache, exist_ok=True)
@@ -160,7 +167,7 @@ def main(arguments, available=None):
     return finish(outcome, given, interrupted)
 
 
-def finish(outcome, given, interrupted):
+def finish(outcome, given, interrupted=False):
     text = outcome.markdown()
     if given.markdown:
         with open(given.markdown, "w") as file:
@@ -172,5 +179,10 @@ def finish(outcome, given, interrupted):
     return 1 if outcome.different() or not outcome.compared() else 0
 
 
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, interrupt)
     sys.exit(main(sys.argv[1:]))
