@@ -37,7 +37,7 @@ class Outcome:
             return
         told = {**self.head, "suites": {name: {**suite, "results": [
             {key: value for key, value in (("name", r.name), ("verdict", r.verdict), ("bare", r.bare), ("traced", r.traced), ("reason", r.reason), ("agent said", r.said),
-                                           ("detail", r.detail if r.verdict == DIFFERS else "")) if value} for r in suite["results"]]}
+                                           ("detail", r.detail if r.verdict in (DIFFERS, FAILS_BARE) else "")) if value} for r in suite["results"]]}
             for name, suite in self.suites.items()}}
         part = self.path + ".part"
         with open(part, "w") as file:

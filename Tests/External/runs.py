@@ -35,10 +35,14 @@ class Run:
     def said(self):
         return normal.agent_lines(self.stderr)
 
+    @property
+    def end(self):
+        return "\n".join(line[:300] for line in self.stderr.splitlines()[-12:])
+
     def detail(self, bare):
         """What this run wrote that a bare one did not, or the end of it."""
         lines = [line for line in difflib.unified_diff(bare.stdout.splitlines(), self.stdout.splitlines(), "bare", "traced", lineterm="", n=0)]
-        return "\n".join(line[:300] for line in lines[:12] + self.stderr.splitlines()[-12:])
+        return "\n".join([line[:300] for line in lines[:12]] + [self.end])
 
 
 class Runner:

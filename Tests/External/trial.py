@@ -56,7 +56,7 @@ class Result:
     traced: list = field(default_factory=list)
     reason: str = ""  # of one that was skipped
     said: list = field(default_factory=list)  # the agent's lines
-    detail: str = ""  # the end of what it wrote where it differed
+    detail: str = ""  # the end of what it wrote, where it differed or failed
 
     @property
     def different(self):
@@ -85,6 +85,7 @@ def judge(suite, test, execute):
             results[name] = Result(suite, name, SKIPPED, reason=outcome.removeprefix("skipped").lstrip(": "))
         else:
             results[name] = Result(suite, name, SAME if passes(test, name, outcome) else FAILS_BARE, [outcome])
+            results[name].detail = first.end if results[name].verdict == FAILS_BARE else ""
             counted += [name] if results[name].verdict == SAME else []
     if not counted:
         return list(results.values())

@@ -1,5 +1,5 @@
 /* Memory whose only pointer is a variable of a function that is calling another one through a slot, which is no leak; with
- * the argument `leak` there is one besides. With a second argument all of it happens on another thread. */
+ * the argument `leak` some is lost besides. With a second argument all of it happens on another thread. */
 #include <pthread.h>
 #include <sanitizer/lsan_interface.h>
 #include <search.h>
@@ -20,38 +20,42 @@ static int compare(const void *exits, const void *leaks) {
     return 0;
 }
 
+/* So that what a function has left in registers and on the stack is gone. */
+__attribute__((noinline)) static void overwrite(void) {
+    volatile char much[65536];
+    memset((void *)much, 1, sizeof much);
+}
+
 /* As many variables as there are registers that a call must leave alone; what is called checks, or ends the process, which
  * checks, too. No sanitizer has a lfind of its own. */
-__attribute__((noinline)) static int while_called(char *a, char *b, char *c, char *d, char *e, int exits) {
+__attribute__((noinline)) static int while_called(int exits) {
+    char *a = text(1), *b = text(2), *c = text(3), *d = text(4), *e = text(5);
     int leaks = 0;
     size_t count = 1;
+    overwrite();
     lfind(&exits, &leaks, &count, sizeof exits, compare);
     printf("%s, %s, %s, %s, %s: %s\n", a, b, c, d, e, leaks ? "said to be lost" : "not lost");
     free(a), free(b), free(c), free(d), free(e);
     return leaks;
 }
 
+/* Many: to some of them a word may be left that is a pointer no more. */
 __attribute__((noinline)) static void lose(void) {
-    char *lost = malloc(1234);
-    snprintf(lost, 100, "to be lost");
-    puts(lost);
-}
-
-/* So that what lose() left in registers and on the stack is gone. */
-__attribute__((noinline)) static int overwrite(void) {
-    volatile char much[4096];
-    memset((void *)much, 1, sizeof much);
-    return printf("%d\n", much[100]);
+    for (int n = 0; n < 50; n++) {
+        char *lost = malloc(1234);
+        snprintf(lost, 100, "to be lost %d", n);
+        puts(lost);
+    }
 }
 
 static void *work(void *argument) {
     if (argument) {
         lose();
         overwrite();
-    } else if (while_called(text(1), text(2), text(3), text(4), text(5), 0)) {
+    } else if (while_called(0)) {
         _exit(1);
     }
-    while_called(text(6), text(7), text(8), text(9), text(10), 1);
+    while_called(1);
     return NULL;
 }
 

@@ -29,6 +29,7 @@ def d(place):
 suites = [
     Suite("guile", "Guile, on Boehm's collector", (("guile", "guile-3.0"),), runs("guile", "--no-auto-compile", "{programs}/guile.scm"), version=("guile", "--version")),
     Suite("mono", "Mono's SGen", (("mcs", "mono-mcs"), ("mono", "mono-runtime")), runs("mono", "{build}/collect.exe"), mono, programs="mono.cs", version=("mono", "--version")),
-    Suite("jsc", "JavaScriptCore", (("jsc", "libjavascriptcoregtk-4.0-bin|libjavascriptcoregtk-4.1-bin|libjavascriptcoregtk-6.0-bin"),), runs("jsc", "{programs}/collect.js")),
+    Suite("jsc", "JavaScriptCore", (("jsc", "libjavascriptcoregtk-4.0-bin|libjavascriptcoregtk-4.1-bin|libjavascriptcoregtk-6.0-bin"),), runs("jsc", "{programs}/collect.js"),
+          version=("dpkg-query", "-W", "-f", "${Version}\\n", "libjavascriptcoregtk-*-bin")),
     Suite("d", "D's collector", (("gdc", "gdc"),), d, gdc, programs="collector.d", version=("gdc", "-dumpfullversion")),
 ]

@@ -28,7 +28,7 @@ def ocaml(place):
     place.run(["ocamlopt", "-shared", "plugin.ml", "-o", "plugin.cmxs"])
     place.run(["ocamlopt", "-I", "+dynlink", "dynlink.cmxa", "host.ml", "-o", "host"])
     place.run(["ocamlopt", "-output-complete-obj", "-runtime-variant", "_pic", "plugin.ml", "-o", "libplugin.so"])
-    place.run(["gcc", "-I" + runtime, "embed.c", "-o", "embedded", "./libplugin.so", "-Wl,-rpath," + place.folder])
+    place.run(["gcc", "-I" + runtime, "embed.c", "-o", "embedded", "-L.", "-lplugin", "-Wl,-rpath," + place.folder])
     place.run(["ocamlopt", "-output-obj", "plugin.ml", "-o", "runs_plugin.o"])
     place.run(["gcc", "-I" + runtime, "embed.c", "runs_plugin.o", "-o", "shared", "-L" + runtime, "-Wl,-rpath," + runtime, "-lasmrun_shared", "-lm", "-ldl"])
 

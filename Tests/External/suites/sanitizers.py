@@ -35,7 +35,7 @@ def tests(place):
             environment["LD_LIBRARY_PATH"] = os.path.dirname(printed("clang", "-print-file-name=libclang_rt.asan-x86_64.so"))
         for argument, status in (("none", 0), ("leak", 23)):
             for thread in ((), ("thread",)):
-                yield Test(", ".join((f"{compiler} {kind}", f"{'one' if status else 'none'} lost", *thread)), [file(place, compiler, kind), argument, *thread],
+                yield Test(", ".join((f"{compiler} {kind}", f"{'some' if status else 'none'} lost", *thread)), [file(place, compiler, kind), argument, *thread],
                            environment=environment, status=status, output=True)
 
 
