@@ -214,6 +214,17 @@ class Runs(unittest.TestCase):
             for row in rows:
                 self.assertIn(row, both.splitlines())
 
+    def test_changes_since_other_results_are_told(self):
+        def suite(bad):
+            return Suite("made", "Made", (), lambda place: [shell(name, f"! {TRACED}" if name in bad else "true") for name in "abc"])
+        self.external(suite("ab"))
+        path = os.path.join(self.folder, "before.json")
+        os.rename(os.path.join(self.folder, "results.json"), path)
+        _, said, _ = self.external(suite("bc"), arguments=("--against", path))
+        self.assertIn("Of 3 tests that made-up ran, too: 1 differ no more, 1 differ now, 1 still do; 0 of those", said)
+        self.assertIn("  no more: made: a\n", said)
+        self.assertIn("  now: made: c: differs 3 of 3: status 0 → status 1\n", said)
+
     def test_interrupted_it_tells_what_it_has_found(self):
         started = os.path.join(self.folder, "started")
         program = os.path.join(self.folder, "program.py")

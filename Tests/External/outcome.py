@@ -63,6 +63,19 @@ class Outcome:
     def compared(self):
         return sum(self.counts(name)[SAME] + self.counts(name)[DIFFERS] for name in self.suites)
 
+    def changes(self, other):
+        """Lines that say what differs no more and what differs now, of the tests that both have compared."""
+        def compared(outcome):
+            return {(r.suite, r.name): r for suite in outcome.suites.values() for r in suite["results"] if r.verdict in (SAME, DIFFERS)}
+        before, now = compared(other), compared(self)
+        both = [key for key in now if key in before]
+        gone = [key for key in both if before[key].verdict == DIFFERS and now[key].verdict == SAME]
+        new = [key for key in both if before[key].verdict == SAME and now[key].verdict == DIFFERS]
+        left = sum(before[key].verdict == now[key].verdict == DIFFERS for key in both)
+        lines = [f"Of {len(both)} tests that {other.head['agent']} ran, too: {len(gone)} differ no more, {len(new)} differ now, {left} still do; "
+                 f"{len(before) - len(both)} of those that were compared then were not now."]
+        return lines + [f"  no more: {suite}: {name}" for suite, name in gone] + [f"  now: {suite}: {name}: {now[suite, name].described()}" for suite, name in new]
+
     def markdown(self):
         lines = [f"{self.compared()} tests of {sum(not s['skipped'] for s in self.suites.values())} suites, each bare and under the agent: "
                  f"{len(self.different())} differ. {self.head['date']}, agent {self.head['agent']}; {self.head['machine']}.", "",
@@ -74,8 +87,7 @@ class Outcome:
         if self.different():
             lines += ["", "| suite | test | bare | under the agent | of the runs |", "|---|---|---|---|---:|"]
             for result in self.different():
-                others = dict.fromkeys(outcome for outcome in result.traced if outcome != result.bare[0])
-                lines.append(f"| {result.suite} | " + " | ".join(cell(text) for text in (result.name, result.bare[0], ", ".join(others))) + f" | {result.different} of {len(result.traced)} |")
+                lines.append(f"| {result.suite} | " + " | ".join(cell(text) for text in (result.name, *result.both)) + f" | {result.different} of {len(result.traced)} |")
         skipped = [f"- {suite['about']}: {suite['skipped']}" for suite in self.suites.values() if suite["skipped"]]
         if skipped:
             lines += ["", "Not run:", "", *skipped]

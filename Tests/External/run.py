@@ -2,7 +2,8 @@
 """Suites that others wrote, test by test, bare and under the agent: where does the outcome differ?
 
     scripts/compat --external [--only SUITE]… [--filter REGEX] [--agent FILE] [--list] [--install]
-                              [--results FILE] [--markdown FILE] [--stored FILE]… [--verbose] [--keep]
+                              [--results FILE] [--markdown FILE] [--stored FILE]… [--against FILE]
+                              [--verbose] [--keep]
 
 Each test runs bare, then with the agent preloaded. Where the outcomes differ it runs again, up to three times each way: a
 test that fails bare, or whose bare runs are not alike, is not held against the agent. Suites that have to be built are
@@ -49,6 +50,7 @@ def options(arguments):
     parser.add_argument("--results", default=os.path.join(ROOT, ".build/external.json"), metavar="FILE", help="every outcome as JSON (default: %(default)s)")
     parser.add_argument("--markdown", metavar="FILE", help="the tables for docs/compatibility.md; default: they end what is printed")
     parser.add_argument("--stored", action="append", metavar="FILE", help="run nothing: the tables of these results; given again, of all of them")
+    parser.add_argument("--against", metavar="FILE", help="say what has changed since these results, of another agent")
     parser.add_argument("--verbose", action="store_true", help="a line for every test, not only for those that are not the same")
     parser.add_argument("--keep", action="store_true", help="keep the folder of the last test")
     parser.add_argument("--cache", default=os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tracer/external"), metavar="DIRECTORY",
@@ -141,9 +143,8 @@ def main(arguments, available=None):
         list_suites(wanted, given)
         return 0
     if given.stored:
-        outcome = Outcome(given.results, "")
-        for path in given.stored:
-            outcome.load(path)
+        outcome = loaded(given.stored)
+        outcome.path = given.results
         outcome.write()
         return finish(outcome, given)
     if not os.path.exists(given.agent):
@@ -167,12 +168,24 @@ def main(arguments, available=None):
     return finish(outcome, given, interrupted)
 
 
+def loaded(paths):
+    outcome = Outcome("", "")
+    for path in paths:
+        try:
+            outcome.load(path)
+        except (OSError, ValueError, KeyError) as error:
+            fail(f"{path} holds no results: {error}")
+    return outcome
+
+
 def finish(outcome, given, interrupted=False):
     text = outcome.markdown()
     if given.markdown:
         with open(given.markdown, "w") as file:
             file.write(text)
     print("\n" + text, end="")
+    if given.against:
+        print("\n" + "\n".join(outcome.changes(loaded([given.against]))))
     print(f"\nevery outcome: {given.results}")
     if interrupted:
         return 130

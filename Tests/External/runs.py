@@ -37,7 +37,9 @@ class Run:
 
     @property
     def end(self):
-        return "\n".join(line[:300] for line in self.stderr.splitlines()[-12:])
+        """Of stderr where it begins and ends: some say first what is wrong and then where, some the other way round."""
+        lines = [line[:300] for line in self.stderr.splitlines()]
+        return "\n".join(lines if len(lines) <= 12 else [*lines[:5], "…", *lines[-6:]])
 
     def detail(self, bare):
         """What this run wrote that a bare one did not, or the end of it."""

@@ -62,10 +62,16 @@ class Result:
     def different(self):
         return sum(outcome != self.bare[0] for outcome in self.traced)
 
+    @property
+    def both(self):
+        """What was the outcome bare and traced, as far as that is not the same."""
+        others = list(dict.fromkeys(outcome for outcome in self.traced if outcome != self.bare[0]))
+        status, states = self.bare[0].split(", output ")[0], dict.fromkeys(outcome.split(", output ")[0] for outcome in others)
+        return (self.bare[0], ", ".join(others)) if status in states else (status, ", ".join(states))
+
     def described(self):
         if self.verdict == DIFFERS:
-            others = " / ".join(dict.fromkeys(outcome for outcome in self.traced if outcome != self.bare[0]))
-            return f"differs {self.different} of {len(self.traced)}: {self.bare[0]} → {others}"
+            return f"differs {self.different} of {len(self.traced)}: {' → '.join(self.both)}"
         if self.verdict == FAILS_BARE:
             return f"fails bare: {self.bare[0]}"
         if self.verdict == VARIES_BARE:
