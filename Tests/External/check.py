@@ -225,28 +225,36 @@ class Runs(unittest.TestCase):
         self.assertIn("  no more: made: a\n", said)
         self.assertIn("  now: made: c: differs 3 of 3: status 0 → status 1\n", said)
 
-    def test_interrupted_it_tells_what_it_has_found(self):
-        started = os.path.join(self.folder, "started")
-        program = os.path.join(self.folder, "program.py")
+    def test_ended_it_tells_what_it_has_found_and_leaves_nothing(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(signal=number.name):
+                self.end_by(number, tempfile.mkdtemp(dir=self.folder))
+
+    def end_by(self, number, folder):
+        started, program = os.path.join(folder, "started"), os.path.join(folder, "program.py")
+        results = os.path.join(folder, "results.json")
         with open(program, "w") as file:
             file.write(f"""
 import sys
 sys.path.insert(0, {HERE!r})
 import run
 from trial import Suite, Test
-tests = [Test("first", ["true"]), Test("second", ["sh", "-c", "touch {started}; sleep 100"])]
-sys.exit(run.main({["--agent", self.agent, "--scratch", self.folder, "--cache", self.folder, "--results", self.folder + "/r.json"]!r}, [Suite("made", "Made", (), lambda place: tests)]))
+tests = [Test("first", ["true"]), Test("second", ["sh", "-c", "echo $$ > {started}.part; mv {started}.part {started}; sleep 100"])]
+sys.exit(run.main({["--agent", self.agent, "--scratch", folder, "--cache", folder, "--results", results]!r}, [Suite("made", "Made", (), lambda place: tests)]))
 """)
-        child = subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        child = subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
         while not os.path.exists(started) and child.poll() is None:
             time.sleep(0.01)
-        child.send_signal(signal.SIGINT)
+        child.send_signal(number)
         said, errors = child.communicate(timeout=60)
         self.assertEqual((child.returncode, errors), (130, ""))
         self.assertIn("| Made |  | 1 | 0 | 0 | 0 | 0 |", said)
-        with open(self.folder + "/r.json") as file:
+        with open(results) as file:
             self.assertEqual([r["name"] for r in json.load(file)["suites"]["made"]["results"]], ["first"])
-        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("external-")], [])
+        with open(started) as file:
+            self.assertTrue(is_gone(int(file.read())))
+        self.assertEqual([name for name in os.listdir(folder) if name.startswith("external-")], [])
 
 
 class Sources(unittest.TestCase):

@@ -153,6 +153,7 @@ def main(arguments, available=None):
     os.makedirs(os.path.dirname(os.path.abspath(given.results)), exist_ok=True)
     outcome, interrupted = Outcome(given.results, commit(given)), False
     runner = runs.Runner(given.agent, given.cache, given.scratch, given.keep)
+    signal.signal(signal.SIGTERM, interrupt)
     try:
         for suite in wanted:
             try:
@@ -197,5 +198,4 @@ def interrupt(*_):
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, interrupt)
     sys.exit(main(sys.argv[1:]))

@@ -41,7 +41,8 @@ class Place:
             return
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.folder)
-        say("building")
+        if self.suite.build or self.suite.source:
+            say("building")
         if self.suite.source:
             self.run(["dpkg-source", "--no-check", "-x", archive, self.source], where=self.folder)
         if self.suite.build:

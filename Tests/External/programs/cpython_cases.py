@@ -70,5 +70,8 @@ if __name__ == "__main__":
     support.use_resources = []
     support.verbose = 0
     del sys.argv[1:]
-    found = list(flat(unittest.defaultTestLoader.loadTestsFromName("test." + module)))
+    try:
+        found = list(flat(unittest.defaultTestLoader.loadTestsFromName("test." + module)))
+    except unittest.SkipTest as reason:
+        sys.exit(f"skipped: {reason}")
     unittest.TestSuite(test for test in found if not only or test.id() in only).run(Result())

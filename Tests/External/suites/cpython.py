@@ -2,6 +2,7 @@
 import os
 import shutil
 
+import runs
 from sources import printed
 from trial import Suite, Test
 
@@ -17,7 +18,7 @@ def tests(place):
     os.chmod(script, 0o644)
     for module in MODULES:
         command = [PYTHON, script, "{cases}", module]
-        yield Test(module, command, timeout=900, unprivileged=True, cases=True,
+        yield Test(module, command, timeout=900, unprivileged=True, cases=True, cannot_run=lambda run: runs.first_match(r"(?<=^skipped: ).+", run.stderr),
                    narrowed=lambda names, command=command, module=module: command + [name.removeprefix(module + ": ") for name in names])
 
 
