@@ -77,13 +77,14 @@ class Outcome:
         return lines + [f"  no more: {suite}: {name}" for suite, name in gone] + [f"  now: {suite}: {name}: {now[suite, name].described()}" for suite, name in new]
 
     def markdown(self):
-        lines = [f"{self.compared()} tests of {sum(not s['skipped'] for s in self.suites.values())} suites, each bare and under the agent: "
-                 f"{len(self.different())} differ. {self.head['date']}, agent {self.head['agent']}; {self.head['machine']}.", "",
-                 "| suite | version | same | differ | fail bare | vary bare | cannot run here |", "|---|---|---:|---:|---:|---:|---:|"]
-        for name, suite in self.suites.items():
-            if not suite["skipped"]:
-                counts = self.counts(name)
-                lines.append(f"| {suite['about']} | {suite['version']} | " + " | ".join(str(counts[verdict]) for verdict in VERDICTS) + " |")
+        ran = {name: suite for name, suite in self.suites.items() if not suite["skipped"]}
+        lines = [f"{self.compared()} tests of {len(ran)} suites, each bare and under the agent: {len(self.different())} differ. "
+                 f"{self.head['date']}, agent {self.head['agent']}; {self.head['machine']}."]
+        if ran:
+            lines += ["", "| suite | version | same | differ | fail bare | vary bare | cannot run here |", "|---|---|---:|---:|---:|---:|---:|"]
+        for name, suite in ran.items():
+            counts = self.counts(name)
+            lines.append(f"| {suite['about']} | {suite['version']} | " + " | ".join(str(counts[verdict]) for verdict in VERDICTS) + " |")
         if self.different():
             lines += ["", "| suite | test | bare | under the agent | of the runs |", "|---|---|---|---|---:|"]
             for result in self.different():

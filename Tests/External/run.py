@@ -64,7 +64,18 @@ def is_there(what):
 
 
 def missing(suite):
+    """Packages; of some there are several, of which any will do: `one|another`."""
     return [package for what, package in suite.needs if not is_there(what)]
+
+
+def named(needed):
+    return " ".join(package.replace("|", " or ") for package in needed)
+
+
+def available_one(package):
+    """Of several the one that this release has."""
+    names = package.split("|")
+    return next((name for name in names if len(names) > 1 and printed("apt-cache", "show", name)), names[0])
 
 
 def chosen(given, available):
@@ -81,7 +92,7 @@ def fail(text):
 
 
 def install(wanted):
-    lacking = sorted({package for suite in wanted for package in missing(suite)})
+    lacking = sorted({available_one(package) for suite in wanted for package in missing(suite)})
     if lacking:
         print(f"installing {' '.join(lacking)}", flush=True)
         for reason in packages.debian_each(lacking):
@@ -99,7 +110,7 @@ def commit(given):
 def run_suite(suite, runner, outcome, given):
     lacking = missing(suite)
     if lacking:
-        raise Unavailable(f"needs {' '.join(lacking)} (apt-get install, or --install)")
+        raise Unavailable(f"needs {named(lacking)} (apt-get install, or --install)")
     place = Place(suite, given.cache, runner.folder)
     place.build(lambda text: print(f"{suite.name}: {text}", flush=True))
     version = place.source_version or (printed(*suite.version).splitlines() or [""])[0] if suite.version or place.source_version else ""
@@ -121,7 +132,7 @@ def run_suite(suite, runner, outcome, given):
 def list_suites(wanted, given):
     for suite in wanted:
         lacking = missing(suite)
-        print(f"{suite.name:12} {suite.about}" + (f"; needs {' '.join(lacking)}" if lacking else ""))
+        print(f"{suite.name:12} {suite.about}" + (f"; needs {named(lacking)}" if lacking else ""))
         if (given.only or given.filter) and not lacking:
             place = Place(suite, given.cache, given.scratch)
             try:
