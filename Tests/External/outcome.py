@@ -3,7 +3,6 @@ import collections
 import datetime
 import json
 import os
-import sys
 
 import runs  # finds Tests/Compatibility's modules
 import table

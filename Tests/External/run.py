@@ -29,7 +29,7 @@ import runs
 import suites as modules
 from outcome import Outcome, line
 from sources import Place, printed
-from trial import DIFFERS, SAME, SKIPPED, Unavailable, judge
+from trial import SAME, SKIPPED, Unavailable, judge
 import packages  # of Tests/Compatibility
 
 

@@ -1,5 +1,4 @@
 """Ruby's bundled C extensions while every allocation collects, and one of ours that makes many strings."""
-import glob
 import os
 import shutil
 
