@@ -107,8 +107,31 @@
 #define SPILL_THIRD -8
 #define SPILL_FOURTH 0
 #define LABEL_CALL_BYTES 3 /* from a label to where its call returns to */
-#elif defined(__aarch64__)
-#include "spills_aarch64.h"
+#elif defined(__aarch64__) // likewise: x9, x10, x11 and the return address, which comes in x30
+#define PLACE_RETURN 24
+#define SPILL_X0 16 /* and x1 behind it, and so on */
+#define SPILL_X2 32
+#define SPILL_X4 48
+#define SPILL_X6 64
+#define SPILL_X8 80 /* x8, x12 */
+#define SPILL_X13 96
+#define SPILL_X15 112 /* x15, x17 */
+#define SPILL_X17 104
+#define SPILL_X18 128
+#define SPILL_A 144 /* arguments of the slow path */
+#define SPILL_B 136
+#define SPILL_X19 160 /* and x20-x28 below, in pairs */
+#define SPILL_X21 176
+#define SPILL_X23 192
+#define SPILL_X25 208
+#define SPILL_X27 224
+#define SPILL_X29 240 /* x29, x30: side by side, as in any frame */
+#define SPILL_BYTES 240
+#define SPILL_FIRST SPILL_X0
+#define SPILL_SECOND (SPILL_X0 - 8)
+#define SPILL_THIRD SPILL_X2
+#define SPILL_FOURTH (SPILL_X2 - 8)
+#define LABEL_CALL_BYTES 4
 #endif
 
 // struct trace_chunk_header

@@ -2,28 +2,32 @@
 // arch/x86_64/trampoline.S.
 //
 // A slot (.got.plt, or .got of -fno-plt code) points to a stub, the stub puts the function's descriptor in x17 and
-// branches here. The trampoline keeps the caller's return address, which is in x30, in a frame record, *calls* the
-// function, and on return loads the address again: the predictor of returns stays balanced, as would a guarded control
-// stack, and stack arguments stay where they are.
+// branches here. Each address that calls return to has a *label*: 16 bytes of code that call the function and, on return,
+// come back here. The trampoline jumps to the label of the return address in x30. So what the function finds in x30 says
+// where to return to, whatever happens to stacks, threads and records: return addresses are neither kept on the side nor
+// lost. Calls and returns stay balanced, for the predictor of returns as for a guarded control stack.
 //
-//      on entry                  in the trampoline            while the function runs    frame record (x19)
-//      s  stack arguments        s     stack arguments        s  stack arguments         FRAME_RETURN  return address
-//                                s-16  caller's x9, x10                                  FRAME_SAVED   caller's x19
-//                                      = place                                           FRAME_PLACE   s - 16
+//      on entry                  at the place                  while the function runs
+//      s    stack arguments      s      stack arguments        s    stack arguments
+//      x30  return address       s-8    x30                    x30  in the label: its `blr` has put it there
+//                                s-32   x9, x10, x11
+//                                       = place
 //
-// s is the CFA of the caller's call and of the trampoline's own: our frame has size zero while the function runs.
+// s is the CFA of the caller's call and of the label's own: its frame has size zero.
 //
 // Registers. At a PLT call only x16, x17 and the flags are free: AAPCS64 6.1.1 frees x9-x15 too, but the preserve_most
-// convention, which Swift's retain and release use on this processor, does not. There is no red zone, so two more are
-// had by a push that is undone before the call; x30 and x19 are free as soon as the record holds them. On return x16,
-// x17 and x30 are free. No vector register is touched on the fast path.
+// convention, which Swift's retain and release use on this processor, does not. On return x30 is free too. There is no red
+// zone: three more and x30 are pushed, and popped before the function runs. No callee-saved register is touched while a
+// signal can be delivered, and no vector register on the fast path.
 //
 // Signals. As on x86_64: a record becomes the top before it is filled; it is left only after everything was read from
 // it; a word of the chunk is reserved in one indivisible step (an atomic add where the processor has one, else a pair
 // of exclusive accesses, which an exception breaks up), after the clock was read and before the base is looked at.
 //
-// Memory order. What is written here is read by this thread, by its signal handlers, and by other processes after this
-// one was stopped or has ended: program order is enough for all three, so nothing here is ordered against other cores.
+// Memory order. Of what is written here only labels are read by other threads: the return address of a label is stored
+// before the label can be found (release), and who finds it reads by addresses that depend on what was found. Everything
+// else is read by this thread, by its signal handlers, and by other processes after this one was stopped or has ended:
+// program order is enough for all three.
 //
 // No `bti` landing pads: nothing of this library is in guarded pages, and what is called is called as the PLT would,
 // by `blr`, or by `br` through x16, which both satisfy a `bti c`.
@@ -107,16 +111,17 @@ tracer_trampoline_sets:
     .cfi_adjust_cfa_offset -48
 .endm
 
-// old = *place; *place += bytes, in one step as far as this thread's signal handlers can see.
-.macro RESERVE lse, old, place, scratch, status, bytes=8
+// old = *place; *place += bytes, in one step. Registers by their numbers; without LSE `scratch` is spent.
+.macro RESERVE lse, old, place, scratch, bytes=8
     .if \lse
-    mov \old, #\bytes
-    ldadd \old, \old, [\place]
+    mov x\old, #\bytes
+    ldadd x\old, x\old, [x\place]
     .else
-772: ldxr \old, [\place]
-    add \scratch, \old, #\bytes
-    stxr \status, \scratch, [\place]
-    cbnz \status, 772b
+772: ldxr x\old, [x\place]
+    add x\scratch, x\old, #\bytes
+    stxr w\old, x\scratch, [x\place]
+    cbnz w\old, 772b
+    sub x\old, x\scratch, #\bytes
     .endif
 .endm
 // old = *place; *place = 1, likewise. A 32-bit word.
@@ -148,52 +153,77 @@ tracer_trampoline_sets:
     .endif
 .endm
 
-// The caller's registers, below its stack pointer; x9 and x10 are there already. x29 = sp = place - SPILL_BYTES, where
-// the caller's x29 and return address stand side by side, as in any frame.
-// In the place of x16, which is spent, stands what the slow path is told: the place, or the time of a return.
+// To the place: the registers that the trampolines work with, and the return address.
+.macro SPILL
+    stp x9, x10, [sp, #-(PLACE_RETURN + 8)]!
+    .cfi_adjust_cfa_offset PLACE_RETURN + 8
+    stp x11, x30, [sp, #PLACE_RETURN - 8]
+    .cfi_offset x30, -8
+.endm
+.macro RELOAD
+    ldp x11, x30, [sp, #PLACE_RETURN - 8]
+    .cfi_restore x30
+    ldp x9, x10, [sp], #PLACE_RETURN + 8
+    .cfi_adjust_cfa_offset -(PLACE_RETURN + 8)
+.endm
+// Ends in a jump to the function as if nothing had been there. x17 = descriptor.
+.macro PASS
+    RELOAD
+    ldr x16, [x17, #FUNCTION_TARGET]
+    br x16
+.endm
+.macro PUSH first, second
+    stp \first, \second, [sp, #-16]!
+    .cfi_adjust_cfa_offset 16
+.endm
+.macro POP first, second
+    ldp \first, \second, [sp], #16
+    .cfi_adjust_cfa_offset -16
+.endm
+
+// At the place: everything that Swift may change, and x9 and x10 as arguments A and B. The callee-saved registers too,
+// which Swift would keep on the agent's stack: on the thread's own they can be seen.
 .macro SPILL_FOR_SLOW_CALL
-    mov x16, sp
+    ldr x30, [sp, #PLACE_RETURN]
     sub sp, sp, #SPILL_BYTES
     .cfi_adjust_cfa_offset SPILL_BYTES
     stp x0, x1, [sp, #SPILL_BYTES - SPILL_X0]
     stp x2, x3, [sp, #SPILL_BYTES - SPILL_X2]
     stp x4, x5, [sp, #SPILL_BYTES - SPILL_X4]
     stp x6, x7, [sp, #SPILL_BYTES - SPILL_X6]
-    stp x8, x11, [sp, #SPILL_BYTES - SPILL_X8]
-    stp x12, x13, [sp, #SPILL_BYTES - SPILL_X12]
-    stp x14, x15, [sp, #SPILL_BYTES - SPILL_X14]
-    stp x16, x17, [sp, #SPILL_BYTES - SPILL_X16]
-    stp x18, x19, [sp, #SPILL_BYTES - SPILL_X18]
-    stp x29, x30, [sp]
-    mov x29, sp
-    .cfi_def_cfa x29, SPILL_BYTES + 16
-    .cfi_offset x29, -SPILL_BYTES - 16
-    .cfi_offset x30, -SPILL_BYTES - 8
+    stp x8, x12, [sp, #SPILL_BYTES - SPILL_X8]
+    stp x13, x14, [sp, #SPILL_BYTES - SPILL_X13]
+    stp x15, x17, [sp, #SPILL_BYTES - SPILL_X15]
+    str x18, [sp, #SPILL_BYTES - SPILL_X18]
+    stp x9, x10, [sp, #SPILL_BYTES - SPILL_A]
+    stp x19, x20, [sp, #SPILL_BYTES - SPILL_X19]
+    stp x21, x22, [sp, #SPILL_BYTES - SPILL_X21]
+    stp x23, x24, [sp, #SPILL_BYTES - SPILL_X23]
+    stp x25, x26, [sp, #SPILL_BYTES - SPILL_X25]
+    stp x27, x28, [sp, #SPILL_BYTES - SPILL_X27]
+    stp x29, x30, [sp, #SPILL_BYTES - SPILL_X29]
 .endm
-// All but x19. sp = place again, the return address in x30.
+// After SLOW_CALL. x9, whose own value is at the place, stays as it is.
 .macro RELOAD_AFTER_SLOW_CALL
     ldp x0, x1, [sp, #SPILL_BYTES - SPILL_X0]
     ldp x2, x3, [sp, #SPILL_BYTES - SPILL_X2]
     ldp x4, x5, [sp, #SPILL_BYTES - SPILL_X4]
     ldp x6, x7, [sp, #SPILL_BYTES - SPILL_X6]
-    ldp x8, x11, [sp, #SPILL_BYTES - SPILL_X8]
-    ldp x12, x13, [sp, #SPILL_BYTES - SPILL_X12]
-    ldp x14, x15, [sp, #SPILL_BYTES - SPILL_X14]
-    ldr x17, [sp, #SPILL_BYTES - SPILL_X17]
+    ldp x8, x12, [sp, #SPILL_BYTES - SPILL_X8]
+    ldp x13, x14, [sp, #SPILL_BYTES - SPILL_X13]
+    ldp x15, x17, [sp, #SPILL_BYTES - SPILL_X15]
     ldr x18, [sp, #SPILL_BYTES - SPILL_X18]
-    ldp x29, x30, [sp]
-    .cfi_def_cfa sp, SPILL_BYTES + 16
-    .cfi_same_value x29
     add sp, sp, #SPILL_BYTES
-    .cfi_def_cfa_offset 16
+    .cfi_adjust_cfa_offset -SPILL_BYTES
 .endm
 
-// Runs a Swift function on the agent's stack with all signals blocked (SIGBUS stays as the program has it).
-// In: x29 as SPILL_FOR_SLOW_CALL leaves it; x19 survives. Out: x0 = result, 0 also when no stack could be had; sp = x29
-// again; every other register that a call may change is garbage.
-// Arguments: x0 = thread, x1 = \second, an instruction that loads it from what survives a system call, x2 = what was
-// spilled for x16, x3 = x19.
-.macro SLOW_CALL function, second:vararg
+#define SPILLED(register) (SPILL_BYTES-SPILL_##register)
+
+// Runs a Swift function on the agent's stack with all signals blocked (SIGBUS stays as the program has it), after
+// SPILL_FOR_SLOW_CALL. Out: x9 = result, 0 also when no stack could be had; of the other registers x19-x29 are right.
+// Arguments: x0 = thread, x1 = \second, x2 = place, x3 = \fourth, both SPILLED.
+// Signals are blocked before x29 changes, and open again after it is right.
+.macro SLOW_CALL function, second, fourth
     mov x0, #SIG_BLOCK
     adrp x1, tracer_blocked_signals
     add x1, x1, :lo12:tracer_blocked_signals
@@ -202,6 +232,9 @@ tracer_trampoline_sets:
     mov x3, #8
     mov x8, #SYS_rt_sigprocmask
     svc #0
+    .cfi_rel_offset x29, SPILL_BYTES - SPILL_X29
+    mov x29, sp
+    .cfi_def_cfa_register x29
     THREAD_STATE x9, x10
     ldr x0, [x9, #THREAD_UNIT]
     cbnz x0, 901f
@@ -216,7 +249,7 @@ tracer_trampoline_sets:
     svc #0
     cmn x0, #4095                       // -4095 … -1: minus an errno
     mov x1, x0
-    mov x0, #0
+    mov x9, #0
     b.hs 902f
     mov x0, #(UNIT_WIPED_BYTES + UNIT_STACK_BYTES) & 0xffff
     movk x0, #(UNIT_WIPED_BYTES + UNIT_STACK_BYTES) >> 16, lsl #16
@@ -227,14 +260,17 @@ tracer_trampoline_sets:
     mov sp, x0
     bl save_vectors
     THREAD_STATE x0, x3
-    \second
-    ldr x2, [x29, #SPILL_BYTES - SPILL_X16]
-    mov x3, x19
+    ldr x1, [x29, #\second]
+    add x2, x29, #SPILL_BYTES
+    ldr x3, [x29, #\fourth]
     bl \function
     bl restore_vectors
-    mov sp, x29
+    mov x9, x0
 902:
-    str x0, [x29, #SPILL_BYTES - SPILL_X16]
+    mov sp, x29
+    .cfi_def_cfa_register sp
+    ldr x29, [sp, #SPILL_BYTES - SPILL_X29]
+    .cfi_restore x29
     mov x0, #SIG_SETMASK
     THREAD_STATE x1, x3
     add x1, x1, #THREAD_MASK
@@ -242,42 +278,150 @@ tracer_trampoline_sets:
     mov x3, #8
     mov x8, #SYS_rt_sigprocmask
     svc #0
-    ldr x0, [x29, #SPILL_BYTES - SPILL_X16]
 .endm
 
-// Ends in a jump to the function as if nothing had been there. x17 = descriptor, sp = place.
-.macro PASS
-    ldp x9, x10, [sp], #16
-    .cfi_def_cfa_offset 0
-    ldr x16, [x17, #FUNCTION_TARGET]
-    br x16
-    .cfi_def_cfa_offset 16
+// The word of the table where the search for the return address in x30 begins, in \entry. \table and \scratch are spent. The
+// table is reached by one word, so that it can be exchanged for a larger one; its mask stands before it.
+.macro LABEL_ENTRY entry, table, scratch
+    adrp x\table, tracer_label_state+LABELS_TABLE
+    ldr x\table, [x\table, #:lo12:tracer_label_state+LABELS_TABLE]
+    mov w\entry, #LABEL_HASH & 0xffff
+    movk w\entry, #LABEL_HASH >> 16, lsl #16
+    mul w\entry, w30, w\entry
+    ldur w\scratch, [x\table, #-8]
+    and w\entry, w\entry, w\scratch
+    add x\entry, x\table, x\entry
 .endm
-// DW_CFA_expression x19 and x30: saved at x19 + FRAME_SAVED, FRAME_RETURN = breg19 offset
-.macro CFI_X19_IN_RECORD
-    .cfi_escape 0x10, 19, 2, 0x83, FRAME_SAVED
+// to = what belongs to a label.
+.macro LOAD_RETURN to, label
+    add \to, \label, #LABEL_RETURN
+    ldr \to, [\to]
 .endm
-.macro CFI_X30_IN_RECORD
-    .cfi_escape 0x10, 30, 2, 0x83, FRAME_RETURN
-.endm
-// DW_CFA_val_expression x30: *(x19 + FRAME_RETURN) - 1 = breg19 FRAME_RETURN, deref, const1s -1, plus
-.macro CFI_X30_IN_RECORD_MINUS_ONE
-    .cfi_escape 0x16, 30, 6, 0x83, FRAME_RETURN, 0x06, 0x09, 0xff, 0x22
+// The label of the return address in x30, in x10. Elsewhere when it has none yet. x11 and x16 are spent.
+.macro FIND_LABEL none
+    LABEL_ENTRY 10, 11, 16
+    ldr x10, [x10]
+    LOAD_RETURN x11, x10
+    cmp x11, x30
+    b.ne \none
 .endm
 
-// The enter word at x30 + `offset` becomes a complete call.
-.macro COMPLETE_CALL word, offset, duration
-    ldur \word, [x30, #\offset]
+// At the place, with so much pushed below: said again where the code above does not run on.
+.macro CFI_AT_PLACE pushed=0
+    .cfi_def_cfa_offset PLACE_RETURN + 8 + \pushed
+    .cfi_offset x30, -8
+.endm
+// Return address: what LABEL_RETURN after the label in x30, or x17, says.
+// DW_CFA_val_expression x30: breg30 0 (breg17 0), plus_uconst LABEL_RETURN, deref
+.macro CFI_RETURN_OF_X30
+    .cfi_escape 0x16, 30, 7, 0x8e, 0, 0x23, 0x80, 0x80, 0x40, 0x06
+.endm
+.macro CFI_RETURN_OF_X17
+    .cfi_escape 0x16, 30, 7, 0x81, 0, 0x23, 0x80, 0x80, 0x40, 0x06
+.endm
+
+// The enter event of the record in x9, which is the top, and has label and place. The clock first, then a word, then its
+// time. In and out: x10 = label, x17 = descriptor, which it stores; x16 = thread. Out: x11, x16 and x30 are spent.
+.macro WRITE_ENTER clock, filtered, lse, slow
+    READ_CLOCK_\clock x11
+    stp x11, x17, [x9, #FRAME_ENTER]
+    .if \filtered
+    mov x11, #SLOT_UNWRITTEN
+    str x11, [x9, #FRAME_SLOT]
+    .else
+    TLS ldr x16, [x16, #THREAD_HOT]
+    RESERVE \lse, 30, 16, 17
+    ldp x17, x16, [x16, #HOT_LIMIT]     // limit, base
+    cmp x30, x17
+    b.hs \slow
+    sub x11, x11, x16
+    cmp x11, #(1 << (EVENT_START_BITS - 12)), lsl #12
+    b.hs \slow
+    ldr x17, [x9, #FRAME_FUNCTION]
+    ldr x16, [x17, #FUNCTION_HEAD]
+    orr x11, x16, x11, lsl #EVENT_TIME_SHIFT
+    str x11, [x30], #8
+    str x30, [x9, #FRAME_SLOT]
+    .endif
+.endm
+
+// The enter word before `slot` becomes a complete call.
+.macro COMPLETE_CALL slot, duration, word
+    ldur \word, [\slot, #-8]
     add \word, \word, #(EVENT_COMPLETE - EVENT_ENTER)
     add \word, \word, \duration, lsl #EVENT_DURATION_SHIFT
-    stur \word, [x30, #\offset]
+    stur \word, [\slot, #-8]
 .endm
-// The exit word of the frame in x19. `time` counts from the base.
+// The exit word of the frame in x9. `time` counts from the base.
 .macro EXIT_WORD word, time
-    ldr \word, [x19, #FRAME_FUNCTION]
+    ldr \word, [x9, #FRAME_FUNCTION]
     ldr \word, [\word, #FUNCTION_HEAD]
     eor \word, \word, #(EVENT_ENTER ^ EVENT_EXIT)
     orr \word, \word, \time, lsl #EVENT_TIME_SHIFT
+.endm
+
+// Writes the end of the frame in x9, which is the top. x10 = now, x16 = thread, which is kept; x11, x17 and x30 are spent.
+// `exit`: it is not one word. Both others leave with x10 = duration.
+.macro WRITE_END filtered, lse, exit, slow
+    ldr x11, [x9, #FRAME_ENTER]
+    sub x10, x10, x11
+    .if \filtered
+    TLS ldr x11, [x16, #THREAD_HOT]
+    ldr x30, [x11, #HOT_MINIMUM]
+    cmp x10, x30
+    b.hs \slow
+    ldr x11, [x11, #HOT_CHUNK]
+    cbz x11, \slow
+    COUNT \lse, x11, CHUNK_FILTERED_TIME, x30, w17
+    .else
+    ldr x11, [x9, #FRAME_SLOT]
+    add x30, x11, #SLOT_CLOSING
+    str x30, [x9, #FRAME_SLOT]
+    TLS ldr x17, [x16, #THREAD_HOT]
+    ldr x30, [x17, #HOT_CURSOR]
+    cmp x30, x11                        // its enter is the last event: the call becomes one word
+    b.ne \exit
+    cmp x10, #(1 << (EVENT_DURATION_BITS - 12)), lsl #12
+    b.hs \exit
+    COMPLETE_CALL x11, x10, x30
+    .endif
+.endm
+// Not one word: an exit event. x11 = slot, x10 = duration, x17 = hot. `slow`: x10 = duration again.
+.macro WRITE_EXIT lse, done, slow
+    cmp x11, #SLOT_ELSEWHERE
+    b.lo \slow                          // its enter could not be written
+    ldr x11, [x9, #FRAME_ENTER]
+    add x10, x10, x11
+    RESERVE \lse, 11, 17, 30
+    ldp x30, x17, [x17, #HOT_LIMIT]     // limit, base
+    cmp x11, x30
+    b.hs 901f
+    sub x17, x10, x17
+    lsr x30, x17, #EVENT_TIME_BITS
+    cbnz x30, 901f
+    EXIT_WORD x30, x17
+    str x30, [x11]
+    b \done
+901: ldr x11, [x9, #FRAME_ENTER]
+    sub x10, x10, x11
+    b \slow
+.endm
+// The record in x9 is given up: everything was read from it. x16 = thread.
+.macro GIVE_UP
+    ldr x11, [x9, #FRAME_BELOW]
+    str xzr, [x9, #FRAME_SLOT]
+    TLS str x11, [x16, #THREAD_TOP]     // from here on a handler may reuse the record
+.endm
+
+// Where in the table of frames on other stacks a place is: the address of its list in \list. \place is kept.
+.macro FIND_LIST unit, place, list, scratch
+    mov w\list, #LIST_HASH & 0xffff
+    movk w\list, #LIST_HASH >> 16, lsl #16
+    lsr x\scratch, x\place, #4
+    mul x\list, x\list, x\scratch
+    lsr x\list, x\list, #(64 - LIST_BITS)
+    ldr x\scratch, [x\unit, #UNIT_LISTS]
+    add x\list, x\scratch, x\list, lsl #3
 .endm
 
 // clock: which READ_CLOCK. filtered: TRACER_MINMS is in force; then an enter is not written when it happens but when
@@ -285,18 +429,17 @@ tracer_trampoline_sets:
 // additions. far: the thread's state is more than 32 KB from the thread pointer.
 .macro TRAMPOLINE variant, clock, filtered, lse, far
     .pushsection .data.rel.ro
-    .quad tracer_enter_\variant, tracer_special_\variant, tracer_returned_\variant, tracer_watched_\variant
+    .quad tracer_enter_\variant, tracer_special_\variant, tracer_returned_\variant
     .popsection
     .section .text.trampolines, "ax"
     .p2align 6
-    .globl tracer_enter_\variant, tracer_returned_\variant, tracer_special_\variant, tracer_watched_\variant
-    .hidden tracer_enter_\variant, tracer_returned_\variant, tracer_special_\variant, tracer_watched_\variant
+    .globl tracer_enter_\variant, tracer_returned_\variant, tracer_special_\variant
+    .hidden tracer_enter_\variant, tracer_returned_\variant, tracer_special_\variant
     .type tracer_enter_\variant, %function
 tracer_enter_\variant:
     .cfi_startproc
-    stp x9, x10, [sp, #-16]!
-    .cfi_def_cfa_offset 16
-    THREAD x16, \far
+    SPILL
+16: THREAD x16, \far
     TLS ldr x9, [x16, #THREAD_TOP]
     ldr x10, [x9, #FRAME_PLACE]
     cmp sp, x10                         // stacks grow down: a nested frame lies below its caller's
@@ -304,284 +447,244 @@ tracer_enter_\variant:
     TLS ldr x10, [x16, #THREAD_LOW]
     cmp sp, x10
     b.lo 21f
-10: ldr x9, [x9, #FRAME_ABOVE]
+    ldr x9, [x9, #FRAME_ABOVE]
     cbz x9, 22f
+    FIND_LABEL 14f
+15: THREAD x16, \far
     TLS str x9, [x16, #THREAD_TOP]
-11: stp x30, x19, [x9, #FRAME_RETURN]
-    mov x19, x9
-    CFI_X19_IN_RECORD
-    CFI_X30_IN_RECORD
-    mov x10, sp
-    str x10, [x19, #FRAME_PLACE]
-    READ_CLOCK_\clock x9
-    stp x9, x17, [x19, #FRAME_ENTER]
-    .if \filtered
-    mov x9, #SLOT_UNWRITTEN
-    str x9, [x19, #FRAME_SLOT]
-    ldr x16, [x17, #FUNCTION_TARGET]
-    .else
-    TLS ldr x16, [x16, #THREAD_HOT]
-    RESERVE \lse, x10, x16, x30, w17
-    .ifeq \lse
-    ldr x17, [x19, #FRAME_FUNCTION]
-    .endif
-    ldp x30, x16, [x16, #HOT_LIMIT]     // limit, base
-    cmp x10, x30
-    b.hs 32f
-    sub x9, x9, x16
-    cmp x9, #(1 << (EVENT_START_BITS - 12)), lsl #12
-    b.hs 32f
-    ldp x16, x30, [x17, #FUNCTION_TARGET] // target, head
-    orr x9, x30, x9, lsl #EVENT_TIME_SHIFT
-    str x9, [x10], #8
-    str x10, [x19, #FRAME_SLOT]
-    .endif
-    ldp x9, x10, [sp], #16
-    .cfi_endproc
+11: mov x11, sp
+    stp x10, x11, [x9, #FRAME_LABEL]
+    WRITE_ENTER \clock, \filtered, \lse, 32f
+12: ldr x16, [x17, #FUNCTION_TARGET]
+    mov x30, x10
+    CFI_RETURN_OF_X30
+    ldr x11, [sp, #PLACE_RETURN - 8]
+    ldp x9, x10, [sp], #PLACE_RETURN + 8
+    .cfi_def_cfa_offset 0
+    br x30                              // the label: it calls x16 and comes back to:
+    .size tracer_enter_\variant, . - tracer_enter_\variant
 
-    // The frame of size zero. Its CFA is its caller's, so the unwinder must be told by other means that they differ:
-    // a *signal frame* does that. But the caller of a signal frame is looked up at its exact pc, which is past the
-    // call; hence the expressions yield return address - 1. (libgcc unwind-dw2.c, uw_frame_state_for.)
-    .cfi_startproc
-    .cfi_signal_frame
-    .cfi_def_cfa sp, 0
-    CFI_X30_IN_RECORD_MINUS_ONE
-    CFI_X19_IN_RECORD
-12: blr x16
-tracer_returned_\variant:
-    READ_CLOCK_\clock x16
-    THREAD x17, \far
-    TLS ldr x30, [x17, #THREAD_TOP]
-    cmp x30, x19
-    b.ne 60f
-    ldr x30, [x19, #FRAME_ENTER]
-    sub x16, x16, x30
-    .if \filtered
-    TLS ldr x17, [x17, #THREAD_HOT]
-    ldr x30, [x17, #HOT_MINIMUM]
-    cmp x16, x30
-    b.hs 61f
-    ldr x17, [x17, #HOT_CHUNK]
-    cbz x17, 61f
-    str xzr, [x19, #FRAME_SLOT]
-    COUNT \lse, x17, CHUNK_FILTERED_TIME, x30, w16
-    .else
-    ldr x30, [x19, #FRAME_SLOT]
-    add x30, x30, #SLOT_CLOSING
-    str x30, [x19, #FRAME_SLOT]
-    TLS ldr x17, [x17, #THREAD_HOT]
-    ldr x17, [x17, #HOT_CURSOR]
-    sub x17, x17, x30
-    cmn x17, #SLOT_CLOSING              // its enter is the last event: the call becomes one word
-    b.ne 51f
-    cmp x16, #(1 << (EVENT_DURATION_BITS - 12)), lsl #12
-    b.hs 51f
-    COMPLETE_CALL x17, -8 - SLOT_CLOSING, x16
+    .type tracer_returned_\variant, %function
+tracer_returned_\variant:               // x17 = label
+    CFI_RETURN_OF_X17
+    LOAD_RETURN x30, x17
+    .cfi_restore x30
+    SPILL
+    .ifc \clock, monotonic
+    CONFINED w10, x10                   // its system call could be forbidden
+    cbnz w10, 42f
     .endif
-41: ldr x17, [x19, #FRAME_BELOW]
-    .ifeq \filtered
-    str xzr, [x19, #FRAME_SLOT]
-    .endif
-    ldp x30, x19, [x19, #FRAME_RETURN]
-    .cfi_same_value x19
-    // val_expression x30: x30 - 1 = breg30 0, const1s -1, plus
-    .cfi_escape 0x16, 30, 5, 0x8e, 0, 0x09, 0xff, 0x22
     THREAD x16, \far
-    TLS str x17, [x16, #THREAD_TOP]     // from here on a handler may reuse the record
+43: TLS ldr x9, [x16, #THREAD_TOP]
+    ldp x10, x11, [x9, #FRAME_LABEL]
+    cmp sp, x11
+    b.ne 60f
+    cmp x10, x17
+    b.ne 60f
+    READ_CLOCK_\clock x10
+    WRITE_END \filtered, \lse, 51f, 61f
+41: GIVE_UP
+42: RELOAD
     ret
-    CFI_X30_IN_RECORD_MINUS_ONE
-    CFI_X19_IN_RECORD
+    CFI_AT_PLACE
 
     .ifeq \filtered
-51: // Not one word: an exit event. x30 = slot + closing, x16 = duration.
-    ldr x17, [x19, #FRAME_ENTER]
-    add x16, x16, x17                   // now
-    cmp x30, #(SLOT_ELSEWHERE + SLOT_CLOSING)
-    b.lo 62f                            // its enter could not be written
-    stp x9, x10, [sp, #-16]!
-    .cfi_def_cfa_offset 16
-    THREAD x17, \far
-    TLS ldr x17, [x17, #THREAD_HOT]
-    RESERVE \lse, x30, x17, x9, w10
-    ldp x9, x10, [x17, #HOT_LIMIT]      // limit, base
-    cmp x30, x9
-    b.hs 53f
-    sub x17, x16, x10
-    lsr x9, x17, #EVENT_TIME_BITS
-    cbnz x9, 53f
-    EXIT_WORD x9, x17
-    str x9, [x30]
-    ldp x9, x10, [sp], #16
-    .cfi_def_cfa_offset 0
-    b 41b
-    .cfi_def_cfa_offset 16
-53: ldp x9, x10, [sp], #16
-    .cfi_def_cfa_offset 0
-62: mov x17, #SLOT_ELSEWHERE
-    str x17, [x19, #FRAME_SLOT]
-    b 60f
+51: WRITE_EXIT \lse, 41b, 62f
+62: mov x11, #SLOT_ELSEWHERE
+    str x11, [x9, #FRAME_SLOT]
     .endif
+61: ldr x11, [x9, #FRAME_ENTER]
+    add x10, x10, x11
+    ldr x17, [x9, #FRAME_LABEL]
+    and x17, x17, #-LABEL_BYTES
+    b 67f
 
-13: // A function whose return Swift is told of. Its record may be off the thread's chain.
-    blr x16
-tracer_watched_\variant:
-    READ_CLOCK_\clock x16
-    b 65f
-
-61: ldr x17, [x19, #FRAME_ENTER]
-    add x16, x16, x17
-60: // x16 = now. Frames above this one are dead, or it lies on another stack, or the chunk is full, or it is time to
-    // write what the filter held back, or we are a child.
+60: // x17 = label, x9 = top, x10 = its label, x16 = thread. The top is not the frame that returns, or not it alone.
     .ifeq \filtered
-    THREAD x17, \far
-    TLS ldr x17, [x17, #THREAD_TOP]
-    ldr w17, [x17, #FRAME_LAST]
-    cmp w17, #LAST_STAND_IN
+    ldr w11, [x9, #FRAME_LAST]
+    cmp w11, #LAST_STAND_IN
     b.eq 80f
     .endif
-65: CONFINED w17, x17
-    cbz w17, 64f
-    // No system call may be made, and nothing is recorded any more: no record is reused, and top may stay.
-    .cfi_remember_state
-    ldp x30, x19, [x19, #FRAME_RETURN]
-    .cfi_same_value x19
-    .cfi_escape 0x16, 30, 5, 0x8e, 0, 0x09, 0xff, 0x22 // x30 - 1
-    ret
-    .cfi_restore_state
-64: stp x9, x10, [sp, #-16]!
-    .cfi_def_cfa_offset 16
-    sub sp, sp, #SPILL_BYTES            // SPILL_FOR_SLOW_CALL with what the record holds for x19 and x30
-    .cfi_adjust_cfa_offset SPILL_BYTES
-    stp x0, x1, [sp, #SPILL_BYTES - SPILL_X0]
-    stp x2, x3, [sp, #SPILL_BYTES - SPILL_X2]
-    stp x4, x5, [sp, #SPILL_BYTES - SPILL_X4]
-    stp x6, x7, [sp, #SPILL_BYTES - SPILL_X6]
-    stp x8, x11, [sp, #SPILL_BYTES - SPILL_X8]
-    stp x12, x13, [sp, #SPILL_BYTES - SPILL_X12]
-    stp x14, x15, [sp, #SPILL_BYTES - SPILL_X14]
-    str x16, [sp, #SPILL_BYTES - SPILL_X16]
-    // Once Swift has closed the frame and signals are open again, a handler may reuse the record.
-    ldp x30, x17, [x19, #FRAME_RETURN]
-    stp x18, x17, [sp, #SPILL_BYTES - SPILL_X18]
-    stp x29, x30, [sp]
-    mov x29, sp
-    .cfi_def_cfa x29, SPILL_BYTES + 16
-    .cfi_offset x29, -SPILL_BYTES - 16
-    .cfi_offset x19, -16 - SPILL_X19
-    .cfi_escape 0x16, 30, 6, 0x8d, 8, 0x06, 0x09, 0xff, 0x22 // *(x29 + 8) - 1
-    SLOW_CALL tracer_slow_exit, mov x1, x19
-    ldr x19, [sp, #SPILL_BYTES - SPILL_X19]
-    .cfi_same_value x19
+    ldr x11, [x9, #FRAME_PLACE]
+    cmp sp, x11
+    b.ne 65f
+    add x11, x17, #LABEL_TAIL
+    cmp x10, x11
+    b.ne 65f
+    // A frame that a tail call opened: it ends, and then the one below, whose function made that call.
+    READ_CLOCK_\clock x10
+    WRITE_END \filtered, \lse, 52f, 61b
+66: ldr x17, [x9, #FRAME_LABEL]
+    and x17, x17, #-LABEL_BYTES
+    GIVE_UP
+    b 43b
+    .ifeq \filtered
+52: WRITE_EXIT \lse, 66b, 62b
+    .endif
+
+65: // For Swift: frames above are dead, or it lies on another stack, or the chunk is full, or it is time to write what the
+    // filter held back, or somebody wants to know of the return, or we are a child.
+    CONFINED w10, x10                   // neither a system call may be made nor the clock be read
+    cbnz w10, 42b
+    READ_CLOCK_\clock x10
+67: mov x9, x17
+    SPILL_FOR_SLOW_CALL
+    SLOW_CALL tracer_slow_exit, SPILLED(A), SPILLED(B)
     RELOAD_AFTER_SLOW_CALL
-    .cfi_escape 0x16, 30, 5, 0x8e, 0, 0x09, 0xff, 0x22 // x30 - 1
-    ldp x9, x10, [sp], #16
-    .cfi_def_cfa_offset 0
-    ret
+    b 42b
 
     .ifeq \filtered
-    CFI_X30_IN_RECORD_MINUS_ONE
-    CFI_X19_IN_RECORD
-80: // Frames on other stacks are open, so the order of ends says nothing: RESUME and an exit, if not one word. x16 = now.
-    stp x9, x10, [sp, #-16]!
-    .cfi_def_cfa_offset 16
-    THREAD x17, \far
-    TLS ldr x17, [x17, #THREAD_UNIT]
-    ldr w30, [x17, #UNIT_CHANGING]
-    cbnz w30, 88f
-    add x17, x17, #UNIT_BUSY
-    TAKE \lse, w30, x17, w9
-    sub x17, x17, #UNIT_BUSY
+    CFI_AT_PLACE
+80: // Frames on other stacks are open, so the order of ends says nothing: RESUME and an exit, if not one word.
+    PUSH x12, x13
+    READ_CLOCK_\clock x10
+    TLS ldr x16, [x16, #THREAD_UNIT]
+    ldr w11, [x16, #UNIT_CHANGING]
+    cbnz w11, 88f
+    add x11, x16, #UNIT_BUSY
+    TAKE \lse, w30, x11, w9
     cbnz w30, 88f
     THREAD x9, \far
     TLS ldr x9, [x9, #THREAD_TOP]
-    ldr w10, [x9, #FRAME_LAST]
-    cmp w10, #LAST_STAND_IN
+    ldr w11, [x9, #FRAME_LAST]
+    cmp w11, #LAST_STAND_IN
     b.ne 87f
-    ldr x30, [x19, #FRAME_SLOT]
-    cmp x30, #SLOT_ELSEWHERE
-    b.eq 81f
-    cmp x30, #SLOT_LEFT
-    b.ls 87f
-81: ldr x9, [x19, #FRAME_OWNER]
-    cmp x9, x17
-    b.ne 82f
-    ldr w9, [x19, #FRAME_SIGNAL]
-    cbz w9, 83f
-    b 87f
-82: ldr x9, [x17, #UNIT_TOP]
-    cmp x9, x19
-    b.ne 87f
-83: add x9, x30, #SLOT_CLOSING
-    str x9, [x19, #FRAME_SLOT]
-    THREAD x17, \far
-    TLS ldr x17, [x17, #THREAD_HOT]
-    ldr x9, [x17, #HOT_CURSOR]
-    cmp x9, x30                         // its enter is the last event: one word, as on the fast path
-    b.ne 89f
-    ldr x9, [x19, #FRAME_ENTER]
-    sub x9, x16, x9
-    cmp x9, #(1 << (EVENT_DURATION_BITS - 12)), lsl #12
-    b.hs 89f
-    COMPLETE_CALL x10, -8, x9
-    b 90f
-89: RESERVE \lse, x30, x17, x9, w10, 16
-    ldp x9, x10, [x17, #HOT_LIMIT]      // limit, base
-    cmp x30, x9
-    b.hs 86f
-    sub x9, x16, x10
-    lsr x10, x9, #EVENT_TIME_BITS
-    cbnz x10, 86f
-    ldr x10, [x19, #FRAME_ENTER]
-    lsl x10, x10, #CONTROL_PAYLOAD_SHIFT
-    orr x10, x10, #(CONTROL_RESUME << CONTROL_KIND_SHIFT)
-    str x10, [x30]                      // alone it says nothing: the next word is empty
-    EXIT_WORD x10, x9
-    str x10, [x30, #8]
-90: THREAD x17, \far
-    TLS ldr x17, [x17, #THREAD_UNIT]
-    str xzr, [x19, #FRAME_SLOT]
-    ldr x9, [x19, #FRAME_OWNER]
-    cmp x9, x17
-    .cfi_remember_state
+    add x13, sp, #16
+    mov x12, #0
+    ldr x9, [x16, #UNIT_TOP]
+    ldp x11, x30, [x9, #FRAME_LABEL]    // label, place
+    cmp x30, x13
+    b.ne 81f
+    cmp x11, x17
+    b.eq 83f
+81: FIND_LIST 16, 13, 12, 11            // x12: the word that points to the record
+82: ldr x9, [x12]
+    cbz x9, 87f
+    ldp x11, x30, [x9, #FRAME_LABEL]
+    cmp x30, x13
+    b.ne 85f
+    cmp x11, x17
     b.eq 84f
-    .cfi_remember_state
-    ldr x9, [x19, #FRAME_BELOW]
-    ldp x30, x19, [x19, #FRAME_RETURN]
-    .cfi_same_value x19
-    .cfi_escape 0x16, 30, 5, 0x8e, 0, 0x09, 0xff, 0x22 // x30 - 1
-    str x9, [x17, #UNIT_TOP]            // from here on a handler may reuse the record
-    b 85f
-    .cfi_restore_state
-84: str wzr, [x19, #FRAME_USE]
-    ldr x9, [x17, #UNIT_READY]
-    str x9, [x19, #FRAME_OLDER]
-    str x19, [x17, #UNIT_READY]
-    COUNT \lse, x17, UNIT_FOREIGN, x9, w10, -1
-    THREAD x17, \far
-    TLS ldr x17, [x17, #THREAD_UNIT]
-    ldp x30, x19, [x19, #FRAME_RETURN]
-    .cfi_same_value x19
-    .cfi_escape 0x16, 30, 5, 0x8e, 0, 0x09, 0xff, 0x22 // x30 - 1
-85: ldp x9, x10, [sp], #16
-    .cfi_def_cfa_offset 0
-    str wzr, [x17, #UNIT_BUSY]          // … and this one
-    ret
-    .cfi_restore_state
-86: mov x17, #SLOT_ELSEWHERE
-    str x17, [x19, #FRAME_SLOT]
-    THREAD x17, \far
-    TLS ldr x17, [x17, #THREAD_UNIT]
-87: str wzr, [x17, #UNIT_BUSY]
-88: ldp x9, x10, [sp], #16
-    .cfi_def_cfa_offset 0
+85: add x12, x9, #FRAME_OLDER
+    b 82b
+84: ldr w11, [x9, #FRAME_USE]
+    cmp w11, #USE_OPEN
+    b.ne 87f
+    ldr w11, [x9, #FRAME_SIGNAL]
+    cbnz w11, 87f
+83: ldr x13, [x9, #FRAME_SLOT]
+    cmp x13, #SLOT_ELSEWHERE
+    b.eq 89f
+    cmp x13, #SLOT_UNWRITTEN
+    b.ls 87f
+89: orr x11, x13, #SLOT_CLOSING
+    str x11, [x9, #FRAME_SLOT]
+    THREAD x16, \far
+    TLS ldr x16, [x16, #THREAD_HOT]
+    ldr x11, [x16, #HOT_CURSOR]
+    cmp x11, x13                        // its enter is the last event: one word, as on the fast path
+    b.ne 90f
+    ldr x11, [x9, #FRAME_ENTER]
+    sub x11, x10, x11
+    cmp x11, #(1 << (EVENT_DURATION_BITS - 12)), lsl #12
+    b.hs 90f
+    COMPLETE_CALL x13, x11, x30
+    b 91f
+90: RESERVE \lse, 13, 16, 30, 16
+    ldp x30, x11, [x16, #HOT_LIMIT]     // limit, base
+    cmp x13, x30
+    b.hs 86f
+    sub x11, x10, x11
+    lsr x30, x11, #EVENT_TIME_BITS
+    cbnz x30, 86f
+    ldr x30, [x9, #FRAME_ENTER]
+    lsl x30, x30, #CONTROL_PAYLOAD_SHIFT
+    orr x30, x30, #(CONTROL_RESUME << CONTROL_KIND_SHIFT)
+    str x30, [x13]                      // alone it says nothing: the next word is empty
+    EXIT_WORD x30, x11
+    str x30, [x13, #8]
+91: THREAD x16, \far
+    TLS ldr x16, [x16, #THREAD_UNIT]
+    str xzr, [x9, #FRAME_SLOT]
+    cbnz x12, 92f
+    ldr x11, [x9, #FRAME_BELOW]
+    str x11, [x16, #UNIT_TOP]           // from here on a handler may reuse the record
+    b 93f
+92: ldr x11, [x9, #FRAME_OLDER]
+    str x11, [x12]
+    str wzr, [x9, #FRAME_USE]
+    COUNT \lse, x16, UNIT_FOREIGN, x11, w30, -1
+    sub x16, x16, #UNIT_FOREIGN
+    ldr x11, [x16, #UNIT_READY]
+    str x11, [x9, #FRAME_OLDER]
+    str x9, [x16, #UNIT_READY]
+93: str wzr, [x16, #UNIT_BUSY]          // … and this one
+    POP x12, x13
+    b 42b
+    CFI_AT_PLACE 16
+86: mov x11, #SLOT_ELSEWHERE
+    str x11, [x9, #FRAME_SLOT]
+    THREAD x16, \far
+    TLS ldr x16, [x16, #THREAD_UNIT]
+87: str wzr, [x16, #UNIT_BUSY]
+88: POP x12, x13
     b 65b
     .endif
-    .cfi_endproc
+    .size tracer_returned_\variant, . - tracer_returned_\variant
 
-    // Off the fast path. x17 = descriptor, x16 = thread, x9 = top, sp = place.
-    .cfi_startproc
-    .cfi_def_cfa_offset 16
-21: // Not below the innermost open frame, or the stack is marked as nobody's.
+    // Off the fast path of entry. x17 = descriptor, x30 = return address.
+    CFI_AT_PLACE
+14: // It has no label where the table is looked at first. x9 = record to take.
+    PUSH x12, x17
+    LABEL_ENTRY 11, 10, 16
+17: ldr x10, [x11]
+    LOAD_RETURN x16, x10
+    cmp x16, x30
+    b.eq 19f
+    cmp x16, #LABEL_END
+    b.ls 18f
+    add x11, x11, #8
+    b 17b
+18: b.eq 20f                            // the end of the table
+    adrp x12, tracer_labels
+    sub x16, x30, x12
+    cmp x16, #(LABEL_COUNT * LABEL_BYTES)
+    b.lo 20f                            // a tail call of a function whose frame is not the top: for Swift
+    adrp x16, tracer_label_state
+    add x16, x16, :lo12:tracer_label_state
+    ldp x10, x17, [x16, #LABELS_NEXT]   // next, limit
+    cmp x10, x17
+    b.hs 20f
+    add x16, x16, #LABELS_NEXT
+    RESERVE \lse, 10, 16, 17, LABEL_BYTES
+    ldr x17, [x16, #LABELS_LIMIT - LABELS_NEXT]
+    cmp x10, x17
+    b.hs 20f
+    add x17, x10, #LABEL_RETURN
+    str x30, [x17]
+    // Another thread may take the entry first, or exchange the table: then this label is found by nobody else.
+    .if \lse
+    casl x12, x10, [x11]
+    .else
+772: ldxr x17, [x11]
+    cmp x17, x12
+    b.ne 773f
+    stlxr w17, x10, [x11]
+    cbnz w17, 772b
+773:
+    .endif
+19: .cfi_remember_state
+    POP x12, x17
+    b 15b
+    .cfi_restore_state
+20: POP x12, x17
+    adrp x10, tracer_label_state
+    add x10, x10, :lo12:tracer_label_state
+    ldr w10, [x10, #LABELS_FULL]
+    cbnz w10, 38f
+    b 30f
+
+21: // Not below the innermost open frame, or the stack is marked as nobody's. x9 = top.
     PROCESS w10, x10, PROCESS_ALIVE
     cbz w10, 28f                        // a child that fork has just made
     PROCESS w10, x10, PROCESS_ENABLED
@@ -591,49 +694,57 @@ tracer_watched_\variant:
     cmp w10, #LAST_STAND_IN
     b.eq 70f
     .endif
-    ldr x10, [x9, #FRAME_PLACE]
-    cmp sp, x10
+    ldp x10, x11, [x9, #FRAME_LABEL]    // label, place
+    cmp sp, x11
     b.ne 30f
-    // Equal, and the return address is ours: a tail call of that frame's function. (A function that has called
-    // something must have put its return address on the stack first, so an equal place means nothing else.)
-    adr x10, tracer_returned_\variant
-    cmp x30, x10
+    // Equal, and the return address is in the frame's label: a tail call of that frame's function. The label has called,
+    // and is returned to once: this is a jump. (Equal alone proves nothing on this processor: Swift's mayShare.)
+    and x11, x10, #-LABEL_BYTES
+    add x16, x11, #LABEL_CALL_BYTES
+    cmp x30, x16
     b.ne 30f
-    ldr x10, [x9, #FRAME_BELOW]
-    ldr x10, [x10, #FRAME_PLACE]
-    cmp sp, x10
     mov w16, #0
-    b.ne 27f
+    tbz x10, #0, 27f                    // LABEL_TAIL
     ldr w16, [x9, #FRAME_TAILS]
 27: add w16, w16, #1
     cmp w16, #TAIL_LIMIT
     b.hs 30f
-    ldr x10, [x9, #FRAME_ABOVE]
-    cbz x10, 22f
-    str w16, [x10, #FRAME_TAILS]
+    ldr x9, [x9, #FRAME_ABOVE]
+    cbz x9, 22f
+    add x10, x11, #LABEL_TAIL
+    mov w11, w16
     THREAD x16, \far
-    b 10b
+    TLS str x9, [x16, #THREAD_TOP]
+    str w11, [x9, #FRAME_TAILS]
+    mov x11, sp
+    stp x10, x11, [x9, #FRAME_LABEL]
+    WRITE_ENTER \clock, \filtered, \lse, 32f
+    b 23f
 
     .ifeq \filtered
 70: // Frames on other stacks are open. Who comes here while the unit is busy takes the slow path, and that takes none
     // of the records which are ready.
+    FIND_LABEL 30f
+    PUSH x12, x13
+    mov x12, x10
+    add x13, sp, #16
+    THREAD x16, \far
     TLS ldr x16, [x16, #THREAD_UNIT]
     ldr w10, [x16, #UNIT_CHANGING]
-    cbnz w10, 30f
-    add x16, x16, #UNIT_BUSY
-    TAKE \lse, w10, x16, w9             // one step: a handler may switch to a context that was interrupted in here
-    sub x16, x16, #UNIT_BUSY
-    cbnz w10, 30f
+    cbnz w10, 75f
+    add x11, x16, #UNIT_BUSY
+    TAKE \lse, w10, x11, w9             // one step: a handler may switch to a context that was interrupted in here
+    cbnz w10, 75f
     THREAD x9, \far
     TLS ldr x9, [x9, #THREAD_TOP]
     ldr w10, [x9, #FRAME_LAST]
     cmp w10, #LAST_STAND_IN             // still: from now on it stays
     b.ne 73f
     ldr x10, [x16, #UNIT_STACK_LOW]
-    cmp sp, x10
+    cmp x13, x10
     b.lo 71f
     ldr x10, [x16, #UNIT_STACK_HIGH]
-    cmp sp, x10
+    cmp x13, x10
     b.hs 71f
     ldr x10, [x16, #UNIT_SIGNAL_FRAMES] // left by a handler that jumped here?
     cbnz x10, 73f
@@ -645,38 +756,53 @@ tracer_watched_\variant:
     b.mi 73f
 74: ldr x9, [x16, #UNIT_TOP]
     ldr x10, [x9, #FRAME_PLACE]
-    cmp sp, x10
+    cmp x13, x10
     b.hs 73f
     ldr x9, [x9, #FRAME_ABOVE]
     cbz x9, 73f
     str x9, [x16, #UNIT_TOP]
     b 72f
-71: mov x10, sp
-    ldr x9, [x16, #UNIT_SIGNAL_LOW]
-    sub x10, x10, x9
-    ldr x9, [x16, #UNIT_SIGNAL_BYTES]
-    cmp x10, x9
+71: ldp x9, x11, [x16, #UNIT_SIGNAL_LOW] // low, bytes
+    sub x10, x13, x9
+    cmp x10, x11
     b.lo 73f
     ldr x9, [x16, #UNIT_READY]
     cbz x9, 73f
+    FIND_LIST 16, 13, 11, 10
+    ldr x9, [x11]
+76: cbz x9, 77f
+    ldp x10, x30, [x9, #FRAME_LABEL]    // label, place
+    cmp x30, x13
+    b.ne 78f
+    cmp x10, x12
+    b.eq 73f                            // one of the two is dead, or the program copies its stacks
+78: ldr x9, [x9, #FRAME_OLDER]
+    b 76b
+77: ldr x9, [x16, #UNIT_READY]
+    stp x12, x13, [x9, #FRAME_LABEL]
     ldr x10, [x9, #FRAME_OLDER]
     str x10, [x16, #UNIT_READY]
+    ldr x10, [x11]
+    str x10, [x9, #FRAME_OLDER]
     mov w10, #USE_OPEN
     str w10, [x9, #FRAME_USE]
     mov w10, #PATIENCE
     str w10, [x16, #UNIT_PATIENCE]
-    str x17, [x9, #FRAME_FUNCTION]
-    COUNT \lse, x16, UNIT_FOREIGN, x10, w17
-    ldr x17, [x9, #FRAME_FUNCTION]
-    THREAD x16, \far
-    TLS ldr x16, [x16, #THREAD_UNIT]
+    COUNT \lse, x16, UNIT_FOREIGN, x10, w30
+    sub x16, x16, #UNIT_FOREIGN
+    str x9, [x11]
 72: str wzr, [x16, #UNIT_BUSY]
+    mov x10, x12
     THREAD x16, \far
+    POP x12, x13
     b 11b
+    CFI_AT_PLACE 16
 73: str wzr, [x16, #UNIT_BUSY]
+75: POP x12, x13
     b 30f
     .endif
 
+    CFI_AT_PLACE
 22: // No record above: the end of the chain, or of TRACER_MAXDEPTH.
     THREAD x16, \far
     TLS ldr x9, [x16, #THREAD_TOP]
@@ -688,6 +814,7 @@ tracer_watched_\variant:
     COUNT \lse, x9, CHUNK_FILTERED_DEPTH, x10, w16
 23: PASS
 
+    CFI_AT_PLACE
 24: // Not recording.
     PROCESS w10, x10, PROCESS_DROPPING
     cbz w10, 23b
@@ -700,67 +827,63 @@ tracer_watched_\variant:
 
     // A function that must see its real caller, or returns twice: entry only. Or one that Swift looks at.
     .cfi_def_cfa_offset 0
+    .cfi_restore x30
+    .type tracer_special_\variant, %function
 tracer_special_\variant:
-    stp x9, x10, [sp, #-16]!
-    .cfi_def_cfa_offset 16
+    SPILL
     ldr w9, [x17, #FUNCTION_KIND]
     cmp w9, #KIND_TAIL
     b.ne 37f
+    adrp x10, tracer_labels
+    sub x10, x30, x10
+    cmp x10, #(LABEL_COUNT * LABEL_BYTES)
+    b.lo 28f                            // reached by a tail call: its caller is not in x30
     THREAD x16, \far
     TLS ldr x10, [x16, #THREAD_LOW]
     cmp sp, x10
     b.lo 29f
     TLS ldr x9, [x16, #THREAD_TOP]
-31: ldr x10, [x9, #FRAME_ABOVE]
+39: ldr x10, [x9, #FRAME_ABOVE]
     cbz x10, 22b
+38: // An entry of no length.
+    THREAD x16, \far
+    TLS ldr x16, [x16, #THREAD_HOT]
     .if \filtered
-    TLS ldr x9, [x16, #THREAD_HOT]
-    ldr x9, [x9, #HOT_CHUNK]            // it has no length: always below the filter
+    ldr x9, [x16, #HOT_CHUNK]           // it has no length: always below the filter
     cbz x9, 30f
     COUNT \lse, x9, CHUNK_FILTERED_TIME, x10, w16
     b 23b
     .else
-    stp x0, x1, [sp, #-16]!
-    .cfi_def_cfa_offset 32
-    TLS ldr x16, [x16, #THREAD_HOT]
     ldr x9, [x16, #HOT_PENDING]
     add x9, x9, #1
     str x9, [x16, #HOT_PENDING]
     READ_CLOCK_\clock x9
-    RESERVE \lse, x10, x16, x0, w1
-    ldp x0, x1, [x16, #HOT_LIMIT]       // limit, base
-    cmp x10, x0
+    RESERVE \lse, 10, 16, 11
+    ldp x11, x30, [x16, #HOT_LIMIT]     // limit, base
+    cmp x10, x11
     b.hs 26f
-    sub x9, x9, x1
+    sub x9, x9, x30
     cmp x9, #(1 << (EVENT_START_BITS - 12)), lsl #12
     b.hs 26f
-    ldr x0, [x17, #FUNCTION_INSTANT]
-    orr x9, x0, x9, lsl #EVENT_TIME_SHIFT
+    ldr x11, [x17, #FUNCTION_INSTANT]
+    orr x9, x11, x9, lsl #EVENT_TIME_SHIFT
     str x9, [x10]
     ldr x9, [x16, #HOT_PENDING]
     sub x9, x9, #1
     str x9, [x16, #HOT_PENDING]
-    ldp x0, x1, [sp], #16
-    .cfi_def_cfa_offset 16
     b 23b
-    .cfi_def_cfa_offset 32
 26: ldr x9, [x16, #HOT_PENDING]
     sub x9, x9, #1
     str x9, [x16, #HOT_PENDING]
-    ldp x0, x1, [sp], #16
-    .cfi_def_cfa_offset 16
     b 30f
     .endif
 37: cmp w9, #KIND_CALL                  // looked at once, and no longer
-    b.eq 36f
+    b.eq 16b
     cmp w9, #KIND_ONCE
     b.ne 28f
     ldr w10, [x0]                       // the flag: somebody has begun it, or all is done
-    cbz w10, 28f
-36: ldp x9, x10, [sp], #16
-    .cfi_def_cfa_offset 0
-    b tracer_enter_\variant
-    .cfi_def_cfa_offset 16
+    cbnz w10, 16b
+    b 28f
 29: PROCESS w10, x10, PROCESS_ALIVE
     cbz w10, 28f
     PROCESS w10, x10, PROCESS_ENABLED
@@ -775,54 +898,29 @@ tracer_special_\variant:
     cbz x10, 30f
     TLS ldr x10, [x16, #THREAD_UNIT]
     ldr w10, [x10, #UNIT_CHANGING]
-    cbz w10, 31b
+    cbz w10, 39b
     .endif
     b 30f
 28: CONFINED w10, x10                   // a system call of ours could be forbidden
     cbnz w10, 23b
 
 30: // Everything is still to be done.
-    SPILL_FOR_SLOW_CALL
-    .cfi_offset x19, -16 - SPILL_X19
-    mov x19, #0
+    mov x9, #0
     .ifeq \filtered
     b 33f
-    .cfi_def_cfa sp, 16
-    .cfi_same_value x29
-    CFI_X19_IN_RECORD
-    CFI_X30_IN_RECORD
-32: // x19 = the record, which is the top and lacks its event.
-    ldr x30, [x19, #FRAME_RETURN]
-    .cfi_same_value x30
-    ldr x17, [x19, #FRAME_FUNCTION]
-    SPILL_FOR_SLOW_CALL
-    ldr x16, [x19, #FRAME_SAVED]
-    str x16, [sp, #SPILL_BYTES - SPILL_X19]
-    .cfi_offset x19, -16 - SPILL_X19
-33:
+32: // x9 = the record, which is the top and lacks its event.
+    ldr x17, [x9, #FRAME_FUNCTION]
     .endif
-    SLOW_CALL tracer_slow_enter, ldr x1, [x29, #SPILL_BYTES - SPILL_X17]
-    cbnz x19, 35f
-    mov x19, x0
-35: cbz x19, 34f
-    .cfi_remember_state
-    CFI_X19_IN_RECORD
+33: SPILL_FOR_SLOW_CALL
+    SLOW_CALL tracer_slow_enter, SPILLED(X17), SPILLED(A)
     RELOAD_AFTER_SLOW_CALL
-    ldr x16, [x17, #FUNCTION_TARGET]
-    ldr w9, [x17, #FUNCTION_KIND]
-    cmp w9, #KIND_WATCHED
-    ldp x9, x10, [sp], #16
-    .cfi_def_cfa_offset 0
-    b.hs 13b
+    cbz x9, 23b
+    ldr x10, [x9, #FRAME_LABEL]
+    tbnz x10, #0, 23b                   // LABEL_TAIL
+    and x10, x10, #-LABEL_BYTES
     b 12b
-34: .cfi_restore_state
-    ldr x19, [sp, #SPILL_BYTES - SPILL_X19]
-    .cfi_same_value x19
-    RELOAD_AFTER_SLOW_CALL
-    .cfi_same_value x30
-    PASS
     .cfi_endproc
-    .size tracer_enter_\variant, . - tracer_enter_\variant
+    .size tracer_special_\variant, . - tracer_special_\variant
 .endm
 
     .section .text.trampolines, "ax"
@@ -911,15 +1009,11 @@ tracer_loader_event:
     CONFINED w16, x16
     cbz w16, 1f
     ret
-1:
-    stp x9, x10, [sp, #-16]!
-    .cfi_def_cfa_offset 16
+1:  SPILL
     SPILL_FOR_SLOW_CALL
-    SLOW_CALL tracer_slow_loader_event, mov x1, x29
+    SLOW_CALL tracer_slow_loader_event, SPILLED(X17), SPILLED(X17)
     RELOAD_AFTER_SLOW_CALL
-    .cfi_same_value x30
-    ldp x9, x10, [sp], #16
-    .cfi_def_cfa_offset 0
+    RELOAD
     ret
     .cfi_endproc
     .size tracer_loader_event, . - tracer_loader_event
@@ -946,15 +1040,11 @@ span:
     CONFINED w16, x16
     cbz w16, 1f
     ret
-1:  stp x9, x10, [sp, #-16]!
-    .cfi_def_cfa_offset 16
+1:  SPILL
     SPILL_FOR_SLOW_CALL
-    str x17, [sp, #SPILL_BYTES - SPILL_X16]
-    SLOW_CALL tracer_slow_span, ldr x1, [x29, #SPILL_BYTES - SPILL_X0]
+    SLOW_CALL tracer_slow_span, SPILLED(X0), SPILLED(X17)
     RELOAD_AFTER_SLOW_CALL
-    .cfi_same_value x30
-    ldp x9, x10, [sp], #16
-    .cfi_def_cfa_offset 0
+    RELOAD
     ret
     .cfi_endproc
     .size span, . - span
@@ -1045,43 +1135,55 @@ memcmp:
     sub x2, x2, #1
     b 1b
 
-// Stubs and descriptors: room inside the library's own image, so that a stub reaches the trampolines with one branch
-// and its descriptor with one `adr` (1 MB): they lie in blocks of 16,384 stubs and then their descriptors. Untouched
-// pages cost nothing.
+// Room in the library's own image, where unwinders look for what they find on a stack: labels, what belongs to them at a
+// fixed distance, and the first stubs and descriptors, which a stub reaches with one `adr` (1 MB). It is in no writable
+// segment, so that nobody looks for pointers in it; the agent makes pages of it writable or executable when it needs them.
+// Untouched pages cost nothing.
+    .section .room, "a", %nobits
+    // More than the largest page: the linker begins a segment, and does not add this to the writable one, where a page is
+    // left out before it.
+    .p2align 20
+    .globl tracer_labels, tracer_room_stubs, tracer_room_mappings
+    .hidden tracer_labels, tracer_room_stubs, tracer_room_mappings
+    .type tracer_labels, %object
+tracer_labels:
+    // A frame of size zero. Its CFA is its caller's, so the unwinder must be told by other means that they differ: a
+    // *signal frame* does that. But the caller of a signal frame is looked up at its exact pc, which is past the call;
+    // hence the expression yields the return address - 1. (libgcc unwind-dw2.c, uw_frame_state_for.)
+    //
+    // x30 is what an unwinder has read where the function keeps it. A function that signs return addresses keeps a signed
+    // one, of which libgcc strips the signature only for itself: so the expression leaves out the bits above an address.
+    .cfi_startproc
+    .cfi_signal_frame
+    .cfi_def_cfa sp, 0
+    // DW_CFA_val_expression x30: breg30 0, const8u 0x0000fffffffffff0, and, plus_uconst LABEL_RETURN, deref, const1s -1, plus
+    .cfi_escape 0x16, 30, 20, 0x8e, 0, 0x0e, 0xf0, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0x1a, \
+        0x23, 0x80, 0x80, 0x40, 0x06, 0x09, 0xff, 0x22
+    .zero LABEL_COUNT * LABEL_BYTES
+    .cfi_endproc
+    .size tracer_labels, LABEL_COUNT * LABEL_BYTES
+    .zero LABEL_COUNT * LABEL_BYTES     // LABEL_RETURN and LABEL_NEXT of each
+    .type tracer_room_stubs, %object
+tracer_room_stubs:
+    // A return address in x30, nothing else.
+    .cfi_startproc
+    .zero STUB_BLOCK_BYTES
+    .cfi_endproc
+    .size tracer_room_stubs, STUB_BLOCK_BYTES
+    .type tracer_room_mappings, %object
+tracer_room_mappings:
+    .zero MAPPING_BYTES
+    .size tracer_room_mappings, MAPPING_BYTES
+    .if LABEL_RETURN != LABEL_COUNT * LABEL_BYTES
+    .error "the expressions of CFI_RETURN_OF_LABEL hold LABEL_RETURN"
+    .endif
+
     .bss
     .p2align 16
-    .globl tracer_stubs, tracer_process
-    .hidden tracer_stubs, tracer_process
-    .type tracer_stubs, %object
-tracer_stubs: .zero STUB_COUNT * (STUB_BYTES + FUNCTION_BYTES)
-    .size tracer_stubs, STUB_COUNT * (STUB_BYTES + FUNCTION_BYTES)
+    .globl tracer_process
+    .hidden tracer_process
     .type tracer_process, %object
 tracer_process: .zero 65536
     .size tracer_process, 65536
-
-// The stubs are written at run time; this is their unwind description: a return address in x30, nothing else.
-    .section .eh_frame, "a", %progbits
-    .p2align 3
-cie:
-    .long cie_end - cie - 4
-    .long 0
-    .byte 1
-    .asciz "zR"
-    .uleb128 4
-    .sleb128 -8
-    .byte 30
-    .uleb128 1
-    .byte 0x1b                          // DW_EH_PE_pcrel | DW_EH_PE_sdata4
-    .byte 0x0c, 31, 0                   // DW_CFA_def_cfa sp, 0
-    .p2align 3
-cie_end:
-    .long fde_end - fde
-fde:
-    .long fde - cie
-    .long tracer_stubs - .
-    .long STUB_COUNT * (STUB_BYTES + FUNCTION_BYTES)
-    .uleb128 0
-    .p2align 3
-fde_end:
 #endif
     .section .note.GNU-stack, "", %progbits

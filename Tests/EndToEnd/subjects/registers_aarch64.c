@@ -65,8 +65,7 @@ static void check(int first_lazy) {
     calls++;
     for (int n = 0; n < 30; n++) {
         if (n == 16 || n == 17) continue;
-        // x19 holds the frame record while the function runs.
-        if (n != 19 && (!first_lazy || n < 9 || n > 18)) SAME(seen.x[n], in.x[n], n);
+        if (!first_lazy || n < 9 || n > 18) SAME(seen.x[n], in.x[n], n);
         // Results; what preserve_most keeps, if the callee changes it too; Swift's context registers. The rest is the
         // caller's own, and probe leaves it alone.
         int isGiven = n <= 15 || n == 18 || (n >= 20 && n <= 22);
