@@ -116,17 +116,11 @@
 #define SPILL_X8 80 /* x8, x12 */
 #define SPILL_X13 96
 #define SPILL_X15 112 /* x15, x17 */
-#define SPILL_X17 104
-#define SPILL_X18 128
-#define SPILL_A 144 /* arguments of the slow path */
-#define SPILL_B 136
-#define SPILL_X19 160 /* and x20-x28 below, in pairs */
-#define SPILL_X21 176
-#define SPILL_X23 192
-#define SPILL_X25 208
-#define SPILL_X27 224
-#define SPILL_X29 240 /* x29, x30: side by side, as in any frame */
-#define SPILL_BYTES 240
+#define SPILL_X18 128 /* x18, x16 */
+#define SPILL_X16 120
+#define SPILL_X9 144 /* and x10: arguments of the slow path */
+#define SPILL_X19 224 /* to x28 */
+#define SPILL_BYTES 240 /* then x29 and x30, side by side, as in any frame */
 #define SPILL_FIRST SPILL_X0
 #define SPILL_SECOND (SPILL_X0 - 8)
 #define SPILL_THIRD SPILL_X2

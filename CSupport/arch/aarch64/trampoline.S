@@ -181,103 +181,11 @@ tracer_trampoline_sets:
     .cfi_adjust_cfa_offset -16
 .endm
 
-// At the place: everything that Swift may change, and x9 and x10 as arguments A and B. The callee-saved registers too,
-// which Swift would keep on the agent's stack: on the thread's own they can be seen.
-.macro SPILL_FOR_SLOW_CALL
-    ldr x30, [sp, #PLACE_RETURN]
-    sub sp, sp, #SPILL_BYTES
-    .cfi_adjust_cfa_offset SPILL_BYTES
-    stp x0, x1, [sp, #SPILL_BYTES - SPILL_X0]
-    stp x2, x3, [sp, #SPILL_BYTES - SPILL_X2]
-    stp x4, x5, [sp, #SPILL_BYTES - SPILL_X4]
-    stp x6, x7, [sp, #SPILL_BYTES - SPILL_X6]
-    stp x8, x12, [sp, #SPILL_BYTES - SPILL_X8]
-    stp x13, x14, [sp, #SPILL_BYTES - SPILL_X13]
-    stp x15, x17, [sp, #SPILL_BYTES - SPILL_X15]
-    str x18, [sp, #SPILL_BYTES - SPILL_X18]
-    stp x9, x10, [sp, #SPILL_BYTES - SPILL_A]
-    stp x19, x20, [sp, #SPILL_BYTES - SPILL_X19]
-    stp x21, x22, [sp, #SPILL_BYTES - SPILL_X21]
-    stp x23, x24, [sp, #SPILL_BYTES - SPILL_X23]
-    stp x25, x26, [sp, #SPILL_BYTES - SPILL_X25]
-    stp x27, x28, [sp, #SPILL_BYTES - SPILL_X27]
-    stp x29, x30, [sp, #SPILL_BYTES - SPILL_X29]
-.endm
-// After SLOW_CALL. x9, whose own value is at the place, stays as it is.
-.macro RELOAD_AFTER_SLOW_CALL
-    ldp x0, x1, [sp, #SPILL_BYTES - SPILL_X0]
-    ldp x2, x3, [sp, #SPILL_BYTES - SPILL_X2]
-    ldp x4, x5, [sp, #SPILL_BYTES - SPILL_X4]
-    ldp x6, x7, [sp, #SPILL_BYTES - SPILL_X6]
-    ldp x8, x12, [sp, #SPILL_BYTES - SPILL_X8]
-    ldp x13, x14, [sp, #SPILL_BYTES - SPILL_X13]
-    ldp x15, x17, [sp, #SPILL_BYTES - SPILL_X15]
-    ldr x18, [sp, #SPILL_BYTES - SPILL_X18]
-    add sp, sp, #SPILL_BYTES
-    .cfi_adjust_cfa_offset -SPILL_BYTES
-.endm
-
-#define SPILLED(register) (SPILL_BYTES-SPILL_##register)
-
-// Runs a Swift function on the agent's stack with all signals blocked (SIGBUS stays as the program has it), after
-// SPILL_FOR_SLOW_CALL. Out: x9 = result, 0 also when no stack could be had; of the other registers x19-x29 are right.
-// Arguments: x0 = thread, x1 = \second, x2 = place, x3 = \fourth, both SPILLED.
-// Signals are blocked before x29 changes, and open again after it is right.
-.macro SLOW_CALL function, second, fourth
-    mov x0, #SIG_BLOCK
-    adrp x1, tracer_blocked_signals
-    add x1, x1, :lo12:tracer_blocked_signals
-    THREAD_STATE x2, x3
-    add x2, x2, #THREAD_MASK
-    mov x3, #8
-    mov x8, #SYS_rt_sigprocmask
-    svc #0
-    .cfi_rel_offset x29, SPILL_BYTES - SPILL_X29
-    mov x29, sp
-    .cfi_def_cfa_register x29
-    THREAD_STATE x9, x10
-    ldr x0, [x9, #THREAD_UNIT]
-    cbnz x0, 901f
-    // A thread's first slow path: its wiped page, stack and unit in one private mapping, which a fork copies.
-    mov x1, #(UNIT_WIPED_BYTES + UNIT_STACK_BYTES + UNIT_BYTES) & 0xffff
-    movk x1, #(UNIT_WIPED_BYTES + UNIT_STACK_BYTES + UNIT_BYTES) >> 16, lsl #16
-    mov x2, #3                          // PROT_READ | PROT_WRITE
-    mov x3, #0x4022                     // MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
-    mov x4, #-1
-    mov x5, #0
-    mov x8, #SYS_mmap
-    svc #0
-    cmn x0, #4095                       // -4095 … -1: minus an errno
-    mov x1, x0
-    mov x9, #0
-    b.hs 902f
-    mov x0, #(UNIT_WIPED_BYTES + UNIT_STACK_BYTES) & 0xffff
-    movk x0, #(UNIT_WIPED_BYTES + UNIT_STACK_BYTES) >> 16, lsl #16
-    add x0, x1, x0
-    THREAD_STATE x9, x10
-    str x0, [x9, #THREAD_UNIT]
-901:
-    mov sp, x0
-    bl save_vectors
-    THREAD_STATE x0, x3
-    ldr x1, [x29, #\second]
-    add x2, x29, #SPILL_BYTES
-    ldr x3, [x29, #\fourth]
-    bl \function
-    bl restore_vectors
-    mov x9, x0
-902:
-    mov sp, x29
-    .cfi_def_cfa_register sp
-    ldr x29, [sp, #SPILL_BYTES - SPILL_X29]
-    .cfi_restore x29
-    mov x0, #SIG_SETMASK
-    THREAD_STATE x1, x3
-    add x1, x1, #THREAD_MASK
-    mov x2, #0
-    mov x3, #8
-    mov x8, #SYS_rt_sigprocmask
-    svc #0
+// Runs a Swift function on the agent's stack with all signals blocked: function(thread, x9, place, x10). Out: x9 = result.
+.macro SLOW_CALL function
+    adrp x16, \function
+    add x16, x16, :lo12:\function
+    bl slow_call
 .endm
 
 // The word of the table where the search for the return address in x30 begins, in \entry. \table and \scratch are spent. The
@@ -528,9 +436,7 @@ tracer_returned_\variant:               // x17 = label
     cbnz w10, 42b
     READ_CLOCK_\clock x10
 67: mov x9, x17
-    SPILL_FOR_SLOW_CALL
-    SLOW_CALL tracer_slow_exit, SPILLED(A), SPILLED(B)
-    RELOAD_AFTER_SLOW_CALL
+    SLOW_CALL tracer_slow_exit
     b 42b
 
     .ifeq \filtered
@@ -905,15 +811,15 @@ tracer_special_\variant:
     cbnz w10, 23b
 
 30: // Everything is still to be done.
-    mov x9, #0
+    mov x10, #0
     .ifeq \filtered
     b 33f
 32: // x9 = the record, which is the top and lacks its event.
     ldr x17, [x9, #FRAME_FUNCTION]
+    mov x10, x9
     .endif
-33: SPILL_FOR_SLOW_CALL
-    SLOW_CALL tracer_slow_enter, SPILLED(X17), SPILLED(A)
-    RELOAD_AFTER_SLOW_CALL
+33: mov x9, x17
+    SLOW_CALL tracer_slow_enter
     cbz x9, 23b
     ldr x10, [x9, #FRAME_LABEL]
     tbnz x10, #0, 23b                   // LABEL_TAIL
@@ -1000,6 +906,99 @@ restore_vectors:
     add sp, sp, #528
     ret
 
+// From the place. x16 = function; x9 and x10, whose own values are at the place, are its arguments. All registers but x9-x11,
+// x16 and x30 are as they were; x9 = result, 0 also when no stack could be had. SIGBUS stays as the program has it. Signals
+// are blocked before a callee-saved register changes, and open again after all are right; their values are on the thread's
+// own stack meanwhile, where they can be seen.
+    .type slow_call, %function
+slow_call:
+    .cfi_startproc
+    sub sp, sp, #SPILL_BYTES
+    .cfi_def_cfa_offset SPILL_BYTES
+    stp x0, x1, [sp, #SPILL_BYTES - SPILL_X0]
+    stp x2, x3, [sp, #SPILL_BYTES - SPILL_X2]
+    stp x4, x5, [sp, #SPILL_BYTES - SPILL_X4]
+    stp x6, x7, [sp, #SPILL_BYTES - SPILL_X6]
+    stp x8, x12, [sp, #SPILL_BYTES - SPILL_X8]
+    stp x13, x14, [sp, #SPILL_BYTES - SPILL_X13]
+    stp x15, x17, [sp, #SPILL_BYTES - SPILL_X15]
+    stp x18, x16, [sp, #SPILL_BYTES - SPILL_X18]
+    stp x9, x10, [sp, #SPILL_BYTES - SPILL_X9]
+    stp x19, x20, [sp, #SPILL_BYTES - SPILL_X19]
+    stp x21, x22, [sp, #SPILL_BYTES - SPILL_X19 + 16]
+    stp x23, x24, [sp, #SPILL_BYTES - SPILL_X19 + 32]
+    stp x25, x26, [sp, #SPILL_BYTES - SPILL_X19 + 48]
+    stp x27, x28, [sp, #SPILL_BYTES - SPILL_X19 + 64]
+    stp x29, x30, [sp]
+    .cfi_rel_offset x30, 8
+    mov x0, #SIG_BLOCK
+    adrp x1, tracer_blocked_signals
+    add x1, x1, :lo12:tracer_blocked_signals
+    THREAD_STATE x2, x3
+    add x2, x2, #THREAD_MASK
+    mov x3, #8
+    mov x8, #SYS_rt_sigprocmask
+    svc #0
+    .cfi_rel_offset x29, 0
+    mov x29, sp
+    .cfi_def_cfa_register x29
+    THREAD_STATE x9, x10
+    ldr x0, [x9, #THREAD_UNIT]
+    cbnz x0, 1f
+    // A thread's first slow path: its wiped page, stack and unit in one private mapping, which a fork copies.
+    mov x1, #(UNIT_WIPED_BYTES + UNIT_STACK_BYTES + UNIT_BYTES) & 0xffff
+    movk x1, #(UNIT_WIPED_BYTES + UNIT_STACK_BYTES + UNIT_BYTES) >> 16, lsl #16
+    mov x2, #3                          // PROT_READ | PROT_WRITE
+    mov x3, #0x4022                     // MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
+    mov x4, #-1
+    mov x5, #0
+    mov x8, #SYS_mmap
+    svc #0
+    cmn x0, #4095                       // -4095 … -1: minus an errno
+    mov x1, x0
+    mov x9, #0
+    b.hs 2f
+    mov x0, #(UNIT_WIPED_BYTES + UNIT_STACK_BYTES) & 0xffff
+    movk x0, #(UNIT_WIPED_BYTES + UNIT_STACK_BYTES) >> 16, lsl #16
+    add x0, x1, x0
+    THREAD_STATE x9, x10
+    str x0, [x9, #THREAD_UNIT]
+1:  mov sp, x0
+    bl save_vectors
+    THREAD_STATE x0, x3
+    ldp x1, x3, [x29, #SPILL_BYTES - SPILL_X9]
+    add x2, x29, #SPILL_BYTES
+    ldr x16, [x29, #SPILL_BYTES - SPILL_X16]
+    blr x16
+    bl restore_vectors
+    mov x9, x0
+2:  mov sp, x29
+    .cfi_def_cfa_register sp
+    ldr x29, [sp]
+    .cfi_restore x29
+    mov x0, #SIG_SETMASK
+    THREAD_STATE x1, x3
+    add x1, x1, #THREAD_MASK
+    mov x2, #0
+    mov x3, #8
+    mov x8, #SYS_rt_sigprocmask
+    svc #0
+    ldp x0, x1, [sp, #SPILL_BYTES - SPILL_X0]
+    ldp x2, x3, [sp, #SPILL_BYTES - SPILL_X2]
+    ldp x4, x5, [sp, #SPILL_BYTES - SPILL_X4]
+    ldp x6, x7, [sp, #SPILL_BYTES - SPILL_X6]
+    ldp x8, x12, [sp, #SPILL_BYTES - SPILL_X8]
+    ldp x13, x14, [sp, #SPILL_BYTES - SPILL_X13]
+    ldp x15, x17, [sp, #SPILL_BYTES - SPILL_X15]
+    ldr x18, [sp, #SPILL_BYTES - SPILL_X18]
+    ldr x30, [sp, #8]
+    .cfi_restore x30
+    add sp, sp, #SPILL_BYTES
+    .cfi_def_cfa_offset 0
+    ret
+    .cfi_endproc
+    .size slow_call, . - slow_call
+
 // Stands in for the loader's debugger hook, _dl_debug_state: called with the loader's lock held.
     .globl tracer_loader_event
     .hidden tracer_loader_event
@@ -1010,9 +1009,7 @@ tracer_loader_event:
     cbz w16, 1f
     ret
 1:  SPILL
-    SPILL_FOR_SLOW_CALL
-    SLOW_CALL tracer_slow_loader_event, SPILLED(X17), SPILLED(X17)
-    RELOAD_AFTER_SLOW_CALL
+    SLOW_CALL tracer_slow_loader_event
     RELOAD
     ret
     .cfi_endproc
@@ -1041,9 +1038,9 @@ span:
     cbz w16, 1f
     ret
 1:  SPILL
-    SPILL_FOR_SLOW_CALL
-    SLOW_CALL tracer_slow_span, SPILLED(X0), SPILLED(X17)
-    RELOAD_AFTER_SLOW_CALL
+    mov x9, x0
+    mov x10, x17
+    SLOW_CALL tracer_slow_span
     RELOAD
     ret
     .cfi_endproc
