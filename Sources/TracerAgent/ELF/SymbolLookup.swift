@@ -95,15 +95,20 @@ extension Image {
         return nil
     }
 
+    /// What the definition of a function says of it.
+    struct Definition {
+        /// A program linked to another build of the library may not know (see Symbol).
+        var hasVariantConvention = false
+        var byteCount: UInt64 = 0
+    }
     #if arch(arm64)
-    /// What the definition says: a program linked to another build of the library may not know (see Symbol).
-    static func hasVariantConvention(_ name: Name, at target: UInt64, in image: UnsafePointer<Image>) -> Bool {
-        guard let index = find(SymbolQuery(name: name, version: VersionNeed()), in: image),
-              let symbol = image.pointee.symbol(index)?.pointee else { return false }
-        return symbol.hasVariantConvention && image.pointee.bias &+ symbol.value == target
+    static func definition(_ name: Name, at target: UInt64, in image: UnsafePointer<Image>) -> Definition {
+        guard let index = find(SymbolQuery(name: name, version: VersionNeed()), in: image), let symbol = image.pointee.symbol(index)?.pointee,
+              image.pointee.bias &+ symbol.value == target else { return Definition() }
+        return Definition(hasVariantConvention: symbol.hasVariantConvention, byteCount: symbol.size)
     }
     #else
-    @inline(__always) static func hasVariantConvention(_ name: Name, at target: UInt64, in image: UnsafePointer<Image>) -> Bool { false }
+    @inline(__always) static func definition(_ name: Name, at target: UInt64, in image: UnsafePointer<Image>) -> Definition { Definition() }
     #endif
 
     /// Index of the definition that answers the query, or nil. By address: a start looks for tens of thousands of symbols,

@@ -9,6 +9,7 @@ enum FunctionTable {
         var name: UInt64 // hash
         var module: UInt32
         var descriptor: UInt32
+        var byteCount: UInt32 = 0 // aarch64: of the code, where its symbol says so
         var treatment: Treatment
         var isEntryOnly = false
     }
@@ -34,13 +35,15 @@ enum FunctionTable {
         var treatment = isEntryOnly && (treatment == .ordinary || treatment == .frames || treatment == .once) ? .tail : treatment
         guard let slot = find(target, name.hash, UInt32(module)) else { return nil }
         if slots![slot] != 0 { return Stubs.address(of: Int(entries[Int(slots![slot])].descriptor)) }
-        if Image.hasVariantConvention(name, at: target, in: &ModuleTable.modules.pointer(module).pointee.image) { return nil }
+        let definition = Image.definition(name, at: target, in: &ModuleTable.modules.pointer(module).pointee.image)
+        if definition.hasVariantConvention { return nil }
         if treatment == .ordinary && ContextCapture.isNamed(name)
             && ContextCapture.captures(target, &ModuleTable.modules.pointer(module).pointee.image) { treatment = .tail }
         let isCall = treatment == .ordinary || treatment == .frames
         guard let index = isCall ? Stubs.take(.call)
                                  : Stubs.take(.special) else { return nil }
-        let entry = Entry(target: target, name: name.hash, module: UInt32(module), descriptor: UInt32(index), treatment: treatment, isEntryOnly: isEntryOnly)
+        let entry = Entry(target: target, name: name.hash, module: UInt32(module), descriptor: UInt32(index),
+                          byteCount: UInt32(truncatingIfNeeded: definition.byteCount), treatment: treatment, isEntryOnly: isEntryOnly)
         guard let id = add(entry, at: slot) else { return nil }
         let descriptor = tracer_function(index)!
         let called = isOurs ? Backtraces.target(target, name) : target

@@ -159,12 +159,18 @@ extension ThreadRecorder {
 
     /// Two open frames at one place of the thread's own stack. On x86_64 each has a return slot there. On aarch64 the return
     /// address comes in a register, and a function that keeps it in another one (LLVM's outliner: `mov x15, x30; bl …;
-    /// mov x30, x15`) has no slot: then only a second call from the same address proves that the first was left.
+    /// mov x30, x15`) has no slot. Then what it calls returns into that function. After a jump out of it, by longjmp or an
+    /// exception, calls return into its caller: which is the same function when it calls itself, but then it has a slot.
     private static func mayShare(place frame: Frame, _ label: UInt64) -> Bool {
         #if arch(x86_64)
-        false
+        return false
         #elseif arch(arm64)
-        frame.label != label
+        if frame.isFilling || frame.label == label { return false }
+        let function = FunctionTable.entry(frame.function)
+        func isInside(_ label: UInt64) -> Bool {
+            ReturnLabels.returnAddress(label) &- function.target < UInt64(function.byteCount)
+        }
+        return isInside(label) && !isInside(frame.label)
         #endif
     }
 
