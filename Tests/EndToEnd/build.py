@@ -9,8 +9,8 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
     library: NAME=FILE [FLAGS]  another file of this folder
     plugin: NAME[=FILE] [FLAGS] the same, not linked: the program opens or preloads it
     sources: FILE…              compiled into the program too
-    variant: NAME[@COMPILER] [FLAGS]  one test each, FLAGS added to the program and its libraries (`exe:` before a flag: to
-                                the program alone)
+    variant: NAME[@COMPILER or @MACHINE] [FLAGS]  one test each, FLAGS added to the program and its libraries (`exe:` before
+                                a flag: to the program alone)
     after: COMMAND              run in the build folder when all is built
     case: NAME [A=B …] [ARGS]   one test each, with this environment and these arguments
     env: A=B …                  environment of every case
@@ -101,7 +101,7 @@ class Subject:
         for compiler in compilers:
             for variant in variants:
                 name, _, only = variant[0].partition("@")
-                if only and only != compiler:
+                if only and only not in (compiler, MACHINE):
                     continue
                 variant = [name] + variant[1:]
                 for run in runs:

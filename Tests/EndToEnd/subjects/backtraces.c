@@ -3,6 +3,8 @@
 // compilers: gcc clang
 // build: -O1 -fno-omit-frame-pointer -fexceptions -fno-optimize-sibling-calls
 // library: walk
+// variant: plain
+// variant: signed@aarch64 -mbranch-protection=standard
 // case: names
 // case: raw raw
 // link: -Wl,-z,now -rdynamic -ldl

@@ -5,6 +5,7 @@
 // variant: plt
 // variant: noplt@gcc -fno-plt
 // variant: O0 -O0
+// variant: signed@aarch64 -mbranch-protection=standard
 #include "subject.h"
 #include <stdexcept>
 #include <string>
