@@ -54,6 +54,7 @@
 #define UNIT_CHANGING 324
 #define UNIT_PATIENCE 328
 #define UNIT_LISTS 336
+#define UNIT_TID 344
 #define LIST_BITS 9 /* 2^9 lists of open frames on other stacks, by place: 4096 bytes */
 #define LIST_HASH 0x4f1bbcdd
 #define PATIENCE 16 /* calls on the own stack after the last frame elsewhere has ended, until the fast path is taken again */
@@ -63,7 +64,6 @@
 #define THREAD_HOT 8
 #define THREAD_LOW 16
 #define THREAD_UNIT 24
-#define THREAD_MASK 32
 
 // struct thread_hot
 #define HOT_CURSOR 0
@@ -120,7 +120,8 @@
 #define SPILL_X16 120
 #define SPILL_X9 144 /* and x10: arguments of the slow path */
 #define SPILL_X19 224 /* to x28 */
-#define SPILL_BYTES 240 /* then x29 and x30, side by side, as in any frame */
+#define SPILL_MASK 240 /* the program's signal mask */
+#define SPILL_BYTES 256 /* then x29 and x30, side by side, as in any frame */
 #define SPILL_FIRST SPILL_X0
 #define SPILL_SECOND (SPILL_X0 - 8)
 #define SPILL_THIRD SPILL_X2
@@ -218,7 +219,6 @@ struct thread_state {
     struct thread_hot *hot;
     uint64_t low; // end of the thread's own stack; all ones: every call leaves the fast path
     struct thread_unit *unit; // also the top of the agent's stack for this thread
-    uint64_t signal_mask; // the program's, while the slow path has all signals blocked
 };
 
 struct function_descriptor {
@@ -250,15 +250,15 @@ struct thread_unit {
     uint32_t is_changing;         // the program changes what SIGBUS does, see below
     int32_t patience;
     uint32_t reserved;
-    struct frame_record **lists; // open frames on other stacks, by place …
-    struct frame_record *strays; // … and those that were opened while the trampolines were changing the lists
+    struct frame_record **lists; // open frames on other stacks, by place
+    uint32_t tid, index;
+    struct frame_record *strays; // those that were opened while the trampolines were changing the lists
     struct frame_batch *foreign_batches; // all records for frames on other stacks …
     struct frame_record *free_foreign; // … free ones that only the slow path takes …
     struct frame_record *ended;        // … and those that were not taken out of their list when they ended
     struct thread_state *state;
     struct thread_hot *hot;
     struct thread_unit *next; // all units of the process
-    uint32_t index, tid;
     void *chunk;          // what is mapped now …
     uint64_t chunk_bytes; // … its size …
     uint64_t chunk_offset; // … and where it lies in the file
@@ -301,10 +301,9 @@ _Static_assert(AT(thread_unit, stand_in, UNIT_STAND_IN) && AT(thread_unit, top, 
                AT(thread_unit, stack_high, UNIT_STACK_HIGH) && AT(thread_unit, signal_low, UNIT_SIGNAL_LOW) &&
                AT(thread_unit, signal_bytes, UNIT_SIGNAL_BYTES) && AT(thread_unit, busy, UNIT_BUSY) &&
                AT(thread_unit, is_changing, UNIT_CHANGING) && AT(thread_unit, patience, UNIT_PATIENCE) &&
-               AT(thread_unit, lists, UNIT_LISTS), "thread unit");
+               AT(thread_unit, lists, UNIT_LISTS) && AT(thread_unit, tid, UNIT_TID), "thread unit");
 _Static_assert(AT(thread_state, top, THREAD_TOP) && AT(thread_state, hot, THREAD_HOT) &&
-               AT(thread_state, low, THREAD_LOW) && AT(thread_state, unit, THREAD_UNIT) &&
-               AT(thread_state, signal_mask, THREAD_MASK), "thread state");
+               AT(thread_state, low, THREAD_LOW) && AT(thread_state, unit, THREAD_UNIT), "thread state");
 _Static_assert(AT(thread_hot, cursor, HOT_CURSOR) && AT(thread_hot, limit, HOT_LIMIT) &&
                AT(thread_hot, base, HOT_BASE) && AT(thread_hot, chunk, HOT_CHUNK) &&
                AT(thread_hot, minimum_ticks, HOT_MINIMUM) && AT(thread_hot, pending, HOT_PENDING), "thread hot");

@@ -37,6 +37,7 @@
 #define SYS_mmap 222
 #define SYS_rt_sigprocmask 135
 #define SYS_clock_gettime 113
+#define SYS_gettid 178
 #define SIG_BLOCK 0
 #define SIG_SETMASK 2
 #define NANOSECONDS_LOW 0xca00 /* of 1000000000 */
@@ -934,8 +935,7 @@ slow_call:
     mov x0, #SIG_BLOCK
     adrp x1, tracer_blocked_signals
     add x1, x1, :lo12:tracer_blocked_signals
-    THREAD_STATE x2, x3
-    add x2, x2, #THREAD_MASK
+    add x2, sp, #SPILL_BYTES - SPILL_MASK
     mov x3, #8
     mov x8, #SYS_rt_sigprocmask
     svc #0
@@ -944,8 +944,27 @@ slow_call:
     .cfi_def_cfa_register x29
     THREAD_STATE x9, x10
     ldr x0, [x9, #THREAD_UNIT]
-    cbnz x0, 1f
-    // A thread's first slow path: its wiped page, stack and unit in one private mapping, which a fork copies.
+    cbz x0, 4f
+    // Another task may run with this thread's block (clone(2) with CLONE_VM and without CLONE_SETTLS: LeakSanitizer's), on a
+    // stack of its own and at the same time: nothing of the unit is its own. A child of vfork is on this stack, and alone.
+    add x1, x29, #SPILL_BYTES
+    ldp x2, x3, [x0, #UNIT_STACK_LOW]   // and UNIT_STACK_HIGH
+    cmp x1, x2
+    b.lo 3f
+    cmp x1, x3
+    b.lo 1f
+3:  PROCESS w1, x2, PROCESS_ALIVE
+    cbz w1, 1f                          // a child that fork has just made
+    mov x10, x0
+    mov x8, #SYS_gettid
+    svc #0
+    mov x9, #0
+    ldr w1, [x10, #UNIT_TID]
+    cmp w0, w1
+    b.ne 2f
+    mov x0, x10
+    b 1f
+4:  // A thread's first slow path: its wiped page, stack and unit in one private mapping, which a fork copies.
     mov x1, #(UNIT_WIPED_BYTES + UNIT_STACK_BYTES + UNIT_BYTES) & 0xffff
     movk x1, #(UNIT_WIPED_BYTES + UNIT_STACK_BYTES + UNIT_BYTES) >> 16, lsl #16
     mov x2, #3                          // PROT_READ | PROT_WRITE
@@ -977,8 +996,7 @@ slow_call:
     ldr x29, [sp]
     .cfi_restore x29
     mov x0, #SIG_SETMASK
-    THREAD_STATE x1, x3
-    add x1, x1, #THREAD_MASK
+    add x1, sp, #SPILL_BYTES - SPILL_MASK
     mov x2, #0
     mov x3, #8
     mov x8, #SYS_rt_sigprocmask

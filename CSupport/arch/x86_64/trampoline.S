@@ -28,6 +28,7 @@
 #define SYS_mmap 9
 #define SYS_rt_sigprocmask 14
 #define SYS_clock_gettime 228
+#define SYS_gettid 186
 #define VALGRIND_STACK_REGISTER 0x1501
 #define SYS_rt_sigreturn 15
 #define SIG_BLOCK 0
@@ -735,9 +736,7 @@ slow_call:
     movl $SYS_rt_sigprocmask, %eax
     movl $SIG_BLOCK, %edi
     leaq tracer_blocked_signals(%rip), %rsi
-    movq tracer_thread@gottpoff(%rip), %rdx
-    addq %fs:0, %rdx
-    addq $THREAD_MASK, %rdx
+    leaq -8(%rsp), %rdx                 // the program's mask: in the red zone, and no handler comes
     movl $8, %r10d
     syscall
     .cfi_rel_offset %rbp, 0
@@ -746,8 +745,25 @@ slow_call:
     movq tracer_thread@gottpoff(%rip), %rdi
     movq %fs:THREAD_UNIT(%rdi), %rax
     testq %rax, %rax
-    jnz 1f
-    // A thread's first slow path: its wiped page, stack and unit in one private mapping, which a fork copies.
+    jz 4f
+    // Another task may run with this thread's block (clone(2) with CLONE_VM and without CLONE_SETTLS: LeakSanitizer's), on a
+    // stack of its own and at the same time: nothing of the unit is its own. A child of vfork is on this stack, and alone.
+    leaq SPILL_BYTES(%rbp), %rdx
+    cmpq UNIT_STACK_LOW(%rax), %rdx
+    jb 3f
+    cmpq UNIT_STACK_HIGH(%rax), %rdx
+    jb 1f
+3:  cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
+    je 1f                               // a child that fork has just made
+    movq %rax, %r9
+    movl $SYS_gettid, %eax
+    syscall
+    xorl %r8d, %r8d
+    cmpl UNIT_TID(%r9), %eax
+    jne 2f
+    movq %r9, %rax
+    jmp 1f
+4:  // A thread's first slow path: its wiped page, stack and unit in one private mapping, which a fork copies.
     xorl %edi, %edi
     movl $(UNIT_WIPED_BYTES + UNIT_STACK_BYTES + UNIT_BYTES), %esi
     movl $3, %edx                       // PROT_READ | PROT_WRITE
@@ -796,9 +812,7 @@ slow_call:
     .cfi_restore %rbp
     movl $SYS_rt_sigprocmask, %eax
     movl $SIG_SETMASK, %edi
-    movq tracer_thread@gottpoff(%rip), %rsi
-    addq %fs:0, %rsi
-    addq $THREAD_MASK, %rsi
+    leaq -8(%rsp), %rsi
     xorl %edx, %edx
     movl $8, %r10d
     syscall

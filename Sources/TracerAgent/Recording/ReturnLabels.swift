@@ -61,7 +61,11 @@ enum ReturnLabels {
 
     /// A label that nobody has.
     private static func take(_ address: UInt64) -> UInt64? {
-        if state.pointee.next >= state.pointee.limit && !prepare() { return takeFree(address) }
+        if free != 0 { return takeFree(address) }
+        if state.pointee.next >= state.pointee.limit && !prepare() {
+            fill()
+            return nil
+        }
         let label = tracer_atomic_add(&state.pointee.next, UInt64(LABEL_BYTES))
         if label >= state.pointee.limit { return nil } // others have taken the rest: the next call comes here again
         tracer_label_return(label).pointee = address
@@ -72,7 +76,8 @@ enum ReturnLabels {
 
     /// In the place of the return address: of code that is no longer mapped.
     private static let gone: UInt64 = 2
-    /// Such labels, linked by LABEL_NEXT. They are used again when there are no others.
+    /// Such labels, linked by LABEL_NEXT. They are used again first: while there are any, the limit keeps the trampolines from
+    /// taking others, so that a program which loads and unloads for ever does not grow.
     nonisolated(unsafe) private static var free: UInt64 = 0
 
     /// The code there has been unmapped: nothing can return to it.
@@ -85,16 +90,13 @@ enum ReturnLabels {
                 tracer_label_return(label).pointee = gone
                 tracer_label_next(label).pointee = free
                 free = label
+                state.pointee.limit = 0
                 state.pointee.is_full = 0
             }
             label &+= UInt64(LABEL_BYTES)
         }
     }
-    private static func takeFree(_ address: UInt64) -> UInt64? {
-        if free == 0 {
-            fill()
-            return nil
-        }
+    private static func takeFree(_ address: UInt64) -> UInt64 {
         let label = free
         free = tracer_label_next(label).pointee
         tracer_label_next(label).pointee = 0

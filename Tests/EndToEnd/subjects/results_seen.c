@@ -2,7 +2,7 @@
 // on the stack at or above its pointer (what is below is not looked at by collectors and leak checkers), and so can what the
 // caller keeps in registers of its own: `step` looks behind every instruction.
 // sources: part_held.S
-// library: held=part_held.S -DCALLEE
+// library: held=part_held.S -DCALLEE -Wl,-z,now
 // build: -O1 -DSITES=20000
 // link: -Wl,-z,now
 // env: QEMU_SINGLESTEP=1 QEMU_ONE_INSN_PER_TB=1 TRACER_MODE=ring TRACER_MAXSIZE=512K
