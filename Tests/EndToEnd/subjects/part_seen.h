@@ -190,9 +190,10 @@ static void pass_time(void) {
     for (volatile uint32_t n = chance >> 16 & 1023; n; n--) {}
 }
 static int slow_path_wanted; // one that the observer can see
+static int callee_wanted;    // PTRACE_INTERRUPT stops at the end of a system call: where the clock is one, perhaps never in the callee
 static int enough(unsigned long least) {
     if (H->finished) return 1;
-    int all = H->seen[CALLEE] >= 10 || !with_arguments;
+    int all = H->seen[CALLEE] >= 10 || !callee_wanted;
     if (agent.high) all = all && H->seen[AGENT] >= 10 && (!slow_path_wanted || H->seen[AGENT_APART] >= 10);
     return H->looks >= (all ? least : least * 50);
 }
@@ -311,12 +312,13 @@ int main(int argc, char **argv) {
     CHECK(program.high && callee.high);
     H->spin = strcmp(how, "step") ? 30 : 3;
     prepare(what);
+    callee_wanted = with_arguments && (strcmp(how, "ptrace") || !agent.high || !getenv("TRACER_CLOCK"));
     slow_path_wanted = strcmp(how, "signal") && (many_sites || !with_arguments);
     pthread_t thread;
     if (!strcmp(where, "thread")) CHECK(!pthread_create(&thread, NULL, in_thread, NULL) && !pthread_join(thread, NULL));
     else if (!strcmp(how, "signal")) look_by_signals(where);
     else look_by_ptrace(where, !strcmp(how, "step"));
-    int seen = (H->seen[CALLEE] || !with_arguments) && (!agent.high || (H->seen[AGENT] && (!slow_path_wanted || H->seen[AGENT_APART])));
+    int seen = (H->seen[CALLEE] || !callee_wanted) && (!agent.high || (H->seen[AGENT] && (!slow_path_wanted || H->seen[AGENT_APART])));
     if (H->fault[0] || !seen) {
         fprintf(stderr, "%s\n%lu calls, %lu looks", H->fault[0] ? H->fault : "a place was never seen", H->calls, H->looks);
         for (int n = 0; n < PLACES; n++) fprintf(stderr, "%s %lu in %s", n ? "," : ", with patterns:", H->seen[n], place_names[n]);
