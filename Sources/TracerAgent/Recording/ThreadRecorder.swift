@@ -107,7 +107,7 @@ struct ThreadRecorder {
         releaseSpans(unit)
         release(unit.pointee.batches)
         release(unit.pointee.foreign_batches)
-        Memory.release(unit.pointee.lists, ThreadRecorder.listBytes)
+        if let lists = unit.pointee.lists { Memory.release(lists, ThreadRecorder.listBytes) }
         Memory.release(UnsafeMutableRawPointer(unit) - (Int(UNIT_STACK_BYTES) &+ Int(UNIT_WIPED_BYTES)), mappingBytes)
     }
 
