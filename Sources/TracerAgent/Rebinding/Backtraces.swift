@@ -44,19 +44,12 @@ enum Backtraces {
         let step: StaticString, get: StaticString
         let address: UInt8 // 255: -1
     }
-    #if arch(x86_64)
     private static let cursors: InlineArray<_, Cursor> = [
         .init(kind: 0, step: "_ULx86_64_step", get: "_ULx86_64_get_reg", address: 16), // UNW_X86_64_RIP
         .init(kind: 1, step: "_Ux86_64_step", get: "_Ux86_64_get_reg", address: 16),
-        .init(kind: 2, step: "unw_step", get: "unw_get_reg", address: 255),
-        .init(kind: 2, step: "__unw_step", get: "__unw_get_reg", address: 255),
-    ]
-    #elseif arch(arm64)
-    private static let cursors: InlineArray<_, Cursor> = [
         .init(kind: 0, step: "_ULaarch64_step", get: "_ULaarch64_get_reg", address: 32), // UNW_AARCH64_PC
         .init(kind: 1, step: "_Uaarch64_step", get: "_Uaarch64_get_reg", address: 32),
         .init(kind: 2, step: "unw_step", get: "unw_get_reg", address: 255),
         .init(kind: 2, step: "__unw_step", get: "__unw_get_reg", address: 255),
     ]
-    #endif
 }

@@ -40,8 +40,7 @@ enum FunctionTable {
         if treatment == .ordinary && ContextCapture.isNamed(name)
             && ContextCapture.captures(target, &ModuleTable.modules.pointer(module).pointee.image) { treatment = .tail }
         let isCall = treatment == .ordinary || treatment == .frames
-        guard let index = isCall ? Stubs.take(.call)
-                                 : Stubs.take(.special) else { return nil }
+        guard let index = Stubs.take(isCall ? .call : .special) else { return nil }
         let entry = Entry(target: target, name: name.hash, module: UInt32(module), descriptor: UInt32(index),
                           byteCount: UInt32(truncatingIfNeeded: definition.byteCount), treatment: treatment, isEntryOnly: isEntryOnly)
         guard let id = add(entry, at: slot) else { return nil }

@@ -13,8 +13,6 @@ enum Confinement: UInt32 { // TRACE_STOP_…
     /// (PR_SET_SYSCALL_USER_DISPATCH: Wine).
     case dispatch = 7
 
-    init?(stopReason: UInt32) { self.init(rawValue: stopReason) }
-
     var text: StaticString {
         switch self {
         case .seccomp: "the program confines itself with seccomp"

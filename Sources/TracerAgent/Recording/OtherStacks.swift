@@ -48,7 +48,7 @@ extension ThreadRecorder {
     /// Its enter is written, or held back.
     func openForeign(_ frame: Frame) {
         arm()
-        let list = unit.pointee.busy != 0 ? strays : list(of: frame.pointee.place)
+        let list = unit.pointee.busy != 0 ? tracer_strays(unit)! : list(of: frame.pointee.place)
         frame.pointee.older = list.pointee
         list.pointee = frame
         frame.pointee.use = UInt32(USE_OPEN)
@@ -111,12 +111,13 @@ extension ThreadRecorder {
     private static func list(_ unit: UnsafeMutablePointer<thread_unit>, _ place: UInt64) -> UnsafeMutablePointer<Frame?> {
         unit.pointee.lists + Int(truncatingIfNeeded: ((place &>> 4) &* UInt64(LIST_HASH)) &>> UInt64(64 &- LIST_BITS))
     }
-    private var strays: UnsafeMutablePointer<Frame?> { tracer_strays(unit) }
 
     /// The newest open frame with this label at this place of a stack that is not the thread's own.
-    func openFrame(at place: UInt64, _ label: UInt64) -> Frame? {
-        if unit.pointee.lists == nil || !isForeignOpen { return nil }
-        return ThreadRecorder.search(list(of: place), place, label) ?? ThreadRecorder.search(strays, place, label)
+    func openFrame(at place: UInt64, _ label: UInt64) -> Frame? { ThreadRecorder.openFrame(of: unit, at: place, label) }
+
+    private static func openFrame(of unit: UnsafeMutablePointer<thread_unit>, at place: UInt64, _ label: UInt64) -> Frame? {
+        if unit.pointee.lists == nil || unit.pointee.foreign_count == 0 { return nil }
+        return search(list(unit, place), place, label) ?? search(tracer_strays(unit), place, label)
     }
     private static func search(_ list: UnsafeMutablePointer<Frame?>, _ place: UInt64, _ label: UInt64) -> Frame? {
         var next = list.pointee
@@ -130,18 +131,12 @@ extension ThreadRecorder {
     }
     /// The same of a coroutine that has moved here from another thread. Its own frames rest; those before them in the list may
     /// just be taken out of it, which ends the search too early: then once more.
-    @inline(never) static func migratedFrame(at place: UInt64, _ label: UInt64, to recorder: ThreadRecorder) -> Frame? {
+    @inline(never) func migratedFrame(at place: UInt64, _ label: UInt64) -> Frame? {
         for _ in 0..<16 {
             var found: Frame?
-            lock.lock()
-            var next = units
-            while let unit = next, found == nil {
-                next = unit.pointee.next
-                if unit == recorder.unit || unit.pointee.foreign_count == 0 || unit.pointee.lists == nil { continue }
-                found = search(list(unit, place), place, label)
-                if found == nil, unit.pointee.strays != nil { found = search(tracer_strays(unit), place, label) }
+            ThreadRecorder.withUnits { other in
+                if found == nil && other != unit { found = ThreadRecorder.openFrame(of: other, at: place, label) }
             }
-            lock.unlock()
             if let found { return found }
         }
         return nil
@@ -149,7 +144,7 @@ extension ThreadRecorder {
 
     private func takeOutOfList(_ frame: Frame) {
         for n in 0..<2 {
-            var link = n == 0 ? list(of: frame.pointee.place) : strays
+            var link = n == 0 ? list(of: frame.pointee.place) : tracer_strays(unit)!
             while let other = link.pointee {
                 if other == frame {
                     link.pointee = frame.pointee.older

@@ -41,18 +41,17 @@ enum ReturnLabels {
     static func label(of address: UInt64) -> UInt64? {
         lock.lock()
         defer { lock.unlock() }
-        let known = entry(of: address)
+        let known = entry(of: address, in: state.pointee.table)
         if known.pointee != first && known.pointee != end { return known.pointee }
         guard let label = take(address) else { return nil }
-        let place = entry(of: address) // the table may be another one now
+        let place = entry(of: address, in: state.pointee.table) // another one, perhaps
         if place.pointee == first { tracer_store_release_64(place, label) }
         return label
     }
     private static var end: UInt64 { first &+ UInt64(LABEL_BYTES) }
 
     /// Where the address is in the table, or is to be put, or its end.
-    private static func entry(of address: UInt64) -> UnsafeMutablePointer<UInt64> {
-        let table = state.pointee.table!
+    private static func entry(of address: UInt64, in table: UnsafeMutablePointer<UInt64>) -> UnsafeMutablePointer<UInt64> {
         let hash = UInt32(truncatingIfNeeded: address) &* UInt32(LABEL_HASH)
         var place = table + Int(hash & UInt32(truncatingIfNeeded: table[-1])) / 8
         while place.pointee != first && place.pointee != end && tracer_label_return(place.pointee).pointee != address { place += 1 }
@@ -166,30 +165,25 @@ enum ReturnLabels {
 
     /// The old table stays: a trampoline may be looking into it.
     private static func grow() -> Bool {
-        let wanted = max(tableCount &* 4, leastTable)
-        if tableCount >= largestTable { return false }
-        guard let pages = Memory.pages((min(wanted, largestTable) &+ guardCount &+ 1) &* 8) else { return false }
-        tableCount = min(wanted, largestTable)
+        let wanted = min(max(tableCount &* 4, leastTable), largestTable)
+        guard tableCount < wanted, let pages = Memory.pages((wanted &+ guardCount &+ 1) &* 8) else { return false }
+        tableCount = wanted
         let mask = pages.assumingMemoryBound(to: UInt64.self), table = mask + 1
         mask.pointee = UInt64(tableCount &- 1) &* 8
         for n in 0..<(tableCount &+ guardCount &- 1) { table[n] = first }
         table[tableCount &+ guardCount &- 1] = end
         // Written before the table can be seen: by an address that depends on the load of it.
-        let old = state.pointee.next
         var label = end &+ UInt64(LABEL_BYTES)
-        while label < min(old, written) {
+        while label < min(state.pointee.next, written) {
             let address = tracer_label_return(label).pointee
-            if address > gone && tracer_label_next(label).pointee & isAnother == 0 { put(label, address, table, mask.pointee) }
+            if address > gone && tracer_label_next(label).pointee & isAnother == 0 {
+                let place = entry(of: address, in: table)
+                if place.pointee == first { place.pointee = label }
+            }
             label &+= UInt64(LABEL_BYTES)
         }
         tracer_publish_label_table(table)
         return true
-    }
-    private static func put(_ label: UInt64, _ address: UInt64, _ table: UnsafeMutablePointer<UInt64>, _ mask: UInt64) {
-        let hash = UInt32(truncatingIfNeeded: address) &* UInt32(LABEL_HASH)
-        var place = table + Int(hash & UInt32(truncatingIfNeeded: mask)) / 8
-        while place.pointee != first && place.pointee != end { place += 1 }
-        if place.pointee == first { place.pointee = label }
     }
 }
 

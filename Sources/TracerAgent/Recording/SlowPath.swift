@@ -144,7 +144,7 @@ extension ThreadRecorder {
             tails = 1
             if let caller = isOwn ? ownFrame(at: place, label) : openFrame(at: place, label) {
                 if caller.isTailCall { tails = caller.pointee.tails &+ 1 }
-                if tails >= UInt32(TAIL_LIMIT) { return replace(caller, descriptor, isForeign: !isOwn) }
+                if tails >= UInt32(TAIL_LIMIT) { return replace(caller, descriptor) }
                 if !isOwn { caller.pointee.label |= UInt64(LABEL_WATCHED) } // its return is that of both
             }
         }
@@ -175,14 +175,10 @@ extension ThreadRecorder {
     }
 
     /// An endless row of tail calls: each ends the one before, in its record.
-    private func replace(_ frame: Frame, _ descriptor: UnsafeMutablePointer<function_descriptor>, isForeign: Bool) -> Frame {
-        let label = frame.pointee.label | UInt64(LABEL_TAIL)
-        let tails = frame.pointee.tails
+    private func replace(_ frame: Frame, _ descriptor: UnsafeMutablePointer<function_descriptor>) -> Frame {
         ensureSlack()
-        end(frame, Clock.ticks(), isForeign)
+        end(frame, Clock.ticks(), frame.pointee.owner != nil)
         frame.pointee.function = descriptor
-        frame.pointee.label = label
-        frame.pointee.tails = tails
         frame.setUnwritten()
         begin(frame)
         return frame
@@ -205,20 +201,18 @@ extension ThreadRecorder {
             while let frame = ownFrame(at: place, label) {
                 let isTailCall = frame.isTailCall
                 isKnown = true
-                if frame.pointee.function.pointee.kind == UInt32(KIND_LOAD) { Loads.returned(self, frame, now) }
                 exit(frame, now)
                 if !isTailCall { return }
             }
         }
         if Initializers.returned(self, label, place, now) { return }
-        while let frame = openFrame(at: place, label) ?? ThreadRecorder.migratedFrame(at: place, label, to: self) {
+        while let frame = openFrame(at: place, label) ?? migratedFrame(at: place, label) {
             let isTailCall = frame.isTailCall
             isKnown = true
-            if frame.pointee.function.pointee.kind == UInt32(KIND_LOAD) { Loads.returned(self, frame, now) }
             exit(frame, now)
             if !isTailCall { return }
         }
-        if !isKnown { noteCopiedStack() }
+        if !isKnown { ThreadRecorder.distrustStack(of: unit) } // it was thought to be dead
     }
 
     /// The newest open frame of this call on the thread's own stack.
@@ -233,6 +227,7 @@ extension ThreadRecorder {
     }
 
     private func exit(_ frame: Frame, _ now: UInt64) {
+        if frame.pointee.function.pointee.kind == UInt32(KIND_LOAD) { Loads.returned(self, frame, now) }
         let wasForeign = frame.pointee.owner != nil
         // While the frame still counts as open: a chunk that is opened now must say so.
         if frame.pointee.slot == nil { frame.setElsewhere() }

@@ -22,11 +22,6 @@ enum StackCopying {
 }
 
 extension ThreadRecorder {
-    /// A call has returned whose frame was thought to be dead.
-    func noteCopiedStack() {
-        if unit.pointee.copies_stack == 0 { ThreadRecorder.distrustStack(of: unit) }
-    }
-
     /// No address is on the thread's own stack any more: every frame gets a record apart.
     static func distrustStack(of unit: UnsafeMutablePointer<thread_unit>) {
         unit.pointee.copies_stack = 1

@@ -7,7 +7,7 @@ struct ThreadRecorder {
     let state: UnsafeMutablePointer<thread_state>
     let unit: UnsafeMutablePointer<thread_unit>
 
-    nonisolated(unsafe) private(set) static var units: UnsafeMutablePointer<thread_unit>?
+    nonisolated(unsafe) private static var units: UnsafeMutablePointer<thread_unit>?
     nonisolated(unsafe) static var lock = SpinLock()
     nonisolated(unsafe) private static var nextIndex: UInt32 = 0
 

@@ -363,7 +363,7 @@ enum TraceFile {
             $0.append("recording stopped, ")
             if header.pointee.stop_reason == UInt32(TRACE_STOP_LIMIT) {
                 $0.append("TRACER_MAXSIZE reached")
-            } else if let confinement = Confinement(stopReason: header.pointee.stop_reason) {
+            } else if let confinement = Confinement(rawValue: header.pointee.stop_reason) {
                 $0.append(confinement.text)
             } else {
                 $0.append(stopNumber == Failure.noEntry ? "the file is gone" : Failure.text(stopNumber))
