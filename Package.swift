@@ -8,7 +8,9 @@ import PackageDescription
 let agentSwift: [SwiftSetting] = [
     .enableExperimentalFeature("Embedded"),
     .enableExperimentalFeature("Extern"),
-    .unsafeFlags(["-wmo", "-no-allocations", "-Ounchecked", "-Xfrontend", "-function-sections", "-disable-stack-protector", "-dwarf-version=4"]),
+    .unsafeFlags([
+        "-wmo", "-no-allocations", "-Ounchecked", "-Xfrontend", "-function-sections", "-disable-stack-protector", "-dwarf-version=4",
+    ]),
 ]
 // Jumps that touch a 32-byte boundary are slow on Skylake and its kin (Intel SKX102).
 #if arch(x86_64)
@@ -17,22 +19,35 @@ let jumpPadding = ["-mbranches-within-32B-boundaries"]
 let jumpPadding: [String] = []
 #endif
 let agentC: [CSetting] = [
-    .unsafeFlags(["-O2", "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden",
-                  "-fasynchronous-unwind-tables", "-ftls-model=initial-exec", "-gdwarf-4"] + jumpPadding),
+    .unsafeFlags(
+        [
+            "-O2", "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden",
+            "-fasynchronous-unwind-tables", "-ftls-model=initial-exec", "-gdwarf-4",
+        ] + jumpPadding),
     .headerSearchPath("../Sources/CTraceLayout/include"),
 ]
-// initfirst: our constructor runs before every other, libc's included (design.md, 6).
+// initfirst: our constructor runs before every other, libc's included, so that what those call is recorded.
 // "Embedded" keeps the driver from linking Swift's runtime.
 // bfd gives the room for labels, which is in no file (trampoline.S), a segment of its own. gold puts it behind the code, where
 // the loader would have to clear a part of a page of code; lld before it, and then sorts the table of .eh_frame_hdr wrongly.
 let agentLinker: [LinkerSetting] = [
-    .unsafeFlags(["-enable-experimental-feature", "Embedded", "-use-ld=bfd", "-Xclang-linker", "-shared",
-                  "-Xlinker", "--version-script=\(Context.packageDirectory)/CSupport/exports.map",
-                  "-Xlinker", "-z", "-Xlinker", "initfirst", "-Xlinker", "-z", "-Xlinker", "now",
-                  "-Xlinker", "-z", "-Xlinker", "noseparate-code", "-Xlinker", "--gc-sections", "-Xlinker", "-soname=libtracer.so"]),
+    .unsafeFlags([
+        "-enable-experimental-feature", "Embedded", "-use-ld=bfd", "-Xclang-linker", "-shared",
+        "-Xlinker", "--version-script=\(Context.packageDirectory)/CSupport/exports.map",
+        "-Xlinker", "-z", "-Xlinker", "initfirst", "-Xlinker", "-z", "-Xlinker", "now",
+        "-Xlinker", "-z", "-Xlinker", "noseparate-code", "-Xlinker", "--gc-sections", "-Xlinker", "-soname=libtracer.so",
+        // Far from the writable segment: bfd begins a new one only where a page would be skipped.
+        "-Xlinker", "--section-start=.room=0x100000",
+        // By it, too, the agent knows what another process of its own has remembered (ScanCache.swift).
+        "-Xlinker", "--build-id=sha1",
+    ]),
     // Symbols stay; debugging information would only make debuggers of traced programs complain of missing modules.
     .unsafeFlags(["-Xlinker", "-S"], .when(configuration: .release)),
 ]
+
+// Where no loop runs long. LLVM optimizes as everywhere; Swift's own optimizer, which takes three quarters of a module's time,
+// neither specializes nor inlines, which makes the code smaller, too. Diagnostics and checks at run time are those of -O.
+let coldSwift: [SwiftSetting] = [.unsafeFlags(["-Xfrontend", "-disable-sil-perf-optzns"], .when(configuration: .release))]
 
 let package = Package(
     name: "tracer",
@@ -50,10 +65,11 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
-        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     ],
     targets: [
         .target(name: "CTraceLayout"),
+        // How everything that the tool prints or writes is spelt.
+        .target(name: "Presentation"),
         .target(name: "TraceFormat", dependencies: ["CTraceLayout"]),
         .target(name: "CSupport", path: "CSupport", cSettings: agentC),
         .target(name: "TracerAgent", dependencies: ["CSupport", "CTraceLayout"], swiftSettings: agentSwift),
@@ -61,50 +77,119 @@ let package = Package(
         .target(name: "CTracerAPI"),
         .target(name: "TracerAPI", dependencies: ["CTracerAPI"]),
         .testTarget(name: "TracerAPITests", dependencies: ["TracerAPI"]),
-        .target(name: "CDemangle", linkerSettings: [.linkedLibrary("stdc++"), .linkedLibrary("iberty")]),
+        // In libstdc++, libswiftCore and libiberty.
+        .systemLibrary(name: "CDemangle"),
         // libdw and libelf of elfutils.
         .systemLibrary(name: "CElfutils"),
         .target(name: "Symbols", dependencies: ["CElfutils"]),
         .systemLibrary(name: "CDeflate"),
-        .target(name: "TraceAnalysis",
-                dependencies: ["TraceFormat", "CTraceLayout", "CDemangle", "CDeflate", "Symbols",
-                               .product(name: "Histogram", package: "hdrhistogram-swift")]),
+        // Loads libZydis when it is asked to decode; needs its headers alone.
+        .target(name: "CZydis"),
+        // Which functions of a module can be patched at their entries, and how.
+        .target(name: "EntryPlan", dependencies: ["CElfutils", "CTraceLayout", "CZydis", "Presentation", "Symbols", "TraceFormat"]),
+        .target(
+            name: "TraceAnalysis",
+            dependencies: [
+                "Presentation", "TraceFormat", "CTraceLayout", "CDemangle", "CDeflate", "Symbols",
+                .product(name: "Histogram", package: "hdrhistogram-swift"),
+            ]),
         // No libc: the loader would load a second one for it.
-        .target(name: "LoaderAudit", exclude: ["exports.map"],
-                cSettings: [.unsafeFlags(["-O2", "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden"])],
-                linkerSettings: [.unsafeFlags(["-enable-experimental-feature", "Embedded", "-nostartfiles", "-Xclang-linker", "-nostdlib",
+        .target(
+            name: "LoaderAudit", exclude: ["exports.map"],
+            cSettings: [
+                .unsafeFlags(["-O2", "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden"]),
+                .headerSearchPath("../CTraceLayout/include"),
+            ],
+            linkerSettings: [
+                .unsafeFlags([
+                    "-enable-experimental-feature", "Embedded", "-nostartfiles", "-Xclang-linker", "-nostdlib",
                     "-Xlinker", "--version-script=\(Context.packageDirectory)/Sources/LoaderAudit/exports.map",
-                    "-Xlinker", "-z", "-Xlinker", "now", "-Xlinker", "-soname=libtracer-audit.so"])]),
+                    "-Xlinker", "-z", "-Xlinker", "now", "-Xlinker", "-soname=libtracer-audit.so",
+                ])
+            ]),
         .target(name: "CRecorder"),
-        .target(name: "Recorder", dependencies: ["CRecorder", "CTraceLayout", "Symbols"]),
+        .target(name: "Recorder", dependencies: ["CRecorder", "CTraceLayout", "Symbols", "TraceFormat"], swiftSettings: coldSwift),
         .target(name: "CLaunch"),
-        .target(name: "LaunchLab", dependencies: ["CLaunch", "CRecorder", "Recorder", "TraceAnalysis", "Symbols", .product(name: "GRDB", package: "GRDB.swift")]),
-        .executableTarget(name: "tracer",
-                dependencies: ["TraceAnalysis", "TraceFormat", "CTraceLayout", "Recorder", "LaunchLab", .product(name: "ArgumentParser", package: "swift-argument-parser")],
-                plugins: ["SourceCommit"]),
+        .target(name: "Statistics"),
+        .systemLibrary(name: "CSQLite"),
+        .target(
+            name: "LaunchLab",
+            dependencies: ["CLaunch", "CRecorder", "CSQLite", "Presentation", "Recorder", "Statistics", "TraceAnalysis", "Symbols"],
+            swiftSettings: coldSwift),
+        .target(name: "CPageFiles", cSettings: [.unsafeFlags(["-std=c23"])]),
+        .target(
+            name: "TracePage",
+            dependencies: ["CPageFiles", "CTraceLayout", "Presentation", "Symbols", "TraceAnalysis", "TraceFormat"],
+            exclude: ["Resources"]), // CPageFiles has them
+        // Apart, so that TracePage and LaunchLab are compiled at the same time.
+        .target(
+            name: "LaunchPage", dependencies: ["LaunchLab", "Presentation", "TraceAnalysis", "TracePage"],
+            swiftSettings: coldSwift),
+        .executableTarget(
+            name: "tracer",
+            dependencies: [
+                "Presentation", "LaunchPage", "TracePage", "TraceAnalysis", "TraceFormat", "CTraceLayout", "EntryPlan", "Recorder",
+                "LaunchLab",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: coldSwift,
+            plugins: ["SourceCommit"]),
         // For tracer --version.
         .plugin(name: "SourceCommit", capability: .buildTool(), path: "Plugins/SourceCommit"),
         .target(name: "TraceTesting", dependencies: ["TraceFormat", "CTraceLayout"], path: "Tests/TraceTesting"),
-        .executableTarget(name: "generate-trace", dependencies: ["TraceTesting", "TraceFormat", "CTraceLayout"],
-                path: "Tests/generate-trace"),
+        .executableTarget(
+            name: "generate-trace", dependencies: ["TraceTesting", "TraceFormat", "CTraceLayout"],
+            path: "Tests/generate-trace"),
         .executableTarget(name: "cut-trace", dependencies: ["TraceAnalysis", "CTraceLayout"], path: "Tests/cut-trace"),
+        .testTarget(name: "PresentationTests", dependencies: ["Presentation"]),
         .testTarget(name: "TraceFormatTests", dependencies: ["TraceFormat"]),
-        .testTarget(name: "TraceAnalysisTests", dependencies: ["TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting", "tracer"]),
+        .testTarget(
+            name: "TraceAnalysisTests",
+            dependencies: ["Presentation", "TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting", "tracer"]),
+        .testTarget(
+            name: "TracePageTests",
+            dependencies: ["CPageFiles", "Presentation", "TracePage", "TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting"]),
         .testTarget(name: "SymbolsTests", dependencies: ["Symbols"]),
-        .testTarget(name: "LaunchLabTests", dependencies: ["LaunchLab", "CLaunch"]),
-        .testTarget(name: "RecorderTests", dependencies: ["Recorder", "CTraceLayout"]),
+        .testTarget(
+            name: "LaunchLabTests",
+            dependencies: ["LaunchLab", "CLaunch", "Presentation", "Statistics"]),
+        .testTarget(name: "RecorderTests", dependencies: ["Recorder", "TraceFormat", "CTraceLayout"]),
     ]
 )
 
+// scripts/documentation.
+if Context.environment["TRACER_DOCUMENTATION"] != nil {
+    package.dependencies.append(.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.4.0"))
+}
+
 // scripts/fuzz: everything is then compiled with -sanitize=fuzzer, whose runtime brings main.
 if Context.environment["TRACER_FUZZ"] != nil {
-    package.targets.append(.executableTarget(
-        name: "fuzz-trace", dependencies: ["TraceAnalysis", "TraceFormat"], path: "Fuzz/reader",
-        swiftSettings: [.unsafeFlags(["-parse-as-library"])]))
-    // The agent's own sources a second time, for the host, with checked arithmetic.
-    package.targets.append(.executableTarget(
-        name: "fuzz-elf", dependencies: ["CSupport", "CTraceLayout"], path: "Fuzz/elf",
-        swiftSettings: [.unsafeFlags(["-parse-as-library"]), .enableExperimentalFeature("Extern")],
-        // The agent brings its own memcmp and its like, libFuzzer's runtime does too.
-        linkerSettings: [.unsafeFlags(["-Xlinker", "--allow-multiple-definition"])]))
+    package.targets.append(.target(name: "FuzzDriver", path: "Fuzz/driver"))
+    package.targets.append(
+        .executableTarget(
+            name: "fuzz-trace", dependencies: ["FuzzDriver", "Presentation", "TraceAnalysis", "TracePage", "TraceFormat"],
+            path: "Fuzz/reader",
+            swiftSettings: [.unsafeFlags(["-parse-as-library"])]))
+    package.targets.append(
+        .executableTarget(
+            name: "fuzz-plan", dependencies: ["FuzzDriver", "EntryPlan", "CTraceLayout", "TraceFormat"], path: "Fuzz/plan",
+            swiftSettings: [.unsafeFlags(["-parse-as-library"])]))
+    // What of the agent reads what it did not write, for the host, with checked arithmetic. A source file belongs to one target.
+    package.products.removeAll { $0.name == "libtracer.so" }
+    package.targets.removeAll { $0.name == "TracerAgent" || $0.name == "AgentEntry" }
+    package.targets.append(
+        .target(
+            name: "AgentReading", dependencies: ["CSupport", "CTraceLayout"], path: "Sources/TracerAgent",
+            sources: [
+                "ELF", "Processor", "Kernel", "TraceFormat", "Settings.swift", "Functions/NameFilter.swift",
+                "Functions/SpecialFunction.swift",
+                "Guests/SanitizerRuntime.swift",
+            ],
+            swiftSettings: [.unsafeFlags(["-enable-testing"]), .enableExperimentalFeature("Extern")]))
+    package.targets.append(
+        .executableTarget(
+            name: "fuzz-elf", dependencies: ["FuzzDriver", "AgentReading", "CSupport", "CTraceLayout"], path: "Fuzz/elf",
+            swiftSettings: [.unsafeFlags(["-parse-as-library"])],
+            // The agent brings its own memcmp and its like, libFuzzer's runtime does too.
+            linkerSettings: [.unsafeFlags(["-Xlinker", "--allow-multiple-definition"])]))
 }

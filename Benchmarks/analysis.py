@@ -7,7 +7,6 @@ export is counted through a pipe once.
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 

@@ -2,6 +2,8 @@
 //   leaf    bench_leaf          from main's loop, depth 1
 //   parent  bench_parent        which calls bench_leaf: CALLS pairs
 //   deep    bench_leaf          from inside bench_repeat, depth 2
+//   own     own_leaf            of this program itself, depth 1
+//   own-deep own_leaf           from inside own_repeat, depth 2
 //   elsewhere bench_leaf      on a stack of its own (makecontext)
 //   memory  bench_leaf, then the resident bytes of this process but for mapped *.trace files
 // Calls are made in slices and the median slice counts, so that a slice in which the processor was taken away does not.
@@ -37,19 +39,33 @@ static double now(void) {
     return time.tv_sec * 1e9 + time.tv_nsec;
 }
 
+static unsigned long __attribute__((noinline)) own_leaf(unsigned long x) {
+    __asm__ volatile("" : "+r"(x));
+    return x + 1;
+}
+static unsigned long __attribute__((noinline)) own_repeat(unsigned long count) {
+    unsigned long x = 0;
+    for (unsigned long n = 0; n < count; n++) x = own_leaf(x);
+    return x;
+}
+
 static void make_calls(unsigned long count) {
     unsigned long x = 0;
     if (!strcmp(what, "parent"))
         for (unsigned long n = 0; n < count; n++) x = bench_parent(x);
-    else if (!strcmp(what, "deep"))
-        x = bench_repeat(count);
+    else if (!strcmp(what, "deep")) x = bench_repeat(count);
+    else if (!strcmp(what, "own-deep")) x = own_repeat(count);
+    else if (!strcmp(what, "own"))
+        for (unsigned long n = 0; n < count; n++) x = own_leaf(x);
     else
         for (unsigned long n = 0; n < count; n++) x = bench_leaf(x);
     sink = x;
 }
 
 enum { SLICES = 21 };
-struct span { double begin, end, slices[SLICES]; };
+struct span {
+    double begin, end, slices[SLICES];
+};
 
 static int by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -122,7 +138,7 @@ static long resident_bytes(void) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 3) return fprintf(stderr, "usage: caller leaf|parent|deep|elsewhere|memory CALLS [THREADS]\n"), 2;
+    if (argc < 3) return fprintf(stderr, "usage: caller leaf|parent|deep|own|own-deep|elsewhere|memory CALLS [THREADS]\n"), 2;
     what = argv[1];
     calls = strtoul(argv[2], 0, 10);
     int threads = argc > 3 ? atoi(argv[3]) : 1;

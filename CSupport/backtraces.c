@@ -2,7 +2,7 @@
 // them: a program that counts or prints its frames would see us. Their slots lead here instead, and what is ours is left
 // out. So do libunwind's own list (unw_backtrace) and its way to go from frame to frame (unw_step, of HP's and of LLVM's).
 // Other functions of an unwinder are not concerned: exceptions pass through frames that nobody looks at.
-#include "shim.h"
+#include "layout.h"
 
 #if defined(__x86_64__)
 enum { SYS_mmap = 9, SYS_munmap = 11 };
@@ -28,9 +28,19 @@ static int without_own(void **frames, int size, void **found, int count) {
     return kept;
 }
 
+/// After the program has confined itself no memory is asked for, and no more of ours comes onto the stack.
+__attribute__((noinline)) static int list_confined(int (*real)(void **, int), void **frames, int size) {
+    void *found[192];
+    int room = (int)(sizeof found / sizeof *found), count = real(found, room);
+    int kept = without_own(frames, size, found, count);
+    if (kept == size || count < room) return kept;
+    return without_own(frames, size, frames, real(frames, size));
+}
+
 static int list_frames(void **frames, int size) {
     int (*real)(void **, int) = (int (*)(void **, int))real_backtrace;
     if (size <= 0) return real(frames, size);
+    if (__atomic_load_n(&tracer_confined, __ATOMIC_ACQUIRE)) return list_confined(real, frames, size);
     // Room for ours, in memory of our own: the stack may be a signal stack.
     for (int room = size < MOST_FRAMES ? 2 * size + 64 : size;; room *= 2) {
         long bytes = (long)room * 8;

@@ -2,14 +2,28 @@
 // the file, or a file system cannot keep its promise of space, the next store raises SIGBUS. This handler stands in for
 // the program's own disposition and lets through what is not the agent's (docs/trampoline.md, *SIGBUS*). It runs on
 // whatever stack the program has: C, a few words, and no lock.
-#include "shim.h"
+#include "layout.h"
 
 #if defined(__x86_64__)
-enum { SYS_mmap = 9, SYS_rt_sigaction = 13, SYS_getpid = 39, SYS_gettid = 186, SYS_rt_sigqueueinfo = 129,
-       SYS_rt_tgsigqueueinfo = 297, CONTEXT_MASK = 296 }; // offsetof(ucontext_t, uc_sigmask)
+enum {
+    SYS_mmap = 9,
+    SYS_rt_sigaction = 13,
+    SYS_getpid = 39,
+    SYS_gettid = 186,
+    SYS_rt_sigqueueinfo = 129,
+    SYS_rt_tgsigqueueinfo = 297,
+    UCONTEXT_MASK = 296
+}; // offsetof(ucontext_t, uc_sigmask)
 #elif defined(__aarch64__)
-enum { SYS_mmap = 222, SYS_rt_sigaction = 134, SYS_getpid = 172, SYS_gettid = 178, SYS_rt_sigqueueinfo = 138,
-       SYS_rt_tgsigqueueinfo = 240, CONTEXT_MASK = 40 };
+enum {
+    SYS_mmap = 222,
+    SYS_rt_sigaction = 134,
+    SYS_getpid = 172,
+    SYS_gettid = 178,
+    SYS_rt_sigqueueinfo = 138,
+    SYS_rt_tgsigqueueinfo = 240,
+    UCONTEXT_MASK = 40
+};
 #endif
 #if defined(__clang__)
 #define TAIL_CALL __attribute__((musttail))
@@ -28,7 +42,9 @@ uint32_t tracer_confined, tracer_mapping_lost;
 struct kernel_action tracer_program_action;
 
 /// Mappings of the file. The start is written last and cleared first.
-struct mapping { uint64_t start, byte_count; };
+struct mapping {
+    uint64_t start, byte_count;
+};
 _Static_assert(sizeof(struct mapping) * MAPPING_COUNT == MAPPING_BYTES, "room for mappings");
 #define mappings ((struct mapping *)__builtin_assume_aligned(tracer_room_mappings, 16)) // in no segment that a collector would look through
 static uint32_t mapping_count; // how many places have ever been used
@@ -67,9 +83,7 @@ static int replace_mapping(uint64_t address) {
     return 0;
 }
 
-static void set_action(const struct kernel_action *action) {
-    tracer_system_call(SYS_rt_sigaction, BUS_SIGNAL, (long)action, 0, 8, 0, 0);
-}
+static void set_action(const struct kernel_action *action) { tracer_system_call(SYS_rt_sigaction, BUS_SIGNAL, (long)action, 0, 8, 0, 0); }
 
 /// The program's own has none any more. A function apart: what jumps to a handler may have no variable in memory.
 __attribute__((noinline)) static void set_default(void) {
@@ -83,8 +97,8 @@ static void send_again(struct signal_information *information) {
     long process = tracer_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
     if (information->code == SENT_TO_THREAD || information->code > 0) {
         information->code = SENT_TO_THREAD; // the kernel's own codes cannot be sent
-        tracer_system_call(SYS_rt_tgsigqueueinfo, process, tracer_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0), BUS_SIGNAL,
-                           (long)information, 0, 0);
+        tracer_system_call(SYS_rt_tgsigqueueinfo, process, tracer_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0), BUS_SIGNAL, (long)information,
+                           0, 0);
     } else {
         tracer_system_call(SYS_rt_sigqueueinfo, process, BUS_SIGNAL, (long)information, 0, 0, 0);
     }
@@ -94,7 +108,7 @@ void tracer_mapping_fault(int number, void *place, void *context) {
     struct signal_information *information = place;
     if (information->code > 0 && replace_mapping(information->address)) return;
     // libc never lets a program block 32 and 33: with these and all but SIGBUS blocked, it is the agent that runs.
-    uint64_t *mask = (uint64_t *)((char *)context + CONTEXT_MASK);
+    uint64_t *mask = (uint64_t *)((char *)context + UCONTEXT_MASK);
     const uint64_t internal = 3ull << 31;
     if (information->code <= 0 && (*mask & internal) == internal && !(*mask & BUS_BIT)) {
         *mask |= BUS_BIT; // until the end of the slow path, which restores the program's mask

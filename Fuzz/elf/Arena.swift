@@ -21,22 +21,24 @@ enum Arena {
     /// nil: a loader would refuse the file, or it is larger than what fits here.
     static func load(_ file: UnsafeRawBufferPointer) -> Loaded? {
         guard file.count >= 64, file.loadUnaligned(as: UInt32.self) == 0x464c_457f,
-              file.loadUnaligned(fromByteOffset: 54, as: UInt16.self) == 56 else { return nil }
+            file.loadUnaligned(fromByteOffset: 54, as: UInt16.self) == 56
+        else { return nil }
         let table = file.loadUnaligned(fromByteOffset: 32, as: UInt64.self)
         let count = Int(file.loadUnaligned(fromByteOffset: 56, as: UInt16.self))
         guard count > 0, count <= 16, table <= UInt64(file.count), UInt64(count * 56) <= UInt64(file.count) - table else { return nil }
         var segments: [(flags: UInt32, offset: Int, address: Int, fileBytes: Int, memoryBytes: Int)] = []
         var dynamic: UInt64 = 0
-        for n in 0 ..< count {
+        for n in 0..<count {
             let at = Int(table) + n * 56
             let type = file.loadUnaligned(fromByteOffset: at, as: UInt32.self)
             let flags = file.loadUnaligned(fromByteOffset: at + 4, as: UInt32.self)
-            let words = (0 ..< 5).map { file.loadUnaligned(fromByteOffset: at + 8 + 8 * $0, as: UInt64.self) }
+            let words = (0..<5).map { file.loadUnaligned(fromByteOffset: at + 8 + 8 * $0, as: UInt64.self) }
             if type == 2 { dynamic = words[1] }
             guard type == 1 else { continue }
             guard [0, 1, 3, 4].allSatisfy({ words[$0] <= UInt64(byteCount) }), words[3] <= words[4], words[4] > 0,
-                  words[0] + words[3] <= UInt64(file.count), words[1] + words[4] <= UInt64(byteCount),
-                  segments.isEmpty || (segments.last!.address + segments.last!.memoryBytes + page - 1) / page * page <= Int(words[1]) / page * page
+                words[0] + words[3] <= UInt64(file.count), words[1] + words[4] <= UInt64(byteCount),
+                segments.isEmpty
+                    || (segments.last!.address + segments.last!.memoryBytes + page - 1) / page * page <= Int(words[1]) / page * page
             else { return nil }
             segments.append((flags, Int(words[0]), Int(words[1]), Int(words[3]), Int(words[4])))
         }

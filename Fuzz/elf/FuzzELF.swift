@@ -1,6 +1,8 @@
-// libFuzzer's entry for the code of the agent that reads what it did not write: loaded images, the environment, globs.
-// The first byte says which; what follows is an ELF file to be loaded, or text. scripts/fuzz builds and runs it.
+// libFuzzer's entry for the code of the agent that reads what it did not write: loaded images, the environment, globs, the file in
+// which searches are remembered. The first byte says which; what follows is an ELF file to be loaded, or text, or that file. scripts/fuzz builds and runs it.
+@testable import AgentReading
 import CSupport
+import FuzzDriver
 import Glibc
 
 @_cdecl("LLVMFuzzerTestOneInput")
@@ -10,6 +12,7 @@ public func fuzzELF(_ data: UnsafePointer<UInt8>?, _ byteCount: Int) -> CInt {
     switch data[0] {
     case 0x73: readSettings(rest) // s
     case 0x67: matchGlobs(rest) // g
+    case 0x63: ScanFileChecks.read(rest) // c
     default:
         if let loaded = Arena.load(rest) { readImage(loaded) }
     }
@@ -18,8 +21,7 @@ public func fuzzELF(_ data: UnsafePointer<UInt8>?, _ byteCount: Int) -> CInt {
 
 /// All that the agent does with an image, but for calling it.
 private func readImage(_ loaded: Arena.Loaded) {
-    var module = Module(image: Image(bias: loaded.bias, dynamic: loaded.dynamic), path: CText(StaticString("/lib/fuzz.so").utf8Start))
-    let image = module.image
+    let image = Image(bias: loaded.bias, dynamic: loaded.dynamic)
     var id: (UInt64, UInt64, UInt32) = (0, 0, 0)
     _ = withUnsafeMutablePointer(to: &id) { image.copyBuildID($0) }
     let filter = image.gnuHash.filter
@@ -30,19 +32,19 @@ private func readImage(_ loaded: Arena.Loaded) {
         _ = image.word64(image.bias &+ entry.pointee.value)
     }
     // As Rebinder does with each slot. More of them are only more of the same.
-    _ = ModuleTable.modules.append(module)
-    _ = ModuleTable.filters.append(filter)
-    for n in 0 ..< min(image.jumpRelocationCount, 500) { leaveUnbound(&module.image, image.bias &+ image.jumpRelocation(n).offset) }
-    var slots = CallSlots(&module.image, isGlobal: true)
-    for n in 0 ..< min(slots.count, 500) { _ = slots.slot(n) }
-    ModuleTable.modules.removeAll()
-    ModuleTable.filters.removeAll()
-    for n in 0 ..< min(image.jumpRelocationCount, 500) { resolve(&module.image, image.jumpRelocation(n), filter) }
+    let place = OneImage.image
+    place.pointee = image
+    _ = OneImage.filters.append(filter)
+    for n in 0..<min(image.jumpRelocationCount, 500) { leaveUnbound(place, image.bias &+ image.jumpRelocation(n).offset) }
+    var slots = CallSlots<OneImage>(place, isGlobal: true)
+    for n in 0..<min(slots.count, 500) { _ = slots.slot(n) }
+    OneImage.filters.removeAll()
+    for n in 0..<min(image.jumpRelocationCount, 500) { resolve(place, image.jumpRelocation(n), filter) }
     var low = UInt64.max, high: UInt64 = 0
-    let data = image.relativeRelocationCount ..< min(image.dataRelocationCount, image.relativeRelocationCount + 500)
+    let data = image.relativeRelocationCount..<min(image.dataRelocationCount, image.relativeRelocationCount + 500)
     for n in data {
         let relocation = image.dataRelocation(n)
-        resolve(&module.image, relocation, filter)
+        resolve(place, relocation, filter)
         let slot = image.bias &+ relocation.offset
         if slot & 7 == 0 && image.word64(slot) != nil {
             low = min(low, slot)
@@ -55,16 +57,35 @@ private func readImage(_ loaded: Arena.Loaded) {
         let slot = image.bias &+ image.dataRelocation(n).offset
         if slot >= low, slot <= high, slot & 7 == 0 { slots.add(slot) }
     }
-    withUnsafeMutablePointer(to: &module) { slots.scan($0) }
+    slots.scan(image, at: CText(StaticString("/lib/fuzz.so").utf8Start))
+    let identity = FileIdentity(buildIDOf: image) ?? FileIdentity(words: (7, 7, 7))
+    if let key = ScanKey(identity, image, slots) { ScanFileChecks.remember(slots, key) }
     for n in data where slots.isCallOnly(image.bias &+ image.dataRelocation(n).offset) {
         open(image, image.bias &+ image.dataRelocation(n).offset)
+    }
+}
+
+/// The image itself is all that is searched.
+private enum OneImage: SlotScope {
+    nonisolated(unsafe) static let image = UnsafeMutablePointer<Image>.allocate(capacity: 1)
+    nonisolated(unsafe) static var filters = Table<BloomFilter>()
+
+    static var untouched: Treatment { .untouched }
+    static func treatment(of name: Name) -> Treatment { SpecialFunction.treatment(of: name) }
+    static func isUntouched(_ treatment: Treatment) -> Bool { treatment == .untouched }
+    static func isKnown(_ query: SymbolQuery) -> Bool { false }
+    static func prefetch(_ name: Name) {}
+    static func first(from start: Int, thatAdmits hash: UInt32) -> Int { filters.first(from: start, thatAdmits: hash) }
+    static func image(_ module: Int) -> UnsafePointer<Image>? {
+        module >= filters.count || image.pointee.gnuHash.isEmpty ? nil : UnsafePointer(image)
     }
 }
 
 private func resolve(_ image: UnsafeMutablePointer<Image>, _ relocation: Relocation, _ filter: BloomFilter) {
     let slot = image.pointee.bias &+ relocation.offset
     guard slot & 7 == 0, let value = image.pointee.word64(slot), let symbol = image.pointee.symbol(relocation.symbol)?.pointee,
-          let text = image.pointee.name(of: symbol) else { return }
+        let text = image.pointee.name(of: symbol)
+    else { return }
     let name = Name(text)
     let query = SymbolQuery(name: name, version: VersionNeeds.of(relocation.symbol, image))
     var probe = BloomFilter.Probe(name.gnuHash)
@@ -81,14 +102,17 @@ private func resolve(_ image: UnsafeMutablePointer<Image>, _ relocation: Relocat
 /// What the loader does with a slot that it leaves to the first call (glibc elf/dl-machine.h, elf_machine_lazy_rel).
 private func leaveUnbound(_ image: UnsafeMutablePointer<Image>, _ slot: UInt64) {
     guard slot & 7 == 0, image.pointee.isData(slot), let value = image.pointee.word64(slot),
-          let place = UnsafeMutablePointer<UInt64>(bitPattern: UInt(slot)) else { return }
+        let place = UnsafeMutablePointer<UInt64>(bitPattern: UInt(slot))
+    else { return }
     place.pointee = value &+ image.pointee.bias
 }
 
 /// Where the agent would write: it must be a place that may be written, or lie in the part that is opened for it.
 private func open(_ image: Image, _ slot: UInt64) {
     if slot >= image.relroLow && slot < image.relroHigh { return }
-    if image.isData(slot), let place = UnsafeMutablePointer<UInt64>(bitPattern: UInt(slot)), image.word64(slot) != nil { place.pointee = place.pointee &+ 0 }
+    if image.isData(slot), let place = UnsafeMutablePointer<UInt64>(bitPattern: UInt(slot)), image.word64(slot) != nil {
+        place.pointee = place.pointee &+ 0
+    }
 }
 
 /// NUL-separated NAME=VALUE, as in an environment.
@@ -122,27 +146,17 @@ private func matchGlobs(_ text: UnsafeRawBufferPointer) {
     parts[0].withUnsafeBufferPointer { list in
         parts[1].withUnsafeBufferPointer { function in
             parts[2].withUnsafeBufferPointer { path in
-                agent.settings = Settings()
-                agent.settings.include = list.baseAddress!
-                var module = Module(image: Image(bias: 0, dynamic: 0), path: path.baseAddress!)
-                _ = NameFilter.admits(function: function.baseAddress!, module: &module)
-                agent.settings.exclude = list.baseAddress!
-                _ = NameFilter.admits(function: function.baseAddress!, module: &module)
+                NameFilter.include = list.baseAddress!
+                NameFilter.exclude = nil
+                _ = NameFilter.admits(function: function.baseAddress!, path: path.baseAddress!)
+                NameFilter.exclude = list.baseAddress!
+                _ = NameFilter.admits(function: function.baseAddress!, path: path.baseAddress!)
             }
         }
     }
 }
 
-/// libFuzzer's driver (compiler-rt, FuzzerInterface.h).
-@_silgen_name("LLVMFuzzerRunDriver")
-private func runDriver(_ count: UnsafeMutablePointer<CInt>,
-                       _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?>,
-                       _ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt) -> CInt
-
-/// SwiftPM links an executable with `main` defined as <module>_main, which hides the main of libFuzzer's runtime.
 @_cdecl("fuzz_elf_main")
 public func fuzzMain(_ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> CInt {
-    var count = count
-    var arguments = arguments
-    return runDriver(&count, &arguments) { fuzzELF($0, $1) }
+    runFuzzer(count, arguments) { fuzzELF($0, $1) }
 }

@@ -1,12 +1,15 @@
 // libFuzzer's entry: every command's reading of a trace, on whatever bytes it is given. scripts/fuzz builds and runs it.
+import FuzzDriver
 import Glibc
+import Presentation
 import Symbols
 import TraceAnalysis
 import TraceFormat
+import TracePage
 
 @_cdecl("LLVMFuzzerTestOneInput")
-public func fuzzTrace(_ data: UnsafePointer<UInt8>, _ byteCount: Int) -> CInt {
-    guard let file = tmpfile() else { return 0 }
+public func fuzzTrace(_ data: UnsafePointer<UInt8>?, _ byteCount: Int) -> CInt {
+    guard let data, let file = tmpfile() else { return 0 }
     defer { fclose(file) }
     let descriptor = fileno(file)
     var done = 0
@@ -20,7 +23,7 @@ public func fuzzTrace(_ data: UnsafePointer<UInt8>, _ byteCount: Int) -> CInt {
     _ = summary.table(trace, by: .selfTime, top: 3, style: TextStyle(isColoured: false))
     _ = summary.json(trace).text()
     _ = trace.infoJSON(summary).text()
-    let table = FunctionTable(trace.metadata)
+    let table = FunctionNames(trace.metadata)
     for thread in trace.threads.prefix(4) {
         try? trace.replay(thread: thread.index, until: TraceEnd(trace), deepest: 0, limit: 0, window: 16, table) { _ in true }
     }
@@ -48,24 +51,21 @@ private func consume(_ trace: TraceFile, number: Int) {
         for root in tree.roots { tree.lines(root, .init(), plain) { _ in } }
         _ = tree.json().text()
         _ = tree.merged(.processes).callers(of: [1]).rows(by: .function)
+        let sites = SiteReport([trace], workers: 1)
+        _ = sites.json.text()
+        _ = sites.lines(width: 80, names: .usual, style: plain)
         _ = TreeDiff(before: [tree], after: [tree], isCorrected: true).text(top: 3, width: 80, plain)
-    case 4: _ = ViewPage(trace).html
+    case 4:
+        let page = ViewPage([trace])
+        _ = page.html
+        for question in ViewPage.Question.allCases { _ = page.answer(question, 1000..<UInt64.max, lanes: [0, 1, 2]) }
     default:
         let formats = ExportFormat.allCases
         try? Export([trace], workers: 1).write(formats[number % formats.count], to: { _ in })
     }
 }
 
-/// libFuzzer's driver (compiler-rt, FuzzerInterface.h).
-@_silgen_name("LLVMFuzzerRunDriver")
-private func runDriver(_ count: UnsafeMutablePointer<CInt>,
-                       _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?>,
-                       _ test: @convention(c) (UnsafePointer<UInt8>, Int) -> CInt) -> CInt
-
-/// SwiftPM links an executable with `main` defined as <module>_main, which hides the main of libFuzzer's runtime.
 @_cdecl("fuzz_trace_main")
 public func fuzzMain(_ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> CInt {
-    var count = count
-    var arguments = arguments
-    return runDriver(&count, &arguments) { fuzzTrace($0, $1) }
+    runFuzzer(count, arguments) { fuzzTrace($0, $1) }
 }

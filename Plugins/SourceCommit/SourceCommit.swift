@@ -11,12 +11,14 @@ struct SourceCommit: BuildToolPlugin {
         let root = context.package.directoryURL
         let script = root.appending(path: "Plugins/SourceCommit/source-commit")
         let output = context.pluginWorkDirectoryURL.appending(path: "SourceCommit.swift")
-        return [.buildCommand(
-            displayName: "Asking git for the commit",
-            executable: URL(filePath: "/bin/sh"),
-            arguments: [script, root, output].map { $0.path(percentEncoded: false) },
-            inputFiles: [script] + sources(of: root) + headLog(of: root),
-            outputFiles: [output])]
+        return [
+            .buildCommand(
+                displayName: "Asking git for the commit",
+                executable: URL(filePath: "/bin/sh"),
+                arguments: [script, root, output].map { $0.path(percentEncoded: false) },
+                inputFiles: [script] + sources(of: root) + headLog(of: root),
+                outputFiles: [output])
+        ]
     }
 
     /// Every file that is built: after an edit the sources may be no longer those of the commit, or be so again.

@@ -1,6 +1,6 @@
 // Where the loader enters libtracer.so and leaves it. A target of its own, since SwiftPM makes a file called libtracer.so of
 // an executable product only, and links that as it is told when its main module is C (Package.swift).
-#include "shim.h"
+#include "../../CSupport/layout.h"
 
 // With `-z initfirst` this runs before libc's own initializer: no errno, no stdio, no getenv. The loader passes what
 // main will get (glibc elf/dl-init.c, call_init).

@@ -40,13 +40,16 @@ static uint64_t now_ns(void) {
 
 // MARK: - The filter
 
-static const struct { int number; int call; } watched_calls[] = {
+static const struct {
+    int number;
+    int call;
+} watched_calls[] = {
     {SYS_listen, LAUNCH_LISTEN}, {SYS_accept, LAUNCH_LISTEN}, {SYS_accept4, LAUNCH_LISTEN},
-    {SYS_write, LAUNCH_OUTPUT}, {SYS_writev, LAUNCH_OUTPUT}, {SYS_exit_group, LAUNCH_EXIT},
+    {SYS_write, LAUNCH_OUTPUT},  {SYS_writev, LAUNCH_OUTPUT}, {SYS_exit_group, LAUNCH_EXIT},
 #ifdef SYS_open
     {SYS_open, LAUNCH_FILES},
 #endif
-    {SYS_openat, LAUNCH_FILES}, {SYS_openat2, LAUNCH_FILES}, {SYS_execve, LAUNCH_FILES},
+    {SYS_openat, LAUNCH_FILES},  {SYS_openat2, LAUNCH_FILES}, {SYS_execve, LAUNCH_FILES},
 };
 enum { CALLS = sizeof watched_calls / sizeof *watched_calls };
 
@@ -67,8 +70,7 @@ static int install_filter(unsigned watched) {
         if (!(watched & (unsigned)watched_calls[i].call)) continue;
         int is_output = watched_calls[i].call == LAUNCH_OUTPUT;
         code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-        code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)watched_calls[i].number, 0,
-                                                 is_output ? 3 : 1);
+        code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)watched_calls[i].number, 0, is_output ? 3 : 1);
         if (is_output) { // only to descriptor 1; it is an int, so the low half decides
             code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0]));
             code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, STDOUT_FILENO, 0, 1);
@@ -123,8 +125,8 @@ static int receive_descriptor(int channel) {
     return descriptor;
 }
 
-static _Noreturn void become(const char *path, char *const arguments[], char *const environment[],
-                             const struct launch_options *options, int channel, struct handover *handover) {
+static _Noreturn void become(const char *path, char *const arguments[], char *const environment[], const struct launch_options *options,
+                             int channel, struct handover *handover) {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, 0);
@@ -158,8 +160,8 @@ failed:
     _exit(127);
 }
 
-int launch_spawn(const char *path, char *const arguments[], char *const environment[],
-                 const struct launch_options *options, struct launch_child *child) {
+int launch_spawn(const char *path, char *const arguments[], char *const environment[], const struct launch_options *options,
+                 struct launch_child *child) {
     int channel[2];
     struct handover *handover = mmap(0, sizeof *handover, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (handover == MAP_FAILED) return errno;
@@ -183,7 +185,8 @@ int launch_spawn(const char *path, char *const arguments[], char *const environm
         setpgid(pid, pid); // both sides: whoever is first
         if (options->watched) child->listener = receive_descriptor(channel[0]);
         if (options->watches_faults) child->faults_error = launch_faults_open(pid, &child->faults);
-        if (send(channel[0], "", 1, MSG_NOSIGNAL) < 0) { /* it is gone, and its error is told below */ }
+        if (send(channel[0], "", 1, MSG_NOSIGNAL) < 0) { /* it is gone, and its error is told below */
+        }
         // exec closes the child's end; so does its death. Its execve may be among the calls that are reported.
         char byte;
         for (;;) {

@@ -39,10 +39,21 @@ struct launch_faults {
 
 static int open_event(pid_t pid, int processor, int with_kernel) {
     struct perf_event_attr attributes = {
-        .type = PERF_TYPE_SOFTWARE, .size = sizeof attributes, .config = PERF_COUNT_SW_PAGE_FAULTS_MAJ, .sample_period = 1,
-        .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR, .sample_id_all = 1,
-        .disabled = 1, .enable_on_exec = 1, .inherit = 1, .mmap = 1, .mmap_data = 1, .use_clockid = 1, .clockid = CLOCK_MONOTONIC,
-        .exclude_hv = 1, .exclude_kernel = !with_kernel,
+        .type = PERF_TYPE_SOFTWARE,
+        .size = sizeof attributes,
+        .config = PERF_COUNT_SW_PAGE_FAULTS_MAJ,
+        .sample_period = 1,
+        .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR,
+        .sample_id_all = 1,
+        .disabled = 1,
+        .enable_on_exec = 1,
+        .inherit = 1,
+        .mmap = 1,
+        .mmap_data = 1,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+        .exclude_hv = 1,
+        .exclude_kernel = !with_kernel,
     };
     return (int)syscall(SYS_perf_event_open, &attributes, pid, processor, -1, PERF_FLAG_FD_CLOEXEC);
 }
@@ -107,8 +118,8 @@ static void read_record(struct launch_faults *faults, const struct perf_event_he
         if (end - body < 8 + 3 * 8 + 8 + 16 || (pid_t)(uint32_t)word(body) != faults->pid) break;
         struct mapping *mapping = grown((void **)&faults->mappings, &faults->mapping_count, &faults->mapping_room, sizeof *mapping);
         if (mapping)
-            *mapping = (struct mapping){.time = word(end - 8), .address = word(body + 8), .length = word(body + 16),
-                                        .offset = word(body + 24), .path = body + 32};
+            *mapping = (struct mapping){
+                .time = word(end - 8), .address = word(body + 8), .length = word(body + 16), .offset = word(body + 24), .path = body + 32};
         break;
     }
     case PERF_RECORD_SAMPLE: { // pid, tid; time; address

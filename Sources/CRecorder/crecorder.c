@@ -2,9 +2,12 @@
 #include "crecorder.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -23,8 +26,7 @@ static sigset_t inherited_mask;
 // Before main: the command line's own set-up touches SIGPIPE.
 __attribute__((constructor)) static void save_inherited_signals(void) {
     sigprocmask(SIG_SETMASK, 0, &inherited_mask);
-    for (int i = 0; i < CHANGED; i++)
-        sigaction(changed_signals[i], 0, &inherited_actions[i]);
+    for (int i = 0; i < CHANGED; i++) sigaction(changed_signals[i], 0, &inherited_actions[i]);
 }
 
 void recorder_take_signals(const sigset_t *waited) {
@@ -35,23 +37,73 @@ void recorder_take_signals(const sigset_t *waited) {
     sigprocmask(SIG_BLOCK, waited, 0);
 }
 
+static int is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+
+// Over the digits that end there. Returns where they begin.
+static char *write_number(char *start, char *end, uint64_t number) {
+    for (; end > start && is_digit(end[-1]); number /= 10) *--end = (char)('0' + number % 10);
+    return end;
+}
+
+// False at the end.
+static int read_number(int file, int *number) {
+    ssize_t got;
+    do got = read(file, number, sizeof *number);
+    while (got < 0 && errno == EINTR);
+    return got == sizeof *number;
+}
+
 // The agent cannot know when its image was started: it is told, as late as that can be written (docs/format.md, PHASE).
 // In the place of a value of the right length, since a child of a program with threads must not allocate.
-static void write_exec_time(char *const environment[]) {
-    static const char name[] = "TRACER_EXEC=";
+static void write_exec_time(char *const environment[], const char *name) {
+    size_t length = strlen(name);
     for (char *const *entry = environment; *entry; entry++) {
-        if (strncmp(*entry, name, sizeof name - 1) || strlen(*entry) != sizeof name - 1 + 29) continue;
+        if (strncmp(*entry, name, length) || (*entry)[length] != '=') continue;
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
-        uint64_t number = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-        char *value = *entry + sizeof name - 1;
-        for (int place = 17; place >= 0; place--, number /= 10) value[place] = (char)('0' + number % 10);
-        number = (uint64_t)getpid();
-        for (int place = 28; place >= 19; place--, number /= 10) value[place] = (char)('0' + number % 10);
+        char *value = *entry + length + 1;
+        char *dash = write_number(value, value + strlen(value), (uint64_t)getpid()) - 1;
+        if (dash > value && *dash == '-') write_number(value, dash, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
     }
 }
 
-int recorder_spawn(const char *path, char *const arguments[], char *const environment[], pid_t *pid) {
+int recorder_make_directory(const char *path) {
+    if (mkdir(path, 0700)) return errno;
+    int directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat own, parent;
+    if (directory >= 0 && !fstat(directory, &own) && !fstatat(directory, "..", &parent, 0)) {
+        mode_t mode = (parent.st_mode & (S_ISVTX | 0777)) | S_IRWXU;
+        if (own.st_gid != parent.st_gid) mode = (mode & ~(mode_t)S_IRWXG) | (mode & S_IRWXO) << 3;
+        fchmod(directory, mode | (own.st_mode & S_ISGID));
+    }
+    if (directory >= 0) close(directory);
+    return 0;
+}
+
+// In the child: the directory's path is made in `path`, the variable that names it in `variable`.
+// Returns how many names were taken, or minus errno.
+static int make_numbered(const struct recorder_directory *directory, char path[PATH_MAX], char variable[2 * PATH_MAX]) {
+    for (int attempt = 0; attempt < 100; attempt++) {
+        char number[32];
+        snprintf(number, sizeof number, attempt ? "%d.%d" : "%d", getpid(), attempt + 1);
+        if (snprintf(path, PATH_MAX, "%s%s", directory->start, number) >= PATH_MAX) return -ENAMETOOLONG;
+        int error = recorder_make_directory(path);
+        if (error == EEXIST) continue;
+        if (error) return -error;
+        snprintf(variable, 2 * PATH_MAX, "%s%s%s", directory->variable, number, directory->ending);
+        return attempt;
+    }
+    return -EEXIST;
+}
+
+static void replace_variable(char *environment[], char *variable) {
+    size_t length = (size_t)(strchr(variable, '=') - variable) + 1;
+    for (; *environment; environment++)
+        if (!strncmp(*environment, variable, length)) *environment = variable;
+}
+
+int recorder_spawn(const char *path, char *const arguments[], char *environment[], const char *exec_time,
+                   struct recorder_directory *directory, pid_t *pid) {
     int failure[2];
     if (pipe2(failure, O_CLOEXEC)) return errno;
     // A program started with a closed stdin, stdout or stderr must find it closed: the pipe has to lie above them.
@@ -69,22 +121,28 @@ int recorder_spawn(const char *path, char *const arguments[], char *const enviro
         return error;
     }
     if (child == 0) {
-        for (int i = 0; i < CHANGED; i++)
-            sigaction(changed_signals[i], &inherited_actions[i], 0);
+        for (int i = 0; i < CHANGED; i++) sigaction(changed_signals[i], &inherited_actions[i], 0);
         sigprocmask(SIG_SETMASK, &inherited_mask, 0);
-        write_exec_time(environment);
+        char made[PATH_MAX] = "", variable[2 * PATH_MAX];
+        if (directory) {
+            int attempt = make_numbered(directory, made, variable);
+            if (write(failure[1], &attempt, sizeof attempt) < 0 || attempt < 0) _exit(125);
+            replace_variable(environment, variable);
+        }
+        write_exec_time(environment, exec_time);
         execve(path, arguments, environment);
         int error = errno;
+        if (directory) rmdir(made);
         if (write(failure[1], &error, sizeof error) < 0) _exit(125);
         _exit(126);
     }
     close(failure[1]);
     int error = 0;
-    ssize_t got;
-    do got = read(failure[0], &error, sizeof error);
-    while (got < 0 && errno == EINTR);
+    if (directory && !read_number(failure[0], &directory->attempt)) directory->attempt = -EIO;
+    if (directory && directory->attempt < 0) error = -directory->attempt;
+    else read_number(failure[0], &error);
     close(failure[0]);
-    if (got > 0) {
+    if (error) {
         while (waitpid(child, 0, 0) < 0 && errno == EINTR);
         return error;
     }
@@ -113,12 +171,12 @@ int recorder_fault_in(int file, uint64_t offset, uint64_t bytes) {
     return error;
 }
 
-int recorder_allocate(int file, uint64_t offset, uint64_t bytes) {
-    return fallocate(file, 0, (off_t)offset, (off_t)bytes) ? errno : 0;
+int recorder_allocate(int file, uint64_t offset, uint64_t bytes) { return fallocate(file, 0, (off_t)offset, (off_t)bytes) ? errno : 0; }
+
+int recorder_exchange(const char *one, const char *other) {
+    return syscall(SYS_renameat2, AT_FDCWD, one, AT_FDCWD, other, 2u /* RENAME_EXCHANGE */) ? errno : 0;
 }
 
 int recorder_no_new_privileges(void) { return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1; }
 
-ssize_t recorder_file_capabilities(int file, void *buffer, size_t size) {
-    return fgetxattr(file, "security.capability", buffer, size);
-}
+ssize_t recorder_file_capabilities(int file, void *buffer, size_t size) { return fgetxattr(file, "security.capability", buffer, size); }

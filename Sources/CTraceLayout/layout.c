@@ -1,5 +1,11 @@
 // Claims of docs/format.md, checked by the compiler.
+//
+// All headers are named here: SwiftPM compiles a Swift target again when an object file that it depends on has changed, and this one
+// is the only object that there is.
+#include "loader_notes.h"
+#include "plan_layout.h"
 #include "trace_layout.h"
+#include "version.h"
 #include <stddef.h>
 
 _Static_assert(EVENT_KIND_BITS + EVENT_FUNCTION_BITS == EVENT_TIME_SHIFT, "event bits");
@@ -8,7 +14,7 @@ _Static_assert(EVENT_START_BITS + EVENT_DURATION_BITS == EVENT_TIME_BITS, "compl
 _Static_assert(EVENT_TIME_SHIFT + EVENT_START_BITS == EVENT_DURATION_SHIFT, "complete bits");
 _Static_assert(offsetof(struct trace_file_header, first) == 56, "file header");
 _Static_assert(offsetof(struct trace_file_header, next_offset) == 96, "file header");
-_Static_assert(offsetof(struct trace_file_header, extended_offset) == 192 && sizeof(struct trace_file_header) == 200, "file header");
+_Static_assert(offsetof(struct trace_file_header, extended_offset) == 192 && sizeof(struct trace_file_header) == 232, "file header");
 _Static_assert(offsetof(struct trace_chunk_header, opened) == 32, "chunk header");
 _Static_assert(offsetof(struct trace_chunk_header, filtered_by_time) == 56, "chunk header");
 _Static_assert(offsetof(struct trace_chunk_header, thread_name) == 88, "chunk header");
@@ -17,6 +23,8 @@ _Static_assert(sizeof(struct trace_open_frame) == 16, "open frame");
 _Static_assert(sizeof(struct trace_module_record) == 72, "module record");
 _Static_assert(sizeof(struct trace_function_record) == 32, "function record");
 _Static_assert(sizeof(struct trace_thread_record) == 24, "thread record");
+_Static_assert(sizeof(struct trace_thread_begin_record) == 32, "thread's first record");
+_Static_assert(sizeof(struct trace_clock_record) == 24, "clock record");
 _Static_assert(sizeof(struct trace_usage) == 32, "usage");
 _Static_assert(sizeof(struct trace_phase_record) == 64, "phase record");
 _Static_assert(sizeof(struct trace_initializer_record) == 72, "initializer record");
@@ -27,3 +35,4 @@ _Static_assert(sizeof(struct trace_load_end_record) == 48, "load end record");
 _Static_assert(sizeof(struct trace_once_record) == 40, "once record");
 _Static_assert(sizeof(struct trace_module_detail_record) == 56, "module detail record");
 _Static_assert(sizeof(struct trace_binding_record) == 24, "binding record");
+_Static_assert(sizeof(struct trace_patched_record) == 24, "patched record");

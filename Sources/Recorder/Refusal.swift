@@ -1,10 +1,10 @@
 /// Why `tracer record` does not start a program: one line, what is wrong and what to do instead.
-public struct Refusal: Error, Equatable, Sendable {
-    public var message: String
+package struct Refusal: Error, Equatable, Sendable {
+    package var message: String
     /// 2 usage, 126 cannot be executed (or not be traced), 127 not found.
-    public var status: Int32
+    package var status: Int32
 
-    public init(_ message: String, status: Int32) {
+    package init(_ message: String, status: Int32) {
         self.message = message
         self.status = status
     }

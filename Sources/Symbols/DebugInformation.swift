@@ -1,12 +1,12 @@
 // DWARF of one file, as far as it is asked for: lines of addresses, and the variables of a compilation unit.
 import CElfutils
 
-public struct SourceLocation: Sendable, Equatable, Hashable {
+package struct SourceLocation: Sendable, Equatable, Hashable {
     /// As the compiler was told, made absolute where DWARF has the directory.
-    public var path: String
-    public var line: Int
+    package var path: String
+    package var line: Int
 
-    public var fileName: String { String(path[(path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.startIndex)...]) }
+    package var fileName: String { String(path[(path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.startIndex)...]) }
 }
 
 final class DebugInformation {
@@ -57,10 +57,10 @@ final class DebugInformation {
     private static func forEachRange(of die: inout Dwarf_Die, _ body: (Range<UInt64>) -> Void) {
         var base: Dwarf_Addr = 0, start: Dwarf_Addr = 0, end: Dwarf_Addr = 0
         var offset = 0
-        for _ in 0 ..< mostRanges {
+        for _ in 0..<mostRanges {
             offset = dwarf_ranges(&die, offset, &base, &start, &end)
             guard offset > 0 else { return }
-            if start < end, start != 0 { body(start ..< end) } // 0: a function that the linker dropped
+            if start < end, start != 0 { body(start..<end) } // 0: a function that the linker dropped
         }
     }
 
@@ -95,7 +95,8 @@ final class DebugInformation {
     private static func string(_ die: inout Dwarf_Die, _ name: Int) -> String? {
         var attribute = Dwarf_Attribute()
         guard dwarf_attr_integrate(&die, UInt32(name), &attribute) != nil,
-              let text = dwarf_formstring(&attribute) else { return nil }
+            let text = dwarf_formstring(&attribute)
+        else { return nil }
         return String(cString: text)
     }
 
@@ -120,7 +121,7 @@ final class DebugInformation {
         var table: OpaquePointer?
         var count = 0
         guard dwarf_getsrclines(&unit, &table, &count) == 0, let table else { return [] }
-        for index in 0 ..< count {
+        for index in 0..<count {
             guard let line = dwarf_onesrcline(table, index) else { break }
             var address: Dwarf_Addr = 0
             guard dwarf_lineaddr(line, &address) == 0, ranges.contains(where: { $0.contains(address) }) else { continue }
@@ -140,8 +141,10 @@ final class DebugInformation {
         var directory: String?
     }
 
-    private static func variables(in parent: inout Dwarf_Die, _ source: Source, on lines: Set<SourceLocation>,
-                                  _ found: inout [(line: Int, name: String)], _ budget: inout Int, _ depth: Int) {
+    private static func variables(
+        in parent: inout Dwarf_Die, _ source: Source, on lines: Set<SourceLocation>,
+        _ found: inout [(line: Int, name: String)], _ budget: inout Int, _ depth: Int
+    ) {
         var die = Dwarf_Die()
         guard depth < deepestNamespace, dwarf_child(&parent, &die) == 0 else { return }
         var current: Dwarf_Die
@@ -155,9 +158,10 @@ final class DebugInformation {
                 var line: Int32 = 0
                 // What has a place in memory: neither a declaration nor a constant.
                 guard dwarf_hasattr(&die, UInt32(DW_AT_location)) != 0, dwarf_decl_line(&die, &line) == 0,
-                      let file = dwarf_decl_file(&die).map({ String(cString: $0) }) ?? source.name,
-                      lines.contains(SourceLocation(path: absolute(file, source.directory), line: Int(line))),
-                      let name = string(&die, Int(DW_AT_linkage_name)) ?? string(&die, Int(DW_AT_name)) else { continue }
+                    let file = dwarf_decl_file(&die).map({ String(cString: $0) }) ?? source.name,
+                    lines.contains(SourceLocation(path: absolute(file, source.directory), line: Int(line))),
+                    let name = string(&die, Int(DW_AT_linkage_name)) ?? string(&die, Int(DW_AT_name))
+                else { continue }
                 found.append((Int(line), name))
             default: break
             }

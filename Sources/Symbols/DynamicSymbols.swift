@@ -1,12 +1,12 @@
 // What a module offers to others and what it takes from them, as its file says.
 import CElfutils
 
-public struct DynamicSymbols: Sendable {
+package struct DynamicSymbols: Sendable {
     /// Strong definitions that others may be bound to: the version of each name, "" without one. Weak ones are meant to be
     /// there many times (inline functions, templates, type information).
-    public fileprivate(set) var definitions: [String: String] = [:]
+    package fileprivate(set) var definitions: [String: String] = [:]
     /// Names that its relocations ask for, its own included.
-    public fileprivate(set) var references: Set<String> = []
+    package fileprivate(set) var references: Set<String> = []
 
     static let most = 2 << 20
 
@@ -30,14 +30,15 @@ public struct DynamicSymbols: Sendable {
         let versionNames = versionDefinitions.map { Self.versionNames($0.0, $0.1, file) } ?? [:]
         func name(_ symbol: GElf_Sym) -> String? { elf_strptr(file.elf, strings, Int(symbol.st_name)).map { String(cString: $0) } }
 
-        for index in 1 ..< max(count, 1) {
+        for index in 1..<max(count, 1) {
             var symbol = GElf_Sym()
             guard gelf_getsym(data, Int32(index), &symbol) != nil else { break }
             let type = Int32(symbol.st_info & 0xf)
             guard symbol.st_shndx != UInt16(SHN_UNDEF), Int32(symbol.st_info >> 4) == STB_GLOBAL,
-                  symbol.st_other & 3 == UInt8(STV_DEFAULT), type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_OBJECT,
-                  !(isExecutable && type == STT_OBJECT), // a copy of a library's variable
-                  let name = name(symbol), !name.isEmpty else { continue }
+                symbol.st_other & 3 == UInt8(STV_DEFAULT), type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_OBJECT,
+                !(isExecutable && type == STT_OBJECT), // a copy of a library's variable
+                let name = name(symbol), !name.isEmpty
+            else { continue }
             var version: GElf_Versym = 1
             if let versionData { _ = gelf_getversym(versionData, Int32(index), &version) }
             if version & 0x8000 != 0 { continue } // hidden: an old version, for old programs
@@ -45,7 +46,7 @@ public struct DynamicSymbols: Sendable {
         }
         for (section, header) in relocations where Int(header.sh_link) == table.index {
             guard let entries = elf_getdata(section, nil), header.sh_entsize > 0 else { continue }
-            for index in 0 ..< min(Int(clamping: UInt64(entries.pointee.d_size) / header.sh_entsize), 16 << 20) {
+            for index in 0..<min(Int(clamping: UInt64(entries.pointee.d_size) / header.sh_entsize), 16 << 20) {
                 var relocation = GElf_Rela()
                 guard gelf_getrela(entries, Int32(index), &relocation) != nil else { break }
                 let number = Int32(truncatingIfNeeded: relocation.r_info >> 32)
@@ -59,12 +60,14 @@ public struct DynamicSymbols: Sendable {
         guard let data = elf_getdata(section, nil) else { return [:] }
         var names: [UInt16: String] = [:]
         var offset: Int32 = 0
-        for _ in 0 ..< min(header.sh_info, 65536) {
+        for _ in 0..<min(header.sh_info, 65536) {
             var definition = GElf_Verdef()
             var auxiliary = GElf_Verdaux()
             guard gelf_getverdef(data, offset, &definition) != nil else { break }
-            if gelf_getverdaux(data, offset &+ Int32(truncatingIfNeeded: definition.vd_aux), &auxiliary) != nil, definition.vd_flags & 1 == 0,
-               let name = elf_strptr(file.elf, Int(header.sh_link), Int(auxiliary.vda_name)) {
+            if gelf_getverdaux(data, offset &+ Int32(truncatingIfNeeded: definition.vd_aux), &auxiliary) != nil,
+                definition.vd_flags & 1 == 0,
+                let name = elf_strptr(file.elf, Int(header.sh_link), Int(auxiliary.vda_name))
+            {
                 names[definition.vd_ndx & 0x7fff] = String(cString: name)
             }
             guard definition.vd_next > 0 else { break }
@@ -76,7 +79,7 @@ public struct DynamicSymbols: Sendable {
 
 extension Symbolizer {
     /// nil when the module's file is not here.
-    public func dynamicSymbols(of module: ModuleIdentity, isExecutable: Bool) -> DynamicSymbols? {
+    package func dynamicSymbols(of module: ModuleIdentity, isExecutable: Bool) -> DynamicSymbols? {
         withFile(of: module) { DynamicSymbols($0, isExecutable: isExecutable) }
     }
 }

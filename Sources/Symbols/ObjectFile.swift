@@ -3,15 +3,15 @@ import CElfutils
 import Glibc
 
 /// What is known of a module without its file: a trace has it of every module.
-public struct ModuleIdentity: Hashable, Sendable {
-    public var path: String
+package struct ModuleIdentity: Hashable, Sendable {
+    package var path: String
     /// Empty when the module has none.
-    public var buildID: [UInt8]
+    package var buildID: [UInt8]
     /// From the lowest to the highest address of its load segments, in bytes; 0 unknown. Stands in for the build-id of
     /// a module that has none.
-    public var spanBytes: UInt64
+    package var spanBytes: UInt64
 
-    public init(path: String, buildID: [UInt8], spanBytes: UInt64) {
+    package init(path: String, buildID: [UInt8], spanBytes: UInt64) {
         self.path = path
         self.buildID = buildID
         self.spanBytes = spanBytes
@@ -33,7 +33,8 @@ final class ObjectFile {
         var status = stat()
         var header = GElf_Ehdr()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
-              let elf = elf_begin(descriptor, ELF_C_READ_MMAP, nil) else {
+            let elf = elf_begin(descriptor, ELF_C_READ_MMAP, nil)
+        else {
             close(descriptor)
             return nil
         }
@@ -70,7 +71,7 @@ final class ObjectFile {
     lazy var programHeaders: [GElf_Phdr] = {
         var count = 0
         guard elf_getphdrnum(elf, &count) == 0 else { return [] }
-        return (0 ..< min(count, 4096)).compactMap { index in
+        return (0..<min(count, 4096)).compactMap { index in
             var header = GElf_Phdr()
             return gelf_getphdr(elf, Int32(index), &header) == nil ? nil : header
         }
@@ -81,7 +82,8 @@ final class ObjectFile {
     /// Bytes from the lowest to the highest address of its load segments.
     var span: UInt64? {
         guard let low = loads.map({ $0.p_vaddr }).min(),
-              let high = loads.map({ $0.p_vaddr.addingReportingOverflow($0.p_memsz).partialValue }).max(), high > low else { return nil }
+            let high = loads.map({ $0.p_vaddr.addingReportingOverflow($0.p_memsz).partialValue }).max(), high > low
+        else { return nil }
         return high - low
     }
 
@@ -103,4 +105,4 @@ final class ObjectFile {
 }
 
 /// Of the file as it is now; nil when it is not an ELF file, empty when it has none.
-public func buildID(ofFile path: String) -> [UInt8]? { ObjectFile(path: path).map { $0.buildID } }
+package func buildID(ofFile path: String) -> [UInt8]? { ObjectFile(path: path).map { $0.buildID } }

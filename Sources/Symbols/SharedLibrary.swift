@@ -1,28 +1,33 @@
 // What a shared library says of itself: what it is for, what it needs, and the notes in it.
 import CElfutils
 
-public struct SharedLibrary: Sendable {
+package struct SharedLibrary: Sendable {
     /// ELF's number of the processor (e_machine).
-    public var machine: UInt16
+    package var machine: UInt16
     /// DT_NEEDED, in order.
-    public private(set) var needed: [String] = []
+    package private(set) var needed: [String] = []
     private var notes: [(owner: String, type: UInt32, bytes: [UInt8])] = []
 
     /// nil when the file is not there, or not an ELF file of 64 bits.
-    public init?(path: String) {
+    package init?(path: String) {
         guard let file = ObjectFile(path: path) else { return nil }
         machine = file.header.e_machine
         file.forEachSection { section, header in
             guard Int64(header.sh_type) == Int64(SHT_DYNAMIC), let data = elf_getdata(section, nil) else { return }
             var entry = GElf_Dyn()
-            for index in 0 ..< Int32(clamping: UInt64(data.pointee.d_size) / 16) {
+            for index in 0..<Int32(clamping: UInt64(data.pointee.d_size) / 16) {
                 guard gelf_getdyn(data, index, &entry) != nil, entry.d_tag != DT_NULL else { break }
-                guard entry.d_tag == DT_NEEDED, let name = elf_strptr(file.elf, Int(header.sh_link), Int(truncatingIfNeeded: entry.d_un.d_val)) else { continue }
+                guard entry.d_tag == DT_NEEDED,
+                    let name = elf_strptr(file.elf, Int(header.sh_link), Int(truncatingIfNeeded: entry.d_un.d_val))
+                else { continue }
                 needed.append(String(cString: name))
             }
         }
         for segment in file.programHeaders where segment.p_type == UInt32(PT_NOTE) {
-            guard let data = elf_getdata_rawchunk(file.elf, Int64(truncatingIfNeeded: segment.p_offset), Int(truncatingIfNeeded: segment.p_filesz), ELF_T_NHDR) else { continue }
+            guard
+                let data = elf_getdata_rawchunk(
+                    file.elf, Int64(truncatingIfNeeded: segment.p_offset), Int(truncatingIfNeeded: segment.p_filesz), ELF_T_NHDR)
+            else { continue }
             readNotes(data)
         }
     }
@@ -33,10 +38,10 @@ public struct SharedLibrary: Sendable {
         while true {
             offset = gelf_getnote(data, offset, &note, &owner, &content) // 0 at the end, and when one reaches outside
             if offset == 0 { return }
-            let name = bytes[owner ..< owner + Int(note.n_namesz)].prefix { $0 != 0 }
-            notes.append((String(decoding: name, as: UTF8.self), note.n_type, Array(bytes[content ..< content + Int(note.n_descsz)])))
+            let name = bytes[owner..<owner + Int(note.n_namesz)].prefix { $0 != 0 }
+            notes.append((String(decoding: name, as: UTF8.self), note.n_type, Array(bytes[content..<content + Int(note.n_descsz)])))
         }
     }
 
-    public func note(owner: String, type: UInt32) -> [UInt8]? { notes.first { $0.owner == owner && $0.type == type }?.bytes }
+    package func note(owner: String, type: UInt32) -> [UInt8]? { notes.first { $0.owner == owner && $0.type == type }?.bytes }
 }

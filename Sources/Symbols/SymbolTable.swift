@@ -2,15 +2,15 @@
 import CElfutils
 
 /// A function as a symbol table has it.
-public struct FunctionSymbol: Sendable, Equatable {
+package struct FunctionSymbol: Sendable, Equatable {
     /// Mangled, without a version.
-    public var name: String
+    package var name: String
     /// As linked: where it is in memory, less the load bias.
-    public var address: UInt64
+    package var address: UInt64
     /// 0 unknown.
-    public var byteCount: UInt64
+    package var byteCount: UInt64
     /// Of a function that only its own file sees: that file's name, when the compiler left it.
-    public var sourceFile: String?
+    package var sourceFile: String?
 }
 
 struct SymbolTable {
@@ -52,7 +52,7 @@ struct SymbolTable {
         let strings = Int(header.sh_link)
         var sectionEnds: [UInt16: UInt64] = [:]
         var sourceFile = -1
-        for index in 0 ..< count {
+        for index in 0..<count {
             var symbol = GElf_Sym()
             guard gelf_getsym(data, Int32(index), &symbol) != nil else { return }
             let type = Int32(symbol.st_info & 0xf), binding = Int32(symbol.st_info >> 4)
@@ -62,9 +62,11 @@ struct SymbolTable {
                 continue
             }
             guard symbol.st_shndx != UInt16(SHN_UNDEF), symbol.st_value != 0,
-                  kind == .variables ? type == STT_OBJECT
-                      : type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE && Self.isCode(symbol, file),
-                  let name = elf_strptr(file.elf, strings, Int(symbol.st_name)), name.pointee != 0 else { continue }
+                kind == .variables
+                    ? type == STT_OBJECT
+                    : type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE && Self.isCode(symbol, file),
+                let name = elf_strptr(file.elf, strings, Int(symbol.st_name)), name.pointee != 0
+            else { continue }
             var end = symbol.st_value &+ symbol.st_size
             if symbol.st_size == 0 || end < symbol.st_value { // assembly without .size: as far as the next, in its section
                 let known = sectionEnds[symbol.st_shndx] ?? file.section(at: Int(symbol.st_shndx)).map { $0.sh_addr &+ $0.sh_size } ?? 0
@@ -72,8 +74,10 @@ struct SymbolTable {
                 end = max(known, symbol.st_value &+ 1)
             }
             let text = Self.withoutVersion(String(cString: name))
-            entries.append(Entry(address: symbol.st_value, end: end, rank: Self.rank(text, type, binding),
-                                 name: add(text), file: binding == STB_LOCAL ? sourceFile : -1, hasSize: symbol.st_size != 0))
+            entries.append(
+                Entry(
+                    address: symbol.st_value, end: end, rank: Self.rank(text, type, binding),
+                    name: add(text), file: binding == STB_LOCAL ? sourceFile : -1, hasSize: symbol.st_size != 0))
         }
     }
 
@@ -99,13 +103,19 @@ struct SymbolTable {
         return String(name[..<at])
     }
 
-    /// The function or variable that holds the address.
-    func symbol(at address: UInt64) -> FunctionSymbol? {
+    /// Of the entries that begin where it is true, and it is for all behind them too. How many there are, when none does.
+    private func firstIndex(where isBehind: (UInt64) -> Bool) -> Int {
         var low = 0, high = entries.count
         while low < high {
             let middle = (low + high) / 2
-            if entries[middle].address <= address { low = middle + 1 } else { high = middle }
+            if isBehind(entries[middle].address) { high = middle } else { low = middle + 1 }
         }
+        return low
+    }
+
+    /// The function or variable that holds the address.
+    func symbol(at address: UInt64) -> FunctionSymbol? {
+        let low = firstIndex { $0 > address }
         // The nearest start in front; of those, the best name that reaches so far. Functions do not nest.
         var index = low - 1
         guard index >= 0 else { return nil }
@@ -118,15 +128,20 @@ struct SymbolTable {
         return nil
     }
 
+    /// All names of what begins at the address, the one to show first.
+    func names(at address: UInt64) -> [String] {
+        var found: [String] = []
+        for entry in entries[firstIndex { $0 >= address }...] {
+            guard entry.address == address else { break }
+            if !found.contains(names[entry.name]) { found.append(names[entry.name]) }
+        }
+        return found
+    }
+
     /// Functions that begin in `range` and whose names satisfy `isWanted`.
     func functions(in range: Range<UInt64>, where isWanted: (String) -> Bool) -> [FunctionSymbol] {
-        var low = 0, high = entries.count
-        while low < high {
-            let middle = (low + high) / 2
-            if entries[middle].address < range.lowerBound { low = middle + 1 } else { high = middle }
-        }
         var found: [FunctionSymbol] = []
-        for index in low ..< entries.count {
+        for index in firstIndex(where: { $0 >= range.lowerBound })..<entries.count {
             guard entries[index].address < range.upperBound else { break }
             if isWanted(names[entries[index].name]) { found.append(symbol(index, next: index + 1)) }
         }

@@ -2,7 +2,7 @@
 // such a file there is none. Files are opened when they are first asked for and stay open.
 
 /// Not for use by two threads at once.
-public final class Symbolizer {
+package final class Symbolizer {
     private final class Entry {
         let file: ObjectFile
         let debugFile: ObjectFile?
@@ -11,6 +11,8 @@ public final class Symbolizer {
             return debugFile.map { SymbolTable($0) }.flatMap { $0.isEmpty ? nil : $0 } ?? own
         }()
         lazy var debugInformation: DebugInformation? = DebugInformation(file) ?? debugFile.flatMap { DebugInformation($0) }
+
+        lazy var unwindTable = UnwindTable(file)
 
         lazy var variables: SymbolTable = {
             let own = SymbolTable(file, .variables)
@@ -27,7 +29,7 @@ public final class Symbolizer {
     private var entries: [ModuleIdentity: Entry?] = [:]
 
     /// - Parameter debugDirectories: where separate debug files are looked for
-    public init(debugDirectories: [String] = ["/usr/lib/debug"]) {
+    package init(debugDirectories: [String] = ["/usr/lib/debug"]) {
         debugFiles = DebugFiles(directories: debugDirectories)
     }
 
@@ -42,22 +44,31 @@ public final class Symbolizer {
     }
 
     /// Whether the module's file is here and is the one that was loaded.
-    public func hasFile(of module: ModuleIdentity) -> Bool { entry(module) != nil }
+    package func hasFile(of module: ModuleIdentity) -> Bool { entry(module) != nil }
 
     func withFile<R>(of module: ModuleIdentity, _ body: (ObjectFile) -> R) -> R? { entry(module).map { body($0.file) } }
 
     /// The function that holds `address` (as linked: less the load bias).
-    public func function(at address: UInt64, in module: ModuleIdentity) -> FunctionSymbol? {
+    package func function(at address: UInt64, in module: ModuleIdentity) -> FunctionSymbol? {
         entry(module)?.table.symbol(at: address)
     }
 
+    /// All names, mangled, of the function that begins at `address` (as linked): the linker may have folded several into one.
+    package func names(at address: UInt64, in module: ModuleIdentity) -> [String] { entry(module)?.table.names(at: address) ?? [] }
+    /// Where the function begins that `address` is in, by the table of its unwinder. For code without symbols.
+    package func functionStart(at address: UInt64, in module: ModuleIdentity) -> UInt64? {
+        entry(module)?.unwindTable?.start(at: address)
+    }
+
     /// The variable, mangled, that holds `address` (as linked).
-    public func variable(at address: UInt64, in module: ModuleIdentity) -> String? {
+    package func variable(at address: UInt64, in module: ModuleIdentity) -> String? {
         entry(module)?.variables.symbol(at: address)?.name
     }
 
+    package func hasDebugInformation(of module: ModuleIdentity) -> Bool { entry(module)?.debugInformation != nil }
+
     /// File and line of `address` (as linked), when there is DWARF. Of a return address ask for the byte before it.
-    public func source(at address: UInt64, in module: ModuleIdentity) -> SourceLocation? {
+    package func source(at address: UInt64, in module: ModuleIdentity) -> SourceLocation? {
         entry(module)?.debugInformation?.line(at: address)
     }
 }
@@ -65,21 +76,24 @@ public final class Symbolizer {
 // Static initializers. gcc and clang gather them in one function for each source file, _GLOBAL__sub_I_ and the name of
 // the file (clang) or of a global of it (gcc), which calls others that both compilers have names of their own for.
 extension Symbolizer {
-    public struct StaticInitializers: Sendable, Equatable {
+    package struct StaticInitializers: Sendable, Equatable {
         /// Without a directory; nil when neither symbol table nor DWARF tells.
-        public var fileName: String?
+        package var fileName: String?
         /// Its globals, mangled, that are initialized by code; empty without DWARF.
-        public var globals: [String]
+        package var globals: [String]
         /// They are destroyed, not made.
-        public var areDestructors: Bool
+        package var areDestructors: Bool
     }
 
     /// What runs in `function`, nil when it is not such a function.
-    public func staticInitializers(_ function: FunctionSymbol, in module: ModuleIdentity) -> StaticInitializers? {
-        guard let kind = ["_GLOBAL__sub_I_", "_GLOBAL__sub_I.", "_GLOBAL__I_", "_GLOBAL__sub_D_", "_GLOBAL__sub_D.", "_GLOBAL__D_"]
-            .first(where: { function.name.hasPrefix($0) }), let entry = entry(module) else { return nil }
-        var result = StaticInitializers(fileName: function.sourceFile.map { Self.lastComponent($0) }, globals: [],
-                                        areDestructors: kind.contains("D"))
+    package func staticInitializers(_ function: FunctionSymbol, in module: ModuleIdentity) -> StaticInitializers? {
+        guard
+            let kind = ["_GLOBAL__sub_I_", "_GLOBAL__sub_I.", "_GLOBAL__I_", "_GLOBAL__sub_D_", "_GLOBAL__sub_D.", "_GLOBAL__D_"]
+                .first(where: { function.name.hasPrefix($0) }), let entry = entry(module)
+        else { return nil }
+        var result = StaticInitializers(
+            fileName: function.sourceFile.map { Self.lastComponent($0) }, globals: [],
+            areDestructors: kind.contains("D"))
         if result.fileName == nil { result.fileName = Self.fileName(in: String(function.name.dropFirst(kind.count))) }
         guard let information = entry.debugInformation else { return result }
         if let name = information.unitName(at: function.address) { result.fileName = Self.lastComponent(name) }
@@ -89,16 +103,18 @@ extension Symbolizer {
                     || $0.hasPrefix("__cxx_global_array_dtor")
             }
         }
-        result.globals = information.variables(initializedIn: ([function] + parts).map {
-            $0.address ..< $0.address &+ max($0.byteCount, 1)
-        })
+        result.globals = information.variables(
+            initializedIn: ([function] + parts).map {
+                $0.address..<$0.address &+ max($0.byteCount, 1)
+            })
         return result
     }
 
     /// What compilers put behind _GLOBAL__sub_I_, when it is the file and not a global.
     private static func fileName(in suffix: String) -> String? {
         guard let dot = suffix.lastIndex(of: "."), dot != suffix.startIndex else { return nil }
-        return ["cpp", "cc", "cxx", "c++", "C", "c", "mm", "m", "cu", "ixx", "cppm"].contains(String(suffix[suffix.index(after: dot)...])) ? suffix : nil
+        return ["cpp", "cc", "cxx", "c++", "C", "c", "mm", "m", "cu", "ixx", "cppm"].contains(String(suffix[suffix.index(after: dot)...]))
+            ? suffix : nil
     }
 
     private static func lastComponent(_ path: String) -> String {

@@ -13,8 +13,16 @@ public enum EventKind: UInt8, Sendable {
     case control = 0, enter = 1, exit = 2, complete = 3
 }
 
+/// And what the payload of such a word is.
 public enum ControlKind: UInt8, Sendable {
-    case base = 1, resume = 2, unwound = 3, lost = 4, mark = 5
+    /// The low 56 bits of the base, in ticks, for the words that follow.
+    case base = 1
+    /// The low 56 bits of the enter time of the frame that the next word closes.
+    case resume = 2
+    /// Time since the base (42 bits) | count << 42: that many innermost frames were left.
+    case unwound = 3
+    /// The address that the call of the next word, an enter or a complete call, returns to; 0 unknown.
+    case site = 4
 }
 
 /// What a word of a chunk holds. Zero means that nothing was written there.
@@ -46,8 +54,9 @@ public struct Event: Equatable, Sendable {
     /// nil when the start or the length does not fit: the call then is an enter and an exit.
     @inlinable public static func complete(_ function: UInt32, after start: UInt64, duration: UInt64) -> Event? {
         guard start < startReach && duration < durationReach else { return nil }
-        return Event(word: head(.complete, function) | start &<< UInt64(EVENT_TIME_SHIFT)
-            | duration &<< UInt64(EVENT_DURATION_SHIFT))
+        return Event(
+            word: head(.complete, function) | start &<< UInt64(EVENT_TIME_SHIFT)
+                | duration &<< UInt64(EVENT_DURATION_SHIFT))
     }
     @inlinable public static func control(_ kind: ControlKind, _ payload: UInt64) -> Event {
         Event(word: UInt64(kind.rawValue) &<< UInt64(CONTROL_KIND_SHIFT) | payload &<< UInt64(CONTROL_PAYLOAD_SHIFT))
@@ -73,9 +82,9 @@ public struct Event: Equatable, Sendable {
         ControlKind(rawValue: UInt8(truncatingIfNeeded: word &>> UInt64(CONTROL_KIND_SHIFT)) & 0x3f)
     }
     @inlinable public var payload: UInt64 { word &>> UInt64(CONTROL_PAYLOAD_SHIFT) }
-    /// Of an unwound or mark word: ticks since the base.
+    /// Of an unwound word: ticks since the base …
     @inlinable public var controlTime: UInt64 { payload & Event.timeMask }
-    /// Of an unwound word, how many frames; of a mark, which one.
+    /// … and how many frames.
     @inlinable public var controlNumber: UInt32 { UInt32(truncatingIfNeeded: payload &>> UInt64(EVENT_TIME_BITS)) }
 }
 

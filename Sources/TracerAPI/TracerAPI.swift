@@ -2,6 +2,7 @@
 // a branch (CSupport/include/tracer.h). All may be called from any thread.
 import CTracerAPI
 
+/// What a program says of itself to the agent. Nothing happens where there is none.
 public enum Tracer {
     /// Records from here on, in all threads (with TRACER_START=off nothing is recorded before).
     @inlinable @inline(__always) public static func start() { tracer_api_start() }
@@ -9,12 +10,13 @@ public enum Tracer {
     @inlinable @inline(__always) public static func stop() { tracer_api_stop() }
     /// The file says that it is complete up to now.
     @inlinable @inline(__always) public static func flush() { tracer_api_flush() }
-    /// A point in time on this thread.
+    /// A point in time on this thread. `tracer startup` measures up to the mark "ready".
     @inlinable @inline(__always) public static func mark(_ name: StaticString) { tracer_api_mark(text(name)) }
     /// The program is ready: `tracer startup` measures up to here.
     @inlinable @inline(__always) public static func ready() { tracer_api_mark("ready") }
-    /// A stretch of this thread's time. `end` ends the innermost open span of the name; better is `withSpan`.
+    /// A stretch of this thread's time begins. It should end in the function call in which it began, as ``withSpan(_:_:)`` sees to.
     @inlinable @inline(__always) public static func begin(_ name: StaticString) { tracer_api_begin(text(name)) }
+    /// Ends the innermost open span of the name; without one nothing happens.
     @inlinable @inline(__always) public static func end(_ name: StaticString) { tracer_api_end(text(name)) }
 
     /// Literals end in a NUL.

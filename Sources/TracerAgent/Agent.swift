@@ -2,181 +2,149 @@
 import CSupport
 import CTraceLayout
 
-/// What the agent knows about its process. Written while it begins and, in a forked child, begins again; read
-/// everywhere.
+/// What the program and its user have asked for, and whether this process is recorded at all. Every room keeps what it needs of
+/// it: nobody below asks the agent.
 struct Agent {
     var settings = Settings()
-    var pid: UInt32 = 0
-    var pageBytes = 4096
-    var clock: UInt32 = 0
-    var ticksPerSecond: UInt64 = 0
-    var minimumTicks: UInt64 = 0
-    var flags: UInt32 = 0
-    var programHeaders: UInt64 = 0
-    var programHeaderCount = 0
-    var loaderBase: UInt64 = 0
-    var entry: UInt64 = 0
-    var kernelImage: UInt64 = 0
-    var mainStackHigh: UInt64 = 0
-    var boundSlots: UInt64 = 0
-    /// See Calibration; 0 unknown.
-    var leafCost: UInt32 = 0
-    var insideCost: UInt32 = 0
-    var trampolines = trampoline_set(enter: 0, special: 0, returned: 0)
-    /// Texts in pages of our own: the program as it was started, the executable, the directory.
-    var program = CText(StaticString("program").utf8Start)
-    var executable = CText(StaticString("?").utf8Start)
-    var directory = CText(StaticString(".").utf8Start)
     /// False when this process is not to be recorded; its slots are then untouched, or its stubs pass through.
     var isRecorded = false
-    /// While the modules of a start are bound and there is no other thread: nobody else uses anything of ours.
-    var isAlone = false
 }
 nonisolated(unsafe) var agent = Agent()
 
 extension Agent {
     private static let storeBytes = 65536
 
-    mutating func begin(_ arguments: UnsafeMutablePointer<CText?>, _ argumentCount: Int,
-                        _ environment: UnsafeMutablePointer<CText?>) {
-        pid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.getpid))
-        readAuxiliaryVector(environment)
-        if isSecure { return } // a setuid program: the loader should not have let us in
+    mutating func begin(
+        _ arguments: UnsafeMutablePointer<CText?>, _ argumentCount: Int,
+        _ environment: UnsafeMutablePointer<CText?>
+    ) {
+        Process.begin(arguments, environment)
+        if Process.isSecure { return } // a setuid program: the loader should not have let us in
         let isWithoutCounter = Confinement.counterIsForbidden
         let cycles = isWithoutCounter ? 0 : tracer_cycles(), usage = trace_usage.process()
-        mainStackHigh = UInt64(UInt(bitPattern: arguments))
         guard let room = Memory.pages(Agent.storeBytes) else { return }
         var store = TextBuffer(room.assumingMemoryBound(to: UInt8.self), capacity: Agent.storeBytes)
-        keepTexts(&store)
+        Process.keepTexts(&store)
         Memory.protect(tracer_address_mappings(), UInt64(MAPPING_BYTES), Memory.readWrite)
-        Message.begin()
+        Message.begin { if TraceOutput.isOpen { MetadataWriter.text(UInt16(TRACE_TEXT_MESSAGE), $0, $1) } }
         let complaints = settings.read(environment, into: &store)
+        tellRooms()
+        joinRooms()
         if !settings.children && isChild { return }
-        if isWithoutCounter { settings.forcesMonotonic = true }
+        if isWithoutCounter { settings.clock = .monotonic }
         chooseClock()
-        let before = clock == UInt32(TRACE_CLOCK_MONOTONIC) ? Clock.ticks() : cycles
-        guard TraceFile.begin() else { return }
+        let before = Clock.source == UInt32(TRACE_CLOCK_MONOTONIC) ? Clock.ticks() : cycles
+        guard TraceOutput.begin() else { return }
         MappingFaults.begin()
         isRecorded = true
         complaints.report()
         describe(arguments, argumentCount)
         Phases.begin(before, usage)
         SpecialFunction.begin()
-        trampolines = tracer_trampolines(clock == UInt32(TRACE_CLOCK_MONOTONIC) ? 1 : 0, minimumTicks > 0 ? 1 : 0)
         guard ForkWatch.begin(), Trampolines.isReachable() else { return }
-        if !Trampolines.prepare() || !ReturnLabels.begin() {
-            Message.say { $0.append("this process may not make code (MDWE, SELinux execmem): it runs unrecorded") }
+        let readsKernelClock = Clock.source == UInt32(TRACE_CLOCK_MONOTONIC)
+        if !Trampolines.prepare(readsKernelClock: readsKernelClock, isFiltered: Limits.minimumTicks > 0) || !ReturnLabels.begin() {
+            Message.warn { $0.append("this process may not create executable memory (MDWE, SELinux execmem): it runs unrecorded") }
             return
         }
-        flags = LoaderWatch.begin()
-        (leafCost, insideCost) = Calibration.run()
-        TraceFile.header.pointee.leaf_cost = leafCost
-        TraceFile.header.pointee.inside_cost = insideCost
-        TraceFile.header.pointee.flags = flags
-        TraceFile.header.pointee.start_ticks = before
+        TraceOutput.flags = LoaderWatch.begin() | (settings.callSites ? UInt32(TRACE_FLAG_CALL_SITES) : 0)
+        Calibration.run()
+        TraceOutput.writeCost()
+        TraceOutput.header.pointee.flags = TraceOutput.flags
+        TraceOutput.header.pointee.start_ticks = before
         let now = Clock.ticks()
-        TraceFile.header.pointee.started_ticks = now
+        TraceOutput.header.pointee.started_ticks = now
+        Message.isRecording = true
         OwnWork.add(since: before, until: now)
-        TraceFile.reportStop()
-        if settings.startsOn && TraceFile.isWritable {
+        reportStop()
+        if settings.startsOn && TraceOutput.isWritable {
             tracer_process_page().pointee.enabled = 1
-            ThreadRecorder.takeFastPath() // Calibration has begun this thread
+        } else {
+            ReturnLabels.close() // Calibration needed them
         }
     }
 
     // MARK: - Surroundings
 
-    /// getauxval(3)'s table stands behind the environment.
-    private mutating func readAuxiliaryVector(_ environment: UnsafeMutablePointer<CText?>) {
-        var index = 0
-        while environment[index] != nil { index &+= 1 }
-        let vector = UnsafeRawPointer(environment + (index &+ 1)).assumingMemoryBound(to: UInt64.self)
-        var n = 0
-        var capabilities: UInt64 = 0, moreCapabilities: UInt64 = 0
-        while vector[n] != 0 {
-            let value = vector[n &+ 1]
-            switch vector[n] {
-            case 3: programHeaders = value              // AT_PHDR
-            case 5: programHeaderCount = Int(value)     // AT_PHNUM
-            case 6: pageBytes = Int(value)              // AT_PAGESZ
-            case 7: loaderBase = value                  // AT_BASE
-            case 9: entry = value                       // AT_ENTRY
-            case 16: capabilities = value               // AT_HWCAP
-            case 23: isSecure = value != 0              // AT_SECURE
-            case 26: moreCapabilities = value           // AT_HWCAP2
-            case 31:                                    // AT_EXECFN
-                if let name = CText(bitPattern: UInt(value)) { program = name }
-            case 33: kernelImage = value                // AT_SYSINFO_EHDR
-            default: break
-            }
-            n &+= 2
-        }
-        #if arch(arm64)
-        tracer_set_capabilities(capabilities, moreCapabilities)
-        #endif
+    private func tellRooms() {
+        Message.isQuiet = settings.quiet
+        Limits.maximumDepth = settings.maximumDepth
+        Limits.fileBytes = settings.sizeLimit
+        Limits.isRing = settings.mode == .ring
+        TraceName.template = settings.output
+        TraceOutput.session = settings.session.number
+        NameFilter.include = settings.include
+        NameFilter.exclude = settings.exclude
+        NameFilter.ready = settings.ready
+        Phases.execTime = settings.execTime
+        PatchedFunctions.wanted = settings.functions
+        PatchedFunctions.minimumSize = settings.minimumSize
+        HotFunctions.areKept = settings.keepsHot
+        ReturnLabels.servesPatched = settings.functions != nil
+        Trampolines.recordsSites = settings.callSites
+        CacheHome.isUsed = settings.usesCache
+        CacheHome.folder = settings.cacheHome
+        CacheHome.home = settings.home
     }
 
-    private mutating func keepTexts(_ store: inout TextBuffer) {
-        let name = store.start + store.count
-        store.append(contentsOf: program)
-        store.append(0)
-        program = CText(name)
-        executable = Agent.read(&store) {
-            SystemCall.call(SystemCall.readlinkat, -100, bits(StaticString("/proc/self/exe").utf8Start), bits($0), $1)
-        } ?? program
-        directory = Agent.read(&store) {
-            let count = SystemCall.call(SystemCall.getcwd, bits($0), $1)
-            return failed(count) ? count : count &- 1
-        } ?? directory
+    /// What rooms do for those below them.
+    private func joinRooms() {
+        ModuleEvents.begin = { PatchedFunctions.begin() }
+        ModuleEvents.patch = { PatchedFunctions.patch($0) }
+        ModuleEvents.bind = { Agent.bind($0) }
+        ModuleEvents.prepare = { InitializerStubs.replaceLater(ModuleTable.modules.pointer($0), $0, isRelocated: $1) }
+        ModuleEvents.finish = { ScanCache.end() }
+        ModuleEvents.release = { ModuleTable.modules.pointer($0).pointee.lazy.giveBack() }
+        Returns.isOther = { Initializers.returned(ThreadRecorder($0), $1, $2, $3) }
+        Returns.ofLoad = { Agent.loadReturned(ThreadRecorder($0), $1, $2) }
+        if Machine.returnsInRegister { Returns.isInside = { FunctionTable.entry($0).contains($1) } }
     }
-    private static func read(_ store: inout TextBuffer,
-                             _ call: (UnsafeMutablePointer<UInt8>, Int) -> Int) -> CText? {
-        var room = InlineArray<4096, UInt8>(repeating: 0)
-        var span = room.mutableSpan
-        let start = store.start + store.count
-        return span.withUnsafeMutableBufferPointer { bytes in
-            let count = call(bytes.baseAddress!, 4095)
-            if count <= 0 { return nil }
-            bytes[count] = 0
-            store.append(contentsOf: CText(bytes.baseAddress!))
-            store.append(0)
-            return CText(start)
-        }
+    private static func bind(_ index: Int) {
+        let module = ModuleTable.modules.pointer(index)
+        var detail = Rebinder.bind(index) { if module.pointee.isStartup { InitializerStubs.replaceAtStart(index, &$0) } }
+        if !module.pointee.isAgain { Bindings.write(from: index) }
+        MetadataWriter.detail(&detail, module, index)
+    }
+    private static func loadReturned(_ recorder: ThreadRecorder, _ frame: Frame, _ now: UInt64) {
+        if !Loads.leave(recorder, frame) { return }
+        if frame.pointee.owner == nil { Initializers.closeAbandoned(recorder.context, below: frame.pointee.stack_pointer) }
+        Loads.returned(frame, now)
     }
 
-    private mutating func chooseClock() {
-        if !settings.forcesMonotonic && tracer_cycles_usable() != 0 {
-            clock = Machine.cycleClock
-            ticksPerSecond = tracer_cycles_frequency()
+    private func chooseClock() {
+        if settings.clock == .auto && tracer_cycles_usable() != 0 {
+            Clock.source = Machine.cycleClock
+            Clock.ticksPerSecond = tracer_cycles_frequency()
         } else {
-            clock = UInt32(TRACE_CLOCK_MONOTONIC)
-            ticksPerSecond = 1_000_000_000
+            Clock.source = UInt32(TRACE_CLOCK_MONOTONIC)
+            Clock.ticksPerSecond = 1_000_000_000
         }
         if settings.minimumNanoseconds == 0 { return }
         // The filter needs the length of a tick now. Where the processor does not say it, it is measured: 1 ms once,
         // only when the filter is used, good to a few parts in ten thousand.
-        var perSecond = ticksPerSecond
+        var perSecond = Clock.ticksPerSecond
         if perSecond == 0 {
             let first = Clock.sample()
             while Clock.monotonic() &- first.monotonic_ns < 1_000_000 {}
             let last = Clock.sample()
             perSecond = (last.ticks &- first.ticks) &* 1_000_000_000 / (last.monotonic_ns &- first.monotonic_ns)
         }
-        minimumTicks = settings.minimumNanoseconds / 1_000_000 &* (perSecond / 1000)
+        Limits.minimumTicks =
+            settings.minimumNanoseconds / 1_000_000 &* (perSecond / 1000)
             &+ settings.minimumNanoseconds % 1_000_000 &* (perSecond / 1000) / 1_000_000
-        if minimumTicks == 0 { minimumTicks = 1 }
+        if Limits.minimumTicks == 0 { Limits.minimumTicks = 1 }
     }
 
-    /// True when TRACER_CHILDREN=0 leaves this process out: `tracer record` is not its parent, or, without it, the
+    /// True when the setting `children` leaves this process out: `tracer record` is not its parent, or, without it, the
     /// parent has this library mapped too.
     private var isChild: Bool {
         let parent = UInt64(truncatingIfNeeded: SystemCall.call(SystemCall.getppid))
-        return settings.recorder != 0 ? parent != settings.recorder : ProcessMaps.mentionsAgent(parent)
+        return settings.session.recorder != 0 ? parent != settings.session.recorder : ProcessMaps.mentionsAgent(parent)
     }
 
     private func describe(_ arguments: UnsafeMutablePointer<CText?>, _ count: Int) {
-        Metadata.text(UInt16(TRACE_TEXT_PROGRAM), executable, length(executable))
-        Metadata.text(UInt16(TRACE_TEXT_DIRECTORY), directory, length(directory))
+        MetadataWriter.text(UInt16(TRACE_TEXT_PROGRAM), Process.executable, length(Process.executable))
+        MetadataWriter.text(UInt16(TRACE_TEXT_DIRECTORY), Process.directory, length(Process.directory))
         guard let room = Memory.pages(65536) else { return }
         var text = TextBuffer(room.assumingMemoryBound(to: UInt8.self), capacity: 65536)
         for n in 0..<count {
@@ -184,59 +152,41 @@ extension Agent {
             text.append(contentsOf: argument)
             text.append(0)
         }
-        Metadata.text(UInt16(TRACE_TEXT_ARGUMENTS), CText(text.start), text.count)
+        MetadataWriter.text(UInt16(TRACE_TEXT_ARGUMENTS), CText(text.start), text.count)
         text = TextBuffer(text.start, capacity: 65536)
         settings.describe(&text)
-        Metadata.text(UInt16(TRACE_TEXT_SETTINGS), CText(text.start), text.count)
+        MetadataWriter.text(UInt16(TRACE_TEXT_SETTINGS), CText(text.start), text.count)
         Memory.release(room, 65536)
-    }
-}
-nonisolated(unsafe) private var isSecure = false
-
-extension Machine {
-    #if arch(x86_64)
-    static let cycleClock = UInt32(TRACE_CLOCK_TSC)
-    #elseif arch(arm64)
-    static let cycleClock = UInt32(TRACE_CLOCK_CNTVCT)
-    #endif
-}
-
-/// All signals (but SIGBUS, see MappingFaults) stay blocked while `body` runs: a handler must not find the agent half-way.
-func withSignalsBlocked(_ body: () -> Void) {
-    var all = tracer_blocked().pointee, old: UInt64 = 0
-    withUnsafeMutablePointer(to: &old) { old in
-        withUnsafeMutablePointer(to: &all) {
-            _ = SystemCall.call(SystemCall.rt_sigprocmask, 0, bits($0), bits(old), 8)
-        }
-        body()
-        _ = SystemCall.call(SystemCall.rt_sigprocmask, 2, bits(old), 0, 8)
     }
 }
 
 @c @implementation
-public func tracer_agent_start(_ count: Int32, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?,
-                               _ environment: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) {
+public func tracer_agent_start(
+    _ count: Int32, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?,
+    _ environment: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
+) {
     guard let arguments, let environment else { return }
     withSignalsBlocked {
-        agent.begin(UnsafeMutableRawPointer(arguments).assumingMemoryBound(to: CText?.self), Int(count),
-                    UnsafeMutableRawPointer(environment).assumingMemoryBound(to: CText?.self))
+        agent.begin(
+            UnsafeMutableRawPointer(arguments).assumingMemoryBound(to: CText?.self), Int(count),
+            UnsafeMutableRawPointer(environment).assumingMemoryBound(to: CText?.self))
     }
 }
 
 @c @implementation
 public func tracer_agent_end() {
-    if !agent.isRecorded || tracer_process_page().pointee.alive == 0 || TraceFile.isConfined { return }
+    if !agent.isRecorded || tracer_process_page().pointee.alive == 0 || TraceOutput.isConfined { return }
     withSignalsBlocked {
-        MappingFaults.look()
-        TraceFile.reportStop()
+        stopAfterLoss()
+        reportStop()
         Phases.exit()
-        if let unit = tracer_thread_state().pointee.unit, unit.pointee.state != nil {
+        if let context = tracer_thread_state().pointee.context, context.pointee.state != nil {
             let recorder = ThreadRecorder(tracer_thread_state())
             recorder.ensureSlack()
             recorder.writeHeldBack(upTo: recorder.top) // what the time filter holds back is open at the end
             // The chunk stays open: destructors of other libraries may still run.
-            if let chunk = unit.pointee.hot.pointee.chunk { ThreadRecorder.nameThread(chunk) }
+            if let chunk = context.pointee.position.pointee.chunk { ThreadRecorder.nameThread(chunk) }
         }
-        TraceFile.end()
+        TraceOutput.end()
     }
 }

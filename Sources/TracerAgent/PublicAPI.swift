@@ -7,7 +7,7 @@ public func tracer_start() {
     agent.settings.startsOn = true
     if agent.isRecorded && tracer_process_page().pointee.alive != 0 && tracer_process_page().pointee.dropping == 0 {
         tracer_store_release_32(&tracer_process_page().pointee.enabled, 1)
-        withSignalsBlocked { ThreadRecorder.takeFastPath() }
+        withSignalsBlocked { ReturnLabels.open() }
     }
 }
 
@@ -15,11 +15,11 @@ public func tracer_start() {
 public func tracer_stop() {
     agent.settings.startsOn = false
     tracer_store_release_32(&tracer_process_page().pointee.enabled, 0)
-    if tracer_process_page().pointee.alive != 0 && !TraceFile.isConfined { withSignalsBlocked { ThreadRecorder.leaveFastPath() } }
+    if tracer_process_page().pointee.alive != 0 && !TraceOutput.isConfined { withSignalsBlocked { ReturnLabels.close() } }
 }
 
 @c @implementation
 public func tracer_flush() {
-    if !agent.isRecorded || tracer_process_page().pointee.alive == 0 || TraceFile.isConfined { return }
-    withSignalsBlocked { TraceFile.flush() }
+    if !agent.isRecorded || tracer_process_page().pointee.alive == 0 || TraceOutput.isConfined { return }
+    withSignalsBlocked { TraceOutput.flush() }
 }

@@ -1,4 +1,4 @@
-// The command line. One file per command; this one holds the root and how every command ends.
+// The command line. This file holds the root and how every command ends.
 import ArgumentParser
 import CTraceLayout
 @preconcurrency import Glibc
@@ -10,46 +10,58 @@ struct Tracer: ParsableCommand {
         abstract: "Records the calls of a program with exact times, and reads the traces.",
         version: "tracer \(TRACER_VERSION) (\(sourceCommit))",
         subcommands: [
-            Record.self, Startup.self, Report.self, Tree.self, Callers.self, Diff.self, Replay.self, Libs.self, ExportCommand.self,
-            Open.self, View.self, Launch.self, BaselineCommand.self, Check.self, HistoryCommand.self, BisectStep.self, Info.self, Dump.self,
+            Record.self, Startup.self, Plan.self, Report.self, Tree.self, Callers.self, Diff.self, Replay.self, Libs.self,
+            ExportCommand.self,
+            Open.self, View.self, Launch.self, BaselineCommand.self, Check.self, HistoryCommand.self, BisectStep.self, Info.self,
+            Clean.self,
+            Dump.self,
         ])
+
+    /// The command that was meant by a word that is none; nil when it is one, or like none.
+    private static func misspelt(_ word: String) -> String? {
+        let names = configuration.subcommands.map { $0._commandName } + ["help"]
+        if word.hasPrefix("-") || names.contains(word) { return nil }
+        return names.map { ($0.editDistance(to: word), $0) }.filter { $0.0 <= max(2, word.count / 3) }.min { $0 < $1 }?.1
+    }
+
+    /// ArgumentParser's account of a usage error, which is the error, help for the option, a usage text and where there is more.
+    private static func oneLine(_ text: String) -> String {
+        let lines = text.split(separator: "\n").map(String.init)
+        let own = lines.prefix { !$0.hasPrefix("Help: ") && !$0.hasPrefix("Usage: ") }
+        let choices = own.filter { $0.hasPrefix("  - ") }.map { $0.dropFirst(4) }.joined(separator: ", ")
+        var error = own.filter { !$0.hasPrefix("  - ") }.joined(separator: " ")
+        if error.hasPrefix("Error: ") { error.removeFirst(7) }
+        if let first = error.first, error.dropFirst().first?.isLowercase == true { error = first.lowercased() + error.dropFirst() }
+        let more = lines.last { $0.contains("--help' for more") }.flatMap { $0.split(separator: "'").dropFirst().first }
+        return error + (choices.isEmpty ? "" : " " + choices) + (more.map { "; see \($0)" } ?? "")
+    }
 
     /// ArgumentParser's own `main` would end a usage error with status 64; ours is 2, and a `CommandFailure` is one
     /// line without a usage text.
     static func main() {
         signal(SIGPIPE, SIG_DFL) // `| head` ends us quietly even when our parent ignores the signal
+        if let word = CommandLine.arguments.dropFirst().first, let known = misspelt(word) {
+            complain("no command \"\(word)\"; did you mean \(known)? tracer --help lists them")
+            Glibc.exit(2)
+        }
         do {
             var command = try parseAsRoot()
             try command.run()
         } catch let failure as CommandFailure {
-            if !failure.message.isEmpty { complain(failure.message) }
+            complain(failure.message)
             Glibc.exit(failure.status)
+        } catch let code as ExitCode { // a program's own may be any
+            Glibc.exit(code.rawValue)
         } catch {
             let code = exitCode(for: error)
             let text = fullMessage(for: error)
             if code.isSuccess {
                 if !text.isEmpty { print(text) }
             } else if !text.isEmpty {
-                writeError(text + "\n")
+                complain(oneLine(text))
             }
             Glibc.exit(code == .validationFailure ? 2 : code.rawValue)
         }
         Glibc.exit(0)
     }
-}
-
-/// Ends a command: one line on stderr (none when empty) and an exit status.
-struct CommandFailure: Error {
-    var message: String
-    var status: Int32 = 1
-}
-
-/// One line on stderr, marked as ours.
-func complain(_ message: String) {
-    writeError("tracer: \(message)\n")
-}
-
-private func writeError(_ text: String) {
-    var text = text
-    text.withUTF8 { bytes in _ = write(STDERR_FILENO, bytes.baseAddress!, bytes.count) }
 }

@@ -37,7 +37,7 @@ def edited(path):
 def interrupted():
     """Ctrl-C while something is compiled."""
     edit("Sources/TracerAgent/Agent.swift")
-    edit("CSupport/shim.c")
+    edit("CSupport/state.c")
     build = subprocess.Popen(["scripts/build"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                              start_new_session=True)
     for line in build.stdout:

@@ -6,12 +6,16 @@ import re
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass, field
 
 import execution
 import normal
 import traces
+
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "EndToEnd"))
+import tracefile
 
 
 @dataclass
@@ -103,6 +107,27 @@ def compare(program, settings):
     return result
 
 
+def plan(settings, template, folder, once):
+    """Plans of all modules that a traced run has loaded, into the home folder that each further run begins with."""
+    once(True)
+    modules = set()
+    for name in os.listdir(folder):
+        try:
+            modules |= {module.path for module in tracefile.Trace(os.path.join(folder, name)).modules.values()}
+        except tracefile.Damaged:
+            pass  # of a process that was killed as it began; said of the runs that are judged
+        os.unlink(os.path.join(folder, name))
+    paths = sorted(path for path in modules if path.startswith("/") and os.path.isfile(path))
+    for at in range(0, len(paths), 20):  # libraries whose plan cannot be made are none of the others' business
+        for words in (paths[at:at + 20],) if made(settings, template, paths[at:at + 20]) else ([path] for path in paths[at:at + 20]):
+            made(settings, template, words)
+
+
+def made(settings, template, paths):
+    home = {**execution.environment(settings.cache, template), "XDG_CACHE_HOME": os.path.join(template, ".cache")}
+    return subprocess.run([settings.tool, "plan", *paths], capture_output=True, env=home, stdin=subprocess.DEVNULL, timeout=900).returncode == 0
+
+
 def rounds(program, settings, where, template, folder, result):
     """Bare and traced in turn. A bare run that differs from the first says that the program differs from itself."""
     def once(traced):
@@ -119,6 +144,8 @@ def rounds(program, settings, where, template, folder, result):
         return not result.broken
 
     runs = {False: [], True: []}
+    if settings.functions:
+        plan(settings, template, folder, once)
     for _ in range(settings.runs or program.runs):
         if not bare():
             return
@@ -146,9 +173,12 @@ def judge(program, settings, folder, bare, traced, result):
         if said not in result.said:
             result.said.append(said)
     if not result.recording:
-        result.recording = traces.read(folder, settings.tool)
+        result.recording = traces.read(folder, settings.tool, settings.functions)
         faults += result.recording.faults[:5]
         by_program = result.recording.by_program
+        if settings.functions:
+            faults += [f"{name} recorded none of its functions by itself" for name in program.recorded_by()
+                       if not any(result.recording.patched[each] for each in name.split("|"))]
         faults += [f"{name} recorded no call; recorded: {', '.join(sorted(by_program))}" for name in program.recorded_by()
                    if not any(by_program[each] for each in name.split("|"))]
     for name in os.listdir(folder):

@@ -24,6 +24,8 @@ def line(result):
         return f"{result.name:26} CANNOT SAY: {result.broken}"
     text = (f"{result.name:26} output {yes(result.same_output):3}  status {yes(result.same_status):3}  {count(result):>13} calls  "
             f"{result.recording.files if result.recording else 0:4} traces  x{ratio(result.wall)} wall  x{ratio(result.processor)} cpu")
+    if result.recording and result.recording.patched:
+        text += f"  {max(result.recording.patched.values()):,} functions"
     for said in result.said:
         text += f"\n    the agent said: {said}"
     for fault in result.faults:
@@ -51,12 +53,14 @@ def markdown(results):
     ran = [r for r in results if not r.skipped and not r.broken]
     good = sum(r.passed for r in ran)
     dates, commits = sorted({r.date for r in ran}), sorted({r.agent for r in ran})
+    has_functions = any(r.recording and any(r.recording.patched.values()) for r in ran)
     lines = [f"{good} of {len(ran)} programs behave the same under the agent. {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, agent {', '.join(commits)}; {machine()}.", "",
-             "| program | version | same output | same status | calls | processes | slowdown, wall | slowdown, processor |",
-             "|---|---|---|---|---:|---:|---:|---:|"]
+             "| program | version | same output | same status | calls | processes | slowdown, wall | slowdown, processor |"
+             + (" functions recorded |" if has_functions else ""), "|---|---|---|---|---:|---:|---:|---:|" + ("---:|" if has_functions else "")]
     for r in ran:
         lines.append(f"| {r.name} | {r.version.replace('|', '/')} | {yes(r.same_output)} | {yes(r.same_status)} | {count(r)} "
-                     f"| {r.recording.files if r.recording else 0} | {ratio(r.wall)} | {ratio(r.processor)} |")
+                     f"| {r.recording.files if r.recording else 0} | {ratio(r.wall)} | {ratio(r.processor)} |"
+                     + (f" {max(r.recording.patched.values(), default=0):,} |" if has_functions and r.recording else ""))
     notes = [f"- **{r.name}**: {r.known}" for r in ran if r.known] \
         + [f"- **{r.name}**, line of the agent on stderr: `{said}`" for r in ran for said in r.said]
     left = [f"- {r.name}: {spoken(r.skipped or r.broken)}" for r in results if r.skipped or r.broken]

@@ -17,10 +17,11 @@ class Recording:
     bytes: int = 0
     by_program: Counter = field(default_factory=Counter)
     functions: Counter = field(default_factory=Counter)  # (function, module) → calls
+    patched: Counter = field(default_factory=Counter)  # of each program: most functions that one of its processes recorded by themselves
     faults: list = field(default_factory=list)
 
 
-def read(folder, tool):
+def read(folder, tool, has_functions=False):
     """All traces of a folder, added up; they are deleted as they are read."""
     recording = Recording()
     for name in sorted(os.listdir(folder)):
@@ -28,6 +29,7 @@ def read(folder, tool):
         recording.files += 1
         recording.bytes += os.stat(path).st_blocks * 512
         done = subprocess.run([tool, "report", path, "--json"], capture_output=True, text=True, timeout=600)
+        patched = recorded_functions(path, tool) if has_functions else 0
         os.unlink(path)
         if done.returncode or done.stderr.strip():
             # A process that was killed leaves a trace that is whole as far as it goes; anything said on stderr is damage.
@@ -45,6 +47,13 @@ def read(folder, tool):
         # By the name that it was started with and by its file's: redis-server is a link to redis-check-rdb.
         for program in {os.path.basename(told["program"]), NAME.sub(r"\1", name)}:
             recording.by_program[program] += calls
+            recording.patched[program] = max(recording.patched[program], patched)
         for function in told["functions"]:
             recording.functions[function["name"], os.path.basename(function["module"] or "")] += function["calls"]
     return recording
+
+
+def recorded_functions(path, tool):
+    done = subprocess.run([tool, "info", path, "--json"], capture_output=True, text=True, timeout=600)
+    flags = json.loads(done.stdout)["flags"] if done.returncode == 0 else []
+    return next((int(found[1].replace(",", "")) for flag in flags if (found := re.match(r"([\d,]+) of [\d,]+ functions recorded", flag))), 0)

@@ -65,7 +65,7 @@ class BadInput:
         traced_environment = harness.traced_environment(settings, environment, place)
         traced_environment.update({k: v.replace("{traces}", place.traces) for k, v in self.settings.items()})
         if self.wrap:  # the shell and its helpers are not what is tested: the preload begins with the program
-            preload, out = traced_environment.pop("LD_PRELOAD"), traced_environment["TRACER_OUT"]
+            preload = traced_environment.pop("LD_PRELOAD")
             traced_environment["TRACES"] = place.traces
             argv = ["unshare", "-m", "sh", "-c", self.wrap.replace("RUN", f'env LD_PRELOAD={preload} "$@"'), "sh", *argv]
         traced = harness.execute(argv, place.fresh(), traced_environment, **options)
@@ -117,7 +117,6 @@ def only_mine(place):
 
 
 def tests():
-    everything = (15000, 15000)
     bad = [("TRACER_MAXDEPTH", "deep"), ("TRACER_MAXDEPTH", "-1"), ("TRACER_MAXDEPTH", "99999999999999999999"),
            ("TRACER_MINMS", "fast"), ("TRACER_MINMS", "1.2.3"), ("TRACER_MAXSIZE", "lots"), ("TRACER_MODE", "sideways"),
            ("TRACER_CHILDREN", "perhaps"), ("TRACER_START", "soon")]

@@ -14,7 +14,7 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
     after: COMMAND              run in the build folder when all is built
     case: NAME [A=B …] [ARGS]   one test each, with this environment and these arguments
     env: A=B …                  environment of every case
-    needs: THING…               avx, avx512f (processor), tool:NAME, file:PATH, program:NAME
+    needs: THING…               avx, avx512f (processor), tool:NAME, file:PATH, program:NAME, realtime (threads of such priority)
     status: N | signal N        how the program ends (default 0)
     tree: none REASON           no golden file
     says: N REASON              up to N lines of the agent on stderr, and calls dropped, are in order
@@ -134,6 +134,8 @@ def subjects():
     return [load(os.path.join(SUBJECTS, n)) for n in names]
 
 
+# Before glibc 2.34 dlsym and its like are not in libc.so.6.
+WITH_DL = "-Wl,--push-state,--as-needed,-ldl,--pop-state"
 DRIVERS = {"gcc": {".c": "gcc", ".S": "gcc", ".cpp": "g++"},
            "clang": {".c": "clang", ".S": "clang", ".cpp": "clang++"},
            "swiftc": {".swift": "swiftc", ".c": "clang", ".S": "clang", ".cpp": "clang++"}}
@@ -190,7 +192,7 @@ def commands(case):
                 extra = ["-I", folder, "-L", folder]
                 result.append(place(driver.split() + ["-g", "-shared", "-fPIC", f"-DLIB_{name}", "-I", SUBJECTS, source,
                                      "-o", output, f"-Wl,-soname,lib{name}.so"] + extra
-                                    + (own or ["-O2"]) + words[1:]))
+                                    + (own or ["-O2"]) + words[1:] + [WITH_DL]))
             if key == "library":
                 linked.append("-l" + name)
     output = os.path.join(folder, subject.name)
@@ -205,7 +207,7 @@ def commands(case):
     else:
         driver = DRIVERS[case.compiler]["." + subject.path.rsplit(".", 1)[1]]
         result.append(place(driver.split() + ["-g", "-I", SUBJECTS] + sources + ["-o", output, "-L", folder]
-                            + common + everywhere + alone + ["-Wl,-rpath,$ORIGIN"] + linked + link + ["-pthread"]))
+                            + common + everywhere + alone + ["-Wl,-rpath,$ORIGIN"] + linked + link + ["-pthread", WITH_DL]))
     for line in subject.all("after"):
         result.append(["sh", "-c", place([line])[0]])
     return result
@@ -266,6 +268,9 @@ def missing(case, processor_flags):
         if kind == "tool":
             if not shutil.which(value):
                 return f"{value} is not installed"
+        elif need == "realtime":
+            if subprocess.run(["chrt", "-f", "1", "true"], stderr=subprocess.DEVNULL).returncode:
+                return "threads of real-time priority are not allowed here (CAP_SYS_NICE)"
         elif kind == "file":
             if not os.path.exists(value):
                 return f"no {value}"

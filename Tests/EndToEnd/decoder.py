@@ -69,6 +69,11 @@ CASES = {
     "closed_by_another_thread": (
         [chunk(1, 0, 0, events(call(t.ENTER, 1, 10))), chunk(1, 1, 0, events(control(t.RESUME, BASE + 10), call(t.EXIT, 1, 20)))],
         "open outer 0\nthread main\n  outer\n", None),
+    "closed_by_another_thread_before_the_next_chunk": (
+        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.ENTER, 2, 11)), flags=t.CLOSED),
+         chunk(1, 1, 0, events(control(t.RESUME, BASE + 11), call(t.EXIT, 2, 20))),
+         chunk(1, 0, 1, events(call(t.EXIT, 1, 5)), [(BASE + 10, 1)], opened=BASE + 25)],
+        "open inner 0\nthread main\n  outer\n    inner\n", None),
     "two_chunks": (
         [chunk(1, 0, 0, events(call(t.ENTER, 1, 10)), flags=t.CLOSED),
          chunk(1, 0, 1, events(call(t.EXIT, 1, 20)), [(BASE + 10, 1)], opened=BASE + 15)],
@@ -94,6 +99,10 @@ CASES = {
     "missing_chunk": ([chunk(1, 0, 0, events(complete(1, 5, 1))), chunk(1, 0, 2, events(complete(1, 5, 1)))], "", "follows"),
     "frames_differ_between_chunks": (
         [chunk(1, 0, 0, events(call(t.ENTER, 1, 10))), chunk(1, 0, 1, events(complete(2, 5, 1)))], "", "frames are open"),
+    "frames_differ_though_another_was_closed_by_a_thread": (
+        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.ENTER, 2, 11)), flags=t.CLOSED),
+         chunk(1, 1, 0, events(control(t.RESUME, BASE + 11), call(t.EXIT, 2, 20))), chunk(1, 0, 1, events(), opened=BASE + 25)],
+        "", "frames are open"),
     "one_call_less": ([chunk(1, 0, 0, events(complete(2, 5, 1)))], "thread main\n  inner x2\n", "not expected"),
     "one_call_more": ([chunk(1, 0, 0, events(complete(2, 5, 1), complete(2, 7, 1)))], "calls inner 1\n", "recorded 2"),
     "other_nesting": (

@@ -3,7 +3,6 @@
 import mmap
 import os
 import random
-import shutil
 import signal
 import struct
 import subprocess

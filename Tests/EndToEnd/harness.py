@@ -1,15 +1,19 @@
 """Runs a program bare and traced, and compares. What the tests of subjects, of real programs and of bad input share."""
+import atexit
 import ctypes
 import difflib
 import functools
 import json
 import os
+import platform
 import re
 import resource
+import select
 import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass
 
 import tracefile
@@ -17,7 +21,16 @@ import tracefile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GIGABYTE = 1 << 30
 HANGS = 120  # seconds after which a program that takes one or two is taken to hang, on a machine that is slow or busy, too
+CACHES = tempfile.mkdtemp(prefix="tracer-caches-")  # XDG_CACHE_HOME: what the agent remembers between starts is not put into the user's own
 EMULATOR = []  # what runs a program of another machine
+
+
+def remove_caches(maker=os.getpid()):
+    if os.getpid() == maker:
+        shutil.rmtree(CACHES, ignore_errors=True)
+
+
+atexit.register(remove_caches)
 
 
 @dataclass
@@ -26,7 +39,9 @@ class Settings:
     tool: str = os.path.join(ROOT, ".build/release/tracer")
     bare_only: bool = False
     keep: bool = False
+    functions: bool = False  # every function of every module is recorded
     moments: int = 0  # at which durability.kill_9 kills, both together; 0: a few
+    call_sites: bool = False  # calls are recorded with where they are made from
 
 
 @dataclass
@@ -56,7 +71,7 @@ def passed_on(environment):
     """What a program sees of our own environment: nothing that steers a loader, a sanitizer or the tracer."""
     keep = {k: v for k, v in environment.items()
             if not k.startswith(("LD_", "TRACER_", "GLIBC_", "ASAN_", "TSAN_", "UBSAN_", "PYTHON", "PYENV"))}
-    keep.update(LC_ALL="C.UTF-8", TERM="dumb", TZ="UTC")
+    keep.update(LC_ALL="C.UTF-8", TERM="dumb", TZ="UTC", XDG_CACHE_HOME=CACHES)
     keep["PATH"] = ":".join(p for p in keep.get("PATH", "").split(":") if "pyenv" not in p) or "/usr/bin:/bin"
     return keep
 
@@ -126,7 +141,46 @@ class Place:
 
 def traced_environment(settings, environment, place, preload="@"):
     libraries = " ".join(settings.agent if p == "@" else p for p in preload.split())
+    if not EMULATOR and not has_counter():
+        environment = {"TRACER_CLOCK": "monotonic", **environment}  # what the agent does there; some subjects ask for it
+    if settings.functions:
+        environment = {**environment, "TRACER_FUNCTIONS": "*!*"}
+    if settings.call_sites:
+        environment = {"TRACER_CALLSITES": "1", **environment}
     return {**environment, "LD_PRELOAD": libraries, "TRACER_OUT": os.path.join(place.traces, "%e.%p.trace")}
+
+
+def plan(settings, program, folder):
+    """Plans of a program, of what lies beside it and of what both are linked with."""
+    modules = {os.path.realpath(program)}
+    for path in (os.path.join(place, name) for place, _, names in os.walk(folder) for name in names):
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                if file.read(4) == b"\x7fELF":
+                    modules.add(os.path.realpath(path))
+    for path in list(modules):
+        done = subprocess.run(["ldd", path], capture_output=True, text=True, env={**os.environ, "LD_LIBRARY_PATH": folder})
+        modules |= {os.path.realpath(word) for word in done.stdout.split() if word.startswith("/") and os.path.exists(word)}
+    if len(PLANNED) > 200:  # the oldest plans go from the cache
+        PLANNED.clear()
+    for path in sorted(modules):
+        if path not in PLANNED:
+            done = subprocess.run([settings.tool, "plan", path], capture_output=True, text=True, env=passed_on(os.environ))
+            if done.returncode:
+                raise Failed(f"no plan of {path}: {done.stderr[-300:]}")
+            PLANNED.add(path)
+
+
+PLANNED = set()  # by this process
+
+
+@functools.cache
+def has_counter():
+    """Whether the agent takes the processor's cycle counter for its clock."""
+    if platform.machine() != "x86_64":
+        return True
+    with open("/proc/cpuinfo") as file:
+        return any("nonstop_tsc" in line.split() for line in file if line.startswith("flags"))
 
 
 def attachable():
@@ -178,8 +232,31 @@ def without_agents_lines(run, most):
     return bool(said)
 
 
+def wait_for_the_last(place, longest=20):
+    """What a program starts may outlive it (a sanitizer's llvm-symbolizer does), and its file would grow between two readers."""
+    end = time.monotonic() + longest
+    for name in os.listdir(place.traces):
+        for pid in re.findall(r"\.(\d+)(?=\.)", name):  # some name has another number, that of the exec
+            try:
+                process = os.pidfd_open(int(pid))
+            except OSError:  # it has ended
+                continue
+            if has_mapped(pid, os.path.join(place.traces, name)):
+                select.select([process], [], [], max(end - time.monotonic(), 0))  # readable when it ends (pidfd_open(2))
+            os.close(process)
+
+
+def has_mapped(pid, path):
+    try:
+        with open(f"/proc/{pid}/maps") as file:
+            return any(line.rstrip("\n").endswith(path) for line in file)
+    except OSError:
+        return False
+
+
 def check_traces(settings, place, own=lambda path: False, walk=True, drops=False, disorder=False):
     """(traces, faults): each file is decoded, has no anomaly, and the Swift reader counts the same."""
+    wait_for_the_last(place)
     try:
         traces = tracefile.read_all(place.traces, own) if walk else \
             [tracefile.Trace(os.path.join(place.traces, n)) for n in sorted(os.listdir(place.traces))

@@ -2,7 +2,7 @@
 """End-to-end tests: programs that do what a tracer must survive, with and without the agent.
 
     Tests/EndToEnd/run.py [--filter REGEX] [--list] [--keep] [--bare] [--jobs N]
-                          [--agent libtracer.so] [--tool tracer] [--only subjects,agent_binary,agent_memory,programs,bad_input,security,durability,handover,startup,decoder,analysis,arm_programs]
+                          [--agent libtracer.so] [--tool tracer] [--only subjects,agent_binary,agent_memory,programs,bad_input,security,scan_cache,durability,handover,runs,functions,call_sites,startup,decoder,analysis,arm_programs]
 
 Each test runs a program bare, then under the agent, and compares stdout, stderr and exit status; the recorded calls
 are compared with golden/NAME.tree (golden.py says how to read one), with the counts that the subject itself kept
@@ -24,7 +24,7 @@ import golden
 import harness
 from harness import Failed, Outcome, Skipped
 
-SUITES = ("subjects", "agent_binary", "agent_memory", "programs", "conventions", "bad_input", "security", "durability", "handover", "startup", "decoder", "analysis", "arm_programs")
+SUITES = ("subjects", "agent_binary", "agent_memory", "programs", "conventions", "bad_input", "security", "scan_cache", "durability", "losses", "costs", "handover", "runs", "functions", "call_sites", "startup", "decoder", "analysis", "arm_programs")
 
 
 class SubjectTest:
@@ -32,7 +32,7 @@ class SubjectTest:
         self.case, self.name = case, case.name
 
     def run(self, settings):
-        case, subject = self.case, self.case.subject
+        case = self.case
         reason = build.missing(case, harness.processor_flags())
         if reason:
             raise Skipped(reason)
@@ -88,6 +88,8 @@ class SubjectTest:
                          + (bare.stdout[-400:] + bare.stderr[-800:]).decode(errors="replace"))
         if settings.bare_only:
             return
+        if settings.functions:
+            harness.plan(settings, program, case.folder)
         traced = harness.execute(argv, place.fresh(), harness.traced_environment(settings, environment, place, preload),
                                  **options)
         stopped = subject.all("says") and harness.without_agents_lines(traced, int(subject.get("says").split()[0]))
@@ -100,11 +102,18 @@ class SubjectTest:
                 faults.append(f"{len(traces)} traces, none expected")
         elif not traces:
             faults.append("no trace was written")
-        else:
+        elif settings.functions:  # a way that patches nothing would pass all else
+            if not any(patched for trace in traces for _, patched in trace.patched.values()):
+                faults.append("no function was recorded by itself")
+        else:  # the trees are of calls through slots
             for name, (low, high) in traced.counts.items():
                 if ":" in name:  # a time, of the clock whose rate the trace states to one part in a thousand
                     recorded = golden.initializer_times(traces[0], name)
                     low, high = low * 0.999, high * 1.001
+                elif name.endswith("+dropped"):  # of the functions, recorded or only counted; calls of others may be among these
+                    recorded = sum(t.count(part) for t in traces for part in name.split("+")[:-1])
+                    recorded += sum(t.dropped + t.filtered_by_time for t in traces)
+                    high += 1000
                 else:
                     recorded = sum(t.count(name) for t in traces)
                 if not low <= recorded <= high:
@@ -151,6 +160,8 @@ def main(suites=SUITES):
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default=",".join(suites), help="suites, of " + ", ".join(SUITES))
     parser.add_argument("--moments", type=int, default=0, help="how often durability.kill_9 kills (default: some dozens)")
+    parser.add_argument("--functions", action="store_true", help="record every function of every module; trees and counts are not compared")
+    parser.add_argument("--call-sites", action="store_true", help="record call sites; trees and counts are the same")
     parser.add_argument("--arch", choices=["aarch64"], help="test the agent of another machine, with qemu-user-static")
     parser.add_argument("--cpu", default="max", help="the processor that qemu plays (max; cortex-a57 has neither LSE nor SVE)")
     parser.add_argument("--agent")
@@ -167,7 +178,7 @@ def main(suites=SUITES):
         print("\n".join(t.name for t in TESTS))
         return 0
     SETTINGS = harness.Settings(os.path.abspath(arguments.agent), arguments.tool and os.path.abspath(arguments.tool), arguments.bare, arguments.keep,
-                                arguments.moments)
+                                arguments.functions, arguments.moments, arguments.call_sites)
     for path in () if arguments.bare else (SETTINGS.agent, SETTINGS.tool):
         if path and not os.path.exists(path):
             print(f"run.py: no {path}; build it (swift build -c release) or pass --bare", file=sys.stderr)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Where the trace goes and what it may do there: nobody else's file is touched, nothing is honoured in a setuid program,
 no page is writable and executable at once."""
+import ctypes
 import os
-import re
 import shutil
 import stat
 import subprocess
@@ -12,6 +12,7 @@ from typing import Callable
 
 import build
 import harness
+import tracefile
 from harness import Failed, Skipped
 
 
@@ -98,6 +99,49 @@ def leaves_a_file_that_is_no_trace(ground):
     expect(victim, ("precious " * 100)[:100])
 
 
+def takes_the_next_name_where_one_is_taken(ground):
+    """In /tmp anybody may put a file at a name that can be guessed: the program is recorded all the same."""
+    path = os.path.join(ground.traces, "a.trace")
+    for obstacle in ("file", "link", "folder"):
+        if obstacle == "file":
+            with open(path, "w") as file:
+                file.write("precious")
+        elif obstacle == "link":
+            os.symlink("/nowhere", path)
+        else:
+            os.mkdir(path)
+        ground.said(ground.run(path), "recording to ")
+        others = [name for name in os.listdir(ground.traces) if name != "a.trace"]
+        if len(others) != 1 or not others[0].startswith("a.") or tracefile.Trace(os.path.join(ground.traces, others[0])).trees().count("steady_both") == 0:
+            raise Failed(f"{obstacle}: {others}")
+        os.unlink(os.path.join(ground.traces, others[0]))
+        os.rmdir(path) if obstacle == "folder" else os.unlink(path)
+
+
+def leaves_the_trace_of_another_pid_namespace(ground):
+    """There a number says nothing of a process here."""
+    path, first = os.path.join(ground.traces, "a.trace"), os.path.join(ground.path, "first")
+    space = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    if os.geteuid() != 0 or subprocess.run([*space, "true"], stderr=subprocess.DEVNULL).returncode:
+        raise Skipped("no pid namespace to be had")
+    whole = harness.traced_environment(ground.settings, harness.passed_on(os.environ), ground.place)
+    os.mkfifo(first)
+    # Numbers begin at 1 there: that of a process here is none.
+    living = subprocess.Popen(["sh", "-c", f"echo begun; read line < {first}"], env={**whole, "TRACER_OUT": path}, stdout=subprocess.PIPE)
+    try:
+        if living.stdout.readline() != b"begun\n":
+            raise Failed("sh did not begin")
+        before = os.stat(path).st_ino
+        there = subprocess.run([*space, ground.program, "5000"], env={**harness.passed_on(os.environ), "LD_PRELOAD": whole["LD_PRELOAD"], "TRACER_OUT": path},
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if there.returncode != 7 or os.stat(path).st_ino != before:
+            raise Failed(f"status {there.returncode}, {there.stderr}, the trace of the living process was replaced: {os.stat(path).st_ino != before}")
+    finally:
+        with open(first, "w") as file:
+            file.write("\n")
+        living.wait()
+
+
 def leaves_a_device_and_a_fifo(ground):
     fifo = os.path.join(ground.path, "fifo")
     os.mkfifo(fifo)
@@ -125,6 +169,18 @@ def replaces_only_the_trace_of_a_process_that_is_gone(ground):
     after = os.stat(other)
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns) or os.stat(path).st_ino == after.st_ino:
         raise Failed("the old trace was written over instead of being replaced")
+
+
+def a_trace_holds_no_environment(ground):
+    word = "a-password-of-" + os.urandom(8).hex()
+    ground.run(os.path.join(ground.traces, "a.trace"), PASSWORD=word)
+    ground.run(os.path.join(ground.traces, "b.trace"), argv=[ground.program, "5000", word])
+    found = {}
+    for name in ("a.trace", "b.trace"):
+        with open(os.path.join(ground.traces, name), "rb") as file:
+            found[name] = word.encode() in file.read()
+    if found != {"a.trace": False, "b.trace": True}: # the second one: it would be found
+        raise Failed(f"the environment, the command line: {found}")
 
 
 def nothing_is_honoured_in_a_setuid_program(ground):
@@ -183,6 +239,167 @@ def no_page_is_writable_and_executable(ground):
         raise Failed(f"{harness.describe(run.status)}: {run.stdout + run.stderr}")
 
 
+def says_once_that_it_may_make_no_code(ground):
+    case = next(c for s in build.subjects() if s.name == "no_new_code" for c in s.cases())
+    program = build.build(case)
+    early, late = "may not create executable memory", "may no longer create executable memory"
+    for how in ("filter", "mdwe"):
+        for when, said in (("now", [late]), ("fork", [late] * 2), ("exec", [early]), ("chain", [early] * 2)):
+            run = ground.run(os.path.join(ground.traces, "a.trace"), argv=[program, how, when, case.folder])
+            lines = [line for line in run.stderr.decode().splitlines() if line.startswith("tracer: ")]
+            if run.status != 0:
+                raise Failed(f"{how} {when}: {harness.describe(run.status)}: {run.stderr[-300:]}")
+            if how == "mdwe" and not lines and refuses_mdwe():
+                raise Skipped("this kernel has no PR_SET_MDWE")
+            if len(lines) != len(said) or not all(part in line for part, line in zip(said, lines)):
+                raise Failed(f"{how} {when}: {lines}")
+
+
+def refuses_mdwe():
+    return ctypes.CDLL(None).prctl(66, 0, 0, 0, 0) < 0 # PR_GET_MDWE
+
+
+def read_only_relocations_are_read_only_again(ground):
+    """Of every module with PT_GNU_RELRO: what the loader had protected in a bare run is protected in a traced one, after the start
+    and after modules have come and gone."""
+    case = next(c for s in build.subjects() if s.name == "no_new_code" for c in s.cases())
+    program = os.path.join(ground.path, "relro")
+    source = ground.file("r.c", r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <unistd.h>
+static int writable(unsigned long from, unsigned long to) {
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[4352];
+    unsigned long low, high;
+    char mode[8];
+    int found = 0;
+    while (fgets(line, sizeof line, maps))
+        if (sscanf(line, "%lx-%lx %7s", &low, &high, mode) == 3 && low < to && high > from && mode[1] == 'w') found++;
+    fclose(maps);
+    return found;
+}
+static int look(struct dl_phdr_info *info, size_t size, void *when) {
+    unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+        if (h->p_type != PT_GNU_RELRO) continue;
+        unsigned long low = (info->dlpi_addr + h->p_vaddr) & -page, high = (info->dlpi_addr + h->p_vaddr + h->p_memsz) & -page;
+        if (low < high) printf("%s %s %s\n", (char *)when, *info->dlpi_name ? info->dlpi_name : "program", writable(low, high) ? "writable" : "read-only");
+    }
+    return (void)size, 0;
+}
+int main(int count, char **arguments) {
+    dl_iterate_phdr(look, "start");
+    for (int i = 0; i < 3; i++) {
+        void *library = dlopen(arguments[1], i & 1 ? RTLD_NOW : RTLD_LAZY);
+        if (!library) return 9;
+        dl_iterate_phdr(look, "opened");
+        dlclose(library);
+    }
+    return count - 2;
+}
+""")
+    for flags in (["-Wl,-z,relro,-z,now"], ["-Wl,-z,relro,-z,lazy"]):
+        subprocess.run(["gcc", source, "-o", program, *flags, "-ldl"], check=True)
+        argv = [program, os.path.join(case.folder, "liblater.so")]
+        build.build(case)
+        bare = harness.execute(argv, ground.path, harness.passed_on(os.environ))
+        traced = ground.run(os.path.join(ground.traces, "%p.trace"), argv=argv)
+        lines = traced.stdout.decode().splitlines()
+        ours = [line for line in lines if ground.settings.agent in line]
+        if len(ours) != 4 or any("writable" in line for line in ours):
+            raise Failed(f"{flags}: of the agent itself: {ours}")
+        others = "".join(line + "\n" for line in lines if line not in ours).encode()
+        if bare.status or traced.status or others != bare.stdout:
+            raise Failed(f"{flags}: {harness.difference('what is protected', bare.stdout, others)}")
+        if bare.stdout.count(b"read-only") < 8 or b"writable" in bare.stdout:
+            raise Failed(f"{flags}: the loader protected nothing to compare with: {bare.stdout[:400]}")
+        if not os.listdir(ground.traces):
+            raise Failed("nothing was recorded")
+
+
+# Before it becomes the program that `tracer startup --loader` is to start, the same process puts something else where the
+# notes of the loader are to go. $1 is the file of somebody else, $2 says what; the rest is the program.
+EXCHANGE = r"""#!/bin/bash
+victim=$1 what=$2; shift 2
+notes=/${TRACER_LOADER#*/}
+case $what in
+link) ln -sfn "$victim" "$notes";;
+hard) ln -f "$victim" "$notes";;
+moved) rm -f "$notes" && cp "$victim" "$notes";;
+fifo) rm -f "$notes" && mkfifo "$notes";;
+folder) rm -f "$notes" && mkdir "$notes";;
+esac
+exec "$@"
+"""
+
+
+def the_loaders_notes_go_to_their_own_file(ground):
+    ask = ground.file("exchange", EXCHANGE)
+    os.chmod(ask, 0o755)
+    victim = ground.file("victim", "precious")
+    for what in ("nothing", "link", "hard", "moved", "fifo", "folder"):
+        trace = os.path.join(ground.traces, f"{what}.trace")
+        run = subprocess.run([ground.settings.tool, "startup", "--loader", "-o", trace, "--", ask, victim, what, ground.program, "5000"],
+                             cwd=ground.path, env=harness.passed_on(os.environ), stdin=subprocess.DEVNULL, capture_output=True, timeout=harness.HANGS)
+        if run.returncode != 7 or not run.stdout.strip():
+            raise Failed(f"{what}: {harness.describe(run.returncode)}: {run.stderr[-300:]}")
+        expect(victim, "precious")
+        found = {name: os.lstat(os.path.join(ground.traces, name)) for name in os.listdir(ground.traces)}
+        notes = [name for name in found if name.endswith(".loader")]
+        if what == "nothing":
+            mode = stat.S_IMODE(found[notes[0]].st_mode) if notes else None
+            if mode != 0o600 or b"the loader audit was on" not in run.stderr:
+                raise Failed(f"the audit does not work, or its file has mode {mode}: {run.stderr[-300:]}")
+        elif notes or b"the loader audit wrote nothing" not in run.stderr:
+            raise Failed(f"{what}: {sorted(found)}: {run.stderr[-300:]}")
+        for name in found:
+            path = os.path.join(ground.traces, name)
+            os.rmdir(path) if stat.S_ISDIR(found[name].st_mode) else os.unlink(path)
+
+
+def the_loaders_notes_end_with_the_start(ground):
+    """What the program does to itself later is no matter of theirs: a filter that kills, a limit on files, forked children."""
+    source = ground.file("l.c", r"""
+#include <dlfcn.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **arguments) {
+    if (!dlopen(arguments[1], RTLD_NOW)) return 9;
+    if (!fork()) _exit(!dlopen("libm.so.6", RTLD_NOW));
+    int status;
+    wait(&status);
+    return (count - 2) | status;
+}
+""")
+    case = next(c for s in build.subjects() if s.name == "no_new_code" for c in s.cases())
+    build.build(case)
+    program, trace = os.path.join(ground.path, "l"), os.path.join(ground.traces, "l.trace")
+    subprocess.run(["gcc", source, "-o", program, "-ldl"], check=True)
+    run = subprocess.run([ground.settings.tool, "startup", "--loader", "-o", trace, "--", program, os.path.join(case.folder, "liblater.so")],
+                         cwd=ground.path, env=harness.passed_on(os.environ), stdin=subprocess.DEVNULL, capture_output=True, timeout=harness.HANGS)
+    with open(trace + ".loader") as file:
+        lines = file.read().splitlines()
+    if run.returncode or [line[0] for line in lines].count("V") != 1 or not lines[-1].startswith("A ") or not lines[-1].endswith(" 0"):
+        raise Failed(f"{harness.describe(run.returncode)}: {lines[-3:]}")
+    if [line for line in lines if "liblater" in line or "libm.so" in line]:
+        raise Failed(f"notes of what was loaded later: {lines[-4:]}")
+    # A file that may not grow: SIGXFSZ would end the program.
+    run = subprocess.run(["bash", "-c", 'ulimit -f 0; exec "$@"', "bash", "env", "TRACER_QUIET=1", ground.settings.tool, "startup", "--loader", "-o", trace,
+                          "--", ground.program, "5000"], cwd=ground.path, env=harness.passed_on(os.environ), stdin=subprocess.DEVNULL,
+                         capture_output=True, timeout=harness.HANGS)
+    if run.returncode != 7 or not run.stdout.strip():
+        raise Failed(f"under a limit on files: {harness.describe(run.returncode)}: {run.stderr[-300:]}")
+
+
 @dataclass
 class Security:
     name: str
@@ -202,9 +419,11 @@ def tests():
     return [Security("security." + check.__name__, check) for check in (
         mode_is_0600_whatever_the_umask, refuses_a_symbolic_link, does_not_create_what_a_dangling_link_names,
         does_not_follow_a_link_that_takes_the_name_later, does_not_write_to_a_file_that_takes_the_name_later,
-        leaves_a_file_that_is_no_trace, leaves_a_device_and_a_fifo, replaces_only_the_trace_of_a_process_that_is_gone,
+        leaves_a_file_that_is_no_trace, takes_the_next_name_where_one_is_taken, leaves_the_trace_of_another_pid_namespace,
+        leaves_a_device_and_a_fifo, replaces_only_the_trace_of_a_process_that_is_gone, a_trace_holds_no_environment,
         nothing_is_honoured_in_a_setuid_program, never_asks_for_a_writable_and_executable_page,
-        no_page_is_writable_and_executable)]
+        no_page_is_writable_and_executable, read_only_relocations_are_read_only_again, says_once_that_it_may_make_no_code,
+        the_loaders_notes_go_to_their_own_file, the_loaders_notes_end_with_the_start)]
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 import build
@@ -65,6 +64,10 @@ class Folder:
 
     def timeline(self, *options):
         return json.loads(self.tool("startup", self.trace, "--json", *options))
+
+    def loader_is_seen(self):
+        """The loader notes its start by the cycle counter, which a machine may not let the agent use."""
+        return json.loads(self.tool("info", self.trace, "--json"))["clock"] == "tsc"
 
     def stamps(self):
         with open(self.stamps_path) as file:
@@ -233,7 +236,7 @@ def loader_audit_tells_mapping_from_relocating(folder):
     expect("the loader audit was on" in err, err)
     timeline = folder.timeline()
     kinds = [phase["kind"] for phase in timeline["phases"]]
-    expect(kinds[:3] == ["exec", "load", "relocate"], f"{kinds}")
+    expect(kinds[:3] == (["exec", "load", "relocate"] if folder.loader_is_seen() else ["load", "relocate", "library_constructors"]), f"{kinds}")
     check_sum(timeline)
     mapped = [os.path.basename(library["path"]) for library in timeline["loader_audit"]]
     expect({"libslow.so", "libglobals.so", "libunused.so", "libc.so.6"} <= set(mapped), f"{mapped}")
@@ -262,8 +265,9 @@ def a_script_that_ends_in_exec_is_part_of_the_start(folder):
     timeline, _ = json.JSONDecoder().raw_decode(err, err.index("{\n"))  # what the tool says around it is no JSON
     check_sum(timeline)
     first, stamps = timeline["phases"][0], folder.stamps()
-    expect(first["exact"] and first["kind"] == "exec"
-           and first["name"] == f"exec of {os.path.basename(os.path.realpath('/bin/sh'))} → loader", f"{first}")
+    name = f"exec of {os.path.basename(os.path.realpath('/bin/sh'))}"
+    expect(first["exact"] and (first["kind"] == "exec" and first["name"] == f"{name} → loader" if folder.loader_is_seen()
+                               else first["kind"] == "load" and first["name"].startswith(f"{name}, map and relocate ")), f"{first}")
     expect(before < timeline["begin_monotonic_ns"] < stamps["slow.begin"][0], "exec is not between the start of the tool and the first constructor")
     ready = timeline["begin_monotonic_ns"] + timeline["total_ns"]
     expect(stamps["listen.before"][0] - TOLERANCE <= ready <= stamps["listen.after"][0] + TOLERANCE, "ready at another time")
@@ -273,7 +277,7 @@ def a_script_that_ends_in_exec_is_part_of_the_start(folder):
     expect(not alone["phases"][0]["exact"], f"{alone['phases'][0]}")
     expect("another program started this one, or ran before it" in folder.tool("startup", folder.trace), "the note")
     status, _, table = folder.run([script, folder.program()])
-    expect(status == 5 and re.search(r" ms  \w+ ran first and became app by exec: start app itself\n", table), table)
+    expect(status == 5 and re.search(r"\d +m?s  \w+ ran first and became app by exec: start app itself\n", table), table)
 
 
 def waiting_for_a_thread_is_told_from_working(folder):
@@ -305,12 +309,12 @@ def initializers_are_seen_when_recording_starts_later(folder):
     check_sum(timeline)
     expect(constructor(timeline, "spin_init")["cpu_ns"] >= 5_000_000 and constructor(timeline, "own_init")["calls"] == 0, "constructors")
     expect([phase["kind"] for phase in timeline["phases"]][-1] == "main", f"{timeline['phases']}")
-    expect("note: TRACER_START=off: what was called before" in err, err)
+    expect("note: TRACER_START=off: calls made before" in err, err)
 
 
 def what_a_filter_may_hide_is_said(folder):
     program = folder.program()
-    note = "left calls out: what makes the program ready may be among them"
+    note = "filtered calls out, possibly the one that makes the program ready"
     for variable, value in (("TRACER_INCLUDE", "nothing*"), ("TRACER_EXCLUDE", "*"), ("TRACER_MAXDEPTH", "1"), ("TRACER_MINMS", "10000")):
         folder.environment = lambda: {**Folder.environment(folder), variable: value}
         status, _, err = folder.run([program, "never"])

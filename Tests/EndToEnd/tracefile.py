@@ -13,13 +13,14 @@ VERSION = 1
 HEADER_BYTES = 4096
 CHUNK_MAGIC = 0x4B484354
 CONTROL, ENTER, EXIT, COMPLETE = range(4)
-BASE, RESUME, UNWOUND, LOST, MARK = range(1, 6)
+BASE, RESUME, UNWOUND, SITE = range(1, 5)
 FUNCTION_SHIFT, FUNCTION_MASK = 2, (1 << 20) - 1
 TIME_SHIFT, TIME_MASK = 22, (1 << 42) - 1
 START_MASK, DURATION_SHIFT = (1 << 23) - 1, 45
 CONTROL_SHIFT, CONTROL_MASK, PAYLOAD_SHIFT, PAYLOAD_MASK = 2, 0x3F, 8, (1 << 56) - 1
 COUNT_SHIFT = 42  # of an unwound word's payload
-CLOSED, UNSETTLED = 1, 4  # flags of a chunk
+CLOSED, UNSETTLED, SITES = 1, 4, 8  # flags of a chunk
+CALL_SITES = 32  # flag of the file
 TAIL, SPAN, NAMED_MARK = 1, 2, 4
 NONE = 0xFFFFFFFF
 PHASES = {1: "created", 2: "exec", 3: "loader", 4: "agent", 5: "main", 6: "main returned", 7: "exit"}
@@ -28,16 +29,16 @@ READY = {1: "symbol", 2: "mark", 3: "notify", 4: "output"}
 RECORDING, FINISHED, STOPPED = range(3)
 STATE_NAMES = {RECORDING: "recording", FINISHED: "finished", STOPPED: "stopped"}
 
-HEADER = struct.Struct("<8s10I Q 4Q Q 5Q 2I 2Q 2I 4Q")
+HEADER = struct.Struct("<8s10I Q 4Q Q 5Q 2I 2Q 2I 7Q 2I")
 HEADER_FIELDS = """magic version header_bytes machine page_bytes pid parent_pid clock state stop_reason mode
     ticks_per_second first_ticks first_monotonic_ns last_ticks last_monotonic_ns first_realtime_ns next_offset
     prepared_offset size_limit dropped minimum_ticks maximum_depth flags start_ticks started_ticks leaf_cost inside_cost
-    process_start generation session extended_offset""".split()
-assert HEADER.size == 200 and len(HEADER_FIELDS) == 32, (HEADER.size, len(HEADER_FIELDS))
+    exit_status unused session extended_offset boot pid_namespace unrecorded_children leaf_error inside_error""".split()
+assert HEADER.size == 232 and len(HEADER_FIELDS) == 37, (HEADER.size, len(HEADER_FIELDS))
 OPEN_FRAME = struct.Struct("<Q2I")
 CHUNK = struct.Struct("<I2H4I Q 2Q 4Q 2I 16s Q 2Q")
 CHUNK_FIELDS = """magic kind flags byte_count body_offset thread tid sequence opened_ticks opened_ns used_bytes
-    filtered_by_time filtered_by_depth dropped open_frames stored_frames thread_name generation r0 r1""".split()
+    filtered_by_time filtered_by_depth dropped open_frames stored_frames thread_name unused r0 r1""".split()
 assert CHUNK.size == 128
 
 
@@ -46,11 +47,11 @@ class Damaged(Exception):
 
 
 class Node:
-    """One call. `mark` is "", "unwound", "open" (never left), "tail" (entry only)."""
-    __slots__ = ("function", "name", "own", "enter", "exit", "mark", "inherited", "children")
+    """One call. `mark` is "", "unwound", "open" (never left), "tail" (entry only). `site`: where it returns to, 0 unknown."""
+    __slots__ = ("function", "name", "own", "enter", "site", "exit", "mark", "inherited", "children")
 
-    def __init__(self, function, name, own, enter):
-        self.function, self.name, self.own, self.enter = function, name, own, enter
+    def __init__(self, function, name, own, enter, site=0):
+        self.function, self.name, self.own, self.enter, self.site = function, name, own, enter, site
         self.exit, self.mark, self.inherited, self.children = None, "", False, []
 
 
@@ -62,6 +63,7 @@ class Module:
     low: int
     high: int
     build_id: str
+    loaded: list = field(default_factory=list)  # ticks
 
 
 @dataclass
@@ -146,13 +148,20 @@ class Trace:
         self.texts, self.modules, self.functions, self.threads = {}, {}, {}, {}
         self.phases = {}  # name -> (Usage, monotonic ns, error ns, thread)
         self.initializers, self.loads, self.details, self.bindings = {}, {}, {}, {}
+        self.clock_samples = []  # (ticks, ns): the agent saw the clock's rate change
         self.ready, self.onces = [], []  # (reason, function, thread, ticks); (function, thread, ticks, code, token)
         self.calls, self.unwound, self.open, self.tail = {}, {}, {}, {}  # function index -> count
         self.filtered_by_time = self.filtered_by_depth = self.dropped = self.events = 0
         self.maximum_depth_seen = 0
+        self.patched = {}  # of a module's functions: how many are wanted, and record their calls themselves
+        self._gone = []  # ([node], what is wrong if nobody has closed one): in a chunk's list no more
+        self._again = []  # (module, load)
         self._elsewhere = []  # (enter bits, function or None, time, mark, where): closed by a thread that did not open it
         with open(path, "rb") as file:
-            self.data = file.read()
+            self.data = file.read(HEADER_BYTES)
+            if len(self.data) == HEADER_BYTES:  # what is behind the last chunk may be a hole of a gigabyte
+                used = dict(zip(HEADER_FIELDS, HEADER.unpack_from(self.data)))["next_offset"]
+                self.data += file.read(used - HEADER_BYTES if used > HEADER_BYTES else -1)
         if len(self.data) < HEADER.size:
             raise Damaged(f"{path}: {len(self.data)} bytes")
         self.header = dict(zip(HEADER_FIELDS, HEADER.unpack_from(self.data)))
@@ -172,6 +181,9 @@ class Trace:
             initializer.module = self.modules.get(initializer.module)
             if initializer.parent is not None and initializer.parent not in self.initializers and self.header["mode"] == 0:
                 self.anomalies.append(f"initializer {initializer.number} ran inside {initializer.parent}, which is not there")
+        for module, load in self._again:
+            if module in self.modules and load in self.loads:
+                self.modules[module].loaded.append(self.loads[load].opened)
         self._names = {}
         by_thread = {}
         for offset, chunk in self.chunks:
@@ -215,6 +227,7 @@ class Trace:
             self.open[node.function] -= 1
             if mark == "unwound":
                 self.unwound[node.function] = self.unwound.get(node.function, 0) + 1
+        self.anomalies += [fault for gone, fault in self._gone if any(node.mark == "open" for node in gone)]
 
     # -- structure ------------------------------------------------------------------------------------------------
     def _chunks(self):
@@ -263,9 +276,9 @@ class Trace:
                 length, = struct.unpack_from("<I", body, 8)
                 self.texts.setdefault(key, []).append(body[16:16 + length])
             elif kind == 2:
-                index, length, bias, low, high, _, id_bytes = struct.unpack_from("<2I4QI", body, 8)
+                index, length, bias, low, high, loaded, id_bytes = struct.unpack_from("<2I4QI", body, 8)
                 path = body[72:72 + length].decode(errors="surrogateescape")
-                self.modules[index] = Module(index, path, bias, low, high, body[52:52 + min(id_bytes, 20)].hex())
+                self.modules[index] = Module(index, path, bias, low, high, body[52:52 + min(id_bytes, 20)].hex(), [loaded])
             elif kind == 3:
                 index, module, address, flags, length = struct.unpack_from("<2IQ2I", body, 8)
                 name = body[32:32 + length].decode(errors="surrogateescape")
@@ -276,6 +289,11 @@ class Trace:
                 if not name:
                     self.anomalies.append(f"function {index} has no name")
                 self.functions[index] = Function(index, name, self.modules.get(module), address, flags)
+            elif kind == 17:
+                module, wanted, patched, _ = struct.unpack_from("<4I", body, 8)
+                self.patched[module] = wanted, patched
+            elif kind == 16:
+                self.clock_samples.append(struct.unpack_from("<2Q", body, 8))
             elif 7 <= kind <= 15:
                 self._start_record(kind, key, body)
             offset += size
@@ -320,6 +338,7 @@ class Trace:
             module, *numbers, mapped, soname, needed = struct.unpack_from("<8IQ2I", body, 8)
             names = body[56:56 + soname + needed].decode(errors="surrogateescape")
             if module in self.details:  # loaded again
+                self._again.append((module, numbers[0]))
                 return
             self.details[module] = ModuleDetail(*numbers, mapped, names[:soname].rstrip("\0"),
                                                 [n for n in names[soname:].split("\0") if n])
@@ -347,9 +366,9 @@ class Trace:
         calls, wrong = self.calls, self.anomalies
         where = f"thread {thread.index}"
 
-        def push(function, enter):
+        def push(function, enter, site=0):
             name, own, _ = self._describe(function)
-            node = Node(function, name, own, enter)
+            node = Node(function, name, own, enter, site)
             (stack[-1].children if stack else thread.roots).append(node)
             stack.append(node)
             return node
@@ -363,6 +382,10 @@ class Trace:
             stored = [OPEN_FRAME.unpack_from(self.data, offset + CHUNK.size + i * OPEN_FRAME.size)
                       for i in range(chunk["stored_frames"])
                       if offset + CHUNK.size + (i + 1) * OPEN_FRAME.size <= len(self.data)]
+            sites = [0] * len(stored)
+            if chunk["flags"] & SITES:
+                at = offset + CHUNK.size + chunk["stored_frames"] * OPEN_FRAME.size
+                sites = [int.from_bytes(self.data[at + i * 8:at + i * 8 + 8], "little") for i in range(len(stored))]
             if sequence != expected:  # the thread's first chunk, or its predecessor was overwritten in a ring
                 if expected is not None and self.header["mode"] == 0:
                     wrong.append(f"{where}: chunk {sequence} follows {expected - 1}")
@@ -371,37 +394,57 @@ class Trace:
                     node.mark = "open"
                 stack.clear()
                 hidden = chunk["open_frames"] - len(stored)
-                for enter, function, _ in stored:
-                    push(function, enter).inherited = True
+                for (enter, function, _), site in zip(stored, sites):
+                    push(function, enter, site).inherited = True
                     # Its enter was in a chunk that is gone. In chunk 0 it is a call of the process that forked this one.
                     if sequence > 0 and (enter, function) not in counted:
                         calls[function] = calls.get(function, 0) + 1
                         thread.calls += 1
             else:
-                known = [(n.enter, n.function) for n in stack[-len(stored):]] if stored else []
+                listed = [(e, f) for e, f, _ in stored]
                 if chunk["flags"] & UNSETTLED:  # a word of the chunk before may be younger than this list
+                    listed = None
+                elif chunk["open_frames"] < len(stack) and len(stored) == chunk["open_frames"]:
+                    # Not there any more: a coroutine has finished them on another thread.
+                    kept = set(listed)
+                    gone = [n for n in stack if (n.enter, n.function) not in kept]
+                    stack = [n for n in stack if (n.enter, n.function) in kept]
+                    for node in gone:
+                        node.mark = "open"
+                        self.open[node.function] = self.open.get(node.function, 0) + 1
+                    self._gone.append((gone, f"{where}: chunk {sequence} says {len(stored)} frames are open, not "
+                                             f"{len(stack) + len(gone)}"))
+                if listed is None:
                     pass
                 elif chunk["open_frames"] != len(stack) + hidden:
                     wrong.append(f"{where}: chunk {sequence} says {chunk['open_frames']} frames are open, not "
                                  f"{len(stack) + hidden}")
-                elif len(stored) <= len(stack) and known != [(e, f) for e, f, _ in stored]:
+                elif len(listed) <= len(stack) and [(n.enter, n.function) for n in stack[len(stack) - len(listed):]] != listed:
                     wrong.append(f"{where}: chunk {sequence} stores other frames than are open")
+                elif chunk["flags"] & SITES:
+                    for node, site in zip(stack[len(stack) - len(listed):], sites):
+                        if node.site != site:
+                            wrong.append(f"{where}: chunk {sequence} says that {node.name} was called from {site:#x}, not {node.site:#x}")
             expected = sequence + 1
             base = chunk["opened_ticks"]
-            resume = None
+            resume = site = None
             start = offset + chunk["body_offset"]
             end = min(offset + (chunk["used_bytes"] or chunk["byte_count"]), len(self.data) & ~7)
             words = memoryview(self.data)[start:start + max(0, (end - start) & ~7)].cast("Q")
-            for word in words:
+            for place, word in enumerate(words):
                 if word == 0:
-                    resume = None
+                    resume = site = None
                     continue
                 kind = word & 3
+                if site is not None and kind not in (ENTER, COMPLETE):
+                    wrong.append(f"{where}: chunk {sequence}, word {place}: a call site before something that is no call")
+                    site = None
                 if kind == COMPLETE:
                     function = (word >> FUNCTION_SHIFT) & FUNCTION_MASK
                     enter = base + ((word >> TIME_SHIFT) & START_MASK)
                     name, own, flags = self._describe(function)
-                    node = Node(function, name, own, enter)
+                    node = Node(function, name, own, enter, site or 0)
+                    site = None
                     node.exit = enter + (word >> DURATION_SHIFT)
                     if flags & TAIL:
                         node.mark = "tail"
@@ -423,6 +466,8 @@ class Trace:
                         base = self._completed(payload, base)
                     elif which == RESUME:
                         resume = payload
+                    elif which == SITE:
+                        site = payload
                     elif which == UNWOUND:
                         reference = base + (payload & TIME_MASK)
                         count = payload >> COUNT_SHIFT
@@ -442,10 +487,9 @@ class Trace:
                             close(node, reference, "unwound")
                             self.unwound[node.function] = self.unwound.get(node.function, 0) + 1
                             stack.remove(node) if node is not stack[-1] else stack.pop()
-                    elif which == LOST:
-                        self.dropped += payload
-                    elif which != MARK:
-                        wrong.append(f"{where}: control {which}")
+                    else:
+                        around = " ".join(f"{near:x}" for near in words[max(0, place - 3):place + 4])
+                        wrong.append(f"{where}: chunk {sequence}, word {place} of {len(words)}: control {which}, among {around}")
                     continue
                 function = (word >> FUNCTION_SHIFT) & FUNCTION_MASK
                 reference = base + (word >> TIME_SHIFT)
@@ -453,7 +497,8 @@ class Trace:
                     if stack and reference < stack[-1].enter:
                         wrong.append(f"{where}: enter of function {function} {stack[-1].enter - reference} ticks "
                                      f"before its caller {stack[-1].name}")
-                    push(function, reference)
+                    push(function, reference, site or 0)
+                    site = None
                     calls[function] = calls.get(function, 0) + 1
                     thread.calls += 1
                     if len(stack) > self.maximum_depth_seen:
@@ -506,6 +551,32 @@ class Trace:
         """How many calls (or, with `of`, unwound/open/tail ones) functions of this name have, all threads together."""
         counts = self.calls if of is None else of
         return sum(n for index, n in counts.items() if self._describe(index)[0] == name)
+
+    def nodes(self):
+        """Every call, callers first."""
+        work = [node for thread in self.threads.values() for node in reversed(thread.roots)]
+        while work:
+            node = work.pop()
+            work += reversed(node.children)
+            yield node
+
+    def counts_by_site(self, name):
+        """Address in its module's file, less its bias, and module's name -> calls of functions of this name that return there."""
+        counts = {}
+        for node in self.nodes():
+            if node.name == name and not node.inherited:
+                key = self.place(node.site, node.enter)
+                counts[key] = counts.get(key, 0) + 1
+        return counts
+
+    def place(self, address, ticks):
+        """(module's name, offset) of the module that had this address then."""
+        here = [(ticks >= loaded, loaded if ticks >= loaded else -loaded, module.index) for module in self.modules.values()
+                if module.low <= address < module.high for loaded in module.loaded]
+        if not here:
+            return None, address
+        module = self.modules[max(here)[2]]
+        return os.path.basename(module.path), address - module.bias
 
     def counts_by_name_and_module(self):
         result = {}

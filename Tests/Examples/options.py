@@ -163,8 +163,6 @@ def wrong_in_settings(tool, agent, document, defaults):
             value, real = stated.group(1) or stated.group(2), defaults[variable]
             if variable == "TRACER_OUT":
                 real = os.path.basename(real)
-            if variable == "TRACER_CHILDREN":
-                real = {"0": "off", "1": "on"}.get(real, real)
             if value != real:
                 found.append((number, f"{variable} is {real!r} unless it is set, not {value!r}"))
     have = set(re.findall(r"TRACER_[A-Z]+", " ".join(argument.get("abstract", "") for argument in tool.commands["record"].values())))

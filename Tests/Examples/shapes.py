@@ -16,10 +16,11 @@ REPLACEMENTS = [(re.compile(pattern), text) for pattern, text in (
     (r"\bpython3\.\d+", "python3.N"),
     (r"\bcpython-\d+", "cpython-N"),
     (r"\.\d+\.trace\b", ".N.trace"),
-    (r"(?<![\w.])\d[\d,]*(\.\d+)? (ns|us|ms|s)\b", "TIME"),
+    (r"(?<![\w.])\d[\d,]*(\.\d+)? (ns|us|ms| ?s)\b", "TIME"),  # in a column, seconds stand below milliseconds
     (r"(?<![\w.])\d[\d,]*(\.\d+)? (bytes|B|KB|MB|GB)\b", "SIZE"),
     (r"(?<![\w.])\d[\d,]*(\.\d+)?(?!\w|\.\d)", "N"),
-    (r"(?<![\w.])[-+−](?=N %)", ""),  # a share, which has a sign when it is negative only
+    (r"(?<![\w.])[-+−<](?=N ?%)", ""),  # a share: its sign, and "less than", which not every run has
+    (r"(?<=\s)\* (?=TIME\b)", ""),  # an average that says little: which ones do, is another thing in each run
     (r"(?<![\w.])[-+−](?=(TIME|SIZE|N)\b)", "±"),
     (r"\bcalled once\b", "called N time"),
     (r"\bN ([a-z-]+?)s\b", r"N \1"),  # one call, two calls

@@ -11,7 +11,6 @@ is not there is skipped, with the reason.
 """
 import collections
 import csv
-import gzip
 import http.client
 import json
 import os
@@ -25,6 +24,7 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+os.environ.setdefault("TRACER_CACHE", "off")  # the user's own is left alone
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "Tests/EndToEnd"))
 import tracefile
@@ -90,13 +90,17 @@ class ExportTest(unittest.TestCase):
         tracer("export", *traces, "--format", format, "-o", output, *options)
         return output
 
-    def report(self, trace):
+    def report(self, trace, has_own_code=True):
         """{(name, module): (calls, self)}; symbols that have one name together, as an export shows them."""
         result = collections.defaultdict(lambda: [0, 0])
-        for function in json.loads(tracer("report", "--json", trace).stdout)["functions"]:
+        report = json.loads(tracer("report", "--json", trace).stdout)
+        for function in report["functions"]:
             row = result[function["name"], function["module"]]
             row[0] += function["calls"]
             row[1] += function["self_ns"]
+        for module in report["modules"]:
+            if has_own_code and module["own_ns"]:
+                result["(own code)", module["name"]] = [0, module["own_ns"]]
         return {key: tuple(value) for key, value in result.items()}
 
     @staticmethod
@@ -108,10 +112,10 @@ class ExportTest(unittest.TestCase):
         running = sum(thread["open_frames"] for thread in info["threads"] if thread["ended_ns"] is None)
         return running, sum(other.unwound.values()) + sum(other.open.values()) - running
 
-    def assertAgree(self, found, trace, rounding=0, untimed=()):
+    def assertAgree(self, found, trace, rounding=0, untimed=(), has_own_code=False):
         """`found` is like a report; self times may differ by `rounding` nanoseconds for each call of the trace; those of
         `untimed` are not compared."""
-        expected = self.report(trace)
+        expected = self.report(trace, has_own_code)
         self.assertEqual({key: calls for key, (calls, _) in found.items()}, {key: calls for key, (calls, _) in expected.items()})
         allowed = rounding * sum(calls for calls, _ in expected.values())
         for key, (calls, time) in expected.items():
@@ -224,7 +228,6 @@ class Chrome(ExportTest):
             return round(microseconds * 1000)
         found = collections.defaultdict(lambda: [0, 0])
         stacks = collections.defaultdict(list)
-        unfinished = 0
         end = max(nanoseconds(event["ts"]) for event in events if "ts" in event)
         latest = {}
         for event in events:
@@ -375,6 +378,11 @@ class CSV(ExportTest):
                 self.assertEqual(endings["entered"], sum(tracefile.Trace(trace).trees().tail.values()))
 
 
+def without_file(name):
+    """Calls of dlopen that brought a file are a function each, dlopen(libplug.so); in a report they are one row."""
+    return re.sub(r"(dlm?open)\([^()]*\)$", r"\1", name)
+
+
 class Folded(ExportTest):
     def stacks(self, path):
         with open(path) as file:
@@ -391,7 +399,7 @@ class Folded(ExportTest):
                 found = collections.Counter()
                 for stack, weight in self.stacks(self.export("folded", trace)):
                     self.assertGreater(len(stack), 2) # process, thread, function
-                    found[stack[-1]] += weight
+                    found[without_file(stack[-1])] += weight
                 self.assertEqual(dict(found), self.self_times(trace))
 
     def test_a_total_is_what_a_path_and_all_below_it_took(self):
@@ -427,12 +435,14 @@ class Pprof(ExportTest):
                 functions = {}
                 for line in locations.splitlines():
                     number, module, name = re.fullmatch(r"\s*(\d+): 0x0 (?:M=(\d+) )?(.*?) :0(?::0)? s=0(?:\(.*\))?", line).groups()
-                    functions[number] = name, modules[module] if module else "?"
+                    # The synthetic trace has no module for its program.
+                    program = "synthetic" if name == "(own code)" else "?"
+                    functions[number] = without_file(name), modules[module] if module else program
                 found = collections.defaultdict(lambda: [0, 0])
                 for calls, time, leaf in re.findall(r"^\s*(\d+)\s+(-?\d+): (\d+)", head, re.MULTILINE):
                     found[functions[leaf]][0] += int(calls)
                     found[functions[leaf]][1] += int(time)
-                self.assertAgree({key: tuple(value) for key, value in found.items()}, trace)
+                self.assertAgree({key: tuple(value) for key, value in found.items()}, trace, has_own_code=True)
                 used = {module for _, module in self.report(trace)} # pprof drops the others
                 build_ids = {module["build_id"] for module in json.loads(tracer("info", "--json", trace).stdout)["modules"]
                              if module["build_id"] and os.path.basename(module["path"]) in used}
@@ -460,9 +470,9 @@ class Callgrind(ExportTest):
         for trace in [Traces.synthetic, *Traces.real]:
             with self.subTest(os.path.basename(trace)):
                 path = self.export("callgrind", trace)
-                found = {}
+                found = collections.Counter()
                 for time, name, module in re.findall(r"^ *(-?[\d,]+)  \?\?\?:(.*) \[(.*)\]$", self.annotate(path), re.MULTILINE):
-                    found[name, module] = int(time.replace(",", ""))
+                    found[without_file(name), module] += int(time.replace(",", ""))
                 expected = {key: time for key, (_, time) in self.report(trace).items()}
                 self.assertEqual({key: time for key, time in found.items() if time}, {key: time for key, time in expected.items() if time})
                 total = re.search(r"^ *([\d,]+)  PROGRAM TOTALS$", self.annotate(path), re.MULTILINE)[1]
@@ -476,10 +486,12 @@ class Callgrind(ExportTest):
                             names[match[1]] = match[2] or names[match[1]]
                             callee = names[match[1]]
                         elif line.startswith("calls="):
-                            calls[callee] += int(line[6:].split()[0])
+                            calls[without_file(callee)] += int(line[6:].split()[0])
                 counts = collections.Counter()
                 for (name, _), (count, _) in self.report(trace).items():
                     counts[name] += count
+                self.assertEqual(calls.pop("(own code)"), len([t for t in json.loads(tracer("report", "--json", trace).stdout)["threads"] if t["own_ns"]]))
+                counts.pop("(own code)")
                 self.assertEqual(calls, counts)
 
     def test_callers_are_shown(self):
@@ -627,6 +639,9 @@ class Open(ExportTest):
         self.assertEqual((response.status, response.getheader("Content-Length")), (200, str(len(expected))))
         self.assertEqual(self.ask(port, "OPTIONS", path)[0].status, 204)
         self.assertEqual(self.ask(port, "GET", "/etc/passwd")[0].status, 404)
+        self.assertRegex(path, "^/[0-9a-f]{32}/[^/]+$")
+        self.assertEqual(self.ask(port, "GET", "/" + path.split("/")[2])[0].status, 404)
+        self.assertNotEqual(self.serve()[2].split("/")[1], path.split("/")[1])
         self.assertEqual(self.ask(port, "POST", path)[0].status, 405)
         self.assertEqual(self.ask(port, "GET", path, Host="evil.example:%d" % port)[0].status, 421)
         process.send_signal(signal.SIGINT)

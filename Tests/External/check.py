@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""That scripts/compat --external finds what differs, and nothing else: on suites made for the purpose, whose tests look for the
+"""That scripts/compat --external and --torture find what differs, and nothing else: on suites made for the purpose, whose tests look for the
 preloaded library themselves. Needs a C compiler; no build, no package.
 
     python3 Tests/External/check.py -v [TEST]…
@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import unittest
@@ -19,6 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import run
 import sources
+import torture
 import trial
 from trial import Suite, Test, Unavailable
 
@@ -255,6 +257,72 @@ sys.exit(run.main({["--agent", self.agent, "--scratch", folder, "--cache", folde
         with open(started) as file:
             self.assertTrue(is_gone(int(file.read())))
         self.assertEqual([name for name in os.listdir(folder) if name.startswith("external-")], [])
+
+
+# Says of each module that main can be patched.
+TOOL = """#!/usr/bin/env python3
+import json, os, sys
+os.makedirs(os.environ["XDG_CACHE_HOME"] + "/tracer/plans", exist_ok=True)
+print(json.dumps({"functions": [{"name": "main", "module": path, "tactic": "jump5", "reason": None} for path in sys.argv[2:-1]]}))
+"""
+
+
+class Torture(unittest.TestCase):
+    """With an agent that writes no trace: no program passes."""
+
+    def outcomes(self, agent, **programs):
+        with tempfile.TemporaryDirectory() as folder:
+            suite, tool, library = (os.path.join(folder, name) for name in ("suite", "tool", "libtracer.so"))
+            for place in ("ieee", "builtins"):
+                os.makedirs(os.path.join(suite, place))
+            for name, text in programs.items():
+                with open(os.path.join(suite, name + ".c"), "w") as file:
+                    file.write(text)
+            with open(tool, "w") as file:
+                file.write(TOOL)
+            os.chmod(tool, 0o755)
+            subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], input=agent.encode(), check=True)
+            torture.unpacked = lambda cache: ("1.0", suite)
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                status = torture.main(["--agent", library, "--tool", tool, "--cache", folder, "--scratch", folder, "--results", folder + "/results", "--way", "gcc -O2", "--jobs", "1"])
+            with open(folder + "/results") as file:
+                outcomes = {outcome["program"]: outcome["verdict"] for outcome in json.load(file)["outcomes"]}
+            self.assertEqual([name for name in os.listdir(folder) if name.startswith("external-")], [])
+            return status, outcomes, out.getvalue()
+
+    def test_a_run_that_records_nothing_is_no_success(self):
+        status, outcomes, said = self.outcomes("", good="int main(void) { return 0; }", broken="int main(void) { return", bad="int main(void) { return 3; }")
+        self.assertEqual((status, outcomes), (1, {"good": "nothing recorded", "broken": "not built", "bad": "fails bare"}))
+        self.assertIn("1 builds compared, 1 differ", said)
+
+    def test_a_program_that_ends_otherwise_differs(self):
+        agent = "#include <unistd.h>\n__attribute__((constructor)) static void begin(void) { _exit(7); }"
+        status, outcomes, said = self.outcomes(agent, good="int main(void) { return 0; }")
+        self.assertEqual((status, outcomes), (1, {"good": "differs"}))
+        self.assertIn("status 0 → status 7", said)
+
+    def test_only_what_fails_bare_is_no_success_either(self):
+        self.assertEqual(self.outcomes("", bad="int main(void) { return 3; }")[0], 1)
+
+    def test_options_of_all_machines_are_taken(self):
+        text = '/* { dg-options "-fwrapv -O1" } */\n/* { dg-additional-options "-mmmx" { target { i?86-*-* } } } */\n/* { dg-additional-options "-std=gnu89" } */'
+        self.assertEqual(torture.wanted_options(text), ["-fwrapv", "-O1", "-std=gnu89"])
+
+    def test_the_suite_is_found_in_an_archive_within_an_archive(self):
+        def archive(file, mode, name, content):
+            with tarfile.open(fileobj=file, mode=mode) as made:
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                made.addfile(member, io.BytesIO(content))
+        inner, outer = io.BytesIO(), io.BytesIO()
+        archive(inner, "w:xz", "gcc-1/gcc/testsuite/gcc.c-torture/execute/ieee/a.c", b"int a;")
+        archive(outer, "w:gz", "gcc/gcc-1.tar.xz", inner.getvalue())
+        outer.seek(0)
+        with tempfile.TemporaryDirectory() as folder, tarfile.open(fileobj=outer) as opened:
+            torture.unpack(opened, folder)
+            with open(os.path.join(folder, "ieee/a.c")) as file:
+                self.assertEqual(file.read(), "int a;")
 
 
 class Sources(unittest.TestCase):

@@ -4,7 +4,7 @@ import datetime
 import json
 import os
 
-import runs  # finds Tests/Compatibility's modules
+import runs  # noqa: F401  finds Tests/Compatibility's modules
 import table
 from trial import DIFFERS, FAILS_BARE, SAME, SKIPPED, VARIES_BARE, Result
 

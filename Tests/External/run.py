@@ -14,7 +14,6 @@ could be compared; interrupted, it says what it has found so far (130).
 import argparse
 import glob
 import importlib
-import json
 import os
 import pkgutil
 import re
@@ -45,7 +44,6 @@ def options(arguments):
     parser.add_argument("--filter", metavar="REGEX", default="", help="tests whose SUITE: NAME matches")
     parser.add_argument("--list", action="store_true", help="name the suites, what they need, and with --filter or --only their tests; run nothing")
     parser.add_argument("--install", action="store_true", help="install the packages that are missing")
-    parser.add_argument("--agent", default=os.path.join(ROOT, ".build/release/libtracer.so"), metavar="FILE", help="default: %(default)s")
     parser.add_argument("--commit", metavar="NAME", help="what the agent is called in the results (default: this checkout's commit)")
     parser.add_argument("--results", default=os.path.join(ROOT, ".build/external.json"), metavar="FILE", help="every outcome as JSON (default: %(default)s)")
     parser.add_argument("--markdown", metavar="FILE", help="the tables for docs/compatibility.md; default: they end what is printed")
@@ -53,9 +51,7 @@ def options(arguments):
     parser.add_argument("--against", metavar="FILE", help="say what has changed since these results, of another agent")
     parser.add_argument("--verbose", action="store_true", help="a line for every test, not only for those that are not the same")
     parser.add_argument("--keep", action="store_true", help="keep the folder of the last test")
-    parser.add_argument("--cache", default=os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tracer/external"), metavar="DIRECTORY",
-                        help="where suites are built (default: %(default)s)")
-    parser.add_argument("--scratch", default="/tmp", metavar="DIRECTORY", help="where tests run and traces are written (default: %(default)s)")
+    runs.add_places(parser)
     return parser.parse_args(arguments)
 
 

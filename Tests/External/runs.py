@@ -24,6 +24,16 @@ MOST_DISK = 2 << 30  # bytes of traces of one run
 RECORDING = {"TRACER_MODE": "ring", "TRACER_MAXSIZE": "8M"}
 
 
+def add_places(parser):
+    """Options of each command that runs what others wrote: the agent, and where things lie."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    for option, standard, kind, what in (("--agent", os.path.join(root, ".build/release/libtracer.so"), "FILE", "the agent"),
+                                         ("--cache", os.path.join(cache, "tracer/external"), "DIRECTORY", "where suites are unpacked and built"),
+                                         ("--scratch", "/tmp", "DIRECTORY", "where tests run and traces are written")):
+        parser.add_argument(option, default=standard, metavar=kind, help=what + " (default: %(default)s)")
+
+
 @dataclass
 class Run:
     outcomes: dict  # of the test, by its name, and of its cases

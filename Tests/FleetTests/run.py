@@ -62,7 +62,7 @@ def make_history(path):
                 for position, stage in enumerate(STAGES):
                     grows = factor if stage in ("launch", "main → ready") else 1.0
                     p50 = 1e6 * (position + 1) * grows * (3 if settings else 1) + 1000 * number
-                    database.execute("INSERT INTO stage VALUES (?,?,?,?,?,?,?)", (number, position, stage, p50, p50 * 1.1, p50 * 1.2, p50 * 0.1))
+                    database.execute("INSERT INTO stage (series, position, name, p50_ns, p90_ns, p95_ns, spread_ns) VALUES (?,?,?,?,?,?,?)", (number, position, stage, p50, p50 * 1.1, p50 * 1.2, p50 * 0.1))
                     rows.append(dict(build=build, host=host, settings=settings, stage=stage, p50=p50, p95=p50 * 1.2))
     database.commit()
     return rows

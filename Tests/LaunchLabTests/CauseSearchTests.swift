@@ -1,3 +1,4 @@
+import Statistics
 import Testing
 @testable import LaunchLab
 
@@ -6,9 +7,11 @@ import Testing
         func call(_ name: String, _ count: Int, _ total: NanosecondCount, _ children: [CallNode] = []) -> CallNode {
             CallNode(.init(.call, module: "app", name: name), count: count, total: total, children: children)
         }
-        let tree = CallNode(.init(.stage, module: "", name: "main → ready"), count: 1, total: 1000, children: [
-            call("work", 10, 600, [call("malloc", 100, 300)]),
-        ])
+        let tree = CallNode(
+            .init(.stage, module: "", name: "main → ready"), count: 1, total: 1000,
+            children: [
+                call("work", 10, 600, [call("malloc", 100, 300)])
+            ])
         // 110 calls of 5 ns. Of malloc's 500 its own 300 bear 200, work bears 300 and its own 20, of which it has but 300.
         let without = tree.without(callCost: 5, insideShare: 0.4)
         #expect(without.total == 1000 - 550)
@@ -55,7 +58,8 @@ import Testing
     }
 
     @Test func aLazyInitializerIsOneThing() throws {
-        let slower = CauseSearch.attribute(from: ProfileMaker.profiles(15) { $0.lazy = 1e6 }, to: ProfileMaker.profiles(15) { $0.lazy = 5e6 })
+        let slower = CauseSearch.attribute(
+            from: ProfileMaker.profiles(15) { $0.lazy = 1e6 }, to: ProfileMaker.profiles(15) { $0.lazy = 5e6 })
         #expect(slower.causes.map(\.name) == ["make_table"])
         #expect(slower.causes[0].kind == .lazy && slower.causes[0].change == .slower)
         #expect(LaunchText.describe(slower.causes[0]) == "lazy initializer make_table of app.so, from load")
@@ -70,7 +74,11 @@ import Testing
             maker.random = SplitMix(seed: seed)
             return (0..<15).map { _ in
                 var profile = maker.profile()
-                let calls = names.map { CallNode(.init(.call, module: "app", name: $0), count: 2, total: NanosecondCount(time * Double.random(in: 0.98...1.04, using: &maker.random))) }
+                let calls = names.map {
+                    CallNode(
+                        .init(.call, module: "app", name: $0), count: 2,
+                        total: NanosecondCount(time * Double.random(in: 0.98...1.04, using: &maker.random)))
+                }
                 profile.tree.children[2].children += calls
                 profile.tree.children[2].total += calls.reduce(0) { $0 + $1.total }
                 profile.tree.total += calls.reduce(0) { $0 + $1.total }
@@ -79,10 +87,12 @@ import Testing
         }
         let old = launches(["app+0x1200", "app+0x1800"], seed: 1, time: 3e6)
         #expect(CauseSearch.attribute(from: old, to: launches(["app+0x1240", "app+0x1880"], seed: 2, time: 3e6)).causes.isEmpty)
-        let slower = try #require(CauseSearch.attribute(from: old, to: launches(["app+0x1240", "app+0x1880"], seed: 2, time: 5e6)).causes.first)
+        let slower = try #require(
+            CauseSearch.attribute(from: old, to: launches(["app+0x1240", "app+0x1880"], seed: 2, time: 5e6)).causes.first)
         #expect(slower.name == "(without a name)" && slower.change == .slower && abs(slower.difference - 4e6) < 1e6)
         // Of the same build each is known by its place.
-        let other = try #require(CauseSearch.attribute(from: old, to: launches(["app+0x1200", "app+0x1800", "app+0x1900"], seed: 2, time: 3e6)).causes.first)
+        let other = try #require(
+            CauseSearch.attribute(from: old, to: launches(["app+0x1200", "app+0x1800", "app+0x1900"], seed: 2, time: 3e6)).causes.first)
         #expect(other.name == "app+0x1900" && other.change == .new)
         #expect(LaunchText.describe(other) == "app+0x1900, 2 times")
     }

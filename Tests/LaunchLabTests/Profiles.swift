@@ -1,3 +1,4 @@
+import Statistics
 @testable import LaunchLab
 
 /// Launches put together from parts, with a little noise that is the same in every run of the tests.
@@ -11,21 +12,26 @@ struct ProfileMaker {
     /// Of a lazy initializer in load; 0: it has none.
     var lazy = 0.0
 
-    private mutating func noisy(_ value: Double) -> NanosecondCount { NanosecondCount(value * Double.random(in: 0.98...1.04, using: &random)) }
+    private mutating func noisy(_ value: Double) -> NanosecondCount {
+        NanosecondCount(value * Double.random(in: 0.98...1.04, using: &random))
+    }
 
     mutating func profile() -> LaunchProfile {
         func library(_ name: String, _ constructor: String, _ time: NanosecondCount) -> CallNode {
-            CallNode(.init(.library, module: name, name: name), count: 1, total: time,
-                     children: [CallNode(.init(.constructor, module: name, name: constructor), count: 1, total: time)])
+            CallNode(
+                .init(.library, module: name, name: name), count: 1, total: time,
+                children: [CallNode(.init(.constructor, module: name, name: constructor), count: 1, total: time)])
         }
         var libraries = [library("libslow.so", "slow_init", noisy(constructor))]
         if hasExtraLibrary { libraries.append(library("libextra.so", "extra_init", noisy(1e6))) }
         let work = CallNode(.init(.call, module: "libwork.so", name: "work"), count: workCalls, total: noisy(1e5 * Double(workCalls)))
         let lock = CallNode(.init(.call, module: "libc.so.6", name: "pthread_mutex_lock"), count: 1, total: noisy(lock))
-        var load = CallNode(.init(.call, module: "app.so", name: "load"), count: 1, total: work.total + lock.total + noisy(2e6), children: [work, lock])
+        var load = CallNode(
+            .init(.call, module: "app.so", name: "load"), count: 1, total: work.total + lock.total + noisy(2e6), children: [work, lock])
         if lazy > 0 {
             let once = CallNode(.init(.call, module: "libc.so.6", name: "pthread_once"), count: 1, total: noisy(lazy))
-            load.children.append(CallNode(.init(.lazy, module: "app.so", name: "make_table"), count: 1, total: once.total, children: [once]))
+            load.children.append(
+                CallNode(.init(.lazy, module: "app.so", name: "make_table"), count: 1, total: once.total, children: [once]))
             load.total += once.total
         }
         let stages = [
@@ -36,7 +42,8 @@ struct ProfileMaker {
         return LaunchProfile(
             tree: CallNode(.init(.root, module: "", name: ""), count: 1, total: stages.reduce(0) { $0 + $1.total }, children: stages),
             readyReason: "first listen",
-            libraries: [.init(name: "libslow.so", relocations: relocations)] + (hasExtraLibrary ? [.init(name: "libextra.so", relocations: 5)] : []),
+            libraries: [.init(name: "libslow.so", relocations: relocations)]
+                + (hasExtraLibrary ? [.init(name: "libextra.so", relocations: 5)] : []),
             minorFaults: 500, majorFaults: 0, tracerTime: 1000)
     }
 
@@ -47,7 +54,9 @@ struct ProfileMaker {
     static func profiles(_ count: Int = 15, _ change: (inout ProfileMaker) -> Void = { _ in }) -> [LaunchProfile] {
         var maker = ProfileMaker()
         change(&maker)
-        maker.random = SplitMix(seed: UInt64(maker.workCalls) ^ UInt64(maker.constructor) ^ (maker.hasExtraLibrary ? 1 << 40 : 0) ^ UInt64(maker.lock) ^ UInt64(maker.lazy) << 8)
+        maker.random = SplitMix(
+            seed: UInt64(maker.workCalls) ^ UInt64(maker.constructor) ^ (maker.hasExtraLibrary ? 1 << 40 : 0) ^ UInt64(maker.lock) ^ UInt64(
+                maker.lazy) << 8)
         return (0..<count).map { _ in maker.profile() }
     }
 }

@@ -1,3 +1,4 @@
+import Statistics
 import Testing
 @testable import LaunchLab
 
@@ -55,12 +56,12 @@ import Testing
             #expect(quiet.reason(calibration: 2 * ms, stolen: 0, elapsed: second) == nil)
             #expect(quiet.reason(calibration: 2 * ms, stolen: 10 * ms, elapsed: 20 * ms) == nil) // one step of the counter
         }
-        #expect(quiet.reason(calibration: 2 * ms, stolen: 150 * ms, elapsed: second) == "the hypervisor took 150 ms")
-        #expect(quiet.reason(calibration: 3 * ms, stolen: 0, elapsed: second) == "the processor was 50 % slower than usual")
+        #expect(quiet.reason(calibration: 2 * ms, stolen: 150 * ms, elapsed: second) == "the hypervisor took 150.000 ms")
+        #expect(quiet.reason(calibration: 3 * ms, stolen: 0, elapsed: second) == "the processor was 50.0% slower than usual")
         var stolenAlways = MachineWatch()
         let reasons = (0..<6).map { _ in stolenAlways.reason(calibration: 2 * ms, stolen: 150 * ms, elapsed: second) }
         #expect(reasons == [nil, nil, nil, nil, nil, nil])
-        #expect(stolenAlways.reason(calibration: 2 * ms, stolen: 400 * ms, elapsed: second) == "the hypervisor took 400 ms")
+        #expect(stolenAlways.reason(calibration: 2 * ms, stolen: 400 * ms, elapsed: second) == "the hypervisor took 400.000 ms")
     }
 
     @Test func launchesThatWereMadeAgainMakeTimesWildToo() {

@@ -139,9 +139,10 @@ class Contents(unittest.TestCase):
 
     def test_everything_linked_in_has_a_licence(self):
         listed = re.findall(r"^    (\S+) ", read(TREE, "share/doc/tracer/copyright").decode(), re.M)
-        for name in ["swift", "icu", "GRDB.swift", "swift-argument-parser", "hdrhistogram-swift", "libiberty-dev", "libdw-dev", "libsqlite3-dev"]:
+        for name in ["swift", "icu", "swift-argument-parser", "hdrhistogram-swift", "libiberty-dev", "libdw-dev", "libsqlite3-dev"]:
             self.assertIn(name, listed)
         self.assertTrue([name for name in listed if name.startswith("libstdc++")])
+        self.assertTrue([name for name in listed if name.startswith("libzydis")])
         for name in listed:
             text = read(TREE, "share/doc/tracer/licences", name).decode()
             self.assertGreater(len(text), 500, name)
@@ -159,6 +160,15 @@ class Needs(unittest.TestCase):
         agent = os.path.join(TREE, "lib/libtracer.so")
         self.assertEqual(needed(agent), {"libc.so.6"})
         self.assertLessEqual(glibc(agent), (2, 28))
+
+    def test_the_decoder_needs_libc_alone_and_not_a_newer_one(self):
+        for tree in [TREE, DEB_TREE]:
+            [name] = os.listdir(os.path.join(tree, "lib/tracer"))
+            self.assertRegex(name, r"^libZydis\.so\.\d+\.\d+$")
+            library = os.path.join(tree, "lib/tracer", name)
+            self.assertIn(f"[{name}]", output("readelf", "-dW", library))
+            self.assertEqual(needed(library), {"libc.so.6"})
+            self.assertLessEqual(glibc(library), (2, 36))
 
     def test_the_audit_library_needs_nothing(self):
         self.assertEqual(needed(os.path.join(TREE, "lib/libtracer-audit.so")), set())
@@ -228,6 +238,14 @@ class Use(unittest.TestCase):
         self.assertRegex(report.stdout, r"(?m)^ *1 .* puts +libc\.so\.6$")
         export = inside("/tracer/bin/tracer", "export", "/tmp/trace", "--format", "perfetto", "-o", "/tmp/out")
         self.assertEqual(export.returncode, 0, export.stderr)
+        # The decoder that the package brings; without it one line says what is missing.
+        plan = inside("/tracer/bin/tracer", "plan", "/program")
+        self.assertEqual(plan.returncode, 0, plan.stderr)
+        self.assertRegex(plan.stdout, r"jump5.* refused +module\n")
+        shutil.rmtree(os.path.join(root, "tracer/lib/tracer"))
+        plan = inside("/tracer/bin/tracer", "plan", "/program")
+        self.assertEqual((plan.returncode, plan.stdout, plan.stderr.count("\n")), (1, "", 1))
+        self.assertRegex(plan.stderr, r"^tracer: .*libZydis\.so\.\d+\.\d+, which is not here: install libzydis\d")
 
 
 class Making(unittest.TestCase):

@@ -27,16 +27,6 @@ static void fail(const char *what) {
     exit(99);
 }
 
-static uint64_t start_time(void) {
-    char text[1024] = {0};
-    FILE *stat = fopen("/proc/self/stat", "r");
-    if (!stat || !fread(text, 1, sizeof text - 1, stat)) fail("stat");
-    fclose(stat);
-    char *field = strrchr(text, ')');
-    for (int i = 0; i < 20; i++) field = strchr(field + 1, ' ');
-    return strtoull(field, 0, 10);
-}
-
 static void make_file(const char *program) {
     const char *template = getenv("TRACER_OUT"), *session = getenv("TRACER_SESSION");
     if (!template || !session) fail("no TRACER_ variables");
@@ -54,7 +44,6 @@ static void make_file(const char *program) {
     header->header_bytes = TRACE_HEADER_BYTES;
     header->pid = getpid();
     header->parent_pid = getppid();
-    header->process_start = start_time();
     header->session = strtoull(session, 0, 16);
     header->next_offset = TRACE_HEADER_BYTES;
     __atomic_thread_fence(__ATOMIC_RELEASE);

@@ -19,6 +19,7 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+os.environ.setdefault("TRACER_CACHE", "off")  # the user's own is left alone
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 LIMIT = 60  # seconds; nothing here takes one
@@ -124,7 +125,7 @@ class Statuses(RecordTest):
     def test_help_is_help(self):
         done = self.record("--help")
         self.assertEqual(done.returncode, 0)
-        for variable in ("OUT", "MAXDEPTH", "MINMS", "INCLUDE", "EXCLUDE", "MAXSIZE", "MODE", "CHILDREN", "START", "QUIET"):
+        for variable in ("OUT", "MAXDEPTH", "MINMS", "INCLUDE", "EXCLUDE", "MAXSIZE", "MODE", "CHILDREN", "CACHE", "START", "QUIET"):
             self.assertIn(b"TRACER_" + variable.encode(), done.stdout)
 
     def test_missing_program_is_127(self):
@@ -180,7 +181,7 @@ class Transparency(RecordTest):
 
     def test_options_reach_the_agent(self):
         done = self.record("-o", "x.%p", "--max-depth", "3", "--min-ms", ".5", "--include", "a*", "--include", "b", "--exclude", "c",
-                           "--max-size", "64M", "--mode", "ring", "--no-children", "--start", "off", "env", env={**os.environ, "LD_PRELOAD": ""})
+                           "--max-size", "64M", "--mode", "ring", "--no-children", "--no-cache", "--start", "off", "env", env={**os.environ, "LD_PRELOAD": ""})
         got = dict(line.split("=", 1) for line in done.stdout.decode().splitlines() if line.startswith(("TRACER_", "LD_PRELOAD=")))
         session, parent = got.pop("TRACER_SESSION").split("-")
         self.assertRegex(session, "^[0-9a-f]{16}$")
@@ -190,7 +191,7 @@ class Transparency(RecordTest):
         self.assertEqual(got, {
             "LD_PRELOAD": os.path.join(os.path.realpath(SCRATCH), "bin/libtracer.so"), "TRACER_OUT": os.path.join(self.directory, "x.%p"),
             "TRACER_MAXDEPTH": "3", "TRACER_MINMS": ".5", "TRACER_INCLUDE": "a*:b", "TRACER_EXCLUDE": "c", "TRACER_MAXSIZE": "64M",
-            "TRACER_MODE": "ring", "TRACER_CHILDREN": "off", "TRACER_START": "off"})
+            "TRACER_MODE": "ring", "TRACER_CHILDREN": "off", "TRACER_CACHE": "off", "TRACER_START": "off"})
 
     def test_session_names_the_parent_of_the_program(self):
         done = self.record("sh", "-c", "echo $PPID ${TRACER_SESSION#*-}")
@@ -372,6 +373,26 @@ class Signals(RecordTest):
         finally:
             process.stdin.close()
 
+    def test_no_thread_of_the_tool_takes_a_signal_from_the_run_loop(self):
+        """Plans are made by several threads, which may be there for some seconds more."""
+        process = subprocess.Popen([TOOL, "record", "--functions", "*!*", "sh", "-c", "echo ready; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   cwd=self.directory, env={**os.environ, "TRACER_CACHE": "on", "XDG_CACHE_HOME": self.directory})
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        others = [number for number in os.listdir(f"/proc/{process.pid}/task") if int(number) != process.pid]
+        for number in others:
+            try:
+                with open(f"/proc/{process.pid}/task/{number}/status", encoding="utf-8") as file:
+                    blocked = int(re.search(r"SigBlk:\s*(\w+)", file.read())[1], 16)
+            except FileNotFoundError:
+                continue  # it has ended
+            for name in ("SIGCHLD", "SIGINT", "SIGTERM", "SIGTSTP", "SIGWINCH"):
+                self.assertTrue(blocked >> (getattr(signal, name) - 1) & 1, f"thread {number} does not block {name}: {blocked:x}")
+        process.stdin.close()
+        self.assertEqual(process.wait(LIMIT), 0)
+        process.stdout.close()
+        if not others:
+            self.skipTest("one processor: no other thread makes plans")
+
     def test_program_that_others_stop_and_continue_does_not_stop_the_run(self):
         for number in ("STOP", "TSTP"):
             done = self.record("sh", "-c", f"(while ! grep -q '^State:.T' /proc/$$/status; do :; done; kill -CONT $$) & kill -{number} $$; wait; echo awake")
@@ -527,5 +548,63 @@ class Preparation(RecordTest):
         self.assertEqual(self.size("t.old"), 9 + (1 << 20))
 
 
+class OneThing(RecordTest):
+    """What a run leaves when nobody has said where."""
+
+    def there(self):
+        return sorted(os.listdir(self.directory))
+
+    def test_one_process_leaves_one_file_prepared_ahead(self):
+        done = self.record(FAKE, "file", "await", str(1 << 20), "take", "65536", "close")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        [name] = self.there()
+        self.assertRegex(name, r"^tracer\.fake_agent\.\d+\.trace$")
+        self.assertEqual(os.stat(os.path.join(self.directory, name)).st_size, 4096 + 32768)
+        self.assertIn(name.encode(), done.stderr)
+
+    def test_several_processes_leave_one_directory(self):
+        done = self.record("sh", "-c", f"{FAKE} file take 65536; {FAKE} file take 65536")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        [name] = self.there()
+        self.assertRegex(name, r"^tracer\.sh\.\d+$")
+        self.assertEqual(len(os.listdir(os.path.join(self.directory, name))), 2)
+
+    def test_what_records_nothing_leaves_nothing(self):
+        self.assertEqual(self.record("true").returncode, 0)
+        self.assertEqual(self.there(), [])
+
+    def test_a_program_that_cannot_be_started_leaves_nothing(self):
+        self.write("broken", b"\x7fELF" + bytes(60))
+        self.assertEqual(self.record("./broken").returncode, 126)
+        self.assertEqual(self.record("-o", "wanted", "./broken").returncode, 126)
+        self.assertEqual(self.there(), ["broken"])
+
+    def test_a_directory_is_as_open_as_the_one_that_it_stands_in(self):
+        for mode in (0o755, 0o700, 0o1777):
+            os.chmod(self.directory, mode)
+            done = self.record("sh", "-c", f"{FAKE} file; {FAKE} file")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            [name] = self.there()
+            self.assertEqual(stat.S_IMODE(os.stat(os.path.join(self.directory, name)).st_mode) & 0o1777, mode)
+            shutil.rmtree(os.path.join(self.directory, name))
+
+    def test_exec_that_fails_in_the_child_leaves_no_directory(self):
+        # Found to be a program, and refused by the kernel: its interpreter is a directory.
+        self.write("odd", b"#!/\n")
+        self.assertIn(self.record("./odd").returncode, (126, 127))
+        self.assertEqual(self.there(), ["odd"])
+
+    def test_percent_signs_of_the_directory_are_no_places(self):
+        where = os.path.join(self.directory, "a%p%%e")
+        os.mkdir(where)
+        done = self.record("sh", "-c", f"{FAKE} file; {FAKE} file; echo $TRACER_OUT", cwd=where)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout.decode(), r"/a%%p%%%%e/tracer\.sh\.\d+/%e\.%p\.trace$")
+
+
 if __name__ == "__main__":
+    # A shell without job control starts what is to run beside it with these ignored, and nohup does; the tests send them.
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     unittest.main(verbosity=2 if "-v" in sys.argv else 1)

@@ -134,7 +134,8 @@ import Testing
     }
 
     @Test func chunkThatIsCutSaysItsNewSize() {
-        let path = scratch.write("t", header() + chunk(bytes: 65536, body: [UInt8](repeating: 1, count: 5000)) + [UInt8](repeating: 0, count: 4096))
+        let path = scratch.write(
+            "t", header() + chunk(bytes: 65536, body: [UInt8](repeating: 1, count: 5000)) + [UInt8](repeating: 0, count: 4096))
         let file = open(path, O_RDWR)
         defer { close(file) }
         #expect(UsedEnd.cut(file: file, size: 4096 + 65536 + 4096, nextOffset: 4096 + 65536) == 4096 + 8192)

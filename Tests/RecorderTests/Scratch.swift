@@ -11,6 +11,7 @@ final class Scratch {
 
     deinit {
         for name in names { unlink(path + "/" + name) }
+        for name in names { if let slash = name.lastIndex(of: "/") { rmdir(path + "/" + name[..<slash]) } }
         rmdir(path)
     }
 

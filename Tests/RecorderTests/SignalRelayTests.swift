@@ -7,7 +7,8 @@ private final class Waiting {
     let program: RunningProgram
 
     init() throws {
-        program = try RunningProgram("/bin/sleep", ["sleep", "1000"].map { $0.utf8.map { CChar(bitPattern: $0) } + [0] }, environment: .inherited)
+        program = try RunningProgram(
+            "/bin/sleep", ["sleep", "1000"].map { $0.utf8.map { CChar(bitPattern: $0) } + [0] }, environment: .inherited)
     }
 
     deinit {

@@ -59,7 +59,7 @@ class Storm:
             self.shared = mmap.mmap(file.fileno(), 4096)
         environment = {k: v for k, v in os.environ.items() if k not in HIDDEN and not k.startswith("TRACER_")}
         if traced:
-            environment.update(LD_PRELOAD=options.agent, TRACER_OUT=os.path.join(self.folder, "%e.%p.trace"), **dict(settings))
+            environment.update(LD_PRELOAD=options.agent, TRACER_CACHE="off", TRACER_OUT=os.path.join(self.folder, "%e.%p.trace"), **dict(settings))
         self.errors = open(os.path.join(self.folder, "stderr"), "w+b")
         rate = 10000 if "signals" in only else 0
         self.process = subprocess.Popen(

@@ -33,7 +33,10 @@ static bool does_exceptions, does_longjmps, does_forks, does_dlopens;
 static volatile bool stopping;
 static std::string folder;
 
-#define CHECK(what) do { if (!(what)) fail(#what, __LINE__); } while (0)
+#define CHECK(what) \
+    do { \
+        if (!(what)) fail(#what, __LINE__); \
+    } while (0)
 [[noreturn]] static void fail(const char *what, int line) {
     fprintf(stderr, "storm: line %d: %s is false, errno %d\n", line, what, errno);
     abort();
@@ -54,7 +57,9 @@ static void handler(int) {
     errno = saved;
 }
 
-struct Thrown { long value; };
+struct Thrown {
+    long value;
+};
 static long throws(void *argument) { throw Thrown{(long)argument}; }
 static void try_exception(unsigned *seed) {
     int depth = rand_r(seed) % 20;
@@ -63,14 +68,15 @@ static void try_exception(unsigned *seed) {
     try {
         storm_nest(depth, throws, (void *)value);
         CHECK(!"thrown");
-    } catch (const Thrown &thrown) {
-        CHECK(thrown.value == value);
-    }
+    } catch (const Thrown &thrown) { CHECK(thrown.value == value); }
     CHECK(kept == value * 0.5);
     counts->exceptions++;
 }
 
-struct Target { jmp_buf place; long value; };
+struct Target {
+    jmp_buf place;
+    long value;
+};
 static long jumps(void *argument) { longjmp(static_cast<Target *>(argument)->place, 1); }
 static void try_longjmp(unsigned *seed) {
     Target target;

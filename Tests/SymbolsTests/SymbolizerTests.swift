@@ -42,8 +42,10 @@ private let slow = """
         let identity = built.identity
         let id = identity.buildID.map { String(format: "%02x", $0) }
         let debugDirectory = built.directory + "/debug"
-        let debugFile = byBuildID ? "\(debugDirectory)/.build-id/\(id[0])/\(id[1...].joined()).debug" : "\(built.directory)/.debug/libbuilt.debug"
-        try FileManager.default.createDirectory(atPath: (debugFile as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
+        let debugFile =
+            byBuildID ? "\(debugDirectory)/.build-id/\(id[0])/\(id[1...].joined()).debug" : "\(built.directory)/.debug/libbuilt.debug"
+        try FileManager.default.createDirectory(
+            atPath: (debugFile as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
         try built.run("objcopy", ["--only-keep-debug", built.path, debugFile])
         try built.run("strip", [built.path])
         if !byBuildID { try built.run("objcopy", ["--add-gnu-debuglink=\(debugFile)", built.path]) }
@@ -101,11 +103,14 @@ private let slow = """
     }
 
     @Test func withoutDWARFStaticInitializersKnowTheirFile() throws {
-        let built = try Built(["a.cpp": "int f(); int x = f(); int f() { return 1; }\n", "b.cpp": "int g(); int y = g(); int g() { return 2; }\n"])
+        let built = try Built([
+            "a.cpp": "int f(); int x = f(); int f() { return 1; }\n", "b.cpp": "int g(); int y = g(); int g() { return 2; }\n",
+        ])
         let symbolizer = Symbolizer()
         let function = try #require(symbolizer.function(at: try built.address("_GLOBAL__sub_I_b.cpp"), in: built.identity))
-        #expect(symbolizer.staticInitializers(function, in: built.identity)
-            == Symbolizer.StaticInitializers(fileName: "b.cpp", globals: [], areDestructors: false))
+        #expect(
+            symbolizer.staticInitializers(function, in: built.identity)
+                == Symbolizer.StaticInitializers(fileName: "b.cpp", globals: [], areDestructors: false))
     }
 
     @Test func whatIsNotAFileIsNotOpened() {
@@ -127,10 +132,10 @@ private let slow = """
             random ^= random << 17
             return Int(random % UInt64(bound))
         }
-        for round in 0 ..< 300 {
+        for round in 0..<300 {
             var bytes = good
             if round % 3 == 0 { bytes = bytes.prefix(next(bytes.count)) }
-            for _ in 0 ..< next(40) where !bytes.isEmpty { bytes[next(bytes.count)] = UInt8(truncatingIfNeeded: next(256)) }
+            for _ in 0..<next(40) where !bytes.isEmpty { bytes[next(bytes.count)] = UInt8(truncatingIfNeeded: next(256)) }
             let path = built.directory + "/damaged.so"
             try bytes.write(to: URL(fileURLWithPath: path))
             let symbolizer = Symbolizer()

@@ -6,13 +6,14 @@ import TraceTesting
 
 @Suite struct CallTests {
     @Test func nestedCallsHaveTotalAndSelfTime() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.enter(thread, 2, at: start + 100)
-            builder.complete(thread, 3, from: start + 200, to: start + 230)
-            builder.exit(thread, 2, at: start + 400)
-            builder.exit(thread, 1, at: start + 1000)
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.enter(thread, 2, at: start + 100)
+                builder.complete(thread, 3, from: start + 200, to: start + 230)
+                builder.exit(thread, 2, at: start + 400)
+                builder.exit(thread, 1, at: start + 1000)
+            }.bytes())
         #expect(loaded["main"]?.total.count == 1000)
         #expect(loaded["main"]?.selfTime == 700)
         #expect(loaded["a"]?.total.count == 300)
@@ -25,13 +26,14 @@ import TraceTesting
     }
 
     @Test func totalOfARecursiveFunctionCountsItsOutermostCallOnly() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 2, at: start)
-            builder.enter(thread, 2, at: start + 10)
-            builder.complete(thread, 2, from: start + 20, to: start + 25)
-            builder.exit(thread, 2, at: start + 60)
-            builder.exit(thread, 2, at: start + 100)
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 2, at: start)
+                builder.enter(thread, 2, at: start + 10)
+                builder.complete(thread, 2, from: start + 20, to: start + 25)
+                builder.exit(thread, 2, at: start + 60)
+                builder.exit(thread, 2, at: start + 100)
+            }.bytes())
         let a = try #require(loaded["a"])
         #expect(a.calls == 3)
         #expect(a.total.count == 100)
@@ -42,27 +44,29 @@ import TraceTesting
     }
 
     @Test func selfTimesSumToTheOutermostCall() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            for index in 0 ..< 100 as Range<UInt64> {
-                builder.enter(thread, 2, at: start + index * 100 + 10)
-                builder.complete(thread, UInt32(3 + index % 2), from: start + index * 100 + 20, to: start + index * 100 + 40)
-                builder.exit(thread, 2, at: start + index * 100 + 90)
-            }
-            builder.exit(thread, 1, at: start + 10_000)
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                for index in 0..<100 as Range<UInt64> {
+                    builder.enter(thread, 2, at: start + index * 100 + 10)
+                    builder.complete(thread, UInt32(3 + index % 2), from: start + index * 100 + 20, to: start + index * 100 + 40)
+                    builder.exit(thread, 2, at: start + index * 100 + 90)
+                }
+                builder.exit(thread, 1, at: start + 10_000)
+            }.bytes())
         #expect(loaded.summary.functions.map { $0.selfTime }.reduce(0, +) == 10_000)
     }
 
     @Test func unwoundClosesTheInnermostFrames() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.enter(thread, 2, at: start + 10)
-            builder.enter(thread, 3, at: start + 20)
-            builder.unwind(thread, 2, at: start + 50)
-            builder.complete(thread, 4, from: start + 60, to: start + 70)
-            builder.exit(thread, 1, at: start + 100)
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.enter(thread, 2, at: start + 10)
+                builder.enter(thread, 3, at: start + 20)
+                builder.unwind(thread, 2, at: start + 50)
+                builder.complete(thread, 4, from: start + 60, to: start + 70)
+                builder.exit(thread, 1, at: start + 100)
+            }.bytes())
         #expect(loaded.summary.unwound == 2)
         #expect(loaded["b"]?.total.count == 30)
         #expect(loaded["main"]?.selfTime == 50)
@@ -70,23 +74,25 @@ import TraceTesting
     }
 
     @Test func anUnwoundCountBeyondTheStackClosesWhatIsThere() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.word(thread, at: start + 5) { .unwound(9000, after: $0) }
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.word(thread, at: start + 5) { .unwound(9000, after: $0) }
+            }.bytes())
         #expect(loaded["main"]?.total.count == 5)
     }
 
     @Test func resumeClosesAFrameInsideTheStack() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.enter(thread, 2, at: start + 10)
-            builder.enter(thread, 3, at: start + 20)
-            builder.word(thread, .control(.resume, start + 10), at: start + 40)
-            builder.word(thread, at: start + 40) { .exit(2, after: $0) }
-            builder.word(thread, at: start + 90) { .exit(3, after: $0) }
-            builder.word(thread, at: start + 100) { .exit(1, after: $0) }
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.enter(thread, 2, at: start + 10)
+                builder.enter(thread, 3, at: start + 20)
+                builder.word(thread, .control(.resume, start + 10), at: start + 40)
+                builder.word(thread, at: start + 40) { .exit(2, after: $0) }
+                builder.word(thread, at: start + 90) { .exit(3, after: $0) }
+                builder.word(thread, at: start + 100) { .exit(1, after: $0) }
+            }.bytes())
         #expect(loaded["a"]?.total.count == 30)
         #expect(loaded["b"]?.total.count == 70)
         #expect(loaded["main"]?.total.count == 100)
@@ -98,47 +104,51 @@ import TraceTesting
 
     /// A process that was killed between the two words: what comes next is no end of that frame.
     @Test func resumeBeforeAnEmptyWordSaysNothing() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.enter(thread, 2, at: start + 10)
-            builder.word(thread, .control(.resume, start), at: start + 40)
-            builder.word(thread, Event(word: 0), at: start + 40)
-            builder.word(thread, at: start + 50) { .exit(2, after: $0) }
-            builder.word(thread, at: start + 100) { .exit(1, after: $0) }
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.enter(thread, 2, at: start + 10)
+                builder.word(thread, .control(.resume, start), at: start + 40)
+                builder.word(thread, Event(word: 0), at: start + 40)
+                builder.word(thread, at: start + 50) { .exit(2, after: $0) }
+                builder.word(thread, at: start + 100) { .exit(1, after: $0) }
+            }.bytes())
         #expect(try loaded.lines() == ["main 100", " a 40"])
         #expect(loaded.summary.migrations == 0)
     }
 
     @Test func resumeTellsWhichOfTwoFramesOfAFunctionReturns() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 2, at: start)
-            builder.enter(thread, 2, at: start + 10)
-            builder.word(thread, .control(.resume, start), at: start + 100)
-            builder.word(thread, at: start + 100) { .exit(2, after: $0) }
-            builder.word(thread, at: start + 110) { .exit(2, after: $0) }
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 2, at: start)
+                builder.enter(thread, 2, at: start + 10)
+                builder.word(thread, .control(.resume, start), at: start + 100)
+                builder.word(thread, at: start + 100) { .exit(2, after: $0) }
+                builder.word(thread, at: start + 110) { .exit(2, after: $0) }
+            }.bytes())
         #expect(loaded["a"]?.minimum?.count == 100)
         #expect(loaded["a"]?.maximum?.count == 100)
     }
 
     @Test func resumeBeforeUnwoundClosesThatFrameAlone() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.enter(thread, 2, at: start + 10)
-            builder.word(thread, .control(.resume, start), at: start + 40)
-            builder.word(thread, at: start + 40) { .unwound(1, after: $0) }
-            builder.word(thread, at: start + 50) { .exit(2, after: $0) }
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.enter(thread, 2, at: start + 10)
+                builder.word(thread, .control(.resume, start), at: start + 40)
+                builder.word(thread, at: start + 40) { .unwound(1, after: $0) }
+                builder.word(thread, at: start + 50) { .exit(2, after: $0) }
+            }.bytes())
         #expect(try loaded.lines() == ["main 40 unwound", " a 40"])
     }
 
     @Test func aFrameDeepInAPileOfParkedCoroutinesIsFound() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            for index in 0 ..< 2000 as Range<UInt64> { builder.enter(thread, 2, at: start + index * 10) }
-            builder.word(thread, .control(.resume, start + 7000), at: start + 100_000)
-            builder.word(thread, at: start + 100_000) { .exit(2, after: $0) }
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                for index in 0..<2000 as Range<UInt64> { builder.enter(thread, 2, at: start + index * 10) }
+                builder.word(thread, .control(.resume, start + 7000), at: start + 100_000)
+                builder.word(thread, at: start + 100_000) { .exit(2, after: $0) }
+            }.bytes())
         #expect(loaded.summary.migrations == 0)
         #expect(loaded["a"]?.timedCalls == 2000)
         #expect(try loaded.lines()[700].hasSuffix("a 93000"))
@@ -164,22 +174,24 @@ import TraceTesting
     }
 
     @Test func anExitThatDoesNotMatchClosesTheFramesAbove() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.enter(thread, 2, at: start + 10)
-            builder.enter(thread, 3, at: start + 20)
-            builder.word(thread, at: start + 50) { .exit(1, after: $0) }
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.enter(thread, 2, at: start + 10)
+                builder.enter(thread, 3, at: start + 20)
+                builder.word(thread, at: start + 50) { .exit(1, after: $0) }
+            }.bytes())
         #expect(loaded.summary.unwound == 2)
         #expect(try loaded.lines() == ["main 50", " a 40 unwound", "  b 30 unwound"])
     }
 
     @Test func anExitThatMatchesNothingIsAnOrphanAndClosesNothing() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.word(thread, at: start + 20) { .exit(4, after: $0) }
-            builder.exit(thread, 1, at: start + 50)
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.word(thread, at: start + 20) { .exit(4, after: $0) }
+                builder.exit(thread, 1, at: start + 50)
+            }.bytes())
         #expect(loaded.summary.orphans == 1)
         #expect(loaded["c"] == nil)
         #expect(loaded["main"]?.total.count == 50)
@@ -187,10 +199,11 @@ import TraceTesting
     }
 
     @Test func aCallStillOpenRunsToTheEndOfTheTrace() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.enter(thread, 2, at: start + 40)
-        }.bytes(end: start + 1000, closeChunks: false))
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.enter(thread, 2, at: start + 40)
+            }.bytes(end: start + 1000, closeChunks: false))
         #expect(loaded["main"]?.calls == 1)
         #expect(loaded["main"]?.total.count == 1000)
         #expect(loaded["main"]?.selfTime == 40)
@@ -207,12 +220,13 @@ import TraceTesting
     }
 
     @Test func anEntryWithoutExitCountsAsCallAndHasNoTime() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.complete(thread, 5, from: start + 10, to: start + 10)
-            builder.complete(thread, 5, from: start + 20, to: start + 20)
-            builder.exit(thread, 1, at: start + 100)
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.complete(thread, 5, from: start + 10, to: start + 10)
+                builder.complete(thread, 5, from: start + 20, to: start + 20)
+                builder.exit(thread, 1, at: start + 100)
+            }.bytes())
         let tail = try #require(loaded["setjmp"])
         #expect(tail.calls == 2)
         #expect(tail.timedCalls == 0)
@@ -250,15 +264,14 @@ import TraceTesting
         #expect(loaded.summary.functions.allSatisfy { !$0.module.isEmpty })
     }
 
-    @Test func marksAndLostStretchesAreCountedAndShown() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.word(thread, at: start + 10) { .control(.mark, 7 << 42 | $0) }
-            builder.word(thread, .control(.lost, 55), at: start + 20)
-            builder.exit(thread, 1, at: start + 30)
-        }.bytes())
-        #expect(loaded.summary.marks == 1)
-        #expect(loaded.summary.lost == 55)
-        #expect(try loaded.lines() == ["main 30", " mark 7", " lost 55"])
+    @Test func controlWordsOfAnotherKindAreCountedAndSkipped() throws {
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.word(thread, unknownControl(55), at: start + 20)
+                builder.exit(thread, 1, at: start + 30)
+            }.bytes())
+        #expect(loaded.summary.unknownWords == 1)
+        #expect(try loaded.lines() == ["main 30"])
     }
 }

@@ -13,7 +13,8 @@ func lines(_ tree: CallTree) -> [String] {
             parent = tree.nodes[parent].parent
         }
         guard node.function >= 0 else { return "= \(node.total)" }
-        var text = String(repeating: " ", count: depth - 1) + tree.functions[node.function].name + " \(node.calls) \(node.total) \(node.selfTime)"
+        var text =
+            String(repeating: " ", count: depth - 1) + tree.functions[node.function].name + " \(node.calls) \(node.total) \(node.selfTime)"
         for (count, word) in [(node.open, "open"), (node.unwound, "unwound"), (node.cut, "cut"), (node.migrated, "migrated")]
         where count > 0 {
             text += " \(word)\(count == 1 ? "" : " \(count)")"
@@ -30,7 +31,7 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
 @Suite struct CallTreeTests {
     /// a, which calls b (20 of its 50), three times; then b, which takes 5.
     private func aThriceAndB(_ builder: inout TraceBuilder, _ thread: Int) {
-        for repetition in 0 ..< 3 as Range<UInt64> {
+        for repetition in 0..<3 as Range<UInt64> {
             builder.enter(thread, 2, at: start + 100 + repetition * 100)
             builder.complete(thread, 3, from: start + 110 + repetition * 100, to: start + 130 + repetition * 100)
             builder.exit(thread, 2, at: start + 150 + repetition * 100)
@@ -39,12 +40,13 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
     }
 
     @Test func callsOfOnePathAreOneNodeAndSelfTimeIsWhatRemains() throws {
-        let tree = try tree(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            aThriceAndB(&builder, thread)
-            builder.complete(thread, 5, from: start + 510, to: start + 510)
-            builder.exit(thread, 1, at: start + 1000)
-        })
+        let tree = try tree(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                aThriceAndB(&builder, thread)
+                builder.complete(thread, 5, from: start + 510, to: start + 510)
+                builder.exit(thread, 1, at: start + 1000)
+            })
         #expect(lines(tree) == ["= 1000", "main 1 1000 845", " a 3 150 90", "  b 3 60 60", " b 1 5 5", " setjmp 1 0 0"])
         #expect(tree.nodes[2].minimum == 50)
         #expect(tree.nodes[2].maximum == 50)
@@ -69,7 +71,8 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
     @Test func theCostOfRecordingIsTheCallsWithinItsLengthAndElseItsCallers() throws {
         let tree = try costly(leaf: 20, inside: 8)
         #expect(tree.isCostKnown)
-        #expect(lines(tree) == ["= 1000", "main 1 1000 845", " a 3 150 90", "  b 3 60 60", " b 1 5 5"], "what was measured stays beside it")
+        #expect(
+            lines(tree) == ["= 1000", "main 1 1000 845", " a 3 150 90", "  b 3 60 60", " b 1 5 5"], "what was measured stays beside it")
         // main: 8 within its length, 12 for each of the four calls that it makes. a: 3 times 8, and 3 calls.
         let costs: [UInt64] = [56, 60, 24, 5], corrected: [Int64] = [789, 30, 36, 0], totals: [UInt64] = [855, 66, 36, 0]
         #expect(tree.nodes.dropFirst().map { $0.selfCost } == costs, "of a call of 5 no more than 5")
@@ -79,7 +82,10 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
 
     @Test func rowsAddUpTheCostsOfTheirPaths() throws {
         let rows = try costly(leaf: 20, inside: 8).rows(by: .function, nil)
-        #expect(Dictionary(rows.map { ($0.name, $0.correctedSelf) }, uniquingKeysWith: { a, _ in a }) == ["main": 789, "a": 30, "b": 36])
+        #expect(
+            Dictionary(rows.map { ($0.name, $0.correctedSelf?.nanoseconds) }, uniquingKeysWith: { a, _ in a }) == [
+                "main": 789, "a": 30, "b": 36,
+            ])
     }
 
     @Test func aTraceThatDoesNotSayWhatRecordingCostHasNothingToSubtract() throws {
@@ -94,58 +100,63 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
     }
 
     @Test func aRecursiveFunctionHasANodeForEachLevel() throws {
-        let tree = try tree(demo { builder, thread in
-            builder.enter(thread, 2, at: start)
-            builder.enter(thread, 2, at: start + 10)
-            builder.complete(thread, 2, from: start + 20, to: start + 25)
-            builder.exit(thread, 2, at: start + 40)
-            builder.exit(thread, 2, at: start + 100)
-        })
+        let tree = try tree(
+            demo { builder, thread in
+                builder.enter(thread, 2, at: start)
+                builder.enter(thread, 2, at: start + 10)
+                builder.complete(thread, 2, from: start + 20, to: start + 25)
+                builder.exit(thread, 2, at: start + 40)
+                builder.exit(thread, 2, at: start + 100)
+            })
         #expect(lines(tree) == ["= 100", "a 1 100 70", " a 1 30 25", "  a 1 5 5"])
     }
 
     @Test func whatDidNotReturnIsSaidOnItsNode() throws {
-        let tree = try tree(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.enter(thread, 2, at: start + 10)
-            builder.enter(thread, 3, at: start + 20)
-            builder.unwind(thread, 2, at: start + 50)
-            builder.enter(thread, 4, at: start + 60)
-            builder.complete(thread, 3, from: start + 70, to: start + 90)
-        })
-        #expect(lines(tree) == ["= 90", "main 1 90 20 open", " a 1 40 10 unwound", "  b 1 30 30 unwound", " c 1 30 10 open", "  b 1 20 20"])
+        let tree = try tree(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.enter(thread, 2, at: start + 10)
+                builder.enter(thread, 3, at: start + 20)
+                builder.unwind(thread, 2, at: start + 50)
+                builder.enter(thread, 4, at: start + 60)
+                builder.complete(thread, 3, from: start + 70, to: start + 90)
+            })
+        #expect(
+            lines(tree) == ["= 90", "main 1 90 20 open", " a 1 40 10 unwound", "  b 1 30 30 unwound", " c 1 30 10 open", "  b 1 20 20"])
     }
 
     @Test func aFrameThatEndedInAMissingStretchIsCut() throws {
-        let tree = try tree(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.enter(thread, 2, at: start + 10)
-            builder.split(thread)
-            builder.exit(thread, 2, at: start + 50)
-            builder.split(thread, isWritten: false)
-            builder.complete(thread, 3, from: start + 70, to: start + 80)
-            builder.exit(thread, 1, at: start + 100)
-        })
+        let tree = try tree(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.enter(thread, 2, at: start + 10)
+                builder.split(thread)
+                builder.exit(thread, 2, at: start + 50)
+                builder.split(thread, isWritten: false)
+                builder.complete(thread, 3, from: start + 70, to: start + 80)
+                builder.exit(thread, 1, at: start + 100)
+            })
         #expect(lines(tree) == ["= 100", "main 1 100 90", " b 1 10 10", " a 1 0 0 cut"])
         #expect(tree.roots[0].missingChunks == 1)
     }
 
     @Test func threadsStandSideBySideUntilTheyAreMerged() throws {
-        let two = try tree(demo { builder, thread in
-            let other = builder.thread("worker")
-            builder.complete(thread, 2, from: start, to: start + 10)
-            builder.complete(other, 2, from: start, to: start + 30)
-            builder.complete(other, 3, from: start + 40, to: start + 50)
-        })
-        #expect(lines(two) == ["= 10", "a 1 10 10", "= 40", "a 1 30 30", "b 1 10 10"])
+        let two = try tree(
+            demo { builder, thread in
+                let other = builder.thread("worker")
+                builder.complete(thread, 2, from: start, to: start + 10)
+                builder.complete(other, 2, from: start, to: start + 30)
+                builder.complete(other, 3, from: start + 40, to: start + 50)
+            })
+        #expect(lines(two) == ["= 50", "(own code) 0 40 40", "a 1 10 10", "= 50", "a 1 30 30", "b 1 10 10", "(own code) 0 10 10"])
         #expect(two.roots.map { $0.tid } == [4711, 4712])
         #expect(two.roots.map { $0.name } == ["demo", "worker"])
         let merged = two.merged(.threads)
-        #expect(lines(merged) == ["= 50", "a 2 40 40", "b 1 10 10"])
+        #expect(lines(merged) == ["= 100", "(own code) 0 50 50", "a 2 40 40", "b 1 10 10"])
         #expect(merged.roots.map { $0.threadCount } == [2])
         #expect(merged.roots.map { $0.process } == [0])
-        #expect(merged.nodes[1].minimum == 10)
-        #expect(merged.nodes[1].maximum == 30)
+        #expect(merged.nodes[2].minimum == 10)
+        #expect(merged.nodes[2].maximum == 30)
     }
 
     @Test func filesOfOneRunBecomeOneTreeWhateverTheyNumberTheirFunctions() throws {
@@ -158,28 +169,29 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
         other.complete(thread, 4, from: start + 10, to: start + 12)
         let both = CallTree([try tree(demo { $0.complete($1, 2, from: start, to: start + 5) }), try tree(other)])
         #expect(both.processes.map { $0.pid } == [4711, 4800])
-        #expect(lines(both) == ["= 5", "a 1 5 5", "= 9", "a 1 7 7", "other 1 2 2"])
-        #expect(lines(both.merged(.processes)) == ["= 14", "a 2 12 12", "other 1 2 2"])
+        #expect(lines(both) == ["= 5", "a 1 5 5", "= 12", "a 1 7 7", "(own code) 0 3 3", "other 1 2 2"])
+        #expect(lines(both.merged(.processes)) == ["= 17", "a 2 12 12", "(own code) 0 3 3", "other 1 2 2"])
     }
 
     /// Coroutines: a frame closes below one that stays open. Self times are those of the report.
     @Test func framesThatDoNotNestKeepTheirOwnLengths() throws {
-        let tree = try tree(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.enter(thread, 2, at: start + 10)
-            builder.enter(thread, 3, at: start + 20)
-            builder.exit(thread, 2, at: start + 50)
-            builder.complete(thread, 4, from: start + 60, to: start + 65)
-            builder.exit(thread, 3, at: start + 80)
-            builder.exit(thread, 1, at: start + 100)
-        })
+        let tree = try tree(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.enter(thread, 2, at: start + 10)
+                builder.enter(thread, 3, at: start + 20)
+                builder.exit(thread, 2, at: start + 50)
+                builder.complete(thread, 4, from: start + 60, to: start + 65)
+                builder.exit(thread, 3, at: start + 80)
+                builder.exit(thread, 1, at: start + 100)
+            })
         #expect(lines(tree) == ["= 100", "main 1 100 0", " a 1 40 40", "  b 1 60 55", "   c 1 5 5"])
     }
 
     /// One nanosecond is 3 ticks: no time divides evenly, and still nothing is gained or lost by rounding.
     @Test(arguments: [1, 3])
     func selfTimesAddUpToTheReportsAndTreesAreTheSameForAnyNumberOfReaders(workers: Int) throws {
-        for seed in 1 ... 20 as ClosedRange<UInt64> {
+        for seed in 1...20 as ClosedRange<UInt64> {
             var builder = program(seed: seed, events: 2000, wordsPerChunk: 50, framesPerChunk: seed % 3 == 0 ? 3 : .max)
             builder.header.ticks_per_second = 3_000_000_000
             let file = TemporaryFile(builder.bytes())
@@ -204,7 +216,7 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
     @Test func beyondTheLimitPathsAreOneNodeWhoseTimeCountsOnce() throws {
         let builder = demo { builder, thread in
             builder.enter(thread, 1, at: start)
-            for function in 2 ... 4 as ClosedRange<UInt32> {
+            for function in 2...4 as ClosedRange<UInt32> {
                 builder.enter(thread, function, at: start + UInt64(function) * 100)
                 builder.complete(thread, 1, from: start + UInt64(function) * 100 + 10, to: start + UInt64(function) * 100 + 30)
                 builder.exit(thread, function, at: start + UInt64(function) * 100 + 50)
@@ -214,11 +226,13 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
         let file = TemporaryFile(builder.bytes())
         try withExtendedLifetime(file) {
             let trace = try TraceFile(path: file.path)
-            let table = FunctionTable(trace.metadata)
+            let table = FunctionNames(trace.metadata)
             // Nobody, the thread, main, a, and main below it.
-            let all = StreamWorker.read(trace, table, workers: 1) { PathSums(table, mostPaths: 5) }
+            var spans = ThreadSpans(trace)
+            let all = StreamWorker.read(trace, table, workers: 1) { [spans] in PathSums(table, spans, LoadedFiles(trace), mostPaths: 5) }
             let end = all.end, calls = all.calls
-            let tree = all.withSink { CallTreeAssembly(trace, table, $0, calls: calls, end: end).tree(trace.timeScale) }
+            spans.settle(end: end.raw, latest: all.latestOfThread)
+            let tree = all.withSink { [spans] in CallTreeAssembly(trace, table, $0, spans, calls: calls, end: end).tree(trace.timeScale) }
             #expect(lines(tree) == ["= 1000", "main 1 1000 850", " (further paths) 4 100 100", " a 1 50 30", "  main 1 20 20"])
         }
     }

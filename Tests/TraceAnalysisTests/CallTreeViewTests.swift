@@ -1,30 +1,35 @@
 import CTraceLayout
+import Presentation
 import Testing
 import TraceTesting
 @testable import TraceAnalysis
 
 /// main calls a (which calls b, 20 each) twice and b (5) once; a calls itself in the second call.
 private func sample() throws -> CallTree {
-    try tree(demo { builder, thread in
-        builder.enter(thread, 1, at: start)
-        builder.enter(thread, 2, at: start + 100)
-        builder.complete(thread, 3, from: start + 110, to: start + 130)
-        builder.exit(thread, 2, at: start + 150)
-        builder.enter(thread, 2, at: start + 200)
-        builder.enter(thread, 2, at: start + 210)
-        builder.complete(thread, 3, from: start + 215, to: start + 235)
-        builder.exit(thread, 2, at: start + 240)
-        builder.exit(thread, 2, at: start + 250)
-        builder.complete(thread, 3, from: start + 300, to: start + 305)
-        builder.exit(thread, 1, at: start + 1000)
-    })
+    try tree(
+        demo { builder, thread in
+            builder.enter(thread, 1, at: start)
+            builder.enter(thread, 2, at: start + 100)
+            builder.complete(thread, 3, from: start + 110, to: start + 130)
+            builder.exit(thread, 2, at: start + 150)
+            builder.enter(thread, 2, at: start + 200)
+            builder.enter(thread, 2, at: start + 210)
+            builder.complete(thread, 3, from: start + 215, to: start + 235)
+            builder.exit(thread, 2, at: start + 240)
+            builder.exit(thread, 2, at: start + 250)
+            builder.complete(thread, 3, from: start + 300, to: start + 305)
+            builder.exit(thread, 1, at: start + 1000)
+        })
 }
 
 @Suite struct CallTreeViewTests {
     @Test func callersAreATreeUpsideDown() throws {
         let tree = try sample()
         let chosen = tree.functions(matching: FunctionPattern("b"))
-        #expect(lines(tree.callers(of: chosen)) == ["= 45", "b 3 45 45", " a 2 40 40", "  a 1 20 20", "   main 1 20 20", "  main 1 20 20", " main 1 5 5"])
+        #expect(
+            lines(tree.callers(of: chosen)) == [
+                "= 45", "b 3 45 45", " a 2 40 40", "  a 1 20 20", "   main 1 20 20", "  main 1 20 20", " main 1 5 5",
+            ])
     }
 
     @Test func aRecursiveCallsTimeIsItsOutermostCallsInTheCallersTree() throws {
@@ -44,27 +49,33 @@ private func sample() throws -> CallTree {
         let tree = try sample()
         func row(_ grouping: ReportGrouping, _ filter: String? = nil) -> [String] {
             tree.rows(by: grouping, filter.map { FunctionPattern($0) })
-                .map { "\($0.caller.map { $0 + ">" } ?? "")\($0.name) \($0.calls) \($0.total.count) \($0.selfTime) \($0.average?.count ?? 0)" }.sorted()
+                .map {
+                    "\($0.caller.map { $0 + ">" } ?? "")\($0.name) \($0.calls) \($0.total.count) \($0.selfTime) \($0.average?.count ?? 0)"
+                }.sorted()
         }
         #expect(row(.function) == ["a 3 100 60 43", "b 3 45 45 15", "main 1 1000 895 1000"])
         #expect(row(.module) == ["libdemo.so.1 7 1000 1000 167"])
-        #expect(row(.caller) == ["(thread)>main 1 1000 895 1000", "a>a 1 30 10 30", "a>b 2 40 40 20", "main>a 2 100 50 50", "main>b 1 5 5 5"])
+        #expect(
+            row(.caller) == ["(thread)>main 1 1000 895 1000", "a>a 1 30 10 30", "a>b 2 40 40 20", "main>a 2 100 50 50", "main>b 1 5 5 5"])
         #expect(row(.caller, "b") == ["a>b 2 40 40 20", "main>b 1 5 5 5"])
         #expect(row(.thread) == ["4711 demo 7 1000 1000 0"])
     }
 
     @Test func functionRowsOfTheTreeAreThoseOfTheReport() throws {
-        for seed in 1 ... 10 as ClosedRange<UInt64> {
+        for seed in 1...10 as ClosedRange<UInt64> {
             let file = TemporaryFile(program(seed: seed, events: 1000, wordsPerChunk: 60).bytes())
             try withExtendedLifetime(file) {
                 let trace = try TraceFile(path: file.path)
-                let report = Summary(trace).functions(by: .name), rows = CallTree(trace).rows(by: .function).sorted(by: ReportOrder.name.comesFirst)
+                let summary = Summary(trace), rows = CallTree(trace).rows(by: .function).sorted(by: ReportOrder.name.comesFirst)
+                let report = (summary.functions + [try #require(summary.ownCode)]).sorted(by: ReportOrder.name.comesFirst)
                 #expect(rows.map { "\($0.name) \($0.calls) \($0.selfTime)" } == report.map { "\($0.name) \($0.calls) \($0.selfTime)" })
             }
         }
     }
 
-    @Test(arguments: [("strlen", true), ("str*", true), ("libc.so.6", true), ("libc.so.6!str*", true), ("libm.so.6!*", false), ("len", false)])
+    @Test(arguments: [
+        ("strlen", true), ("str*", true), ("libc.so.6", true), ("libc.so.6!str*", true), ("libm.so.6!*", false), ("len", false),
+    ])
     func aPatternIsOfANameAModuleOrBoth(pattern: String, isMatch: Bool) {
         #expect(FunctionPattern(pattern).matches(name: "strlen", symbol: "strlen", module: "libc.so.6") == isMatch)
     }
@@ -76,38 +87,45 @@ private func sample() throws -> CallTree {
     }
 
     @Test func aLeafCalledVeryOftenIsNamedWithItsCaller() throws {
-        let tree = try tree(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            for call in 0 ..< 20_000 as Range<UInt64> { builder.complete(thread, 3, from: start + 10 + call * 10, to: start + 12 + call * 10) }
-            builder.complete(thread, 4, from: start + 300_000, to: start + 400_000)
-            builder.exit(thread, 1, at: start + 500_000)
-        })
+        let tree = try tree(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                for call in 0..<20_000 as Range<UInt64> {
+                    builder.complete(thread, 3, from: start + 10 + call * 10, to: start + 12 + call * 10)
+                }
+                builder.complete(thread, 4, from: start + 300_000, to: start + 400_000)
+                builder.exit(thread, 1, at: start + 500_000)
+            })
         #expect(tree.hotLeaves().map { $0.text } == ["20,000 calls of b from main: 40.000 us"])
     }
 
     @Test func theTextShowsSharesFoldsRecursionAndSumsUpTheRest() throws {
-        let tree = try tree(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            for level in 0 ..< 5 as Range<UInt64> { builder.enter(thread, 2, at: start + level) }
-            for level in 0 ..< 5 as Range<UInt64> { builder.exit(thread, 2, at: start + 900_000 + level) }
-            builder.complete(thread, 3, from: start + 950_000, to: start + 965_000)
-            builder.complete(thread, 4, from: start + 970_000, to: start + 985_000)
-            builder.exit(thread, 1, at: start + 1_000_000)
-        })
+        let tree = try tree(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                for level in 0..<5 as Range<UInt64> { builder.enter(thread, 2, at: start + level) }
+                for level in 0..<5 as Range<UInt64> { builder.exit(thread, 2, at: start + 900_000 + level) }
+                builder.complete(thread, 3, from: start + 950_000, to: start + 965_000)
+                builder.complete(thread, 4, from: start + 970_000, to: start + 985_000)
+                builder.exit(thread, 1, at: start + 1_000_000)
+            })
         var text: [String] = []
         tree.lines(tree.roots[0], .init(least: 0.02), TextStyle(isColoured: false)) { text.append($0) }
-        #expect(text == [
-            " 100.0%     1.000 ms    69.996 us            1  main [libdemo.so.1]",
-            "   3.0%    30.000 us                         2    … 2 more functions",
-            "  90.0%   900.004 us   900.004 us            5  > a [libdemo.so.1] ×5 levels",
-        ])
+        #expect(
+            text == [
+                " 100.0%     1.000 ms    69.996 us            1  main [libdemo.so.1]",
+                "   3.0%    30.000 us                         2    … 2 more functions",
+                "  90.0%   900.004 us   900.004 us            5  > a [libdemo.so.1] ×5 levels",
+            ])
     }
 }
 
 @Suite struct TreeDiffTests {
     /// main calls `function` of `length` so many times. A recorded call costs `leaf`, `inside` of it within its length.
-    private func run(_ name: String, calls: UInt64, length: UInt64, address: UInt64 = 0x5000_1000, bias: UInt64 = 0x5000_0000,
-                     leaf: UInt32 = 0, inside: UInt32 = 0) throws -> CallTree {
+    private func run(
+        _ name: String, calls: UInt64, length: UInt64, address: UInt64 = 0x5000_1000, bias: UInt64 = 0x5000_0000,
+        leaf: UInt32 = 0, inside: UInt32 = 0
+    ) throws -> CallTree {
         var builder = TraceBuilder()
         builder.module(0, "/usr/lib/libdemo.so.1", bias: bias)
         builder.function(1, "main")
@@ -115,7 +133,7 @@ private func sample() throws -> CallTree {
         builder.function(3, "common")
         let thread = builder.thread()
         builder.enter(thread, 1, at: start)
-        for call in 0 ..< calls {
+        for call in 0..<calls {
             builder.enter(thread, 2, at: start + 10 + call * 1000)
             builder.complete(thread, 3, from: start + 20 + call * 1000, to: start + 25 + call * 1000)
             builder.exit(thread, 2, at: start + 15 + length + call * 1000)
@@ -127,7 +145,9 @@ private func sample() throws -> CallTree {
     }
 
     private func rows(_ diff: TreeDiff) -> [String] {
-        diff.functions.map { "\($0.function.name)\($0.formerName.map { " was " + $0 } ?? "") \(Int($0.row.callDifference)) \(Int($0.row.difference))" }
+        diff.functions.map {
+            "\($0.function.name)\($0.formerName.map { " was " + $0 } ?? "") \(Int($0.row.callDifference)) \(Int($0.row.difference))"
+        }
     }
 
     @Test func functionsAreSortedByWhatTheyExplain() throws {
@@ -140,13 +160,15 @@ private func sample() throws -> CallTree {
     }
 
     @Test func aCopyThatTheCompilerMadeIsTheSameFunction() throws {
-        let diff = try TreeDiff(before: [run("work.constprop.0", calls: 5, length: 100)], after: [run("work.isra.1", calls: 5, length: 100)])
+        let diff = try TreeDiff(
+            before: [run("work.constprop.0", calls: 5, length: 100)], after: [run("work.isra.1", calls: 5, length: 100)])
         #expect(Set(rows(diff)) == ["main 0 0", "work 0 0", "common 0 0"])
     }
 
     @Test func aFunctionWithoutANameIsKnownByItsCompany() throws {
-        let diff = try TreeDiff(before: [run("", calls: 5, length: 100, address: 0x5000_1230)],
-                                after: [run("", calls: 6, length: 100, address: 0x7000_4560, bias: 0x7000_0000)])
+        let diff = try TreeDiff(
+            before: [run("", calls: 5, length: 100, address: 0x5000_1230)],
+            after: [run("", calls: 6, length: 100, address: 0x7000_4560, bias: 0x7000_0000)])
         #expect(rows(diff).contains("libdemo.so.1+0x4560 was libdemo.so.1+0x1230 1 100"), "\(rows(diff))")
     }
 
@@ -163,7 +185,8 @@ private func sample() throws -> CallTree {
 
     /// 8 of a call are within its length and 12 in its caller's. work and common are the cost of 20 calls more.
     @Test func correctedTheFunctionsAreSortedByWhatTheyExplainWithoutTheCost() throws {
-        let before = try run("work", calls: 10, length: 100, leaf: 20, inside: 8), after = try run("work", calls: 30, length: 35, leaf: 20, inside: 8)
+        let before = try run("work", calls: 10, length: 100, leaf: 20, inside: 8),
+            after = try run("work", calls: 30, length: 35, leaf: 20, inside: 8)
         let raw = TreeDiff(before: [before], after: [after])
         #expect(rows(raw) == ["main 0 -150", "common 20 100", "work 20 50"])
         let diff = TreeDiff(before: [before], after: [after], isCorrected: true)
@@ -177,18 +200,23 @@ private func sample() throws -> CallTree {
     @Test func correctedRunsAreHeldAgainstEachOtherWithoutTheCost() throws {
         let before = try [99, 100, 101].map { try run("work", calls: 10, length: $0, leaf: 20, inside: 8) }
         let after = try [33, 33, 34].map { try run("work", calls: 30, length: $0, leaf: 20, inside: 8) }
-        let row = try #require(TreeDiff(before: before, after: after, isCorrected: true).functions.first { $0.function.name == "work" }?.row)
+        let row = try #require(
+            TreeDiff(before: before, after: after, isCorrected: true).functions.first { $0.function.name == "work" }?.row)
         #expect(row.isNoise == true, "990 1000 1010, 990 990 1020")
         #expect(row.isCorrectedNoise == false, "790 800 810, 390 390 420")
         #expect(TreeDiff(before: before, after: after).text(top: 0, width: nil, TextStyle(isColoured: false)).contains("within the noise"))
     }
 
     @Test func aDifferenceHasItsCorrectionBesideItWhereThatIsAskedFor() throws {
-        let before = try run("work", calls: 10, length: 100, leaf: 20, inside: 8), after = try run("work", calls: 30, length: 35, leaf: 20, inside: 8)
+        let before = try run("work", calls: 10, length: 100, leaf: 20, inside: 8),
+            after = try run("work", calls: 30, length: 35, leaf: 20, inside: 8)
         let diff = TreeDiff(before: [before], after: [after], isCorrected: true)
-        let text = diff.text(top: 0, width: nil, TextStyle(isColoured: false)).split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
-        #expect(text.contains("in calls 1.000 ms before, 1.000 ms after: 0 ns (0.0%)"), "\(text)")
-        #expect(text.contains { $0.hasPrefix("corrected 999.622 us before, 998.882 us after: -740 ns (-0.1%); one run on each side") }, "\(text)")
+        let text = diff.text(top: 0, width: nil, TextStyle(isColoured: false)).split(separator: "\n").map {
+            $0.split(separator: " ").joined(separator: " ")
+        }
+        #expect(text.contains { $0.hasPrefix("run 1.000 ms before, 1.000 ms after: +0 ns (+0.0%); one run on each side") }, "\(text)")
+        #expect(text.contains("in calls 1.000 ms before, 1.000 ms after: +0 ns (+0.0%)"), "\(text)")
+        #expect(text.contains("corrected 999.622 us before, 998.882 us after: -740 ns (-0.1%)"), "\(text)")
         #expect(text.contains("before corrected after corrected difference corrected calls before after function module"), "\(text)")
         #expect(text.contains("1.000 us 800 ns 1.050 us 450 ns +50 ns -350 ns 10 30 work libdemo.so.1"), "\(text)")
         #expect(text.contains("1.000 us 800 ns 1.050 us 450 ns +50 ns -350 ns 10 30 main > work"), "\(text)")

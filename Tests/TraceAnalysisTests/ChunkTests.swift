@@ -15,11 +15,13 @@ private extension Summary {
         loaded.summary.functions(by: .name).map {
             "\($0.name) \($0.calls) \($0.timedCalls) \($0.total) \($0.selfTime) \($0.minimum?.count ?? 0) \($0.maximum?.count ?? 0) "
                 + "\($0.median?.count ?? 0) \($0.percentile99?.count ?? 0)"
-        } + ["\(loaded.summary.calls) \(loaded.summary.unwound) \(loaded.summary.orphans) \(loaded.summary.migrations)"
-            + " \(loaded.summary.end) \(loaded.summary.threadsOpen)"]
+        } + [
+            "\(loaded.summary.calls) \(loaded.summary.unwound) \(loaded.summary.orphans) \(loaded.summary.migrations)"
+                + " \(loaded.summary.end) \(loaded.summary.threadsOpen)"
+        ]
     }
 
-    @Test(arguments: 1 ... 6 as ClosedRange<UInt64>, [1, 2, 7, 100])
+    @Test(arguments: 1...6 as ClosedRange<UInt64>, [1, 2, 7, 100])
     func theResultDoesNotDependOnWhereChunksEnd(seed: UInt64, words: Int) throws {
         let whole = try Loaded(program(seed: seed, events: 600).bytes())
         let split = try Loaded(program(seed: seed, events: 600, wordsPerChunk: words).bytes(), workers: 2)
@@ -30,7 +32,7 @@ private extension Summary {
         #expect(try whole.lines() == split.lines())
     }
 
-    @Test(arguments: 1 ... 4 as ClosedRange<UInt64>)
+    @Test(arguments: 1...4 as ClosedRange<UInt64>)
     func aStackDeeperThanTheStoredFramesIsCarriedOver(seed: UInt64) throws {
         let whole = try Loaded(program(seed: seed, events: 600).bytes())
         let cut = try Loaded(program(seed: seed, events: 600, wordsPerChunk: 5, framesPerChunk: 2).bytes(), workers: 2)
@@ -39,7 +41,7 @@ private extension Summary {
     }
 
     /// A word that a signal interrupted was written into the chunk before after this one's list had been made.
-    @Test(arguments: 1 ... 4 as ClosedRange<UInt64>, [1, 3, 40])
+    @Test(arguments: 1...4 as ClosedRange<UInt64>, [1, 3, 40])
     func theListOfAnUnsettledChunkIsNotBelieved(seed: UInt64, words: Int) throws {
         let whole = try Loaded(program(seed: seed, events: 600).bytes())
         let unsettled = try Loaded(program(seed: seed, events: 600, wordsPerChunk: words, areUnsettled: true).bytes(), workers: 2)
@@ -49,20 +51,21 @@ private extension Summary {
     }
 
     @Test func theListOfAnUnsettledChunkIsBelievedWhenTheChunkBeforeIsGone() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.limit(thread, areUnsettled: true)
-            builder.enter(thread, 1, at: start)
-            builder.enter(thread, 2, at: start + 10)
-            builder.split(thread, isWritten: false)
-            builder.exit(thread, 2, at: start + 40)
-            builder.exit(thread, 1, at: start + 100)
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.limit(thread, areUnsettled: true)
+                builder.enter(thread, 1, at: start)
+                builder.enter(thread, 2, at: start + 10)
+                builder.split(thread, isWritten: false)
+                builder.exit(thread, 2, at: start + 40)
+                builder.exit(thread, 1, at: start + 100)
+            }.bytes())
         #expect(loaded.summary.threads[0].chunks == 1)
         #expect(try loaded.lines().contains { $0.hasPrefix("main 100") })
     }
 
     /// By looking ahead, and by reading twice where chunks do not store all frames.
-    @Test(arguments: 1 ... 6 as ClosedRange<UInt64>, [3, .max])
+    @Test(arguments: 1...6 as ClosedRange<UInt64>, [3, .max])
     func durationsAreTheSameWithAWindowOfAFewLines(seed: UInt64, frames: Int) throws {
         for words in [4, 50, 500] {
             let builder = program(seed: seed, events: 2000, wordsPerChunk: words, framesPerChunk: frames)
@@ -73,20 +76,20 @@ private extension Summary {
         }
     }
 
-    @Test(arguments: 1 ... 6 as ClosedRange<UInt64>)
+    @Test(arguments: 1...6 as ClosedRange<UInt64>)
     func durationsFoundByLookingAheadAreTheSameInARing(seed: UInt64) throws {
         var builder = program(seed: seed, events: 2000, wordsPerChunk: 20)
         builder.header.mode = UInt32(TRACE_MODE_RING)
         var bytes = builder.bytes()
         for page in stride(from: 4096 * 12, to: bytes.count, by: 4096 * 9) { // overwritten
-            for offset in page ..< page + 4096 * 3 where offset < bytes.count { bytes[offset] = 0 }
+            for offset in page..<page + 4096 * 3 where offset < bytes.count { bytes[offset] = 0 }
         }
         let loaded = try Loaded(bytes)
         #expect(try loaded.lines(window: 8) == loaded.lines(window: .max))
         #expect(try loaded.lines() == loaded.lines(window: .max))
     }
 
-    @Test(arguments: 1 ... 6 as ClosedRange<UInt64>)
+    @Test(arguments: 1...6 as ClosedRange<UInt64>)
     func theEndOfTheTraceIsFoundWithoutReadingIt(seed: UInt64) throws {
         let loaded = try Loaded(program(seed: seed, events: 300, wordsPerChunk: 20).bytes(end: start + 1))
         #expect(TraceEnd(loaded.trace).ticks == loaded.summary.end)
@@ -99,26 +102,28 @@ private extension Summary {
     }
 
     @Test func aFrameThatChunksStoreIsOneCall() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.split(thread)
-            builder.complete(thread, 2, from: start + 100, to: start + 110)
-            builder.split(thread)
-            builder.exit(thread, 1, at: start + 500)
-        }.bytes(), workers: 3)
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.split(thread)
+                builder.complete(thread, 2, from: start + 100, to: start + 110)
+                builder.split(thread)
+                builder.exit(thread, 1, at: start + 500)
+            }.bytes(), workers: 3)
         #expect(loaded["main"]?.calls == 1)
         #expect(loaded["main"]?.total.count == 500)
         #expect(loaded["main"]?.selfTime == 490)
     }
 
     @Test func framesOpenWhenARingBeginsAreCalls() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.header.mode = UInt32(TRACE_MODE_RING)
-            builder.enter(thread, 1, at: start)
-            builder.split(thread, isWritten: false)
-            builder.complete(thread, 2, from: start + 100, to: start + 110)
-            builder.exit(thread, 1, at: start + 500)
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.header.mode = UInt32(TRACE_MODE_RING)
+                builder.enter(thread, 1, at: start)
+                builder.split(thread, isWritten: false)
+                builder.complete(thread, 2, from: start + 100, to: start + 110)
+                builder.exit(thread, 1, at: start + 500)
+            }.bytes())
         #expect(loaded["main"]?.calls == 1)
         #expect(loaded["main"]?.total.count == 500)
         #expect(loaded.summary.calls == 2)
@@ -127,29 +132,31 @@ private extension Summary {
     }
 
     @Test func framesInheritedByAForkedChildAreNotItsCalls() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.setFrames(thread, [trace_open_frame(enter_ticks: start - 500, function: 1, flags: 0)])
-            builder.complete(thread, 2, from: start + 100, to: start + 110)
-            builder.exit(thread, 1, at: start + 500)
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.setFrames(thread, [trace_open_frame(enter_ticks: start - 500, function: 1, flags: 0)])
+                builder.complete(thread, 2, from: start + 100, to: start + 110)
+                builder.exit(thread, 1, at: start + 500)
+            }.bytes())
         #expect(loaded["main"]?.calls == 0)
         #expect(loaded["main"]?.total.count == 1000)
         #expect(loaded.summary.calls == 1)
     }
 
     @Test func callsAcrossAGapInARingGoOnAndThoseThatEndedInItHaveNoLength() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.header.mode = UInt32(TRACE_MODE_RING)
-            builder.enter(thread, 1, at: start)
-            builder.enter(thread, 2, at: start + 10)
-            builder.complete(thread, 4, from: start + 20, to: start + 40)
-            builder.split(thread)
-            builder.exit(thread, 2, at: start + 100) // in the chunk that is lost
-            builder.enter(thread, 3, at: start + 110)
-            builder.split(thread, isWritten: false)
-            builder.exit(thread, 3, at: start + 300)
-            builder.exit(thread, 1, at: start + 400)
-        }.bytes(), workers: 2)
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.header.mode = UInt32(TRACE_MODE_RING)
+                builder.enter(thread, 1, at: start)
+                builder.enter(thread, 2, at: start + 10)
+                builder.complete(thread, 4, from: start + 20, to: start + 40)
+                builder.split(thread)
+                builder.exit(thread, 2, at: start + 100) // in the chunk that is lost
+                builder.enter(thread, 3, at: start + 110)
+                builder.split(thread, isWritten: false)
+                builder.exit(thread, 3, at: start + 300)
+                builder.exit(thread, 1, at: start + 400)
+            }.bytes(), workers: 2)
         #expect(loaded["main"]?.calls == 1)
         #expect(loaded["main"]?.total.count == 400)
         #expect(loaded["a"]?.calls == 1)
@@ -167,13 +174,13 @@ private extension Summary {
         let whole = try Loaded(bytes)
         let chunkStart = bytes.count - 3 * 4096 // the last three chunks, of one page each
         let last = Array(bytes[chunkStart...])
-        bytes.replaceSubrange(chunkStart..., with: last[8192...] + last[0 ..< 4096] + last[4096 ..< 8192])
+        bytes.replaceSubrange(chunkStart..., with: last[8192...] + last[0..<4096] + last[4096..<8192])
         let shuffled = try Loaded(bytes)
         #expect(fingerprint(whole) == fingerprint(shuffled))
     }
 
     /// The agent copies a full chunk to the end of the file and then begins the next one in the same place.
-    @Test(arguments: 1 ... 4 as ClosedRange<UInt64>)
+    @Test(arguments: 1...4 as ClosedRange<UInt64>)
     func aStagingChunkAndItsCopyAreOneChunk(seed: UInt64) throws {
         let builder = program(seed: seed, events: 300, wordsPerChunk: 100)
         let whole = try Loaded(builder.bytes())
@@ -182,9 +189,9 @@ private extension Summary {
         // Killed between the copying of a chunk and the beginning of the next: the original still lies in front.
         for isLast in [true, false] {
             let chunk = isLast ? last : last - 4096
-            var original = Array(bytes[chunk ..< chunk + 4096])
+            var original = Array(bytes[chunk..<chunk + 4096])
             original[6] = 0 // not closed
-            original.replaceSubrange(48 ..< 56, with: [UInt8](repeating: 0, count: 8)) // used_bytes
+            original.replaceSubrange(48..<56, with: [UInt8](repeating: 0, count: 8)) // used_bytes
             original[56] ^= 0xff // a counter that would show if both were read
             for offset in [4096, chunk + 4096] {
                 var both = bytes
@@ -213,15 +220,15 @@ private extension Summary {
         let first = 2 * 4096, second = 3 * 4096
         var before = Array(bytes[..<second]) // the staging chunk, not closed
         before[first + 6] = 0
-        before.replaceSubrange(first + 48 ..< first + 56, with: [UInt8](repeating: 0, count: 8))
+        before.replaceSubrange(first + 48..<first + 56, with: [UInt8](repeating: 0, count: 8))
         file.write(before)
         let trace = try TraceFile(path: file.path)
         #expect(trace.chunksOfThread[0].map { $0.isClosed } == [false])
         // The first chunk moves to the end, the second begins in its place.
         let handle = try #require(FileHandle(forWritingAtPath: file.path))
         try handle.seek(toOffset: UInt64(first))
-        try handle.write(contentsOf: Data(bytes[second ..< second + 4096]))
-        try handle.write(contentsOf: Data(bytes[first ..< second]))
+        try handle.write(contentsOf: Data(bytes[second..<second + 4096]))
+        try handle.write(contentsOf: Data(bytes[first..<second]))
         let summary = Summary(trace, workers: 1)
         #expect(summary.overwritten == 0)
         #expect(summary.calls == (try Loaded(Array(bytes[..<second]))).summary.calls)
@@ -235,7 +242,7 @@ private extension Summary {
     @Test func aPlaceThatIsBeingRewrittenIsNoDamage() throws {
         let whole = program(seed: 5, events: 100).bytes()
         var place = [UInt8](repeating: 0xab, count: 3 * 4096) // half cleared, or half copied: its magic comes last
-        place.replaceSubrange(0 ..< 4, with: [0, 0, 0, 0])
+        place.replaceSubrange(0..<4, with: [0, 0, 0, 0])
         let loaded = try Loaded(Array(whole[..<4096]) + place + Array(whole[4096...]))
         #expect(loaded.trace.warnings == [])
         #expect(fingerprint(loaded) == fingerprint(try Loaded(whole)))
@@ -257,25 +264,27 @@ private extension Summary {
     }
 
     @Test func countersOfChunksAndOfTheHeaderAreAddedUp() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.complete(thread, 1, from: start, to: start + 1)
-            builder.counters(thread, byTime: 5, byDepth: 7, dropped: 1)
-            builder.split(thread)
-            builder.complete(thread, 1, from: start + 10, to: start + 11)
-            builder.counters(thread, byTime: 50, byDepth: 70, dropped: 10)
-            builder.header.dropped = 100
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.complete(thread, 1, from: start, to: start + 1)
+                builder.counters(thread, byTime: 5, byDepth: 7, dropped: 1)
+                builder.split(thread)
+                builder.complete(thread, 1, from: start + 10, to: start + 11)
+                builder.counters(thread, byTime: 50, byDepth: 70, dropped: 10)
+                builder.header.dropped = 100
+            }.bytes())
         #expect(loaded.summary.filteredByTime == 55)
         #expect(loaded.summary.filteredByDepth == 77)
         #expect(loaded.summary.dropped == 111)
     }
 
     @Test func zeroWordsBetweenEventsAreSkipped() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.word(thread, Event(word: 0), at: start)
-            builder.exit(thread, 1, at: start + 10)
-        }.bytes(closeChunks: false))
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.word(thread, Event(word: 0), at: start)
+                builder.exit(thread, 1, at: start + 10)
+            }.bytes(closeChunks: false))
         #expect(loaded["main"]?.total.count == 10)
         #expect(loaded.trace.warnings == [])
     }
@@ -304,15 +313,16 @@ private extension Summary {
 @Suite struct TimeTests {
     @Test func timesGoOnPastTheReachOfABase() throws {
         let late = start + 3 << 42
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            var clock = start
-            while clock < late {
-                clock += 1 << 40
-                builder.complete(thread, 2, from: clock, to: clock + 5)
-            }
-            builder.exit(thread, 1, at: clock + 100)
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                var clock = start
+                while clock < late {
+                    clock += 1 << 40
+                    builder.complete(thread, 2, from: clock, to: clock + 5)
+                }
+                builder.exit(thread, 1, at: clock + 100)
+            }.bytes())
         let main = try #require(loaded["main"]), a = try #require(loaded["a"])
         #expect(main.total.count == a.calls << 40 + 100)
         #expect(a.minimum?.count == 5)
@@ -321,20 +331,22 @@ private extension Summary {
 
     @Test func anExitMayLieAsFarFromTheBaseAs42BitsSay() throws {
         let end = start + Event.timeReach - 1
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.word(thread, .exit(1, after: Event.timeReach - 1), at: end)
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.word(thread, .exit(1, after: Event.timeReach - 1), at: end)
+            }.bytes())
         #expect(loaded["main"]?.total.count == end - start)
     }
 
     @Test func aBaseMayBeEarlierThanTheOneBeforeIt() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.base(thread, start + 5000)
-            builder.base(thread, start - 700)
-            builder.word(thread, .exit(1, after: 1000), at: start + 300)
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.base(thread, start + 5000)
+                builder.base(thread, start - 700)
+                builder.word(thread, .exit(1, after: 1000), at: start + 300)
+            }.bytes())
         #expect(loaded["main"]?.total.count == 300)
     }
 
@@ -350,23 +362,25 @@ private extension Summary {
     }
 
     @Test func aBaseBetweenResumeAndItsWordDoesNotPartThem() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start)
-            builder.enter(thread, 2, at: start + 10)
-            builder.word(thread, .control(.resume, start), at: start + 50)
-            builder.base(thread, start + 60)
-            builder.word(thread, .exit(1, after: 0), at: start + 60)
-            builder.exit(thread, 2, at: start + 100)
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                builder.enter(thread, 2, at: start + 10)
+                builder.word(thread, .control(.resume, start), at: start + 50)
+                builder.base(thread, start + 60)
+                builder.word(thread, .exit(1, after: 0), at: start + 60)
+                builder.exit(thread, 2, at: start + 100)
+            }.bytes())
         #expect(try loaded.lines() == ["main 60", " a 90"])
     }
 
     @Test func eventsThatASignalInvertedAreClampedToTheirNeighbour() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.enter(thread, 1, at: start + 100)
-            builder.word(thread, at: start + 90) { Event.complete(2, after: $0, duration: 30)! }
-            builder.word(thread, at: start + 110) { .exit(1, after: $0) }
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start + 100)
+                builder.word(thread, at: start + 90) { Event.complete(2, after: $0, duration: 30)! }
+                builder.word(thread, at: start + 110) { .exit(1, after: $0) }
+            }.bytes())
         #expect(loaded["a"]?.total.count == 20) // 100 ... 120
         #expect(loaded["main"]?.total.count == 20) // until 120, not 110
     }
@@ -374,7 +388,7 @@ private extension Summary {
     @Test func theEventThatOpensAChunkMayBeOlderThanIt() throws {
         var builder = demo { _, _ in }
         builder.setFrames(0, [])
-        builder.word(0, at: start) { .control(.mark, $0) } // opens the chunk at `start`
+        builder.word(0, unknownControl(0), at: start) // opens the chunk at `start`
         builder.word(0, at: start - 50) { .enter(1, after: $0) }
         builder.word(0, at: start + 50) { .exit(1, after: $0) }
         let loaded = try Loaded(builder.bytes())

@@ -31,8 +31,9 @@ private func process(_ arguments: [String], _ environment: [String: String], in 
 private func ended(_ process: Process, _ output: String, _ errors: String) -> Ended {
     process.waitUntilExit()
     let isSignal = process.terminationReason == .uncaughtSignal
-    return Ended(status: isSignal ? 128 + process.terminationStatus : process.terminationStatus,
-                 signal: isSignal ? process.terminationStatus : nil, output: output, errors: errors)
+    return Ended(
+        status: isSignal ? 128 + process.terminationStatus : process.terminationStatus,
+        signal: isSignal ? process.terminationStatus : nil, output: output, errors: errors)
 }
 
 /// Errors go to a file: nobody has to read two pipes at once.
@@ -54,7 +55,9 @@ private func run(_ arguments: [String], environment: [String: String] = [:], in 
 
 @Suite(.enabled(if: access(tool, X_OK) == 0, "the tool is not built"))
 struct CommandTests {
-    static let readers = [["report"], ["report", "--json"], ["tree"], ["replay"], ["info"], ["info", "--json"], ["dump"], ["dump", "--json-lines"]]
+    static let readers = [
+        ["report"], ["report", "--json"], ["tree"], ["replay"], ["info"], ["info", "--json"], ["dump"], ["dump", "--json-lines"],
+    ]
     private let good = TemporaryFile(program(seed: 1, events: 500, wordsPerChunk: 40).bytes())
 
     private func read(_ command: [String], _ path: String) throws -> Ended {
@@ -114,6 +117,261 @@ struct CommandTests {
         #expect(try run("report", good.path, "--sort=colour").status == 2)
     }
 
+    @Test(
+        arguments: [
+            (["report", "--fliter", "x"], "unknown option '--fliter'. Did you mean '--filter'?; see tracer report --help"),
+            (["report", "--top=-1"], "--top takes 0 (all) or a number of rows; see tracer report --help"),
+            (["report", "--sort=x"], "the value 'x' is invalid for '--sort <sort>'. Please provide one of the following: self, total, "),
+            (["export"], "missing expected argument '--format <format>'; see tracer export --help"),
+        ] as [([String], String)])
+    func aUsageErrorIsOneLine(arguments: [String], error: String) throws {
+        let ended = try run(arguments)
+        #expect(ended.status == 2)
+        #expect(ended.errorLines.count == 1)
+        #expect(ended.errors.hasPrefix("tracer: " + error), "\(ended.errors)")
+    }
+
+    /// A chunk that was never closed, of words that hold nothing yet.
+    @Test func anExportOfMoreThanAGigabyteIsSaidBeforeAndNotBegunWhereThereIsNoRoom() throws {
+        var bytes = demo { $0.complete($1, 2, from: start, to: start + 10) }.bytes(closeChunks: false)
+        let chunk = bytes.count - 4096, words = 12_000_000, byteCount = UInt32((words * 8 + 4095) / 4096 * 4096)
+        let offset = MemoryLayout<trace_chunk_header>.offset(of: \.byte_count)!
+        withUnsafeBytes(of: byteCount) { bytes.replaceSubrange(chunk + offset..<chunk + offset + 4, with: $0) }
+        let file = TemporaryFile(bytes)
+        #expect(truncate(file.path, chunk + Int(byteCount)) == 0)
+        let output = try run("export", file.path, "--format=chrome", "-o", "-")
+        #expect(output.status == 0 && output.output.contains("\"a\""))
+        #expect(output.errors == "tracer: the output will take about 1.1 GB: --from and --to export a part\n", "\(output.errors)")
+        // procfs has no room for anything.
+        let full = try run("export", file.path, "--format=chrome", "-o", "/proc/out.json")
+        #expect(full.status == 1)
+        #expect(full.errors.contains("/proc/out.json would take about 1.1 GB, and there are 0 bytes left"), "\(full.errors)")
+        #expect(try run("export", file.path, "--format=folded", "-o", "-").errors == "")
+    }
+
+    @Test func aReportOfOneFunctionIsOfTheNewestTraceWhenNoneIsNamed() throws {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-test-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let file = growing()
+        try FileManager.default.copyItem(atPath: file.path, toPath: directory.path + "/app.trace")
+        let named = try run("report", file.path, "a")
+        #expect(named.status == 0 && named.errors == "")
+        for part in ["10 calls, total 2.750 us", "how long the calls took", "slowest calls", "who calls it", "what it calls", "4711 demo"] {
+            #expect(named.output.contains(part), "\(part): \(named.output)")
+        }
+        #expect(try run("report", "a", in: directory.path).output == named.output)
+        let part = try run("report", file.path, "a", "--from=5us").output
+        #expect(part.contains("5 calls, total 2.000 us") && part.contains("window 5.000 us to 10.000 us"), "\(part)")
+        for (arguments, status, error) in [
+            (["nobody"], 1, "no call of nobody"), (["A"], 1, "there is a"), (["a", "--by=module"], 2, "--by, --filter and --correct"),
+        ] as [([String], Int32, String)] {
+            let ended = try run(["report", file.path] + arguments)
+            #expect(ended.status == status && ended.errors.contains(error) && ended.output == "", "\(ended.errors)")
+        }
+        #expect(try run("report", "nobody.trace").errors.contains("No such file"))
+        let object = try #require(
+            JSONSerialization.jsonObject(with: Data(run("report", file.path, "a", "--json").output.utf8)) as? [String: Any])
+        #expect(object["calls"] as? Int == 10 && (object["slowest"] as? [[String: Any]])?.first?["duration_ns"] as? Int == 500)
+    }
+
+    /// Dropped, filtered, overwritten, not finished: whatever shows calls says what it does not have.
+    @Test(arguments: [
+        ["report"], ["tree"], ["replay"], ["callers"], ["export", "--format=csv", "-o", "-"], ["view", "-o", "-"], ["info"],
+    ])
+    func whatATraceDoesNotHaveIsSaid(command: [String]) throws {
+        var builder = demo { builder, thread in
+            builder.complete(thread, 2, from: start, to: start + 10)
+            builder.split(thread, isWritten: false)
+            builder.counters(thread, byTime: 7, byDepth: 5, dropped: 40_000)
+            builder.complete(thread, 2, from: start + 20, to: start + 30)
+        }
+        builder.header.mode = UInt32(TRACE_MODE_RING)
+        builder.header.dropped = 1234
+        builder.header.state = UInt32(TRACE_STOPPED)
+        builder.header.stop_reason = UInt32(TRACE_STOP_SPACE)
+        let file = TemporaryFile(builder.bytes())
+        let ended = try run([command[0], file.path] + (command[0] == "callers" ? ["a"] : []) + command.dropFirst())
+        #expect(ended.status == 0)
+        let said = ended.output + ended.errors
+        #expect(said.contains("41,234") || said.contains("1,234 calls dropped") && said.contains("40,000 dropped"), "\(said)")
+        #expect(said.contains(command[0] == "info" ? "1 missing" : "1 chunk overwritten"), "\(said)")
+        #expect(said.contains("no space left on the device"), "\(said)")
+        #expect(
+            said.contains("12 filtered") || said.contains("7 calls filtered by time") || said.contains("7 by time, 5 by depth"), "\(said)")
+    }
+
+    @Test func aPageSaysWhatItsTimelineDoesNotDraw() throws {
+        let file = TemporaryFile(
+            demo { builder, thread in
+                builder.complete(thread, 2, from: start, to: start + 10_000_000)
+                for n in 0..<30 as Range<UInt64> {
+                    builder.complete(thread, 3, from: start + 10_000_000 + n * 9, to: start + 10_000_000 + n * 9 + 1)
+                }
+            }.bytes())
+        #expect(try run("view", file.path, "-o", "-").output.contains("timeline: 30 short calls not drawn one by one, but as bands"))
+    }
+
+    @Test func aReplayIsAJSONObjectALineToo() throws {
+        let file = growing()
+        let lines = try run("replay", file.path, "--json", "--around", "a", "--slowest", "1").output.split(separator: "\n")
+        let objects = try lines.map { try #require(JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]) }
+        try #require(objects.map { $0["function"] as? String } == ["main", "a"])
+        #expect(objects.map { $0["depth"] as? Int } == [0, 1] && objects.map { $0["start_ns"] as? Int } == [0, 9000])
+        #expect(objects[1]["duration_ns"] as? Int == 500 && objects[1]["ended"] as? String == "returned")
+        #expect(
+            Set(objects[0].keys) == ["tid", "thread", "kind", "depth", "start_ns", "duration_ns", "function", "module", "ended"])
+    }
+
+    @Test func replayPartsTheMomentsOfAWindow() throws {
+        let file = growing()
+        let output = try run("replay", file.path, "--around", "a", "--slowest", "3").output
+        #expect(output.split(separator: "\n").map { $0 == "--" } == [false, false, true, false, true, false], "\(output)")
+    }
+
+    @Test func aMisspeltCommandIsSuggested() throws {
+        for (word, meant) in [("repotr", "report"), ("exprot", "export"), ("serach", nil), ("view2", "view")] as [(String, String?)] {
+            let ended = try run(word)
+            #expect(ended.status == 2)
+            #expect(ended.errors.contains("did you mean") == (meant != nil), "\(ended.errors)")
+            if let meant { #expect(ended.errors == "tracer: no command \"\(word)\"; did you mean \(meant)? tracer --help lists them\n") }
+        }
+    }
+
+    @Test func aReplayShowsWhatRanInAWindowWithTheCallsAroundIt() throws {
+        let file = TemporaryFile(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                for n in 0..<10 { builder.complete(thread, 2, from: start + UInt64(n) * 1000 + 100, to: start + UInt64(n) * 1000 + 200) }
+                builder.exit(thread, 1, at: start + 10_000)
+            }.bytes())
+        func lines(_ arguments: String...) throws -> Int {
+            try run(["replay", file.path] + arguments).output.split(separator: "\n").count
+        }
+        #expect(try lines() == 11)
+        #expect(try lines("--from", "3us", "--to", "5.15us") == 4) // main, and three of a: the last had begun
+        #expect(try lines("--from=50%") == 6)
+        #expect(try lines("--to", "0.000001", "--limit", "5") == 2)
+        #expect(try lines("--from", "3us", "--limit", "2") == 3) // and that there is more
+        let nothing = try run("replay", file.path, "--from=10.5us", "--to=11us")
+        #expect(nothing.status == 1) // it is behind the end
+        let gap = TemporaryFile(
+            demo { builder, thread in
+                builder.complete(thread, 1, from: start, to: start + 10)
+                builder.complete(thread, 1, from: start + 1000, to: start + 1010)
+            }.bytes())
+        #expect(try run("replay", gap.path, "--from=100ns", "--to=200ns").output == "no recorded call was running then\n")
+        for (arguments, status) in [(["--from=2us", "--to=1us"], 2), (["--from=soon"], 2), (["--from=-1ms"], 2), (["--from=1s"], 1)]
+            as [([String], Int32)]
+        {
+            let ended = try run(["replay", file.path] + arguments)
+            #expect(ended.status == status, "\(arguments): \(ended.errors)")
+            #expect(ended.output == "")
+        }
+    }
+
+    /// main from 0 to 10 us, a ten times, of 100, 200 ... ns.
+    private func growing() -> TemporaryFile {
+        TemporaryFile(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                for n in 0..<10 as Range<UInt64> {
+                    builder.complete(thread, 2, from: start + n * 1000, to: start + n * 1000 + (n + 1) * 50)
+                }
+                builder.exit(thread, 1, at: start + 10_000)
+            }.bytes())
+    }
+
+    @Test(arguments: [["report"], ["tree"], ["export", "--format=csv", "-o", "-"], ["replay"]])
+    func readersTellOfAWindowOfTimeAlone(command: [String]) throws {
+        let file = growing()
+        func calls(_ arguments: String...) throws -> Int {
+            let output = try run([command[0], file.path] + command.dropFirst() + arguments).output
+            if command[0] == "replay" { return output.split(separator: "\n").filter { $0.contains(" a() ") }.count }
+            if command[0] == "export" { return output.split(separator: "\n").filter { $0.contains(",a,") }.count }
+            return try #require(output.split(separator: "\n").filter { $0.contains("libdemo.so.1") && $0.contains(" a ") }.first)
+                .split(separator: " ").dropFirst(command[0] == "report" ? 0 : 5).lazy.compactMap { Int($0) }.first ?? 0
+        }
+        #expect(try calls() == 10)
+        #expect(try calls("--from", "3us", "--to", "50%") == 2)
+        #expect(try calls("--around", "a", "--min=400ns") == 3)
+        #expect(try calls("--around", "a", "--slowest=4") == 4)
+        #expect(try calls("--around", "a", "--slowest=4", "--from=2us", "--to=5us") == 3)
+    }
+
+    @Test func theWindowIsSaid() throws {
+        let file = growing()
+        let report = try run("report", file.path, "--from", "3us", "--to", "0.000005").output
+        #expect(report.contains(", window 3.000 us to 5.000 us of 10.000 us, "), "\(report)")
+        let tree = try run("tree", file.path, "--around", "a", "--slowest", "2").output
+        #expect(tree.contains(", window of 2 moments, 950 ns of 10.000 us"), "\(tree)")
+        #expect(tree.contains("main [libdemo.so.1]  (2 in part within the window)"), "\(tree)")
+        let object =
+            try JSONSerialization.jsonObject(with: Data(run("report", file.path, "--from=3us", "--json").output.utf8)) as? [String: Any]
+        #expect(object?["window"] as? [String: Int] == ["from_ns": 3000, "to_ns": 10_000, "length_ns": 7000, "moments": 1])
+        let page = try run("view", file.path, "--from=3us", "--to=4us", "-o", "-").output
+        #expect(page.contains("\"shown\":{\"from\":3000,\"to\":4000}") && page.contains("window 3.000 us to 4.000 us of 10.000 us"))
+    }
+
+    @Test(arguments: ["report", "tree", "replay", "view", "export"])
+    func aWindowThatCannotBeMeantIsRefusedInOneLine(command: String) throws {
+        let file = growing()
+        let cases: [([String], Int32, String)] = [
+            (["--from=2us", "--to=1us"], 2, "--from is after --to"), (["--from=1s"], 1, "spans 10.000 us"),
+            (["--from=-1"], 2, "1250ms"), (["--to=101%"], 2, "40%"), (["--around=nobody"], 1, "no call of nobody"),
+            (["--around=a", "--min=1ms"], 1, "the longest takes 500 ns"), (["--slowest=3"], 2, "--around FUNCTION"),
+            (["--min=3ms"], 2, "--around FUNCTION"), (["--around=a", "--slowest=0"], 2, "1 to 100000"),
+        ]
+        let more = command == "export" ? ["--format=csv", "-o", "-"] : command == "view" ? ["-o", "-"] : []
+        for (arguments, status, reason) in cases {
+            let ended = try run([command, file.path] + more + arguments)
+            #expect(ended.status == status, "\(arguments): \(ended.errors)")
+            #expect(ended.output == "")
+            #expect(ended.errorLines.first?.contains(reason) == true, "\(arguments): \(ended.errors)")
+        }
+        let beyond = try run([command, file.path] + more + ["--to=1s"])
+        #expect(beyond.status == 0 && beyond.errors == "tracer: --to is past the end: \(file.path) spans 10.000 us\n", "\(beyond.errors)")
+    }
+
+    @Test func theMomentsOfOneProcessAreAWindowOfAllOfItsRun() throws {
+        var first = demo { builder, thread in
+            builder.complete(thread, 2, from: start + 1000, to: start + 2000)
+            builder.complete(thread, 3, from: start + 5000, to: start + 6000)
+        }
+        first.header.pid = 10
+        var second = TraceBuilder(pid: 11, start: start + 500)
+        second.module(0, "/usr/lib/libdemo.so.1")
+        second.function(4, "c")
+        let thread = second.thread()
+        for n in 0..<10 as Range<UInt64> { second.complete(thread, 4, from: start + n * 1000 + 600, to: start + n * 1000 + 700) }
+        let files = [TemporaryFile(first.bytes()), TemporaryFile(second.bytes())]
+        let output = try run(["tree"] + files.map(\.path) + ["--around", "a", "--json"]).output
+        let object = try #require(JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any])
+        let functions = try #require(object["functions"] as? [[String: Any]]).map { $0["name"] as? String }
+        let nodes = try #require(object["nodes"] as? [[String: Any]])
+        func calls(_ name: String) -> Int {
+            nodes.filter { ($0["function"] as? Int).map { $0 >= 0 && functions[$0] == name } == true }.compactMap { $0["calls"] as? Int }
+                .reduce(0, +)
+        }
+        #expect(calls("a") == 1 && calls("b") == 0 && calls("c") == 1)
+        let windows = try #require(object["processes"] as? [[String: Any]]).compactMap { $0["window"] as? [String: Int] }
+        #expect(Set(windows.map { $0["from_ns"] }) == [1000, 500])
+    }
+
+    @Test func callersAndExportTakeTheNewestTraceOfTheDirectory() throws {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-test-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try FileManager.default.copyItem(atPath: good.path, toPath: directory.path + "/app.trace")
+        let callers = try run("callers", "a", in: directory.path)
+        #expect(callers.status == 0 && callers.errors == "tracer: reading app.trace\n", "\(callers.errors)")
+        #expect(callers.output == (try run("callers", good.path, "a").output))
+        let export = try run("export", "--format=folded", in: directory.path)
+        #expect(export.status == 0)
+        #expect(FileManager.default.fileExists(atPath: directory.path + "/app.folded"), "\(export.errors)")
+        #expect(try run("callers", "one", "two", "three", in: directory.path).status == 2)
+    }
+
     @Test func aDiffEndsWithStatus0AndSaysWhatMakesItDoubtful() throws {
         var other = program(seed: 2, events: 500)
         other.header.machine = 183
@@ -163,7 +421,7 @@ struct CommandTests {
         #expect(try run("report", good.path, "--by=caller").output.contains("caller"))
         #expect(try run("report", good.path, "--by=thread").output.contains("4711 demo"))
         let filtered = try run("report", good.path, "--filter=libdemo.so.1!b")
-        #expect(filtered.output.split(separator: "\n").count == 3, "\(filtered.output)")
+        #expect(filtered.output.split(separator: "\n").filter { $0.hasSuffix("libdemo.so.1") }.count == 1, "\(filtered.output)")
         #expect(try run("tree", good.path, "--focus=nothing").status == 1)
     }
 
@@ -207,7 +465,8 @@ struct CommandTests {
         for words in [["tree", directory.path], ["tree", directory.path, "--by", "run"], ["callers", directory.path, "a"]] {
             let ended = try run(words + ["--correct"])
             #expect(ended.status == 0)
-            #expect(ended.errors.contains("11.trace does not say what recording a call cost: its times are not corrected"), "\(ended.errors)")
+            #expect(
+                ended.errors.contains("11.trace does not say what recording a call cost: its times are not corrected"), "\(ended.errors)")
             #expect(!ended.errors.contains("10.trace"))
             #expect(try !run(words).errors.contains("not corrected"))
         }
@@ -225,7 +484,7 @@ struct CommandTests {
         }
         let page = try run(["diff", "--correct", costly.path, costly.path, "--html", costly.path + ".html"])
         #expect(page.status == 2)
-        #expect(page.errors.contains("--correct and --html exclude each other"))
+        #expect(page.errors.contains("--correct cannot be combined with --html"))
         #expect(access(costly.path + ".html", F_OK) != 0)
     }
 
@@ -287,7 +546,9 @@ struct CommandTests {
     }
 
     /// On a terminal there is colour, unless NO_COLOR says otherwise by being set and not empty.
-    @Test(arguments: [([:], true), (["NO_COLOR": "1"], false), (["NO_COLOR": ""], true), (["TERM": "dumb"], false)] as [([String: String], Bool)])
+    @Test(
+        arguments: [([:], true), (["NO_COLOR": "1"], false), (["NO_COLOR": ""], true), (["TERM": "dumb"], false)]
+            as [([String: String], Bool)])
     func colourIsForTerminals(environment: [String: String], isColoured: Bool) throws {
         let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY)
         defer { close(terminal) }

@@ -1,4 +1,5 @@
 import CTraceLayout
+import Presentation
 import Testing
 import TraceFormat
 import TraceTesting
@@ -12,7 +13,7 @@ private func readAll(_ file: TemporaryFile) -> Bool {
     _ = summary.table(trace, by: .total, top: 5, style: TextStyle(isColoured: false))
     _ = summary.json(trace).text()
     _ = trace.infoJSON(summary).text()
-    let table = FunctionTable(trace.metadata)
+    let table = FunctionNames(trace.metadata)
     for thread in trace.threads {
         try? trace.replay(thread: thread.index, until: TraceEnd(trace), deepest: 0, limit: 0, window: 16, table) { _ in true }
     }
@@ -68,8 +69,8 @@ private func readAll(_ file: TemporaryFile) -> Bool {
         let whole = try Loaded(bytes).summary.calls
         var callsBefore: UInt64 = 0
         // Every byte of the header, of the last events and of what lies around each chunk's beginning; else one in 97.
-        var lengths = Set(0 ..< 300).union(used - 100 ... used).union(stride(from: 0, to: bytes.count, by: 97))
-        for page in stride(from: 4096, to: bytes.count, by: 4096) { lengths.formUnion(page ..< page + 160) }
+        var lengths = Set(0..<300).union(used - 100...used).union(stride(from: 0, to: bytes.count, by: 97))
+        for page in stride(from: 4096, to: bytes.count, by: 4096) { lengths.formUnion(page..<page + 160) }
         for length in lengths.sorted() {
             file.write(bytes[..<length])
             guard readAll(file) else {
@@ -116,12 +117,13 @@ private func readAll(_ file: TemporaryFile) -> Bool {
         #expect(loaded.summary.calls < whole.summary.calls)
     }
 
-    @Test(arguments: [
-        (2, UInt32(0)), (2, 100), (2, .max), (3, 0), (3, 12), (3, .max), (28, .max), (16, .max), (17, 0xffff_0000),
-    ] as [(Int, UInt32)])
+    @Test(
+        arguments: [
+            (2, UInt32(0)), (2, 100), (2, .max), (3, 0), (3, 12), (3, .max), (28, .max), (16, .max), (17, 0xffff_0000),
+        ] as [(Int, UInt32)])
     func chunkHeadersThatContradictThemselvesAreNotFollowed(word: Int, value: UInt32) throws {
         var bytes = Self.small.bytes()
-        withUnsafeBytes(of: value) { bytes.replaceSubrange(2 * 4096 + 4 * word ..< 2 * 4096 + 4 * word + 4, with: $0) }
+        withUnsafeBytes(of: value) { bytes.replaceSubrange(2 * 4096 + 4 * word..<2 * 4096 + 4 * word + 4, with: $0) }
         readAll(TemporaryFile(bytes))
     }
 
@@ -137,10 +139,12 @@ private func readAll(_ file: TemporaryFile) -> Bool {
         let programBytes = (16 + "/usr/bin/demo".utf8.count + 7) / 8 * 8
         let moduleStart = first + programBytes
         #expect(try metadata { _ in }.functions[6] != nil)
-        for (offset, value) in [(first + 4, UInt32(7)), (first + 4, 0), (first + 4, .max), (first + 8, .max),
-                                (moduleStart + 12, .max), (moduleStart + 48, 21)] {
+        for (offset, value) in [
+            (first + 4, UInt32(7)), (first + 4, 0), (first + 4, .max), (first + 8, .max),
+            (moduleStart + 12, .max), (moduleStart + 48, 21),
+        ] {
             let damaged = try metadata { bytes in
-                withUnsafeBytes(of: value) { bytes.replaceSubrange(offset ..< offset + 4, with: $0) }
+                withUnsafeBytes(of: value) { bytes.replaceSubrange(offset..<offset + 4, with: $0) }
             }
             #expect(damaged.damagedRecords == 1, "\(offset) \(value)")
             #expect(damaged.functions[6] == nil) // nothing says where the next record begins
@@ -175,12 +179,12 @@ private func readAll(_ file: TemporaryFile) -> Bool {
 
     @Test func aPileDeeperThanTheReaderKeepsIsCountedAndClosed() throws {
         let loaded = try Loaded(demo { _, _ in }.bytes())
-        var stack = CallStack(Accumulator(FunctionTable(loaded.trace.metadata)), slotCount: 0, deepest: 10)
-        for time in 0 ..< 15 as Range<UInt64> { stack.enter(1, at: time, exactly: time) }
+        var stack = CallStack(Accumulator(FunctionNames(loaded.trace.metadata), ThreadSpans(loaded.trace)), rowCount: 0, deepest: 10)
+        for time in 0..<15 as Range<UInt64> { stack.enter(1, at: time, exactly: time) }
         stack.exit(1, at: 20)
         stack.unwound(5, at: 21) // four beyond what is kept, one within
         #expect(stack.frames.count == 9)
-        for time in 30 ..< 39 as Range<UInt64> { stack.exit(1, at: time) }
+        for time in 30..<39 as Range<UInt64> { stack.exit(1, at: time) }
         #expect(stack.frames.count == 0)
         #expect(stack.sink.calls == 15)
         #expect(stack.sink.orphans == 0)
@@ -198,16 +202,16 @@ private func readAll(_ file: TemporaryFile) -> Bool {
         }
         let interesting = original.indices.filter { original[$0] != 0 }
         let file = TemporaryFile([])
-        for _ in 0 ..< 200 {
+        for _ in 0..<200 {
             var bytes = original
-            for _ in 0 ... next(6) {
+            for _ in 0...next(6) {
                 let offset = next(3) == 0 ? next(bytes.count - 8) : min(interesting[next(interesting.count)], bytes.count - 8)
                 if offset < 16 { continue } // magic and version have tests of their own
                 switch next(4) {
                 case 0: bytes[offset] ^= 1 << UInt8(next(8))
                 case 1: bytes[offset] = UInt8(next(256))
-                case 2: for index in 0 ..< 8 { bytes[offset + index] = 0xff }
-                default: for index in 0 ..< 8 { bytes[offset + index] = UInt8(next(256)) }
+                case 2: for index in 0..<8 { bytes[offset + index] = 0xff }
+                default: for index in 0..<8 { bytes[offset + index] = UInt8(next(256)) }
                 }
             }
             if next(8) == 0 { bytes.removeLast(next(bytes.count / 2)) }

@@ -1,4 +1,5 @@
 import Foundation
+import Presentation
 import Testing
 import TraceTesting
 @testable import TraceAnalysis
@@ -9,10 +10,10 @@ import TraceTesting
             builder.complete(thread, 10, from: start, to: start + 1)
             builder.complete(thread, 4321, from: start + 10, to: start + 11)
         }
-        for id in 10 ..< 5000 as Range<UInt32> { builder.function(id, "_ZN4demo\("function\(id)".utf8.count)function\(id)Ev") }
+        for id in 10..<5000 as Range<UInt32> { builder.function(id, "_ZN4demo\("function\(id)".utf8.count)function\(id)Ev") }
         let loaded = try Loaded(builder.bytes())
         #expect(loaded.summary.functions(by: .name).map { $0.name } == ["demo::function10()", "demo::function4321()"])
-        let table = FunctionTable(loaded.trace.metadata)
+        let table = FunctionNames(loaded.trace.metadata)
         for id in [10, 999, 1000, 1009, 1010, 2500, 4999] as [UInt32] { #expect(table.name(of: id).name == "demo::function\(id)()") }
         #expect(table.name(of: 5000).name == "?#5000")
     }
@@ -36,22 +37,78 @@ import TraceTesting
 
     /// `hidden`, which no loader knows, at 0x400000 of a library whose build-id is deadbeef.
     private func named(buildID: [UInt8], offset: UInt64 = 0) throws -> [String] {
+        let text = "__attribute__((section(\".fixed\"), used)) static int hidden(int n) { return n + 1; }\n"
+        var names: [String] = []
+        try withLibrary(text) { _, path in
+            var builder = demo { builder, thread in builder.complete(thread, 10, from: start, to: start + 1) }
+            builder.module(1, path, buildID: buildID, bias: 0x7000_0000, byteCount: 0x50_0000)
+            builder.function(10, "", module: 1, address: 0x7000_0000 + 0x40_0000 + offset)
+            names = try Loaded(builder.bytes()).summary.functions(by: .name).map { $0.name }
+        }
+        return names
+    }
+
+    /// What is in .fixed begins at 0x400000 of libhidden.so, whose build-id is deadbeef.
+    private func withLibrary(_ text: String, _ options: [String] = [], _ body: (_ directory: String, _ path: String) throws -> Void) throws
+    {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("names-test-\(UUID().uuidString)").path
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: directory) }
-        let text = "__attribute__((section(\".fixed\"), used)) static int hidden(int n) { return n + 1; }\n"
         try Data(text.utf8).write(to: URL(fileURLWithPath: directory + "/hidden.c"))
         let compiler = Process()
         compiler.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        compiler.arguments = ["gcc", "-shared", "-fPIC", "-Wl,--build-id=0xdeadbeef", "-Wl,--section-start=.fixed=0x400000",
-                              "-o", directory + "/libhidden.so", directory + "/hidden.c"]
+        compiler.arguments =
+            [
+                "gcc", "-shared", "-fPIC", "-Wl,--build-id=0xdeadbeef", "-Wl,--section-start=.fixed=0x400000",
+                "-o", directory + "/libhidden.so", directory + "/hidden.c",
+            ] + options
         try compiler.run()
         compiler.waitUntilExit()
         try #require(compiler.terminationStatus == 0)
-        var builder = demo { builder, thread in builder.complete(thread, 10, from: start, to: start + 1) }
-        builder.module(1, directory + "/libhidden.so", buildID: buildID, bias: 0x7000_0000, byteCount: 0x50_0000)
-        builder.function(10, "", module: 1, address: 0x7000_0000 + 0x40_0000 + offset)
-        return try Loaded(builder.bytes()).summary.functions(by: .name).map { $0.name }
+        try body(directory, directory + "/libhidden.so")
+    }
+
+    @Test(
+        arguments: [
+            ("_i_Foo__doThing_with_", "-[Foo doThing:with:]"), ("_c_Foo__make", "+[Foo make]"),
+            ("_i_NSString_GSPrivate_asURL", "-[NSString(GSPrivate) asURL]"), ("_i_Foo___private_", "-[Foo _private:]"),
+            ("_i_Foo_Extra__private_", "-[Foo(Extra) _private:]"),
+            // Functions of C.
+            ("_i_foo__bar", "_i_foo__bar"), ("_c_mutex_lock_", "_c_mutex_lock_"), ("_i_Foo", "_i_Foo"),
+            ("_i_Foo_bar_baz", "_i_Foo_bar_baz"),
+            ("_i_Foo__", "_i_Foo__"), ("_c_", "_c_"),
+        ])
+    func methodsOfObjectiveCAreWrittenAsPeopleDo(symbol: String, name: String) { #expect(demangled(symbol) == name) }
+
+    /// `one` and `two` at one address, which a debug build tells the line of.
+    @Test(arguments: [true, false]) func aRowHasItsPlaceInTheSource(hasDebugInformation: Bool) throws {
+        let text =
+            "\n\n__attribute__((section(\".fixed\"), used)) int one(int n) { return n + 1; }\nint two(int) __attribute__((alias(\"one\")));\n"
+        try withLibrary(text, hasDebugInformation ? ["-g"] : []) { directory, path in
+            var builder = demo { builder, thread in
+                builder.complete(thread, 10, from: start, to: start + 1)
+                builder.complete(thread, 11, from: start + 10, to: start + 11)
+            }
+            builder.module(1, path, buildID: [0xde, 0xad, 0xbe, 0xef], bias: 0x7000_0000, byteCount: 0x50_0000)
+            builder.function(10, "one", module: 1, address: 0x7000_0000 + 0x40_0000)
+            builder.function(11, "nowhere", address: 0)
+            builder.patched(1, functions: 2, patched: 2)
+            let made = try Loaded(builder.bytes())
+            let places = FunctionPlaces([made.trace], lines: true)
+            let table = made.summary.table(made.trace, by: .name, top: 0, places: places, style: TextStyle(isColoured: false))
+            let json = made.summary.json(made.trace, places).text()
+            #expect(table.contains("one +1"))
+            #expect(json.contains("\"aliases\": [\"two\"]"))
+            #expect(table.contains("hidden.c:3") == hasDebugInformation)
+            #expect(json.contains("\"file\": \"\(directory)/hidden.c\", \"line\": 3") == hasDebugInformation)
+            #expect(json.contains("\"file\": null, \"line\": null"))
+            let told = table.components(separatedBy: "no lines of libhidden.so: no debug information (DWARF) of them is here").count - 1
+            #expect(told == (hasDebugInformation ? 0 : 1))
+            let without = FunctionPlaces([made.trace], lines: false)
+            #expect(
+                !made.summary.table(made.trace, by: .name, top: 0, places: without, style: TextStyle(isColoured: false)).contains("source"))
+            #expect(!made.summary.json(made.trace, without).text().contains("\"line\""))
+        }
     }
 
     @Test func aFunctionWithoutANameHasItFromTheModulesFile() throws {

@@ -1,5 +1,6 @@
 import CTraceLayout
 import Foundation
+import Presentation
 import Testing
 import TraceFormat
 import TraceTesting
@@ -7,14 +8,15 @@ import TraceTesting
 
 @Suite struct ReportTests {
     @Test func percentilesHaveTwoSignificantDigits() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            var clock = start
-            for index in 1 ... 10_000 as ClosedRange<UInt64> {
-                let duration = index * 7919 % 10_000 + 1 // each of 1 ... 10,000 once
-                builder.complete(thread, 1, from: clock, to: clock + duration)
-                clock += duration
-            }
-        }.bytes(), workers: 1)
+        let loaded = try Loaded(
+            demo { builder, thread in
+                var clock = start
+                for index in 1...10_000 as ClosedRange<UInt64> {
+                    let duration = index * 7919 % 10_000 + 1 // each of 1 ... 10,000 once
+                    builder.complete(thread, 1, from: clock, to: clock + duration)
+                    clock += duration
+                }
+            }.bytes(), workers: 1)
         let main = try #require(loaded["main"])
         let median = try #require(main.median), p99 = try #require(main.percentile99)
         #expect(abs(Double(median.count) - 5000) <= 50)
@@ -29,7 +31,7 @@ import TraceTesting
 
     @Test func bucketsHoldEveryLengthWithinAHundredth() {
         var counts = DurationCounts()
-        for shift in 0 ..< 62 as Range<UInt64> {
+        for shift in 0..<62 as Range<UInt64> {
             for value in [1 << shift, (1 << shift) + 1, (1 << shift) * 3 / 2] as [UInt64] {
                 let row = counts.addRow()
                 counts.record(value, row: row)
@@ -50,18 +52,26 @@ import TraceTesting
         let loaded = try Loaded(builder.bytes())
         let text = loaded.summary.json(loaded.trace).text()
         let object = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
-        #expect(Set(object.keys) == ["schema", "program", "pid", "duration_ns", "events", "dropped", "filtered", "threads", "functions"])
+        #expect(
+            Set(object.keys) == [
+                "schema", "program", "pid", "duration_ns", "window", "events", "dropped", "filtered", "in_calls_ns", "threads", "modules",
+                "functions",
+            ])
         #expect(object["schema"] as? Int == 1)
         #expect(object["program"] as? String == "/usr/bin/demo")
         #expect(object["pid"] as? Int == 4711)
+        #expect(object["window"] is NSNull)
         #expect(object["dropped"] as? Int == 3)
         #expect(object["duration_ns"] as? Int == Int(loaded.summary.duration.count))
         let threads = try #require(object["threads"] as? [[String: Any]])
-        #expect(threads.map { Set($0.keys) } == [["tid", "name", "calls"]])
+        #expect(threads.map { Set($0.keys) } == [["tid", "name", "calls", "span_ns", "own_ns"]])
         #expect(threads[0]["calls"] as? Int == Int(loaded.summary.calls))
         let functions = try #require(object["functions"] as? [[String: Any]])
         for function in functions {
-            #expect(Set(function.keys) == ["name", "symbol", "module", "calls", "total_ns", "self_ns", "min_ns", "max_ns", "p50_ns", "p99_ns"])
+            #expect(
+                Set(function.keys) == [
+                    "name", "symbol", "module", "calls", "total_ns", "self_ns", "min_ns", "max_ns", "p50_ns", "p99_ns", "recording_ns",
+                ])
             #expect(function["calls"] is Int)
         }
         #expect(functions.compactMap { $0["calls"] as? Int }.reduce(0, +) == Int(loaded.summary.calls))
@@ -77,21 +87,140 @@ import TraceTesting
     }
 
     @Test func theTableSaysWhatItCutsAndSortsAsAsked() throws {
-        let loaded = try Loaded(demo { builder, thread in
-            builder.complete(thread, 1, from: start, to: start + 500)
-            builder.complete(thread, 2, from: start + 600, to: start + 610)
-            builder.complete(thread, 2, from: start + 700, to: start + 710)
-            builder.complete(thread, 5, from: start + 800, to: start + 800)
-        }.bytes())
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.complete(thread, 1, from: start, to: start + 500)
+                builder.complete(thread, 2, from: start + 600, to: start + 610)
+                builder.complete(thread, 2, from: start + 700, to: start + 710)
+                builder.complete(thread, 5, from: start + 800, to: start + 800)
+            }.bytes())
         let plain = TextStyle(isColoured: false)
         let lines = loaded.summary.table(loaded.trace, by: .calls, top: 1, style: plain).split(separator: "\n").map(String.init)
-        #expect(lines[0] == "demo (pid 4711), 800 ns, 1 thread, 4 calls, 0 dropped")
-        #expect(lines[1] == "calls  total   self  average  minimum  maximum  function  module")
-        #expect(lines[2] == "    2  20 ns  20 ns    10 ns    10 ns    10 ns  a         libdemo.so.1")
-        #expect(lines[3] == "… 2 more: --top 0")
+        #expect(lines[0] == "demo (pid 4711), 800 ns, in calls 520 ns of 800 ns, 1 thread, 4 calls, 0 dropped")
+        #expect(lines[1] == "calls  total   self  average  minimum    p50    p99  maximum  function  module")
+        #expect(lines[2] == "    2  20 ns  20 ns    10 ns    10 ns  10 ns  10 ns    10 ns  a         libdemo.so.1")
+        #expect(lines[3] == "… 3 more: --top 0")
         #expect(loaded.summary.functions(by: .selfTime).map { $0.name } == ["main", "a", "setjmp"])
         #expect(loaded.summary.functions(by: .name).map { $0.name } == ["a", "main", "setjmp"])
         #expect(loaded.summary.functions(by: .minimum).last?.name == "setjmp")
+    }
+
+    @Test func aWideTableHasPercentilesAndMarksWhatTheAverageHides() throws {
+        let loaded = try Loaded(
+            demo { builder, thread in
+                for n in 0..<99 { builder.complete(thread, 2, from: start + UInt64(n) * 100, to: start + UInt64(n) * 100 + 60) }
+                builder.complete(thread, 2, from: start + 10_000, to: start + 60_000)
+                for n in 0..<100 {
+                    builder.complete(thread, 3, from: start + 70_000 + UInt64(n) * 100, to: start + 70_000 + UInt64(n) * 100 + 60)
+                }
+            }.bytes())
+        let plain = TextStyle(isColoured: false)
+        let wide = loaded.summary.table(loaded.trace, by: .median, top: 0, width: 120, style: plain)
+        #expect(wide.contains("p50") && wide.contains("p99"))
+        #expect(wide.contains("* 559 ns"))
+        #expect(wide.contains("* far from the median (p50): calls of very different lengths"))
+        #expect(wide.split(separator: "\n").filter { $0.contains("* ") }.count == 2)
+        let narrow = loaded.summary.table(loaded.trace, by: .selfTime, top: 0, width: 50, style: plain)
+        #expect(!narrow.contains("* ") && narrow.contains("left out for want of columns: minimum, maximum"), "\(narrow)")
+        #expect(loaded.summary.functions(by: .percentile99).first?.name == "a")
+    }
+
+    @Test func aFunctionHasTheShapeOfItsTimesAndItsSlowestCalls() throws {
+        let loaded = try Loaded(program(seed: 6, events: 1500, wordsPerChunk: 50).bytes())
+        let report = try #require(FunctionReport(loaded.trace, FunctionPattern("b"), slowest: 3, workers: 2))
+        let row = try #require(loaded["b"])
+        #expect(report.sums.calls == row.calls && report.sums.total == row.total && report.sums.selfTime == row.selfTime)
+        #expect(report.sums.median == row.median && report.sums.percentile99 == row.percentile99)
+        #expect(report.histogram.reduce(0) { $0 + $1.calls } == row.timedCalls)
+        for (bar, next) in zip(report.histogram, report.histogram.dropFirst()) { #expect(bar.range.upperBound == next.range.lowerBound) }
+        #expect(try report.histogram[0].range.contains(#require(row.minimum).count))
+        #expect(try #require(report.histogram.last).range.contains(#require(row.maximum).count))
+        #expect(report.slowest.count == 3)
+        let both = try #require(FunctionReport(loaded.trace, FunctionPattern("[bc]")))
+        #expect(both.functions.map(\.name) == ["b", "c"])
+        #expect(both.sums.calls == row.calls + loaded["c"]!.calls)
+        #expect(FunctionReport(loaded.trace, FunctionPattern("nobody")) == nil)
+    }
+
+    @Test func aProgramGoesByTheLinkThatItWasCalledBy() throws {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-\(UUID().uuidString)")
+            .resolvingSymlinksInPath()
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let target = directory.path + "/dash"
+        FileManager.default.createFile(atPath: target, contents: Data())
+        try FileManager.default.createSymbolicLink(atPath: directory.path + "/sh", withDestinationPath: "dash")
+        func name(_ word: String) throws -> String {
+            var builder = TraceBuilder(program: target)
+            builder.text(TRACE_TEXT_ARGUMENTS, word + "\0-c\0true\0")
+            builder.text(TRACE_TEXT_DIRECTORY, directory.path)
+            _ = builder.thread()
+            let loaded = try Loaded(builder.bytes())
+            #expect(loaded.summary.headline(loaded.trace).hasPrefix(loaded.trace.programName + " (pid"))
+            return loaded.trace.programName
+        }
+        #expect(try name(directory.path + "/sh") == "sh")
+        #expect(try name("./sh") == "sh" && name("sh") == "sh" && name("-sh") == "sh")
+        #expect(try name("anything it likes") == "dash" && name("dash") == "dash" && name("") == "dash")
+    }
+
+    @Test(arguments: [
+        ("/usr/bin/python3.12", ["python3", "app.py", "two words"], "perf record -g python3 -X perf app.py 'two words'"),
+        ("/usr/bin/python3.11", ["/usr/bin/python3", "app.py"], "/usr/bin/python3 -m cProfile -s cumulative app.py"),
+        // cProfile takes a script: what it would do with other arguments is not what was run.
+        ("/usr/bin/python3.9", ["python3", "-c", "pass"], "python3 -m cProfile -s cumulative …"),
+        ("/usr/bin/node", ["node", "--trace-gc", "app.js"], "perf record -g node --perf-basic-prof --trace-gc app.js"),
+        ("/usr/bin/ruby3.1", ["ruby"], "perf record -g ruby --yjit --yjit-perf …"),
+        (
+            "/opt/jdk/bin/java", ["java", "-jar", "a.jar"],
+            "java -XX:StartFlightRecording=filename=app.jfr -jar a.jar, then jfr print app.jfr"
+        ),
+    ])
+    func aTraceOfAnInterpreterSaysWhatShowsItsFunctions(program: String, arguments: [String], command: String) throws {
+        var builder = TraceBuilder(program: program)
+        builder.text(TRACE_TEXT_ARGUMENTS, arguments.map { $0 + "\0" }.joined())
+        let hint = try #require(try Loaded(builder.bytes()).trace.interpreterHint)
+        #expect(hint.hasPrefix(basename(program) + ": these are calls between its libraries, not functions written in "))
+        #expect(hint.hasSuffix(": " + command))
+    }
+
+    @Test(arguments: ["/usr/bin/pythonic", "/usr/bin/nodejs-helper", "/usr/bin/javac", "/usr/bin/git", "/usr/bin/", ""])
+    func otherProgramsAreNoInterpreters(program: String) throws {
+        #expect(try Loaded(TraceBuilder(program: program).bytes()).trace.interpreterHint == nil)
+    }
+
+    @Test func aCallOfDlopenNamesTheFileThatItBrought() throws {
+        var builder = demo { builder, thread in
+            builder.function(20, "dlopen", module: 0)
+            for (begin, end) in [(10, 50), (60, 70), (80, 90)] as [(UInt64, UInt64)] {
+                builder.complete(thread, 20, from: start + begin, to: start + end)
+            }
+            builder.complete(thread, 2, from: start + 100, to: start + 200)
+        }
+        builder.load(1, "libplug4.so", begin: start + 12, opened: start + 13, mapped: TraceBuilder.usage(at: start + 20))
+        builder.load(2, "libplug5.so", begin: start + 81, opened: start + 82, mapped: TraceBuilder.usage(at: start + 85))
+        builder.load(3, "libelse.so", thread: 7, begin: start + 61, opened: start + 62, mapped: TraceBuilder.usage(at: start + 65))
+        let loaded = try Loaded(builder.bytes())
+        let report = try #require(FunctionReport(loaded.trace, FunctionPattern("*")))
+        #expect(report.slowest.map(\.file) == [nil, "libplug4.so", nil, "libplug5.so"])
+        let known = LoadedFiles(loaded.trace)
+        #expect(known.file("dlopen", thread: 0, from: start + 10, to: start + 50) == "libplug4.so")
+        #expect(known.file("dlopen", thread: 0, from: start + 60, to: start + 70) == nil)
+        #expect(known.file("dlopen", thread: 0, from: start + 80, to: start + 90) == "libplug5.so")
+        #expect(known.file("open", thread: 0, from: start + 10, to: start + 50) == nil)
+    }
+
+    @Test func callsOfAnyLengthHaveARow() throws {
+        let loaded = try Loaded(
+            demo { builder, thread in
+                for n in 0..<20 as Range<UInt64> {
+                    builder.enter(thread, 2, at: start + n)
+                    builder.exit(thread, 2, at: .max / 2)
+                }
+            }.bytes())
+        #expect(
+            loaded.summary.table(loaded.trace, by: .median, top: 0, width: 200, style: TextStyle(isColoured: false)).contains(
+                "libdemo.so.1"))
     }
 
     @Test func theHeadlineSaysWhatIsMissing() throws {
@@ -107,8 +236,9 @@ import TraceTesting
         builder.header.state = UInt32(TRACE_STOPPED)
         builder.header.stop_reason = UInt32(TRACE_STOP_LIMIT)
         let loaded = try Loaded(builder.bytes())
-        #expect(loaded.summary.headline(loaded.trace) == "demo (pid 4711), 5 ns, 1 thread, 2 calls, 1,234 filtered, 0 dropped, "
-            + "1 chunk overwritten, stopped: the size limit was reached (TRACER_MAXSIZE)")
+        #expect(
+            loaded.summary.headline(loaded.trace) == "demo (pid 4711), 5 ns, 1 thread, 2 calls, 1,234 filtered, 0 dropped, "
+                + "1 chunk overwritten, stopped: the size limit was reached (TRACER_MAXSIZE)")
     }
 
     @Test func aChunkThatARingHasReusedSinceIsLeftOut() throws {
@@ -130,12 +260,6 @@ import TraceTesting
         #expect(summary.overwritten == 1)
         #expect(summary.functions.map { $0.name } == ["a"])
     }
-
-    @Test(arguments: [
-        (0, "0 ns"), (999, "999 ns"), (1000, "1.000 us"), (1_234_567, "1.234 ms"), (2_005_000_000, "2.005 s"),
-        (7_200_000_000_000, "7200.000 s"),
-    ] as [(UInt64, String)])
-    func unitsFit(time: UInt64, text: String) { #expect(readable(Nanoseconds(time)) == text) }
 
     @Test func infoTellsTheProgramAndItsModules() throws {
         var builder = program(seed: 2, events: 30)
@@ -161,21 +285,7 @@ import TraceTesting
     @Test func aTraceWithoutAnEndSaysWhatMayHaveHappened() throws {
         var builder = program(seed: 2, events: 30)
         builder.header.state = UInt32(TRACE_RECORDING)
-        #expect(try Loaded(builder.bytes()).trace.stateText == "recording, or ended without a word (killed, _exit, exec)")
-    }
-
-    @Test(arguments: [0, 9, 10, 999, 1000, 1001, 999_999, 1_000_000, 1_234_567, 999_999_999, 1_000_000_000, 12_345_678_901, .max] as [UInt64])
-    func bytesOfALineAreThoseOfTheStrings(count: UInt64) {
-        func text(_ body: (inout [UInt8]) -> Void) -> String {
-            var bytes = Array("before ".utf8)
-            body(&bytes)
-            return String(decoding: bytes.dropFirst(7), as: UTF8.self)
-        }
-        #expect(text { $0.append(count) } == String(count))
-        #expect(text { $0.append(column: Nanoseconds(count)) } == column(readable(Nanoseconds(count))))
-        #expect(text { $0.append(seconds: Nanoseconds(count)) } == secondsText(Nanoseconds(count)))
-        let aligned = text { $0.append(count); $0.align(from: 7, width: 15) }
-        #expect(aligned == String(repeating: " ", count: max(15 - String(count).count, 0)) + String(count))
+        #expect(try Loaded(builder.bytes()).trace.stateText == "still recording, or ended abruptly (killed, _exit, exec)")
     }
 
     @Test(arguments: [

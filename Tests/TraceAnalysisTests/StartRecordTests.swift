@@ -8,14 +8,17 @@ import TraceTesting
         var builder = demo { _, _ in }
         builder.phase(TRACE_PHASE_CREATED, TraceBuilder.usage(at: 0), monotonic: 900, error: 50)
         builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: 5000, own: 70, cpu: 4000, minor: 9, major: 2), thread: 3)
-        builder.initializer(0, TRACE_INITIALIZER_INIT, from: TraceBuilder.usage(at: 1000),
-                            to: TraceBuilder.usage(at: 4000, own: 60, cpu: 100, minor: 7, major: 1))
+        builder.initializer(
+            0, TRACE_INITIALIZER_INIT, from: TraceBuilder.usage(at: 1000),
+            to: TraceBuilder.usage(at: 4000, own: 60, cpu: 100, minor: 7, major: 1))
         builder.initializer(1, module: 4, index: 2, parent: 0, load: 1, thread: 3, address: 0x77, from: TraceBuilder.usage(at: 2000))
         builder.ready(TRACE_READY_OUTPUT, at: 6000, function: 2, thread: 1)
-        builder.load(1, "./plugin.so", caller: 0, initializer: 0, begin: 1100, opened: 1200,
-                     mapped: TraceBuilder.usage(at: 1500), end: TraceBuilder.usage(at: 3900))
+        builder.load(
+            1, "./plugin.so", caller: 0, initializer: 0, begin: 1100, opened: 1200,
+            mapped: TraceBuilder.usage(at: 1500), end: TraceBuilder.usage(at: 3900))
         builder.once(3, at: 2500, code: 0x1234, token: 0x4321)
-        builder.moduleDetail(0, relative: 5, symbols: 6, jumpSlots: 7, isLazy: true, soname: "libdemo.so.1", needed: ["libm.so.6", "libc.so.6"])
+        builder.moduleDetail(
+            0, relative: 5, symbols: 6, jumpSlots: 7, isLazy: true, soname: "libdemo.so.1", needed: ["libm.so.6", "libc.so.6"])
         builder.binding(0, to: 9, calls: 3, addresses: 1)
         let trace = try Loaded(builder.bytes()).trace
         let start = trace.metadata.start

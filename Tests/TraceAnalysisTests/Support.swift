@@ -34,7 +34,7 @@ struct Loaded {
     /// The replay as text: depth as indentation, name, duration in ticks (one tick is one nanosecond), ending.
     func lines(thread: UInt32 = 0, deepest: Int = 0, window: Int = 1 << 16) throws -> [String] {
         var lines: [String] = []
-        let table = FunctionTable(trace.metadata)
+        let table = FunctionNames(trace.metadata)
         try trace.replay(thread: thread, until: TraceEnd(trace), deepest: deepest, limit: 0, window: window, table) { line in
             var text = String(repeating: " ", count: line.depth)
             switch line.kind {
@@ -42,9 +42,7 @@ struct Loaded {
             case .entered: text += table.name(of: line.function!).name + " entered"
             case .orphan: text += table.name(of: line.function!).name + " orphan"
             case .migrated: text += table.name(of: line.function!).name + " migrated"
-            case .lost(let count): text += "lost \(count)"
             case .missing(let count): text += "missing \(count)"
-            case .mark(let mark): text += "mark \(mark)"
             }
             if let end = line.end {
                 text += " \(end.time.raw - line.start.raw)"
@@ -71,7 +69,9 @@ func demo(_ body: (inout TraceBuilder, Int) -> Void) -> TraceBuilder {
 let start: UInt64 = 1_000_000
 
 /// A pseudo-random program: nested calls, recursion, unwinding, resumed frames and tails. The same seed, the same calls.
-func program(seed: UInt64, events: Int, wordsPerChunk: Int = .max, framesPerChunk: Int = .max, areUnsettled: Bool = false) -> TraceBuilder {
+func program(
+    seed: UInt64, events: Int, wordsPerChunk: Int = .max, framesPerChunk: Int = .max, areUnsettled: Bool = false, hasResumes: Bool = true
+) -> TraceBuilder {
     demo { builder, thread in
         builder.limit(thread, words: wordsPerChunk, frames: framesPerChunk, areUnsettled: areUnsettled)
         var random = seed | 1
@@ -83,19 +83,19 @@ func program(seed: UInt64, events: Int, wordsPerChunk: Int = .max, framesPerChun
         }
         var clock = start
         var open: [UInt32] = []
-        for _ in 0 ..< events {
+        for _ in 0..<events {
             clock += 1 + next(50)
             switch next(20) {
-            case 0 ..< 6 where open.count < 12:
+            case 0..<6 where open.count < 12:
                 let function = UInt32(next(4)) + 1
                 builder.enter(thread, function, at: clock)
                 open.append(function)
-            case 6 ..< 11 where !open.isEmpty:
+            case 6..<11 where !open.isEmpty:
                 builder.exit(thread, open.removeLast(), at: clock)
             case 11 where open.count > 2:
                 builder.unwind(thread, 2, at: clock)
                 open.removeLast(2)
-            case 12 where open.count > 2 && Set(open).count == open.count:
+            case 12 where hasResumes && open.count > 2 && Set(open).count == open.count:
                 builder.exit(thread, open.remove(at: 1), at: clock)
             case 13:
                 builder.complete(thread, 5, from: clock, to: clock)

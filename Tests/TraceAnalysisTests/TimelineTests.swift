@@ -8,10 +8,12 @@ import TraceTesting
 /// Writes what it hears, one event a line; times are ticks since the start of the trace.
 private struct Listener: TimelineSink, ~Copyable {
     private var lines = ""
-    private var table: FunctionTable!
+    private var table: FunctionNames!
 
     mutating func start(_ thread: ExportThread) { table = thread.source.table }
-    private mutating func line(_ text: String, _ time: UInt64) { lines += "\(Int64(bitPattern: time &- TraceAnalysisTests.start)) \(text)\n" }
+    private mutating func line(_ text: String, _ time: UInt64) {
+        lines += "\(Int64(bitPattern: time &- TraceAnalysisTests.start)) \(text)\n"
+    }
     private func name(_ function: UInt32) -> String { table.name(of: function).name }
 
     mutating func begin(_ function: UInt32, at time: UInt64, _ how: TimelineBegin) {
@@ -53,69 +55,81 @@ private func lines(_ builder: TraceBuilder, _ thread: UInt32 = 0) throws -> [Str
 
 struct TimelineTests {
     @Test func callsBeginAndEndAndLeavesAreOne() throws {
-        let found = try lines(demo { builder, thread in
-            builder.enter(thread, 1, at: start + 10)
-            builder.complete(thread, 2, from: start + 20, to: start + 25)
-            builder.complete(thread, 5, from: start + 30, to: start + 30)
-            builder.exit(thread, 1, at: start + 40)
-        })
+        let found = try lines(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start + 10)
+                builder.complete(thread, 2, from: start + 20, to: start + 25)
+                builder.complete(thread, 5, from: start + 30, to: start + 30)
+                builder.exit(thread, 1, at: start + 40)
+            })
         #expect(found == ["10 begin main", "20 leaf a 5", "30 entered setjmp", "40 end main"])
     }
 
     @Test func unwoundAndOpenFramesSaySo() throws {
-        let found = try lines(demo { builder, thread in
-            for (index, function) in [1, 2, 3].enumerated() { builder.enter(thread, UInt32(function), at: start + UInt64(index)) }
-            builder.unwind(thread, 1, at: start + 10)
-            builder.complete(thread, 4, from: start + 20, to: start + 21)
-        })
+        let found = try lines(
+            demo { builder, thread in
+                for (index, function) in [1, 2, 3].enumerated() { builder.enter(thread, UInt32(function), at: start + UInt64(index)) }
+                builder.unwind(thread, 1, at: start + 10)
+                builder.complete(thread, 4, from: start + 20, to: start + 21)
+            })
         #expect(found.suffix(4) == ["10 end b unwound", "20 leaf c 1", "21 end a open", "21 end main open"])
     }
 
     @Test func framesOfAThreadThatEndedAreUnwoundThen() throws {
-        let found = try lines(demo { builder, thread in
-            builder.enter(thread, 1, at: start + 1)
-            builder.threadEnd(thread, at: start + 7)
-            let other = builder.thread("other")
-            builder.complete(other, 2, from: start + 90, to: start + 99)
-        })
+        let found = try lines(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start + 1)
+                builder.threadEnd(thread, at: start + 7)
+                let other = builder.thread("other")
+                builder.complete(other, 2, from: start + 90, to: start + 99)
+            })
         #expect(found == ["1 begin main", "7 end main unwound"])
     }
 
     @Test func aFrameThatReturnsBelowOthersInterruptsThem() throws {
-        let found = try lines(demo { builder, thread in
-            builder.enter(thread, 1, at: start + 1)
-            builder.enter(thread, 2, at: start + 2)
-            builder.enter(thread, 3, at: start + 3)
-            builder.exit(thread, 2, at: start + 10)
-            builder.exit(thread, 3, at: start + 11)
-            builder.exit(thread, 1, at: start + 12)
-        })
-        #expect(found == ["1 begin main", "2 begin a", "3 begin b", "10 end b interrupted", "10 end a", "10 begin b continued",
-                          "11 end b", "12 end main"])
+        let found = try lines(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start + 1)
+                builder.enter(thread, 2, at: start + 2)
+                builder.enter(thread, 3, at: start + 3)
+                builder.exit(thread, 2, at: start + 10)
+                builder.exit(thread, 3, at: start + 11)
+                builder.exit(thread, 1, at: start + 12)
+            })
+        #expect(
+            found == [
+                "1 begin main", "2 begin a", "3 begin b", "10 end b interrupted", "10 end a", "10 begin b continued",
+                "11 end b", "12 end main",
+            ])
     }
 
     @Test func aGapEndsWhatIsNotThereAfterItAndSaysHowMuchIsMissing() throws {
-        let found = try lines(demo { builder, thread in
-            builder.enter(thread, 1, at: start + 1)
-            builder.enter(thread, 2, at: start + 2)
-            builder.split(thread)
-            builder.exit(thread, 2, at: start + 10)
-            builder.enter(thread, 3, at: start + 20)
-            builder.split(thread, isWritten: false)
-            builder.complete(thread, 4, from: start + 30, to: start + 31)
-            builder.exit(thread, 3, at: start + 40)
-            builder.exit(thread, 1, at: start + 50)
-        })
-        #expect(found == ["1 begin main", "2 begin a", "2 end a lost", "20 begin b inherited", "30 missing(1)", "30 leaf c 1",
-                          "40 end b", "50 end main"])
+        let found = try lines(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start + 1)
+                builder.enter(thread, 2, at: start + 2)
+                builder.split(thread)
+                builder.exit(thread, 2, at: start + 10)
+                builder.enter(thread, 3, at: start + 20)
+                builder.split(thread, isWritten: false)
+                builder.complete(thread, 4, from: start + 30, to: start + 31)
+                builder.exit(thread, 3, at: start + 40)
+                builder.exit(thread, 1, at: start + 50)
+            })
+        #expect(
+            found == [
+                "1 begin main", "2 begin a", "2 end a lost", "20 begin b inherited", "30 missing(1)", "30 leaf c 1",
+                "40 end b", "50 end main",
+            ])
     }
 
     @Test func framesOfTheParentProcessBeganBefore() throws {
-        let found = try lines(demo { builder, thread in
-            builder.setFrames(thread, [trace_open_frame(enter_ticks: start - 5, function: 1, flags: 0)])
-            builder.complete(thread, 2, from: start + 1, to: start + 2)
-            builder.exit(thread, 1, at: start + 3)
-        })
+        let found = try lines(
+            demo { builder, thread in
+                builder.setFrames(thread, [trace_open_frame(enter_ticks: start - 5, function: 1, flags: 0)])
+                builder.complete(thread, 2, from: start + 1, to: start + 2)
+                builder.exit(thread, 1, at: start + 3)
+            })
         #expect(found == ["-5 begin main inherited", "1 leaf a 1", "3 end main"])
     }
 
@@ -134,21 +148,24 @@ struct TimelineTests {
         #expect(found[0]?.count == 2)
     }
 
-    @Test func marksAndLostEventsAreMoments() throws {
-        let found = try lines(demo { builder, thread in
-            builder.word(thread, at: start + 5) { .control(.mark, 7 << 42 | $0) }
-            builder.word(thread, .control(.lost, 3), at: start + 6)
-            builder.word(thread, at: start + 9) { .exit(4, after: $0) }
-        })
-        #expect(found == ["5 mark(7)", "5 lost(3)", "9 orphan(function: 4)"])
+    @Test func anOrphanIsAMoment() throws {
+        let found = try lines(
+            demo { builder, thread in
+                builder.word(thread, unknownControl(3), at: start + 5)
+                builder.word(thread, at: start + 9) { .exit(4, after: $0) }
+            })
+        #expect(found == ["9 orphan(function: 4)"])
     }
 
     /// However the trace is cut into chunks, by however many workers it is read: the same lengths, each begin with its end.
     @Test(arguments: [1, 2, 3, 4, 5, 6] as [UInt64])
     func lengthsAddUpToThoseOfTheReport(seed: UInt64) throws {
-        for (words, frames, areUnsettled) in [(Int.max, Int.max, false), (7, Int.max, false), (40, 3, false), (3, 1, false), (9, Int.max, true)] {
+        for (words, frames, areUnsettled) in [
+            (Int.max, Int.max, false), (7, Int.max, false), (40, 3, false), (3, 1, false), (9, Int.max, true),
+        ] {
             for workers in [1, 3] {
-                let loaded = try Loaded(program(seed: seed, events: 3000, wordsPerChunk: words, framesPerChunk: frames, areUnsettled: areUnsettled).bytes())
+                let loaded = try Loaded(
+                    program(seed: seed, events: 3000, wordsPerChunk: words, framesPerChunk: frames, areUnsettled: areUnsettled).bytes())
                 var lengths: [String: Int64] = [:], calls: [String: UInt64] = [:]
                 var stack: [(name: String, time: Int64)] = []
                 var latest = Int64.min

@@ -8,8 +8,10 @@ import Testing
 
     @Test(arguments: functions, times)
     func enterAndExitKeepFunctionAndTime(function: UInt32, time: UInt64) {
-        for (event, kind) in [(Event.enter(function, after: time), EventKind.enter),
-                              (Event.exit(function, after: time), .exit)] {
+        for (event, kind) in [
+            (Event.enter(function, after: time), EventKind.enter),
+            (Event.exit(function, after: time), .exit),
+        ] {
             #expect(event.kind == kind)
             #expect(event.function == function)
             #expect(event.time == time)
@@ -47,6 +49,15 @@ import Testing
         #expect(unwound.controlKind == .unwound)
         #expect(unwound.controlNumber == 300)
         #expect(unwound.controlTime == 77)
+    }
+
+    @Test func aCallSiteIsAnAddressOfAnySize() {
+        for address in [1, 0x7fff_ffff_ffff, (1 << 56) - 1] as [UInt64] {
+            let event = Event.control(.site, address)
+            #expect(event.kind == .control)
+            #expect(event.controlKind == .site)
+            #expect(event.payload == address)
+        }
     }
 
     @Test func aControlKindOfTheFutureIsUnknownAndNotAnError() {

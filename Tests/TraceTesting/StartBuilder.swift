@@ -16,9 +16,11 @@ extension TraceBuilder {
     }
 
     /// Without `end` it never came back.
-    public mutating func initializer(_ number: UInt32, _ kind: Int = TRACE_INITIALIZER_INIT_ARRAY, module: UInt32 = 0, index: UInt32 = 0,
-                                     parent: UInt32 = .max, load: UInt32 = .max, thread: UInt32 = 0, address: UInt64 = 0x5000_1000,
-                                     from begin: trace_usage, to end: trace_usage? = nil, wasLeft: Bool = false) {
+    public mutating func initializer(
+        _ number: UInt32, _ kind: Int = TRACE_INITIALIZER_INIT_ARRAY, module: UInt32 = 0, index: UInt32 = 0,
+        parent: UInt32 = .max, load: UInt32 = .max, thread: UInt32 = 0, address: UInt64 = 0x5000_1000,
+        from begin: trace_usage, to end: trace_usage? = nil, wasLeft: Bool = false
+    ) {
         var record = trace_initializer_record()
         record.initializer = number
         record.parent = parent
@@ -45,8 +47,10 @@ extension TraceBuilder {
         self.record(TRACE_RECORD_READY, key: reason, record, [])
     }
 
-    public mutating func load(_ number: UInt32, _ path: String, caller: UInt32 = .max, initializer: UInt32 = .max, thread: UInt32 = 0,
-                              begin: UInt64 = 0, opened: UInt64 = 0, mapped: trace_usage, end: trace_usage? = nil) {
+    public mutating func load(
+        _ number: UInt32, _ path: String, caller: UInt32 = .max, initializer: UInt32 = .max, thread: UInt32 = 0,
+        begin: UInt64 = 0, opened: UInt64 = 0, mapped: trace_usage, end: trace_usage? = nil
+    ) {
         var record = trace_load_record()
         record.load = number
         record.thread = thread
@@ -74,8 +78,10 @@ extension TraceBuilder {
         self.record(TRACE_RECORD_ONCE, record, [])
     }
 
-    public mutating func moduleDetail(_ module: UInt32, load: UInt32 = 0, relative: UInt32 = 0, symbols: UInt32 = 0, jumpSlots: UInt32 = 0,
-                                      isLazy: Bool = false, mappedBytes: UInt64 = 0x10000, soname: String = "", needed: [String] = []) {
+    public mutating func moduleDetail(
+        _ module: UInt32, load: UInt32 = 0, relative: UInt32 = 0, symbols: UInt32 = 0, jumpSlots: UInt32 = 0,
+        isLazy: Bool = false, mappedBytes: UInt64 = 0x10000, soname: String = "", needed: [String] = []
+    ) {
         var record = trace_module_detail_record()
         record.module = module
         record.load = load

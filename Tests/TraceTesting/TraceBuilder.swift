@@ -8,10 +8,14 @@ public struct TraceBuilder: Sendable {
     private var finished: [(order: Int, bytes: [UInt8])] = []
     private var records: [UInt8] = []
     private var opened = 0
+    /// CLOCK_MONOTONIC at so many ticks, where they are not even.
+    public var monotonic: (@Sendable (UInt64) -> UInt64)?
 
     /// One tick is one nanosecond unless `ticksPerNanosecond` says otherwise; the trace starts at tick 1_000_000.
-    public init(program: String = "/usr/bin/demo", pid: UInt32 = 4711, start: UInt64 = 1_000_000,
-                ticksPerNanosecond: UInt64 = 1) {
+    public init(
+        program: String = "/usr/bin/demo", pid: UInt32 = 4711, start: UInt64 = 1_000_000,
+        ticksPerNanosecond: UInt64 = 1
+    ) {
         withUnsafeMutableBytes(of: &header.magic) { $0.copyBytes(from: Array("TRACER\u{1a}\n".utf8)) }
         header.version = UInt32(TRACE_VERSION)
         header.header_bytes = UInt32(TRACE_HEADER_BYTES)
@@ -38,22 +42,33 @@ public struct TraceBuilder: Sendable {
         self.record(TRACE_RECORD_TEXT, key: key, record, bytes)
     }
 
-    public mutating func module(_ index: UInt32, _ path: String, buildID: [UInt8] = [], bias: UInt64 = 0x5000_0000,
-                                byteCount: UInt64 = 0x10000) {
+    public mutating func module(
+        _ index: UInt32, _ path: String, buildID: [UInt8] = [], bias: UInt64 = 0x5000_0000,
+        byteCount: UInt64 = 0x10000, loaded: UInt64? = nil
+    ) {
         var record = trace_module_record()
         record.module = index
         record.path_bytes = UInt32(path.utf8.count)
         record.load_bias = bias
         record.low_address = bias
         record.high_address = bias + byteCount
-        record.loaded_ticks = header.first.ticks
+        record.loaded_ticks = loaded ?? header.first.ticks
         record.build_id_bytes = UInt32(buildID.count)
         withUnsafeMutableBytes(of: &record.build_id) { $0.copyBytes(from: buildID) }
         self.record(TRACE_RECORD_MODULE, record, Array(path.utf8))
     }
 
-    public mutating func function(_ id: UInt32, _ name: String, module: UInt32 = 0, address: UInt64 = 0x5000_1000,
-                                  isTail: Bool = false, flags: Int = 0) {
+    /// Of so many functions of a module so many are recorded by their own first bytes.
+    public mutating func patched(_ module: UInt32, functions: UInt32, patched: UInt32) {
+        var record = trace_patched_record()
+        (record.module, record.functions, record.patched) = (module, functions, patched)
+        self.record(TRACE_RECORD_PATCHED, record, [])
+    }
+
+    public mutating func function(
+        _ id: UInt32, _ name: String, module: UInt32 = 0, address: UInt64 = 0x5000_1000,
+        isTail: Bool = false, flags: Int = 0
+    ) {
         var record = trace_function_record()
         record.function = id
         record.module = module
@@ -61,6 +76,12 @@ public struct TraceBuilder: Sendable {
         record.flags = UInt32(flags) | (isTail ? UInt32(TRACE_FUNCTION_TAIL) : 0)
         record.name_bytes = UInt32(name.utf8.count)
         self.record(TRACE_RECORD_FUNCTION, record, Array(name.utf8))
+    }
+
+    /// What the agent writes down on either side of a change of the clock's rate.
+    public mutating func clock(_ ticks: UInt64) {
+        let sample = trace_clock_sample(ticks: ticks, monotonic_ns: monotonic?(ticks) ?? 0)
+        self.record(TRACE_RECORD_CLOCK, trace_clock_record(record: trace_record(), sample: sample), [])
     }
 
     public mutating func threadEnd(_ thread: Int, at ticks: UInt64) {
@@ -76,7 +97,7 @@ public struct TraceBuilder: Sendable {
         var bytes = withUnsafeBytes(of: fixed) { Array($0) } + tail
         while bytes.count % 8 != 0 { bytes.append(0) }
         let head = trace_record(type: UInt16(type), key: UInt16(key), byte_count: UInt32(bytes.count))
-        withUnsafeBytes(of: head) { bytes.replaceSubrange(0 ..< 8, with: $0) }
+        withUnsafeBytes(of: head) { bytes.replaceSubrange(0..<8, with: $0) }
         records += bytes
     }
 
@@ -87,7 +108,18 @@ public struct TraceBuilder: Sendable {
         return threads.count - 1
     }
 
-    public mutating func enter(_ thread: Int, _ function: UInt32, at ticks: UInt64) {
+    /// The next call of the thread is made from there. Behind it nothing may come but the call.
+    private mutating func site(_ thread: Int, _ address: UInt64, at ticks: UInt64) {
+        guard address != 0 else { return }
+        header.flags |= UInt32(TRACE_FLAG_CALL_SITES)
+        threads[thread].hasSites = true
+        _ = time(thread, of: ticks, reach: Event.startReach) // a base word, when it takes one, before
+        push(thread, .control(.site, address), at: ticks)
+    }
+
+    public mutating func enter(_ thread: Int, _ function: UInt32, at ticks: UInt64, site address: UInt64 = 0) {
+        site(thread, address, at: ticks)
+        threads[thread].sites[ticks] = address
         word(thread, at: ticks, reach: Event.startReach) { .enter(function, after: $0) }
         threads[thread].frames.append(trace_open_frame(enter_ticks: ticks, function: function, flags: 0))
     }
@@ -107,12 +139,13 @@ public struct TraceBuilder: Sendable {
         threads[thread].frames.remove(at: index)
     }
 
-    public mutating func complete(_ thread: Int, _ function: UInt32, from start: UInt64, to end: UInt64) {
+    public mutating func complete(_ thread: Int, _ function: UInt32, from start: UInt64, to end: UInt64, site address: UInt64 = 0) {
         let time = time(thread, of: start, reach: Event.startReach)
         if let event = Event.complete(function, after: time, duration: end - start) {
+            site(thread, address, at: start)
             push(thread, event, at: end)
         } else {
-            enter(thread, function, at: start)
+            enter(thread, function, at: start, site: address)
             exit(thread, function, at: end)
         }
     }
@@ -152,8 +185,10 @@ public struct TraceBuilder: Sendable {
         open(thread, at: ticks)
         threads[thread].words.append(event.word)
         threads[thread].latest = max(threads[thread].latest, ticks)
-        // RESUME speaks of the word behind it: the two are never parted.
-        if threads[thread].words.count >= threads[thread].wordsPerChunk, event.controlKind != .resume || event.kind != .control {
+        // RESUME and SITE speak of the word behind them: the two are never parted.
+        if threads[thread].words.count >= threads[thread].wordsPerChunk,
+            event.kind != .control || event.controlKind != .resume && event.controlKind != .site
+        {
             split(thread)
         }
     }
@@ -180,7 +215,7 @@ public struct TraceBuilder: Sendable {
     ///   - isWritten: false loses it, as a ring does
     public mutating func split(_ thread: Int, isClosed: Bool = true, isWritten: Bool = true) {
         guard threads[thread].isOpen else { return }
-        let (order, bytes) = threads[thread].close(clock: header, isClosed: isClosed)
+        let (order, bytes) = threads[thread].close(clock: header, monotonic, isClosed: isClosed)
         if isWritten { finished.append((order, bytes)) }
     }
 
@@ -202,7 +237,8 @@ public struct TraceBuilder: Sendable {
         let scale = Double(header.ticks_per_second) / 1e9
         if latest > header.first.ticks {
             header.last = trace_clock_sample(
-                ticks: latest, monotonic_ns: header.first.monotonic_ns + UInt64(Double(latest - header.first.ticks) / scale))
+                ticks: latest,
+                monotonic_ns: monotonic?(latest) ?? header.first.monotonic_ns + UInt64(Double(latest - header.first.ticks) / scale))
         }
         let events = finished.sorted { $0.order < $1.order }.flatMap { $0.bytes }
         let metadata = Self.metadataChunk(records)
@@ -236,6 +272,9 @@ private struct ThreadWriter: Sendable {
     let tid: UInt32
     let name: String
     var frames: [trace_open_frame] = []
+    /// Where calls were made from, by the ticks of their enters.
+    var sites: [UInt64: UInt64] = [:]
+    var hasSites = false
     var words: [UInt64] = []
     var base: UInt64 = 0
     var isOpen = false
@@ -267,22 +306,24 @@ private struct ThreadWriter: Sendable {
         words = []
     }
 
-    mutating func close(clock: trace_file_header, isClosed: Bool) -> (Int, [UInt8]) {
+    mutating func close(clock: trace_file_header, _ monotonic: ((UInt64) -> UInt64)?, isClosed: Bool) -> (Int, [UInt8]) {
         let stored = Array(openedFrames.suffix(framesPerChunk))
         var chunk = trace_chunk_header()
         chunk.magic = UInt32(TRACE_CHUNK_MAGIC)
         chunk.kind = UInt16(TRACE_CHUNK_EVENTS)
-        chunk.flags = UInt16((isClosed ? TRACE_CHUNK_CLOSED : 0)
-            | (stored.count < openedFrames.count ? TRACE_CHUNK_FRAMES_CUT : 0) | (isUnsettled ? TRACE_CHUNK_UNSETTLED : 0))
-        chunk.body_offset = UInt32(128 + 16 * stored.count)
-        let used = 128 + 16 * stored.count + 8 * words.count
+        chunk.flags = UInt16(
+            (isClosed ? TRACE_CHUNK_CLOSED : 0)
+                | (stored.count < openedFrames.count ? TRACE_CHUNK_FRAMES_CUT : 0) | (isUnsettled ? TRACE_CHUNK_UNSETTLED : 0)
+                | (hasSites ? TRACE_CHUNK_SITES : 0))
+        let body = 128 + (hasSites ? 24 : 16) * stored.count, used = body + 8 * words.count
+        chunk.body_offset = UInt32(body)
         chunk.byte_count = TraceBuilder.rounded(used)
         chunk.thread = tid &- clock.pid
         chunk.tid = tid
         chunk.sequence = sequence
         let scale = Double(clock.ticks_per_second) / 1e9
         let since = openedAt >= clock.first.ticks ? Double(openedAt - clock.first.ticks) / scale : 0
-        chunk.opened = trace_clock_sample(ticks: openedAt, monotonic_ns: clock.first.monotonic_ns + UInt64(since))
+        chunk.opened = trace_clock_sample(ticks: openedAt, monotonic_ns: monotonic?(openedAt) ?? clock.first.monotonic_ns + UInt64(since))
         chunk.used_bytes = isClosed ? UInt64(used) : 0
         chunk.filtered_by_time = filteredByTime
         chunk.filtered_by_depth = filteredByDepth
@@ -290,9 +331,9 @@ private struct ThreadWriter: Sendable {
         chunk.open_frames = UInt32(openedFrames.count)
         chunk.stored_frames = UInt32(stored.count)
         withUnsafeMutableBytes(of: &chunk.thread_name) { $0.copyBytes(from: Array(name.utf8.prefix(15))) }
-        chunk.generation = UInt64(order)
         var bytes = withUnsafeBytes(of: chunk) { Array($0) }
         for frame in stored { withUnsafeBytes(of: frame) { bytes += $0 } }
+        if hasSites { for frame in stored { withUnsafeBytes(of: (sites[frame.enter_ticks] ?? 0).littleEndian) { bytes += $0 } } }
         for word in words { withUnsafeBytes(of: word.littleEndian) { bytes += $0 } }
         bytes += [UInt8](repeating: 0, count: Int(chunk.byte_count) - bytes.count)
         isOpen = false
@@ -303,4 +344,9 @@ private struct ThreadWriter: Sendable {
         dropped = 0
         return (order, bytes)
     }
+}
+
+/// A control word of a kind that no writer knows.
+public func unknownControl(_ payload: UInt64) -> Event {
+    Event(word: 0x3f << UInt64(CONTROL_KIND_SHIFT) | payload << UInt64(CONTROL_PAYLOAD_SHIFT))
 }

@@ -39,7 +39,8 @@ def lane(name, numbers):
         slices += [LENGTH * n // count, int(LENGTH / count * numbers.random()), numbers.randrange(FUNCTIONS), numbers.randrange(12)]
     for n in range(BANDS):
         bands += [LENGTH * n // BANDS, LENGTH // BANDS, numbers.randrange(12), round(numbers.random(), 3)]
-    return {"name": name, "calls": 10**7, "levels": 12, "slices": slices, "dense": bands}
+    return {"name": name, "tid": 1, "isMain": False, "process": "", "begin": 0, "end": LENGTH, "own": 10**9, "stages": [], "calls": 10**7, "levels": 12, "deeper": 0,
+            "short": 10**7, "slices": slices, "dense": bands}
 
 
 def write(path, folder):
@@ -54,7 +55,7 @@ def write(path, folder):
                          for n in range(FUNCTIONS)]
     data["tree"], data["duration"] = tree(numbers), LENGTH
     data["threads"] = [lane(f"thread {n}", numbers) for n in range(LANES)]
-    data["table"] = [[n, *(numbers.randrange(10**digits) for digits in (6, 12, 11, 10))] for n in range(FUNCTIONS)]
+    data["table"] = [[n, *(numbers.randrange(10**digits) for digits in (6, 12, 11, 10, 8, 9))] for n in range(FUNCTIONS)]
     with open(path, "w", encoding="utf-8") as file:
         file.write(page[:start] + json.dumps(data, separators=(",", ":")) + page[end:])
     print(f"{os.path.getsize(path) / 1e6:.1f} MB, {len(data['tree']['fn']):,} frames")
@@ -72,6 +73,8 @@ def main():
         print(f"stands after {min(stands):.0f} ms, median {sorted(stands)[len(stands) // 2]:.0f} ms")
         for what, action in (("search", "(s => { s.value = 'method_7'; s.dispatchEvent(new Event('input')); })(document.getElementById('search'))"),
                              ("timeline", "document.getElementById('tab-line').click()"), ("table", "document.getElementById('tab-table').click()"),
+                             ("a selection of all", "dispatchEvent(new KeyboardEvent('keydown', { key: '2' })); dispatchEvent(new KeyboardEvent('keydown', { key: 'v' }))"),
+                             ("callers and callees", "document.getElementById('tab-around').click()"),
                              ("flame graph", "document.getElementById('tab-flame').click()")):
             took = browser.evaluate(f"(() => {{ const start = performance.now(); {action}; return performance.now() - start; }})()")
             browser.settle()

@@ -6,12 +6,18 @@ import os
 import pathlib
 import re
 import shutil
+import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.error
+import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+os.environ.setdefault("TRACER_CACHE", "off")  # the user's own is left alone
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
 from browser import LIMIT, Browser, BrowserTest  # noqa: E402
@@ -19,6 +25,7 @@ from browser import LIMIT, Browser, BrowserTest  # noqa: E402
 TOOL = os.path.join(ROOT, ".build/release/tracer")
 AGENT = os.path.join(ROOT, ".build/release/libtracer.so")
 PICTURES = None
+DROPPED = 120  # of the header: docs/format.md
 
 
 def program(folder):
@@ -105,7 +112,8 @@ class ViewTest(PageTest):
         self.open("#table")
         self.picture("table")
         rows = self.browser.evaluate("DATA.table.map(r => [DATA.functions[r[0]][0], DATA.functions[r[0]][1], r[1], r[2], r[3]])")
-        self.assertEqual(sorted((f["name"], f["module"], f["calls"], f["self_ns"]) for f in self.report["functions"]),
+        own = [("(own code)", module["name"], 0, module["own_ns"]) for module in self.report["modules"] if module["own_ns"]]
+        self.assertEqual(sorted([(f["name"], f["module"], f["calls"], f["self_ns"]) for f in self.report["functions"]] + own),
                          sorted((name, module, calls, own) for name, module, calls, _, own in rows))
         self.browser.evaluate("document.querySelectorAll('#table-head th')[4].click()")
         shown = self.browser.evaluate("document.querySelector('#table-body tr td:nth-child(5)').textContent.replaceAll(',', '')")
@@ -176,7 +184,248 @@ class ViewTest(PageTest):
     def test_a_folder_that_is_not_there_is_told_in_the_systems_words(self):
         place = os.path.join(self.folder, "nowhere", "page.html")
         done = subprocess.run([TOOL, "view", self.trace, "-o", place], capture_output=True, text=True, timeout=LIMIT)
-        self.assertEqual((done.returncode, done.stderr), (1, f"tracer: {place} cannot be written: No such file or directory\n"))
+        self.assertEqual((done.returncode, done.stderr), (1, f"tracer: cannot create {place}: No such file or directory\n"))
+
+
+    def drag(self, x, y, to, shift=False):
+        for kind, at, buttons in (("mousePressed", x, 1), ("mouseMoved", (x + to) / 2, 1), ("mouseMoved", to, 1), ("mouseReleased", to, 0)):
+            self.browser.call("Input.dispatchMouseEvent", type=kind, x=at, y=y, button="none" if kind == "mouseMoved" else "left", buttons=buttons,
+                              clickCount=0 if kind == "mouseMoved" else 1, modifiers=8 if shift else 0)
+        self.browser.settle()
+
+    def sums(self):
+        """Function: its row of the selection's table."""
+        rows = self.browser.evaluate("[...document.querySelectorAll('#line-details tbody tr')].map(r => [...r.children].map(c => c.textContent))")
+        return {row[0].split("  ")[0]: row[1:] for row in rows}
+
+    def test_a_selected_time_has_its_sums_by_function(self):
+        self.open("#timeline")
+        self.browser.key("v")
+        sums = self.sums()
+        self.picture("selection")
+        calls = {f["name"]: f["calls"] for f in self.report["functions"]}
+        for name in ("pthread_create", "pthread_join", "work_parse_text"):
+            self.assertEqual(int(sums[name][2]), calls[name], name)
+        self.assertIn("(own code)", sums)
+        self.assertIn("too short to be drawn", self.text("#line-details"))
+        self.assertNotIn("p50", self.text("#line-details"))
+        self.browser.key("Escape")
+        self.assertEqual(self.sums(), {})
+        box = self.browser.evaluate("(() => { const b = document.getElementById('line').getBoundingClientRect(); return [b.left, b.top, b.width]; })()")
+        before = self.text("#line-range")
+        self.drag(box[0] + box[2] * 0.5, box[1] + 8, box[0] + box[2] * 0.6)
+        self.assertEqual(self.text("#line-range"), before)
+        self.assertIn("(own code)", {**self.sums(), "(own code)": 0})
+        self.assertGreater(len(self.sums()), 0)
+        self.drag(box[0] + box[2] * 0.2, box[1] + 100, box[0] + box[2] * 0.3, shift=True)
+        self.assertEqual(self.text("#line-range"), before)
+        self.drag(box[0] + box[2] * 0.2, box[1] + 100, box[0] + box[2] * 0.3)
+        self.assertEqual(self.text("#line-range"), before, "of all the time there is nowhere to move to")
+
+    def hovered(self, wanted):
+        """Where in the timeline the tip begins with this, and what it says; None for nowhere."""
+        return self.browser.evaluate("""(wanted => {
+            const canvas = document.getElementById('line'), area = canvas.getBoundingClientRect(), tip = document.getElementById('tip');
+            const bottom = document.getElementById('line-box').getBoundingClientRect().bottom;
+            for (let y = area.top + 24; y < Math.min(area.bottom, bottom); y += 6) for (let x = area.left + 4; x < area.right - 4; x += 5) {
+                canvas.dispatchEvent(new MouseEvent('mousemove', { clientX: x, clientY: y }));
+                if (tip.style.display === 'block' && tip.textContent.startsWith(wanted)) return [x, y, tip.textContent];
+            }
+            return null; })(%s)""" % json.dumps(wanted))
+
+    def test_own_code_is_drawn_with_its_length(self):
+        self.open("#timeline")
+        own = self.browser.evaluate("""DATA.threads.flatMap((t, lane) => Array.from({ length: t.slices.length / 4 }, (_, i) => [lane, ...t.slices.slice(i * 4, i * 4 + 4)]))
+            .filter(s => DATA.functions[s[3]][0] === '(own code)')""")
+        self.assertTrue(own)
+        self.assertEqual({slice[4] for slice in own}, {0})
+        # What of it is too short to be drawn one by one is in the sum of the thread, which is that of the report.
+        threads = self.browser.evaluate("DATA.threads.map(t => [t.tid, t.own])")
+        for tid, ns in threads:
+            told = next(t["own_ns"] for t in self.report["threads"] if t["tid"] == tid)
+            self.assertAlmostEqual(ns, told, delta=1)  # the report carries what is rounded off from thread to thread
+        longest = max(own, key=lambda slice: slice[2])
+        self.browser.evaluate("0")
+        self.browser.key("0")
+        self.browser.settle()
+        for _ in range(60):  # zooming in on it makes it wide enough to be hit
+            left, width = self.browser.evaluate("(() => { const b = document.getElementById('line').getBoundingClientRect(); return [b.left, b.width]; })()")
+            low, high = [self.seconds(part) for part in self.text("#line-range").split(" (")[0].split(" to ")]
+            middle = (longest[1] + longest[2] / 2) / 1e9
+            if longest[2] / 1e9 > (high - low) / 4:
+                break
+            self.browser.wheel(left + width * (middle - low) / (high - low), 200, -300)
+        found = self.hovered("(own code)\nwork\n")
+        self.assertIsNotNone(found)
+        self.browser.click(*found[:2])
+        self.picture("own-code")
+        self.assertIn("(own code)", self.text("#line-details"))
+        self.assertIn("in all: ", self.text("#line-details"))
+
+    def seconds(self, text):
+        number, unit = text.split(" ")
+        return float(number.replace("−", "-")) * {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1}[unit]
+
+    def test_callers_and_callees_of_a_function(self):
+        self.open("#table")
+        self.browser.evaluate("[...document.querySelectorAll('#table-body tr')].find(r => r.textContent.startsWith('strtol')).click()")
+        self.picture("table-details")
+        details = self.text("#table-details")
+        self.assertRegex(details, r"p50 .*p99 .*longest ")
+        self.browser.evaluate("[...document.querySelectorAll('#table-details button')].find(b => b.textContent === 'Callers and callees').click()")
+        self.browser.settle()
+        self.picture("around")
+        self.assertEqual(self.browser.evaluate("document.getElementById('around-name').value"), "strtol")
+        self.assertIn("60,000 call", self.text("#around-facts"))
+        for canvas in ("up", "down"):
+            self.assertGreater(self.painted(canvas), 1, canvas)
+        # Directly above the function is its caller: a click goes on to that.
+        box = self.browser.evaluate("(() => { const b = document.getElementById('up').getBoundingClientRect(); return [b.left, b.bottom]; })()")
+        self.browser.click(box[0] + 40, box[1] - 10)
+        self.assertEqual(self.browser.evaluate("document.getElementById('around-name').value"), "work_parse_text")
+
+    def test_threads_are_grouped_searched_and_hidden(self):
+        self.open("#timeline")
+        self.browser.key("h")
+        rows = self.browser.evaluate("[...document.querySelectorAll('#threads-list label')].map(r => r.textContent)")
+        self.assertTrue(any("work × 3" in row for row in rows), rows)
+        self.assertEqual(len(rows), 5)
+        self.picture("threads")
+        self.browser.evaluate("(s => { s.value = DATA.threads[2].tid; s.dispatchEvent(new Event('input')); })(document.getElementById('threads-search'))")
+        self.assertEqual(self.browser.evaluate("document.querySelectorAll('#threads-list label').length"), 1)
+        self.assertIn("3 threads not meant", self.text("#threads-list"))
+        self.browser.evaluate("document.getElementById('threads-none').click()")
+        self.browser.settle()
+        self.assertIn("1 thread hidden", self.text("#line-state"))
+        self.browser.key("v")
+        self.assertIn("in 3 threads", self.text("#line-details"))
+        self.browser.evaluate("document.getElementById('threads-all').click()")
+        self.browser.settle()
+        self.assertNotIn("hidden", self.text("#line-state"))
+
+    def test_equal_threads_as_one_in_the_flame_graph(self):
+        self.open()
+        options = self.browser.evaluate("[...document.querySelectorAll('#root option')].map(o => o.textContent)")
+        merged = next(n for n, text in enumerate(options) if text.startswith("work × 3"))
+        self.browser.evaluate(f"(s => {{ s.value = {merged}; s.dispatchEvent(new Event('change')); }})(document.getElementById('root'))")
+        self.picture("flame-merged")
+        box = self.browser.evaluate("(() => { const b = document.getElementById('flame').getBoundingClientRect(); return [b.left, b.top]; })()")
+        self.browser.click(box[0] + 60, box[1] + 10)
+        self.assertIn("work × 3", self.text("#flame-details"))
+        self.assertIn("all", self.text("#crumbs"))
+
+    def test_what_was_dropped_is_a_banner_in_every_view(self):
+        lossy = os.path.join(self.folder, "lossy.trace")
+        data = bytearray(pathlib.Path(self.trace).read_bytes())
+        struct.pack_into("<Q", data, DROPPED, 128085)
+        pathlib.Path(lossy).write_bytes(data)
+        page = lossy + ".html"
+        subprocess.run([TOOL, "view", lossy, "-o", page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
+        for hash in ("", "#timeline", "#table", "#around"):
+            self.browser.open(page, hash)
+            self.assertEqual(self.text("#losses"), "Not in this trace: 128,085 calls dropped")
+            self.assertGreater(self.browser.evaluate("document.getElementById('losses').offsetHeight"), 10)
+        self.picture("dropped")
+        self.open()
+        self.assertEqual(self.browser.evaluate("document.getElementById('losses').offsetHeight"), 0)
+
+
+class ServedTest(PageTest):
+    """The page of `tracer view --serve`: it asks for what it does not have."""
+    @classmethod
+    def make(cls):
+        cls.trace = record(cls.folder, program(cls.folder))
+        cls.report = json.loads(subprocess.run([TOOL, "report", "--json", cls.trace], check=True, capture_output=True, timeout=LIMIT).stdout)
+        cls.server = subprocess.Popen([TOOL, "view", "--serve", cls.trace], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        cls.address = cls.server.stdout.readline().strip()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.send_signal(signal.SIGINT)
+        cls.server.wait()
+        cls.server.stdout.close()
+        super().tearDownClass()
+
+    def open(self, hash=""):
+        self.browser.call("Page.navigate", url="about:blank")
+        self.browser.call("Page.navigate", url=self.address + hash)
+        self.browser.until("document.documentElement?.dataset.ready === 'yes'")
+        self.browser.settle()
+
+    def status(self, address, method="GET", **fields):
+        try:
+            with urllib.request.urlopen(urllib.request.Request(address, method=method, headers=fields), timeout=LIMIT) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            error.close()
+            return error.code
+
+    def test_only_who_knows_the_address_is_answered_and_only_get(self):
+        self.assertRegex(self.address, r"^http://127\.0\.0\.1:\d+/[0-9a-f]{32}/$")
+        root = self.address.rsplit("/", 2)[0]
+        self.assertEqual(self.status(self.address), 200)
+        for place in ("/", "/" + "0" * 32 + "/", "/calls?from=0&to=9&lanes=0"):
+            self.assertEqual(self.status(root + place), 404, place)
+        for method in ("POST", "PUT", "OPTIONS", "DELETE", "HEAD"):
+            self.assertEqual(self.status(self.address, method), 405, method)
+        self.assertEqual(self.status(self.address, Host="example.org"), 421)
+        for question in ("calls", "calls?from=9&to=9&lanes=0", "sums?from=0&to=-1&lanes=0", "sums?from=0&to=9&lanes=x", "sums?from=0&from=1&to=9&lanes=0",
+                         "calls?from=0&to=99999999999999999999999&lanes=0"):
+            self.assertEqual(self.status(self.address + question), 400, question)
+        self.assertEqual(self.status(self.address + "../report"), 404)
+
+    def test_nobody_listens_on_other_addresses(self):
+        port = int(self.address.split(":")[2].split("/")[0])
+        others = [line for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:] if line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "0A"]
+        self.assertEqual([line.split()[1] for line in others], [f"0100007F:{port:04X}"])
+        with self.assertRaises(OSError):
+            socket.create_connection(("::1", port), timeout=5).close()
+
+    def test_sums_are_those_of_the_report(self):
+        self.open("#timeline")
+        self.browser.key("v")
+        self.browser.until("document.querySelectorAll('#line-details tbody tr').length > 0")
+        rows = self.browser.evaluate("[...document.querySelectorAll('#line-details tbody tr')].map(r => [...r.children].map(c => c.textContent))")
+        calls = {row[0].split("  ")[0]: int(row[3].replace(",", "") or 0) for row in rows}
+        self.assertEqual(calls, {**{f["name"]: f["calls"] for f in self.report["functions"]}, "(own code)": 0})
+        self.picture("served-sums")
+
+    def test_zooming_loads_calls_in_place_of_bands(self):
+        self.open("#timeline")
+        bands = self.browser.evaluate("DATA.threads.filter(t => !t.isMain).flatMap(t => Array.from({ length: t.dense.length / 4 }, (_, i) => t.dense.slice(i * 4, i * 4 + 4)))")
+        band = max(bands, key=lambda part: part[1] * part[3])
+        for _ in range(40):
+            box = self.browser.evaluate("(() => { const b = document.getElementById('line').getBoundingClientRect(); return [b.left, b.width]; })()")
+            low, high = [ViewTest.seconds(self, part) for part in self.text("#line-range").split(" (")[0].split(" to ")]
+            if high - low < 2e-5:
+                break
+            at = (band[0] + band[1] / 2) / 1e9
+            self.browser.wheel(box[0] + box[1] * (at - low) / (high - low), 200, -300)
+        self.browser.until("!document.getElementById('line-state').textContent.includes('loading')")
+        self.browser.evaluate("new Promise(done => setTimeout(done, 200))")
+        self.browser.until("!document.getElementById('line-state').textContent.includes('loading')")
+        self.browser.settle()
+        self.picture("served-zoom")
+        self.assertIsNotNone(ViewTest.hovered(self, "strtol\n"))
+
+
+class RunTest(PageTest):
+    """Several processes on one page."""
+    @classmethod
+    def make(cls):
+        program(cls.folder)
+        cls.run_of = os.path.join(cls.folder, "tracer.sh.1")
+        subprocess.run([TOOL, "record", "--quiet", "-o", cls.run_of, "--", "sh", "-c", "./work 1 2; ./work; exit 0"], check=True, timeout=LIMIT, cwd=cls.folder)
+        subprocess.run([TOOL, "view", cls.run_of, "-o", cls.page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
+
+    def test_processes_lie_where_they_were_with_the_stages_of_their_starts(self):
+        self.open("#timeline")
+        self.picture("run")
+        stages = self.browser.evaluate("DATA.threads.filter(t => t.stages.length).map(t => [t.process.replace(/ \\d+$/, ''), t.stages.length])")
+        self.assertEqual(sorted(name for name, _ in stages).count("work"), 2, stages)
+        begins = self.browser.evaluate("DATA.threads.filter(t => t.process.startsWith('work')).map(t => [t.process, t.slices[0]])")
+        self.assertGreater(len({begin for _, begin in begins}), 1)
+        self.assertGreater(self.painted("line"), 5)
 
 
 class DiffTest(PageTest):
@@ -270,6 +519,35 @@ class DiffTest(PageTest):
         done = subprocess.run([TOOL, "diff", *self.sides, "--html", self.page], capture_output=True, text=True, timeout=LIMIT)
         self.assertEqual(done.returncode, 2)
         self.assertIn("--force", done.stderr)
+
+
+class OwnFunctions(PageTest):
+    """Those of the program, which no slot leads to: the picture of docs/functions.md is of it."""
+
+    @classmethod
+    def make(cls):
+        program = os.path.join(cls.folder, "render")
+        subprocess.run(["g++", "-O2", "-g", "-std=c++17", "-pthread", os.path.join(HERE, "render.cpp"), "-o", program], check=True, timeout=LIMIT)
+        cls.trace = os.path.join(cls.folder, "render.trace")
+        subprocess.run([TOOL, "record", "-o", cls.trace, "--cache", "--functions", "*", "--", program], check=True, capture_output=True, timeout=LIMIT,
+                       env={**os.environ, "XDG_CACHE_HOME": os.path.join(cls.folder, "cache")})
+        subprocess.run([TOOL, "view", cls.trace, "-o", cls.page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
+
+    def test_own_functions_are_in_graph_and_table(self):
+        self.open()
+        self.assertGreater(self.painted("flame"), 3)
+        calls = dict(self.browser.evaluate("DATA.table.map(r => [DATA.functions[r[0]][0], r[1]])"))
+        self.assertEqual(calls["draw_row(Scene const&, Canvas&, int)"], 24)
+        self.assertEqual(calls["void Scene::add<Sphere, Vector, double, double, double>(Vector, double, double, double)"], 5)
+        self.assertEqual(calls["Sphere::hit(Ray const&) const"], 5 * calls["Floor::hit(Ray const&) const"])
+        self.assertEqual(calls["Scene::nearest(Ray const&) const"], calls["Floor::hit(Ray const&) const"])
+        # Of the thread that draws the lower part.
+        self.browser.evaluate("(() => { const s = document.querySelector('select'); s.selectedIndex = 2; s.dispatchEvent(new Event('change')); })()")
+        self.browser.settle()
+        self.assertGreater(self.painted("flame"), 3)
+        self.browser.call("Emulation.setDeviceMetricsOverride", width=1280, height=380, deviceScaleFactor=1, mobile=False)
+        self.browser.settle()
+        self.picture("functions")
 
 
 if __name__ == "__main__":

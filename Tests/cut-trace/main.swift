@@ -70,8 +70,8 @@ for length in stride(from: Int(first), through: Int(from), by: -1) {
     }
     most = calls
 }
-for _ in 0 ..< random {
-    let length = UInt64.random(in: 0 ..< UInt64(bytes.count))
+for _ in 0..<random {
+    let length = UInt64.random(in: 0..<UInt64(bytes.count))
     write(length)
     if let calls = read(length), calls > whole {
         print("cut at \(length): \(calls) calls, the whole has \(whole)")

@@ -42,14 +42,22 @@ func writeSeeds(_ directory: String) {
     builder.limit(0, words: 1, frames: 1)
     builder.split(0, isWritten: false)
     builder.exit(0, 2, at: start + 100)
-    builder.word(0, .control(.lost, 3), at: start + 110)
-    builder.word(0, at: start + 120) { .control(.mark, 1 << 42 | $0) }
+    builder.word(0, unknownControl(1 << 42), at: start + 110)
     write("ring", builder)
     builder = demo()
     let other = builder.thread("other")
     builder.word(other, .control(.resume, start + 10), at: start + 50)
     builder.word(other, at: start + 60) { .exit(2, after: $0) }
     write("threads", builder)
+    // With call sites: of a leaf, of an open call whose chunk ends, and one without its call.
+    builder = demo()
+    builder.enter(0, 2, at: start + 50, site: 0x5000_1234)
+    builder.complete(0, 2, from: start + 60, to: start + 70, site: 0x5000_1240)
+    builder.split(0)
+    builder.exit(0, 2, at: start + 80)
+    builder.word(0, .control(.site, 0x5000_1250), at: start + 90)
+    builder.exit(0, 2, at: start + 100)
+    write("sites", builder)
     // A start: constructors, a library opened in one of them, something made once, ready by its output.
     builder = demo()
     builder.header.leaf_cost = 30 * UInt32(TRACE_COST_PARTS)
@@ -63,8 +71,10 @@ func writeSeeds(_ directory: String) {
     builder.phase(TRACE_PHASE_LOADER, TraceBuilder.usage(at: start - 8000))
     builder.phase(TRACE_PHASE_AGENT, TraceBuilder.usage(at: start))
     builder.initializer(0, module: 0, from: TraceBuilder.usage(at: start + 1), to: TraceBuilder.usage(at: start + 50, own: 3))
-    builder.load(1, "/usr/lib/libplug.so", caller: 0, initializer: 0, begin: start + 10, opened: start + 11, mapped: TraceBuilder.usage(at: start + 12),
-                 end: TraceBuilder.usage(at: start + 40))
+    builder.load(
+        1, "/usr/lib/libplug.so", caller: 0, initializer: 0, begin: start + 10, opened: start + 11,
+        mapped: TraceBuilder.usage(at: start + 12),
+        end: TraceBuilder.usage(at: start + 40))
     builder.initializer(1, module: 1, parent: 0, load: 1, from: TraceBuilder.usage(at: start + 15), to: TraceBuilder.usage(at: start + 35))
     builder.once(2, at: start + 20, code: 0x5000_1000)
     builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: start + 60))
@@ -75,14 +85,14 @@ func writeSeeds(_ directory: String) {
     // The first chunk lies twice: where it was written, not closed, and as a copy behind the others. A base goes back.
     builder = demo()
     builder.header.state = UInt32(TRACE_RECORDING)
-    for index in 0 ..< 6 as Range<UInt64> {
+    for index in 0..<6 as Range<UInt64> {
         builder.enter(0, 2, at: start + 100 + 10 * index)
         builder.split(0)
     }
     builder.base(0, start - 5)
     builder.exit(0, 1, at: start + 200)
     write("copied", builder) { bytes in
-        var chunk = Array(bytes[8192 ..< 12288])
+        var chunk = Array(bytes[8192..<12288])
         chunk[6] = 0
         bytes.insert(contentsOf: chunk + [UInt8](repeating: 0, count: 4096), at: 8192)
     }

@@ -25,7 +25,7 @@ func emit(_ bytes: [UInt8]) { bytes.withUnsafeBytes { _ = fwrite($0.baseAddress,
 var head = TraceBuilder(program: "/usr/bin/synthetic")
 head.module(0, "/usr/lib/libdemo.so")
 let describedCount = arguments.count > 5 ? UInt32(arguments[5]) ?? functionCount : functionCount
-for id in 1 ... max(describedCount, functionCount) { head.function(id, "_ZN4demo\(String(id).utf8.count + 8)function\(id)Ei") }
+for id in 1...max(describedCount, functionCount) { head.function(id, "_ZN4demo\(String(id).utf8.count + 8)function\(id)Ei") }
 let metadata = TraceBuilder.metadataChunk(head.metadataRecords)
 
 struct Random { // xorshift64*
@@ -46,7 +46,7 @@ var random = Random(state: 88_172_645_463_325_252)
 var calls = 0
 emit([UInt8](repeating: 0, count: 4096))
 emit(metadata)
-for number in 0 ..< chunkCount {
+for number in 0..<chunkCount {
     let thread = number % threadCount
     var clock = clocks[thread], stack = stacks[thread]
     var chunk = trace_chunk_header()

@@ -34,8 +34,8 @@ struct launch_child {
 /// Starts a program in a process group of its own. 0, or errno of what failed; then no child is left.
 /// The watch is a seccomp filter with user notification (seccomp_unotify(2)): no ptrace, so that debuggers may be
 /// launched too, and no cost for any other call. Without CAP_SYS_ADMIN the child gets no_new_privs.
-int launch_spawn(const char *path, char *const arguments[], char *const environment[],
-                 const struct launch_options *options, struct launch_child *child);
+int launch_spawn(const char *path, char *const arguments[], char *const environment[], const struct launch_options *options,
+                 struct launch_child *child);
 
 struct launch_report {
     uint64_t time_ns; // CLOCK_MONOTONIC when the tool learned of it

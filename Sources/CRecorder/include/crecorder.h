@@ -6,16 +6,45 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/// e_machine of what runs here (ELF gABI, chapter 4).
+#if defined(__x86_64__)
+#define RECORDER_MACHINE 62
+#define RECORDER_MACHINE_NAME "x86_64"
+#elif defined(__aarch64__)
+#define RECORDER_MACHINE 183
+#define RECORDER_MACHINE_NAME "aarch64"
+#endif
+
 /// Blocks `waited` and ignores SIGPIPE and SIGXFSZ (a full pipe or a file limit must end neither the tool nor, with
 /// it, the program's summary). What was inherited was saved before main and comes back in the child.
 void recorder_take_signals(const sigset_t *waited);
 
+/// A directory that is named by the process id of the program.
+struct recorder_directory {
+    /// Path, but for the number at its end.
+    const char *start;
+    /// The entry of the environment, NAME= and so on, that is to name it: what comes before the number and what behind it.
+    const char *variable;
+    const char *ending;
+    /// How many such names were taken: from 1 on, '.' and this plus one is at the end of the name. Negative: minus the errno of mkdir.
+    int attempt;
+};
+
+/// A directory that is as open to others as the one in which it stands: a program that gives up its user's rights may write there as it
+/// might have beside it. 0 or errno.
+int recorder_make_directory(const char *path);
+
 /// Starts `path` with the signal mask and dispositions that the tool inherited; stdin, stdout and stderr are
 /// untouched. posix_spawn would do but for one thing: it can reset a disposition to its default, not to "ignored".
-/// An entry of the environment TRACER_EXEC= with 18 digits, '-' and 10 digits becomes CLOCK_MONOTONIC in nanoseconds and
+/// If the variable `exec_time` of the environment is digits, '-' and digits, these become CLOCK_MONOTONIC in nanoseconds and
 /// the child's process id, just before it calls execve: where the time of the new program begins.
-/// On failure returns errno of fork or execve; 0 and *pid otherwise.
-int recorder_spawn(const char *path, char *const arguments[], char *const environment[], pid_t *pid);
+/// `directory`, when it is not null, is made before that. On failure there is none.
+/// On failure returns errno of fork, mkdir or execve; 0 and *pid otherwise.
+int recorder_spawn(const char *path, char *const arguments[], char *environment[], const char *exec_time,
+                   struct recorder_directory *directory, pid_t *pid);
+
+/// What stands at two names changes places. 0 or errno.
+int recorder_exchange(const char *one, const char *other);
 
 /// Starts a process in our process group that blocks every signal and sleeps: what is pending there was sent to the
 /// group, what is not was meant for us alone. It ends with the tool. -1 when it could not be started.

@@ -14,7 +14,6 @@
 
 // Event word. Bits 0-1 are the kind, 2-21 the function, 22-63 a time in ticks since the base in force; a complete call
 // splits those 42 bits: 22-44 its start, 45-63 its duration. So an enter becomes a complete call by one addition.
-#define EVENT_CONTROL 0
 #define EVENT_ENTER 1
 #define EVENT_EXIT 2
 #define EVENT_COMPLETE 3
@@ -27,33 +26,49 @@
 #define EVENT_DURATION_SHIFT 45
 #define EVENT_DURATION_BITS 19
 
-// Control word: bits 2-7 say which, 8-63 are its payload.
+// Control word: bits 2-7 say which (ControlKind in Event.swift), 8-63 are its payload.
 #define CONTROL_KIND_SHIFT 2
 #define CONTROL_PAYLOAD_SHIFT 8
 #define CONTROL_PAYLOAD_BITS 56
-#define CONTROL_BASE 1    /* payload: low 56 bits of the base, in ticks, for the words that follow */
-#define CONTROL_RESUME 2  /* payload: low 56 bits of the enter time of the frame that the next word closes */
-#define CONTROL_UNWOUND 3 /* payload: time since the base (42 bits) | count << 42: that many innermost frames were left */
-#define CONTROL_LOST 4    /* payload: number of events that could not be written here */
-#define CONTROL_MARK 5    /* payload: time since the base (42 bits) | mark << 42: a point that the program named */
+#define CONTROL_RESUME 2 /* those that trampolines write */
+#define CONTROL_SITE 4
 
 #ifndef __ASSEMBLER__
 #include <stdint.h>
 
 enum { TRACE_CLOCK_TSC = 1, TRACE_CLOCK_CNTVCT = 2, TRACE_CLOCK_MONOTONIC = 3 };
 enum { TRACE_RECORDING = 0, TRACE_FINISHED = 1, TRACE_STOPPED = 2 };
-enum { TRACE_STOP_NONE = 0, TRACE_STOP_SPACE = 1, TRACE_STOP_LIMIT = 2, TRACE_STOP_FILE = 3, TRACE_STOP_MEMORY = 4,
-       TRACE_STOP_CONFINED = 5,    // the program was about to forbid itself system calls (seccomp) …
-       TRACE_STOP_NO_COUNTER = 6,  // … or reading the cycle counter (PR_SET_TSC) …
-       TRACE_STOP_DISPATCH = 7 };  // … or to get its system calls as signals (PR_SET_SYSCALL_USER_DISPATCH)
+enum {
+    TRACE_STOP_NONE = 0,
+    TRACE_STOP_SPACE = 1,
+    TRACE_STOP_LIMIT = 2,
+    TRACE_STOP_FILE = 3,
+    TRACE_STOP_MEMORY = 4,
+    TRACE_STOP_CONFINED = 5,    // the program was about to forbid itself system calls (seccomp) …
+    TRACE_STOP_NO_COUNTER = 6,  // … or reading the cycle counter (PR_SET_TSC) …
+    TRACE_STOP_DISPATCH = 7,    // … or to get its system calls as signals (PR_SET_SYSCALL_USER_DISPATCH)
+    TRACE_STOP_OUT_OF_REACH = 8
+}; // the program may no longer open the file, and its room is used up
+#define TRACE_EXIT_KNOWN 0x100000000ull // in exit_status
 enum { TRACE_MODE_FULL = 0, TRACE_MODE_RING = 1 };
-enum { TRACE_FLAG_LATE = 1,        // some constructors had run before the agent was entered
-       TRACE_FLAG_NO_HOOK = 2,     // the loader's debugger hook was not as expected: later modules are seen late
-       TRACE_FLAG_FOREIGN = 8 };   // modules of GHC, OCaml or Go, with calling conventions of their own, were left alone
-enum { TRACE_CHUNK_EVENTS = 1, TRACE_CHUNK_METADATA = 2,
-       TRACE_CHUNK_VOID = 3 }; // being copied: its size is right, its content is not there yet
-enum { TRACE_CHUNK_CLOSED = 1, TRACE_CHUNK_FRAMES_CUT = 2,
-       TRACE_CHUNK_UNSETTLED = 4 }; // a word of the chunk before may be younger than its list of open frames
+enum {
+    TRACE_FLAG_LATE = 1,        // some constructors had run before the agent was entered
+    TRACE_FLAG_NO_HOOK = 2,     // the loader's debugger hook was not as expected: later modules are seen late
+    TRACE_FLAG_FOREIGN = 8,     // modules of GHC, OCaml or Go, with calling conventions of their own, were left alone
+    TRACE_FLAG_NAMESPACE = 16, // so were modules of a namespace (dlmopen) whose unwinder would not find its way
+    TRACE_FLAG_CALL_SITES = 32 // where calls were made from was recorded
+};
+enum {
+    TRACE_CHUNK_EVENTS = 1,
+    TRACE_CHUNK_METADATA = 2,
+    TRACE_CHUNK_VOID = 3
+}; // being copied: its size is right, its content is not there yet
+enum {
+    TRACE_CHUNK_CLOSED = 1,
+    TRACE_CHUNK_FRAMES_CUT = 2,
+    TRACE_CHUNK_UNSETTLED = 4, // a word of the chunk before may be younger than its list of open frames
+    TRACE_CHUNK_SITES = 8      // behind that list: where each of them was called from, a uint64_t
+};
 
 /// Two clocks read at one moment. Two such samples give the length of a tick.
 struct trace_clock_sample {
@@ -78,21 +93,26 @@ struct trace_file_header {
     struct trace_clock_sample first; // agent start
     struct trace_clock_sample last;  // latest chunk opened, or the end
     uint64_t first_realtime_ns;
-    uint64_t next_offset;     // where the next chunk goes: the only word that threads contend for
+    uint64_t next_offset;     // where the next chunk goes: threads take theirs by an atomic addition
     uint64_t prepared_offset; // `tracer record` has allocated and touched the file up to here
     uint64_t size_limit;      // bytes, 0 none
-    uint64_t dropped;         // calls that were made while nothing could be written
-    uint64_t minimum_ticks;   // TRACER_MINMS in ticks
+    uint64_t dropped;         // calls that were made while nothing could be written; also of its unrecorded children
+    uint64_t minimum_ticks;   // calls that took less are not kept
     uint32_t maximum_depth;   // 0 none
     uint32_t flags;
     uint64_t start_ticks;     // time the agent took before the program went on: from here …
     uint64_t started_ticks;   // … to here
     uint32_t leaf_cost;       // what recording a leaf call costs, in 1/TRACE_COST_PARTS ticks; 0 unknown …
     uint32_t inside_cost;     // … of which so much lies between its two clock reads and is part of its length
-    uint64_t process_start;   // starttime of /proc/self/stat: tells a reused pid from this process
-    uint64_t generation;      // chunks opened so far, orders the chunks of a ring
+    uint64_t exit_status;     // TRACE_EXIT_KNOWN and how the process ended: status, or 128 + signal; 0 unknown
+    uint64_t unused;          // 0; earlier agents counted chunks
     uint64_t session;         // of `tracer record`: the same in all processes of one run, 0 without
-    uint64_t extended_offset; // the agent has made the file at least so long; 0 unknown
+    uint64_t extended_offset; // the agent has used the file up to here; 0 unknown
+    uint64_t boot;            // of the system: the first half of its boot_id (proc(5)), 0 unknown
+    uint64_t pid_namespace;   // in which `pid` counts: its inode (namespaces(7)), 0 unknown
+    uint64_t unrecorded_children; // forked, and no file could be made for them
+    uint32_t leaf_error;      // by how much leaf_cost may be wrong, in 1/256 of itself; 0 unknown …
+    uint32_t inside_error;    // … and inside_cost
 };
 
 /// A frame that was open when the chunk began.
@@ -120,7 +140,7 @@ struct trace_chunk_header {
     uint32_t open_frames;   // frames open when it began …
     uint32_t stored_frames; // … of which this many, the innermost, are stored
     char thread_name[16];
-    uint64_t generation;
+    uint64_t unused;   // earlier agents: the order of all chunks
     uint64_t reserved[2];
 };
 
@@ -141,6 +161,9 @@ enum {
     TRACE_RECORD_ONCE = 13,
     TRACE_RECORD_MODULE_DETAIL = 14,
     TRACE_RECORD_BINDING = 15,
+    TRACE_RECORD_CLOCK = 16,
+    TRACE_RECORD_PATCHED = 17,
+    TRACE_RECORD_LEFT_OUT = 18,
     TRACE_RECORD_REPLACED = 0xffff, // skipped: another record is being written over it
 };
 enum { // of a phase
@@ -159,15 +182,18 @@ enum { // of an initializer; the last two are finalizers
     TRACE_INITIALIZER_FINI = 4,
     TRACE_INITIALIZER_FINI_ARRAY = 5,
 };
-enum { TRACE_INITIALIZER_RETURNED = 0,
-       TRACE_INITIALIZER_LEFT = 1 }; // by an exception or longjmp, some time before this record's
+enum { TRACE_INITIALIZER_RETURNED = 0, TRACE_INITIALIZER_LEFT = 1 }; // by an exception or longjmp, some time before this record's
 enum { // what made the program ready: the first of each
-    TRACE_READY_SYMBOL = 1, // a call of a function that TRACER_READY names
+    TRACE_READY_SYMBOL = 1, // a call of a function that the user named
     TRACE_READY_MARK = 2,   // tracer_ready(), or a mark of the name "ready"
     TRACE_READY_NOTIFY = 3, // sd_notify and its kin with READY=1
     TRACE_READY_OUTPUT = 4, // a write to standard output or a terminal
 };
-enum { TRACE_MODULE_LAZY = 1 }; // jump slots were not bound when it was loaded
+enum { // of a module's details
+    TRACE_MODULE_LAZY = 1,       // jump slots were not bound when it was loaded
+    TRACE_MODULE_SEARCHED = 2,   // which GLOB_DAT slots are for calls alone: its text was searched for that …
+    TRACE_MODULE_REMEMBERED = 4, // … or an earlier process had found it
+};
 #define TRACE_NONE 0xffffffffu /* no module, no initializer, no load */
 enum {
     TRACE_TEXT_PROGRAM = 1,     // path of the executable
@@ -175,11 +201,12 @@ enum {
     TRACE_TEXT_DIRECTORY = 3,
     TRACE_TEXT_SETTINGS = 4,    // NAME=VALUE, NUL after each: the TRACER_ variables as they took effect
     TRACE_TEXT_MESSAGE = 5,     // what the agent had to say: one line
-    TRACE_TEXT_ENVIRONMENT = 6, // LD_* and PATH-like names only, NUL after each; never secrets
 };
-enum { TRACE_FUNCTION_TAIL = 1,  // entry is recorded, as a complete call of no length; exit is not
-       TRACE_FUNCTION_SPAN = 2,  // no function: tracer_begin and tracer_end with this name
-       TRACE_FUNCTION_MARK = 4 }; // no function: tracer_mark with this name; TAIL as well
+enum {
+    TRACE_FUNCTION_TAIL = 1,  // entry is recorded, as a complete call of no length; exit is not
+    TRACE_FUNCTION_SPAN = 2,  // no function: tracer_begin and tracer_end with this name
+    TRACE_FUNCTION_MARK = 4
+}; // no function: tracer_mark with this name; TAIL as well
 
 /// Every metadata record begins so. `type` is written last. Size is a multiple of 8 and includes this.
 struct trace_record {
@@ -215,6 +242,15 @@ struct trace_thread_record {
     uint32_t thread; // index from 0
     uint32_t tid;
     uint64_t ticks;
+};
+struct trace_thread_begin_record { // of older agents without the last field
+    struct trace_thread_record thread;
+    uint64_t cpu_ns; // what the thread had used of a processor then
+};
+/// The recording clock does not tick evenly: a sample at either end of the stretch in which its rate has changed.
+struct trace_clock_record {
+    struct trace_record record;
+    struct trace_clock_sample sample;
 };
 struct trace_module_end_record {
     struct trace_record record;
@@ -301,6 +337,22 @@ struct trace_module_detail_record {
     uint32_t soname_bytes;
     uint32_t needed_bytes;         // DT_SONAME, then the names of DT_NEEDED in order, NUL after each, follow
 };
+/// Of the functions of a module that the user wants (TRACER_FUNCTIONS), so many record their calls themselves.
+struct trace_patched_record {
+    struct trace_record record;
+    uint32_t module;
+    uint32_t functions;
+    uint32_t patched;
+    uint32_t reserved;
+};
+/// From this moment on the function's calls are not recorded: there were very many, and they are short.
+struct trace_left_out_record {
+    struct trace_record record;
+    uint32_t function;
+    uint32_t reserved;
+    uint64_t ticks;
+};
+
 /// What a module's relocations lead to, once per pair. A slot that was bound lazily counts where it would lead.
 struct trace_binding_record {
     struct trace_record record;

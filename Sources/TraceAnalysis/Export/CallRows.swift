@@ -1,4 +1,5 @@
 // CSV (RFC 4180): a row for each call, in the order in which calls end, so that a row is complete when it is written.
+import Presentation
 import TraceFormat
 
 struct CallRows: CallSink, ~Copyable {
@@ -20,21 +21,16 @@ struct CallRows: CallSink, ~Copyable {
             let table = thread.source.table
             names = FunctionTexts { function in
                 let name = table.name(of: function)
-                return Self.field(name.name) + "," + Self.field(name.module) + "\n"
+                return CSV.field(name.name) + "," + CSV.field(name.module) + "\n"
             }
             scale = ClockScale(thread.source)
         }
         self.thread = thread
-        place = Array("\(Self.field(thread.source.name)),\(thread.source.pid),\(Self.field(thread.name)),\(thread.tid),".utf8)
+        place = Array("\(CSV.field(thread.source.name)),\(thread.source.pid),\(CSV.field(thread.name)),\(thread.tid),".utf8)
         inCalls.removeAll()
     }
 
-    static func field(_ text: String) -> String {
-        guard text.utf8.contains(where: { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "\"") }) else { return text }
-        return "\"" + text.replacing("\"", "\"\"") + "\""
-    }
-
-    @inline(__always) private mutating func row(_ depth: Int, from start: UInt64) {
+    @inline(__always) private mutating func begin(_ depth: Int, from start: UInt64) {
         text.append(place)
         text.append(decimal: UInt64(depth))
         text.append(",")
@@ -42,10 +38,12 @@ struct CallRows: CallSink, ~Copyable {
         text.append(",")
     }
 
-    @inline(__always) private mutating func call(_ function: UInt32, from start: UInt64, to end: UInt64, inCalls: UInt64,
-                                                 depth: Int, _ ended: StaticString) {
+    @inline(__always) private mutating func call(
+        _ function: UInt32, from start: UInt64, to end: UInt64, inCalls: UInt64,
+        depth: Int, _ ended: StaticString
+    ) {
         let ticks = end &- start
-        row(depth, from: start)
+        begin(depth, from: start)
         text.append(decimal: thread.source.trace.timeScale.nanoseconds(ticks).count)
         text.append(",")
         text.append(signed: thread.source.trace.timeScale.signedNanoseconds(Int64(truncatingIfNeeded: ticks &- inCalls)))
@@ -54,53 +52,56 @@ struct CallRows: CallSink, ~Copyable {
         if depth > 0, depth <= self.inCalls.count { self.inCalls[depth - 1] &+= ticks }
     }
 
-    @inline(__always) mutating func slot(of function: UInt32) -> UInt32 { function &+ 1 } // 0 is nobody
+    @inline(__always) mutating func row(of function: UInt32) -> UInt32 { function &+ 1 } // 0 is nobody
 
     @inline(__always) mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
         if depth < inCalls.count { inCalls[depth] = 0 } else { inCalls.append(repeating: 0, count: depth + 1 - inCalls.count) }
     }
 
-    @inline(__always) mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame,
-                                           isOutermost: Bool, _ ending: Ending) {
+    @inline(__always) mutating func closed(
+        _ frame: Frame, at time: UInt64, depth: Int, parent: Frame,
+        isOutermost: Bool, _ ending: Ending
+    ) {
         let inCalls = depth < self.inCalls.count ? self.inCalls.remove(at: depth) : 0
         let end = max(time, frame.enter)
         switch ending {
-        case .returned: call(frame.slot &- 1, from: frame.enter, to: end, inCalls: inCalls, depth: depth, ",returned,")
-        case .unwound: call(frame.slot &- 1, from: frame.enter, to: end, inCalls: inCalls, depth: depth, ",unwound,")
-        case .lost: call(frame.slot &- 1, from: frame.enter, to: end, inCalls: inCalls, depth: depth, ",lost,")
-        case .open: call(frame.slot &- 1, from: frame.enter, to: end, inCalls: inCalls, depth: depth, ",open,")
+        case .returned: call(frame.row &- 1, from: frame.enter, to: end, inCalls: inCalls, depth: depth, ",returned,")
+        case .unwound: call(frame.row &- 1, from: frame.enter, to: end, inCalls: inCalls, depth: depth, ",unwound,")
+        case .lost: call(frame.row &- 1, from: frame.enter, to: end, inCalls: inCalls, depth: depth, ",lost,")
+        case .open: call(frame.row &- 1, from: frame.enter, to: end, inCalls: inCalls, depth: depth, ",open,")
+        case .part: call(frame.row &- 1, from: frame.enter, to: end, inCalls: inCalls, depth: depth, ",part,")
         }
     }
 
-    @inline(__always) mutating func leaf(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int,
-                                         parent: Frame, isOutermost: Bool) {
-        if _slowPath(start == end), thread.source.table.isTail(slot &- 1) {
-            row(depth, from: start)
+    @inline(__always) mutating func leaf(
+        _ row: UInt32, from start: UInt64, to end: UInt64, depth: Int,
+        parent: Frame, isOutermost: Bool
+    ) {
+        if _slowPath(start == end), thread.source.table.isTail(row &- 1) {
+            begin(depth, from: start)
             text.append(",,entered,")
-            text.append(names[slot &- 1])
+            text.append(names[row &- 1])
         } else {
-            call(slot &- 1, from: start, to: end, inCalls: 0, depth: depth, ",returned,")
+            call(row &- 1, from: start, to: end, inCalls: 0, depth: depth, ",returned,")
         }
     }
 
-    mutating func migrated(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
-        call(slot &- 1, from: start, to: end, inCalls: 0, depth: 0, ",returned here,")
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
+        call(row &- 1, from: start, to: end, inCalls: 0, depth: 0, ",returned here,")
     }
 
     private mutating func moment(_ moment: TimelineMoment, at time: UInt64, depth: Int) {
         let words = thread.text(of: moment)
-        row(depth, from: time)
-        text.append(",," + words.category + "," + Self.field(words.name) + ",\n")
+        begin(depth, from: time)
+        text.append(",," + words.category + "," + CSV.field(words.name) + ",\n")
     }
 
-    mutating func orphan(_ slot: UInt32, at time: UInt64, depth: Int) {
-        row(depth, from: time)
+    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {
+        begin(depth, from: time)
         text.append(",,orphan,")
-        text.append(names[slot &- 1])
+        text.append(names[row &- 1])
     }
-    mutating func lost(_ count: UInt64, at time: UInt64, depth: Int) { moment(.lost(count), at: time, depth: depth) }
     mutating func missing(_ count: UInt64, at time: UInt64) { moment(.missing(count), at: time, depth: 0) }
-    mutating func mark(_ mark: UInt32, at time: UInt64, depth: Int) { moment(.mark(mark), at: time, depth: depth) }
     mutating func unknown() {}
 }
 
@@ -108,18 +109,20 @@ struct CallRowExport {
     /// Threads one after the other, each read from its first chunk to its last.
     static func write(_ sources: [ExportSource], to output: ([UInt8]) throws -> Void) throws {
         try output(Array(CallRows.header.utf8))
-        var stack = CallStack(CallRows(origin: sources.origin), slotCount: 0)
+        let origin = sources.origin
         for source in sources {
+            var stack = CallStack(CallRows(origin: origin), rowCount: 0, window: source.trace.window)
             var reader = ChunkReader(source.trace)
             for thread in source.threads {
                 stack.sink.start(thread)
+                stack.seek(0)
                 var previous: Chunk?
                 var latest: UInt64 = 0
                 for listed in thread.chunks {
                     guard let chunk = reader.settled(listed) else { continue }
                     let stored = reader.storedFrames(chunk)
                     let missing = chunk.sequence &- (previous.map { $0.sequence &+ 1 } ?? 0)
-                    if missing > 0 { stack.sink.missing(missing, at: chunk.opened.ticks) }
+                    if missing > 0, stack.isInside { stack.sink.missing(missing, at: chunk.opened.ticks) }
                     stack.begin(chunk, stored, after: previous, latest: latest, areCalls: true)
                     latest = max(latest, reader.read(chunk, into: &stack))
                     previous = chunk

@@ -20,7 +20,7 @@ struct CallgrindExport {
             let title = tree.functions.count + number
             var path: [(function: Int, end: Int, arc: Arc)] = []
             var active: [Arc: Int] = [:]
-            for index in root.node + 1 ..< max(tree.nodes[root.node].end, root.node + 1) {
+            for index in root.node + 1..<max(tree.nodes[root.node].end, root.node + 1) {
                 let node = tree.nodes[index]
                 while let last = path.last, last.end <= index {
                     active[last.arc, default: 1] -= 1
@@ -38,15 +38,17 @@ struct CallgrindExport {
         try write(tree, own, arcs, summary, to: output)
     }
 
-    private static func write(_ tree: CallTree, _ own: [Int64], _ arcs: [Arc: Cost], _ summary: Int64,
-                              to output: ([UInt8]) throws -> Void) throws {
+    private static func write(
+        _ tree: CallTree, _ own: [Int64], _ arcs: [Arc: Cost], _ summary: Int64,
+        to output: ([UInt8]) throws -> Void
+    ) throws {
         var text = ByteWriter(capacity: 1 << 20)
         text.append("# callgrind format\nversion: 1\ncreator: tracer\n")
         for process in tree.processes { text.append("pid: \(process.pid)\ncmd: \(process.commandLine)\n") }
         text.append("positions: line\nevents: ns\nsummary: \(summary)\n\nfl=(1) ???\n")
         var names = Names(tree)
         let callees = Dictionary(grouping: arcs.keys, by: { $0.caller })
-        for caller in 0 ..< tree.functions.count + tree.roots.count {
+        for caller in 0..<tree.functions.count + tree.roots.count {
             let calls = (callees[caller] ?? []).sorted { $0.callee < $1.callee }
             let selfTime = caller < own.count ? own[caller] : 0
             if calls.isEmpty, selfTime == 0 { continue }
@@ -54,10 +56,11 @@ struct CallgrindExport {
             names.write(caller, "ob=", "fn=", to: &text)
             text.append("0 \(selfTime)\n")
             for arc in calls {
-                // A frame of the parent process was called there.
-                guard let cost = arcs[arc], cost.calls > 0 else { continue }
+                // A frame of the parent process was called there. What a thread runs of the program's own code was called once.
+                let isOwnCode = tree.functions[arc.callee].isOwnCode
+                guard let cost = arcs[arc], cost.calls > 0 || isOwnCode else { continue }
                 names.write(arc.callee, "cob=", "cfn=", to: &text)
-                text.append("calls=\(cost.calls) 0\n0 \(cost.total)\n")
+                text.append("calls=\(isOwnCode ? 1 : cost.calls) 0\n0 \(cost.total)\n")
             }
             if text.count >= 1 << 20 {
                 try output(text.bytes)

@@ -1,6 +1,7 @@
 // The Trace Event Format of chrome://tracing, which many viewers read: microseconds with three decimals since the start,
 // since a double does not hold nanoseconds of an epoch. Leaves are X events; what has calls in it is a B and an E, in
 // time order, so that nothing overlaps.
+import Presentation
 import TraceFormat
 
 struct ChromeSink: TimelineSink, ~Copyable {
@@ -42,8 +43,7 @@ struct ChromeSink: TimelineSink, ~Copyable {
     @inline(__always) mutating func begin(_ function: UInt32, at time: UInt64, _ how: TimelineBegin) {
         open(",\n{\"ph\":\"B\",", at: self.time(time))
         text.append(names[function])
-        if how == .inherited { argument("began", "before the first event that the trace has") }
-        if how == .continued { argument("began", "continues the slice before") }
+        if let note = how.note { argument("began", note) }
         text.append("}")
     }
 
@@ -99,19 +99,25 @@ struct ChromeWriter: TimelineWriter {
         try write(Array("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[".utf8))
         for source in sources {
             let pid = JSON.unsigned(UInt64(source.pid))
-            try line([("ph", .string("M")), ("pid", pid), ("name", .string("process_name")),
-                      ("args", .object([("name", .string(source.name))]))])
-            for (ticks, name) in [(source.trace.firstTicks, "recording begins"), (source.end, "recording ends: \(source.trace.stateText)")] {
+            try line([
+                ("ph", .string("M")), ("pid", pid), ("name", .string("process_name")),
+                ("args", .object([("name", .string(source.name))])),
+            ])
+            for (ticks, name) in source.marks {
                 let time = Double(Int64(bitPattern: source.monotonic(ticks.raw) &- sources.origin)) / 1000 // of a damaged file, before the origin
-                try line([("ph", .string("i")), ("s", .string("p")), ("pid", pid), ("tid", pid), ("ts", .number(time)),
-                          ("name", .string(name)), ("cat", .string("tracer"))])
+                try line([
+                    ("ph", .string("i")), ("s", .string("p")), ("pid", pid), ("tid", pid), ("ts", .number(time)),
+                    ("name", .string(name)), ("cat", .string("tracer")),
+                ])
             }
         }
     }
 
     mutating func begin(_ thread: ExportThread) throws {
-        try line([("ph", .string("M")), ("pid", .unsigned(UInt64(thread.source.pid))), ("tid", .unsigned(UInt64(thread.tid))),
-                  ("name", .string("thread_name")), ("args", .object([("name", .string(thread.name))]))])
+        try line([
+            ("ph", .string("M")), ("pid", .unsigned(UInt64(thread.source.pid))), ("tid", .unsigned(UInt64(thread.tid))),
+            ("name", .string("thread_name")), ("args", .object([("name", .string(thread.name))])),
+        ])
     }
 
     mutating func write(_ piece: TimelinePiece, of thread: ExportThread) throws {

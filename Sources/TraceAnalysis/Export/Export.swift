@@ -1,10 +1,10 @@
 // The formats that other programs read.
 import TraceFormat
 
-public enum ExportFormat: String, CaseIterable, Sendable {
+package enum ExportFormat: String, CaseIterable, Sendable {
     case perfetto, chrome, speedscope, folded, pprof, callgrind, csv
 
-    public var suffix: String {
+    package var suffix: String {
         switch self {
         case .perfetto: ".pftrace"
         case .chrome: ".chrome.json"
@@ -16,26 +16,26 @@ public enum ExportFormat: String, CaseIterable, Sendable {
         }
     }
 
-    public var isBinary: Bool { self == .perfetto || self == .pprof }
+    package var isBinary: Bool { self == .perfetto || self == .pprof }
 }
 
-public enum ExportWeight: String, CaseIterable, Sendable {
+package enum ExportWeight: String, CaseIterable, Sendable {
     case selfTime = "self"
     case total
 }
 
-public struct Export: Sendable {
-    public let sources: [ExportSource]
+package struct Export: Sendable {
+    package let sources: [ExportSource]
     private let workerCount: Int
 
     /// The traces become one picture, on the clock that the processes of a machine share.
-    public init(_ traces: [TraceFile], workers: Int = TraceFile.processorCount) {
+    package init(_ traces: [TraceFile], workers: Int = TraceFile.processorCount) {
         sources = ExportSource.sources(traces)
         workerCount = workers
     }
 
     /// Calls `output` with the parts of the file, in order. What it throws ends the export.
-    public func write(_ format: ExportFormat, weight: ExportWeight = .selfTime, to output: @escaping ([UInt8]) throws -> Void) throws {
+    package func write(_ format: ExportFormat, weight: ExportWeight = .selfTime, to output: @escaping ([UInt8]) throws -> Void) throws {
         switch format {
         case .perfetto:
             var writer = PerfettoWriter(output)
@@ -54,6 +54,19 @@ public struct Export: Sendable {
         case .pprof: try PprofExport.write(tree, sources, to: output)
         case .callgrind: try CallgrindExport.write(tree, to: output)
         }
+    }
+
+    /// Of the file about, by what the formats took of traces of real programs for each word that records calls. Those that add up grow
+    /// with the paths, not with the calls, and stay small.
+    package func estimatedByteCount(_ format: ExportFormat) -> UInt64 {
+        let bytesOfWord: UInt64
+        switch format {
+        case .perfetto: bytesOfWord = 2 // compressed
+        case .chrome: bytesOfWord = 95
+        case .speedscope, .csv: bytesOfWord = 75
+        case .folded, .pprof, .callgrind: return 0
+        }
+        return sources.reduce(0) { $0 &+ $1.trace.wordCount } &* bytesOfWord
     }
 
     private var tree: CallTree { CallTree(sources.map { CallTree($0.trace, workers: workerCount) }) }

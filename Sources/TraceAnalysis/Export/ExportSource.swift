@@ -1,10 +1,11 @@
 // What is exported: traces, often of several processes of one run, and their threads.
+import Presentation
 import TraceFormat
 
 /// One trace of an export.
-public final class ExportSource: Sendable {
-    public let trace: TraceFile
-    let table: FunctionTable
+package final class ExportSource: Sendable {
+    package let trace: TraceFile
+    let table: FunctionNames
     /// From 0, in the order given.
     let index: Int
     /// Numbers of all threads of the export: this source's begin here.
@@ -16,11 +17,11 @@ public final class ExportSource: Sendable {
         self.trace = trace
         self.index = index
         self.firstThread = firstThread
-        table = FunctionTable(trace.metadata)
+        table = FunctionNames(trace.metadata)
         end = TraceEnd(trace).ticks
     }
 
-    public static func sources(_ traces: [TraceFile]) -> [ExportSource] {
+    package static func sources(_ traces: [TraceFile]) -> [ExportSource] {
         var threadCount = 0
         return traces.enumerated().map { index, trace in
             defer { threadCount += trace.chunksOfThread.count }
@@ -29,13 +30,24 @@ public final class ExportSource: Sendable {
     }
 
     var pid: UInt32 { trace.header.pid }
-    var name: String { basename(trace.program) }
+    var name: String { trace.programName }
 
     /// What its events are filed under: the module of a function; marks and spans of the program have none.
     func category(of function: UInt32) -> String {
-        guard let known = trace.metadata.functions[function] else { return FunctionTable.noModule }
+        guard let known = trace.metadata.functions[function] else { return FunctionNames.noModule }
         if known.isMark { return "mark" }
         return known.isSpan ? "span" : table.name(of: function).module
+    }
+
+    /// Where what is exported begins and ends.
+    var marks: [(Ticks, String)] {
+        guard !trace.window.isWhole else {
+            return [(trace.firstTicks, "recording begins"), (end, "recording ends: \(trace.stateText)")]
+        }
+        let first = trace.firstTicks, last = end
+        return trace.window.moments.flatMap {
+            [(max(Ticks($0.lowerBound), first), "window begins"), (min(Ticks($0.upperBound), last), "window ends")]
+        }
     }
 
     func monotonic(_ ticks: UInt64) -> UInt64 { ClockScale(self).monotonic(ticks) }
@@ -72,15 +84,15 @@ struct ExportThread: Sendable {
     /// For people: category, name, and what else is known.
     func text(of moment: TimelineMoment) -> (category: String, name: String, details: [(String, String)]) {
         switch moment {
-        case .mark(let mark): ("mark", "mark \(mark)", [])
-        case .lost(let count): ("tracer", "\(counted(count, "event")) lost", [])
         case .missing(let count):
             ("tracer", "\(counted(count, "chunk")) \(source.trace.isRing ? "overwritten" : "missing") before this", [])
         case .orphan(let function):
             ("tracer", "return without a call: \(source.table.name(of: function).name)", [])
         case .arrived(let function, let start):
-            ("tracer", "return of a call made on another thread: \(source.table.name(of: function).name)",
-             [("called", "\(secondsText(source.trace.timeScale.nanoseconds(from: source.trace.firstTicks, to: Ticks(start)))) s")])
+            (
+                "tracer", "return of a call made on another thread: \(source.table.name(of: function).name)",
+                [("called", "\(secondsText(source.trace.timeScale.nanoseconds(from: source.trace.firstTicks, to: Ticks(start)))) s")]
+            )
         }
     }
 }

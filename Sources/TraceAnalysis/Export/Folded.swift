@@ -9,7 +9,7 @@ struct FoldedExport {
             // Frames of the path, each with where it ends in `path`.
             var path = [UInt8](title(of: root, in: tree))
             var ends: [(node: Int, length: Int)] = [(tree.nodes[root.node].end, path.count)]
-            for index in root.node + 1 ..< max(tree.nodes[root.node].end, root.node + 1) {
+            for index in root.node + 1..<max(tree.nodes[root.node].end, root.node + 1) {
                 let node = tree.nodes[index]
                 while let last = ends.last, last.node <= index { ends.removeLast() }
                 path.removeSubrange((ends.last?.length ?? 0)...)

@@ -1,4 +1,5 @@
 // JSON as bytes, for exports whose events are millions.
+import Presentation
 import TraceFormat
 
 /// A string with its quotes.

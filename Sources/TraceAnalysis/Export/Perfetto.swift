@@ -45,8 +45,10 @@ extension ProtobufMessage {
     }
 
     /// An event of the process, with the whole time and the name in it.
-    mutating func event(_ type: UInt64, track: UInt64, at time: UInt64, category: String = "", _ name: String = "",
-                        _ body: (inout ProtobufMessage) -> Void) {
+    mutating func event(
+        _ type: UInt64, track: UInt64, at time: UInt64, category: String = "", _ name: String = "",
+        _ body: (inout ProtobufMessage) -> Void
+    ) {
         packet(sequence: PerfettoWriter.ownSequence) {
             $0.add(Field.Packet.timestamp, time)
             $0.add(Field.Packet.clock, Field.monotonicClock)
@@ -133,21 +135,22 @@ struct PerfettoSink: TimelineSink, ~Copyable {
     @inline(never) private mutating func startClock(_ now: UInt64) {
         isStarted = true
         last = now
-        packets.append(ProtobufMessage {
-            $0.packet(sequence: sequence, flags: Field.needsState) {
-                $0.add(Field.Packet.clockSnapshot) {
-                    $0.add(Field.Snapshot.clocks) {
-                        $0.add(Field.Clock.id, Field.ownClock)
-                        $0.add(Field.Clock.timestamp, now)
-                        $0.add(Field.Clock.isIncremental, 1)
-                    }
-                    $0.add(Field.Snapshot.clocks) {
-                        $0.add(Field.Clock.id, Field.monotonicClock)
-                        $0.add(Field.Clock.timestamp, now)
+        packets.append(
+            ProtobufMessage {
+                $0.packet(sequence: sequence, flags: Field.needsState) {
+                    $0.add(Field.Packet.clockSnapshot) {
+                        $0.add(Field.Snapshot.clocks) {
+                            $0.add(Field.Clock.id, Field.ownClock)
+                            $0.add(Field.Clock.timestamp, now)
+                            $0.add(Field.Clock.isIncremental, 1)
+                        }
+                        $0.add(Field.Snapshot.clocks) {
+                            $0.add(Field.Clock.id, Field.monotonicClock)
+                            $0.add(Field.Clock.timestamp, now)
+                        }
                     }
                 }
-            }
-        }.bytes)
+            }.bytes)
     }
 
     @inline(__always) private mutating func note(_ function: UInt32) {
@@ -207,15 +210,16 @@ struct PerfettoSink: TimelineSink, ~Copyable {
     /// An event that has more to say.
     @inline(never) private mutating func event(_ type: UInt64, at time: UInt64, _ body: (inout ProtobufMessage) -> Void) {
         let elapsed = elapsed(time)
-        packets.append(ProtobufMessage {
-            $0.packet(sequence: sequence, flags: Field.needsState) {
-                $0.add(Field.Packet.trackEvent) {
-                    $0.add(Field.Event.type, type)
-                    body(&$0)
+        packets.append(
+            ProtobufMessage {
+                $0.packet(sequence: sequence, flags: Field.needsState) {
+                    $0.add(Field.Packet.trackEvent) {
+                        $0.add(Field.Event.type, type)
+                        body(&$0)
+                    }
+                    $0.add(Field.Packet.timestamp, elapsed)
                 }
-                $0.add(Field.Packet.timestamp, elapsed)
-            }
-        }.bytes)
+            }.bytes)
     }
 
     @inline(__always) mutating func begin(_ function: UInt32, at time: UInt64, _ how: TimelineBegin) {
@@ -223,12 +227,11 @@ struct PerfettoSink: TimelineSink, ~Copyable {
             event(Field.sliceBegin, function, at: time)
         } else {
             note(function)
-            let text = how == .inherited ? "before the first event that the trace has" : "continues the slice before"
             let (category, id) = (Int(function) < categories.count ? categories[Int(function)] : 1, nameID(function))
             event(Field.sliceBegin, at: time) {
                 $0.add(Field.Event.categoryID, UInt64(category))
                 $0.add(Field.Event.nameID, id)
-                $0.annotation("began", text)
+                $0.annotation("began", how.note ?? "")
             }
         }
     }
@@ -290,23 +293,25 @@ struct PerfettoWriter: TimelineWriter {
     mutating func begin(_ sources: [ExportSource]) throws {
         self.sources = sources
         let origin = sources.map { $0.trace.header.first }.min { $0.monotonic_ns < $1.monotonic_ns }
-        let realtime = sources.min { $0.trace.header.first.monotonic_ns < $1.trace.header.first.monotonic_ns }?
+        let realtime =
+            sources.min { $0.trace.header.first.monotonic_ns < $1.trace.header.first.monotonic_ns }?
             .trace.header.first_realtime_ns ?? 0
-        try write(ProtobufMessage {
-            $0.packet(sequence: Self.ownSequence, flags: Field.cleared) {
-                $0.add(Field.Packet.clockSnapshot) {
-                    for (clock, time) in [(Field.monotonicClock, origin?.monotonic_ns ?? 0), (Field.realtime, realtime)]
-                    where clock != Field.realtime || time != 0 {
-                        $0.add(Field.Snapshot.clocks) {
-                            $0.add(Field.Clock.id, clock)
-                            $0.add(Field.Clock.timestamp, time)
+        try write(
+            ProtobufMessage {
+                $0.packet(sequence: Self.ownSequence, flags: Field.cleared) {
+                    $0.add(Field.Packet.clockSnapshot) {
+                        for (clock, time) in [(Field.monotonicClock, origin?.monotonic_ns ?? 0), (Field.realtime, realtime)]
+                        where clock != Field.realtime || time != 0 {
+                            $0.add(Field.Snapshot.clocks) {
+                                $0.add(Field.Clock.id, clock)
+                                $0.add(Field.Clock.timestamp, time)
+                            }
                         }
+                        $0.add(Field.Snapshot.primaryClock, Field.monotonicClock)
                     }
-                    $0.add(Field.Snapshot.primaryClock, Field.monotonicClock)
                 }
-            }
-            for source in sources { Self.describe(source, &$0) }
-        }.bytes)
+                for source in sources { Self.describe(source, &$0) }
+            }.bytes)
     }
 
     private static func describe(_ source: ExportSource, _ message: inout ProtobufMessage) {
@@ -324,59 +329,64 @@ struct PerfettoWriter: TimelineWriter {
             }
         }
         // Without it, calls still running would end with the last event of all.
-        for (time, name) in [(source.trace.firstTicks, "recording begins"), (source.end, "recording ends: \(source.trace.stateText)")] {
+        for (time, name) in source.marks {
             message.event(Field.instant, track: process, at: source.monotonic(time.raw), category: "tracer", name) { _ in }
         }
-        PerfettoStart(source).write(to: &message)
+        let window = source.trace.window
+        if window.isWhole || window.hull.lowerBound <= source.trace.firstTicks.raw { PerfettoStart(source).write(to: &message) }
     }
 
     mutating func begin(_ thread: ExportThread) throws {
         known = []
-        try write(ProtobufMessage {
-            $0.packet(sequence: Self.ownSequence) {
-                $0.add(Field.Packet.trackDescriptor) {
-                    $0.add(Field.Track.uuid, thread.track)
-                    $0.add(Field.Track.parent, thread.source.processTrack)
-                    $0.add(Field.Track.thread) {
-                        $0.add(Field.Thread.pid, UInt64(thread.source.pid))
-                        $0.add(Field.Thread.tid, UInt64(thread.tid))
-                        if !thread.name.isEmpty { $0.add(Field.Thread.name, thread.name) }
-                    }
-                }
-            }
-            $0.packet(sequence: Self.sequence(of: thread), flags: Field.cleared) {
-                $0.add(Field.Packet.defaults) {
-                    $0.add(Field.Packet.clock, Field.ownClock)
-                    $0.add(Field.Packet.trackEvent) { $0.add(Field.Event.track, thread.track) }
-                }
-                $0.add(Field.Packet.internedData) {
-                    let modules = thread.source.trace.metadata.modules.values.sorted { $0.index < $1.index }
-                    for (id, name) in [(UInt32(1), FunctionTable.noModule), (2, "mark"), (3, "span")] + modules.map({ (categoryID(module: $0.index), $0.name) }) {
-                        $0.add(Field.Interned.categories) {
-                            $0.add(Field.InternedString.id, UInt64(id))
-                            $0.add(Field.InternedString.text, name)
+        try write(
+            ProtobufMessage {
+                $0.packet(sequence: Self.ownSequence) {
+                    $0.add(Field.Packet.trackDescriptor) {
+                        $0.add(Field.Track.uuid, thread.track)
+                        $0.add(Field.Track.parent, thread.source.processTrack)
+                        $0.add(Field.Track.thread) {
+                            $0.add(Field.Thread.pid, UInt64(thread.source.pid))
+                            $0.add(Field.Thread.tid, UInt64(thread.tid))
+                            if !thread.name.isEmpty { $0.add(Field.Thread.name, thread.name) }
                         }
                     }
                 }
-            }
-        }.bytes)
-    }
-
-    mutating func write(_ piece: TimelinePiece, of thread: ExportThread) throws {
-        let new = piece.functions.filter { known.insert($0).inserted }
-        if !new.isEmpty {
-            try write(ProtobufMessage {
-                $0.packet(sequence: Self.sequence(of: thread), flags: Field.needsState) {
+                $0.packet(sequence: Self.sequence(of: thread), flags: Field.cleared) {
+                    $0.add(Field.Packet.defaults) {
+                        $0.add(Field.Packet.clock, Field.ownClock)
+                        $0.add(Field.Packet.trackEvent) { $0.add(Field.Event.track, thread.track) }
+                    }
                     $0.add(Field.Packet.internedData) {
-                        for function in new {
-                            $0.add(Field.Interned.names) {
-                                $0.add(Field.InternedString.id, nameID(function))
-                                $0.add(Field.InternedString.text, thread.source.table.name(of: function).name)
+                        let modules = thread.source.trace.metadata.modules.values.sorted { $0.index < $1.index }
+                        for (id, name) in [(UInt32(1), FunctionNames.noModule), (2, "mark"), (3, "span")]
+                            + modules.map({ (categoryID(module: $0.index), $0.name) })
+                        {
+                            $0.add(Field.Interned.categories) {
+                                $0.add(Field.InternedString.id, UInt64(id))
+                                $0.add(Field.InternedString.text, name)
                             }
                         }
                     }
                 }
             }.bytes)
+    }
+
+    mutating func write(_ piece: TimelinePiece, of thread: ExportThread) throws {
+        let new = piece.functions.filter { known.insert($0).inserted }
+        if !new.isEmpty {
+            try write(
+                ProtobufMessage {
+                    $0.packet(sequence: Self.sequence(of: thread), flags: Field.needsState) {
+                        $0.add(Field.Packet.internedData) {
+                            for function in new {
+                                $0.add(Field.Interned.names) {
+                                    $0.add(Field.InternedString.id, nameID(function))
+                                    $0.add(Field.InternedString.text, thread.source.table.name(of: function).name)
+                                }
+                            }
+                        }
+                    }
+                }.bytes)
         }
         if !piece.bytes.isEmpty { try write(piece.bytes) }
     }

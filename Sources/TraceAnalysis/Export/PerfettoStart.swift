@@ -1,5 +1,6 @@
 // How a process started, above its threads: the phases on one track, the initializers of each thread on another, and the
 // page faults counted at each of them.
+import Presentation
 import TraceFormat
 
 struct PerfettoStart {
@@ -60,7 +61,8 @@ struct PerfettoStart {
 
     private func write(_ initializer: Initializer, on track: UInt64, to message: inout ProtobufMessage) {
         let module = source.trace.metadata.modules[initializer.module]
-        let name = (module?.name ?? FunctionTable.noModule) + " " + initializer.kind.text
+        let name =
+            (module?.name ?? FunctionNames.noModule) + " " + initializer.kind.text
             + (initializer.kind == .initializer || initializer.kind == .finalizer ? "" : "[\(initializer.index)]")
         message.event(Field.sliceBegin, track: track, at: time(initializer.begin.ticks), category: "initializer", name) {
             $0.annotation("address", "0x" + String(initializer.address &- (module?.loadBias ?? 0), radix: 16))
@@ -113,7 +115,7 @@ extension Phase.Kind {
 extension Ready.Reason {
     fileprivate var text: String {
         switch self {
-        case .symbol: "a function of TRACER_READY was called"
+        case .symbol: "a function of \(Variables.ready.name) was called"
         case .mark: "the program said so"
         case .notify: "READY=1"
         case .output: "first output"

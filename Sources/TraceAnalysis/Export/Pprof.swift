@@ -1,6 +1,7 @@
 // pprof's profile.proto, gzipped: https://github.com/google/pprof/blob/main/proto/profile.proto. A sample is a path with
 // two values: calls and nanoseconds of self time. A location is a function: traces know no lines.
 import CTraceLayout
+import Presentation
 
 struct PprofExport {
     private enum Field {
@@ -94,7 +95,7 @@ struct PprofExport {
             let program = string(root.process.map { basename(tree.processes[$0].program) } ?? "")
             var path: [UInt64] = []
             var ends: [Int] = []
-            for index in root.node + 1 ..< max(tree.nodes[root.node].end, root.node + 1) {
+            for index in root.node + 1..<max(tree.nodes[root.node].end, root.node + 1) {
                 let node = tree.nodes[index]
                 while let end = ends.last, end <= index {
                     ends.removeLast()

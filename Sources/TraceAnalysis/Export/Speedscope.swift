@@ -1,6 +1,7 @@
 // speedscope's own format, one "evented" profile for each thread:
 // https://github.com/jlfwong/speedscope/wiki/Importing-from-custom-sources. It knows nothing but begins and ends: marks,
 // entries and what is missing are frames of no length, whose names say so.
+import Presentation
 import Synchronization
 import TraceFormat
 
@@ -27,9 +28,10 @@ final class SpeedscopeFrames: Sendable {
     }
 
     var json: JSON {
-        .array(state.withLock { $0.frames }.map { frame in
-            .object([("name", .string(frame.name))] + (frame.module.map { [("file", .string($0))] } ?? []))
-        })
+        .array(
+            state.withLock { $0.frames }.map { frame in
+                .object([("name", .string(frame.name))] + (frame.module.map { [("file", .string($0))] } ?? []))
+            })
     }
 }
 
@@ -75,7 +77,7 @@ struct SpeedscopeSink: TimelineSink, ~Copyable {
 
     @inline(__always) mutating func begin(_ function: UInt32, at time: UInt64, _ how: TimelineBegin) {
         event(",\n{\"type\":\"O\",\"frame\":", numbers[function], at: time)
-        if how == .inherited { note("[began before the first event that the trace has]", at: time) }
+        if let note = how.note, how != .continued { self.note("[began \(note)]", at: time) }
     }
 
     @inline(__always) mutating func end(_ function: UInt32, at time: UInt64, _ how: TimelineEnd) {
@@ -129,7 +131,8 @@ struct SpeedscopeWriter: TimelineWriter {
 
     mutating func begin(_ thread: ExportThread) throws {
         let name = "\(thread.source.name) \(thread.source.pid): \(thread.name.isEmpty ? "thread" : thread.name) \(thread.tid)"
-        try write(Array("\(isFirstThread ? "" : ",")\n{\"type\":\"evented\",\"unit\":\"nanoseconds\",\"name\":\(quoted(name)),\"events\":[".utf8))
+        try write(
+            Array("\(isFirstThread ? "" : ",")\n{\"type\":\"evented\",\"unit\":\"nanoseconds\",\"name\":\(quoted(name)),\"events\":[".utf8))
         isFirstThread = false
         isFirstEvent = true
         start = 0
@@ -151,6 +154,7 @@ struct SpeedscopeWriter: TimelineWriter {
     }
 
     mutating func end() throws {
-        try write(Array("],\n\"shared\":{\"frames\":\(frames.json.text(lines: 0))},\"name\":\(quoted(name)),\"exporter\":\"tracer\"}\n".utf8))
+        try write(
+            Array("],\n\"shared\":{\"frames\":\(frames.json.text(lines: 0))},\"name\":\(quoted(name)),\"exporter\":\"tracer\"}\n".utf8))
     }
 }

@@ -7,12 +7,26 @@ enum TimelineBegin {
     case called
     /// It was running already when the part of the thread began that the trace has.
     case inherited
+    /// It was running already when the window of time began.
+    case running
     /// The same call as one that was `interrupted` at this moment.
     case continued
+
+    /// Words for the reader of an export; nil where there is nothing to say.
+    var note: String? {
+        switch self {
+        case .called: nil
+        case .inherited: "before the first event that the trace has"
+        case .running: "before the window of time"
+        case .continued: "continues the slice before"
+        }
+    }
 }
 
 enum TimelineEnd {
     case returned, unwound, lost, open
+    /// The window of time ends before it.
+    case part
     case interrupted
     /// The call returned on another thread.
     case moved
@@ -23,6 +37,7 @@ enum TimelineEnd {
         case .unwound: self = .unwound
         case .lost: self = .lost
         case .open: self = .open
+        case .part: self = .part
         }
     }
 
@@ -31,8 +46,9 @@ enum TimelineEnd {
         switch self {
         case .returned: nil
         case .unwound: "unwound: left without returning"
-        case .lost: "lost: the end lies in a missing stretch"
+        case .lost: "lost: its end lies in a gap of the trace"
         case .open: "still running at the end"
+        case .part: "only in part within the window of time"
         case .interrupted: "goes on in the next slice"
         case .moved: "returned on another thread"
         }
@@ -44,8 +60,8 @@ enum TimelineMoment {
     case orphan(function: UInt32)
     /// A call that began on another thread, at these ticks, has returned here.
     case arrived(function: UInt32, start: UInt64)
-    case lost(UInt64), missing(UInt64)
-    case mark(UInt32)
+    /// So many chunks are not in the file.
+    case missing(UInt64)
 }
 
 /// Hears of one thread after the other, in pieces: times in ticks that never go back within a piece, begins and ends
@@ -89,9 +105,9 @@ struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
         isTail = PlainArray(repeating: false, count: 1)
     }
 
-    mutating func setTable(_ table: FunctionTable) {
-        isTail = PlainArray(repeating: false, count: table.slotOfFunction.count + 1)
-        for (id, slot) in table.slotOfFunction.enumerated() where slot != 0 && table.rows[Int(slot) - 1].isTail {
+    mutating func setTable(_ table: FunctionNames) {
+        isTail = PlainArray(repeating: false, count: table.rowOfFunction.count + 1)
+        for (id, row) in table.rowOfFunction.enumerated() where row != 0 && table.rows[Int(row) - 1].isTail {
             isTail[id + 1] = true
         }
     }
@@ -107,27 +123,29 @@ struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
         return latest
     }
 
-    @inline(__always) mutating func slot(of function: UInt32) -> UInt32 { function &+ 1 } // 0 is nobody
+    @inline(__always) mutating func row(of function: UInt32) -> UInt32 { function &+ 1 } // 0 is nobody
 
     @inline(__always) mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
         guard depth < Self.deepest else { return }
-        let function = frame.slot &- 1
+        let function = frame.row &- 1
         if isSilent {
             open.append(function)
             return
         }
         let moment = self.time(time)
         if _fastPath(depth >= open.count) {
-            sink.begin(function, at: moment, isInherited ? .inherited : .called)
+            sink.begin(function, at: moment, isInherited ? .inherited : isCall ? .called : .running)
             open.append(function)
         } else {
-            insert(function, at: depth, moment)
+            insert(function, at: depth, moment, isInherited ? .inherited : isCall ? .called : .running)
         }
     }
 
-    @inline(__always) mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame,
-                                           isOutermost: Bool, _ ending: Ending) {
-        close(frame.slot &- 1, at: self.time(time), depth: depth, TimelineEnd(ending))
+    @inline(__always) mutating func closed(
+        _ frame: Frame, at time: UInt64, depth: Int, parent: Frame,
+        isOutermost: Bool, _ ending: Ending
+    ) {
+        close(frame.row &- 1, at: self.time(time), depth: depth, TimelineEnd(ending))
     }
 
     @inline(__always) mutating func close(_ function: UInt32, at moment: UInt64, depth: Int, _ ending: TimelineEnd) {
@@ -139,19 +157,21 @@ struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
         }
     }
 
-    @inline(__always) mutating func leaf(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int,
-                                         parent: Frame, isOutermost: Bool) {
+    @inline(__always) mutating func leaf(
+        _ row: UInt32, from start: UInt64, to end: UInt64, depth: Int,
+        parent: Frame, isOutermost: Bool
+    ) {
         let from = time(start), to = time(end)
-        if _slowPath(Int(slot) < isTail.count && isTail[Int(slot)]) {
-            sink.entered(slot &- 1, at: from)
+        if _slowPath(Int(row) < isTail.count && isTail[Int(row)]) {
+            sink.entered(row &- 1, at: from)
         } else {
-            sink.leaf(slot &- 1, from: from, to: to)
+            sink.leaf(row &- 1, from: from, to: to)
         }
     }
 
-    @inline(never) private mutating func insert(_ function: UInt32, at depth: Int, _ moment: UInt64) {
+    @inline(never) private mutating func insert(_ function: UInt32, at depth: Int, _ moment: UInt64, _ how: TimelineBegin) {
         let above = interrupt(above: depth, moment)
-        sink.begin(function, at: moment, isInherited ? .inherited : .called)
+        sink.begin(function, at: moment, how)
         open.append(function)
         resume(above, moment)
     }
@@ -178,16 +198,14 @@ struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
         }
     }
 
-    mutating func migrated(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
-        if migrated.count < Self.mostMigrations { migrated[.init(enter: start, slot: slot)] = end }
-        sink.moment(.arrived(function: slot &- 1, start: start), at: time(end))
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
+        if migrated.count < Self.mostMigrations { migrated[.init(enter: start, row: row)] = end }
+        sink.moment(.arrived(function: row &- 1, start: start), at: time(end))
     }
 
-    mutating func orphan(_ slot: UInt32, at time: UInt64, depth: Int) {
-        sink.moment(.orphan(function: slot &- 1), at: self.time(time))
+    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {
+        sink.moment(.orphan(function: row &- 1), at: self.time(time))
     }
-    mutating func lost(_ count: UInt64, at time: UInt64, depth: Int) { sink.moment(.lost(count), at: self.time(time)) }
     mutating func missing(_ count: UInt64, at time: UInt64) { sink.moment(.missing(count), at: self.time(time)) }
-    mutating func mark(_ mark: UInt32, at time: UInt64, depth: Int) { sink.moment(.mark(mark), at: self.time(time)) }
     mutating func unknown() {}
 }

@@ -18,7 +18,7 @@ struct TimelineExport<Sink: TimelineSink & ~Copyable> {
     private let workers: [TimelineWorker<Sink>]
 
     init(workers count: Int, _ sink: () -> Sink) {
-        workers = (0 ..< max(count, 1)).map { _ in TimelineWorker(sink()) }
+        workers = (0..<max(count, 1)).map { _ in TimelineWorker(sink()) }
     }
 
     private typealias Encoded = TimelineWorker<Sink>.Encoded
@@ -28,6 +28,8 @@ struct TimelineExport<Sink: TimelineSink & ~Copyable> {
         var open: [Frame] = []
         var latest: UInt64 = 0
         var previous: Chunk?
+        /// In the window, as `CallStack.nextBound`.
+        var bound = 0
     }
 
     func write<Writer: TimelineWriter>(_ sources: [ExportSource], to writer: inout Writer) throws {
@@ -47,53 +49,71 @@ struct TimelineExport<Sink: TimelineSink & ~Copyable> {
         var index = 0
         while index < thread.chunks.count {
             if thread.chunks[index].isCut {
-                try writeCut(thread.chunks[index], of: thread, &progress, to: &writer)
+                try writeCut(index, of: thread, &progress, to: &writer)
                 index += 1
                 continue
             }
             let rest = thread.chunks[index...].prefix { !$0.isCut }
-            let batch = Array(rest.prefix(workers.count * 4))
+            let batch = rest.prefix(workers.count * 4)
             for (chunk, encoded) in zip(batch, encode(batch, of: thread)) where !encoded.isGone {
-                if let seam = workers[0].seam(thread, open: progress.open, latest: progress.latest, stored: encoded.stored,
-                                              missing: missing(chunk, progress), opened: chunk.opened.ticks) {
+                if let seam = workers[0].seam(
+                    thread, open: progress.open, latest: progress.latest, stored: encoded.stored,
+                    missing: missing(chunk, progress), opened: chunk.opened.ticks, bound: progress.bound)
+                {
                     try writer.write(seam.piece, of: thread)
                 }
                 try writer.write(encoded.piece, of: thread)
-                progress = Progress(open: encoded.open, latest: max(progress.latest, encoded.latest), previous: chunk)
+                progress = Progress(open: encoded.open, latest: max(progress.latest, encoded.latest), previous: chunk, bound: encoded.bound)
             }
             index += batch.count
         }
         var migrated: [CallEnds.Key: UInt64] = [:]
         for worker in workers { migrated.merge(worker.migrated) { $1 } }
-        try writer.write(workers[0].finish(thread, open: progress.open, latest: progress.latest, migrated: migrated).piece, of: thread)
+        let last = workers[0].finish(thread, open: progress.open, latest: progress.latest, bound: progress.bound, migrated: migrated)
+        try writer.write(last.piece, of: thread)
     }
 
     private func missing(_ chunk: Chunk, _ progress: Progress) -> UInt64 {
         chunk.sequence &- (progress.previous.map { $0.sequence &+ 1 } ?? 0)
     }
 
-    private func writeCut<Writer: TimelineWriter>(_ chunk: Chunk, of thread: ExportThread, _ progress: inout Progress,
-                                                  to writer: inout Writer) throws {
+    private func writeCut<Writer: TimelineWriter>(
+        _ index: Int, of thread: ExportThread, _ progress: inout Progress,
+        to writer: inout Writer
+    ) throws {
+        let chunk = thread.chunks[index]
         let missing = missing(chunk, progress)
-        if missing > 0, let seam = workers[0].seam(thread, open: progress.open, latest: progress.latest,
-                                                   stored: progress.open.map { .init(enter_ticks: $0.enter, function: $0.slot &- 1, flags: 0) },
-                                                   missing: missing, opened: chunk.opened.ticks) {
+        if missing > 0,
+            let seam = workers[0].seam(
+                thread, open: progress.open, latest: progress.latest,
+                stored: progress.open.map { .init(enter_ticks: $0.enter, function: $0.row &- 1, flags: 0) },
+                missing: missing, opened: chunk.opened.ticks, bound: progress.bound)
+        {
             try writer.write(seam.piece, of: thread)
+            progress.bound = seam.bound
         }
-        let encoded = workers[0].encodeCut(chunk, of: thread, after: progress.previous, open: progress.open, latest: progress.latest)
+        let encoded = workers[0].encodeCut(
+            chunk, of: thread, until: opened(index + 1, of: thread), after: progress.previous, open: progress.open, latest: progress.latest,
+            bound: progress.bound)
         if encoded.isGone { return }
         try writer.write(encoded.piece, of: thread)
-        progress = Progress(open: encoded.open, latest: encoded.latest, previous: chunk)
+        progress = Progress(open: encoded.open, latest: encoded.latest, previous: chunk, bound: encoded.bound)
     }
 
-    private func encode(_ batch: [Chunk], of thread: ExportThread) -> [Encoded] {
+    /// Ticks at which the thread began this chunk; nil when it has none.
+    private func opened(_ index: Int, of thread: ExportThread) -> UInt64? {
+        index < thread.chunks.count ? thread.chunks[index].opened.ticks : nil
+    }
+
+    private func encode(_ batch: ArraySlice<Chunk>, of thread: ExportThread) -> [Encoded] {
         let results = Mutex([Encoded](repeating: Encoded(), count: batch.count))
         let next = Atomic<Int>(0)
+        let ends = batch.indices.map { opened($0 + 1, of: thread) }
         DispatchQueue.concurrentPerform(iterations: min(workers.count, batch.count)) { [workers] worker in
             while true {
                 let index = next.wrappingAdd(1, ordering: .relaxed).oldValue
                 guard index < batch.count else { return }
-                let encoded = workers[worker].encode(batch[index], of: thread)
+                let encoded = workers[worker].encode(batch[batch.startIndex + index], of: thread, until: ends[index])
                 results.withLock { $0[index] = encoded }
             }
         }

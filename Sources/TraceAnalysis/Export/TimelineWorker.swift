@@ -15,12 +15,14 @@ final class TimelineWorker<Sink: TimelineSink & ~Copyable>: @unchecked Sendable 
         var stored: [trace_open_frame] = []
         var open: [Frame] = []
         var latest: UInt64 = 0
+        /// Where in the window it ends: a `nextBound`.
+        var bound = 0
         /// A ring has overwritten the chunk.
         var isGone = false
     }
 
     init(_ sink: consuming Sink) {
-        stack = CallStack(Timeline(sink), slotCount: 0, deepest: Timeline<Sink>.deepest)
+        stack = CallStack(Timeline(sink), rowCount: 0, deepest: Timeline<Sink>.deepest)
     }
 
     var migrated: [CallEnds.Key: UInt64] { stack.sink.migrated }
@@ -28,6 +30,7 @@ final class TimelineWorker<Sink: TimelineSink & ~Copyable>: @unchecked Sendable 
     private func begin(_ thread: ExportThread) {
         if source !== thread.source {
             source = thread.source
+            stack.setWindow(thread.source.trace.window)
             reader = ChunkReader(thread.source.trace)
             stack.sink.setTable(thread.source.table)
         }
@@ -36,25 +39,31 @@ final class TimelineWorker<Sink: TimelineSink & ~Copyable>: @unchecked Sendable 
     }
 
     private func ended(_ latest: UInt64, _ stored: [trace_open_frame]) -> Encoded {
-        let open = (0 ..< stack.frames.count).map { stack.frames[$0] }
-        return Encoded(piece: stack.sink.sink.takePiece(), stored: stored, open: open, latest: latest)
+        let open = (0..<stack.frames.count).map { stack.frames[$0] }
+        return Encoded(piece: stack.sink.sink.takePiece(), stored: stored, open: open, latest: latest, bound: stack.nextBound)
     }
 
     /// A chunk that stores all its frames, of which nothing is said: `seam` or the chunk before has.
-    func encode(_ listed: Chunk, of thread: ExportThread) -> Encoded {
+    /// - Parameter end: the opening of the thread's next, in ticks; nil for the last
+    func encode(_ listed: Chunk, of thread: ExportThread, until end: UInt64?) -> Encoded {
         begin(thread)
+        stack.seek(listed.opened.ticks)
         guard let chunk = reader!.settled(listed) else { return Encoded(isGone: true) }
         let stored = reader!.storedFrames(chunk)
         stack.sink.isSilent = true
         stack.adopt(stored, bottom: 0, latest: 0, areCalls: false)
         stack.sink.isSilent = false
-        return ended(reader!.read(chunk, into: &stack), stored)
+        let latest = reader!.read(chunk, into: &stack)
+        if let end { stack.advance(to: end) }
+        return ended(latest, stored)
     }
 
     /// A chunk that does not say alone what is open: `open` are the frames at the end of the chunk before.
-    func encodeCut(_ listed: Chunk, of thread: ExportThread, after previous: Chunk?, open: [Frame], latest: UInt64) -> Encoded {
+    func encodeCut(
+        _ listed: Chunk, of thread: ExportThread, until end: UInt64?, after previous: Chunk?, open: [Frame], latest: UInt64, bound: Int
+    ) -> Encoded {
         begin(thread)
-        takeUp(open)
+        takeUp(open, bound)
         guard let chunk = reader!.settled(listed) else {
             var encoded = ended(latest, [])
             encoded.isGone = true
@@ -63,43 +72,55 @@ final class TimelineWorker<Sink: TimelineSink & ~Copyable>: @unchecked Sendable 
         stack.sink.isInherited = true
         stack.begin(chunk, reader!.storedFrames(chunk), after: previous, latest: latest, areCalls: true)
         stack.sink.isInherited = false
-        return ended(max(latest, reader!.read(chunk, into: &stack)), [])
+        let last = max(latest, reader!.read(chunk, into: &stack))
+        if let end { stack.advance(to: end) }
+        return ended(last, [])
     }
 
     /// What lies between a chunk and the next: frames that ended in a gap, those that began in it.
-    func seam(_ thread: ExportThread, open: [Frame], latest: UInt64, stored: [trace_open_frame], missing: UInt64,
-              opened: UInt64) -> Encoded? {
+    func seam(
+        _ thread: ExportThread, open: [Frame], latest: UInt64, stored: [trace_open_frame], missing: UInt64,
+        opened: UInt64, bound: Int
+    ) -> Encoded? {
         if missing == 0, isSame(open, stored) { return nil }
         begin(thread)
-        takeUp(open)
+        takeUp(open, bound)
         stack.sink.isInherited = true
         stack.adopt(stored, bottom: 0, latest: latest, areCalls: true)
         stack.sink.isInherited = false
-        if missing > 0 { stack.sink.missing(missing, at: opened) } // behind the frames that began before it
+        stack.advance(to: opened)
+        if missing > 0, stack.isInside { stack.sink.missing(missing, at: opened) } // behind the frames that began before it
         return ended(latest, stored)
     }
 
     /// The end of the thread, for the frames still open.
-    func finish(_ thread: ExportThread, open: [Frame], latest: UInt64, migrated: [CallEnds.Key: UInt64]) -> Encoded {
+    func finish(_ thread: ExportThread, open: [Frame], latest: UInt64, bound: Int, migrated: [CallEnds.Key: UInt64]) -> Encoded {
         begin(thread)
-        takeUp(open)
+        takeUp(open, bound)
         let end = thread.atEnd
+        stack.advance(before: end.time)
+        guard stack.isInside else {
+            stack.abandon()
+            return Encoded(piece: stack.sink.sink.takePiece())
+        }
         var moment = latest
         for index in open.indices.reversed() {
             let frame = open[index]
-            if let moved = migrated[.init(enter: frame.enter, slot: frame.slot)] {
+            if let moved = migrated[.init(enter: frame.enter, row: frame.row)] {
                 moment = max(moment, moved)
-                stack.sink.close(frame.slot &- 1, at: moment, depth: index, .moved)
+                stack.sink.close(frame.row &- 1, at: moment, depth: index, .moved)
             } else {
-                stack.sink.close(frame.slot &- 1, at: max(end.time, moment), depth: index, TimelineEnd(end.how))
+                stack.sink.close(frame.row &- 1, at: max(end.time, moment), depth: index, TimelineEnd(end.how))
             }
         }
         stack.abandon()
         return Encoded(piece: stack.sink.sink.takePiece())
     }
 
-    private func takeUp(_ open: [Frame]) {
+    private func takeUp(_ open: [Frame], _ bound: Int) {
+        stack.resume(bound)
         stack.restore(open)
+        guard stack.isInside else { return }
         stack.sink.isSilent = true
         for (depth, frame) in open.enumerated() {
             var frame = frame
@@ -109,6 +130,6 @@ final class TimelineWorker<Sink: TimelineSink & ~Copyable>: @unchecked Sendable 
     }
 
     private func isSame(_ open: [Frame], _ stored: [trace_open_frame]) -> Bool {
-        open.count == stored.count && zip(open, stored).allSatisfy { $0.enter == $1.enter_ticks && $0.slot == $1.function &+ 1 }
+        open.count == stored.count && zip(open, stored).allSatisfy { $0.enter == $1.enter_ticks && $0.row == $1.function &+ 1 }
     }
 }

@@ -3,26 +3,26 @@
 import Symbols
 import TraceFormat
 
-public struct LibraryReport: Sendable {
+package struct LibraryReport: Sendable {
     /// Symbols that both define. The loader takes the first in its order for everybody.
-    public struct Duplicates: Sendable, Equatable {
+    package struct Duplicates: Sendable, Equatable {
         /// Whose definitions are taken, and whose are passed over.
-        public var taken: String
-        public var passedOver: String
+        package var taken: String
+        package var passedOver: String
         /// Modules that use one of them and were linked with the one that is passed over, or are it.
-        public var users: [String]
-        public var symbols: [String]
+        package var users: [String]
+        package var symbols: [String]
     }
 
-    public let program: String
-    public let libraries: [StartupLibrary]
+    package let program: String
+    package let libraries: [StartupLibrary]
     /// Of the executable: direct dependencies that nothing in it is bound to.
-    public let unusedByProgram: [String]
-    public let duplicates: [Duplicates]
+    package let unusedByProgram: [String]
+    package let duplicates: [Duplicates]
     /// Modules whose files are not here any more, or have changed: they may define symbols twice unseen.
-    public let unread: [String]
+    package let unread: [String]
 
-    public init(_ trace: TraceFile, symbolizer: Symbolizer) throws(StartupError) {
+    package init(_ trace: TraceFile, symbolizer: Symbolizer) throws(StartupError) {
         let records = trace.metadata.start
         guard let agent = records.phase(.agent) else { throw .notRecorded(trace.path) }
         let end = TraceEnd(trace).ticks
@@ -62,8 +62,9 @@ public struct LibraryReport: Sendable {
                 let users = modules.filter { module in
                     guard symbols[module.index]?.references.contains(name) == true, module.index != first.index else { return false }
                     let needed = details[module.index]?.needed ?? []
-                    return module.index == other.index || names(other, details).contains { needed.contains($0) }
-                        && !names(first, details).contains { needed.contains($0) }
+                    return module.index == other.index
+                        || names(other, details).contains { needed.contains($0) }
+                            && !names(first, details).contains { needed.contains($0) }
                 }
                 guard !users.isEmpty else { continue }
                 let pair = Pair(taken: first.index, passedOver: other.index)
@@ -73,8 +74,9 @@ public struct LibraryReport: Sendable {
         }
         func name(_ index: UInt32) -> String { trace.metadata.modules[index]?.name ?? "?" }
         let result = found.sorted { ($0.key.taken, $0.key.passedOver) < ($1.key.taken, $1.key.passedOver) }.map { pair, what in
-            Duplicates(taken: name(pair.taken), passedOver: name(pair.passedOver), users: what.users.sorted().map { name($0) },
-                       symbols: what.symbols.sorted())
+            Duplicates(
+                taken: name(pair.taken), passedOver: name(pair.passedOver), users: what.users.sorted().map { name($0) },
+                symbols: what.symbols.sorted())
         }
         return (result, unread)
     }

@@ -1,38 +1,41 @@
 // What ran before main without being asked: constructors, and their counterparts at exit.
+import Presentation
 import TraceFormat
 
-public struct ConstructorRun: Sendable {
-    public var number: UInt32
-    public var kind: Initializer.Kind
-    public var module: UInt32
-    public var name: CodeName
-    public var tid: UInt32
-    public var start: Nanoseconds
+package struct ConstructorRun: Sendable {
+    package var number: UInt32
+    package var kind: Initializer.Kind
+    package var module: UInt32
+    package var name: CodeName
+    package var tid: UInt32
+    package var start: Nanoseconds
     /// With everything that ran inside it; up to the end of the start-up when it had not returned by then.
-    public var total: Nanoseconds
+    package var total: Nanoseconds
     /// Without nested constructors and the loads that it made.
-    public var selfTime: Nanoseconds
-    public var cpu: Nanoseconds
-    public var minorFaults: UInt32
-    public var majorFaults: UInt32
+    package var selfTime: Nanoseconds
+    package var cpu: Nanoseconds
+    package var minorFaults: UInt32
+    package var majorFaults: UInt32
     /// Traced calls made inside.
-    public var calls: UInt64
+    package var calls: UInt64
     /// What recording them took, about: of `total`, and of `selfTime`.
-    public var recording: Nanoseconds, selfRecording: Nanoseconds
+    package var recording: Nanoseconds, selfRecording: Nanoseconds
     /// Number of the load that ran it; nil: of a module that was there at the start.
-    public var load: UInt32?
-    public var parent: UInt32?
-    public var isOver: Bool
+    package var load: UInt32?
+    package var parent: UInt32?
+    package var isOver: Bool
     /// By an exception or longjmp.
-    public var wasLeft: Bool
+    package var wasLeft: Bool
 
-    public var isFinalizer: Bool { kind == .finalizer || kind == .finiArray }
+    package var isFinalizer: Bool { kind == .finalizer || kind == .finiArray }
     /// It took much longer than the processor worked for it: it slept, waited for a lock or for the disk.
-    public var waited: Nanoseconds { total.without(cpu) }
+    package var waited: Nanoseconds { total.without(cpu) }
 
     /// Those that began before the end of the start-up.
     static func all(_ context: StartupContext) -> [ConstructorRun] {
-        runs(context, context.trace.metadata.start.initializers.filter { !$0.isFinalizer && $0.begin.ticks <= context.end }, until: context.end)
+        runs(
+            context, context.trace.metadata.start.initializers.filter { !$0.isFinalizer && $0.begin.ticks <= context.end },
+            until: context.end)
     }
 
     static func finalizers(_ context: StartupContext) -> [ConstructorRun] {
@@ -48,7 +51,7 @@ public struct ConstructorRun: Sendable {
         // What lies inside: loads that it made, and nested ones that those loads did not run.
         var inside: [UInt32: [Range<UInt64>]] = [:]
         func add(_ number: UInt32, _ from: Ticks, _ to: Ticks) {
-            if from < to { inside[number, default: []].append(from.raw ..< to.raw) }
+            if from < to { inside[number, default: []].append(from.raw..<to.raw) }
         }
         for load in records.loads {
             guard let initializer = load.initializer else { continue }
@@ -60,11 +63,13 @@ public struct ConstructorRun: Sendable {
         }
         return initializers.map { initializer in
             let from = initializer.begin.ticks, to = max(ended(initializer), from)
-            let covered = disjoint(inside[initializer.number] ?? [], within: from.raw ..< max(to.raw, from.raw))
+            let covered = disjoint(inside[initializer.number] ?? [], within: from.raw..<max(to.raw, from.raw))
             let total = clock.netTicks(from, to)
             let nested = covered.reduce(UInt64(0)) { $0 &+ clock.netTicks(Ticks($1.lowerBound), Ticks($1.upperBound)) }
             let after = initializer.end?.usage ?? initializer.begin
-            func calls(_ from: UInt64, _ to: UInt64) -> UInt64 { context.calls.calls(on: initializer.thread, from: Ticks(from), to: Ticks(to)) }
+            func calls(_ from: UInt64, _ to: UInt64) -> UInt64 {
+                context.calls.calls(on: initializer.thread, from: Ticks(from), to: Ticks(to))
+            }
             let made = initializer.isFinalizer ? 0 : calls(from.raw, to.raw) // those at exit were not read
             let ownCalls = made &- min(covered.reduce(0) { $0 &+ calls($1.lowerBound, $1.upperBound) }, made)
             return ConstructorRun(
@@ -75,8 +80,10 @@ public struct ConstructorRun: Sendable {
                 cpu: Nanoseconds(after.cpu.count > initializer.begin.cpu.count ? after.cpu.count - initializer.begin.cpu.count : 0),
                 minorFaults: difference(after.minorFaults, initializer.begin.minorFaults),
                 majorFaults: difference(after.majorFaults, initializer.begin.majorFaults),
-                calls: made, recording: context.recording(made), selfRecording: context.recording(ownCalls), load: initializer.load, parent: initializer.parent,
-                isOver: initializer.end.map { $0.usage.ticks <= (end ?? $0.usage.ticks) } ?? false, wasLeft: initializer.end?.wasLeft ?? false)
+                calls: made, recording: context.recording(made), selfRecording: context.recording(ownCalls), load: initializer.load,
+                parent: initializer.parent,
+                isOver: initializer.end.map { $0.usage.ticks <= (end ?? $0.usage.ticks) } ?? false,
+                wasLeft: initializer.end?.wasLeft ?? false)
         }
     }
 
@@ -87,7 +94,7 @@ public struct ConstructorRun: Sendable {
         var result: [Range<UInt64>] = []
         for range in ranges.map({ $0.clamped(to: whole) }).filter({ !$0.isEmpty }).sorted(by: { $0.lowerBound < $1.lowerBound }) {
             if let last = result.last, range.lowerBound <= last.upperBound {
-                result[result.count - 1] = last.lowerBound ..< max(last.upperBound, range.upperBound)
+                result[result.count - 1] = last.lowerBound..<max(last.upperBound, range.upperBound)
             } else {
                 result.append(range)
             }

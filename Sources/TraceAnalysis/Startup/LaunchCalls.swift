@@ -2,22 +2,23 @@
 // Loads of libraries are left out, with everything that ran in them: the timeline has them by themselves. A lazy
 // initializer is a node of its own between the call that needed it and what it ran, the once-function included.
 import CTraceLayout
+import Presentation
 import Symbols
 import TraceFormat
 
-public enum LaunchCalls {
-    public struct Node: Sendable {
-        public var name: String
+package enum LaunchCalls {
+    package struct Node: Sendable {
+        package var name: String
         /// File name.
-        public var module: String
-        public var calls: UInt64
+        package var module: String
+        package var calls: UInt64
         /// Clipped at ready.
-        public var total: Nanoseconds
-        public var children: [Node]
-        public var isLazy = false
+        package var total: Nanoseconds
+        package var children: [Node]
+        package var isLazy = false
     }
 
-    public static func untilReady(_ trace: TraceFile, _ timeline: StartupTimeline, _ symbolizer: Symbolizer) -> [Node] {
+    package static func untilReady(_ trace: TraceFile, _ timeline: StartupTimeline, _ symbolizer: Symbolizer) -> [Node] {
         let records = trace.metadata.start
         guard let main = records.phase(.main) else { return [] }
         let end: Ticks
@@ -29,7 +30,7 @@ public enum LaunchCalls {
         for chunks in trace.chunksOfThread where chunks.first?.thread == main.thread {
             let lazy = timeline.lazyInitializers.filter { $0.thread == main.thread }.sorted { $0.begin < $1.begin }
             let sink = LaunchSink(trace, from: main.usage.ticks.raw, until: end.raw, thread: main.thread, lazy: lazy)
-            var stack = CallStack(sink, slotCount: 0)
+            var stack = CallStack(sink, rowCount: 0)
             var latest: UInt64 = 0
             var previous: Chunk?
             for listed in chunks where listed.opened.ticks <= end.raw {
@@ -47,11 +48,12 @@ public enum LaunchCalls {
     private static func nodes(_ sums: [LaunchSink.Sum], _ trace: TraceFile, _ lazy: [LazyRun], _ names: CodeNames) -> [Node] {
         // A child lies behind its parent: from the back, each is whole when its parent takes it.
         var built = sums.map { sum -> Node in
-            if let place = LaunchSink.place(ofLazy: sum.slot) {
-                return Node(name: lazy[place].name.name, module: lazy[place].name.module, calls: sum.calls,
-                            total: trace.timeScale.nanoseconds(sum.ticks), children: [], isLazy: true)
+            if let place = LaunchSink.place(ofLazy: sum.row) {
+                return Node(
+                    name: lazy[place].name.name, module: lazy[place].name.module, calls: sum.calls,
+                    total: trace.timeScale.nanoseconds(sum.ticks), children: [], isLazy: true)
             }
-            let (name, module) = names.function(sum.slot &- 1)
+            let (name, module) = names.function(sum.row &- 1)
             return Node(name: name, module: module, calls: sum.calls, total: trace.timeScale.nanoseconds(sum.ticks), children: [])
         }
         for index in sums.indices.dropFirst().reversed() {
@@ -62,23 +64,23 @@ public enum LaunchCalls {
     }
 }
 
-/// Slots are function ids plus one; lazy initializers are counted down from the highest number. A frame's tag is the number of its path plus one; 0: not of interest.
+/// Rows are function ids plus one; lazy initializers are counted down from the highest number. A frame's tag is the number of its path plus one; 0: not of interest.
 private struct LaunchSink: CallSink {
     struct Sum {
         var parent: UInt32
-        var slot: UInt32
+        var row: UInt32
         var calls: UInt64 = 0
         var ticks: UInt64 = 0
     }
     private struct Edge: Hashable {
-        var parent: UInt32, slot: UInt32
+        var parent: UInt32, row: UInt32
     }
 
     private let from: UInt64, until: UInt64
     /// From the first note of a load to its last, on this thread, in the order of time; those within others left out.
     private let loads: [Range<UInt64>]
     /// The first stands for main itself.
-    private(set) var nodes = [Sum(parent: 0, slot: 0)]
+    private(set) var nodes = [Sum(parent: 0, row: 0)]
     private var places: [Edge: UInt32] = [:]
     private let lazy: [LazyRun]
     private var nextLazy = 0
@@ -88,7 +90,7 @@ private struct LaunchSink: CallSink {
     /// Paths beyond these are counted with their callers.
     private static let mostPaths = 200_000
 
-    static func place(ofLazy slot: UInt32) -> Int? { slot > .max / 2 ? Int(UInt32.max - slot) : nil }
+    static func place(ofLazy row: UInt32) -> Int? { row > .max / 2 ? Int(UInt32.max - row) : nil }
 
     init(_ trace: TraceFile, from: UInt64, until: UInt64, thread: UInt32, lazy: [LazyRun]) {
         self.lazy = lazy
@@ -97,7 +99,7 @@ private struct LaunchSink: CallSink {
         var outermost: [Range<UInt64>] = []
         for load in trace.metadata.start.loads where load.thread == thread {
             let begin = (load.begin ?? load.opened ?? load.mapped.ticks).raw
-            let range = begin ..< max(min(load.end?.ticks.raw ?? until, until), begin)
+            let range = begin..<max(min(load.end?.ticks.raw ?? until, until), begin)
             if let last = outermost.last, range.lowerBound < last.upperBound { continue }
             outermost.append(range)
         }
@@ -125,11 +127,11 @@ private struct LaunchSink: CallSink {
     }
 
     /// The path of a call, 0 when it is not of interest.
-    private mutating func path(_ slot: UInt32, at time: UInt64, parent: Frame) -> UInt64 {
+    private mutating func path(_ row: UInt32, at time: UInt64, parent: Frame) -> UInt64 {
         guard time >= from, time <= until else { return 0 }
         // Below main the frames are those that call it; what is called in something left out is left out.
-        if parent.slot != 0, parent.enter >= from, parent.tag == 0 { return 0 }
-        let isBelow = parent.slot != 0 && parent.enter >= from
+        if parent.row != 0, parent.enter >= from, parent.tag == 0 { return 0 }
+        let isBelow = parent.row != 0 && parent.enter >= from
         var above: UInt64? = isBelow ? parent.tag - 1 : 0
         if !loads.isEmpty, isInLoad(time) { return 0 }
         if !lazy.isEmpty {
@@ -139,16 +141,16 @@ private struct LaunchSink: CallSink {
                 above = self.node(UInt32.max - UInt32(place), below: outer)
             }
         }
-        return above.flatMap { self.node(slot, below: $0) }.map { $0 + 1 } ?? 0
+        return above.flatMap { self.node(row, below: $0) }.map { $0 + 1 } ?? 0
     }
 
     /// nil when there are too many already.
-    private mutating func node(_ slot: UInt32, below above: UInt64) -> UInt64? {
-        let edge = Edge(parent: UInt32(above), slot: slot)
+    private mutating func node(_ row: UInt32, below above: UInt64) -> UInt64? {
+        let edge = Edge(parent: UInt32(above), row: row)
         if let place = places[edge] { return UInt64(place) }
         guard nodes.count < Self.mostPaths else { return nil }
-        var sum = Sum(parent: edge.parent, slot: slot)
-        if let place = Self.place(ofLazy: slot) { // made when its once-function is called: it runs but once
+        var sum = Sum(parent: edge.parent, row: row)
+        if let place = Self.place(ofLazy: row) { // made when its once-function is called: it runs but once
             sum.calls = 1
             sum.ticks = length(lazy[place].begin.raw, min(lazy[place].end?.raw ?? until, until))
         }
@@ -173,20 +175,18 @@ private struct LaunchSink: CallSink {
         nodes[Int(path - 1)].ticks &+= length(start, min(end, until))
     }
 
-    mutating func slot(of function: UInt32) -> UInt32 { function &+ 1 }
+    mutating func row(of function: UInt32) -> UInt32 { function &+ 1 }
 
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
-        frame.tag = path(frame.slot, at: time, parent: parent)
+        frame.tag = path(frame.row, at: time, parent: parent)
     }
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
         add(frame.tag, frame.enter, time)
     }
-    mutating func leaf(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
-        add(path(slot, at: start, parent: parent), start, end)
+    mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
+        add(path(row, at: start, parent: parent), start, end)
     }
-    mutating func migrated(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}
-    mutating func orphan(_ slot: UInt32, at time: UInt64, depth: Int) {}
-    mutating func lost(_ count: UInt64, at time: UInt64, depth: Int) {}
-    mutating func mark(_ mark: UInt32, at time: UInt64, depth: Int) {}
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}
+    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
     mutating func unknown() {}
 }

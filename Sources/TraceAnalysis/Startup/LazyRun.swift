@@ -1,19 +1,20 @@
 // Code that ran once because somebody was the first to need it: swift_once, local statics of C++, pthread_once.
+import Presentation
 import TraceFormat
 
-public struct LazyRun: Sendable {
+package struct LazyRun: Sendable {
     /// swift_once, __cxa_guard_acquire, pthread_once.
-    public var means: String
+    package var means: String
     /// What ran, or the variable that was made.
-    public var name: CodeName
-    public var tid: UInt32
-    public var start: Nanoseconds
+    package var name: CodeName
+    package var tid: UInt32
+    package var start: Nanoseconds
     /// nil: its end is not known.
-    public var duration: Nanoseconds?
+    package var duration: Nanoseconds?
     /// Of that, what recording the calls in it took, about.
-    public var recording: Nanoseconds
+    package var recording: Nanoseconds
     /// The call during which it happened, or the constructor.
-    public var during: String?
+    package var during: String?
     /// By the number of its thread in the trace; from the call that found nothing done to the end of what it ran.
     let thread: UInt32
     let begin: Ticks
@@ -28,13 +29,15 @@ public struct LazyRun: Sendable {
                 $0.thread == once.thread && $0.begin.ticks <= once.ticks && ($0.end.map { $0.usage.ticks >= once.ticks } ?? true)
             }
             let parent = run?.parent.flatMap { metadata.functions[$0] }
-            let during = parent.flatMap { Self.onceFunctions.contains($0.rawName) ? nil : context.names.function($0.id).name }
+            let during =
+                parent.flatMap { Self.onceFunctions.contains($0.rawName) ? nil : context.names.function($0.id).name }
                 ?? within.map { context.names.name(at: $0.address, in: $0.module).name }
             let (means, name) = self.name(once, metadata.functions[once.function].map { demangled($0.rawName) } ?? "?", context)
-            return LazyRun(means: means, name: name,
-                           tid: context.tid(once.thread), start: context.clock.since(once.ticks),
-                           duration: run.map { context.clock.net(once.ticks, $0.end) }, recording: context.recording(run?.calls ?? 0), during: during,
-                           thread: once.thread, begin: once.ticks, end: run?.end)
+            return LazyRun(
+                means: means, name: name,
+                tid: context.tid(once.thread), start: context.clock.since(once.ticks),
+                duration: run.map { context.clock.net(once.ticks, $0.end) }, recording: context.recording(run?.calls ?? 0), during: during,
+                thread: once.thread, begin: once.ticks, end: run?.end)
         }
     }
 
@@ -60,10 +63,11 @@ public struct LazyRun: Sendable {
         if let symbol = context.names.variable(at: token) {
             var name = demangled(symbol)
             if name.hasPrefix(guardPrefix) { name = String(name.dropFirst(guardPrefix.count)) }
-            return CodeName(name: name, symbol: symbol, module: module?.name ?? FunctionTable.noModule)
+            return CodeName(name: name, symbol: symbol, module: module?.name ?? FunctionNames.noModule)
         }
         let offset = token &- (module?.loadBias ?? 0)
-        return CodeName(name: (module.map { $0.name + "+" } ?? "") + "0x" + String(offset, radix: 16), symbol: "",
-                        module: module?.name ?? FunctionTable.noModule)
+        return CodeName(
+            name: (module.map { $0.name + "+" } ?? "") + "0x" + String(offset, radix: 16), symbol: "",
+            module: module?.name ?? FunctionNames.noModule)
     }
 }

@@ -2,28 +2,28 @@
 // nanoseconds and a number or a name:
 //   V pid   the loader has loaded the audit library       O path  an object is mapped
 //   S name  it begins to look for an object               A 0     all objects are relocated (1: it adds, 2: it removes some)
-//   P       initializers of libraries have run
-// A process that calls exec begins again with a V.
+// With that it ends. A process that calls exec begins again with a V.
+import Presentation
 import TraceFormat
 
-public struct LoaderAudit: Sendable, Equatable {
-    public struct Object: Sendable, Equatable {
-        public var path: String
+package struct LoaderAudit: Sendable, Equatable {
+    package struct Object: Sendable, Equatable {
+        package var path: String
         /// From the search for it, or the mapping of the one before, until it was mapped.
-        public var duration: Nanoseconds
+        package var duration: Nanoseconds
     }
     /// Those of the start, in the order in which they were mapped.
-    public private(set) var objects: [Object] = []
+    package private(set) var objects: [Object] = []
     /// CLOCK_MONOTONIC: the last of them is mapped, relocation begins …
-    public private(set) var mapped: UInt64 = 0
+    package private(set) var mapped: UInt64 = 0
     /// … and is done.
-    public private(set) var relocated: UInt64 = 0
+    package private(set) var relocated: UInt64 = 0
 
-    public static let suffix = ".loader"
+    package static let suffix = ".loader"
     static let largestFile = 16 << 20
 
     /// Of the trace's process, from the file beside it. nil when there is none or it is of another process.
-    public init?(of trace: TraceFile) {
+    package init?(of trace: TraceFile) {
         guard let file = try? InputFile(path: trace.path + Self.suffix), file.byteCount <= UInt64(Self.largestFile) else { return nil }
         var buffer = ByteBuffer(capacity: 64 << 10)
         file.read(Int(file.byteCount), at: 0, into: &buffer)
@@ -47,7 +47,9 @@ public struct LoaderAudit: Sendable, Equatable {
                 }
             case UInt8(ascii: "O") where isOurs && relocated == 0:
                 // The executable, the loader and the vDSO were there before: the kernel mapped them.
-                if !rest.isEmpty, previous > 0 { objects.append(Object(path: rest, duration: Nanoseconds(time > previous ? time - previous : 0))) }
+                if !rest.isEmpty, previous > 0 {
+                    objects.append(Object(path: rest, duration: Nanoseconds(time > previous ? time - previous : 0)))
+                }
                 mapped = max(mapped, time)
                 previous = 0
             case UInt8(ascii: "S"): previous = time

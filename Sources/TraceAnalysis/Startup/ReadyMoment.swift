@@ -4,8 +4,8 @@ import CTraceLayout
 import Glibc
 import TraceFormat
 
-public struct ReadyMoment: Sendable, Equatable {
-    public enum Reason: Sendable, Equatable {
+package struct ReadyMoment: Sendable, Equatable {
+    package enum Reason: Sendable, Equatable {
         /// A call of the function that the user named.
         case symbol(String)
         case mark
@@ -20,11 +20,11 @@ public struct ReadyMoment: Sendable, Equatable {
         /// The program ended itself from within main.
         case exited
     }
-    public var reason: Reason
-    public var ticks: Ticks
+    package var reason: Reason
+    package var ticks: Ticks
 
     /// As in "main → ready (first listen)".
-    public var text: String {
+    package var text: String {
         switch reason {
         case .symbol(let name): "call of \(name)"
         case .mark: "the program's mark"
@@ -38,7 +38,7 @@ public struct ReadyMoment: Sendable, Equatable {
     }
 
     /// For programs that read it: stable, without the function's name.
-    public var key: String {
+    package var key: String {
         switch reason {
         case .symbol: "symbol"
         case .mark: "mark"
@@ -67,7 +67,7 @@ public struct ReadyMoment: Sendable, Equatable {
 extension TraceFile {
     /// Whether the program that is writing this trace is ready. Output alone counts only when it is a second old: a server
     /// may greet before it listens.
-    public static func isReady(path: String, symbol: String?) -> Bool {
+    package static func isReady(path: String, symbol: String?) -> Bool {
         guard let trace = try? TraceFile(path: path) else { return false }
         let moments = ReadyMoments(trace, symbol: symbol, firsts: FirstCalls(trace, symbol: symbol))
         return moments.candidates.contains {
@@ -101,9 +101,9 @@ struct ReadyMoments {
             return
         }
         func recorded(_ kind: Ready.Reason) -> Ticks? { records.ready.filter { $0.reason == kind }.map { $0.ticks }.min() }
-        // TRACER_READY was set when it was recorded: that is what the user meant.
+        // A function was named when it was recorded: that is what the user meant.
         if let ready = records.ready.filter({ $0.reason == .symbol }).min(by: { $0.ticks < $1.ticks }) {
-            let name = ready.function.flatMap { trace.metadata.functions[$0] }.map { demangled($0.rawName) } ?? "TRACER_READY"
+            let name = ready.function.flatMap { trace.metadata.functions[$0] }.map { demangled($0.rawName) } ?? "\(Variables.ready.name)"
             candidates.append(ReadyMoment(reason: .symbol(name), ticks: ready.ticks))
         }
         if let ticks = recorded(.mark) { candidates.append(ReadyMoment(reason: .mark, ticks: ticks)) }
@@ -211,7 +211,5 @@ private struct FirstSink: EventSink {
     mutating func resumedExit(_ function: UInt32, entered ticks56: UInt64, at time: UInt64) {}
     mutating func unwound(_ count: Int, at time: UInt64) {}
     mutating func resumedUnwound(entered ticks56: UInt64, at time: UInt64) {}
-    mutating func lost(_ count: UInt64, at time: UInt64) {}
-    mutating func mark(_ mark: UInt32, at time: UInt64) {}
     mutating func unknown(_ event: Event) {}
 }

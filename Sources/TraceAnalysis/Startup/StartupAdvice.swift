@@ -1,16 +1,17 @@
 // What to look at first: what costs most, in words, each with the time that would be saved if it did not happen; what
 // recording its calls took would be saved by not looking, and is not promised.
+import Presentation
 
-public struct StartupAdvice: Sendable, Equatable {
-    public var text: String
-    public var saving: Nanoseconds
+package struct StartupAdvice: Sendable, Equatable {
+    package var text: String
+    package var saving: Nanoseconds
     /// The saving was estimated, not measured.
-    public var isEstimate = false
+    package var isEstimate = false
 }
 
 extension StartupTimeline {
     /// The largest first; nothing below a hundredth of the whole.
-    public func advice(atMost count: Int = 3) -> [StartupAdvice] {
+    package func advice(atMost count: Int = 3) -> [StartupAdvice] {
         let threshold = max(total.count / 100, 50_000)
         let all = earlierAdvice + constructorAdvice + loadAdvice + lazyAdvice + callAdvice + libraryAdvice + relocationAdvice
         return Array(all.filter { $0.saving.count >= threshold }.sorted { ($0.saving, $1.text) > ($1.saving, $0.text) }.prefix(count))
@@ -25,12 +26,15 @@ extension StartupTimeline {
     private var constructorAdvice: [StartupAdvice] {
         Dictionary(grouping: constructors, by: { $0.module }).values.compactMap { runs in
             guard let largest = runs.max(by: { $0.selfTime < $1.selfTime }) else { return nil }
-            let sum = Nanoseconds(runs.reduce(UInt64(0)) { $0 &+ $1.selfTime.count }).without(Nanoseconds(runs.reduce(UInt64(0)) { $0 &+ $1.selfRecording.count }))
-            let what = largest.name.name + (largest.name.place.map { $0 == largest.name.file && largest.name.name.hasSuffix($0) ? "" : " (\($0))" } ?? "")
+            let sum = Nanoseconds(runs.reduce(UInt64(0)) { $0 &+ $1.selfTime.count }).without(
+                Nanoseconds(runs.reduce(UInt64(0)) { $0 &+ $1.selfRecording.count }))
+            let what =
+                largest.name.name
+                + (largest.name.place.map { $0 == largest.name.file && largest.name.name.hasSuffix($0) ? "" : " (\($0))" } ?? "")
             var text = "\(largest.name.module): "
             text += runs.count == 1 ? what : "\(runs.count) constructors, most of it \(what)"
             let waited = largest.waited
-            if waited.count > largest.total.count / 2, waited.count > sum.count / 2 { text += ", which waits \(short(waited))" }
+            if waited.count > largest.total.count / 2, waited.count > sum.count / 2 { text += ", which waits \(readable(waited))" }
             return StartupAdvice(text: text + ": do it when it is first needed", saving: sum)
         }
     }
@@ -39,16 +43,20 @@ extension StartupTimeline {
         // What is spent in constructors for the most part is said of these.
         loads.filter { $0.constructors.count <= $0.total.count / 2 }.map { load in
             let by = (load.constructor ?? load.caller).map { " by \($0)" } ?? ""
-            return StartupAdvice(text: "\(load.name): opened\(by) before ready, \(short(load.constructors)) of it in constructors: open it when it is first needed",
-                                 saving: load.total.without(load.recording))
+            return StartupAdvice(
+                text:
+                    "\(load.name): opened\(by) before ready, \(readable(load.constructors)) of it in constructors: open it when it is first needed",
+                saving: load.total.without(load.recording))
         }
     }
 
     private var lazyAdvice: [StartupAdvice] {
         lazyInitializers.compactMap { lazy in
             guard let duration = lazy.duration else { return nil }
-            return StartupAdvice(text: "\(lazy.name.module): \(lazy.name.name) is made before ready\(lazy.during.map { ", in \($0)" } ?? ""): does the start need it?",
-                                 saving: duration.without(lazy.recording))
+            return StartupAdvice(
+                text:
+                    "\(lazy.name.module): \(lazy.name.name) is initialized before ready\(lazy.during.map { ", in \($0)" } ?? ""): does the start need it?",
+                saving: duration.without(lazy.recording))
         }
     }
 
@@ -59,17 +67,23 @@ extension StartupTimeline {
             let time = function.selfTime.without(function.recording)
             if time.count <= own &* 2 || Self.withOwnLine.contains(function.name) { return nil }
             if Self.waits.contains(function.name) {
-                return StartupAdvice(text: "\(function.name) [\(function.module)]: main waits there for another thread: tracer replay shows what that one does",
-                                     saving: time.without(Nanoseconds(own)))
+                return StartupAdvice(
+                    text:
+                        "\(function.name) [\(function.module)]: main waits there for another thread: tracer replay shows what that one does",
+                    saving: time.without(Nanoseconds(own)))
             }
-            return StartupAdvice(text: "\(function.name) [\(function.module)], called \(function.calls == 1 ? "once" : "\(grouped(function.calls)) times") between main and ready: tracer replay shows from where",
-                          saving: time.without(Nanoseconds(own)))
+            return StartupAdvice(
+                text:
+                    "\(function.name) [\(function.module)], called \(function.calls == 1 ? "once" : "\(grouped(function.calls)) times") between main and ready: tracer replay shows from where",
+                saving: time.without(Nanoseconds(own)))
         }
     }
 
     /// In them passes the time of another thread.
-    private static let waits: Set<String> = ["pthread_join", "pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait", "sem_wait",
-                                             "sem_timedwait"]
+    private static let waits: Set<String> = [
+        "pthread_join", "pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait", "sem_wait",
+        "sem_timedwait",
+    ]
     private static let withOwnLine: Set<String> = ["dlopen", "dlmopen", "swift_once", "pthread_once", "__cxa_guard_acquire"]
 
     /// Time of the stage in which libraries are mapped and relocated; 0 when it is not told apart.
@@ -81,15 +95,21 @@ extension StartupTimeline {
         let initial = libraries.filter { $0.load == nil }
         let unused = initial.filter { library in
             library.boundFromOthers == 0 && !library.neededBy.isEmpty && library.calls == 0
-                && !library.neededBy.contains { needer in libraries.first { $0.name == needer }.map { !$0.unusedNeeds.contains(library.name) && $0.relocations == 0 } ?? false }
+                && !library.neededBy.contains { needer in
+                    libraries.first { $0.name == needer }.map { !$0.unusedNeeds.contains(library.name) && $0.relocations == 0 } ?? false
+                }
         }
         guard !unused.isEmpty, !initial.isEmpty else { return [] }
         let constructors = unused.reduce(UInt64(0)) { $0 &+ $1.constructorTime.count }
         // To find, map and check a library takes some ten system calls and page faults.
         let share = min(loadTime.count / UInt64(initial.count), 150_000) &* UInt64(unused.count)
         let names = unused.prefix(4).map { $0.name }.joined(separator: ", ") + (unused.count > 4 ? " and \(unused.count - 4) more" : "")
-        return [StartupAdvice(text: "\(names): linked, and nothing is bound to \(unused.count == 1 ? "it" : "them"): leave \(unused.count == 1 ? "it" : "them") out (-Wl,--as-needed)",
-                              saving: Nanoseconds(constructors &+ share), isEstimate: true)]
+        return [
+            StartupAdvice(
+                text:
+                    "\(names): linked, and nothing is bound to \(unused.count == 1 ? "it" : "them"): leave \(unused.count == 1 ? "it" : "them") out (-Wl,--as-needed)",
+                saving: Nanoseconds(constructors &+ share), isEstimate: true)
+        ]
     }
 
     private var relocationAdvice: [StartupAdvice] {
@@ -100,20 +120,15 @@ extension StartupTimeline {
         // Without the loader audit half of that stage is taken for mapping, in round figures.
         let time = stages.first { $0.kind == .relocate }?.duration.count ?? loadTime.count / 2
         let saving = min(UInt64(exactly: (Double(time) * share).rounded()) ?? .max, heaviest.relocationWeight &* 3)
-        let what = heaviest.lookups &* 30 > heaviest.relocationWeight / 2
-            ? "\(counted(heaviest.lookups, "symbol look-up")): -Bsymbolic-functions or fewer exported symbols" + (heaviest.isLazy ? "" : ", or bind lazily")
+        let what =
+            heaviest.lookups &* 30 > heaviest.relocationWeight / 2
+            ? "\(counted(heaviest.lookups, "symbol look-up")): -Bsymbolic-functions or fewer exported symbols"
+                + (heaviest.isLazy ? "" : ", or bind lazily")
             : "\(grouped(heaviest.relocations)) relocations: -Wl,-z,pack-relative-relocs, or fewer tables of pointers"
-        return [StartupAdvice(text: "\(heaviest.name): \(Int((share * 100).rounded())) % of the relocation work, \(what)",
-                              saving: Nanoseconds(saving), isEstimate: true)]
+        return [
+            StartupAdvice(
+                text: "\(heaviest.name): \(percent(share)) of the relocation work, \(what)",
+                saving: Nanoseconds(saving), isEstimate: true)
+        ]
     }
-}
-
-/// Milliseconds with as many digits as are worth reading: "50.1 ms", "0.02 ms".
-func short(_ time: Nanoseconds) -> String { milliseconds(time) + " ms" }
-
-func milliseconds(_ time: Nanoseconds) -> String {
-    let decimals: UInt64 = time.count >= 1_000_000 ? 10 : time.count >= 10_000 ? 100 : 1000
-    let digits = decimals == 10 ? 1 : decimals == 100 ? 2 : 3
-    let value = (time.count + 500_000 / decimals) / (1_000_000 / decimals)
-    return "\(value / decimals).\(padded(value % decimals, digits))"
 }

@@ -45,8 +45,9 @@ struct StartupCalls {
         var reader = ChunkReader(trace)
         for chunks in trace.chunksOfThread {
             guard let thread = chunks.first?.thread else { continue }
-            var sink = StartupSink(trace, thread: thread, until: end.raw, main: main?.thread == thread ? main?.ticks.raw : nil,
-                                   counts: byFunction)
+            var sink = StartupSink(
+                trace, thread: thread, until: end.raw, main: main?.thread == thread ? main?.ticks.raw : nil,
+                counts: byFunction)
             byFunction = []
             sink = Self.read(chunks, &reader, sink, until: end.raw)
             byFunction = sink.counts
@@ -55,15 +56,19 @@ struct StartupCalls {
             onceRuns.merge(sink.onceRuns) { $1 }
             spans += sink.spans
             if main?.thread == thread {
-                functionsOfMain = sink.mainTimes.map { slot, time in
+                functionsOfMain = sink.mainTimes.map { row, time in
                     let recording = (Double(time.timed) * cost.inside + Double(time.callees) * cost.outside) / tick
-                    return FunctionTime(function: slot &- 1, calls: time.calls, selfTicks: time.ticks, recordingTicks: min(recording, max(Double(time.ticks), 0)))
-                }.sorted { (Double($0.selfTicks) - $0.recordingTicks, $1.function) > (Double($1.selfTicks) - $1.recordingTicks, $0.function) }
+                    return FunctionTime(
+                        function: row &- 1, calls: time.calls, selfTicks: time.ticks,
+                        recordingTicks: min(recording, max(Double(time.ticks), 0)))
+                }.sorted {
+                    (Double($0.selfTicks) - $0.recordingTicks, $1.function) > (Double($1.selfTicks) - $1.recordingTicks, $0.function)
+                }
             }
         }
-        for (slot, count) in byFunction.enumerated() where count > 0 {
+        for (row, count) in byFunction.enumerated() where count > 0 {
             calls &+= count
-            if let module = functions[UInt32(slot) &- 1]?.module { callsOfModule[module, default: 0] &+= count }
+            if let module = functions[UInt32(row) &- 1]?.module { callsOfModule[module, default: 0] &+= count }
         }
         spans.sort { $0.begin < $1.begin }
     }
@@ -71,8 +76,10 @@ struct StartupCalls {
     /// Calls that began on the thread from one moment of its initializers and loads, of main or ready, to another.
     func calls(on thread: UInt32, from: Ticks, to: Ticks) -> UInt64 { moments[thread]?.calls(from: from, to: to) ?? 0 }
 
-    private static func read(_ chunks: [Chunk], _ reader: inout ChunkReader, _ sink: consuming StartupSink, until end: UInt64) -> StartupSink {
-        var stack = CallStack(sink, slotCount: 0)
+    private static func read(_ chunks: [Chunk], _ reader: inout ChunkReader, _ sink: consuming StartupSink, until end: UInt64)
+        -> StartupSink
+    {
+        var stack = CallStack(sink, rowCount: 0)
         var latest: UInt64 = 0
         var previous: Chunk?
         for listed in chunks where listed.opened.ticks <= end {
@@ -86,7 +93,7 @@ struct StartupCalls {
     }
 }
 
-/// Of one thread. Slots are function ids plus one.
+/// Of one thread. Rows are function ids plus one.
 private struct StartupSink: CallSink {
     private let until: UInt64
     private let main: UInt64?
@@ -112,14 +119,14 @@ private struct StartupSink: CallSink {
     private(set) var onceRuns: [Int: StartupCalls.OnceRun] = [:]
 
     private let thread: UInt32
-    private let spanSlots: Set<UInt32>
+    private let spanRows: Set<UInt32>
 
     /// Once-functions that found nothing done: their place in the records, in the order of time.
-    private var onces: [(place: Int, ticks: UInt64, slot: UInt32)] = []
+    private var onces: [(place: Int, ticks: UInt64, row: UInt32)] = []
     private var nextOnce = 0
-    private let onceSlots: Set<UInt32>
-    private let guardSlots: Set<UInt32>
-    private let releaseSlots: Set<UInt32>
+    private let onceRows: Set<UInt32>
+    private let guardRows: Set<UInt32>
+    private let releaseRows: Set<UInt32>
     private var openGuards: [(place: Int, parent: UInt32)] = []
     /// Calls before that of a once-function, by its place in the records.
     private var callsBeforeOnce: [Int: UInt64] = [:]
@@ -132,33 +139,33 @@ private struct StartupSink: CallSink {
         self.until = until
         self.main = main
         self.counts = counts
-        spanSlots = Set(functions.values.lazy.filter { $0.isSpan }.map { $0.id &+ 1 })
+        spanRows = Set(functions.values.lazy.filter { $0.isSpan }.map { $0.id &+ 1 })
         var times: [Ticks?] = [Ticks(until), main.map { Ticks($0) }, records.phase(.agent)?.usage.ticks]
         for run in records.initializers where run.thread == thread { times += [run.begin.ticks, run.end?.usage.ticks] }
         for load in records.loads where load.thread == thread { times += [load.begin, load.opened, load.mapped.ticks, load.end?.ticks] }
         moments = CallMoments(times.lazy.compactMap { $0?.raw })
         onces = records.onces.enumerated().filter { $0.element.thread == thread }
             .map { ($0.offset, $0.element.ticks.raw, $0.element.function &+ 1) }.sorted { $0.1 < $1.1 }
-        onceSlots = Set(onces.map { $0.slot })
-        func slots(_ names: Set<String>) -> Set<UInt32> {
+        onceRows = Set(onces.map { $0.row })
+        func rows(_ names: Set<String>) -> Set<UInt32> {
             Set(functions.values.lazy.filter { names.contains($0.rawName) }.map { $0.id &+ 1 })
         }
-        guardSlots = onceSlots.intersection(slots(["__cxa_guard_acquire"]))
-        releaseSlots = guardSlots.isEmpty ? [] : slots(["__cxa_guard_release", "__cxa_guard_abort"])
+        guardRows = onceRows.intersection(rows(["__cxa_guard_acquire"]))
+        releaseRows = guardRows.isEmpty ? [] : rows(["__cxa_guard_release", "__cxa_guard_abort"])
     }
 
-    mutating func slot(of function: UInt32) -> UInt32 { function &+ 1 }
+    mutating func row(of function: UInt32) -> UInt32 { function &+ 1 }
 
     /// A call begins. Returns the place of the record that says it ran something once, plus one; 0 none.
-    private mutating func begin(_ slot: UInt32, at time: UInt64) -> UInt64 {
+    private mutating func begin(_ row: UInt32, at time: UInt64) -> UInt64 {
         guard time <= until else { return 0 }
-        if Int(slot) < counts.count { counts[Int(slot)] &+= 1 }
+        if Int(row) < counts.count { counts[Int(row)] &+= 1 }
         moments.add(at: time)
-        guard !onceSlots.isEmpty, onceSlots.contains(slot) else { return 0 }
+        guard !onceRows.isEmpty, onceRows.contains(row) else { return 0 }
         // A record stands in front of its call. One whose call was filtered out is passed over.
         while nextOnce < onces.count, onces[nextOnce].ticks <= time {
             let once = onces[nextOnce]
-            if once.slot == slot, nextOnce + 1 == onces.count || onces[nextOnce + 1].ticks > time {
+            if once.row == row, nextOnce + 1 == onces.count || onces[nextOnce + 1].ticks > time {
                 nextOnce += 1
                 callsBeforeOnce[once.place] = moments.count &- 1
                 return UInt64(once.place) + 1
@@ -168,49 +175,48 @@ private struct StartupSink: CallSink {
         return 0
     }
 
-    private mutating func end(_ slot: UInt32, _ start: UInt64, _ end: UInt64, _ parent: UInt32, once: UInt64, isOver: Bool) {
+    private mutating func end(_ row: UInt32, _ start: UInt64, _ end: UInt64, _ parent: UInt32, once: UInt64, isOver: Bool) {
         if let main { // clipped to what lies between main and ready
             let from = max(start, main), to = min(end, until)
             if from < to {
-                mainTimes[slot, default: MainTime()].add(Int64(to - from), isNew: start >= main, isOver: end <= until)
+                mainTimes[row, default: MainTime()].add(Int64(to - from), isNew: start >= main, isOver: end <= until)
                 if parent != 0 { mainTimes[parent, default: MainTime()].takeOut(Int64(to - from), isOver: end <= until) }
             }
         }
         if once > 0 {
-            if guardSlots.contains(slot) {
+            if guardRows.contains(row) {
                 openGuards.append((Int(once - 1), parent))
             } else if isOver, end <= until {
                 finishOnce(Int(once - 1), at: end, parent)
             }
         }
-        if !releaseSlots.isEmpty, releaseSlots.contains(slot), end <= until, let innermost = openGuards.popLast() {
+        if !releaseRows.isEmpty, releaseRows.contains(row), end <= until, let innermost = openGuards.popLast() {
             finishOnce(innermost.place, at: end, innermost.parent)
         }
-        if !spanSlots.isEmpty, spanSlots.contains(slot), spans.count < Self.mostSpans, start <= until {
-            spans.append(.init(function: slot &- 1, thread: thread, begin: Ticks(start), end: isOver ? Ticks(end) : nil))
+        if !spanRows.isEmpty, spanRows.contains(row), spans.count < Self.mostSpans, start <= until {
+            spans.append(.init(function: row &- 1, thread: thread, begin: Ticks(start), end: isOver ? Ticks(end) : nil))
         }
     }
 
     private mutating func finishOnce(_ place: Int, at end: UInt64, _ parent: UInt32) {
-        onceRuns[place] = .init(end: Ticks(end), parent: parent == 0 ? nil : parent &- 1, calls: moments.count &- (callsBeforeOnce[place] ?? moments.count))
+        onceRuns[place] = .init(
+            end: Ticks(end), parent: parent == 0 ? nil : parent &- 1, calls: moments.count &- (callsBeforeOnce[place] ?? moments.count))
     }
 
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
-        frame.tag = begin(frame.slot, at: time)
+        frame.tag = begin(frame.row, at: time)
     }
 
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
-        end(frame.slot, frame.enter, time, parent.slot, once: frame.tag, isOver: ending != .open)
+        end(frame.row, frame.enter, time, parent.row, once: frame.tag, isOver: ending != .open)
     }
 
-    mutating func leaf(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
-        let once = begin(slot, at: start)
-        self.end(slot, start, end, parent.slot, once: once, isOver: true)
+    mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
+        let once = begin(row, at: start)
+        self.end(row, start, end, parent.row, once: once, isOver: true)
     }
 
-    mutating func migrated(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}
-    mutating func orphan(_ slot: UInt32, at time: UInt64, depth: Int) {}
-    mutating func lost(_ count: UInt64, at time: UInt64, depth: Int) {}
-    mutating func mark(_ mark: UInt32, at time: UInt64, depth: Int) {}
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}
+    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
     mutating func unknown() {}
 }

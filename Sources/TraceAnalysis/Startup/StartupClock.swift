@@ -1,4 +1,5 @@
 // Moments of a start-up: ticks become nanoseconds since the beginning, and the agent's own share of a stretch is taken out.
+import Presentation
 import TraceFormat
 
 struct StartupClock {
@@ -11,7 +12,9 @@ struct StartupClock {
         scale = trace.timeScale
         self.origin = origin
         let records = trace.metadata.start
-        var usages = records.phases.lazy.filter { $0.monotonic == nil }.map { $0.usage } + records.loads.map { $0.mapped } + records.loads.compactMap { $0.end }
+        var usages =
+            records.phases.lazy.filter { $0.monotonic == nil }.map { $0.usage } + records.loads.map { $0.mapped }
+            + records.loads.compactMap { $0.end }
         for initializer in records.initializers {
             usages.append(initializer.begin)
             if let end = initializer.end { usages.append(end.usage) }

@@ -1,8 +1,9 @@
 // The timeline as the JSON object that `tracer startup --json` promises. All moments are nanoseconds since its beginning.
+import Presentation
 
 extension StartupTimeline {
     // One member a statement: the compiler gives up on a large literal.
-    public func json() -> JSON {
+    package func json() -> JSON {
         var members: [(String, JSON)] = []
         func add(_ name: String, _ value: JSON) { members.append((name, value)) }
         func add(_ name: String, _ count: UInt64) { members.append((name, .unsigned(count))) }
@@ -38,19 +39,22 @@ extension StartupTimeline {
     private static func object(_ members: (String, JSON)...) -> JSON { .object(members) }
 
     private static func json(_ stage: StartupStage) -> JSON {
-        object(("name", .string(stage.name)), ("kind", .string(stage.kind.rawValue)), ("start_ns", .unsigned(stage.start.count)),
-               ("duration_ns", .unsigned(stage.duration.count)), ("exact", .bool(stage.isExact)), ("cut", .bool(stage.isCut)))
+        object(
+            ("name", .string(stage.name)), ("kind", .string(stage.kind.rawValue)), ("start_ns", .unsigned(stage.start.count)),
+            ("duration_ns", .unsigned(stage.duration.count)), ("exact", .bool(stage.isExact)), ("cut", .bool(stage.isCut)))
     }
 
     private static func json(_ lazy: LazyRun) -> JSON {
-        object(("means", .string(lazy.means)), ("module", .string(lazy.name.module)), ("name", .string(lazy.name.name)),
-               ("symbol", .string(lazy.name.symbol)), ("thread", .unsigned(UInt64(lazy.tid))), ("start_ns", .unsigned(lazy.start.count)),
-               ("duration_ns", .time(lazy.duration)), ("recording_ns", .unsigned(lazy.recording.count)), ("during", .text(lazy.during)))
+        object(
+            ("means", .string(lazy.means)), ("module", .string(lazy.name.module)), ("name", .string(lazy.name.name)),
+            ("symbol", .string(lazy.name.symbol)), ("thread", .unsigned(UInt64(lazy.tid))), ("start_ns", .unsigned(lazy.start.count)),
+            ("duration_ns", .time(lazy.duration)), ("recording_ns", .unsigned(lazy.recording.count)), ("during", .text(lazy.during)))
     }
 
     private static func json(_ span: ProgramSpan) -> JSON {
-        object(("name", .string(span.name)), ("thread", .unsigned(UInt64(span.tid))), ("start_ns", .unsigned(span.at.count)),
-               ("duration_ns", .time(span.duration)))
+        object(
+            ("name", .string(span.name)), ("thread", .unsigned(UInt64(span.tid))), ("start_ns", .unsigned(span.at.count)),
+            ("duration_ns", .time(span.duration)))
     }
 
     private static func json(_ advice: StartupAdvice) -> JSON {
@@ -63,10 +67,16 @@ extension StartupTimeline {
 
     private var readyJSON: JSON {
         guard case .ready(let moment) = outcome else { return .null }
-        return .object([("reason", .string(moment.key)), ("text", .string(moment.text)), ("at_ns", .unsigned(total.count)),
-                        ("others", .array(otherMoments.map {
-                            .object([("reason", .string($0.moment.key)), ("text", .string($0.moment.text)), ("at_ns", .unsigned($0.at.count))])
-                        }))])
+        return .object([
+            ("reason", .string(moment.key)), ("text", .string(moment.text)), ("at_ns", .unsigned(total.count)),
+            (
+                "others",
+                .array(
+                    otherMoments.map {
+                        .object([("reason", .string($0.moment.key)), ("text", .string($0.moment.text)), ("at_ns", .unsigned($0.at.count))])
+                    })
+            ),
+        ])
     }
 
     private static func json(_ run: ConstructorRun) -> JSON {
@@ -80,7 +90,8 @@ extension StartupTimeline {
         ]
         let times: [(String, JSON)] = [
             ("thread", .unsigned(UInt64(run.tid))), ("start_ns", .unsigned(run.start.count)), ("total_ns", .unsigned(run.total.count)),
-            ("self_ns", .unsigned(run.selfTime.count)), ("cpu_ns", .unsigned(run.cpu.count)), ("minor_faults", .unsigned(UInt64(run.minorFaults))),
+            ("self_ns", .unsigned(run.selfTime.count)), ("cpu_ns", .unsigned(run.cpu.count)),
+            ("minor_faults", .unsigned(UInt64(run.minorFaults))),
             ("major_faults", .unsigned(UInt64(run.majorFaults))), ("calls", .unsigned(run.calls)),
             ("recording_ns", .unsigned(run.recording.count)), ("returned", .bool(run.isOver && !run.wasLeft)),
         ]
@@ -96,7 +107,8 @@ extension StartupTimeline {
         let costs: [(String, JSON)] = [
             ("mapped_bytes", .unsigned(library.mappedBytes)), ("relative_relocations", .unsigned(library.relativeRelocations)),
             ("compact_relocation_bytes", .unsigned(library.compactBytes)), ("symbol_relocations", .unsigned(library.symbolRelocations)),
-            ("other_relocations", .unsigned(library.otherRelocations)), ("jump_slots", .unsigned(library.jumpSlots)), ("lazy", .bool(library.isLazy)),
+            ("other_relocations", .unsigned(library.otherRelocations)), ("jump_slots", .unsigned(library.jumpSlots)),
+            ("lazy", .bool(library.isLazy)),
             ("lookups", .unsigned(library.lookups)), ("bound_from_others", .unsigned(library.boundFromOthers)),
             ("constructors", .unsigned(UInt64(library.constructorCount))), ("constructor_ns", .unsigned(library.constructorTime.count)),
             ("calls", .unsigned(library.calls)),
@@ -108,7 +120,8 @@ extension StartupTimeline {
         let members: [(String, JSON)] = [
             ("path", .string(load.path)), ("modules", .array(load.modules.map { .string($0) })), ("caller", .text(load.caller)),
             ("constructor", .text(load.constructor)), ("thread", .unsigned(UInt64(load.tid))), ("start_ns", .unsigned(load.start.count)),
-            ("total_ns", .unsigned(load.total.count)), ("load_ns", .unsigned(load.loading.count)), ("recording_ns", .unsigned(load.recording.count)),
+            ("total_ns", .unsigned(load.total.count)), ("load_ns", .unsigned(load.loading.count)),
+            ("recording_ns", .unsigned(load.recording.count)),
             ("end_known", .bool(load.isEndKnown)), ("constructors_ns", .unsigned(load.constructors.count)),
             ("order", .unsigned(UInt64(load.number))),
         ]
@@ -117,7 +130,7 @@ extension StartupTimeline {
 }
 
 extension ConstructorRun {
-    public var kindText: String {
+    package var kindText: String {
         switch kind {
         case .preinitArray: "preinit_array"
         case .initializer: "init"

@@ -1,36 +1,37 @@
 // The libraries of a process: who wants them, what they cost, and whether anything in the program uses them.
+import Presentation
 import TraceFormat
 
-public struct StartupLibrary: Sendable {
-    public var module: UInt32
-    public var name: String
-    public var path: String
+package struct StartupLibrary: Sendable {
+    package var module: UInt32
+    package var name: String
+    package var path: String
     /// Number of the load that brought it; nil: it was there at the start.
-    public var load: UInt32?
+    package var load: UInt32?
     /// Modules that name it in DT_NEEDED.
-    public var neededBy: [String]
+    package var neededBy: [String]
     /// Direct dependencies that it names and has nothing bound to.
-    public var unusedNeeds: [String]
+    package var unusedNeeds: [String]
     /// Bytes of its load segments.
-    public var mappedBytes: UInt64
+    package var mappedBytes: UInt64
     /// Relocations by kind. Compact ones (DT_RELR) are bytes of their table: a word of it is up to 63 relocations.
-    public var relativeRelocations: UInt64
-    public var compactBytes: UInt64
-    public var symbolRelocations: UInt64
-    public var otherRelocations: UInt64
-    public var jumpSlots: UInt64
-    public var isLazy: Bool
+    package var relativeRelocations: UInt64
+    package var compactBytes: UInt64
+    package var symbolRelocations: UInt64
+    package var otherRelocations: UInt64
+    package var jumpSlots: UInt64
+    package var isLazy: Bool
     /// Slots of all other modules that lead here.
-    public var boundFromOthers: UInt64
+    package var boundFromOthers: UInt64
     /// Time in its constructors, without what other modules' constructors did inside.
-    public var constructorTime: Nanoseconds
-    public var constructorCount: Int
+    package var constructorTime: Nanoseconds
+    package var constructorCount: Int
     /// Calls of its functions before ready.
-    public var calls: UInt64
+    package var calls: UInt64
 
-    public var relocations: UInt64 { relativeRelocations &+ symbolRelocations &+ otherRelocations &+ jumpSlots }
+    package var relocations: UInt64 { relativeRelocations &+ symbolRelocations &+ otherRelocations &+ jumpSlots }
     /// Symbols that the loader looked up for it when it was loaded.
-    public var lookups: UInt64 { symbolRelocations &+ (isLazy ? 0 : jumpSlots) }
+    package var lookups: UInt64 { symbolRelocations &+ (isLazy ? 0 : jumpSlots) }
     /// What relocating it costs, in units of some three nanoseconds: one relocation that is an addition. A look-up walks
     /// through the libraries in front and takes some thirty of them.
     var relocationWeight: UInt64 { lookups &* 30 &+ (relocations &- lookups) &+ compactBytes &* 4 }
@@ -46,7 +47,9 @@ public struct StartupLibrary: Sendable {
         var bound: [UInt32: Set<UInt32>] = [:], incoming: [UInt32: UInt64] = [:]
         for binding in records.bindings where binding.calls > 0 || binding.addresses > 0 {
             bound[binding.module, default: []].insert(binding.toModule)
-            if binding.module != binding.toModule { incoming[binding.toModule, default: 0] += UInt64(binding.calls) + UInt64(binding.addresses) }
+            if binding.module != binding.toModule {
+                incoming[binding.toModule, default: 0] += UInt64(binding.calls) + UInt64(binding.addresses)
+            }
         }
         var neededBy: [UInt32: [String]] = [:]
         for detail in records.moduleDetails.values.sorted(by: { $0.module < $1.module }) {
@@ -61,7 +64,8 @@ public struct StartupLibrary: Sendable {
         }
         return modules.values.sorted { $0.index < $1.index }.compactMap { module in
             guard withExecutable || module.index != executable, let detail = records.moduleDetails[module.index],
-                  module.loaded <= context.end || detail.load == nil else { return nil }
+                module.loaded <= context.end || detail.load == nil
+            else { return nil }
             return StartupLibrary(
                 module: module.index, name: module.name, path: module.path, load: detail.load, neededBy: neededBy[module.index] ?? [],
                 unusedNeeds: unused(detail, numbers, bound, context), mappedBytes: detail.mappedBytes,
@@ -74,7 +78,9 @@ public struct StartupLibrary: Sendable {
     }
 
     /// Names in DT_NEEDED to whose modules nothing of this module is bound. Not the loader, which every program needs.
-    static func unused(_ detail: ModuleDetail, _ numbers: [String: UInt32], _ bound: [UInt32: Set<UInt32>], _ context: StartupContext) -> [String] {
+    static func unused(_ detail: ModuleDetail, _ numbers: [String: UInt32], _ bound: [UInt32: Set<UInt32>], _ context: StartupContext)
+        -> [String]
+    {
         guard let used = bound[detail.module], !used.isEmpty else { return [] } // nothing noted: nothing concluded
         return detail.needed.filter { name in
             guard let module = numbers[name], !name.hasPrefix("ld-linux"), !name.hasPrefix("ld64") else { return false }
@@ -84,30 +90,30 @@ public struct StartupLibrary: Sendable {
 }
 
 /// A dlopen, or a load inside libc, before ready.
-public struct LibraryLoad: Sendable {
-    public var number: UInt32
+package struct LibraryLoad: Sendable {
+    package var number: UInt32
     /// As it was asked for.
-    public var path: String
-    public var modules: [String]
+    package var path: String
+    package var modules: [String]
     /// nil: not known.
-    public var caller: String?
+    package var caller: String?
     /// The constructor that made it.
-    public var constructor: String?
-    public var tid: UInt32
-    public var start: Nanoseconds
+    package var constructor: String?
+    package var tid: UInt32
+    package var start: Nanoseconds
     /// Without the agent's own work.
-    public var total: Nanoseconds
+    package var total: Nanoseconds
     /// Of that, what recording the calls in it took, about.
-    public var recording: Nanoseconds
+    package var recording: Nanoseconds
     /// The return of dlopen was seen. Otherwise `total` reaches to the last thing that was seen of it.
-    public var isEndKnown: Bool
+    package var isEndKnown: Bool
     /// Of the modules that it brought, and whatever they did.
-    public var constructors: Nanoseconds
-    public var isOver: Bool
+    package var constructors: Nanoseconds
+    package var isOver: Bool
 
     /// Finding, mapping and relocating.
-    public var loading: Nanoseconds { total.without(constructors) }
-    public var name: String { path.isEmpty ? modules.first ?? "?" : basename(path) }
+    package var loading: Nanoseconds { total.without(constructors) }
+    package var name: String { path.isEmpty ? modules.first ?? "?" : basename(path) }
 
     static func all(_ context: StartupContext, _ runs: [ConstructorRun]) -> [LibraryLoad] {
         let records = context.trace.metadata.start, clock = context.clock
@@ -116,8 +122,8 @@ public struct LibraryLoad: Sendable {
             let begin = context.begin(of: load)
             guard begin <= context.end else { return nil }
             let own = records.initializers.filter { $0.load == load.number && $0.begin.ticks <= context.end }
-            let ranges = own.map { $0.begin.ticks.raw ..< max(min($0.end?.usage.ticks ?? context.end, context.end).raw, $0.begin.ticks.raw) }
-            let whole = begin.raw ..< max(begin.raw, context.end.raw)
+            let ranges = own.map { $0.begin.ticks.raw..<max(min($0.end?.usage.ticks ?? context.end, context.end).raw, $0.begin.ticks.raw) }
+            let whole = begin.raw..<max(begin.raw, context.end.raw)
             let constructors = ConstructorRun.disjoint(ranges, within: whole).reduce(UInt64(0)) {
                 $0 &+ clock.netTicks(Ticks($1.lowerBound), Ticks($1.upperBound))
             }
@@ -125,7 +131,9 @@ public struct LibraryLoad: Sendable {
             let calls = context.calls.calls(on: load.thread, from: begin, to: min(end, context.end))
             return LibraryLoad(
                 number: load.number, path: load.path,
-                modules: records.moduleDetails.values.filter { $0.wasBrought(by: load.number) }.map { $0.module }.sorted().map { context.moduleName($0) },
+                modules: records.moduleDetails.values.filter { $0.wasBrought(by: load.number) }.map { $0.module }.sorted().map {
+                    context.moduleName($0)
+                },
                 caller: load.callerModule.map { context.moduleName($0) }, constructor: load.initializer.flatMap { named[$0] },
                 tid: context.tid(load.thread), start: clock.since(begin), total: clock.net(begin, min(end, context.end)),
                 recording: context.recording(calls),

@@ -1,9 +1,10 @@
 // The stages of a start-up. Each begins where the one before ends; without the agent's own work, so that the stages and
 // the agent's time add up to the whole.
+import Presentation
 import TraceFormat
 
-public struct StartupStage: Sendable, Equatable {
-    public enum Kind: String, Sendable, CaseIterable {
+package struct StartupStage: Sendable, Equatable {
+    package enum Kind: String, Sendable, CaseIterable {
         /// To the loader's first instructions: the kernel's part, and fork when the moment of exec is not known.
         case exec, load
         /// Only when the loader audit was on: `load` is then searching and mapping alone.
@@ -13,17 +14,19 @@ public struct StartupStage: Sendable, Equatable {
         case executableConstructors = "executable_constructors"
         case main
     }
-    public var kind: Kind
-    public var name: String
-    public var start: Nanoseconds
+    package var kind: Kind
+    package var name: String
+    package var start: Nanoseconds
     /// Without the agent's own work.
-    public var duration: Nanoseconds
-    public var isExact: Bool
+    package var duration: Nanoseconds
+    package var isExact: Bool
     /// It did not come to its end: the program ended in it.
-    public var isCut: Bool
+    package var isCut: Bool
 
-    static func all(_ context: StartupContext, first: Phase, main: Phase?, outcome: StartupTimeline.Outcome,
-                    libraryCount: Int, audit: LoaderAudit?, earlier: String?) -> [StartupStage] {
+    static func all(
+        _ context: StartupContext, first: Phase, main: Phase?, outcome: StartupTimeline.Outcome,
+        libraryCount: Int, audit: LoaderAudit?, earlier: String?
+    ) -> [StartupStage] {
         let records = context.trace.metadata.start, clock = context.clock, end = context.end
         guard let agent = records.phase(.agent) else { return [] }
         var cuts: [(kind: Kind, name: String, begin: Ticks, isExact: Bool)] = []
@@ -68,8 +71,10 @@ public struct StartupStage: Sendable, Equatable {
             let isLast = index + 1 == cuts.count || cuts[index + 1].begin > end
             let isCut = isLast && (outcome == .neverReady || main == nil)
             let nextIsExact = index + 1 < cuts.count ? cuts[index + 1].isExact : true
-            stages.append(StartupStage(kind: cut.kind, name: cut.name, start: clock.since(cut.begin), duration: clock.net(cut.begin, next),
-                                       isExact: cut.isExact && nextIsExact, isCut: isCut))
+            stages.append(
+                StartupStage(
+                    kind: cut.kind, name: cut.name, start: clock.since(cut.begin), duration: clock.net(cut.begin, next),
+                    isExact: cut.isExact && nextIsExact, isCut: isCut))
         }
         return stages
     }

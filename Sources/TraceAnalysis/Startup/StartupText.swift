@@ -1,7 +1,8 @@
 // The timeline as a table for people.
+import Presentation
 
 extension StartupTimeline {
-    public func table(top: Int = 10, style: TextStyle) -> String {
+    package func table(top: Int = 10, style: TextStyle) -> String {
         var lines = headLines(style)
         lines += constructorLines(top, style)
         lines += lazyLines(top, style)
@@ -14,7 +15,8 @@ extension StartupTimeline {
     }
 
     private var headline: String {
-        let begin = stages.first.map { $0.name.hasPrefix("exec") ? "exec" : $0.name.hasPrefix("process") ? "process start" : "loader" } ?? "exec"
+        let begin =
+            stages.first.map { $0.name.hasPrefix("exec") ? "exec" : $0.name.hasPrefix("process") ? "process start" : "loader" } ?? "exec"
         if case .ready = outcome { return "\(begin) → ready" }
         return "\(begin) → end, never ready"
     }
@@ -27,7 +29,8 @@ extension StartupTimeline {
             var detail = bar(stage.duration)
             if stage.kind == (loaderAudit == nil ? .load : .relocate) {
                 let initial = libraries.filter { $0.load == nil }
-                let relocations = initial.reduce(UInt64(0)) { $0 &+ $1.relocations }, lookups = initial.reduce(UInt64(0)) { $0 &+ $1.lookups }
+                let relocations = initial.reduce(UInt64(0)) { $0 &+ $1.relocations },
+                    lookups = initial.reduce(UInt64(0)) { $0 &+ $1.lookups }
                 detail += (detail.isEmpty ? "" : "  ") + "\(grouped(relocations)) relocations, \(grouped(lookups)) symbol look-ups"
             }
             if stage.isCut { detail += (detail.isEmpty ? "" : "  ") + style.alarm("ended here") }
@@ -39,14 +42,13 @@ extension StartupTimeline {
         }
         let width = max(rows.map { $0.0.count }.max() ?? 0, 34)
         func line(_ name: String, _ time: Nanoseconds, _ detail: String, _ isExact: Bool) -> String {
-            let number = (isExact ? "" : "~") + short(time)
-            return name + spaces(width - name.count) + spaces(11 - number.count) + number + (detail.isEmpty ? "" : "  " + detail)
+            rightFilled(name, width) + leftFilled((isExact ? "" : "~") + column(readable(time)), 12) + (detail.isEmpty ? "" : "  " + detail)
         }
         var lines = [style.bold(line(headline, total, "(\(faults) until main)", beginError.count == 0))]
         if case .neverReady = outcome { lines[0] = style.bold(line(headline, total, "(\(faults))", beginError.count == 0)) }
         lines += rows.map { line($0.0, $0.1, $0.2, $0.3) }
-        if let lastSeen { lines.append(style.alarm("  where it was: \(lastSeen)")) }
-        for other in otherMoments.prefix(3) { lines.append(style.dim("  also \(other.moment.text): \(short(other.at))")) }
+        if let lastSeen { lines.append(style.alarm("  last seen: \(lastSeen)")) }
+        for other in otherMoments.prefix(3) { lines.append(style.dim("  also \(other.moment.text): \(readable(other.at))")) }
         return lines
     }
 
@@ -58,11 +60,9 @@ extension StartupTimeline {
 
     private func spaces(_ count: Int) -> String { String(repeating: " ", count: max(count, 0)) }
 
-    private func fit(_ text: String, _ width: Int) -> String { text + spaces(width - text.count) }
+    private func time(_ time: Nanoseconds, _ mark: String = "") -> String { leftFilled(mark + column(readable(time)), 11) }
 
-    private func right(_ text: String, _ width: Int) -> String { spaces(width - text.count) + text }
-
-    private func percent(_ time: Nanoseconds) -> String { "\(Int((share(time) * 100).rounded())) %" }
+    private func percent(_ time: Nanoseconds) -> String { leftFilled(Presentation.percent(share(time)), 6) }
 
     private func constructorLines(_ top: Int, _ style: TextStyle) -> [String] {
         guard !constructors.isEmpty else { return [] }
@@ -75,32 +75,38 @@ extension StartupTimeline {
             var facts: [String] = []
             if !run.isOver { facts.append(style.alarm(run.wasLeft ? "left by an exception or longjmp" : "did not return")) }
             if run.wasLeft, run.isOver { facts.append("left by an exception or longjmp") }
-            if run.waited.count > 200_000, run.waited.count > run.total.count / 10 { facts.append("waited \(short(run.waited))") }
+            if run.waited.count > 200_000, run.waited.count > run.total.count / 10 { facts.append("waited \(readable(run.waited))") }
             if run.minorFaults + run.majorFaults > 0 {
-                facts.append(counted(UInt64(run.minorFaults) + UInt64(run.majorFaults), "fault")
-                    + (run.majorFaults > 0 ? " (\(run.majorFaults) from disk)" : ""))
+                facts.append(
+                    counted(UInt64(run.minorFaults) + UInt64(run.majorFaults), "fault")
+                        + (run.majorFaults > 0 ? " (\(run.majorFaults) from disk)" : ""))
             }
             if run.calls > 0 { facts.append(counted(run.calls, "call")) }
             if let cost = recording(run.selfRecording, of: run.selfTime) { facts.append(cost) }
-            if run.total.count > run.selfTime.count + run.selfTime.count / 10 { facts.append("total \(short(run.total))") }
-            lines.append("  " + right(short(run.selfTime), 9) + "  " + right(percent(run.selfTime), 5) + "  " + fit(run.name.module, moduleWidth)
-                + "  " + fit(label(run), facts.isEmpty ? 0 : nameWidth) + (facts.isEmpty ? "" : "  " + facts.joined(separator: ", ")))
+            if run.total.count > run.selfTime.count + run.selfTime.count / 10 { facts.append("total \(readable(run.total))") }
+            lines.append(
+                "  " + time(run.selfTime) + "  " + percent(run.selfTime) + "  " + rightFilled(run.name.module, moduleWidth)
+                    + "  " + rightFilled(label(run), facts.isEmpty ? 0 : nameWidth)
+                    + (facts.isEmpty ? "" : "  " + facts.joined(separator: ", ")))
             if !run.name.globals.isEmpty {
-                lines.append(style.dim(spaces(22 + moduleWidth) + "makes " + run.name.globals.prefix(6).joined(separator: ", ")
-                    + (run.name.globals.count > 6 ? " and \(run.name.globals.count - 6) more" : "")))
+                lines.append(
+                    style.dim(
+                        spaces(25 + moduleWidth) + "makes " + run.name.globals.prefix(6).joined(separator: ", ")
+                            + (run.name.globals.count > 6 ? " and \(run.name.globals.count - 6) more" : "")))
             }
         }
         let rest = sorted.dropFirst(shown.count)
         if !rest.isEmpty {
             let sum = Nanoseconds(rest.reduce(UInt64(0)) { $0 &+ $1.selfTime.count })
-            lines.append(style.dim("  " + right(short(sum), 9) + "         \(grouped(UInt64(rest.count))) more"))
+            lines.append(style.dim("  " + time(sum) + spaces(10) + "\(grouped(UInt64(rest.count))) more"))
         }
         return lines
     }
 
     /// When it is a tenth of a time that matters.
     private func recording(_ cost: Nanoseconds, of time: Nanoseconds) -> String? {
-        time.count > 100_000 && cost.count > time.count / 10 ? "about \(short(Nanoseconds(min(cost.count, time.count)))) of it recording" : nil
+        time.count > 100_000 && cost.count > time.count / 10
+            ? "about \(readable(Nanoseconds(min(cost.count, time.count)))) of it recording" : nil
     }
 
     private func label(_ run: ConstructorRun) -> String {
@@ -115,10 +121,12 @@ extension StartupTimeline {
         var lines = [style.bold("Lazy initializers that ran before ready")]
         let moduleWidth = min(long.prefix(top).map { $0.name.module.count }.max() ?? 0, 28)
         for lazy in long.prefix(top) {
-            lines.append("  " + right(short(lazy.duration!), 9) + spaces(9) + fit(lazy.name.module, moduleWidth) + "  \(lazy.name.name) (\(lazy.means))"
-                + (lazy.during.map { ", in \($0)" } ?? "") + (recording(lazy.recording, of: lazy.duration!).map { ", " + $0 } ?? ""))
+            lines.append(
+                "  " + time(lazy.duration!) + spaces(10) + rightFilled(lazy.name.module, moduleWidth)
+                    + "  \(lazy.name.name) (\(lazy.means))"
+                    + (lazy.during.map { ", in \($0)" } ?? "") + (recording(lazy.recording, of: lazy.duration!).map { ", " + $0 } ?? ""))
         }
-        if long.count > top { lines.append(style.dim(spaces(20) + "\(long.count - top) more")) }
+        if long.count > top { lines.append(style.dim(spaces(23) + "\(long.count - top) more")) }
         return lines
     }
 
@@ -129,22 +137,23 @@ extension StartupTimeline {
         let width = min(sorted.prefix(top).map { $0.name.count }.max() ?? 0, 40)
         for load in sorted.prefix(top) {
             var facts = (load.caller.map { "by \($0)" } ?? "by an unknown caller") + (load.constructor.map { " in \($0)" } ?? "")
-            facts += ": load \(milliseconds(load.loading)), constructors \(milliseconds(load.constructors))"
+            facts += ": load \(readable(load.loading)), constructors \(readable(load.constructors))"
             if let cost = recording(load.recording, of: load.total) { facts += ", " + cost }
             if load.modules.count > 1 { facts += ", \(load.modules.count) modules" }
-            if !load.isOver { facts += ", not over" }
-            lines.append("  " + right((load.isEndKnown ? "" : "≥ ") + short(load.total), 9) + spaces(9) + fit(load.name, width) + "  " + facts)
+            if !load.isOver { facts += ", not finished" }
+            lines.append("  " + time(load.total, load.isEndKnown ? "" : "≥ ") + spaces(10) + rightFilled(load.name, width) + "  " + facts)
         }
-        if sorted.count > top { lines.append(style.dim(spaces(20) + "\(sorted.count - top) more")) }
+        if sorted.count > top { lines.append(style.dim(spaces(23) + "\(sorted.count - top) more")) }
         return lines
     }
 
     private func auditLines(_ top: Int, _ style: TextStyle) -> [String] {
         guard let objects = loaderAudit?.objects, !objects.isEmpty else { return [] }
         let sorted = objects.enumerated().sorted { ($0.element.duration, $1.offset) > ($1.element.duration, $0.offset) }
-        return [style.bold("Finding and mapping, by library")] + sorted.prefix(top).map {
-            "  " + right(short($0.element.duration), 9) + spaces(9) + $0.element.path
-        } + (sorted.count > top ? [style.dim(spaces(20) + "\(sorted.count - top) more")] : [])
+        return [style.bold("Finding and mapping, by library")]
+            + sorted.prefix(top).map {
+                "  " + time($0.element.duration) + spaces(10) + $0.element.path
+            } + (sorted.count > top ? [style.dim(spaces(23) + "\(sorted.count - top) more")] : [])
     }
 
     private func markLines(_ top: Int, _ style: TextStyle) -> [String] {
@@ -152,12 +161,14 @@ extension StartupTimeline {
         var lines = [style.bold("Marks and spans of the program")]
         var previous: Nanoseconds?
         for mark in marks.prefix(top * 2) {
-            let since = previous.map { ", \(short(Nanoseconds(mark.at.count - min($0.count, mark.at.count)))) after the one before" } ?? ""
-            lines.append("  " + right(short(mark.at), 9) + spaces(9) + mark.name + since)
+            let since =
+                previous.map { ", \(readable(Nanoseconds(mark.at.count - min($0.count, mark.at.count)))) after the one before" } ?? ""
+            lines.append("  " + time(mark.at) + spaces(10) + mark.name + since)
             previous = mark.at
         }
         for span in spans.sorted(by: { ($0.duration?.count ?? .max) > ($1.duration?.count ?? .max) }).prefix(top) {
-            lines.append("  " + right(span.duration.map { short($0) } ?? "open", 9) + spaces(9) + "\(span.name), from \(short(span.at))")
+            lines.append(
+                "  " + (span.duration.map { time($0) } ?? leftFilled("open", 11)) + spaces(10) + "\(span.name), from \(readable(span.at))")
         }
         return lines
     }
@@ -165,6 +176,6 @@ extension StartupTimeline {
     private func adviceLines(_ style: TextStyle) -> [String] {
         let advice = advice()
         guard !advice.isEmpty else { return [] }
-        return [style.bold("What to look at first")] + advice.map { "  " + right((($0.isEstimate ? "~" : "") + short($0.saving)), 9) + "  " + $0.text }
+        return [style.bold("What to look at first")] + advice.map { "  " + time($0.saving, $0.isEstimate ? "~" : "") + "  " + $0.text }
     }
 }

@@ -1,20 +1,21 @@
 // How a process started: one line of time from exec to ready, cut into stages that add up, with everything that ran before
 // it was ready. Durations are without the agent's own work, which is told apart; moments are as they were.
 import CTraceLayout
+import Presentation
 import Symbols
 import TraceFormat
 
-public struct StartupTimeline: Sendable {
-    public struct Options: Sendable {
+package struct StartupTimeline: Sendable {
+    package struct Options: Sendable {
         /// The function whose first call means that the program is ready.
-        public var readySymbol: String?
+        package var readySymbol: String?
         /// What the audit library noted, when it was on.
-        public var loader: LoaderAudit?
+        package var loader: LoaderAudit?
         /// What the process ran first: a shell script, say, that ends in exec.
-        public var earlier: EarlierProgram?
+        package var earlier: EarlierProgram?
         /// As a shell tells it, of whoever has waited for the process; a trace does not know it.
-        public var exitStatus: Int32?
-        public init(readySymbol: String? = nil, loader: LoaderAudit? = nil, earlier: EarlierProgram? = nil, exitStatus: Int32? = nil) {
+        package var exitStatus: Int32?
+        package init(readySymbol: String? = nil, loader: LoaderAudit? = nil, earlier: EarlierProgram? = nil, exitStatus: Int32? = nil) {
             self.readySymbol = readySymbol
             self.loader = loader
             self.earlier = earlier
@@ -23,13 +24,13 @@ public struct StartupTimeline: Sendable {
     }
 
     /// A program that became the traced one by exec.
-    public struct EarlierProgram: Sendable {
-        public var name: String
+    package struct EarlierProgram: Sendable {
+        package var name: String
         /// When it was started itself.
-        public var exec: Nanoseconds
+        package var exec: Nanoseconds
 
         /// nil: its trace does not know when it was started.
-        public init?(_ trace: TraceFile) {
+        package init?(_ trace: TraceFile) {
             guard let exec = trace.metadata.start.phase(.exec)?.monotonic else { return nil }
             name = basename(trace.program)
             self.exec = exec
@@ -37,58 +38,58 @@ public struct StartupTimeline: Sendable {
     }
 
     /// Where a stage ends, or the whole: how far it came.
-    public enum Outcome: Sendable, Equatable {
+    package enum Outcome: Sendable, Equatable {
         case ready(ReadyMoment)
         /// The trace ends before: the program ended, or was killed, there.
         case neverReady
     }
 
-    public let program: String
+    package let program: String
     /// What ran in the process before and became this program by exec; the first stage has its time.
-    public let earlierProgram: String?
-    public let commandLine: String
-    public let pid: UInt32
+    package let earlierProgram: String?
+    package let commandLine: String
+    package let pid: UInt32
     /// Where its time begins: exec, or the first moment that is known.
-    public let origin: Ticks
-    public let stages: [StartupStage]
-    public let outcome: Outcome
+    package let origin: Ticks
+    package let stages: [StartupStage]
+    package let outcome: Outcome
     /// Other moments that might have been taken for ready, in the order of time.
-    public let otherMoments: [(moment: ReadyMoment, at: Nanoseconds)]
+    package let otherMoments: [(moment: ReadyMoment, at: Nanoseconds)]
     /// CLOCK_MONOTONIC at its beginning.
-    public let beginMonotonic: Nanoseconds
+    package let beginMonotonic: Nanoseconds
     /// From the first known moment to ready, or to the end of the trace; the agent's own work included.
-    public let total: Nanoseconds
+    package let total: Nanoseconds
     /// The agent's own work in it.
-    public let tracerTime: Nanoseconds
+    package let tracerTime: Nanoseconds
     /// Calls that the main thread made until then, and about what recording them took: it is in the stages and in what they are
     /// made of. A wait for a certain moment takes as long without it, so that nothing is subtracted from what was measured.
-    public let recordedCalls: UInt64
-    public let recordingTime: Nanoseconds
+    package let recordedCalls: UInt64
+    package let recordingTime: Nanoseconds
     /// How much earlier it may have begun; 0: known exactly.
-    public let beginError: Nanoseconds
+    package let beginError: Nanoseconds
     /// Of the process until main was called, or until the last thing that was noted when it was not.
-    public let minorFaults: UInt32
-    public let majorFaults: UInt32
+    package let minorFaults: UInt32
+    package let majorFaults: UInt32
     /// CPU time of the process up to there.
-    public let cpu: Nanoseconds
+    package let cpu: Nanoseconds
     /// In the order in which they began; those that began before ready.
-    public let constructors: [ConstructorRun]
+    package let constructors: [ConstructorRun]
     /// At exit.
-    public let finalizers: [ConstructorRun]
-    public let libraries: [StartupLibrary]
-    public let loads: [LibraryLoad]
-    public let lazyInitializers: [LazyRun]
-    public let marks: [ProgramMark]
-    public let spans: [ProgramSpan]
+    package let finalizers: [ConstructorRun]
+    package let libraries: [StartupLibrary]
+    package let loads: [LibraryLoad]
+    package let lazyInitializers: [LazyRun]
+    package let marks: [ProgramMark]
+    package let spans: [ProgramSpan]
     /// Of functions called on the main thread between main and ready: the most self time first.
-    public let functionsOfMain: [FunctionShare]
-    public let loaderAudit: LoaderAudit?
+    package let functionsOfMain: [FunctionShare]
+    package let loaderAudit: LoaderAudit?
     /// What the reader should know: one line each.
-    public let notes: [String]
+    package let notes: [String]
     /// Where it was when it ended before main or ready.
-    public let lastSeen: String?
+    package let lastSeen: String?
 
-    public init(_ trace: TraceFile, symbolizer: Symbolizer, options: Options = Options()) throws(StartupError) {
+    package init(_ trace: TraceFile, symbolizer: Symbolizer, options: Options = Options()) throws(StartupError) {
         let records = trace.metadata.start
         guard let agent = records.phase(.agent) else { throw .notRecorded(trace.path) }
         let firsts = FirstCalls(trace, symbol: options.readySymbol)
@@ -108,7 +109,9 @@ public struct StartupTimeline: Sendable {
         pid = trace.header.pid
         origin = clock.origin
         outcome = taken.map { .ready($0) } ?? .neverReady
-        beginMonotonic = first.monotonic ?? Nanoseconds(UInt64(clamping: Int64(clamping: trace.header.first.monotonic_ns) &+ trace.nanosecondsSinceStart(first)))
+        beginMonotonic =
+            first.monotonic
+            ?? Nanoseconds(UInt64(clamping: Int64(clamping: trace.header.first.monotonic_ns) &+ trace.nanosecondsSinceStart(first)))
         total = clock.since(end)
         tracerTime = clock.scale.nanoseconds(clock.agentTicks(clock.origin, end))
         beginError = first.error
@@ -125,8 +128,9 @@ public struct StartupTimeline: Sendable {
         loads = LibraryLoad.all(context, runs)
         libraries = StartupLibrary.all(context, runs)
         lazyInitializers = LazyRun.all(context)
-        stages = StartupStage.all(context, first: first, main: main, outcome: outcome, libraryCount: libraries.count { $0.load == nil },
-                                  audit: options.loader, earlier: earlierProgram)
+        stages = StartupStage.all(
+            context, first: first, main: main, outcome: outcome, libraryCount: libraries.count { $0.load == nil },
+            audit: options.loader, earlier: earlierProgram)
         otherMoments = ready.candidates.dropFirst().filter { !$0.isSame(as: taken) }.map { ($0, clock.since($0.ticks)) }
             .sorted { $0.1 < $1.1 }
         marks = firsts.marks.map { ProgramMark(name: $0.name, at: clock.since($0.ticks)) }
@@ -161,12 +165,16 @@ public struct StartupTimeline: Sendable {
         records.phases.filter { $0.usage.ticks <= end && $0.usage.cpu.count > 0 }.max { $0.usage.ticks < $1.usage.ticks }?.usage
     }
 
-    private static func notes(_ trace: TraceFile, first: Phase, outcome: Outcome, complaint: String?, earlier: String?,
-                              _ options: Options) -> [String] {
+    private static func notes(
+        _ trace: TraceFile, first: Phase, outcome: Outcome, complaint: String?, earlier: String?,
+        _ options: Options
+    ) -> [String] {
         var notes: [String] = []
         if let complaint { notes.append("not ready: \(complaint)") }
         if first.kind != .exec {
-            let why = trace.header.session == 0 ? "tracer startup -- PROGRAM knows it exactly"
+            let why =
+                trace.header.session == 0
+                ? "tracer startup -- PROGRAM knows it exactly"
                 : "another program started this one, or ran before it in its process"
             notes.append("start of the process estimated, to \(readable(first.error)): \(why)")
         } else if let earlier {
@@ -181,18 +189,20 @@ public struct StartupTimeline: Sendable {
     /// What the settings kept from being seen, where it may have been what makes the program ready.
     private static func hidden(_ trace: TraceFile, _ outcome: Outcome) -> [String] {
         var notes: [String] = []
-        if trace.settings.contains("TRACER_START=off") {
-            notes.append("TRACER_START=off: what was called before the program switched recording on is not in the trace, and could not make it ready")
+        if trace.setting(Variables.start) == false {
+            notes.append(
+                "\(Variables.start.name)=off: calls made before the program turned recording on are not in the trace, and cannot have made it ready"
+            )
         }
-        let filters = ["TRACER_INCLUDE", "TRACER_EXCLUDE", "TRACER_MAXDEPTH", "TRACER_MINMS"].filter { name in
-            trace.settings.contains { $0.hasPrefix(name + "=") && $0 != name + "=0" }
-        }
-        let isGuess = switch outcome {
-        case .neverReady: true
-        case .ready(let moment): moment.reason == .mainReturned || moment.reason == .exited
-        }
+        let filters = [Variables.include.name, Variables.exclude.name, Variables.maximumDepth.name, Variables.minimumTime.name]
+            .map(\.description).filter { trace.setting($0) ?? "0" != "0" }
+        let isGuess =
+            switch outcome {
+            case .neverReady: true
+            case .ready(let moment): moment.reason == .mainReturned || moment.reason == .exited
+            }
         if isGuess && !filters.isEmpty {
-            notes.append("\(filters.joined(separator: " and ")) left calls out: what makes the program ready may be among them")
+            notes.append("\(filters.joined(separator: " and ")) filtered calls out, possibly the one that makes the program ready")
         }
         return notes
     }
@@ -201,7 +211,8 @@ public struct StartupTimeline: Sendable {
     private static func failure(_ outcome: Outcome, _ status: Int32?) -> [String] {
         guard let status, status != 0, !(129...192).contains(status), case .ready(let moment) = outcome else { return [] } // 128 + a signal
         switch moment.reason {
-        case .output, .mainReturned, .exited: return ["it ended with status \(status): if that is a failure, what is timed is how it came to fail"]
+        case .output, .mainReturned, .exited:
+            return ["it ended with status \(status): if that is a failure, these are the times of a failing start"]
         default: return []
         }
     }
@@ -236,10 +247,10 @@ extension TraceFile {
     }
 }
 
-public enum StartupError: Error, CustomStringConvertible, Sendable {
+package enum StartupError: Error, CustomStringConvertible, Sendable {
     case notRecorded(String)
 
-    public var description: String {
+    package var description: String {
         switch self {
         case .notRecorded(let path):
             "\(path) does not say how its program started: it is of a forked process, was cut, or an older agent recorded it"
@@ -279,41 +290,44 @@ struct StartupContext {
     var executable: UInt32? { trace.metadata.modules.keys.min() }
 }
 
-public struct ProgramMark: Sendable {
-    public var name: String
-    public var at: Nanoseconds
+package struct ProgramMark: Sendable {
+    package var name: String
+    package var at: Nanoseconds
 }
 
-public struct ProgramSpan: Sendable {
-    public var name: String
-    public var tid: UInt32
-    public var at: Nanoseconds
+package struct ProgramSpan: Sendable {
+    package var name: String
+    package var tid: UInt32
+    package var at: Nanoseconds
     /// nil: not over when the program was ready.
-    public var duration: Nanoseconds?
+    package var duration: Nanoseconds?
 
     static func all(_ context: StartupContext) -> [ProgramSpan] {
         context.calls.spans.map { span in
-            ProgramSpan(name: demangled(context.trace.metadata.functions[span.function]?.rawName ?? "?"), tid: context.tid(span.thread),
-                        at: context.clock.since(span.begin), duration: span.end.map { context.clock.wall(span.begin, $0) })
+            ProgramSpan(
+                name: demangled(context.trace.metadata.functions[span.function]?.rawName ?? "?"), tid: context.tid(span.thread),
+                at: context.clock.since(span.begin), duration: span.end.map { context.clock.wall(span.begin, $0) })
         }
     }
 }
 
 /// A function's own time on the main thread from main to ready.
-public struct FunctionShare: Sendable {
-    public var name: String
-    public var module: String
-    public var calls: UInt64
-    public var selfTime: Nanoseconds
+package struct FunctionShare: Sendable {
+    package var name: String
+    package var module: String
+    package var calls: UInt64
+    package var selfTime: Nanoseconds
     /// Of that, what recording it and the calls that it made took, about.
-    public var recording: Nanoseconds
+    package var recording: Nanoseconds
 
     static func all(_ context: StartupContext) -> [FunctionShare] {
         let table = context.trace.metadata
-        return context.calls.functionsOfMain.lazy.filter { $0.selfTicks > 0 && table.functions[$0.function]?.isSpan != true }.prefix(100).map { time in
-            let (name, module) = context.names.function(time.function)
-            return FunctionShare(name: name, module: module, calls: time.calls, selfTime: context.clock.scale.nanoseconds(UInt64(time.selfTicks)),
-                                 recording: context.clock.scale.nanoseconds(UInt64(exactly: time.recordingTicks.rounded()) ?? 0))
-        }
+        return context.calls.functionsOfMain.lazy.filter { $0.selfTicks > 0 && table.functions[$0.function]?.isSpan != true }.prefix(100)
+            .map { time in
+                let (name, module) = context.names.function(time.function)
+                return FunctionShare(
+                    name: name, module: module, calls: time.calls, selfTime: context.clock.scale.nanoseconds(UInt64(time.selfTicks)),
+                    recording: context.clock.scale.nanoseconds(UInt64(exactly: time.recordingTicks.rounded()) ?? 0))
+            }
     }
 }

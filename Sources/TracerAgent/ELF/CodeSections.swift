@@ -12,20 +12,21 @@ struct CodeSections {
     private static let worthwhile: UInt64 = 1 << 20
 
     /// nil: take the segments.
-    init?(_ module: UnsafeMutablePointer<Module>) {
-        let image = module.pointee.image
+    init?(_ image: Image, at path: CText) {
         if image.high &- image.low < CodeSections.worthwhile { return nil }
-        let descriptor = SystemCall.call(SystemCall.openat, -100, bits(module.pointee.path), 0o2000000, 0)
+        let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path), Open.closeOnExec, 0)
         if failed(descriptor) { return nil }
         defer { _ = SystemCall.call(SystemCall.close, descriptor) }
         var header = ElfHeader()
         guard CodeSections.read(descriptor, 0, &header), header.magic == ElfHeader.magicWord,
-              header.sectionHeaderBytes == 64, header.sectionHeaders != 0,
-              CodeSections.matches(descriptor, header, image) else { return nil }
+            header.sectionHeaderBytes == 64, header.sectionHeaders != 0,
+            CodeSections.matches(descriptor, header, image)
+        else { return nil }
         var table = InlineArray<128, SectionHeader>(repeating: SectionHeader())
         let sectionCount = Int(header.sectionHeaderCount)
         guard sectionCount <= 128,
-              CodeSections.read(descriptor, header.sectionHeaders, &table, sectionCount &* 64) else { return nil }
+            CodeSections.read(descriptor, header.sectionHeaders, &table, sectionCount &* 64)
+        else { return nil }
         for n in 0..<sectionCount {
             let section = table[n]
             if section.flags & SectionHeader.executable == 0 || section.type == SectionHeader.noBits { continue }
@@ -42,22 +43,33 @@ struct CodeSections {
         for n in 0..<count { body(bias &+ starts[n], bias &+ ends[n]) }
     }
 
-    private static func read<T: BitwiseCopyable>(_ descriptor: Int, _ offset: UInt64, _ value: inout T,
-                                                 _ byteCount: Int? = nil) -> Bool {
+    private static func read<T: BitwiseCopyable>(
+        _ descriptor: Int, _ offset: UInt64, _ value: inout T,
+        _ byteCount: Int? = nil
+    ) -> Bool {
         let size = byteCount ?? MemoryLayout<T>.size
         return withUnsafeMutablePointer(to: &value) {
             SystemCall.call(SystemCall.pread64, descriptor, bits($0), size, Int(truncatingIfNeeded: offset)) == size
         }
     }
 
+    /// Whether what is mapped came from this file, as far as its program headers tell.
+    static func isFile(_ descriptor: Int, of image: Image) -> Bool {
+        var header = ElfHeader()
+        return read(descriptor, 0, &header) && header.magic == ElfHeader.magicWord && matches(descriptor, header, image)
+    }
     private static func matches(_ descriptor: Int, _ header: ElfHeader, _ image: Image) -> Bool {
         let loaded = image.programHeaderBytes
         guard Int(header.programHeaderCount) &* 56 == loaded.count, loaded.count <= 4096 else { return false }
         var room = InlineArray<4096, UInt8>(repeating: 0)
         var span = room.mutableSpan
         return span.withUnsafeMutableBufferPointer { bytes in
-            if SystemCall.call(SystemCall.pread64, descriptor, bits(bytes.baseAddress), loaded.count,
-                               Int(truncatingIfNeeded: header.programHeaders)) != loaded.count { return false }
+            if SystemCall.call(
+                SystemCall.pread64, descriptor, bits(bytes.baseAddress), loaded.count,
+                Int(truncatingIfNeeded: header.programHeaders)) != loaded.count
+            {
+                return false
+            }
             for n in 0..<loaded.count where bytes[n] != loaded[n] { return false }
             return true
         }

@@ -1,20 +1,6 @@
 // The numbers of the ELF specification (gABI chapters 4 and 5) and of the processor supplements that the agent uses.
 import CSupport
 
-enum Machine {
-    #if arch(x86_64)
-    static let elfNumber: UInt32 = 62
-    static let jumpSlot: UInt32 = 7   // R_X86_64_JUMP_SLOT
-    static let globalData: UInt32 = 6 // R_X86_64_GLOB_DAT
-    static let word: UInt32 = 1       // R_X86_64_64
-    #elseif arch(arm64)
-    static let elfNumber: UInt32 = 183
-    static let jumpSlot: UInt32 = 1026   // R_AARCH64_JUMP_SLOT
-    static let globalData: UInt32 = 1025 // R_AARCH64_GLOB_DAT
-    static let word: UInt32 = 257        // R_AARCH64_ABS64
-    #endif
-}
-
 struct ElfHeader { // Elf64_Ehdr
     var magic: UInt32 = 0, classAndData: UInt32 = 0
     var padding: UInt64 = 0
@@ -49,10 +35,11 @@ struct DynamicEntry { // Elf64_Dyn
 }
 
 enum DynamicTag {
-    static let end: Int64 = 0, pltBytes: Int64 = 2, hash: Int64 = 4, strings: Int64 = 5, symbols: Int64 = 6
+    static let end: Int64 = 0, pltBytes: Int64 = 2, linkageTable: Int64 = 3, hash: Int64 = 4, strings: Int64 = 5, symbols: Int64 = 6
     static let rela: Int64 = 7, relaBytes: Int64 = 8, initializer: Int64 = 12, soname: Int64 = 14, needed: Int64 = 1
     static let rpath: Int64 = 15, pltKind: Int64 = 20, jumpRelocations: Int64 = 23, stringBytes: Int64 = 10
-    static let initArray: Int64 = 25, initArrayBytes: Int64 = 27, runpath: Int64 = 29, flags: Int64 = 30
+    static let initArray: Int64 = 25, initArrayBytes: Int64 = 27, runpath: Int64 = 29, textRelocations: Int64 = 22, flags: Int64 = 30
+    static let withTextRelocations: UInt64 = 4 // in them
     static let finalizer: Int64 = 13, finiArray: Int64 = 26, finiArrayBytes: Int64 = 28
     static let preinitArray: Int64 = 32, preinitArrayBytes: Int64 = 33, relrBytes: Int64 = 35
     static let relativeCount: Int64 = 0x6fff_fff9, moreFlags: Int64 = 0x6fff_fffb // DT_FLAGS_1
@@ -71,14 +58,8 @@ struct Symbol { // Elf64_Sym
     @inline(__always) var binding: UInt8 { info &>> 4 }
     static let function: UInt8 = 2, notype: UInt8 = 0, indirectFunction: UInt8 = 10
     static let local: UInt8 = 0, weak: UInt8 = 2
-    #if arch(arm64)
-    /// STO_AARCH64_VARIANT_PCS: passes or keeps more registers than the base standard. Linkers copy it from the definition
-    /// to the reference, where the loader looks for it to bind such slots at once (AAELF64, "Symbol Table";
-    /// glibc sysdeps/aarch64/dl-machine.h, elf_machine_lazy_rel). DT_AARCH64_VARIANT_PCS says only that a module has some.
-    @inline(__always) var hasVariantConvention: Bool { other & 0x80 != 0 }
-    #else
-    @inline(__always) var hasVariantConvention: Bool { false }
-    #endif
+    /// It passes or keeps more registers than the base standard.
+    @inline(__always) var hasVariantConvention: Bool { other & Machine.variantConvention != 0 }
 }
 
 struct Relocation { // Elf64_Rela

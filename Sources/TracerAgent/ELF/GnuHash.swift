@@ -37,9 +37,16 @@ struct BloomFilter: BitwiseCopyable {
 
 extension Table where Element == BloomFilter {
     /// The first from `start` on that admits the hash of a name, or the count.
-    @inline(__always) func first(from start: Int, thatAdmits hash: UInt32) -> Int {
+    @inline(__always) mutating func first(from start: Int, thatAdmits hash: UInt32) -> Int {
         var n = start, probe = BloomFilter.Probe(hash)
-        while n < count && !pointer(n).pointee.admits(&probe) { n &+= 1 }
+        let count = count
+        while n < count {
+            let filters = pointer(n), end = min(run(from: n), count &- n)
+            var place = 0
+            while place < end && !filters[place].admits(&probe) { place &+= 1 }
+            n &+= place
+            if place < end { break }
+        }
         return n
     }
 }

@@ -31,14 +31,18 @@ struct Image: BitwiseCopyable {
     private(set) var versionDefinitionCount = 0
     private(set) var versionNeeds: UInt64 = 0
     private(set) var versionNeedCount = 0
-    private var jumpRelocations: UInt64 = 0
+    private(set) var jumpRelocations: UInt64 = 0
+    /// DT_PLTGOT: what procedure linkage tables work with. Its second word is the loader's, its third leads to the loader.
+    private(set) var linkageTable: UInt64 = 0
     private(set) var jumpRelocationCount = 0
     private var dataRelocations: UInt64 = 0
     private(set) var dataRelocationCount = 0
     /// The relative ones stand first and name no symbol (DT_RELACOUNT).
     private(set) var relativeRelocationCount = 0
     private(set) var hasRunpath = false
+    private(set) var hasRpath = false
     private(set) var isInitFirst = false
+    private(set) var hasTextRelocations = false
 
     /// From the program headers of the main program (AT_PHDR), or from the ELF header at the load address.
     init(bias: UInt64, dynamic: UInt64, programHeaders: UInt64, count: Int) {
@@ -55,11 +59,13 @@ struct Image: BitwiseCopyable {
         self.init(bias: bias, dynamic: dynamic, programHeaders: 0, count: 0)
         // A library that was linked at another address has no header at its bias, perhaps nothing at all.
         guard bias & 4095 == 0, let header = UnsafePointer<ElfHeader>(bitPattern: UInt(bias)), Memory.isReadable(bias),
-              header.pointee.magic == ElfHeader.magicWord, header.pointee.programHeaderBytes == 56,
-              header.pointee.programHeaders & 7 == 0, header.pointee.programHeaders <= 4096,
-              header.pointee.programHeaders &+ UInt64(header.pointee.programHeaderCount) &* 56 <= 4096 else { return }
-        self.init(bias: bias, dynamic: dynamic, programHeaders: bias &+ header.pointee.programHeaders,
-                  count: Int(header.pointee.programHeaderCount))
+            header.pointee.magic == ElfHeader.magicWord, header.pointee.programHeaderBytes == 56,
+            header.pointee.programHeaders & 7 == 0, header.pointee.programHeaders <= 4096,
+            header.pointee.programHeaders &+ UInt64(header.pointee.programHeaderCount) &* 56 <= 4096
+        else { return }
+        self.init(
+            bias: bias, dynamic: dynamic, programHeaders: bias &+ header.pointee.programHeaders,
+            count: Int(header.pointee.programHeaderCount))
     }
 
     @inline(__always) func segment(_ index: Int) -> ProgramHeader {
@@ -100,8 +106,8 @@ struct Image: BitwiseCopyable {
                 }
             } else if header.type == ProgramHeader.relro {
                 // The loader protects whole pages only (glibc elf/dl-reloc.c, _dl_protect_relro).
-                relroLow = start & ~UInt64(agent.pageBytes &- 1)
-                relroHigh = end & ~UInt64(agent.pageBytes &- 1)
+                relroLow = start & ~UInt64(Kernel.pageBytes &- 1)
+                relroHigh = end & ~UInt64(Kernel.pageBytes &- 1)
             }
         }
     }
@@ -115,6 +121,8 @@ struct Image: BitwiseCopyable {
     @inline(__always) func isCode(_ address: UInt64) -> Bool {
         address &- codeLow < codeBytes || isInSegment(address, ProgramHeader.executable)
     }
+    /// True inside the first of them, which most modules have alone. Nothing of the module is read, which may be going away.
+    @inline(__always) func isFirstCode(_ address: UInt64) -> Bool { address &- codeLow < codeBytes }
     /// True inside a segment that may be written.
     @inline(__always) func isData(_ address: UInt64) -> Bool {
         address &- dataLow < dataBytes || isInSegment(address, ProgramHeader.writable)
@@ -123,7 +131,7 @@ struct Image: BitwiseCopyable {
     /// What lies in the writable segment of this address, but for its RELRO part: whole pages, and mprotect(2)'s bits for it.
     func writablePart(around address: UInt64) -> (low: UInt64, high: UInt64, protection: Int)? {
         if !contains(address) { return nil }
-        let page = UInt64(agent.pageBytes)
+        let page = UInt64(Kernel.pageBytes)
         for n in 0..<programHeaderCount {
             let header = segment(n), start = bias &+ header.address
             if header.type != ProgramHeader.load || address &- start >= header.memoryBytes { continue }
@@ -164,7 +172,10 @@ struct Image: BitwiseCopyable {
         for n in 0..<programHeaderCount {
             let header = segment(n), start = bias &+ header.address
             if header.type == ProgramHeader.load && header.flags & ProgramHeader.readable != 0
-                && address &- start < header.memoryBytes { return start &+ header.memoryBytes }
+                && address &- start < header.memoryBytes
+            {
+                return start &+ header.memoryBytes
+            }
         }
         return 0
     }
@@ -194,11 +205,15 @@ struct Image: BitwiseCopyable {
             case DynamicTag.versionNeedCount: versionNeedCount = Int(min(value, 1 << 16))
             case DynamicTag.jumpRelocations: jumpRelocations = absolute(value)
             case DynamicTag.pltBytes: pltBytes = value
+            case DynamicTag.linkageTable: linkageTable = absolute(value)
             case DynamicTag.pltKind: pltKind = value
             case DynamicTag.rela: dataRelocations = absolute(value)
             case DynamicTag.relaBytes: relaBytes = value
             case DynamicTag.relativeCount: relativeRelocationCount = Int(truncatingIfNeeded: value)
-            case DynamicTag.runpath, DynamicTag.rpath: hasRunpath = true
+            case DynamicTag.runpath: hasRunpath = true
+            case DynamicTag.rpath: hasRpath = true
+            case DynamicTag.textRelocations: hasTextRelocations = true
+            case DynamicTag.flags where value & DynamicTag.withTextRelocations != 0: hasTextRelocations = true
             case DynamicTag.moreFlags: isInitFirst = value & DynamicTag.initFirst != 0
             default: break
             }
@@ -211,10 +226,12 @@ struct Image: BitwiseCopyable {
         let gnuHashEnd = readableEnd(gnuHashTable)
         if gnuHashEnd != 0 { gnuHash = GnuHash(gnuHashTable, gnuHashEnd &- gnuHashTable) }
         symbolsEnd = symbols & 7 == 0 ? readableEnd(symbols) : 0
-        isUsable = symbolsEnd != 0 && stringBytes > 0 && isReadable(strings, stringBytes)
+        isUsable =
+            symbolsEnd != 0 && stringBytes > 0 && isReadable(strings, stringBytes)
             && string(Int(stringBytes) &- 1)?[0] == 0
-            && (relroLow == relroHigh || relroLow < relroHigh && relroLow >= low & ~UInt64(agent.pageBytes &- 1)
-                && relroHigh <= (high &+ 4095) & ~4095)
+            && (relroLow == relroHigh
+                || relroLow < relroHigh && relroLow >= low & ~UInt64(Kernel.pageBytes &- 1)
+                    && relroHigh <= (high &+ 4095) & ~4095)
         if !isUsable {
             jumpRelocationCount = 0
             dataRelocationCount = 0
@@ -264,6 +281,8 @@ struct Image: BitwiseCopyable {
     @inline(__always) func word16(_ address: UInt64) -> UInt16? { load(address) }
     @inline(__always) func word32(_ address: UInt64) -> UInt32? { load(address) }
     @inline(__always) func word64(_ address: UInt64) -> UInt64? { load(address) }
+    /// Where little is read: the checks stand once.
+    @inline(never) func rareWord32(_ address: UInt64) -> UInt32? { load(address) }
     @inline(__always) private func load<T: FixedWidthInteger & BitwiseCopyable>(_ address: UInt64) -> T? {
         isReadable(address, UInt64(MemoryLayout<T>.size))
             ? UnsafeRawPointer(bitPattern: UInt(address))!.loadUnaligned(as: T.self) : nil
@@ -274,10 +293,11 @@ struct Image: BitwiseCopyable {
         for n in 0..<programHeaderCount where segment(n).type == ProgramHeader.note {
             var address = bias &+ segment(n).address
             let end = address &+ segment(n).memoryBytes
-            while address &+ 12 <= end, let owner = word32(address), let size = word32(address &+ 4),
-                  let type = word32(address &+ 8) {
+            while address &+ 12 <= end, let owner = rareWord32(address), let size = rareWord32(address &+ 4),
+                let type = rareWord32(address &+ 8)
+            {
                 let content = address &+ 12 &+ (UInt64(owner) &+ 3) & ~3
-                if type == wanted && owner > 0 && owner <= 4 && word32(address &+ 12) == name { return (content, size) }
+                if type == wanted && owner > 0 && owner <= 4 && rareWord32(address &+ 12) == name { return (content, size) }
                 address = content &+ (UInt64(size) &+ 3) & ~3
             }
         }

@@ -64,14 +64,18 @@ extension Image {
         if wanted < 2 { return VersionNeed() }
         var need = versionNeeds
         for _ in 0..<versionNeedCount {
-            guard let count = word16(need &+ 2), let first = word32(need &+ 8), let next = word32(need &+ 12) else {
-                break
-            }
-            var auxiliary = need &+ UInt64(first)
+            guard let entry = bytes(need, 16) else { break } // Elf64_Verneed
+            let count = entry.loadUnaligned(fromByteOffset: 2, as: UInt16.self),
+                next = entry.loadUnaligned(fromByteOffset: 12, as: UInt32.self)
+            var auxiliary = need &+ UInt64(entry.loadUnaligned(fromByteOffset: 8, as: UInt32.self))
             for _ in 0..<count {
-                guard let hash = word32(auxiliary), let other = word16(auxiliary &+ 6),
-                      let name = word32(auxiliary &+ 8), let step = word32(auxiliary &+ 12) else { break }
-                if other & 0x7fff == wanted { return VersionNeed(hash: hash, name: string(Int(name))) }
+                guard let version = bytes(auxiliary, 16) else { break } // Elf64_Vernaux
+                if version.loadUnaligned(fromByteOffset: 6, as: UInt16.self) & 0x7fff == wanted {
+                    return VersionNeed(
+                        hash: version.loadUnaligned(as: UInt32.self),
+                        name: string(Int(version.loadUnaligned(fromByteOffset: 8, as: UInt32.self))))
+                }
+                let step = version.loadUnaligned(fromByteOffset: 12, as: UInt32.self)
                 if step == 0 { break }
                 auxiliary = auxiliary &+ UInt64(step)
             }
@@ -85,14 +89,20 @@ extension Image {
     private func definedVersion(_ index: UInt16) -> VersionNeed? {
         var definition = versionDefinitions
         for _ in 0..<versionDefinitionCount {
-            guard let number = word16(definition &+ 4), let hash = word32(definition &+ 8),
-                  let auxiliary = word32(definition &+ 12), let next = word32(definition &+ 16),
-                  let name = word32(definition &+ UInt64(auxiliary)) else { return nil }
-            if number & 0x7fff == index { return VersionNeed(hash: hash, name: string(Int(name))) }
+            guard let entry = bytes(definition, 20) else { return nil } // Elf64_Verdef
+            if entry.loadUnaligned(fromByteOffset: 4, as: UInt16.self) & 0x7fff == index {
+                let name = word32(definition &+ UInt64(entry.loadUnaligned(fromByteOffset: 12, as: UInt32.self)))
+                return name.map { VersionNeed(hash: entry.loadUnaligned(fromByteOffset: 8, as: UInt32.self), name: string(Int($0))) }
+            }
+            let next = entry.loadUnaligned(fromByteOffset: 16, as: UInt32.self)
             if next == 0 { return nil }
             definition = definition &+ UInt64(next)
         }
         return nil
+    }
+    /// So many bytes there, all of which may be read.
+    @inline(__always) private func bytes(_ address: UInt64, _ byteCount: UInt64) -> UnsafeRawPointer? {
+        isReadable(address, byteCount) ? UnsafeRawPointer(bitPattern: UInt(address)) : nil
     }
 
     /// What the definition of a function says of it.
@@ -101,21 +111,24 @@ extension Image {
         var hasVariantConvention = false
         var byteCount: UInt64 = 0
     }
-    #if arch(arm64)
-    static func definition(_ name: Name, at target: UInt64, in image: UnsafePointer<Image>) -> Definition {
-        guard let index = find(SymbolQuery(name: name, version: VersionNeed()), in: image), let symbol = image.pointee.symbol(index)?.pointee,
-              image.pointee.bias &+ symbol.value == target else { return Definition() }
+    /// Empty where no mark in a symbol matters.
+    @inline(__always) static func definition(_ name: Name, at target: UInt64, in image: UnsafePointer<Image>) -> Definition {
+        Machine.variantConvention == 0 ? Definition() : markedDefinition(name, target, image)
+    }
+    private static func markedDefinition(_ name: Name, _ target: UInt64, _ image: UnsafePointer<Image>) -> Definition {
+        guard let index = find(SymbolQuery(name: name, version: VersionNeed()), in: image),
+            let symbol = image.pointee.symbol(index)?.pointee,
+            image.pointee.bias &+ symbol.value == target
+        else { return Definition() }
         return Definition(hasVariantConvention: symbol.hasVariantConvention, byteCount: symbol.size)
     }
-    #else
-    @inline(__always) static func definition(_ name: Name, at target: UInt64, in image: UnsafePointer<Image>) -> Definition { Definition() }
-    #endif
 
     /// Index of the definition that answers the query, or nil. By address: a start looks for tens of thousands of symbols,
     /// and to hand over the structure itself is to copy it. `first`: the first symbol with this hash, where it is known.
     static func find(_ query: SymbolQuery, in image: UnsafePointer<Image>, from first: UInt32 = 0) -> Int? {
         if !image.pointee.isUsable { return nil }
-        return !image.pointee.gnuHash.isEmpty ? findByGnuHash(image, query, first)
+        return !image.pointee.gnuHash.isEmpty
+            ? findByGnuHash(image, query, first)
             : image.pointee.sysvHashTable != 0 ? findBySysvHash(image, query) : nil
     }
 
@@ -139,15 +152,16 @@ extension Image {
             hash = (hash ^ ((hash & 0xf000_0000) &>> 24)) & 0x0fff_ffff
         }
         let sysvHashTable = image.pointee.sysvHashTable
-        guard let bucketCount = image.pointee.word32(sysvHashTable), let chainCount = image.pointee.word32(sysvHashTable &+ 4),
-              bucketCount > 0, var index = image.pointee.word32(sysvHashTable &+ 8 &+ UInt64(hash % bucketCount) &* 4) else { return nil }
+        guard let bucketCount = image.pointee.rareWord32(sysvHashTable), let chainCount = image.pointee.rareWord32(sysvHashTable &+ 4),
+            bucketCount > 0, var index = image.pointee.rareWord32(sysvHashTable &+ 8 &+ UInt64(hash % bucketCount) &* 4)
+        else { return nil }
         let chains = sysvHashTable &+ 8 &+ UInt64(bucketCount) &* 4
         var choice = VersionChoice()
         // A hostile chain may be a ring, and the count a lie.
         var left = image.pointee.isReadable(chains, UInt64(chainCount) &* 4) ? chainCount : 0
         while index != 0 && left > 0 {
             if matches(image, Int(index), query, &choice) { return Int(index) }
-            guard let next = image.pointee.word32(chains &+ UInt64(index) &* 4) else { break }
+            guard let next = image.pointee.rareWord32(chains &+ UInt64(index) &* 4) else { break }
             index = next
             left &-= 1
         }
@@ -163,14 +177,17 @@ extension Image {
 
     private static func matches(_ image: UnsafePointer<Image>, _ index: Int, _ query: SymbolQuery, _ choice: inout VersionChoice) -> Bool {
         guard let symbol = image.pointee.symbol(index)?.pointee, symbol.section != 0, symbol.binding != Symbol.local,
-              symbol.value != 0 || symbol.section == 0xfff1, symbol.type != 6,
-              image.pointee.isNamed(symbol, query.name) else { return false }
+            symbol.value != 0 || symbol.section == 0xfff1, symbol.type != 6,
+            image.pointee.isNamed(symbol, query.name)
+        else { return false }
         guard image.pointee.versionTable != 0, let raw = image.pointee.word16(image.pointee.versionTable &+ UInt64(index) &* 2)
         else { return true }
         if let wanted = query.version.name {
             // Indices 0 and 1 are the library's unversioned symbols: they answer unless they are hidden.
             let number = raw & 0x7fff
-            guard number > 1, let defined = VersionNeeds.definition(number, of: image.pointee.versionDefinitions, { image.pointee.definedVersion(number) })
+            guard number > 1,
+                let defined = VersionNeeds.definition(
+                    number, of: image.pointee.versionDefinitions, { image.pointee.definedVersion(number) })
             else { return raw & 0x8000 == 0 }
             return defined.hash == query.version.hash && defined.name != nil && equal(defined.name!, wanted)
         }

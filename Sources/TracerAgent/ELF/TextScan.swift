@@ -35,6 +35,7 @@ struct CallOnlySlots {
         if states != CallOnlySlots.room { Memory.release(states, Memory.wholePages(Int(count))) }
     }
 
+    func removeAll() { states.update(repeating: 0, count: Int(count)) }
     func add(_ slot: UInt64) { states[Int((slot &- low) / 8)] |= CallOnlySlots.candidate }
     func isCallOnly(_ slot: UInt64) -> Bool {
         let distance = slot &- low

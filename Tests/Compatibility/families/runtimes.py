@@ -127,7 +127,7 @@ int main(void) { enum { N = 300 }; static double a[N][N], b[N][N], c[N][N];
   #pragma omp parallel for reduction(+:t)
   for (int i = 0; i < N; i++) for (int j = 0; j < N; j++) t += floor(sqrt(c[i][j]));
   #pragma omp parallel
-  { 
+  {
     #pragma omp single
     for (int i = 0; i < 2000; i++) {
       #pragma omp task
@@ -138,7 +138,7 @@ int main(void) { enum { N = 300 }; static double a[N][N], b[N][N], c[N][N];
   }
   for (int i = 0; i < 2000; i++) {
     #pragma omp parallel num_threads(4)
-    { 
+    {
       #pragma omp critical
       n++;
     }

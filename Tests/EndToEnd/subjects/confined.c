@@ -1,6 +1,9 @@
 // A process that gives things up after it has begun: chroot, dropped privileges, a seccomp filter that forbids what the
 // program itself does not use (open, mmap of files, openat), an empty mount of nothing it can write to. It goes on.
 // library: inside
+// plugin: ending -nostartfiles
+// link: -ldl
+// env: BUILD={build}
 // case: chroot chroot
 // case: unprivileged unprivileged
 // case: seccomp seccomp
@@ -22,12 +25,15 @@
 // case: dispatched dispatched
 // case: dispatched_excluded TRACER_EXCLUDE=libc.so* dispatched
 // case: questions questions
+// case: destructor destructor
+// case: lists_frames lists_frames
 // forks: seccomp_child seccomp_inside
-// native: strict seccomp_off seccomp_excluded seccomp_included stopped seccomp_by_number control_by_number no_counter no_counter_by_number no_counter_off no_counter_monotonic dispatched dispatched_excluded questions because it does without seccomp, the counter's lock and dispatch
+// native: strict seccomp_off seccomp_excluded seccomp_included stopped seccomp_by_number control_by_number no_counter no_counter_by_number no_counter_off no_counter_monotonic dispatched dispatched_excluded questions destructor lists_frames because it does without seccomp, the counter's lock and dispatch
 // says: 1 files and memory may be out of reach: recording stops, the program goes on
 // tree: none the subject counts what it can know; a filter may end the recording
 #include "subject.h"
 #include <errno.h>
+#include <execinfo.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -46,7 +52,11 @@ int inside_open(int value, void (*callback)(void));
 #ifdef LIB_inside
 EXPORT int inside(int value) { return value + 1; }
 EXPORT int inside_open(int value, void (*callback)(void)) { callback(); OPAQUE(); return value + 1; }
+#elif defined LIB_ending // a destructor, and no constructor
+__attribute__((destructor)) static void ended(void) { CHECK(write(STDOUT_FILENO, "ended\n", 6) == 6); }
+EXPORT int ending(int value) { return value + 1; }
 #else
+#include <dlfcn.h>
 enum { BEFORE = 100, AFTER = 300000 }; // enough afterwards for several chunks
 static unsigned long work(unsigned long n) {
     unsigned long wrong = 0;
@@ -126,6 +136,14 @@ static void ask(void) {
     (void)state;
     prctl(PR_SET_SYSCALL_USER_DISPATCH, 0, 0L, 0L, 0L); // an old kernel has none
 }
+/// A list of frames, ours among them, after memory is out of reach.
+static void filter_and_list(void) {
+    void *before[64], *after[64];
+    int count = backtrace(before, 64);
+    filter(1);
+    CHECK(backtrace(after, 64) == count && count > 3 && after[count - 1] == before[count - 1]);
+    CHECK(backtrace(after, 2) == 2);
+}
 static jmp_buf back;
 static void filter_and_jump(void) {
     filter(1);
@@ -179,6 +197,13 @@ int main(int argc, char **argv) {
         CHECK(inside_open(4, forbid_counter) == 5);
     } else if (!strcmp(mode, "dispatched")) CHECK(inside_open(5, dispatch) == 6);
     else if (!strcmp(mode, "questions")) ask();
+    else if (!strcmp(mode, "destructor")) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/libending.so", getenv("BUILD"));
+        CHECK(dlopen(path, RTLD_NOW));
+        filter(1);
+    }
+    else if (!strcmp(mode, "lists_frames")) CHECK(inside_open(6, filter_and_list) == 7);
     else filter(!strcmp(mode, "seccomp_kills"));
     CHECK(work(AFTER) == 0);
     puts("went on");

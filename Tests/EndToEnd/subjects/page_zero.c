@@ -1,8 +1,15 @@
-// Memory that the program has at address 0 stays, while threads end and others begin: what the agent never had it does not
-// give back. Where the system allows nothing there, the program says so and ends.
-// link: -lpthread
+// Memory that the program has at address 0 stays, while threads end and others begin, and while a large library is opened again,
+// whose search the agent remembers: what the agent never had it does not give back. Where the system allows nothing there, the program says so and ends.
+// link: -lpthread -ldl
+// plugin: large -fno-plt -Wl,--build-id
+// env: BUILD={build}
 // tree: none the thread calls by whether there is such memory
 #include "subject.h"
+#ifdef LIB_large
+__asm__(".text\n.space 1100000\n"); // more text than the agent searches each time
+EXPORT int large(void) { return getpid() > 0; }
+#else
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
 static void *thread(void *unused) {
@@ -21,6 +28,13 @@ int main(void) {
         pthread_t id;
         CHECK(!pthread_create(&id, NULL, thread, NULL) && !pthread_join(id, NULL));
     }
+    char path[4096];
+    snprintf(path, sizeof path, "%s/liblarge.so", getenv("BUILD"));
+    for (int n = 0; n < 3; n++) {
+        void *library = dlopen(path, RTLD_NOW);
+        CHECK(library && ((int (*)(void))dlsym(library, "large"))() && !dlclose(library));
+    }
     printf("it holds %c\n", *zero);
     return 0;
 }
+#endif

@@ -190,7 +190,7 @@ static void pass_time(void) {
     for (volatile uint32_t n = chance >> 16 & 1023; n; n--) {}
 }
 static int slow_path_wanted; // one that the observer can see
-static int callee_wanted;    // PTRACE_INTERRUPT stops at the end of a system call: where the clock is one, perhaps never in the callee
+static int callee_wanted;    // PTRACE_INTERRUPT stops at the end of a system call: where each call makes some (for the clock; on a signal stack), perhaps never in the callee
 static int enough(unsigned long least) {
     if (H->finished) return 1;
     int all = H->seen[CALLEE] >= 10 || !callee_wanted;
@@ -229,6 +229,7 @@ static void *send(void *unused) {
 }
 static void look_by_signals(const char *where) {
     struct sigaction action = {.sa_sigaction = look, .sa_flags = SA_SIGINFO};
+    sigaddset(&action.sa_mask, SIGUSR2); // else calls begin in a look that has just begun, with SIGUSR1 blocked, and never end
     CHECK(!sigaction(SIGUSR1, &action, NULL));
     looked_at = (pid_t)kernel(SYS_gettid, 0, 0, 0, 0, 0, 0);
     for (int n = 0; !strcmp(where, "toggled") && n < 2; n++) *(void **)&toggle[n] = dlsym(RTLD_DEFAULT, n ? "tracer_start" : "tracer_stop");
@@ -312,7 +313,7 @@ int main(int argc, char **argv) {
     CHECK(program.high && callee.high);
     H->spin = strcmp(how, "step") ? 30 : 3;
     prepare(what);
-    callee_wanted = with_arguments && (strcmp(how, "ptrace") || !agent.high || !getenv("TRACER_CLOCK"));
+    callee_wanted = with_arguments && (strcmp(how, "ptrace") || !agent.high || (!getenv("TRACER_CLOCK") && strcmp(where, "signal_stack")));
     slow_path_wanted = strcmp(how, "signal") && (many_sites || !with_arguments);
     pthread_t thread;
     if (!strcmp(where, "thread")) CHECK(!pthread_create(&thread, NULL, in_thread, NULL) && !pthread_join(thread, NULL));

@@ -37,6 +37,7 @@
 // native: beyond_the_depth_by_ptrace on_a_context_by_ptrace on_a_signal_stack_by_ptrace because an emulator of user programs has no ptrace
 // native: by_the_kernels_clock_by_ptrace at_first_calls_from_many_places_by_ptrace because an emulator of user programs has no ptrace
 // native: in_dlopen_by_ptrace in_a_call_that_the_agent_inspects_by_ptrace because an emulator of user programs has no ptrace
+// timeout: 900
 // tree: none there are as many calls as the observer needs
 #define JUDGE_SAVED
 #include "subject.h"

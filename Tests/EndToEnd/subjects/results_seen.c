@@ -30,6 +30,7 @@
 // native: beyond_the_depth_by_step on_a_context_by_step on_a_signal_stack_by_step because an emulator of user programs has no ptrace
 // native: by_the_kernels_clock_by_step at_first_calls_from_many_places_by_step in_dlopen_by_step because an emulator of user programs has no ptrace
 // native: in_a_call_that_the_agent_inspects_by_step because an emulator of user programs has no ptrace
+// timeout: 900
 // tree: none there are as many calls as the observer needs
 #define JUDGE_SAVED
 #define JUDGE_ARGUMENTS

@@ -13,6 +13,9 @@
 // case: unwind_on_other_stack unwind other
 // case: signal_while_other_is_open signal beside
 // case: unwind_while_other_is_open unwind beside
+// case: signal_by_the_kernels_clock TRACER_CLOCK=monotonic signal
+// case: unwind_by_the_kernels_clock TRACER_CLOCK=monotonic unwind
+// case: unwind_on_other_stack_by_the_kernels_clock TRACER_CLOCK=monotonic unwind other
 // tree: none the subject counts its calls
 // machine: x86_64 its registers and instructions
 #include "subject.h"

@@ -18,9 +18,11 @@ long cut_step(long value);
 EXPORT long cut_step(long value) { return value * 3 + 1; }
 #else
 static volatile int has_cut, seen;
+static int started; // libc lets a thread begin with all signals blocked, and who blocks SIGBUS is killed
 static void handler(int number) { seen += number == SIGBUS; }
 static void *work(void *sum) {
     long value = 1;
+    __atomic_add_fetch(&started, 1, __ATOMIC_RELAXED);
     for (long i = 0, after = 0; after < 200000; i++) {
         value = cut_step(value) & 0xffffff;
         if (has_cut) after++;
@@ -45,6 +47,7 @@ static void cut_while_hot(const char *size) {
     pthread_t threads[4];
     long sums[5] = {1, 1, 1, 1, 1};
     for (int i = 0; i < 4; i++) CHECK(!pthread_create(&threads[i], NULL, work, &sums[i]));
+    while (__atomic_load_n(&started, __ATOMIC_RELAXED) < 4) sched_yield();
     for (int i = 0; i < 1000; i++) cut_step(i);
     with_traces(command);
     has_cut = 1;

@@ -60,7 +60,8 @@ static void read_settings(const char *path) {
 
 int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "--fail")) return 7;
-    if (argc > 1 && !strcmp(argv[1], "--never")) for (;;) pause();
+    if (argc > 1 && !strcmp(argv[1], "--never"))
+        for (;;) pause();
     if (argc > 2 && !strcmp(argv[1], "--wild")) wait_as_it_pleases(argv[2]);
     static pthread_once_t table = PTHREAD_ONCE_INIT;
     pthread_once(&table, make_table);

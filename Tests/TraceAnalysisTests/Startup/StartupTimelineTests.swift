@@ -1,5 +1,6 @@
 import CTraceLayout
 import Foundation
+import Presentation
 import Symbols
 import Testing
 import TraceFormat
@@ -40,10 +41,12 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
     private func whole(exec: Bool = true) -> TraceBuilder {
         started(exec: exec) { builder, thread in
             // 1 ms of the agent's own, a library's constructor of 5 ms, the executable's of 2 ms, each with 0.1 ms of the agent's.
-            builder.initializer(0, module: 1, address: 0x2000_0100, from: TraceBuilder.usage(at: begin + 1_000_000, own: 1_000_000),
-                                to: TraceBuilder.usage(at: begin + 6_000_000, own: 1_000_000, cpu: 5_000_000, minor: 12, major: 2))
-            builder.initializer(1, module: 0, address: 0x1000_0100, from: TraceBuilder.usage(at: begin + 6_100_000, own: 1_100_000),
-                                to: TraceBuilder.usage(at: begin + 8_100_000, own: 1_100_000, cpu: 0))
+            builder.initializer(
+                0, module: 1, address: 0x2000_0100, from: TraceBuilder.usage(at: begin + 1_000_000, own: 1_000_000),
+                to: TraceBuilder.usage(at: begin + 6_000_000, own: 1_000_000, cpu: 5_000_000, minor: 12, major: 2))
+            builder.initializer(
+                1, module: 0, address: 0x1000_0100, from: TraceBuilder.usage(at: begin + 6_100_000, own: 1_100_000),
+                to: TraceBuilder.usage(at: begin + 8_100_000, own: 1_100_000, cpu: 0))
             builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 8_200_000, own: 1_200_000, cpu: 7_000_000, minor: 40, major: 3))
             builder.function(1, "listen", module: 1)
             builder.complete(thread, 1, from: begin + 10_200_000, to: begin + 10_201_000)
@@ -53,9 +56,11 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
 
     @Test func stagesAndTheAgentsOwnTimeAddUpToTheWhole() throws {
         let timeline = try timeline(whole())
-        #expect(summary(timeline) == [
-            "exec 0 +1000000", "load 1000000 +8000000", "libraryConstructors 9000000 +5000000",
-            "executableConstructors 15100000 +2000000", "main 17200000 +2000000"])
+        #expect(
+            summary(timeline) == [
+                "exec 0 +1000000", "load 1000000 +8000000", "libraryConstructors 9000000 +5000000",
+                "executableConstructors 15100000 +2000000", "main 17200000 +2000000",
+            ])
         #expect(timeline.total.count == 19_200_000)
         #expect(timeline.tracerTime.count == 1_200_000)
         #expect(timeline.stages.reduce(0) { $0 + $1.duration.count } + timeline.tracerTime.count == timeline.total.count)
@@ -96,18 +101,23 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
     }
 
     @Test func aNestedLoadAndItsConstructorsAreNotSelfTime() throws {
-        let timeline = try timeline(started { builder, _ in
-            // 0 opens a library from 2 to 8 ms, whose constructor 1 runs from 4 to 7 ms and has 2 nested inside from 5 to 6.
-            builder.initializer(0, module: 1, from: TraceBuilder.usage(at: begin + 1_000_000), to: TraceBuilder.usage(at: begin + 10_000_000))
-            builder.load(1, "/usr/lib/libplug.so", caller: 1, initializer: 0, begin: begin + 2_000_000, opened: begin + 2_500_000,
-                         mapped: TraceBuilder.usage(at: begin + 3_000_000), end: TraceBuilder.usage(at: begin + 8_000_000))
-            builder.initializer(1, module: 2, parent: 0, load: 1, from: TraceBuilder.usage(at: begin + 4_000_000),
-                                to: TraceBuilder.usage(at: begin + 7_000_000))
-            builder.initializer(2, module: 2, index: 1, parent: 1, load: 1, from: TraceBuilder.usage(at: begin + 5_000_000),
-                                to: TraceBuilder.usage(at: begin + 6_000_000))
-            builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 11_000_000))
-            builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 12_000_000))
-        })
+        let timeline = try timeline(
+            started { builder, _ in
+                // 0 opens a library from 2 to 8 ms, whose constructor 1 runs from 4 to 7 ms and has 2 nested inside from 5 to 6.
+                builder.initializer(
+                    0, module: 1, from: TraceBuilder.usage(at: begin + 1_000_000), to: TraceBuilder.usage(at: begin + 10_000_000))
+                builder.load(
+                    1, "/usr/lib/libplug.so", caller: 1, initializer: 0, begin: begin + 2_000_000, opened: begin + 2_500_000,
+                    mapped: TraceBuilder.usage(at: begin + 3_000_000), end: TraceBuilder.usage(at: begin + 8_000_000))
+                builder.initializer(
+                    1, module: 2, parent: 0, load: 1, from: TraceBuilder.usage(at: begin + 4_000_000),
+                    to: TraceBuilder.usage(at: begin + 7_000_000))
+                builder.initializer(
+                    2, module: 2, index: 1, parent: 1, load: 1, from: TraceBuilder.usage(at: begin + 5_000_000),
+                    to: TraceBuilder.usage(at: begin + 6_000_000))
+                builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 11_000_000))
+                builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 12_000_000))
+            })
         #expect(timeline.constructors.map { $0.selfTime.count } == [3_000_000, 2_000_000, 1_000_000])
         let load = try #require(timeline.loads.first)
         #expect(load.total.count == 6_000_000)
@@ -118,11 +128,12 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
     }
 
     @Test func dyingInAConstructorShowsWhereItWas() throws {
-        let timeline = try timeline(started { builder, thread in
-            builder.initializer(0, module: 1, address: 0x2000_0100, from: TraceBuilder.usage(at: begin + 1_000_000))
-            builder.function(1, "read", module: 1)
-            builder.complete(thread, 1, from: begin + 2_000_000, to: begin + 3_000_000)
-        })
+        let timeline = try timeline(
+            started { builder, thread in
+                builder.initializer(0, module: 1, address: 0x2000_0100, from: TraceBuilder.usage(at: begin + 1_000_000))
+                builder.function(1, "read", module: 1)
+                builder.complete(thread, 1, from: begin + 2_000_000, to: begin + 3_000_000)
+            })
         #expect(timeline.outcome == .neverReady)
         #expect(timeline.lastSeen == "in libslow.so+0x100 of libslow.so, a constructor that never returned")
         #expect(summary(timeline).last == "libraryConstructors 9000000 +3000000 cut")
@@ -157,22 +168,23 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
     }
 
     @Test func aLocalStaticLastsFromAcquireToRelease() throws {
-        let timeline = try timeline(started { builder, thread in
-            builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 1_000_000))
-            builder.function(1, "__cxa_guard_acquire", module: 1)
-            builder.function(2, "__cxa_guard_release", module: 1)
-            builder.function(3, "swift_once", module: 1)
-            builder.function(4, "load_all", module: 1)
-            builder.once(1, at: begin + 2_000_000, token: 0x2000_0800)
-            builder.complete(thread, 1, from: begin + 2_000_010, to: begin + 2_000_030)
-            builder.enter(thread, 4, at: begin + 2_500_000)
-            builder.once(3, at: begin + 3_000_000, code: 0x1000_0200)
-            builder.enter(thread, 3, at: begin + 3_000_010)
-            builder.exit(thread, 3, at: begin + 4_000_000)
-            builder.exit(thread, 4, at: begin + 5_000_000)
-            builder.complete(thread, 2, from: begin + 6_000_000, to: begin + 6_000_100)
-            builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 9_000_000))
-        })
+        let timeline = try timeline(
+            started { builder, thread in
+                builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 1_000_000))
+                builder.function(1, "__cxa_guard_acquire", module: 1)
+                builder.function(2, "__cxa_guard_release", module: 1)
+                builder.function(3, "swift_once", module: 1)
+                builder.function(4, "load_all", module: 1)
+                builder.once(1, at: begin + 2_000_000, token: 0x2000_0800)
+                builder.complete(thread, 1, from: begin + 2_000_010, to: begin + 2_000_030)
+                builder.enter(thread, 4, at: begin + 2_500_000)
+                builder.once(3, at: begin + 3_000_000, code: 0x1000_0200)
+                builder.enter(thread, 3, at: begin + 3_000_010)
+                builder.exit(thread, 3, at: begin + 4_000_000)
+                builder.exit(thread, 4, at: begin + 5_000_000)
+                builder.complete(thread, 2, from: begin + 6_000_000, to: begin + 6_000_100)
+                builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 9_000_000))
+            })
         #expect(timeline.lazyInitializers.map { $0.duration?.count } == [4_000_100, 1_000_000])
         #expect(timeline.lazyInitializers.map { $0.name.name } == ["libslow.so+0x800", "app+0x200"])
         #expect(timeline.lazyInitializers.map { $0.during } == [nil, "load_all"])
@@ -188,11 +200,14 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
                     builder.function(UInt32(id), name, module: 1)
                 }
                 func step(_ at: UInt64) { builder.complete(thread, 1, from: begin + at, to: begin + at + 50_000) }
-                builder.initializer(0, module: 1, from: TraceBuilder.usage(at: begin + 1_000_000), to: TraceBuilder.usage(at: begin + 10_000_000))
-                builder.load(1, "/usr/lib/libplug.so", caller: 1, initializer: 0, begin: begin + 2_000_000, opened: begin + 2_500_000,
-                             mapped: TraceBuilder.usage(at: begin + 3_000_000), end: TraceBuilder.usage(at: begin + 8_000_000))
-                builder.initializer(1, module: 2, parent: 0, load: 1, from: TraceBuilder.usage(at: begin + 4_000_000),
-                                    to: TraceBuilder.usage(at: begin + 7_000_000))
+                builder.initializer(
+                    0, module: 1, from: TraceBuilder.usage(at: begin + 1_000_000), to: TraceBuilder.usage(at: begin + 10_000_000))
+                builder.load(
+                    1, "/usr/lib/libplug.so", caller: 1, initializer: 0, begin: begin + 2_000_000, opened: begin + 2_500_000,
+                    mapped: TraceBuilder.usage(at: begin + 3_000_000), end: TraceBuilder.usage(at: begin + 8_000_000))
+                builder.initializer(
+                    1, module: 2, parent: 0, load: 1, from: TraceBuilder.usage(at: begin + 4_000_000),
+                    to: TraceBuilder.usage(at: begin + 7_000_000))
                 for at: UInt64 in [1_500_000, 4_500_000, 5_500_000, 7_500_000, 9_000_000] { step(at) }
                 builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 11_000_000))
                 builder.enter(thread, 4, at: begin + 12_000_000)
@@ -213,20 +228,25 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         #expect(costly.loads.map { $0.recording.count } == [300_000])
         #expect(costly.lazyInitializers.map { $0.recording.count } == [300_000])
         // Its own 40 us, and 60 of each of the three calls that it makes; of these 40 each are in their own 50.
-        #expect(costly.functionsOfMain.map { "\($0.name) \($0.recording.count)" } == ["work 220000", "step 40000", "__cxa_guard_release 40000", "__cxa_guard_acquire 40000"])
+        #expect(
+            costly.functionsOfMain.map { "\($0.name) \($0.recording.count)" } == [
+                "work 220000", "step 40000", "__cxa_guard_release 40000", "__cxa_guard_acquire 40000",
+            ])
         // What was measured is what is told.
         #expect(costly.constructors.map { $0.total } == free.constructors.map { $0.total })
         #expect(summary(costly) == summary(free) && costly.tracerTime == free.tracerTime)
         let table = costly.table(style: TextStyle(isColoured: false))
-        #expect(table.contains(#/\n  recording 9 calls +~0.90 ms  within the stages, not subtracted\n/#))
-        #expect(table.contains("(__cxa_guard_acquire), in work, about 0.30 ms of it recording"))
+        #expect(table.contains(#/\n  recording 9 calls +~900.000 us  within the stages, not subtracted\n/#))
+        #expect(table.contains("(__cxa_guard_acquire), in work, about 300.000 us of it recording"))
         #expect(!free.table(style: TextStyle(isColoured: false)).contains("recording"))
-        func saving(_ timeline: StartupTimeline, _ text: String) -> UInt64? { timeline.advice(atMost: 20).first { $0.text.contains(text) }?.saving.count }
-        for (text, cost) in [("libplug.so: opened", 300_000 as UInt64), ("libslow.so+0x800 is made", 300_000)] {
+        func saving(_ timeline: StartupTimeline, _ text: String) -> UInt64? {
+            timeline.advice(atMost: 20).first { $0.text.contains(text) }?.saving.count
+        }
+        for (text, cost) in [("libplug.so: opened", 300_000 as UInt64), ("libslow.so+0x800 is initialized", 300_000)] {
             guard let was = saving(free, text) else { continue }
             #expect(saving(costly, text) == was - cost)
         }
-        #expect(saving(free, "libslow.so+0x800 is made") != nil)
+        #expect(saving(free, "libslow.so+0x800 is initialized") != nil)
     }
 
     @Test func functionsWithoutANameAreCalledAsInTheReport() throws {
@@ -252,59 +272,70 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
             #expect(report == ["libslow.so+0x340 [libslow.so]", "swift_once [libslow.so]", "demo::work() [[module 9]]", "?#4 [?]"])
             #expect(Set(timeline.functionsOfMain.map { "\($0.name) [\($0.module)]" }) == report)
             #expect(timeline.lazyInitializers.map { $0.during } == ["libslow.so+0x340"])
-            #expect(timeline.advice(atMost: 10).contains { $0.text.hasPrefix("libslow.so+0x340 [libslow.so], called once between main and ready") })
-            func all(_ nodes: [LaunchCalls.Node]) -> [String] { nodes.flatMap { ($0.isLazy ? [] : ["\($0.name) [\($0.module)]"]) + all($0.children) } }
+            #expect(
+                timeline.advice(atMost: 10).contains {
+                    $0.text.hasPrefix("libslow.so+0x340 [libslow.so], called once between main and ready")
+                })
+            func all(_ nodes: [LaunchCalls.Node]) -> [String] {
+                nodes.flatMap { ($0.isLazy ? [] : ["\($0.name) [\($0.module)]"]) + all($0.children) }
+            }
             #expect(Set(all(LaunchCalls.untilReady(trace, timeline, Symbolizer()))) == report)
         }
     }
 
     @Test func aDependencyThatNothingIsBoundToIsNamed() throws {
         var builder = whole()
-        builder.initializer(2, module: 2, address: 0x3000_0100, from: TraceBuilder.usage(at: begin + 8_100_000, own: 1_100_000),
-                            to: TraceBuilder.usage(at: begin + 8_190_000, own: 1_100_000)) // so that leaving it out is worth a line
+        builder.initializer(
+            2, module: 2, address: 0x3000_0100, from: TraceBuilder.usage(at: begin + 8_100_000, own: 1_100_000),
+            to: TraceBuilder.usage(at: begin + 8_190_000, own: 1_100_000)) // so that leaving it out is worth a line
         let timeline = try timeline(builder)
         #expect(timeline.libraries.map { $0.name } == ["libslow.so", "libidle.so"])
         #expect(timeline.libraries.map { $0.neededBy } == [["app"], ["app"]])
         #expect(timeline.libraries.map { $0.boundFromOthers } == [5, 0])
         #expect(timeline.libraries.map { $0.lookups } == [20, 0])
         #expect(timeline.libraries[0].calls == 1) // the second listen came after ready
-        #expect(timeline.advice(atMost: 10).contains { $0.text.hasPrefix("libidle.so: linked, and nothing is bound to it") && $0.isEstimate })
+        #expect(
+            timeline.advice(atMost: 10).contains { $0.text.hasPrefix("libidle.so: linked, and nothing is bound to it") && $0.isEstimate })
     }
 
     @Test func adviceNamesTheLargestFirstWithItsSaving() throws {
         let advice = try timeline(whole()).advice(atMost: 10)
         #expect(advice.first?.text.hasPrefix("libslow.so: libslow.so+0x100") == true)
         #expect(advice.first?.saving.count == 5_000_000)
-        #expect(advice.contains { $0.text.contains("waits 2.0 ms") })
+        #expect(advice.contains { $0.text.contains("waits 2.000 ms") })
         #expect(advice.map { $0.saving.count } == advice.map { $0.saving.count }.sorted(by: >))
     }
 
     @Test func marksAndSpansAreShownWithTheirMoments() throws {
-        let timeline = try timeline(started { builder, thread in
-            builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 1_000_000))
-            builder.function(1, "loaded", flags: TRACE_FUNCTION_MARK | TRACE_FUNCTION_TAIL)
-            builder.function(2, "parse", flags: TRACE_FUNCTION_SPAN)
-            builder.enter(thread, 2, at: begin + 2_000_000)
-            builder.complete(thread, 1, from: begin + 3_000_000, to: begin + 3_000_000)
-            builder.exit(thread, 2, at: begin + 5_000_000)
-            builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 9_000_000))
-        })
+        let timeline = try timeline(
+            started { builder, thread in
+                builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 1_000_000))
+                builder.function(1, "loaded", flags: TRACE_FUNCTION_MARK | TRACE_FUNCTION_TAIL)
+                builder.function(2, "parse", flags: TRACE_FUNCTION_SPAN)
+                builder.enter(thread, 2, at: begin + 2_000_000)
+                builder.complete(thread, 1, from: begin + 3_000_000, to: begin + 3_000_000)
+                builder.exit(thread, 2, at: begin + 5_000_000)
+                builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 9_000_000))
+            })
         #expect(timeline.marks.map { "\($0.name) \($0.at.count)" } == ["loaded 12000000"])
         #expect(timeline.spans.map { "\($0.name) \($0.at.count) \($0.duration?.count ?? 0)" } == ["parse 11000000 3000000"])
     }
 
     @Test func callsInsideConstructorsAreCountedWithNestedOnes() throws {
-        let timeline = try timeline(started { builder, thread in
-            builder.initializer(0, module: 1, from: TraceBuilder.usage(at: begin + 1_000_000), to: TraceBuilder.usage(at: begin + 5_000_000))
-            builder.initializer(1, module: 1, index: 1, parent: 0, from: TraceBuilder.usage(at: begin + 2_000_000),
-                                to: TraceBuilder.usage(at: begin + 3_000_000))
-            builder.function(1, "read", module: 1)
-            for at in [500_000, 1_500_000, 2_500_000, 2_600_000, 4_000_000, 6_000_000] as [UInt64] {
-                builder.complete(thread, 1, from: begin + at, to: begin + at + 10)
-            }
-            builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 7_000_000))
-            builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 8_000_000))
-        })
+        let timeline = try timeline(
+            started { builder, thread in
+                builder.initializer(
+                    0, module: 1, from: TraceBuilder.usage(at: begin + 1_000_000), to: TraceBuilder.usage(at: begin + 5_000_000))
+                builder.initializer(
+                    1, module: 1, index: 1, parent: 0, from: TraceBuilder.usage(at: begin + 2_000_000),
+                    to: TraceBuilder.usage(at: begin + 3_000_000))
+                builder.function(1, "read", module: 1)
+                for at in [500_000, 1_500_000, 2_500_000, 2_600_000, 4_000_000, 6_000_000] as [UInt64] {
+                    builder.complete(thread, 1, from: begin + at, to: begin + at + 10)
+                }
+                builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 7_000_000))
+                builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 8_000_000))
+            })
         #expect(timeline.constructors.map { $0.calls } == [4, 2])
     }
 
@@ -314,18 +345,22 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
     }
 
     @Test func recordsThatContradictThemselvesAreNoTrap() throws {
-        let timeline = try timeline(started { builder, thread in
-            // An end before its beginning, a parent that does not exist, a module that is not there, time before exec.
-            builder.initializer(7, module: 99, parent: 7, load: 42, from: TraceBuilder.usage(at: begin + 5_000_000, own: .max, cpu: 9, minor: 9),
-                                to: TraceBuilder.usage(at: begin + 1_000_000, own: 3, cpu: 1, minor: 1))
-            builder.initializer(7, module: 1, thread: 77, address: .max, from: TraceBuilder.usage(at: 1), to: TraceBuilder.usage(at: .max))
-            builder.load(1, "", caller: 55, initializer: 7, begin: .max, mapped: TraceBuilder.usage(at: 3), end: TraceBuilder.usage(at: 2))
-            builder.once(1234, at: begin, code: .max, token: .max, thread: 9)
-            builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 2_000_000, own: 77))
-            builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 1_500_000))
-            builder.ready(TRACE_READY_OUTPUT, at: 1, function: 999, thread: 5)
-            builder.complete(thread, 3, from: begin, to: begin + 1)
-        })
+        let timeline = try timeline(
+            started { builder, thread in
+                // An end before its beginning, a parent that does not exist, a module that is not there, time before exec.
+                builder.initializer(
+                    7, module: 99, parent: 7, load: 42, from: TraceBuilder.usage(at: begin + 5_000_000, own: .max, cpu: 9, minor: 9),
+                    to: TraceBuilder.usage(at: begin + 1_000_000, own: 3, cpu: 1, minor: 1))
+                builder.initializer(
+                    7, module: 1, thread: 77, address: .max, from: TraceBuilder.usage(at: 1), to: TraceBuilder.usage(at: .max))
+                builder.load(
+                    1, "", caller: 55, initializer: 7, begin: .max, mapped: TraceBuilder.usage(at: 3), end: TraceBuilder.usage(at: 2))
+                builder.once(1234, at: begin, code: .max, token: .max, thread: 9)
+                builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 2_000_000, own: 77))
+                builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: begin + 1_500_000))
+                builder.ready(TRACE_READY_OUTPUT, at: 1, function: 999, thread: 5)
+                builder.complete(thread, 3, from: begin, to: begin + 1)
+            })
         #expect(!timeline.table(style: TextStyle(isColoured: true)).isEmpty)
         #expect(!timeline.json().text().isEmpty)
     }
@@ -351,7 +386,10 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
 
     @Test func librariesOfTheStartHaveTheTimeFromSearchToMapping() throws {
         let audit = try #require(LoaderAudit(lines: Array(lines.utf8), pid: 4711, agentStarted: 2500))
-        #expect(audit.objects == [.init(path: "/lib/liba.so", duration: Nanoseconds(200)), .init(path: "/lib/libb.so", duration: Nanoseconds(90))])
+        #expect(
+            audit.objects == [
+                .init(path: "/lib/liba.so", duration: Nanoseconds(200)), .init(path: "/lib/libb.so", duration: Nanoseconds(90)),
+            ])
         #expect(audit.mapped == 1600)
         #expect(audit.relocated == 2000)
     }
@@ -364,7 +402,7 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
     }
 
     @Test func whatIsCutOrDamagedIsNotBelieved() {
-        for end in 0 ..< lines.utf8.count {
+        for end in 0..<lines.utf8.count {
             let audit = LoaderAudit(lines: Array(lines.utf8.prefix(end)), pid: 4711, agentStarted: 2500)
             #expect(audit == nil || audit?.relocated == 2000)
         }

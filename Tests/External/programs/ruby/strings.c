@@ -16,6 +16,4 @@ static VALUE kept(VALUE self, VALUE count) {
     return rb_sprintf("%ld of %ld strings kept", good, n);
 }
 
-void Init_strings(void) {
-    rb_define_singleton_method(rb_define_module("Strings"), "kept", kept, 1);
-}
+void Init_strings(void) { rb_define_singleton_method(rb_define_module("Strings"), "kept", kept, 1); }

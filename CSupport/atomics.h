@@ -1,0 +1,24 @@
+// Loads and stores that other threads, and signal handlers, see in order.
+#ifndef TRACER_ATOMICS_H
+#define TRACER_ATOMICS_H
+#include <stdint.h>
+
+/// Relaxed: nothing is published by it.
+static inline uint64_t tracer_atomic_add(uint64_t *word, uint64_t amount) { return __atomic_fetch_add(word, amount, __ATOMIC_RELAXED); }
+/// What is stored before it is seen before what is loaded after it.
+static inline void tracer_fence(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static inline void tracer_atomic_max(uint64_t *word, uint64_t value) {
+    uint64_t now = __atomic_load_n(word, __ATOMIC_RELAXED);
+    while (now < value && !__atomic_compare_exchange_n(word, &now, value, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
+static inline uint64_t tracer_load_acquire(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+static inline void tracer_store_release_16(uint16_t *word, uint16_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
+static inline void tracer_store_release_32(uint32_t *word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
+static inline void tracer_store_release_64(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
+static inline uint32_t tracer_load_32(const uint32_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+/// Of a lock: 1 when the word was `old` and now is `new`.
+static inline int tracer_exchange(uint32_t *word, uint32_t old, uint32_t new_value) {
+    return __atomic_compare_exchange_n(word, &old, new_value, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+static inline void tracer_prefetch(const void *place) { __builtin_prefetch(place); }
+#endif

@@ -1,0 +1,258 @@
+// The private contract between the trampolines (asm), C and the agent (Swift): functions and their stubs, the process, and who
+// calls whom. Offsets that assembly uses are numbers here and asserted against the structures below.
+#ifndef TRACER_LAYOUT_H
+#define TRACER_LAYOUT_H
+
+#include "frames.h"
+
+// struct function_descriptor
+#define FUNCTION_TARGET 0
+#define FUNCTION_HEAD 8
+#define FUNCTION_KIND 16
+#define FUNCTION_ID 20
+#define FUNCTION_INSTANT 24
+#define FUNCTION_ENTER 24 /* of a patched function: where its stub goes */
+#define FUNCTION_BYTES 32
+#define KIND_CALL 0 /* entry and exit are recorded */
+#define KIND_TAIL 1 /* entry only, then a jump with the caller's return address in place */
+#define KIND_INSPECT 2 /* Swift looks at the arguments of each call and says call or tail */
+#define KIND_ONCE 3 /* Swift looks at calls whose flag, the word at the first argument, is 0 */
+#define KIND_START 4 /* __libc_start_main: its first argument, main, is exchanged for a stub */
+#define KIND_LOAD 5 /* dlopen: its return is for Swift, too */
+#define KIND_NUMBER 7 /* syscall: Swift looks at the calls with a number that matters */
+#define KIND_PATCHED 8 /* like KIND_CALL, of a function whose own first bytes lead here */
+#define KIND_UNNAMED 9 /* the same before its first call: it has no id */
+#define KIND_INITIALIZER 6 /* what the loader or libc calls: so is its return; no event, no place in the chain */
+
+// struct process_page
+#define PROCESS_ENABLED 0
+#define PROCESS_ALIVE 4
+#define PROCESS_DROPPING 8
+#define PROCESS_DROPPED 16
+
+// struct trace_chunk_header
+#define CHUNK_FILTERED_TIME 56
+#define CHUNK_FILTERED_DEPTH 64
+#define CHUNK_DROPPED 72
+
+#define SPAN_MARK 0
+#define SPAN_BEGIN 1
+#define SPAN_END 2
+#define SPAN_NONE 3
+
+// Stubs and descriptors lie in blocks: so many stubs, then their descriptors, which a stub reaches (aarch64: 1 MB). The
+// first is in the library's own image.
+#define STUB_BYTES 16
+#define STUB_BLOCK 16384
+#define STUB_BLOCK_BYTES 786432
+#define STUB_BLOCKS 16
+#define MAPPING_COUNT 16384 /* mappings of the file (mapping_faults.c) */
+#define MAPPING_BYTES 262144
+/// Stands for the thread pointer's distance in `mov %fs:…` until the agent has patched the real one in (x86_64).
+#define TLS_PLACEHOLDER 0x10000000
+#define CLOCK_BYTES 9 /* of the instructions that read the cycle counter (x86_64) */
+#ifndef __ASSEMBLER__
+#include <stddef.h>
+#include <stdint.h>
+#include "atomics.h"
+#include "loader.h"
+#include "scan_cache.h"
+
+struct function_descriptor {
+    const void *target;
+    uint64_t head;    // of an enter event
+    uint32_t kind;
+    uint32_t function;
+    uint64_t instant; // head of a complete event of no length; FUNCTION_ENTER of a patched function
+};
+
+/// The kernel zeroes this page in a child (MADV_WIPEONFORK): that is how a fork is noticed, raw clone included.
+struct process_page {
+    uint32_t enabled;
+    uint32_t alive;
+    uint32_t dropping; // recording has stopped for want of something: calls are only counted
+    uint64_t *dropped; // then set: where those of threads without a chunk are
+};
+
+_Static_assert(sizeof(struct function_descriptor) == FUNCTION_BYTES && AT(function_descriptor, instant, FUNCTION_INSTANT) &&
+                   AT(function_descriptor, function, FUNCTION_ID),
+               "function descriptor");
+_Static_assert(STUB_BLOCK_BYTES == STUB_BLOCK * (STUB_BYTES + FUNCTION_BYTES), "stub block");
+_Static_assert(AT(process_page, alive, PROCESS_ALIVE) && AT(process_page, dropping, PROCESS_DROPPING) &&
+                   AT(process_page, dropped, PROCESS_DROPPED),
+               "process page");
+_Static_assert(AT(trace_chunk_header, filtered_by_time, CHUNK_FILTERED_TIME) &&
+                   AT(trace_chunk_header, filtered_by_depth, CHUNK_FILTERED_DEPTH) && AT(trace_chunk_header, dropped, CHUNK_DROPPED),
+               "trace chunk header");
+extern struct process_page tracer_process __attribute__((visibility("hidden")));
+
+// Room in the image (trampoline.S). Labels, and LABEL_RETURN behind each what belongs to it; the first block of stubs.
+extern uint8_t tracer_labels[] __attribute__((visibility("hidden")));
+extern uint8_t tracer_room_stubs[] __attribute__((visibility("hidden")));
+extern uint8_t tracer_room_mappings[] __attribute__((visibility("hidden")));
+extern struct label_state tracer_label_state[LABEL_KINDS] __attribute__((visibility("hidden")));
+static inline struct label_state *tracer_labels_of_kind(long kind) { return &tracer_label_state[kind]; }
+static inline uint64_t tracer_address_mappings(void) { return (uint64_t)tracer_room_mappings; }
+static inline uint64_t tracer_address_labels(void) { return (uint64_t)tracer_labels; }
+static inline void tracer_publish_label_table(long kind, uint64_t *table) {
+    __atomic_store_n(&tracer_label_state[kind].table, table, __ATOMIC_RELEASE);
+}
+/// A table in which nothing is found and nothing can be put: `end` is the label that stands for the end.
+extern uint64_t tracer_closed_labels[2] __attribute__((visibility("hidden")));
+static inline void tracer_close_label_table(long kind, uint64_t end) {
+    tracer_closed_labels[1] = end; // behind its mask, 0
+    tracer_publish_label_table(kind, tracer_closed_labels + 1);
+}
+static inline uint64_t *tracer_label_return(uint64_t label) { return (uint64_t *)(label + LABEL_RETURN); }
+static inline uint64_t *tracer_label_next(uint64_t label) { return (uint64_t *)(label + LABEL_NEXT); }
+
+extern uint8_t *tracer_stub_blocks[] __attribute__((visibility("hidden")));
+static inline uint8_t *tracer_stub(long index) { return tracer_stub_blocks[index / STUB_BLOCK] + index % STUB_BLOCK * STUB_BYTES; }
+static inline struct function_descriptor *tracer_function(long index) {
+    return (struct function_descriptor *)(tracer_stub_blocks[index / STUB_BLOCK] + STUB_BLOCK * STUB_BYTES) + index % STUB_BLOCK;
+}
+static inline uint8_t *tracer_room_stub_block(void) { return tracer_room_stubs; }
+static inline void tracer_set_stub_block(long block, uint8_t *place) { tracer_stub_blocks[block] = place; }
+/// Of a stub or a descriptor.
+static inline long tracer_stub_index(const void *place) {
+    for (long block = 0;; block++) {
+        unsigned long distance = (unsigned long)((const uint8_t *)place - tracer_stub_blocks[block]);
+        if (distance >= STUB_BLOCK_BYTES) continue;
+        return block * STUB_BLOCK +
+               (long)(distance < STUB_BLOCK * STUB_BYTES ? distance / STUB_BYTES : (distance - STUB_BLOCK * STUB_BYTES) / FUNCTION_BYTES);
+    }
+}
+
+/// Labels of the trampolines (*/trampoline.S): never called from C or Swift, only pointed to. One set with and one without
+/// a time filter; on aarch64 also for what the processor can and where thread-local state is. Its code goes from `enter` to `end`.
+struct trampoline_set {
+    uint64_t enter, special, returned, returned_checked, end;
+};
+extern const struct trampoline_set tracer_trampoline_sets[] __attribute__((visibility("hidden")));
+void tracer_loader_event(void) __attribute__((visibility("hidden")));
+/// In the place of the loader's function that binds a slot at its first call.
+void tracer_lazy(void) __attribute__((visibility("hidden")));
+void tracer_pass(void) __attribute__((visibility("hidden")));
+/// What the loader stores there is in no slot.
+extern uint64_t tracer_lazy_sink __attribute__((visibility("hidden")));
+extern uint8_t tracer_code_begin[] __attribute__((visibility("hidden")));
+extern int32_t tracer_tls_sites_begin[] __attribute__((visibility("hidden")));
+extern int32_t tracer_tls_sites_end[] __attribute__((visibility("hidden")));
+extern int32_t tracer_clock_sites_begin[] __attribute__((visibility("hidden")));
+extern int32_t tracer_clock_sites_end[] __attribute__((visibility("hidden")));
+extern int32_t tracer_site_words_begin[] __attribute__((visibility("hidden")));
+extern int32_t tracer_site_words_end[] __attribute__((visibility("hidden")));
+
+/// The kernel's own convention: a result in -4095 … -1 is minus an errno. Touches neither errno nor the stack.
+long tracer_system_call(long number, long a, long b, long c, long d, long e, long f) __attribute__((visibility("hidden")));
+/// Begins `body` in a task that shares what `flags` say (clone(2)), on the stack that ends at `stack`, a multiple of 16. With
+/// CLONE_PARENT_SETTID and CLONE_CHILD_CLEARTID `running` is the task's id until it has ended, a futex that the kernel wakes.
+/// The task's id, or minus an errno.
+long tracer_run_apart(void (*body)(void *), void *argument, long flags, uint32_t *running, void *stack)
+    __attribute__((visibility("hidden")));
+/// Gives the thread its context, as its first call would, also while nothing is recorded. The name is any, and not looked at.
+void tracer_begin_thread(const char *name) __attribute__((visibility("hidden")));
+/// For Calibration: a function that does nothing, and so many calls of a function.
+void tracer_nothing(void) __attribute__((visibility("hidden")));
+void tracer_call(void (*function)(void), long count) __attribute__((visibility("hidden")));
+void tracer_some_work(void) __attribute__((visibility("hidden")));
+void tracer_call_unforeseen(void (*function)(void), long count) __attribute__((visibility("hidden")));
+/// Calls an IFUNC resolver of a module that is relocated.
+uint64_t tracer_call_resolver(uint64_t resolver) __attribute__((visibility("hidden")));
+
+// Swift, called by the trampolines on the agent's stack with signals blocked.
+// A null result means: record nothing, jump to the target with the caller's return address in place.
+struct frame_record *tracer_slow_enter(struct thread_state *, struct function_descriptor *, uint64_t stack_pointer,
+                                       struct frame_record *unwritten) __attribute__((visibility("hidden")));
+void tracer_slow_exit(struct thread_state *, uint64_t label, uint64_t stack_pointer, uint64_t now_ticks)
+    __attribute__((visibility("hidden")));
+/// What the slot with this number leads to from now on; 0 cannot be.
+uint64_t tracer_slow_bind(struct thread_state *, struct function_descriptor *, uint64_t stack_pointer, uint64_t slot)
+    __attribute__((visibility("hidden")));
+void tracer_slow_loader_event(struct thread_state *, uint64_t unused, uint64_t stack_pointer) __attribute__((visibility("hidden")));
+/// What tracer_mark, tracer_begin and tracer_end do; `kind` is SPAN_….
+void tracer_slow_span(struct thread_state *, const char *name, uint64_t stack_pointer, uint64_t kind) __attribute__((visibility("hidden")));
+/// Swift, called by the constructor.
+void tracer_agent_start(int count, char **arguments, char **environment) __attribute__((visibility("hidden")));
+void tracer_agent_end(void) __attribute__((visibility("hidden")));
+
+/// What the slow path blocks: all, and not SIGBUS while `tracer_mapping_fault` handles it.
+extern uint64_t tracer_blocked_signals __attribute__((visibility("hidden")));
+/// 1: the program has confined itself. Nothing of the agent makes a system call. Not in the page that a fork wipes.
+extern uint32_t tracer_confined __attribute__((visibility("hidden")));
+/// 1: a page of the file could not be had; recording must stop.
+extern uint32_t tracer_mapping_lost __attribute__((visibility("hidden")));
+
+// SIGBUS (mapping_faults.c)
+#define BUS_SIGNAL 7
+#define BUS_BIT (1ull << (BUS_SIGNAL - 1))
+#define ACTION_DEFAULT 0
+#define ACTION_IGNORE 1
+#define ACTION_RESET 0x80000000ull
+/// struct sigaction of the kernel (rt_sigaction; x86 and asm-generic alike).
+struct kernel_action {
+    uint64_t handler, flags, restorer, mask;
+};
+/// What the program wants of SIGBUS while our handler stands in for it.
+extern struct kernel_action tracer_program_action __attribute__((visibility("hidden")));
+static inline uint64_t *tracer_blocked(void) { return &tracer_blocked_signals; }
+static inline uint32_t *tracer_confinement(void) { return &tracer_confined; }
+static inline uint32_t *tracer_loss(void) { return &tracer_mapping_lost; }
+static inline struct kernel_action *tracer_action(void) { return &tracer_program_action; }
+void tracer_mapping_add(void *start, uint64_t byte_count) __attribute__((visibility("hidden")));
+void tracer_mapping_remove(void *start) __attribute__((visibility("hidden")));
+void tracer_mapping_fault(int, void *, void *) __attribute__((visibility("hidden")));
+#if defined(__x86_64__)
+void tracer_signal_return(void) __attribute__((visibility("hidden")));
+static inline uint64_t tracer_address_signal_return(void) { return (uint64_t)&tracer_signal_return; }
+#else // the kernel brings its own
+static inline uint64_t tracer_address_signal_return(void) { return 0; }
+#endif
+static inline uint64_t tracer_address_mapping_fault(void) { return (uint64_t)&tracer_mapping_fault; }
+
+// Lists of frames (backtraces.c): what the stub of such a function calls, in the place of its target. A second definition
+// of one name keeps its own way: there is one original.
+struct own_image {
+    uint64_t low, high; // the library
+};
+uint64_t tracer_replace_backtrace(struct own_image, uint64_t target) __attribute__((visibility("hidden")));
+/// libunwind's, which is made of its own functions: what captures a context, begins a cursor there, goes on, asks.
+uint64_t tracer_replace_list(struct own_image, uint64_t target, uint64_t capture, uint64_t begin, uint64_t step, uint64_t get,
+                             int address_register) __attribute__((visibility("hidden")));
+#define CURSOR_KINDS 3
+/// Of libunwind's cursors, of one kind: what goes to the next frame (`get` asks for a register there), and what asks.
+uint64_t tracer_replace_step(struct own_image, uint64_t target, uint64_t get, int kind, int address_register)
+    __attribute__((visibility("hidden")));
+uint64_t tracer_replace_get(struct own_image, uint64_t target, int kind, int address_register) __attribute__((visibility("hidden")));
+uint64_t tracer_replace_unwind_backtrace(struct own_image, uint64_t target, uint64_t get_ip) __attribute__((visibility("hidden")));
+
+static inline struct process_page *tracer_process_page(void) { return &tracer_process; }
+static inline uint64_t tracer_address_loader_event(void) { return (uint64_t)&tracer_loader_event; }
+static inline uint64_t tracer_address_lazy(void) { return (uint64_t)&tracer_lazy; }
+/// FUNCTION_ENTER of a patched function that is not recorded any more.
+static inline uint64_t tracer_address_pass(void) { return (uint64_t)&tracer_pass; }
+static inline uint64_t tracer_address_lazy_sink(void) { return (uint64_t)&tracer_lazy_sink; }
+/// The trampolines begin here, in pages that hold nothing else.
+static inline uint64_t tracer_code_low(void) { return (uint64_t)tracer_code_begin; }
+/// Where in the trampolines thread-pointer distances stand, and where the clock is read: each entry is the distance from
+/// itself to a 32-bit displacement (x86_64) or an instruction.
+static inline int32_t *tracer_tls_sites(void) { return tracer_tls_sites_begin; }
+static inline long tracer_tls_site_count(void) { return tracer_tls_sites_end - tracer_tls_sites_begin; }
+static inline int32_t *tracer_clock_sites(void) { return tracer_clock_sites_begin; }
+static inline long tracer_clock_site_count(void) { return tracer_clock_sites_end - tracer_clock_sites_begin; }
+/// Where call sites are written too: pairs of an instruction and what a jump leads to in its place.
+static inline int32_t *tracer_site_words(void) { return tracer_site_words_begin; }
+static inline long tracer_site_word_count(void) { return (tracer_site_words_end - tracer_site_words_begin) / 2; }
+
+static inline uint64_t *tracer_dropped_count(struct trace_file_header *header) { return &header->dropped; }
+
+static inline char *tracer_thread_name(void *chunk) { return ((struct trace_chunk_header *)chunk)->thread_name; }
+
+#if defined(__x86_64__)
+#include "x86_64/processor.h"
+#elif defined(__aarch64__)
+#include "aarch64/processor.h"
+#endif
+
+#endif
+#endif

@@ -1,0 +1,1509 @@
+// The x86_64 trampolines. docs/trampoline.md tells the story; this is the summary.
+//
+// A slot (.got.plt, or .got of -fno-plt code) points to a stub, the stub puts the function's descriptor in r11 and jumps
+// here. Each address that calls return to has a *label*: 16 bytes of code that call the function and, on return, come back
+// here. The trampoline jumps to the label of its caller's return address. So the word in the return slot says where to
+// return to, whatever happens to stacks, threads and records: return addresses are neither kept on the side nor lost.
+//
+//      on entry                  spilled                       while the function runs
+//      s+8  stack arguments      s      return address, then   S    stack arguments
+//      s    return address              the label              S-8  in the label: its `call` has pushed it
+//                                s-24   rcx, rdx, rax
+//                                       = the frame's stack pointer
+//
+// S = s + 8 is the CFA of the caller's call and of the label's own: its frame has size zero.
+//
+// Registers. At a PLT call only r11 and the flags are free (System V psABI 3.2.1; Swift's preserve_most runtime calls
+// demand the same on return). Three more are pushed, not spilled into the red zone: whoever looks for pointers in the
+// registers and on the stack of a thread finds all that the program has. No callee-saved register is touched while a
+// signal can be delivered, and no vector register on the fast path.
+//
+// Signals. A handler may run traced code between any two instructions. Hence: a record becomes the top *before* it is
+// filled, and is empty until then (its event is 0, which says so to the slow path); it is left only after everything was
+// read from it; a word of the chunk is reserved with one xadd (no lock: the other party is a handler on this very thread),
+// after the clock was read and before the base is looked at, so that a base which a handler sets in between is noticed.
+#if defined(__x86_64__)
+#include "../layout.h"
+
+#define SYS_mmap 9
+#define SYS_rt_sigaction 13
+#define SYS_clone 56 /* fork 57, vfork 58 */
+#define SYS_prctl 157
+#define SYS_seccomp 317
+#define SYS_clone3 435
+// Those of SystemCall.changesIdentity.
+#define IDENTITY_NUMBERS 105, 106, 113, 114, 116, 117, 119, 122, 123, 126, 155, 161, 272, 308, 446
+#define SYS_rt_sigprocmask 14
+#define SYS_clock_gettime 228
+#define SYS_gettid 186
+#define VALGRIND_STACK_REGISTER 0x1501
+#define SYS_rt_sigreturn 15
+#define SIG_BLOCK 0
+#define SIG_SETMASK 2
+#define PAGE_SHIFT 12
+
+    .section .tls_sites, "a"
+    .p2align 2
+    .globl tracer_tls_sites_begin, tracer_tls_sites_end
+    .hidden tracer_tls_sites_begin, tracer_tls_sites_end
+tracer_tls_sites_begin:
+    .section .clock_sites, "a"
+    .p2align 2
+    .globl tracer_clock_sites_begin, tracer_clock_sites_end
+    .hidden tracer_clock_sites_begin, tracer_clock_sites_end
+tracer_clock_sites_begin:
+    .section .site_words, "a"
+    .p2align 2
+    .globl tracer_site_words_begin, tracer_site_words_end
+    .hidden tracer_site_words_begin, tracer_site_words_end
+tracer_site_words_begin:
+    .section .data.rel.ro, "aw"
+    .p2align 3
+    .globl tracer_trampoline_sets
+    .hidden tracer_trampoline_sets
+tracer_trampoline_sets:
+
+// The thread's state is at a distance from the thread pointer that is fixed once the process runs and unknown when
+// the library is linked. The agent writes it into these instructions before the first call: one load less in each.
+.macro TLS instruction:vararg
+    \instruction
+.Lsite\@:
+    .pushsection .tls_sites
+    .long .Lsite\@ - 4 - .
+    .popsection
+.endm
+#define IN_TLS(field) %fs:(TLS_PLACEHOLDER + field)
+
+.macro PUSH register
+    pushq \register
+    .cfi_adjust_cfa_offset 8
+.endm
+.macro POP register
+    popq \register
+    .cfi_adjust_cfa_offset -8
+.endm
+
+// Time in rax; rdx is clobbered, nothing else. Where the cycle counter is not usable the agent makes a call of
+// tracer_monotonic of these instructions before the first call.
+.macro READ_CLOCK
+.Lclock\@:
+    rdtsc
+    shlq $32, %rdx
+    orq %rdx, %rax
+    .if . - .Lclock\@ != CLOCK_BYTES
+    .error "Trampolines.patchClock writes over CLOCK_BYTES"
+    .endif
+    .pushsection .clock_sites
+    .long .Lclock\@ - .
+    .popsection
+.endm
+
+// Where call sites are recorded the agent makes a jump to \sited of the next instruction before the first call.
+.macro SITED sited
+.Lplain\@:
+    .pushsection .site_words
+    .long .Lplain\@ - .
+    .long \sited - .
+    .popsection
+.endm
+
+// Down to the frame's stack pointer: the three registers that the trampolines work with.
+.macro SPILL
+    PUSH %rax                           // al counts the vector registers of a variadic call
+    PUSH %rdx
+    PUSH %rcx
+.endm
+.macro RELOAD
+    POP %rcx
+    POP %rdx
+    POP %rax
+.endm
+
+// patched: the call came through the function's own first bytes, and not through a slot. Then r11 is the program's like any other
+// register, and it is spilled too, below the word that the frame is known by: that one is the same for both, since a
+// function that was called in one way may make a tail call in the other.
+#define BELOW(patched) (8 * (patched))
+#define SLOT(patched) (RETURN_SLOT + BELOW(patched))(%rsp)
+
+// A stub of a patched function has pushed r11.
+.macro SPILL_ENTER patched
+    .if \patched
+    .cfi_adjust_cfa_offset 8
+    PUSH %rdx
+    PUSH %rcx
+    movq 16(%rsp), %rdx
+    movq %rax, 16(%rsp)
+    PUSH %rdx
+    .else
+    SPILL
+    .endif
+.endm
+.macro RELOAD_ALL patched
+    .if \patched
+    POP %r11
+    .endif
+    RELOAD
+.endm
+// Of a patched function: the target ends in the word below the return slot, where rsp is left but for that word. Handlers' frames leave
+// 128 bytes below the stack pointer alone.
+.macro RELOAD_WITH_TARGET
+    movq FUNCTION_TARGET(%r11), %rdx
+    POP %r11
+    POP %rcx
+    movq 8(%rsp), %rax
+    movq %rdx, 8(%rsp)
+    POP %rdx
+.endm
+// Ends in a jump to the function as if nothing had been there.
+.macro PASS patched
+    .if \patched
+    RELOAD_WITH_TARGET
+    leaq 8(%rsp), %rsp
+    .cfi_adjust_cfa_offset -8
+    jmpq *-8(%rsp)
+    .else
+    RELOAD
+    jmpq *FUNCTION_TARGET(%r11)
+    .endif
+.endm
+// The frame's stack pointer, where rsp is not.
+.macro STACK_POINTER to
+    leaq BELOW(1)(%rsp), \to
+.endm
+// Into the record in rcx. Here and below rsp is the frame's stack pointer; `scratch` is spent where it is not.
+.macro STORE_STACK_POINTER patched, scratch
+    .if \patched
+    STACK_POINTER \scratch
+    movq \scratch, FRAME_STACK_POINTER(%rcx)
+    .else
+    movq %rsp, FRAME_STACK_POINTER(%rcx)
+    .endif
+.endm
+.macro COMPARE_STACK_POINTER patched, with, scratch
+    .if \patched
+    STACK_POINTER \scratch
+    cmpq \with, \scratch
+    .else
+    cmpq \with, %rsp
+    .endif
+.endm
+
+// Runs a Swift function on the agent's stack with all signals blocked: function(thread, rcx, stack pointer, rax). Out: rcx = result.
+// Below what is spilled it finds a word, as where r11 is spilled too.
+.macro SLOW_CALL function, patched=0
+    leaq \function(%rip), %rdx
+    .if \patched
+    call slow_call
+    .else
+    PUSH %r11
+    call slow_call
+    leaq 8(%rsp), %rsp
+    .cfi_adjust_cfa_offset -8
+    .endif
+.endm
+
+#define LABEL_STATE(patched, field) tracer_label_state + LABELS_BYTES * (patched) + field(%rip)
+
+// The label of the return address in rax, the address itself in rdx. Elsewhere when it has none yet. The table is reached by
+// one word, so that it can be exchanged for a larger one; its mask stands before it.
+.macro FIND_LABEL patched, none
+    movq LABEL_STATE(\patched, LABELS_TABLE), %rdx
+    movl SLOT(\patched), %eax
+    imull $LABEL_HASH, %eax, %eax
+    andl -8(%rdx), %eax
+    movq (%rdx, %rax), %rax
+    movq SLOT(\patched), %rdx
+    cmpq %rdx, LABEL_RETURN(%rax)
+    jne \none
+.endm
+
+// Spilled, with so much pushed below: said again where the code above does not run on.
+.macro CFI_SPILLED patched=0, pushed=0
+    .cfi_def_cfa_offset RETURN_SLOT + 8 + BELOW(\patched) + \pushed
+.endm
+// Return address: what LABEL_RETURN after the label in the return slot says. Of a word between the label and its end.
+// DW_CFA_val_expression rip: lit8, minus, deref, const1s -16, and, plus_uconst LABEL_RETURN, deref
+.macro CFI_RETURN_OF_LABEL
+    .cfi_escape 0x16, 16, 11, 0x38, 0x1c, 0x06, 0x09, 0xf0, 0x1a, 0x23, 0x80, 0x80, 0x40, 0x06
+.endm
+.macro CFI_RETURN_ON_STACK
+    .cfi_offset 16, -8
+.endm
+
+// The enter word of the record in rcx. rax = time, r11 = position; out: r11 = descriptor. The instruction that says how much is reserved
+// is five bytes long: room for a jump.
+.macro ENTER_WORD slow, sited=0
+    movl $(8 + 8 * \sited), %edx
+    xaddq %rdx, POSITION_CURSOR(%r11)
+    cmpq POSITION_LIMIT(%r11), %rdx
+    jae \slow
+    subq POSITION_BASE(%r11), %rax
+    cmpq $(1 << EVENT_START_BITS), %rax
+    jae \slow
+    .if \sited
+    movq FRAME_LABEL(%rcx), %r11
+    movq LABEL_RETURN(%r11), %r11
+    SITE_OF %r11
+    movq %r11, (%rdx)                   // alone it says nothing: the next word is empty
+    .endif
+    shlq $EVENT_TIME_SHIFT, %rax
+    movq FRAME_FUNCTION(%rcx), %r11
+    orq FUNCTION_HEAD(%r11), %rax
+    movq %rax, (8 * \sited)(%rdx)
+    addq $(8 + 8 * \sited), %rdx
+    movq %rdx, FRAME_EVENT(%rcx)
+.endm
+// A return address becomes the word that says it.
+.macro SITE_OF address
+    shlq $CONTROL_PAYLOAD_SHIFT, \address
+    addq $(CONTROL_SITE << CONTROL_KIND_SHIFT), \address
+.endm
+
+// The enter event of the record in rcx, which is the top and otherwise filled. The clock first, then a word, then its time.
+.macro WRITE_ENTER filtered, slow, sited
+    READ_CLOCK
+    movq %rax, FRAME_ENTER(%rcx)
+    .if \filtered
+    movq $FRAME_UNWRITTEN, FRAME_EVENT(%rcx)
+    .else
+    TLS movq IN_TLS(THREAD_POSITION), %r11
+    .ifnb \sited
+    SITED \sited
+    .endif
+    ENTER_WORD \slow
+    .endif
+.endm
+
+// The enter word before `slot` becomes a complete call by one addition. duration: a register, which is spent.
+.macro COMPLETE_CALL slot, duration
+    shlq $EVENT_DURATION_SHIFT, \duration
+    orq $(EVENT_COMPLETE - EVENT_ENTER), \duration
+    addq \duration, -8(\slot)
+.endm
+// time: ticks since the base; then the exit word of the frame in rcx.
+.macro EXIT_WORD time, scratch
+    shlq $EVENT_TIME_SHIFT, \time
+    movq FRAME_FUNCTION(%rcx), \scratch
+    orq FUNCTION_HEAD(\scratch), \time
+    xorq $(EVENT_ENTER ^ EVENT_EXIT), \time
+.endm
+
+// Writes the end of the frame in rcx, which is the top. rax = now. `exit`: it is not one word. `slow`: rax = now again.
+.macro WRITE_END filtered, exit, slow
+    subq FRAME_ENTER(%rcx), %rax
+    .if \filtered
+    TLS movq IN_TLS(THREAD_POSITION), %rdx
+    cmpq POSITION_MINIMUM(%rdx), %rax
+    jae \slow
+    movq POSITION_CHUNK(%rdx), %rdx
+    testq %rdx, %rdx
+    jz \slow
+    incq CHUNK_FILTERED_TIME(%rdx)
+    .else
+    movq FRAME_EVENT(%rcx), %rdx
+    leaq FRAME_CLOSING(%rdx), %r11
+    movq %r11, FRAME_EVENT(%rcx)
+    TLS movq IN_TLS(THREAD_POSITION), %r11
+    cmpq %rdx, POSITION_CURSOR(%r11)    // its enter is the last event: the call becomes one word
+    jne \exit
+    cmpq $(1 << EVENT_DURATION_BITS), %rax
+    jae \exit
+    COMPLETE_CALL %rdx, %rax
+    .endif
+.endm
+// Not one word: an exit event. rdx = event, rax = duration, r11 = position. `slow`: rax = duration again.
+.macro WRITE_EXIT done, slow
+    cmpq $FRAME_ELSEWHERE, %rdx
+    jb \slow                            // its enter could not be written
+    addq FRAME_ENTER(%rcx), %rax
+    movl $8, %edx
+    xaddq %rdx, POSITION_CURSOR(%r11)
+    cmpq POSITION_LIMIT(%r11), %rdx
+    jae .Lexit_misfit\@
+    subq POSITION_BASE(%r11), %rax
+    movq %rax, %r11
+    shrq $EVENT_TIME_BITS, %r11
+    jnz .Lexit_late\@
+    EXIT_WORD %rax, %r11
+    movq %rax, (%rdx)
+    jmp \done
+.Lexit_late\@:
+    TLS movq IN_TLS(THREAD_POSITION), %r11
+    addq POSITION_BASE(%r11), %rax
+.Lexit_misfit\@:
+    subq FRAME_ENTER(%rcx), %rax
+    jmp \slow
+.endm
+// The record in rcx is given up: everything was read from it.
+.macro GIVE_UP
+    movq FRAME_BELOW(%rcx), %rdx
+    movq $0, FRAME_EVENT(%rcx)
+    TLS movq %rdx, IN_TLS(THREAD_TOP)   // from here on a handler may reuse the record
+.endm
+
+// An entry of no length. rax = time, rcx = position, r11 = descriptor. A return address that is a label is no site.
+.macro INSTANT_WORD patched, refused, sited=0
+    movl $(8 + 8 * \sited), %edx
+    xaddq %rdx, POSITION_CURSOR(%rcx)
+    cmpq POSITION_LIMIT(%rcx), %rdx
+    jae \refused
+    subq POSITION_BASE(%rcx), %rax
+    cmpq $(1 << EVENT_START_BITS), %rax
+    jae \refused
+    shlq $EVENT_TIME_SHIFT, %rax
+    .if \patched
+    orq FUNCTION_HEAD(%r11), %rax
+    addq $(EVENT_COMPLETE - EVENT_ENTER), %rax
+    .else
+    orq FUNCTION_INSTANT(%r11), %rax
+    .endif
+    movq %rax, (8 * \sited)(%rdx)
+    .if \sited
+    movq SLOT(\patched), %rax
+    PUSH %rcx
+    leaq tracer_labels(%rip), %rcx
+    subq %rax, %rcx
+    negq %rcx
+    cmpq $(LABEL_COUNT * LABEL_BYTES), %rcx
+    POP %rcx
+    jb .Lno_site\@
+    SITE_OF %rax
+    movq %rax, (%rdx)
+.Lno_site\@:
+    .endif
+.endm
+
+// The list of frames on other stacks at a stack pointer: its address in \list. \stack_pointer is kept.
+.macro FIND_LIST context, stack_pointer, list, list_low
+    movq \stack_pointer, \list
+    shrq $4, \list
+    imull $LIST_HASH, \list_low, \list_low // its upper bits, to which all bits of the stack pointer have come
+    shrl $(32 - LIST_BITS), \list_low
+    shlq $3, \list
+    addq CONTEXT_LISTS(\context), \list
+.endm
+
+// filtered: TRACER_MINMS is in force; then an enter is not written when it happens but when something inside it is kept, so
+// that a call which is not kept never touches the chunk.
+.macro TRAMPOLINE variant, filtered, patched
+    .pushsection .data.rel.ro
+    .quad tracer_enter\variant, tracer_special\variant, tracer_returned\variant, tracer_returned_checked\variant, .Lend\variant
+    .popsection
+    .section .text.trampolines, "ax"
+    .p2align 5 // both fit into one page
+    .type tracer_enter\variant, @function
+tracer_enter\variant:
+    .cfi_startproc
+    SPILL_ENTER \patched
+.Lspilled\variant:
+    TLS movq IN_TLS(THREAD_TOP), %rcx
+    COMPARE_STACK_POINTER \patched, FRAME_STACK_POINTER(%rcx), %rax // stacks grow down: a nested frame lies below its caller's
+    jae .Lnot_below\variant
+    .if \patched
+    TLS cmpq IN_TLS(THREAD_LOW), %rax
+    .else
+    TLS cmpq IN_TLS(THREAD_LOW), %rsp
+    .endif
+    jb .Lnot_below\variant
+    movq FRAME_ABOVE(%rcx), %rcx
+    testq %rcx, %rcx
+    jz .Lno_record\variant
+    FIND_LABEL \patched, .Lno_label\variant
+.Lfound\variant:
+    TLS movq %rcx, IN_TLS(THREAD_TOP)
+.Ltaken\variant:
+    STORE_STACK_POINTER \patched, %rdx
+    movq %r11, FRAME_FUNCTION(%rcx)
+    movq %rax, FRAME_LABEL(%rcx)
+    movq %rax, SLOT(\patched)
+    CFI_RETURN_OF_LABEL
+    WRITE_ENTER \filtered, .Lunwritten\variant, .Lsited_enter\variant
+.Lcall\variant:
+    .if \patched
+    RELOAD_WITH_TARGET                  // where the label finds it
+    leaq 16(%rsp), %rsp
+    .cfi_adjust_cfa_offset -16
+    .else
+    RELOAD
+    leaq 8(%rsp), %rsp
+    .cfi_adjust_cfa_offset -8
+    .endif
+    jmpq *-8(%rsp)                      // the label: it calls FUNCTION_TARGET(%r11) and comes back to:
+    .size tracer_enter\variant, . - tracer_enter\variant
+
+    // r11 = label; patched: the program's r11 is in the word below the return slot. `checked`: where the clock is a system call,
+    // which could be forbidden.
+    .type tracer_returned_checked\variant, @function
+tracer_returned_checked\variant:
+    cmpl $0, tracer_confined(%rip)
+    jne .Lreturn_confined\variant
+    .size tracer_returned_checked\variant, . - tracer_returned_checked\variant
+    .type tracer_returned\variant, @function
+tracer_returned\variant:
+    pushq LABEL_RETURN(%r11)
+    .cfi_adjust_cfa_offset 8
+    CFI_RETURN_ON_STACK
+    .if \patched
+    leaq -8(%rsp), %rsp                 // as from a stub
+    .endif
+    SPILL_ENTER \patched
+.Lcompare_top\variant:
+    TLS movq IN_TLS(THREAD_TOP), %rcx
+    COMPARE_STACK_POINTER \patched, FRAME_STACK_POINTER(%rcx), %rax
+    jne .Lother_top\variant
+    cmpq %r11, FRAME_LABEL(%rcx)
+    jne .Lother_top\variant
+    READ_CLOCK
+    WRITE_END \filtered, .Ltwo_words\variant, .Lslow_end\variant
+.Lended\variant:
+    GIVE_UP
+.Lleave\variant:
+    RELOAD_ALL \patched
+    retq
+    .cfi_def_cfa_offset 0
+    CFI_RETURN_OF_LABEL
+.Lreturn_confined\variant:
+    pushq LABEL_RETURN(%r11)
+    .cfi_adjust_cfa_offset 8
+    CFI_RETURN_ON_STACK
+    .if \patched
+    movq -8(%rsp), %r11
+    .endif
+    retq
+    CFI_SPILLED \patched
+
+    .ifeq \filtered
+.Ltwo_words\variant:
+    WRITE_EXIT .Lended\variant, .Llost_end\variant
+.Llost_end\variant:
+    andq $~FRAME_CLOSING, FRAME_EVENT(%rcx) // its end is Swift's to write
+    jnz .Lslow_end\variant
+    movq $FRAME_ELSEWHERE, FRAME_EVENT(%rcx)
+    .endif
+.Lslow_end\variant:
+    addq FRAME_ENTER(%rcx), %rax
+    movq FRAME_LABEL(%rcx), %r11
+    andq $-LABEL_BYTES, %r11
+    jmp .Lrun_slow_exit\variant
+
+.Lother_top\variant:
+    // r11 = label, rcx = top. The top is not the frame that returns, or not it alone.
+    .ifeq \filtered
+    cmpl $LAST_FOREIGN_MODE, FRAME_LAST(%rcx)
+    je .Lforeign_exit\variant
+    .endif
+    COMPARE_STACK_POINTER \patched, FRAME_STACK_POINTER(%rcx), %rax
+    jne .Lslow_exit\variant
+    leaq LABEL_TAIL(%r11), %rdx
+    cmpq %rdx, FRAME_LABEL(%rcx)
+    jne .Lslow_exit\variant
+    // A frame that a tail call opened: it ends, and then the one below, whose function made that call.
+    READ_CLOCK
+    WRITE_END \filtered, .Ltail_two_words\variant, .Lslow_end\variant
+.Ltail_ended\variant:
+    movq FRAME_LABEL(%rcx), %r11
+    andq $-LABEL_BYTES, %r11
+    GIVE_UP
+    jmp .Lcompare_top\variant
+    .ifeq \filtered
+.Ltail_two_words\variant:
+    WRITE_EXIT .Ltail_ended\variant, .Llost_end\variant
+    .endif
+
+.Lslow_exit\variant:
+    // For Swift: frames above are dead, or it lies on another stack, or the chunk is full, or it is time to write what the
+    // filter held back, or somebody wants to know of the return, or we are a child.
+    cmpl $0, tracer_confined(%rip)      // neither a system call may be made nor the clock be read
+    jne .Lleave\variant
+    READ_CLOCK
+.Lrun_slow_exit\variant:
+    movq %r11, %rcx
+    SLOW_CALL tracer_slow_exit, \patched
+    jmp .Lleave\variant
+
+    .ifeq \filtered
+    CFI_SPILLED \patched
+.Lforeign_exit\variant:
+    // Frames on other stacks are open, so the order of ends says nothing: RESUME and an exit, if not one word.
+    PUSH %rsi
+    PUSH %rdi
+    READ_CLOCK
+    TLS movq IN_TLS(THREAD_CONTEXT), %rdx
+    cmpl $0, CONTEXT_CHANGING(%rdx)
+    jne .Lforeign_slow_exit\variant
+    btsl $0, CONTEXT_BUSY(%rdx)
+    jc .Lforeign_slow_exit\variant
+    TLS movq IN_TLS(THREAD_TOP), %rcx
+    cmpl $LAST_FOREIGN_MODE, FRAME_LAST(%rcx)
+    jne .Lforeign_unlock\variant
+    leaq (16 + BELOW(\patched))(%rsp), %rdi
+    xorl %esi, %esi
+    movq CONTEXT_TOP(%rdx), %rcx
+    cmpq %rdi, FRAME_STACK_POINTER(%rcx)
+    jne .Lforeign_search\variant
+    cmpq %r11, FRAME_LABEL(%rcx)
+    je .Lforeign_found\variant
+.Lforeign_search\variant:
+    FIND_LIST %rdx, %rdi, %rsi, %esi    // rsi: the word that points to the record
+.Lforeign_look\variant:
+    movq (%rsi), %rcx
+    testq %rcx, %rcx
+    jz .Lforeign_unlock\variant
+    cmpq %rdi, FRAME_STACK_POINTER(%rcx)
+    jne .Lforeign_older\variant
+    cmpq %r11, FRAME_LABEL(%rcx)
+    je .Lforeign_listed\variant
+.Lforeign_older\variant:
+    leaq FRAME_OLDER(%rcx), %rsi
+    jmp .Lforeign_look\variant
+.Lforeign_listed\variant:
+    cmpl $USE_OPEN, FRAME_USE(%rcx)
+    jne .Lforeign_unlock\variant
+    cmpl $0, FRAME_SIGNAL(%rcx)
+    jne .Lforeign_unlock\variant
+.Lforeign_found\variant:
+    movq FRAME_EVENT(%rcx), %rdi
+    cmpq $FRAME_ELSEWHERE, %rdi
+    je .Lforeign_close\variant
+    cmpq $FRAME_UNWRITTEN, %rdi
+    jbe .Lforeign_unlock\variant
+.Lforeign_close\variant:
+    orq $FRAME_CLOSING, FRAME_EVENT(%rcx)
+    TLS movq IN_TLS(THREAD_POSITION), %rdx
+    cmpq %rdi, POSITION_CURSOR(%rdx)    // its enter is the last event: one word, as on the fast path
+    jne .Lforeign_two_words\variant
+    movq %rax, %r11
+    subq FRAME_ENTER(%rcx), %r11
+    cmpq $(1 << EVENT_DURATION_BITS), %r11
+    jae .Lforeign_two_words\variant
+    COMPLETE_CALL %rdi, %r11
+    jmp .Lforeign_ended\variant
+.Lforeign_two_words\variant:
+    movl $16, %r11d
+    xaddq %r11, POSITION_CURSOR(%rdx)
+    cmpq POSITION_LIMIT(%rdx), %r11
+    jae .Lforeign_full\variant
+    movq %rax, %rdi
+    subq POSITION_BASE(%rdx), %rdi
+    movq %rdi, %rdx
+    shrq $EVENT_TIME_BITS, %rdx
+    jnz .Lforeign_full\variant
+    movq FRAME_ENTER(%rcx), %rdx
+    shlq $CONTROL_PAYLOAD_SHIFT, %rdx
+    orq $(CONTROL_RESUME << CONTROL_KIND_SHIFT), %rdx
+    movq %rdx, (%r11)                   // alone it says nothing: the next word is empty
+    EXIT_WORD %rdi, %rdx
+    movq %rdi, 8(%r11)
+.Lforeign_ended\variant:
+    TLS movq IN_TLS(THREAD_CONTEXT), %rdx
+    movq $0, FRAME_EVENT(%rcx)
+    testq %rsi, %rsi
+    jnz .Lforeign_unlink\variant
+    movq FRAME_BELOW(%rcx), %rdi
+    movq %rdi, CONTEXT_TOP(%rdx)        // from here on a handler may reuse the record
+    jmp .Lforeign_left\variant
+.Lforeign_unlink\variant:
+    movq FRAME_OLDER(%rcx), %rdi
+    movq %rdi, (%rsi)
+    movl $0, FRAME_USE(%rcx)
+    decq CONTEXT_FOREIGN(%rdx)
+    movq CONTEXT_READY(%rdx), %rdi
+    movq %rdi, FRAME_OLDER(%rcx)
+    movq %rcx, CONTEXT_READY(%rdx)
+.Lforeign_left\variant:
+    movl $0, CONTEXT_BUSY(%rdx)         // … and this one
+    POP %rdi
+    POP %rsi
+    jmp .Lleave\variant
+    CFI_SPILLED \patched, 16
+.Lforeign_full\variant:
+    andq $~FRAME_CLOSING, FRAME_EVENT(%rcx)
+    movq FRAME_LABEL(%rcx), %r11
+    andq $-LABEL_BYTES, %r11
+    TLS movq IN_TLS(THREAD_CONTEXT), %rdx
+.Lforeign_unlock\variant:
+    movl $0, CONTEXT_BUSY(%rdx)
+.Lforeign_slow_exit\variant:
+    POP %rdi
+    POP %rsi
+    jmp .Lslow_exit\variant
+    .endif
+    .size tracer_returned\variant, . - tracer_returned\variant
+
+    // Off the fast path of entry. r11 = descriptor.
+    CFI_SPILLED \patched
+.Lno_label\variant:
+    // Its return address has no label where the table is looked at first. rdx = return address, rcx = record to take.
+    PUSH %r11
+    movq LABEL_STATE(\patched, LABELS_TABLE), %rax
+    imull $LABEL_HASH, %edx, %r11d
+    andl -8(%rax), %r11d
+    addq %rax, %r11
+.Lprobe\variant:
+    movq (%r11), %rax
+    cmpq %rdx, LABEL_RETURN(%rax)
+    je .Lprobed\variant
+    cmpq $LABEL_END, LABEL_RETURN(%rax)
+    jbe .Lvacant\variant
+    addq $8, %r11
+    jmp .Lprobe\variant
+.Lvacant\variant:
+    je .Llabel_refused\variant          // the end of the table
+    testq %rdx, %rdx
+    jz .Llabel_refused\variant          // the first function of a stack, which cannot return
+    leaq tracer_labels(%rip), %rax
+    subq %rdx, %rax
+    negq %rax
+    cmpq $(LABEL_COUNT * LABEL_BYTES), %rax
+    jb .Llabel_refused\variant          // a tail call of a function whose frame is not the top: for Swift
+    movq LABEL_STATE(\patched, LABELS_NEXT), %rax
+    cmpq LABEL_STATE(\patched, LABELS_LIMIT), %rax
+    jae .Llabel_refused\variant
+    movl $(LABEL_BYTES << \patched), %eax
+    lock xaddq %rax, LABEL_STATE(\patched, LABELS_NEXT)
+    cmpq LABEL_STATE(\patched, LABELS_LIMIT), %rax
+    jae .Llabel_refused\variant
+    movq %rdx, LABEL_RETURN(%rax)
+    // Another thread may take the entry first, or exchange the table: then this label is found by nobody else.
+    movq %rax, %rdx
+    leaq tracer_labels(%rip), %rax
+    lock cmpxchgq %rdx, (%r11)
+    movq %rdx, %rax
+.Lprobed\variant:
+    .cfi_remember_state
+    POP %r11
+    jmp .Lfound\variant
+    CFI_SPILLED \patched, 8
+.Llabel_refused\variant:
+    POP %r11
+    cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
+    je .Lspecial_slow\variant
+    cmpl $0, tracer_process+PROCESS_ENABLED(%rip) // while recording is off no label is found
+    je .Lnot_recording\variant
+    cmpl $0, LABEL_STATE(\patched, LABELS_FULL)
+    jne .Linstant\variant
+    jmp .Lslow_enter\variant
+
+.Lnot_below\variant:
+    // Not below the innermost open frame, or the stack is marked as nobody's. rcx = top.
+    cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
+    je .Lspecial_slow\variant           // a child that fork has just made
+    cmpl $0, tracer_process+PROCESS_ENABLED(%rip)
+    je .Lnot_recording\variant
+    .ifeq \filtered
+    cmpl $LAST_FOREIGN_MODE, FRAME_LAST(%rcx)
+    je .Lforeign_enter\variant
+    .endif
+    COMPARE_STACK_POINTER \patched, FRAME_STACK_POINTER(%rcx), %rax
+    jne .Lslow_enter\variant
+    // Equal, and the return address is in the frame's label: a tail call of that frame's function. The label has called,
+    // and is returned to once: this is a jump.
+    movq FRAME_LABEL(%rcx), %rax
+    andq $-LABEL_BYTES, %rax
+    movq SLOT(\patched), %rdx
+    andq $-LABEL_BYTES, %rdx
+    cmpq %rax, %rdx
+    jne .Lslow_enter\variant
+    xorl %edx, %edx
+    testl $LABEL_TAIL, FRAME_LABEL(%rcx)
+    jz .Lnext_tail\variant
+    movl FRAME_TAILS(%rcx), %edx
+.Lnext_tail\variant:
+    incl %edx
+    cmpl $TAIL_LIMIT, %edx
+    jae .Lslow_enter\variant
+    movq FRAME_ABOVE(%rcx), %rcx
+    testq %rcx, %rcx
+    jz .Lno_record\variant
+    TLS movq %rcx, IN_TLS(THREAD_TOP)
+    movl %edx, FRAME_TAILS(%rcx)
+    STORE_STACK_POINTER \patched, %rdx
+    movq %r11, FRAME_FUNCTION(%rcx)
+    addq $LABEL_TAIL, %rax
+    movq %rax, FRAME_LABEL(%rcx)
+    WRITE_ENTER \filtered, .Lunwritten_tail\variant
+    jmp .Lpass\variant
+
+    .ifeq \filtered
+.Lforeign_enter\variant:
+    // Frames on other stacks are open. Who comes here while the thread's context is busy takes the slow path, and
+    // that takes none of the records which are ready.
+    FIND_LABEL \patched, .Lslow_enter\variant
+    PUSH %rsi
+    PUSH %rdi
+    movq %rax, %rsi
+    leaq (16 + BELOW(\patched))(%rsp), %rdi
+    TLS movq IN_TLS(THREAD_CONTEXT), %rax
+    cmpl $0, CONTEXT_CHANGING(%rax)
+    jne .Lforeign_slow_enter\variant
+    btsl $0, CONTEXT_BUSY(%rax)         // one step: a handler may switch to a coroutine that was interrupted in here
+    jc .Lforeign_slow_enter\variant
+    TLS movq IN_TLS(THREAD_TOP), %rcx
+    cmpl $LAST_FOREIGN_MODE, FRAME_LAST(%rcx) // still: from now on it stays
+    jne .Lenter_unlock\variant
+    cmpq CONTEXT_STACK_LOW(%rax), %rdi
+    jb .Lother_stack\variant
+    cmpq CONTEXT_STACK_HIGH(%rax), %rdi
+    jae .Lother_stack\variant
+    cmpq $0, CONTEXT_SIGNAL_FRAMES(%rax) // left by a handler that jumped here?
+    jne .Lenter_unlock\variant
+    cmpq $0, CONTEXT_FOREIGN(%rax)
+    jne .Lown_stack\variant
+    decl CONTEXT_PATIENCE(%rax)
+    js .Lenter_unlock\variant
+.Lown_stack\variant:
+    movq CONTEXT_TOP(%rax), %rcx
+    cmpq FRAME_STACK_POINTER(%rcx), %rdi
+    jae .Lenter_unlock\variant
+    movq FRAME_ABOVE(%rcx), %rcx
+    testq %rcx, %rcx
+    jz .Lenter_unlock\variant
+    movq %rcx, CONTEXT_TOP(%rax)
+    jmp .Lforeign_taken\variant
+.Lother_stack\variant:
+    movq %rdi, %rdx
+    subq CONTEXT_SIGNAL_LOW(%rax), %rdx
+    cmpq CONTEXT_SIGNAL_BYTES(%rax), %rdx
+    jb .Lenter_unlock\variant
+    cmpq $0, CONTEXT_READY(%rax)
+    je .Lenter_unlock\variant
+    FIND_LIST %rax, %rdi, %rdx, %edx
+    movq (%rdx), %rcx
+.Llook\variant:
+    testq %rcx, %rcx
+    jz .Ltake_ready\variant
+    cmpq %rdi, FRAME_STACK_POINTER(%rcx)
+    jne .Llook_older\variant
+    cmpq %rsi, FRAME_LABEL(%rcx)
+    je .Lenter_unlock\variant           // one of the two is dead, or the program copies its stacks
+.Llook_older\variant:
+    movq FRAME_OLDER(%rcx), %rcx
+    jmp .Llook\variant
+.Ltake_ready\variant:
+    movq CONTEXT_READY(%rax), %rcx
+    movq %rdi, FRAME_STACK_POINTER(%rcx)
+    movq %rsi, FRAME_LABEL(%rcx)
+    movq FRAME_OLDER(%rcx), %rdi
+    movq %rdi, CONTEXT_READY(%rax)
+    movq (%rdx), %rdi
+    movq %rdi, FRAME_OLDER(%rcx)
+    movl $USE_OPEN, FRAME_USE(%rcx)
+    movl $PATIENCE, CONTEXT_PATIENCE(%rax)
+    incq CONTEXT_FOREIGN(%rax)
+    movq %rcx, (%rdx)
+.Lforeign_taken\variant:
+    movl $0, CONTEXT_BUSY(%rax)
+    movq %rsi, %rax
+    POP %rdi
+    POP %rsi
+    jmp .Ltaken\variant
+    CFI_SPILLED \patched, 16
+.Lenter_unlock\variant:
+    movl $0, CONTEXT_BUSY(%rax)
+.Lforeign_slow_enter\variant:
+    POP %rdi
+    POP %rsi
+    jmp .Lslow_enter\variant
+    .endif
+
+    CFI_SPILLED \patched
+.Lno_record\variant:
+    // No record above: the end of the chain, or of TRACER_MAXDEPTH.
+    TLS movq IN_TLS(THREAD_TOP), %rax
+    cmpl $1, FRAME_LAST(%rax)
+    jne .Lslow_enter\variant
+    TLS movq IN_TLS(THREAD_POSITION), %rax
+    movq POSITION_CHUNK(%rax), %rax
+    testq %rax, %rax
+    jz .Lslow_enter\variant
+    incq CHUNK_FILTERED_DEPTH(%rax)
+.Lpass\variant:
+    PASS \patched
+
+    CFI_SPILLED \patched
+.Lnot_recording\variant:
+    // Not recording.
+    cmpl $0, tracer_process+PROCESS_DROPPING(%rip)
+    je .Lpass\variant
+    TLS movq IN_TLS(THREAD_TOP), %rax
+    cmpl $LAST_CHILD, FRAME_LAST(%rax)
+    je .Lpass\variant
+    TLS movq IN_TLS(THREAD_POSITION), %rax
+    movq POSITION_CHUNK(%rax), %rax
+    testq %rax, %rax
+    jz .Lno_chunk\variant
+    incq CHUNK_DROPPED(%rax)
+    jmp .Lpass\variant
+.Lno_chunk\variant:
+    // A thread without a chunk: in the header of the file, which is of all threads.
+    movq tracer_process+PROCESS_DROPPED(%rip), %rax
+    lock incq (%rax)
+    jmp .Lpass\variant
+
+    // A function that must see its real caller, or returns twice: entry only. Or one that Swift looks at.
+    .cfi_def_cfa_offset 8
+    .type tracer_special\variant, @function
+tracer_special\variant:
+    .if \patched
+    .cfi_def_cfa_offset 8
+    SPILL_ENTER 1                       // the first call of a function: Swift gives it a number
+    cmpl $0, tracer_process+PROCESS_ENABLED(%rip)
+    je .Lspecial_disabled\variant
+    jmp .Lspecial_slow\variant
+    .else
+    SPILL
+    cmpl $KIND_TAIL, FUNCTION_KIND(%r11)
+    jne .Lspecial_call\variant
+    movq SLOT(\patched), %rax
+    leaq tracer_labels(%rip), %rdx
+    subq %rdx, %rax
+    cmpq $(LABEL_COUNT * LABEL_BYTES), %rax
+    jb .Lspecial_slow\variant           // reached by a tail call: its caller is not in the return slot
+    cmpl $0, tracer_process+PROCESS_ENABLED(%rip)
+    je .Lspecial_disabled\variant
+    TLS movq IN_TLS(THREAD_TOP), %rax
+    cmpq $0, FRAME_ABOVE(%rax)
+    je .Lno_record\variant
+    .endif
+.Linstant\variant:
+    // An entry of no length.
+    .if \filtered
+    TLS movq IN_TLS(THREAD_POSITION), %rax
+    movq POSITION_CHUNK(%rax), %rax          // it has no length: always below the filter
+    testq %rax, %rax
+    jz .Lslow_enter\variant
+    incq CHUNK_FILTERED_TIME(%rax)
+    jmp .Lpass\variant
+    .else
+    TLS movq IN_TLS(THREAD_POSITION), %rcx
+    incq POSITION_PENDING(%rcx)
+    READ_CLOCK
+    SITED .Lsited_instant\variant
+    INSTANT_WORD \patched, .Linstant_refused\variant
+.Linstant_written\variant:
+    decq POSITION_PENDING(%rcx)
+    jmp .Lpass\variant
+.Linstant_refused\variant:
+    decq POSITION_PENDING(%rcx)
+    jmp .Lslow_enter\variant
+    .endif
+    .ifeq \patched
+.Lspecial_call\variant:
+    cmpl $KIND_CALL, FUNCTION_KIND(%r11)// looked at once, and no longer
+    je .Lspilled\variant
+    cmpl $KIND_ONCE, FUNCTION_KIND(%r11)
+    jne .Lspecial_number\variant
+    cmpl $0, (%rdi)                     // the flag: somebody has begun it, or all is done
+    jne .Lspilled\variant
+    jmp .Lspecial_slow\variant
+.Lspecial_number\variant:
+    cmpl $KIND_NUMBER, FUNCTION_KIND(%r11)
+    jne .Lspecial_slow\variant
+    leal -SYS_clone(%rdi), %eax         // clone, fork, vfork
+    cmpl $2, %eax
+    jbe .Lspecial_slow\variant
+    .irp number, SYS_rt_sigaction, SYS_prctl, SYS_seccomp, SYS_clone3, IDENTITY_NUMBERS
+    cmpl $\number, %edi
+    je .Lspecial_slow\variant
+    .endr
+    cmpl $0, FUNCTION_ID(%r11)
+    jne .Lspilled\variant
+    jmp .Lpass\variant                  // only looked at, and not recorded
+    .endif
+.Lspecial_disabled\variant:
+    cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
+    jne .Lnot_recording\variant
+.Lspecial_slow\variant:
+    cmpl $0, tracer_confined(%rip)      // a system call of ours could be forbidden
+    je .Lslow_enter\variant
+    .ifeq \patched
+    cmpl $KIND_INITIALIZER, FUNCTION_KIND(%r11)
+    je .Lunrecorded\variant
+    .endif
+    cmpl $0, FUNCTION_ID(%r11)          // of no id: no call that would be counted
+    jne .Lnot_recording\variant
+    jmp .Lpass\variant
+
+.Lslow_enter\variant:
+    // Everything is still to be done. But nothing for a child that runs in its parent's memory.
+    TLS movq IN_TLS(THREAD_TOP), %rax
+    cmpl $LAST_CHILD, FRAME_LAST(%rax)
+    je .Lchild_top\variant
+.Lnew_enter\variant:
+    xorl %eax, %eax
+    jmp .Lrun_slow_enter\variant
+.Lchild_top\variant:
+    cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
+    jne .Lpass\variant
+    jmp .Lnew_enter\variant
+    .ifeq \filtered
+.Lunwritten\variant:
+    // rcx = the record, which is the top and lacks its event. The slot holds its label already.
+    CFI_RETURN_OF_LABEL
+    movq SLOT(\patched), %rax
+    movq LABEL_RETURN(%rax), %rax
+    movq %rax, SLOT(\patched)
+    CFI_RETURN_ON_STACK
+.Lunwritten_tail\variant:
+    movq FRAME_FUNCTION(%rcx), %r11
+    movq %rcx, %rax
+    .endif
+.Lrun_slow_enter\variant:
+    movq %r11, %rcx
+    SLOW_CALL tracer_slow_enter, \patched
+    testq %rcx, %rcx
+    jz .Lunrecorded\variant
+    movq FRAME_LABEL(%rcx), %rax
+    testl $LABEL_TAIL, %eax
+    jnz .Lpass\variant
+    andq $-LABEL_BYTES, %rax
+    movq %rax, SLOT(\patched)
+    CFI_RETURN_OF_LABEL
+    jmp .Lcall\variant
+    CFI_SPILLED \patched
+    CFI_RETURN_ON_STACK
+.Lunrecorded\variant:
+    .if \patched
+    jmp .Lpass\variant
+    .else
+    cmpq $0, FUNCTION_TARGET(%r11)
+    jne .Lpass\variant
+    movq FUNCTION_INSTANT(%r11), %r11   // an initializer: where its address is (InitializerStubs.swift)
+    RELOAD
+    jmpq *(%r11)
+    .endif
+    .cfi_endproc
+    .size tracer_special\variant, . - tracer_special\variant
+.Lend\variant:
+.endm
+
+    .section .text.trampolines, "ax"
+    .p2align PAGE_SHIFT // these are made writable for a moment, and nothing else
+    .globl tracer_code_begin
+    .hidden tracer_code_begin
+tracer_code_begin:
+// In the order of tracer_trampolines (processor.h).
+TRAMPOLINE , 0, 0
+TRAMPOLINE _filtered, 1, 0
+    .p2align PAGE_SHIFT // only what is used is patched
+TRAMPOLINE _patched, 0, 1
+TRAMPOLINE _patched_filtered, 1, 1
+    .p2align PAGE_SHIFT
+
+// With call sites: what a jump leads to from where one word would be reserved. It is not in the pages that are patched.
+.macro SITED_WORDS variant, patched
+    .section .text
+    .type tracer_sited\variant, @function
+tracer_sited\variant:
+    .cfi_startproc
+    CFI_SPILLED \patched
+    CFI_RETURN_OF_LABEL
+.Lsited_enter\variant:
+    ENTER_WORD .Lunwritten\variant, 1
+    jmp .Lcall\variant
+    CFI_RETURN_ON_STACK
+.Lsited_instant\variant:
+    INSTANT_WORD \patched, .Linstant_refused\variant, 1
+    jmp .Linstant_written\variant
+    .cfi_endproc
+    .size tracer_sited\variant, . - tracer_sited\variant
+.endm
+SITED_WORDS , 0
+SITED_WORDS _patched, 1
+    .section .site_words
+tracer_site_words_end:
+    .section .tls_sites
+tracer_tls_sites_end:
+    .section .clock_sites
+tracer_clock_sites_end:
+    .text
+
+// CLOCK_MONOTONIC in rax, in nanoseconds; all else is kept. By the kernel's own system call: it cannot fail, and needs no stack
+// of ours.
+    .globl tracer_monotonic
+    .hidden tracer_monotonic
+    .type tracer_monotonic, @function
+tracer_monotonic:
+    .cfi_startproc
+    PUSH %rcx
+    PUSH %r11
+    PUSH %rdi
+    PUSH %rsi
+    movl $SYS_clock_gettime, %eax
+    movl $1, %edi                       // CLOCK_MONOTONIC
+    leaq -16(%rsp), %rsi
+    syscall
+    imulq $1000000000, -16(%rsp), %rax
+    addq -8(%rsp), %rax
+    POP %rsi
+    POP %rdi
+    POP %r11
+    POP %rcx
+    retq
+    .cfi_endproc
+    .size tracer_monotonic, . - tracer_monotonic
+
+// Spilled. rdx = function; rcx and rax, whose own values are spilled, are its arguments. All registers but rcx
+// are as they were; rcx = result, 0 also when no stack could be had. The agent is built for baseline x86-64: xmm0-15 are all
+// that it can change of the vector state. SIGBUS stays as the program has it. Signals are blocked before a callee-saved
+// register changes, and open again after all are right; their values are on the thread's own stack meanwhile, where they can
+// be seen.
+    .type slow_call, @function
+slow_call:
+    .cfi_startproc
+    PUSH %rsi
+    PUSH %rdi
+    PUSH %r8
+    PUSH %r9
+    PUSH %r10
+    PUSH %r11
+    PUSH %rax
+    PUSH %rdx
+    PUSH %rcx
+    PUSH %rbx
+    PUSH %r12
+    PUSH %r13
+    PUSH %r14
+    PUSH %r15
+    PUSH %rbp
+    movl $SYS_rt_sigprocmask, %eax
+    movl $SIG_BLOCK, %edi
+    leaq tracer_blocked_signals(%rip), %rsi
+    leaq -8(%rsp), %rdx                 // the program's mask: in the red zone, and no handler comes
+    movl $8, %r10d
+    syscall
+    .cfi_rel_offset %rbp, 0
+    movq %rsp, %rbp
+    .cfi_def_cfa_register %rbp
+    movq tracer_thread@gottpoff(%rip), %rdi
+    movq %fs:THREAD_CONTEXT(%rdi), %rax
+    testq %rax, %rax
+    jz .Lfirst_slow_call
+    // Another task may run with this thread's block (clone(2) with CLONE_VM and without CLONE_SETTLS: LeakSanitizer's), on a
+    // stack of its own and at the same time: nothing of the thread's context is its own. A child of vfork is on this stack, and alone. Of
+    // those that are seen to be made it is known (SharedMemory.swift).
+    cmpl $SHARING_SUSPENDED, CONTEXT_SHARING(%rax)
+    je .Lswitch_stack
+    ja .Lwhose_context
+    leaq SPILL_BYTES(%rbp), %rdx
+    cmpq CONTEXT_STACK_LOW(%rax), %rdx
+    jb .Lwhose_context
+    cmpq CONTEXT_STACK_HIGH(%rax), %rdx
+    jb .Lswitch_stack
+.Lwhose_context:
+    cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
+    je .Lswitch_stack                   // a child that fork has just made
+    movq %rax, %r9
+    movl $SYS_gettid, %eax
+    syscall
+    xorl %r8d, %r8d
+    cmpl CONTEXT_TID(%r9), %eax
+    jne .Lrestore
+    movq %r9, %rax
+    jmp .Lswitch_stack
+.Lfirst_slow_call:
+    // A thread's first slow path: its wiped page, stack and context in one private mapping, which a fork copies.
+    xorl %edi, %edi
+    movl $(CONTEXT_WIPED_BYTES + CONTEXT_STACK_BYTES + CONTEXT_BYTES), %esi
+    movl $3, %edx                       // PROT_READ | PROT_WRITE
+    movl $0x4022, %r10d                 // MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
+    movq $-1, %r8
+    xorl %r9d, %r9d
+    movl $SYS_mmap, %eax
+    syscall
+    xorl %r8d, %r8d
+    cmpq $-4096, %rax
+    ja .Lrestore
+    leaq (CONTEXT_WIPED_BYTES + CONTEXT_STACK_BYTES)(%rax), %r9
+    movl $SYS_gettid, %eax
+    syscall
+    movl %eax, CONTEXT_TID(%r9)         // whose it is, whatever this call needs of it: __libc_start_main's needs nothing
+    movq %r9, %rax
+    movq tracer_thread@gottpoff(%rip), %rdi
+    movq %rax, %fs:THREAD_CONTEXT(%rdi)
+    // Valgrind warns about a stack that it was not told of (VALGRIND_STACK_REGISTER, valgrind.h: the request is in
+    // memory at rax, its answer comes in rdx). To a processor this is nothing: the rotations are a whole turn.
+    movq $VALGRIND_STACK_REGISTER, -48(%rax)
+    leaq -CONTEXT_STACK_BYTES(%rax), %rdx
+    movq %rdx, -40(%rax)
+    movq %rax, -32(%rax)
+    leaq -48(%rax), %rax
+    xorl %edx, %edx
+    rolq $3, %rdi
+    rolq $13, %rdi
+    rolq $61, %rdi
+    rolq $51, %rdi
+    xchgq %rbx, %rbx
+    leaq 48(%rax), %rax
+.Lswitch_stack:
+    leaq -256(%rax), %rsp
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    movaps %xmm\n, (\n * 16)(%rsp)
+    .endr
+    movq tracer_thread@gottpoff(%rip), %rdi
+    addq %fs:0, %rdi
+    movq (SPILL_BYTES - SPILL_RCX)(%rbp), %rsi
+    leaq SPILL_BYTES(%rbp), %rdx
+    movq (SPILL_BYTES - SPILL_RAX)(%rbp), %rcx
+    call *(SPILL_BYTES - SPILL_RDX)(%rbp)
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    movaps (\n * 16)(%rsp), %xmm\n
+    .endr
+    movq %rax, %r8
+.Lrestore:
+    movq %rbp, %rsp
+    .cfi_def_cfa_register %rsp
+    movq (%rsp), %rbp
+    .cfi_restore %rbp
+    movl $SYS_rt_sigprocmask, %eax
+    movl $SIG_SETMASK, %edi
+    leaq -8(%rsp), %rsi
+    xorl %edx, %edx
+    movl $8, %r10d
+    syscall
+    movq %r8, %rcx
+    leaq (SPILL_BYTES - SPILL_R11)(%rsp), %rsp
+    .cfi_adjust_cfa_offset -(SPILL_BYTES - SPILL_R11)
+    POP %r11
+    POP %r10
+    POP %r9
+    POP %r8
+    POP %rdi
+    POP %rsi
+    retq
+    .cfi_endproc
+    .size slow_call, . - slow_call
+
+// The stub of a patched function that is not recorded any more comes here (HotFunctions.swift): its r11 is on the stack. Flags are
+// kept, and the word that the jump reads is one that handlers' frames leave alone.
+    .globl tracer_pass
+    .hidden tracer_pass
+    .type tracer_pass, @function
+tracer_pass:
+    .cfi_startproc
+    .cfi_def_cfa_offset 16
+    PUSH FUNCTION_TARGET(%r11)
+    movq 8(%rsp), %r11
+    leaq 16(%rsp), %rsp
+    .cfi_def_cfa_offset 8
+    jmpq *-16(%rsp)
+    .cfi_endproc
+    .size tracer_pass, . - tracer_pass
+
+// A stub of a module's lazy slots comes here in the place of _dl_runtime_resolve: r11 = descriptor, on the stack the loader's
+// own pointer to the module, the number of the slot, and the caller's return address. On the program's stack and with its signals,
+// as there: what the loader calls is not for ours. Then as if the slot had held the stub of the target already.
+    .globl tracer_lazy
+    .hidden tracer_lazy
+    .type tracer_lazy, @function
+tracer_lazy:
+    .cfi_startproc
+    .cfi_def_cfa_offset 24
+    cmpl $0, tracer_confined(%rip)
+    je .Llazy_bind
+    jmpq *FUNCTION_TARGET(%r11)
+.Llazy_bind:
+    PUSH %rbx
+    .cfi_rel_offset %rbx, 0
+    movq %rsp, %rbx
+    .cfi_def_cfa_register %rbx
+    subq $128, %rsp
+    movq %rax, (%rsp)
+    movl tracer_lazy_bytes(%rip), %eax
+    subq %rax, %rsp
+    movq -128(%rbx), %rax
+    andq $-64, %rsp
+    movq %rax, (%rsp)
+    movq %rcx, 8(%rsp)
+    movq %rdx, 16(%rsp)
+    movq %rsi, 24(%rsp)
+    movq %rdi, 32(%rsp)
+    movq %r8, 40(%rsp)
+    movq %r9, 48(%rsp)
+    movq %r10, 56(%rsp)
+    movq %r11, 64(%rsp)
+    movl tracer_lazy_components(%rip), %eax
+    xorl %edx, %edx
+    testl %eax, %eax
+    jz .Llazy_save_legacy
+    .irp n, 0, 8, 16, 24, 32, 40, 48, 56
+    movq %rdx, (128 + 512 + \n)(%rsp)   // the header
+    .endr
+    xsave 128(%rsp)
+    jmp .Llazy_saved
+.Llazy_save_legacy:
+    fxsave 128(%rsp)
+.Llazy_saved:
+    movq 8(%rbx), %rdi
+    movq 16(%rbx), %rsi
+    addq FUNCTION_HEAD(%r11), %rsi
+    callq *FUNCTION_INSTANT(%r11)
+    movq %rax, 8(%rbx)                  // the target, in the place of the module
+    movl tracer_lazy_components(%rip), %eax
+    xorl %edx, %edx
+    testl %eax, %eax
+    jz .Llazy_restore_legacy
+    xrstor 128(%rsp)
+    jmp .Llazy_restored
+.Llazy_restore_legacy:
+    fxrstor 128(%rsp)
+.Llazy_restored:
+    movq (%rsp), %rax
+    movq 8(%rsp), %rcx
+    movq 16(%rsp), %rdx
+    movq 24(%rsp), %rsi
+    movq 32(%rsp), %rdi
+    movq 40(%rsp), %r8
+    movq 48(%rsp), %r9
+    movq 56(%rsp), %r10
+    movq 64(%rsp), %r11
+    movq %rbx, %rsp
+    .cfi_def_cfa_register %rsp
+    POP %rbx
+    .cfi_restore %rbx
+    // The two words below the return address become the first that are spilled.
+    PUSH %rcx
+    movq 8(%rsp), %rcx
+    movq %rdx, 8(%rsp)
+    movq 16(%rsp), %rdx
+    movq %rax, 16(%rsp)
+    movq %rdx, %rax
+    xchgq %rcx, %r11                    // rcx = descriptor, r11 = target, rax = number
+    SLOW_CALL tracer_slow_bind
+    testq %rcx, %rcx                    // no stack for it
+    cmovnzq %rcx, %r11
+    RELOAD
+    jmpq *%r11
+    .cfi_endproc
+    .size tracer_lazy, . - tracer_lazy
+
+// A child that runs in its parent's memory: nothing is done. rax is spent.
+.macro RETURN_IN_CHILD done
+    movq tracer_thread@gottpoff(%rip), %rax
+    movq %fs:THREAD_TOP(%rax), %rax
+    cmpl $LAST_CHILD, FRAME_LAST(%rax)
+    je \done
+.endm
+
+// Stands in for the loader's debugger hook, _dl_debug_state: called with the loader's lock held.
+    .globl tracer_loader_event
+    .hidden tracer_loader_event
+    .type tracer_loader_event, @function
+tracer_loader_event:
+    .cfi_startproc
+    cmpl $0, tracer_confined(%rip)
+    je .Lloader_event_heard
+.Lloader_event_over:
+    retq
+.Lloader_event_heard:
+    RETURN_IN_CHILD .Lloader_event_over
+    SPILL
+    SLOW_CALL tracer_slow_loader_event
+    RELOAD
+    retq
+    .cfi_endproc
+    .size tracer_loader_event, . - tracer_loader_event
+
+// Where a handler of ours returns to. Unwinders and gdb know it by exactly these bytes, and by no description of its own
+// (libgcc i386/linux-unwind.h).
+    .globl tracer_signal_return
+    .hidden tracer_signal_return
+    .type tracer_signal_return, @function
+    nop
+tracer_signal_return:
+    movq $SYS_rt_sigreturn, %rax
+    syscall
+    .size tracer_signal_return, . - tracer_signal_return
+
+// void tracer_mark(name), tracer_begin(name), tracer_end(name): like a call through a stub, on the agent's stack.
+.macro SPAN name, kind
+    .globl \name
+    .type \name, @function
+\name:
+    .cfi_startproc
+    movl $\kind, %r11d
+    jmp span
+    .cfi_endproc
+    .size \name, . - \name
+.endm
+SPAN tracer_mark, SPAN_MARK
+SPAN tracer_begin, SPAN_BEGIN
+SPAN tracer_end, SPAN_END
+    .hidden tracer_begin_thread
+SPAN tracer_begin_thread, SPAN_NONE
+    .type span, @function
+span:
+    .cfi_startproc
+    cmpl $0, tracer_confined(%rip)
+    je .Lspan_heard
+.Lspan_over:
+    retq
+.Lspan_heard:
+    RETURN_IN_CHILD .Lspan_over
+    SPILL
+    movq %rdi, %rcx
+    movq %r11, %rax
+    SLOW_CALL tracer_slow_span
+    RELOAD
+    retq
+    .cfi_endproc
+    .size span, . - span
+
+// long tracer_system_call(number, a, b, c, d, e, f)
+    .globl tracer_system_call
+    .hidden tracer_system_call
+    .type tracer_system_call, @function
+tracer_system_call:
+    .cfi_startproc
+    movq %rdi, %rax
+    movq %rsi, %rdi
+    movq %rdx, %rsi
+    movq %rcx, %rdx
+    movq %r8, %r10
+    movq %r9, %r8
+    movq 8(%rsp), %r9
+    syscall
+    retq
+    .cfi_endproc
+    .size tracer_system_call, . - tracer_system_call
+
+// long tracer_run_apart(body, argument, flags, running, stack)
+    .globl tracer_run_apart
+    .hidden tracer_run_apart
+    .type tracer_run_apart, @function
+tracer_run_apart:
+    .cfi_startproc
+    movq %rsi, %r9                      // the kernel leaves r8 and r9 as they are
+    movq %r8, %rsi
+    movq %rdi, %r8
+    movq %rdx, %rdi
+    movq %rcx, %rdx
+    movq %rcx, %r10
+    movl $56, %eax                      // clone
+    syscall
+    testq %rax, %rax
+    jnz .Lrun_apart_parent
+    .cfi_remember_state
+    .cfi_undefined %rip
+    xorl %ebp, %ebp
+    movq %r9, %rdi
+    callq *%r8
+    xorl %edi, %edi
+    movl $60, %eax                      // exit, of this task alone
+    syscall
+    ud2
+    .cfi_restore_state
+.Lrun_apart_parent:
+    retq
+    .cfi_endproc
+    .size tracer_run_apart, . - tracer_run_apart
+
+// uint64_t tracer_call_resolver(resolver): IFUNC resolvers take no arguments on x86_64 (psABI leaves it to libc).
+    .globl tracer_call_resolver
+    .hidden tracer_call_resolver
+    .type tracer_call_resolver, @function
+tracer_call_resolver:
+    .cfi_startproc
+    subq $8, %rsp
+    .cfi_def_cfa_offset 16
+    callq *%rdi
+    addq $8, %rsp
+    .cfi_def_cfa_offset 8
+    retq
+    .cfi_endproc
+    .size tracer_call_resolver, . - tracer_call_resolver
+
+// The compiler calls these by name; libc's use AVX, which the slow path does not save.
+    .globl memcpy, memmove, memset, memcmp, strlen
+    .hidden memcpy, memmove, memset, memcmp, strlen
+    .type strlen, @function
+    .type memcpy, @function
+    .type memmove, @function
+    .type memset, @function
+    .type memcmp, @function
+memmove:
+    movq %rdi, %rax
+    subq %rsi, %rax
+    cmpq %rdx, %rax                     // unsigned: destination inside the source
+    jb .Lmove_down
+memcpy:                                 // up to 64 bytes all is read before any is written
+    movq %rdi, %rax
+    cmpq $16, %rdx
+    jb .Lcopy_short
+    cmpq $64, %rdx
+    ja .Lcopy_bytes
+    movups (%rsi), %xmm0
+    movups -16(%rsi, %rdx), %xmm1
+    cmpq $32, %rdx
+    jbe .Lcopy_ends
+    movups 16(%rsi), %xmm2
+    movups -32(%rsi, %rdx), %xmm3
+    movups %xmm2, 16(%rdi)
+    movups %xmm3, -32(%rdi, %rdx)
+.Lcopy_ends:
+    movups %xmm0, (%rdi)
+    movups %xmm1, -16(%rdi, %rdx)
+    retq
+.Lcopy_short:
+    cmpq $8, %rdx
+    jb .Lcopy_bytes
+    movq (%rsi), %rcx
+    movq -8(%rsi, %rdx), %r8
+    movq %rcx, (%rdi)
+    movq %r8, -8(%rdi, %rdx)
+    retq
+.Lcopy_bytes:
+    movq %rdx, %rcx
+    rep movsb
+    retq
+.Lmove_down:
+    movq %rdi, %rax
+    testq %rdx, %rdx
+    jz .Lmoved
+.Lmove_down_byte:
+    movb -1(%rsi, %rdx), %cl
+    movb %cl, -1(%rdi, %rdx)
+    decq %rdx
+    jnz .Lmove_down_byte
+.Lmoved:
+    retq
+memset:
+    movq %rdi, %r8
+    movl %esi, %eax
+    movq %rdx, %rcx
+    rep stosb
+    movq %r8, %rax
+    retq
+strlen:
+    xorl %eax, %eax
+.Lstrlen_next:
+    cmpb $0, (%rdi, %rax)
+    je .Lstrlen_end
+    incq %rax
+    jmp .Lstrlen_next
+.Lstrlen_end:
+    retq
+memcmp:
+    xorl %eax, %eax
+    testq %rdx, %rdx
+    jz .Lcompared
+.Lcompare_next:
+    movzbl (%rdi), %eax
+    movzbl (%rsi), %ecx
+    subl %ecx, %eax
+    jnz .Lcompared
+    incq %rdi
+    incq %rsi
+    decq %rdx
+    jnz .Lcompare_next
+.Lcompared:
+    retq
+
+// For tracer_labels (room.h). As CFI_RETURN_OF_LABEL, then const1s -1, plus.
+.macro CFI_OF_LABELS
+    .cfi_def_cfa %rsp, 0
+    .cfi_escape 0x16, 16, 14, 0x38, 0x1c, 0x06, 0x09, 0xf0, 0x1a, 0x23, 0x80, 0x80, 0x40, 0x06, 0x09, 0xff, 0x22
+.endm
+#include "../room.h"
+#endif
+    .section .note.GNU-stack, "", @progbits

@@ -1,1 +1,0 @@
-../../../Sources/TracerAgent/Rebinding/NameFilter.swift

@@ -1,1 +1,0 @@
-../../../Sources/TracerAgent/Rebinding/SpecialFunction.swift

@@ -1,1 +1,0 @@
-../../../Sources/TracerAgent/System/Table.swift

@@ -1,2 +1,0 @@
-// Header only: libstdc++, libswiftCore and libiberty hold the code.
-#include "demangle.h"

@@ -1,0 +1,8 @@
+// How `tracer startup --loader` tells libtracer-audit.so where to write. The library is C and shares nothing else with the agent.
+#ifndef LOADER_NOTES_H
+#define LOADER_NOTES_H
+
+/// The process id of the program's parent, the file's device and inode, its path, with ':' between them.
+#define LOADER_NOTES_VARIABLE "TRACER_LOADER"
+
+#endif

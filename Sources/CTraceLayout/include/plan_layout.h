@@ -1,0 +1,114 @@
+// The plan of a module, declared once: what `tracer plan` found of each function, and what an agent needs to patch its entry.
+// docs/functions.md describes it in prose. One file for each module: a header, functions in the order of their addresses, fixups,
+// bytes (moved code and descriptions of its frames) and names. Little-endian; 0 is in what is not used.
+//
+// Every index and offset is checked by whoever reads the file (TraceFormat/PlanContent.swift); nothing in it is a pointer, and a
+// reader needs no memory of its own.
+#ifndef PLAN_LAYOUT_H
+#define PLAN_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PLAN_MAGIC 0x726372746e616c70 /* "plantrcr" */
+#define PLAN_VERSION 1
+#define PLAN_RULES 6 /* one more whenever the same module would get another plan */
+#define PLAN_MOST_BYTES (1 << 29)
+#define PLAN_MOST_FUNCTIONS (1 << 22)
+#define PLAN_CHECKSUM_OFFSET 24
+#define PLAN_MOVED_ROOM 128 /* most bytes of one function's moved code, and of its frames */
+
+struct plan_file {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t rules;
+    uint64_t byte_count;      // of the file
+    uint64_t checksum;        // of everything but this word
+    uint64_t identity[3];     // NT_GNU_BUILD_ID, up to twenty bytes and zeros, its length in the upper half of the last word; length
+                              // 0: a hash of the file's device and inode
+    uint64_t module_bytes;    // size and time of change of the module's file
+    int64_t changed_seconds;
+    uint32_t changed_nanoseconds;
+    uint32_t machine;         // e_machine
+    uint64_t debug_file;      // a hash of size and time of the separate debug file that names came from, 0: none
+    uint64_t base;            // addresses are relative to this one: the lowest of its segments, as linked
+    uint32_t options;         // PLAN_OPTION_…
+    uint32_t function_count;
+    uint32_t fixup_count;
+    uint32_t functions, fixups, bytes, bytes_count, names, names_count; // offsets in the file, and bytes
+    uint32_t unused[7];
+};
+
+enum { PLAN_OPTION_TRAPS = 1 };
+
+enum plan_tactic { PLAN_NONE, PLAN_NOPS, PLAN_JUMP5, PLAN_JUMP2, PLAN_WORD, PLAN_TRAP, PLAN_TACTICS };
+
+// Of a function. The bytes [patch, patch + replaced) from its address are overwritten. Its moved code does what was there, and goes
+// on at `resume`.
+struct plan_function {
+    uint32_t address;         // relative to base
+    uint32_t byte_count;
+    uint32_t names;           // offset in names: name_count texts, each with a zero behind it; the first is shown
+    uint32_t moved;           // offset in bytes: moved_count of code, then frames_count of DWARF call frame instructions for it
+    uint32_t fixup;           // its first one
+    uint32_t landing;         // jump2: address of the five bytes of padding that hold the long jump, relative to base
+    uint8_t tactic;
+    uint8_t reason;           // of PLAN_NONE
+    uint8_t name_count;
+    uint8_t patch;            // 4 behind an endbr64; 9 behind that and a call of __fentry__
+    uint8_t replaced;
+    uint8_t resume;           // from its address
+    uint8_t moved_count;
+    uint8_t frames_count;     // 0: nobody has described its frames
+    uint8_t fixup_count;
+    uint8_t flags;            // PLAN_FUNCTION_…
+    uint8_t original[6];      // the bytes that are overwritten
+    uint8_t landing_original[5];
+    uint8_t unused;
+    uint16_t name_key;        // PLAN_NAME_…; 0: it has several names, or none
+};
+
+enum {
+    PLAN_FUNCTION_SIGNED = 1,   // aarch64: paciasp stands before the patch, so x30 is signed there
+    PLAN_FUNCTION_MOVED_END = 2,// the moved code goes on nowhere: its last instruction leaves the function
+    PLAN_FUNCTION_LEAF = 4,     // it runs no code but its own
+};
+
+// Of a function with one name.
+enum {
+    PLAN_NAME_HASH = 0xfff,        // the lowest bits of DT_GNU_HASH's hash
+    PLAN_NAME_OF_RUNTIME = 0x1000, // begins with "__" or "_dl_"
+    PLAN_NAME_OF_CONTEXTS = 0x2000,// has "jmp" or "context" in it, small or capital
+    PLAN_NAME_IS_KEYED = 0x8000,
+};
+
+// A word of the moved code that depends on where it lies. `target` is relative to base.
+enum plan_fixup_kind {
+    PLAN_RELATIVE32,   // 32 bits: target less the address of moved + end
+    PLAN_LOW32,        // the lower half of target's address
+    PLAN_HIGH32,       // the upper half
+    PLAN_BRANCH26,     // aarch64: b, bl
+    PLAN_PAGE21,       // adrp: target's page less that of moved + offset
+    PLAN_LOW12,        // add: target's place in its page
+    PLAN_LOAD12_4,     // ldr of 4 bytes: the same, by four
+    PLAN_LOAD12_8,     // and of 8
+    PLAN_FIXUP_KINDS
+};
+struct plan_fixup {
+    int32_t target;
+    uint8_t offset;
+    uint8_t end;
+    uint8_t kind;
+    uint8_t unused;
+};
+
+/// Two numbers as one. Of device and inode: the identity of a file without build-id.
+static inline uint64_t plan_mix(uint64_t a, uint64_t b) {
+    uint64_t product = (a ^ b * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+    return product ^ product >> 32;
+}
+
+_Static_assert(sizeof(struct plan_file) == 160 && offsetof(struct plan_file, checksum) == PLAN_CHECKSUM_OFFSET &&
+                   sizeof(struct plan_function) == 48 && sizeof(struct plan_fixup) == 8,
+               "plan");
+#endif

@@ -1,0 +1,129 @@
+#include "czydis.h"
+#include <Zydis/Zydis.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *soname(void) {
+    static char name[32];
+    snprintf(name, sizeof name, "libZydis.so.%d.%d", (int)ZYDIS_VERSION_MAJOR(ZYDIS_VERSION), (int)ZYDIS_VERSION_MINOR(ZYDIS_VERSION));
+    return name;
+}
+
+const char *x86_decoder_name(void) { return soname(); }
+
+static ZydisDecoder decoder;
+static ZyanStatus (*decode)(const ZydisDecoder *, ZydisDecoderContext *, const void *, ZyanUSize, ZydisDecodedInstruction *);
+
+const char *x86_decoder_open(const char *folder) {
+    static char why[512];
+    void *library = NULL;
+    if (decode) return NULL;
+    if (folder) {
+        char path[4096];
+        if (snprintf(path, sizeof path, "%s/%s", folder, soname()) < (int)sizeof path) library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    if (!library) library = dlopen(soname(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        snprintf(why, sizeof why, "x86-64 code is decoded by %s, which is not here: install libzydis%d.%d, or tracer again", soname(),
+                 (int)ZYDIS_VERSION_MAJOR(ZYDIS_VERSION), (int)ZYDIS_VERSION_MINOR(ZYDIS_VERSION));
+        return why;
+    }
+    ZyanStatus (*init)(ZydisDecoder *, ZydisMachineMode, ZydisStackWidth) = dlsym(library, "ZydisDecoderInit");
+    ZyanStatus (*mode)(ZydisDecoder *, ZydisDecoderMode, ZyanBool) = dlsym(library, "ZydisDecoderEnableMode");
+    ZyanU64 (*version)(void) = dlsym(library, "ZydisGetVersion");
+    void *found = dlsym(library, "ZydisDecoderDecodeInstruction");
+    if (!init || !mode || !version || !found || version() >> 32 != ZYDIS_VERSION >> 32 ||
+        !ZYAN_SUCCESS(init(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)) ||
+        !ZYAN_SUCCESS(mode(&decoder, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE))) {
+        snprintf(why, sizeof why, "%s is not the library that its name says: install libzydis%d.%d again", soname(),
+                 (int)ZYDIS_VERSION_MAJOR(ZYDIS_VERSION), (int)ZYDIS_VERSION_MINOR(ZYDIS_VERSION));
+        dlclose(library);
+        return why;
+    }
+    *(void **)&decode = found;
+    return NULL;
+}
+
+// Intel SDM volume 2, appendix A: opcode maps. Legacy encodings alone have branches (but for APX, which no compiler uses by default).
+static void classify(const ZydisDecodedInstruction *in, const uint8_t *code, struct x86_instruction *out) {
+    unsigned reg = in->raw.modrm.reg;
+    if (in->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY) return;
+    if (in->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT) {
+        switch (in->opcode) {
+        case 0x70 ... 0x7f: out->kind = X86_CONDITIONAL; break;
+        case 0xe0 ... 0xe3:
+            out->kind = X86_CONDITIONAL;
+            out->flags |= X86_SHORT_ONLY;
+            break;
+        case 0xe8: out->kind = X86_CALL; break;
+        case 0xe9:
+        case 0xeb: out->kind = X86_JUMP; break;
+        case 0xc2:
+        case 0xc3:
+        case 0xca:
+        case 0xcb:
+        case 0xcf: out->kind = X86_RETURN; break;
+        case 0xcc:
+            out->flags |= X86_INTERRUPT;
+            out->kind = X86_STOP;
+            break;
+        case 0xf4: out->kind = X86_STOP; break;
+        case 0x90: // pause is one, and xchg %r8, %rax is none
+            if (!(in->attributes & ZYDIS_ATTRIB_HAS_REX) || in->raw.rex.B == 0) out->kind = X86_NOP;
+            break;
+        case 0x8d:
+            if (out->displacement) out->kind = X86_LEA;
+            break;
+        case 0xc7:
+            if (reg == 7 && in->raw.modrm.mod == 3) out->kind = X86_TRANSACTION;
+            break;
+        case 0xff:
+            if (reg == 2 || reg == 3) out->kind = X86_INDIRECT_CALL;
+            if (reg == 4 || reg == 5) {
+                out->kind = X86_INDIRECT_JUMP;
+                if (in->raw.modrm.mod == 3 || (in->raw.modrm.rm == 4 && in->raw.sib.index != 4)) out->flags |= X86_BY_TABLE;
+            }
+            break;
+        }
+    } else if (in->opcode_map == ZYDIS_OPCODE_MAP_0F) {
+        switch (in->opcode) {
+        case 0x80 ... 0x8f: out->kind = X86_CONDITIONAL; break;
+        case 0x0b:
+        case 0xb9:
+        case 0xff: out->kind = X86_STOP; break;
+        case 0x1f: out->kind = X86_NOP; break;
+        case 0x05:
+        case 0x34: out->kind = X86_SYSTEM; break;
+        case 0x1e: // F3 0F 1E FA
+            out->kind = in->length == 4 && code[0] == 0xf3 && code[3] == 0xfa ? X86_ENDBR : X86_OTHER;
+            break;
+        }
+    }
+}
+
+int x86_decode(const uint8_t *code, size_t byte_count, struct x86_instruction *out) {
+    ZydisDecodedInstruction in;
+    if (!decode || !ZYAN_SUCCESS(decode(&decoder, NULL, code, byte_count < 15 ? byte_count : 15, &in))) return 0;
+    memset(out, 0, sizeof *out);
+    out->length = in.length;
+    out->opcode = in.opcode;
+    if (in.raw.modrm.offset) {
+        out->modrm = in.raw.modrm.offset;
+        if (in.raw.modrm.mod != 3) {
+            out->flags |= X86_MEMORY;
+            if (in.raw.modrm.rm == 4 && in.raw.sib.base == 4 && in.raw.rex.B == 0) out->flags |= X86_STACK_BASE;
+            if (in.raw.modrm.mod == 0 && in.raw.modrm.rm == 5 && in.raw.disp.size == 32) {
+                out->displacement = in.raw.disp.offset;
+                out->target = in.length + in.raw.disp.value;
+            }
+        }
+    }
+    classify(&in, code, out);
+    if (in.raw.imm[0].is_relative) {
+        out->immediate = in.raw.imm[0].offset;
+        out->immediate_bytes = in.raw.imm[0].size / 8;
+        out->target = in.length + in.raw.imm[0].value.s;
+    }
+    return 1;
+}

@@ -1,0 +1,52 @@
+// Zydis, cut down to what moving the first instructions of a function asks: how long an instruction is, where it goes, and which
+// of its bytes depend on where it stands.
+//
+// The library is loaded when a plan is made, and never linked: its soname changes with its minor version (Debian 12 has
+// libZydis.so.4.0, 13 has 4.1) and a tool that needed one of them would not start beside the other. The structures of the headers
+// belong to one soname, so that one alone is loaded. scripts/install puts the file beside the tool's own libraries.
+#ifndef CZYDIS_H
+#define CZYDIS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum x86_kind {
+    X86_OTHER,
+    X86_JUMP,           // to target
+    X86_CONDITIONAL,    // to target; jrcxz and loop have X86_SHORT_ONLY
+    X86_CALL,           // to target
+    X86_INDIRECT_JUMP,
+    X86_INDIRECT_CALL,
+    X86_RETURN,
+    X86_STOP,           // ud2, hlt, int3: what stands behind is not reached from here
+    X86_NOP,
+    X86_ENDBR,          // endbr64
+    X86_LEA,            // of an address relative to rip: target
+    X86_TRANSACTION,    // xbegin
+    X86_SYSTEM,         // syscall, sysenter
+};
+enum {
+    X86_SHORT_ONLY = 1,      // has no form with 32 bits
+    X86_MEMORY = 2,          // an operand is in memory, by ModRM
+    X86_STACK_BASE = 4,      // and its base is rsp
+    X86_INTERRUPT = 8,       // int3
+    X86_BY_TABLE = 16,       // an indirect jump by [… + register * 8], or by a register
+};
+struct x86_instruction {
+    uint8_t length, kind, flags;
+    uint8_t opcode;          // its last byte of opcode
+    uint8_t modrm;           // where its ModRM byte is, 0 none
+    uint8_t displacement;    // where the 32 bits relative to rip are, 0: there are none
+    uint8_t immediate;       // where the relative immediate is, 0 none
+    uint8_t immediate_bytes; // 1 or 4
+    int64_t target;          // of a branch, or what rip and displacement give: less the instruction's address
+};
+
+// NULL, or why there is no decoder: one line. `folder` is looked into first; NULL: only where the loader looks. Once in a process.
+const char *x86_decoder_open(const char *folder);
+// The soname that is asked for.
+const char *x86_decoder_name(void);
+// The instruction at `code`; 0: its bytes are none. Any number of threads.
+int x86_decode(const uint8_t *code, size_t byte_count, struct x86_instruction *out);
+
+#endif

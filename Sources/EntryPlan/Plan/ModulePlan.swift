@@ -1,0 +1,88 @@
+// The plan of a module's file, from the cache or made now.
+import CTraceLayout
+import CZydis
+import Glibc
+import Presentation
+import Symbols
+
+public struct PlanProblem: Error {
+    public var message: String
+}
+
+public struct ModulePlan: Sendable {
+    public let path: String
+    public let file: PlanFile
+    public let isRemembered: Bool
+
+    /// - Parameter cache: nil: nothing is read from it, nor written
+    public init(path: String, options: PlanOptions = PlanOptions(), cache: PlanCache? = PlanCache()) throws(PlanProblem) {
+        self.path = path
+        let module: CodeFile
+        do throws(CodeFile.Refusal) {
+            module = try CodeFile(path: path)
+        } catch {
+            switch error {
+            case .noFile(let number): throw PlanProblem(message: "cannot read \(path): \(systemReason(number))")
+            case .noELF: throw PlanProblem(message: "\(path) is no ELF file of 64 bits: name an executable or a shared library")
+            }
+        }
+        guard module.type == 2 || module.type == 3 else {
+            throw PlanProblem(message: "\(path) is not linked: name an executable or a shared library")
+        }
+        guard let machine = Machine(rawValue: module.machine) else {
+            throw PlanProblem(message: "\(path) is for another processor: plans are for x86_64 and aarch64")
+        }
+        guard let code = ModuleCode(module, machine) else {
+            throw PlanProblem(message: "\(path) has no code, or more than 2 GB of it")
+        }
+        let header = Self.header(module, options)
+        if let kept = cache?.read(header) {
+            (file, isRemembered) = (kept, true)
+            return
+        }
+        if machine == .x86, let why = x86_decoder_open(Self.libraryFolder()) { throw PlanProblem(message: String(cString: why)) }
+        var planner = Planner(module, code, options)
+        guard let content = planner.plan().file(header), let made = PlanFile(content) else {
+            throw PlanProblem(message: "\(path) has too many functions for a plan")
+        }
+        (file, isRemembered) = (made, false)
+        cache?.write(content, header)
+    }
+
+    /// lib/tracer beside the folder of the program.
+    private static func libraryFolder() -> String? {
+        guard let own = realpath("/proc/self/exe", nil) else { return nil }
+        defer { free(own) }
+        let parts = String(cString: own).split(separator: "/").dropLast(2)
+        return "/" + parts.joined(separator: "/") + "/lib/tracer"
+    }
+
+    /// What a plan belongs to.
+    private static func header(_ module: CodeFile, _ options: PlanOptions) -> plan_file {
+        var header = plan_file()
+        header.identity = identity(module)
+        header.module_bytes = UInt64(module.bytes.count)
+        header.changed_seconds = Int64(module.status.st_mtim.tv_sec)
+        header.changed_nanoseconds = UInt32(module.status.st_mtim.tv_nsec)
+        header.machine = UInt32(module.machine)
+        if let status = module.debugStatus {
+            header.debug_file =
+                plan_mix(
+                    plan_mix(UInt64(bitPattern: Int64(status.st_size)), UInt64(bitPattern: Int64(status.st_mtim.tv_sec))),
+                    UInt64(status.st_mtim.tv_nsec)) | 1
+        }
+        header.options = options.usesTraps ? UInt32(PLAN_OPTION_TRAPS) : 0
+        return header
+    }
+
+    private static func identity(_ module: CodeFile) -> (UInt64, UInt64, UInt64) {
+        let id = module.buildID.prefix(20)
+        guard !id.isEmpty else { return (plan_mix(UInt64(module.status.st_dev), UInt64(module.status.st_ino)), 0, 0) }
+        func word(_ index: Int) -> UInt64 {
+            (0..<8).reduce(0) { $0 | (index * 8 + $1 < id.count ? UInt64(id[index * 8 + $1]) << UInt64($1 * 8) : 0) }
+        }
+        return (word(0), word(1), word(2) | UInt64(id.count) << 32)
+    }
+
+    public func address(of function: plan_function) -> UInt64 { file.header.base &+ UInt64(function.address) }
+}

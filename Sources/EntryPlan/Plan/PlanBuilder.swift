@@ -1,0 +1,79 @@
+// Puts a plan together, function by function, in the order of their addresses.
+import CTraceLayout
+import Glibc
+import TraceFormat
+
+struct PlanBuilder {
+    let base: UInt64
+    private(set) var functions: [plan_function] = []
+    private var fixups: [plan_fixup] = []
+    private var bytes: [UInt8] = []
+    private var names: [UInt8] = []
+    /// Most functions begin alike: what is there already is not kept twice.
+    private var known: [[UInt8]: UInt32] = [:]
+
+    init(base: UInt64) { self.base = base }
+
+    mutating func addMoved(_ moved: MovedCode, _ frames: [UInt8], to function: inout plan_function) {
+        let content = moved.bytes + frames
+        if let place = known[content] {
+            function.moved = place
+        } else {
+            function.moved = UInt32(bytes.count)
+            known[content] = function.moved
+            bytes += content
+        }
+        function.moved_count = UInt8(moved.bytes.count)
+        function.frames_count = UInt8(frames.count)
+        function.fixup = UInt32(fixups.count)
+        function.fixup_count = UInt8(moved.fixups.count)
+        fixups += moved.fixups
+    }
+
+    mutating func add(_ function: plan_function, names texts: ArraySlice<UnsafeRawBufferPointer>) {
+        guard functions.count < Int(PLAN_MOST_FUNCTIONS) else { return }
+        var function = function
+        function.names = UInt32(names.count)
+        function.name_count = UInt8(clamping: texts.count)
+        if texts.count == 1, let text = texts.first, let start = text.baseAddress {
+            function.name_key = PlanContent.nameKey(start.assumingMemoryBound(to: UInt8.self), text.count)
+        }
+        for text in texts.prefix(255) {
+            names += text
+            names.append(0)
+        }
+        functions.append(function)
+    }
+
+    /// The file's bytes; nil: larger than a plan may be.
+    func file(_ header: plan_file) -> [UInt8]? {
+        var header = header
+        func padded(_ count: Int) -> Int { (count + 7) & ~7 }
+        let start = MemoryLayout<plan_file>.size
+        let fixupsAt = start + functions.count * MemoryLayout<plan_function>.size
+        let bytesAt = fixupsAt + fixups.count * MemoryLayout<plan_fixup>.size
+        let namesAt = bytesAt + padded(bytes.count)
+        let total = namesAt + padded(names.count)
+        guard total <= Int(PLAN_MOST_BYTES) else { return nil }
+        (header.magic, header.version, header.rules) = (UInt64(PLAN_MAGIC), UInt32(PLAN_VERSION), UInt32(PLAN_RULES))
+        (header.byte_count, header.base) = (UInt64(total), base)
+        (header.function_count, header.fixup_count) = (UInt32(functions.count), UInt32(fixups.count))
+        (header.functions, header.fixups, header.bytes, header.names) = (UInt32(start), UInt32(fixupsAt), UInt32(bytesAt), UInt32(namesAt))
+        (header.bytes_count, header.names_count) = (UInt32(bytes.count), UInt32(names.count))
+        return [UInt8](unsafeUninitializedCapacity: total) { room, count in
+            let raw = UnsafeMutableRawBufferPointer(room)
+            raw.initializeMemory(as: UInt8.self, repeating: 0)
+            func put<T>(_ values: [T], at offset: Int) {
+                values.withUnsafeBytes { if !$0.isEmpty { UnsafeMutableRawBufferPointer(rebasing: raw[offset...]).copyMemory(from: $0) } }
+            }
+            put(functions, at: start)
+            put(fixups, at: fixupsAt)
+            put(bytes, at: bytesAt)
+            put(names, at: namesAt)
+            put([header], at: 0)
+            header.checksum = PlanContent.checksum(raw.baseAddress!, byteCount: total)
+            put([header], at: 0)
+            count = total
+        }
+    }
+}

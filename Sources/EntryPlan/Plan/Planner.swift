@@ -1,0 +1,491 @@
+// Makes the plan of one module: every function, and how its entry can be patched, or why it cannot.
+//
+// In this order: which functions there are; one pass over all code for what leads into the first bytes of any of them; the same of
+// tables, stored addresses and handlers; and then, function by function, the cheapest patch under which no instruction that was
+// replaced can be reached but through its beginning.
+import CTraceLayout
+import Dispatch
+import Glibc
+import Symbols
+
+public struct PlanOptions: Sendable {
+    /// Patches functions that are shorter than a jump by int3.
+    public var usesTraps = false
+    public init(usesTraps: Bool = false) { self.usesTraps = usesTraps }
+}
+
+struct Planner {
+    private let file: CodeFile
+    private let code: ModuleCode
+    private let frames: FrameTable
+    private var list: FunctionList
+    private let options: PlanOptions
+    private let marks: EntryMarkTable
+    private var bodies: [ScannedCode.Body] = []
+    /// For each gap behind an entry, how many of its bytes are in use.
+    private var usedPadding: [Int: Int] = [:]
+    private let needsLandingInstruction: Bool
+    private var builder: PlanBuilder
+
+    init(_ file: CodeFile, _ code: ModuleCode, _ options: PlanOptions) {
+        (self.file, self.code, self.options) = (file, code, options)
+        frames = FrameTable(file, code)
+        list = FunctionList(file, code, frames)
+        marks = EntryMarkTable(list.entries.count)
+        builder = PlanBuilder(base: code.base)
+        needsLandingInstruction = code.machine == .arm && BranchTargets.areGuarded(file, code)
+    }
+
+    mutating func plan() -> PlanBuilder {
+        scan()
+        let whole = moduleReason()
+        for index in list.entries.indices where !list.entries[index].isPart { add(index, whole) }
+        return builder
+    }
+
+    /// All of a module is left alone.
+    private func moduleReason() -> Reason? {
+        let name = file.path.split(separator: "/").last ?? ""
+        let hasInterpreter = !file.headers(ofType: 3).isEmpty // PT_INTERP
+        if !hasInterpreter, name.hasPrefix("ld-linux") || name.hasPrefix("ld-2.") { return .loader } // ld-2.31.so: glibc before 2.33
+        // HotSpot, CoreCLR, Mono: compiled code leaves the stack pointer at its call into the run-time system, and is found again by the
+        // return address below it (HotSpot's JavaFrameAnchor::make_walkable).
+        if ["libjvm.so", "libcoreclr.so"].contains(String(name)) || name.hasPrefix("libmono") { return .generatedCaller }
+        let isAgent = SharedLibrary(path: file.path)?.note(owner: TRACER_NOTE_OWNER, type: UInt32(TRACER_NOTE_VERSION)) != nil
+        return isAgent ? .agent : nil
+    }
+
+    // MARK: - What leads where
+
+    private mutating func scan() {
+        let entries = list.entries
+        bodies = Array(repeating: ScannedCode.Body(), count: entries.count)
+        let watched = TextBits(code.text), starts = TextBits(code.text), unnamed = TextBits(code.text)
+        defer {
+            watched.free()
+            starts.free()
+            unnamed.free()
+        }
+        for entry in entries {
+            for offset in 0..<EntryMarks.watched { watched.insert(entry.address &+ offset) }
+            starts.insert(entry.address)
+            if entry.names.isEmpty { unnamed.insert(entry.address) }
+        }
+        // In parts of about the same number of bytes.
+        let partCount = max(1, min(sysconf(Int32(_SC_NPROCESSORS_ONLN)), 16))
+        var cuts = [0]
+        let total = entries.reduce(UInt64(0)) { $0 &+ ($1.end - $1.address) }
+        var sum: UInt64 = 0
+        for (index, entry) in entries.enumerated() {
+            sum &+= entry.end - entry.address
+            if cuts.count < partCount, sum >= total / UInt64(partCount) * UInt64(cuts.count) { cuts.append(index + 1) }
+        }
+        while cuts.count <= partCount { cuts.append(entries.count) }
+        let results = UnsafeMutablePointer<ScannedCode>.allocate(capacity: partCount)
+        results.initialize(repeating: ScannedCode(), count: partCount)
+        defer {
+            results.deinitialize(count: partCount)
+            results.deallocate()
+        }
+        let code = code
+        bodies.withUnsafeMutableBufferPointer { bodies in
+            struct Shared: @unchecked Sendable {
+                var bodies: UnsafeMutableBufferPointer<ScannedCode.Body>, results: UnsafeMutablePointer<ScannedCode>,
+                    entries: [FunctionEntry], frames: FrameTable, cuts: [Int]
+            }
+            let shared = Shared(bodies: bodies, results: results, entries: entries, frames: frames, cuts: cuts)
+            DispatchQueue.concurrentPerform(iterations: partCount) { part in
+                var scan = CodeScan(code, shared.frames, watched: watched, starts: starts, unnamed: unnamed)
+                shared.results[part] = scan.run { scan, guess in
+                    var reach: UInt64 = 0
+                    for index in shared.cuts[part]..<shared.cuts[part + 1] {
+                        let entry = shared.entries[index]
+                        shared.bodies[index] = scan(entry, index)
+                        reach = max(reach, entry.end)
+                        // Code of which nothing says that it is a function's.
+                        let next = index + 1 < shared.entries.count ? shared.entries[index + 1].address : reach
+                        if next > reach, next - reach < 1 << 24, !X86Scan.isPadding(Self.bytes(code, reach, next)) { guess(reach, next) }
+                    }
+                }
+            }
+        }
+        var bases: [UInt64] = []
+        for part in 0..<partCount {
+            bases += results[part].bases
+            for reference in results[part].references { mark(reference) }
+        }
+        markLabels()
+        markStored(bases)
+        markHandlers()
+        findParts()
+        markAsked()
+    }
+
+    /// Who calls a function that looks up the address that its caller returns to: `__builtin_return_address(1)`. What jumps there in a
+    /// tail call has left its own caller to be asked.
+    private mutating func markAsked() {
+        var asking = Set(list.entries.indices.filter { bodies[$0].readsCallersFrame }.map { list.entries[$0].address })
+        for _ in 0..<4 where !asking.isEmpty {
+            var leading: Set<UInt64> = []
+            for (index, entry) in list.entries.enumerated() {
+                let bytes = code.code(at: entry.address), count = min(Int(clamping: entry.end - entry.address), bytes.count)
+                forEachTransfer(entry.address, bytes, count) { target, isCall in
+                    guard asking.contains(target), target != entry.address || isCall else { return }
+                    if isCall { marks[index].isAsked = true } else { leading.insert(entry.address) }
+                }
+            }
+            asking = leading
+        }
+    }
+
+    /// Direct calls and jumps. On x86-64 every byte may begin one: what is none hardly leads to a function's first byte.
+    private func forEachTransfer(_ address: UInt64, _ bytes: UnsafeRawBufferPointer, _ count: Int, _ body: (UInt64, Bool) -> Void) {
+        switch code.machine {
+        case .x86:
+            for offset in 0..<max(count - 1, 0) {
+                let byte = bytes[offset], isFar = byte & 0xfe == 0xe8 || byte == 0x0f && bytes[offset + 1] & 0xf0 == 0x80
+                let length = isFar ? (byte == 0x0f ? 6 : 5) : 2
+                guard isFar || byte == 0xeb || byte & 0xf0 == 0x70, offset + length <= count else { continue }
+                let distance =
+                    isFar
+                    ? Int64(bytes.loadUnaligned(fromByteOffset: offset + length - 4, as: Int32.self))
+                    : Int64(Int8(bitPattern: bytes[offset + 1]))
+                body(address &+ UInt64(offset + length) &+ UInt64(bitPattern: distance), byte == 0xe8)
+            }
+        case .arm:
+            for offset in stride(from: 0, to: count - 3, by: 4) {
+                let site = address &+ UInt64(offset)
+                switch ArmInstruction(bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)) {
+                case .call(let distance): body(site &+ UInt64(bitPattern: distance), true)
+                case .branch(let distance): body(site &+ UInt64(bitPattern: distance), false)
+                default: break
+                }
+            }
+        }
+    }
+
+    private static func bytes(_ code: ModuleCode, _ low: UInt64, _ high: UInt64) -> UnsafeRawBufferPointer {
+        let bytes = code.code(at: low)
+        return UnsafeRawBufferPointer(rebasing: bytes.prefix(Int(clamping: high - low)))
+    }
+
+    /// Calls `body` with each entry among whose watched bytes the address is, and its distance.
+    private func forEachWatching(_ address: UInt64, _ body: (Int, Int) -> Void) {
+        var index = list.last(at: address)
+        while index >= 0, address - list.entries[index].address < EntryMarks.watched {
+            body(index, Int(address - list.entries[index].address))
+            index -= 1
+        }
+    }
+
+    private func mark(_ reference: EntryReference) {
+        let target = code.base + UInt64(reference.target), site = code.base + UInt64(reference.site)
+        let source = Int(reference.source)
+        forEachWatching(target) { index, offset in
+            let bit = UInt16(1) << UInt16(offset)
+            switch reference.kind {
+            case .call, .label:
+                if offset == 0 { marks[index].isReferenced = true } else { marks[index].direct |= bit }
+            case .guess:
+                if offset > 0 { marks[index].direct |= bit }
+            case .jump, .conditional:
+                if source == index {
+                    marks[index].own |= bit
+                } else if offset > 0 {
+                    marks[index].direct |= bit
+                } else if !isTailCall(site, list.entries[source]) { // it is one if the stack is as a caller leaves it
+                    marks[index].isJumpedInto = true
+                } else if reference.kind == .jump {
+                    marks[index].isJumpedTo = true
+                } else {
+                    marks[index].isBranchedTo = true
+                }
+            }
+        }
+    }
+
+    private func isTailCall(_ site: UInt64, _ source: FunctionEntry) -> Bool {
+        guard let function = source.frames.flatMap({ site - $0.address < $0.byteCount ? $0 : nil }) ?? frames.function(containing: site),
+            let row = frames.row(of: function, at: Int(site - function.address))
+        else { return true }
+        if row == frames.rowAtEntry { return true }
+        guard code.machine == .x86 else { return row.isExpression || row.register != 31 }
+        if row.isExpression { return true }
+        if row.register == 7 { return false }
+        // Compilers that do not describe the ends of functions: behind leave or pop %rbp it is one.
+        let before = code.code(at: site &- 1).load(0, as: UInt8.self)
+        return before == 0xc9 || before == 0x5d
+    }
+
+    private func markLabels() {
+        for label in list.labels {
+            forEachWatching(label) { index, offset in if offset > 0 { marks[index].direct |= 1 << UInt16(offset) } }
+        }
+        for entry in list.entries {
+            forEachWatching(entry.address) { index, offset in if offset > 0 { marks[index].direct |= 1 << UInt16(offset) } }
+        }
+    }
+
+    private mutating func markStored(_ bases: [UInt64]) {
+        var resolvers: [Int] = []
+        func store(_ target: UInt64) {
+            forEachWatching(target) { index, offset in
+                if offset == 0 { marks[index].isReferenced = true } else { marks[index].stored |= 1 << UInt16(offset) }
+            }
+        }
+        StoredAddresses.forEach(file, code) { target, isResolver in
+            store(target)
+            if isResolver, case let index = list.last(at: target), index >= 0, list.entries[index].address == target {
+                resolvers.append(index)
+            }
+        }
+        for index in resolvers { list.markResolver(index) }
+        var sorted = bases.sorted(), count = 0
+        for base in sorted where count == 0 || sorted[count - 1] != base {
+            sorted[count] = base
+            count += 1
+        }
+        sorted.removeLast(sorted.count - count)
+        StoredAddresses.forEachDistance(from: sorted, code) { target in
+            // Numbers that are no table may lead to a function's beginning; that says nothing.
+            forEachWatching(target) { index, offset in if offset > 0 { marks[index].stored |= 1 << UInt16(offset) } }
+        }
+    }
+
+    private func markHandlers() {
+        for function in frames.functions where function.lsda != nil {
+            LandingPads.forEach(of: function, code) { address in
+                forEachWatching(address) { index, offset in marks[index].landing |= 1 << UInt16(offset) }
+            }
+        }
+    }
+
+    /// Of a stripped file: what is described apart, but is a part of another function.
+    private mutating func findParts() {
+        for (index, entry) in list.entries.enumerated() where entry.names.isEmpty && !entry.isPart {
+            guard let function = entry.frames else { continue }
+            let isFrameless = frames.row(of: function, at: 0) == frames.rowAtEntry
+            if !isFrameless && !frames.isSignalFrame(function) || isLinkageStub(entry)
+                || !marks[index].isReferenced && isPart(marks[index], bodies[index])
+            {
+                list.markPart(index)
+            }
+        }
+    }
+
+    /// Nobody calls it nor has its address; by who jumps to it, and where it goes itself.
+    private func isPart(_ mark: EntryMarks, _ body: ScannedCode.Body) -> Bool {
+        mark.landing != 0 || mark.isJumpedInto || mark.isBranchedTo && !mark.isJumpedTo || body.jumpsInside || body.runsOn
+    }
+
+    /// In a file without sections: all that it does is to jump through a slot.
+    private func isLinkageStub(_ entry: FunctionEntry) -> Bool {
+        guard code.machine == .x86 else { return false }
+        let bytes = code.code(at: entry.address), kept = X86Move.kept(code, entry.address, count: 16)
+        let isBound = bytes.load(kept, as: UInt8.self) == 0xf2
+        return bytes.load(kept + (isBound ? 1 : 0), as: UInt16.self) == 0x25ff && file.sections.isEmpty
+    }
+
+    // MARK: - Function by function
+
+    private mutating func add(_ index: Int, _ whole: Reason?) {
+        let entry = list.entries[index]
+        var function = plan_function()
+        function.address = UInt32(entry.address - code.base)
+        function.byte_count = UInt32(clamping: entry.end - entry.address)
+        var reason = whole ?? fixedReason(index)
+        if reason == nil {
+            switch code.machine {
+            case .x86: reason = planX86(index, &function)
+            case .arm: reason = planArm(index, &function)
+            }
+        }
+        if let reason {
+            function.tactic = Tactic.none.rawValue
+            function.reason = reason.rawValue
+        }
+        builder.add(function, names: list.names[entry.names])
+    }
+
+    private func fixedReason(_ index: Int) -> Reason? {
+        let entry = list.entries[index], body = bodies[index], mark = marks[index]
+        if entry.address == file.entry, file.type == 2 || !file.headers(ofType: 3).isEmpty { return .entryPoint }
+        if entry.isResolver { return .resolver }
+        for name in list.names[entry.names] { if let reason = KnownFunction.reason(name) { return reason } }
+        if let function = entry.frames {
+            if frames.isSignalFrame(function) { return .signalReturn }
+            if let row = frames.row(of: function, at: 0), row != frames.rowAtEntry { return .frameAtEntry }
+        }
+        if entry.isInside { return .inside }
+        if body.isBroken { return .notCode }
+        if mark.isJumpedInto { return .jumpedInto }
+        if isRunInto(index) { return .fallsInto }
+        if body.hasHiddenLabels { return .hiddenLabels }
+        if body.readsReturnAddress { return .asksCaller }
+        if mark.isAsked { return .askedByCallee }
+        return nil
+    }
+
+    /// The code before it goes on in it, with more on the stack than a caller leaves. (Else it is as good as a tail call.)
+    private func isRunInto(_ index: Int) -> Bool {
+        guard index > 0, bodies[index - 1].runsOn, !bodies[index - 1].isBroken else { return false }
+        let entry = list.entries[index], before = list.entries[index - 1]
+        let end = min(before.end, entry.address)
+        guard entry.address - end < 16, X86Scan.isPadding(Self.bytes(code, end, entry.address)) else { return false }
+        guard let function = frames.function(containing: end - 1) else { return true }
+        return frames.row(of: function, at: Int(end - 1 - function.address)) != frames.rowAtEntry
+    }
+
+    /// Why the bytes [patch, patch + count) of the function cannot be replaced at once.
+    private func reason(_ index: Int, patch: Int, count: Int) -> Reason? {
+        let mark = marks[index]
+        func mask(_ low: Int, _ high: Int) -> UInt16 { UInt16(truncatingIfNeeded: (1 << high) - (1 << low)) }
+        if mark.own & mask(patch, patch + 1) != 0 || patch > 0 && mark.own & 1 != 0 { return .loop }
+        if mark.landing & mask(patch, patch + count) != 0 { return .landingPad }
+        if (mark.direct | mark.own) & mask(patch + 1, patch + count) != 0 { return .jumpInto }
+        if mark.stored & mask(patch + 1, patch + count) != 0 { return .tableInto }
+        return nil
+    }
+
+    /// Free bytes behind the entry: padding that nothing runs into.
+    private func padding(after index: Int) -> Range<UInt64> {
+        let entry = list.entries[index], end = entry.end
+        let next = index + 1 < list.entries.count ? list.entries[index + 1].address : end
+        guard next > end, next - end < 4096, !bodies[index].runsOn, !bodies[index].isBroken, !entry.isInside else { return end..<end }
+        let bytes = Self.bytes(code, end, next)
+        guard UInt64(bytes.count) == next - end, X86Scan.isPadding(bytes) else { return end..<end }
+        return end + UInt64(usedPadding[index] ?? 0)..<next
+    }
+
+    private mutating func planX86(_ index: Int, _ function: inout plan_function) -> Reason? {
+        let entry = list.entries[index], count = Int(entry.end - entry.address)
+        let patch = X86Move.kept(code, entry.address, count: count)
+        function.patch = UInt8(patch)
+        let nops = X86Move.nops(code, entry.address, count: count, patch: patch)
+        if nops > 0, reason(index, patch: patch, count: 5) == nil {
+            function.tactic = Tactic.nops.rawValue
+            function.replaced = 5
+            var moved = MovedCode()
+            moved.resume = patch + nops
+            keep(index, &function, moved)
+            return nil
+        }
+        var first: Reason?
+        for (tactic, wanted) in [(Tactic.jump5, 5), (.jump2, 2), (.trap, 1)] {
+            if tactic == .trap && !options.usesTraps { break }
+            let moved = X86Move.move(code, entry.address, count: count, patch: patch, wanted: wanted)
+            var why: Reason?
+            let beyond = patch + wanted - count
+            if beyond > 0 { // padding must follow
+                let free = padding(after: index)
+                if !moved.isEnded || (usedPadding[index] ?? 0) > 0 || Int(free.upperBound - free.lowerBound) < beyond { why = .tooShort }
+            }
+            why = why ?? reason(index, patch: patch, count: wanted)
+            if why == nil, moved.reason != .no { why = moved.reason }
+            // Behind a call that is the last instruction nothing is run.
+            if why == nil, moved.isCall, moved.resume < min(patch + wanted, count) { why = .returnsInto }
+            if why == nil, tactic == .jump2 {
+                guard let landing = takeLanding(near: index, from: entry.address + UInt64(patch + 2), beyond: max(beyond, 0)) else {
+                    first = first ?? .tooShort
+                    continue
+                }
+                function.landing = UInt32(landing - code.base)
+                withUnsafeMutableBytes(of: &function.landing_original) { $0.copyBytes(from: code.code(at: landing).prefix(5)) }
+            } else if why == nil, beyond > 0 {
+                usedPadding[index] = (usedPadding[index] ?? 0) + beyond
+            }
+            if why == nil {
+                function.tactic = tactic.rawValue
+                function.replaced = UInt8(wanted)
+                keep(index, &function, moved)
+                return nil
+            }
+            first = first ?? (why == .endsOpen ? .tooShort : why)
+        }
+        return first
+    }
+
+    /// Five bytes of padding in reach of a jump of two bytes, whose displacement counts from `origin`.
+    private mutating func takeLanding(near index: Int, from origin: UInt64, beyond: Int) -> UInt64? {
+        if beyond > 0 { usedPadding[index] = (usedPadding[index] ?? 0) + beyond } // of the short jump itself
+        var candidates: [Int] = []
+        var other = index
+        while other < list.entries.count, list.entries[other].end < origin + 128 {
+            candidates.append(other)
+            other += 1
+        }
+        other = index - 1
+        while other >= 0, list.entries[other].end + 128 + 4096 > origin {
+            candidates.append(other)
+            other -= 1
+            if candidates.count > 64 { break }
+        }
+        for other in candidates {
+            let free = padding(after: other)
+            // From below, whichever is in reach first.
+            var at = free.lowerBound
+            if at + 128 < origin { at = origin - 128 }
+            guard free.lowerBound <= at, at + 5 <= free.upperBound, at <= origin + 127 else { continue }
+            usedPadding[other] = Int(at + 5 - list.entries[other].end)
+            return at
+        }
+        if beyond > 0 { usedPadding[index]! -= beyond }
+        return nil
+    }
+
+    private mutating func planArm(_ index: Int, _ function: inout plan_function) -> Reason? {
+        let entry = list.entries[index]
+        let bytes = code.code(at: entry.address)
+        guard entry.end - entry.address >= 4, let word = bytes.load(0, as: UInt32.self) else { return .notCode }
+        var patch = 0
+        if word == ArmInstruction.branchTarget || word == ArmInstruction.anyTarget {
+            patch = 4
+        } else if needsLandingInstruction, word == ArmInstruction.signA || word == ArmInstruction.signB {
+            patch = 4
+            function.flags |= UInt8(PLAN_FUNCTION_SIGNED)
+        }
+        function.patch = UInt8(patch)
+        if patch + 4 > Int(entry.end - entry.address) { return .tooShort }
+        if let why = reason(index, patch: patch, count: 4) { return why }
+        let moved = ArmMove.move(code, entry.address, patch: patch)
+        if moved.reason != .no { return moved.reason }
+        function.tactic = (bytes.load(patch, as: UInt32.self) == ArmInstruction.nop ? Tactic.nops : .word).rawValue
+        function.replaced = 4
+        keep(index, &function, moved)
+        return nil
+    }
+
+    private mutating func keep(_ index: Int, _ function: inout plan_function, _ moved: MovedCode) {
+        let entry = list.entries[index]
+        function.resume = UInt8(moved.resume)
+        if moved.isEnded { function.flags |= UInt8(PLAN_FUNCTION_MOVED_END) }
+        if !bodies[index].leadsElsewhere { function.flags |= UInt8(PLAN_FUNCTION_LEAF) }
+        let site = entry.address + UInt64(function.patch)
+        withUnsafeMutableBytes(of: &function.original) { $0.copyBytes(from: code.code(at: site).prefix(Int(function.replaced))) }
+        var program: [UInt8] = []
+        if !moved.bytes.isEmpty, let described = entry.frames {
+            program = MovedFrames.program(moved, patch: Int(function.patch), described, frames) ?? []
+        }
+        builder.addMoved(moved, program, to: &function)
+    }
+}
+
+/// aarch64: whether an indirect branch must find a `bti` (GNU_PROPERTY_AARCH64_FEATURE_1_BTI, aaelf64).
+enum BranchTargets {
+    static func areGuarded(_ file: CodeFile, _ code: ModuleCode) -> Bool {
+        for segment in file.headers(ofType: 0x6474_e553) { // PT_GNU_PROPERTY
+            let bytes = code.content(at: segment.address)
+            guard let names = bytes.load(0, as: UInt32.self), let count = bytes.load(4, as: UInt32.self), names == 4, count < 4096 else {
+                continue
+            }
+            var offset = 16
+            while offset < 16 + Int(count), let type = bytes.load(offset, as: UInt32.self),
+                let size = bytes.load(offset + 4, as: UInt32.self), size < 4096
+            {
+                if type == 0xc000_0000 { return (bytes.load(offset + 8, as: UInt32.self) ?? 0) & 1 != 0 }
+                offset += 8 + (Int(size) + 7) & ~7
+            }
+        }
+        return false
+    }
+}

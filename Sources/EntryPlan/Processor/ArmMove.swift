@@ -1,0 +1,228 @@
+// aarch64: all instructions have four bytes, and one is replaced. Arm ARM C4.1, C6.2.
+import CTraceLayout
+
+enum ArmInstruction {
+    case branch(Int64), call(Int64), conditional(Int64) // b, bl; b.cond, cbz, tbz
+    case register // br, ret and their kin
+    case page(Int64), near(Int64) // adrp, adr
+    case literal(Int64)
+    case stop
+    case other
+
+    init(_ word: UInt32) {
+        func field(_ low: UInt32, _ bits: UInt32, scale: Int64) -> Int64 {
+            let value = Int64(word >> low & (1 << bits - 1))
+            return (value >= 1 << (bits - 1) ? value - 1 << bits : value) * scale
+        }
+        switch word {
+        case _ where word & 0xfc00_0000 == 0x1400_0000: self = .branch(field(0, 26, scale: 4))
+        case _ where word & 0xfc00_0000 == 0x9400_0000: self = .call(field(0, 26, scale: 4))
+        case _ where word & 0xff00_0000 == 0x5400_0000, _ where word & 0x7e00_0000 == 0x3400_0000:
+            self = .conditional(field(5, 19, scale: 4))
+        case _ where word & 0x7e00_0000 == 0x3600_0000: self = .conditional(field(5, 14, scale: 4))
+        case _ where word & 0xfe00_0000 == 0xd600_0000: self = word >> 21 & 0xf == 1 || word >> 21 & 0xf == 9 ? .other : .register // blr, blraa go on
+        case _ where word & 0x1f00_0000 == 0x1000_0000:
+            let high = Int64(word >> 5 & 0x7ffff), low = Int64(word >> 29 & 3)
+            let value = high << 2 | low
+            let signed = value >= 1 << 20 ? value - 1 << 21 : value
+            self = word >> 31 == 0 ? .near(signed) : .page(signed << 12)
+        case _ where word & 0x3b00_0000 == 0x1800_0000: self = .literal(field(5, 19, scale: 4))
+        case _ where word & 0xffe0_001f == 0xd420_0000, _ where word & 0xffff_0000 == 0: self = .stop // brk, udf
+        default: self = .other
+        }
+    }
+
+    static let nop: UInt32 = 0xd503_201f, branchTarget: UInt32 = 0xd503_245f, anyTarget: UInt32 = 0xd503_24df
+    static let signA: UInt32 = 0xd503_233f, signB: UInt32 = 0xd503_237f, checkA: UInt32 = 0xd503_23bf
+}
+
+enum ArmMove {
+    static func move(_ code: ModuleCode, _ address: UInt64, patch: Int) -> MovedCode {
+        var moved = MovedCode()
+        guard let word = code.code(at: address).load(patch, as: UInt32.self) else {
+            moved.reason = .notCode
+            return moved
+        }
+        let site = address &+ UInt64(patch), base = code.base
+        func target(_ distance: Int64) -> UInt64 { site &+ UInt64(bitPattern: distance) }
+        moved.places = [(patch, 0)]
+        moved.resume = patch + 4
+        func emit(_ words: UInt32...) { for word in words { withUnsafeBytes(of: word.littleEndian) { moved.bytes += $0 } } }
+        func fix(_ kind: plan_fixup_kind, _ target: UInt64) {
+            moved.fix(kind, target, base, at: moved.bytes.count - 4, end: moved.bytes.count)
+        }
+        switch ArmInstruction(word) {
+        case .branch(let distance):
+            emit(0x1400_0000)
+            fix(PLAN_BRANCH26, target(distance))
+            moved.isEnded = true
+        case .conditional(let distance): // over a branch, if not; to the branch, if so
+            let isTest = word & 0x7e00_0000 == 0x3600_0000
+            let mask: UInt32 = isTest ? 0x3fff << 5 : 0x7ffff << 5
+            emit(word & ~mask | 2 << 5, 0x1400_0002, 0x1400_0000)
+            fix(PLAN_BRANCH26, target(distance))
+        case .page(let distance):
+            emit(word & 0x9f00_001f)
+            fix(PLAN_PAGE21, site & ~4095 &+ UInt64(bitPattern: distance))
+        case .near(let distance): // adrp, add
+            let register = word & 31
+            emit(0x9000_0000 | register)
+            fix(PLAN_PAGE21, target(distance))
+            emit(0x9100_0000 | register << 5 | register)
+            fix(PLAN_LOW12, target(distance))
+        case .literal(let distance):
+            let register = word & 31
+            switch word >> 24 {
+            case 0x18, 0x58, 0x98: // ldr w, ldr x, ldrsw: the register that it writes holds the address first
+                emit(0x9000_0000 | register)
+                fix(PLAN_PAGE21, target(distance))
+                let load: UInt32 = word >> 24 == 0x18 ? 0xb940_0000 : word >> 24 == 0x58 ? 0xf940_0000 : 0xb980_0000
+                emit(load | register << 5 | register)
+                fix(word >> 24 == 0x58 ? PLAN_LOAD12_8 : PLAN_LOAD12_4, target(distance))
+                if word >> 24 == 0x58 && target(distance) & 7 != 0 || register == 31 { moved.reason = .notMovable }
+            default: moved.reason = .notMovable // of vector registers, and prefetches
+            }
+        case .call: // returns to where it would have
+            let back = target(4)
+            emit(0x9000_001e) // adrp x30; add x30, x30; b
+            fix(PLAN_PAGE21, back)
+            emit(0x9100_03de)
+            fix(PLAN_LOW12, back)
+            if case .call(let distance) = ArmInstruction(word) {
+                emit(0x1400_0000)
+                fix(PLAN_BRANCH26, target(distance))
+            }
+            moved.isEnded = true
+        case .register, .stop:
+            emit(word)
+            moved.isEnded = true
+        case .other:
+            if word & 0xffe0_001f == 0xd400_0001 { moved.reason = .notMovable } // svc: the kernel tells its address
+            if word & 0xfe00_0000 == 0xd600_0000 { // blr
+                emit(0x9000_001e)
+                fix(PLAN_PAGE21, target(4))
+                emit(0x9100_03de)
+                fix(PLAN_LOW12, target(4))
+                if word & 0xffff_fc1f != 0xd63f_0000 || word >> 5 & 31 == 30 { moved.reason = .notMovable } // signed; by x30
+                emit(word & ~(1 << 21)) // br
+                moved.isEnded = true
+            } else {
+                emit(word)
+            }
+        }
+        if !moved.isEnded, moved.reason == .no {
+            moved.places.append((moved.resume, moved.bytes.count))
+            emit(0x1400_0000)
+            fix(PLAN_BRANCH26, address &+ UInt64(moved.resume))
+        }
+        return moved
+    }
+}
+
+/// One pass over the code of aarch64.
+struct ArmScan {
+    let code: ModuleCode
+    let watched: TextBits
+    let starts: TextBits
+    let unnamed: TextBits
+    var found = ScannedCode()
+
+    init(code: ModuleCode, watched: TextBits, starts: TextBits, unnamed: TextBits) {
+        (self.code, self.watched, self.starts, self.unnamed) = (code, watched, starts, unnamed)
+    }
+
+    mutating func scan(_ entry: FunctionEntry, _ index: Int) -> ScannedCode.Body {
+        var body = ScannedCode.Body()
+        let bytes = code.code(at: entry.address)
+        let count = min(Int(entry.end - entry.address), bytes.count)
+        if entry.address & 3 != 0 || count < 4 {
+            body.isBroken = true
+            return body
+        }
+        var isEnd = false, pages: [UInt32: UInt64] = [:]
+        for offset in stride(from: 0, to: count - 3, by: 4) {
+            let word = bytes.load(offset, as: UInt32.self)!, site = entry.address + UInt64(offset)
+            // mov register, x30; ldr register, [x29, #8], which is where it is kept (AAPCS64 6.4.6)
+            if word & 0xffff_ffe0 == 0xaa1e_03e0 || word & 0xffff_ffe0 == 0xf940_07a0, word & 31 != 30 { body.readsReturnAddress = true }
+            // ldr register, [x29]: the caller's frame record
+            if word & 0xffff_ffe0 == 0xf940_03a0, word & 31 != 29 { body.readsCallersFrame = true }
+            func target(_ distance: Int64) -> UInt64 { site &+ UInt64(bitPattern: distance) }
+            switch ArmInstruction(word) {
+            case .branch(let distance):
+                isEnd = true
+                jump(site, target(distance), entry, index, &body, .jump)
+            case .conditional(let distance):
+                isEnd = false
+                jump(site, target(distance), entry, index, &body, .conditional)
+            case .call(let distance):
+                isEnd = true
+                body.leadsElsewhere = true
+                if starts.contains(target(distance)) {
+                    if unnamed.contains(target(distance)) { add(site, target(distance), index, .call) }
+                } else if watched.contains(target(distance)) {
+                    add(site, target(distance), index, .call)
+                }
+            case .register:
+                isEnd = true
+                body.leadsElsewhere = true
+            case .near(let distance):
+                isEnd = false
+                label(site, target(distance), entry, index)
+            case .page(let distance):
+                isEnd = false
+                pages[word & 31] = site & ~4095 &+ UInt64(bitPattern: distance)
+            case .stop: isEnd = true
+            case .literal: isEnd = false
+            case .other:
+                if word == ArmInstruction.nop { continue }
+                isEnd = false
+                if word & 0xffc0_0000 == 0x9100_0000, let page = pages[word >> 5 & 31] { // add, with the rest of an adrp's address
+                    label(site, page &+ UInt64(word >> 10 & 0xfff), entry, index)
+                }
+                if word & 0xfe00_0000 == 0xd600_0000 {
+                    isEnd = true
+                    if word & 0xffff_fc1f != 0xd65f_0000 { body.leadsElsewhere = true } // but `ret`
+                }
+                if word & 0xffe0_001f == 0xd400_0001 { body.leadsElsewhere = true } // svc
+            }
+        }
+        body.runsOn = !isEnd
+        return body
+    }
+
+    private mutating func jump(
+        _ site: UInt64, _ target: UInt64, _ entry: FunctionEntry, _ index: Int, _ body: inout ScannedCode.Body,
+        _ kind: EntryReference.Kind
+    ) {
+        if !(target >= entry.address && target < entry.end) {
+            body.leadsElsewhere = true
+            if !starts.contains(target), code.text.contains(target) { body.jumpsInside = true }
+        }
+        if watched.contains(target) { add(site, target, index, kind) }
+    }
+
+    private mutating func label(_ site: UInt64, _ target: UInt64, _ entry: FunctionEntry, _ index: Int) {
+        // gcc's tables are of distances from a label, in bytes or halfwords; they do not lead to the first word.
+        if watched.contains(target) { add(site, target, index, .label) }
+        if !(target >= entry.address && target < entry.end), !starts.contains(target) { found.bases.append(target) }
+    }
+
+    private mutating func add(_ site: UInt64, _ target: UInt64, _ index: Int, _ kind: EntryReference.Kind) {
+        found.references.append(
+            EntryReference(site: UInt32(site - code.base), target: UInt32(target - code.base), source: Int32(index), kind: kind))
+    }
+
+    mutating func guessAll(_ low: UInt64, _ high: UInt64, _ index: Int) {
+        let bytes = code.code(at: low)
+        for offset in stride(from: Int((4 - low & 3) & 3), to: min(bytes.count, Int(clamping: high - low)) - 3, by: 4) {
+            guard let word = bytes.load(offset, as: UInt32.self) else { return }
+            let site = low + UInt64(offset)
+            switch ArmInstruction(word) {
+            case .branch(let distance), .conditional(let distance), .call(let distance):
+                let target = site &+ UInt64(bitPattern: distance)
+                if watched.contains(target), !starts.contains(target) { add(site, target, index, .guess) }
+            default: break
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+// One pass over the code of x86-64: everything that a direct jump, a call or a `lea` says of where it leads.
+import CZydis
+
+/// Room for a byte for each byte of a function.
+private final class Scratch {
+    private var room: UnsafeMutablePointer<UInt8>?
+    private var capacity = 0
+
+    func cleared(_ count: Int) -> UnsafeMutablePointer<UInt8> {
+        if room == nil || capacity < count {
+            room?.deallocate()
+            capacity = max(count, capacity * 2)
+            room = .allocate(capacity: capacity)
+        }
+        room!.update(repeating: 0, count: count)
+        return room!
+    }
+
+    deinit { room?.deallocate() }
+}
+
+struct X86Scan {
+    let code: ModuleCode
+    /// The first bytes of all functions, and each first byte.
+    let watched: TextBits
+    let starts: TextBits
+    /// First bytes of what has no name.
+    let unnamed: TextBits
+    var found = ScannedCode()
+    /// Where instructions of the present function begin.
+    private let scratch = Scratch()
+    private var inner: [UInt32] = []
+    /// Places in code, and elsewhere, whose addresses it takes.
+    private var labels: [UInt64] = []
+    private var ownBases: [UInt64] = []
+    private let frames: FrameTable
+    /// Loads from the stack, in their order.
+    private var stackReads: [StackRead] = []
+    private struct StackRead {
+        var offset: Int
+        var register: UInt64 // DWARF's number: 6 rbp, 7 rsp
+        var displacement: Int64
+        /// So much has been pushed since the entry, as far as a straight line goes; negative: nobody knows.
+        var depth: Int64
+    }
+
+    init(code: ModuleCode, frames: FrameTable, watched: TextBits, starts: TextBits, unnamed: TextBits) {
+        (self.code, self.frames, self.watched, self.starts, self.unnamed) = (code, frames, watched, starts, unnamed)
+    }
+
+    mutating func scan(_ entry: FunctionEntry, _ index: Int) -> ScannedCode.Body {
+        var body = ScannedCode.Body()
+        let count = Int(entry.end - entry.address)
+        let bytes = code.code(at: entry.address)
+        guard count > 0, count <= bytes.count, let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else {
+            body.isBroken = true
+            return body
+        }
+        let boundaries = scratch.cleared(count)
+        inner.removeAll(keepingCapacity: true)
+        labels.removeAll(keepingCapacity: true)
+        ownBases.removeAll(keepingCapacity: true)
+        stackReads.removeAll(keepingCapacity: true)
+        var hasTableJump = false
+        var instruction = x86_instruction()
+        var offset = 0, isEnd = false, depth: Int64 = 0
+        /// What the instruction before has copied rbp to.
+        var copy: UInt8?
+        while offset < count {
+            guard x86_decode(start + offset, count - offset, &instruction) != 0 else {
+                body.isBroken = true
+                break
+            }
+            boundaries[offset] = 1
+            let site = entry.address + UInt64(offset)
+            let target = site &+ UInt64(bitPattern: instruction.target)
+            let kind = x86_kind(UInt32(instruction.kind))
+            switch kind {
+            case X86_JUMP, X86_CONDITIONAL, X86_TRANSACTION:
+                isEnd = kind == X86_JUMP
+                if target >= entry.address, target < entry.end {
+                    inner.append(UInt32(target - entry.address))
+                } else {
+                    body.leadsElsewhere = true
+                    if !starts.contains(target), code.text.contains(target) { body.jumpsInside = true }
+                }
+                if watched.contains(target) { add(site, target, index, kind == X86_JUMP ? .jump : .conditional) }
+            case X86_CALL:
+                isEnd = true // of a function that does not return; if it does, another instruction follows
+                body.leadsElsewhere = true
+                if starts.contains(target) {
+                    if unnamed.contains(target) { add(site, target, index, .call) }
+                } else if watched.contains(target) {
+                    add(site, target, index, .call)
+                }
+            case X86_INDIRECT_JUMP:
+                isEnd = true
+                body.leadsElsewhere = true // to its own labels as a rule, which nobody says for certain
+                if instruction.flags & UInt8(X86_BY_TABLE) != 0 { hasTableJump = true }
+            case X86_LEA:
+                isEnd = false
+                if watched.contains(target) { add(site, target, index, .label) }
+                if target > entry.address, target < entry.end {
+                    labels.append(target)
+                } else if !starts.contains(target) { // constants may lie in the segment of the code
+                    found.bases.append(target)
+                    ownBases.append(target)
+                }
+            case X86_RETURN, X86_STOP: isEnd = true
+            case X86_INDIRECT_CALL, X86_SYSTEM:
+                isEnd = true // of one that does not return
+                body.leadsElsewhere = true
+            case X86_NOP: break // behind an end it is padding
+            default:
+                isEnd = false
+                if instruction.opcode == 0x8b, instruction.flags & UInt8(X86_MEMORY) != 0 {
+                    noteStackRead(start + offset, instruction, offset, depth)
+                    // mov (register), register behind mov %rbp, register, as clang has it without optimization
+                    if let copy, start[offset] & 0xfb == 0x48, start[offset + 2] & 0xc7 == copy {
+                        stackReads.append(StackRead(offset: offset, register: 6, displacement: 0, depth: depth))
+                    }
+                }
+            }
+            if kind != X86_OTHER && kind != X86_NOP && kind != X86_ENDBR && kind != X86_LEA {
+                depth = -1
+            } else if depth >= 0 {
+                depth = Self.depth(after: start + offset, instruction, depth)
+            }
+            copy =
+                instruction.length == 3 && start[offset] == 0x48 && start[offset + 1] == 0x89 && start[offset + 2] & 0xf8 == 0xe8
+                ? start[offset + 2] & 7 : nil
+            if copy == 4 || copy == 5 { copy = nil } // with these an address is written in other ways
+            offset += Int(instruction.length)
+        }
+        // A jump over a lock prefix leads between instructions, on purpose (glibc, lowlevellock).
+        for target in inner
+        where boundaries[Int(target)] == 0 && !(target > 0 && boundaries[Int(target) - 1] == 1 && start[Int(target) - 1] == 0xf0) {
+            body.isBroken = true
+        }
+        if !stackReads.isEmpty { readStack(entry, &body) }
+        if hasTableJump, !labels.isEmpty { body.hasHiddenLabels = !followLabels(entry, index) }
+        body.runsOn = !isEnd
+        if body.isBroken { guessAll(entry.address, entry.end, index) }
+        return body
+    }
+
+    /// mov displacement(%rsp), register, or of rbp, in 64 bits (Intel SDM volume 2, 2.1.5).
+    private mutating func noteStackRead(
+        _ bytes: UnsafePointer<UInt8>, _ instruction: x86_instruction, _ offset: Int, _ depth: Int64
+    ) {
+        let place = Int(instruction.modrm)
+        guard place >= 2, bytes[place - 2] & 0xf9 == 0x48 else { return } // REX.W, and neither base nor index of the upper eight
+        let modrm = bytes[place], isByStackPointer = modrm & 7 == 4
+        guard isByStackPointer ? bytes[place + 1] == 0x24 : modrm & 7 == 5 && modrm >> 6 != 0 else { return }
+        let at = bytes + place + (isByStackPointer ? 2 : 1)
+        let displacement: Int64
+        switch modrm >> 6 {
+        case 0: displacement = 0
+        case 1: displacement = Int64(Int8(bitPattern: at[0]))
+        case 2: displacement = Int64(UnsafeRawPointer(at).loadUnaligned(as: Int32.self))
+        default: return
+        }
+        if displacement >= 0 {
+            stackReads.append(StackRead(offset: offset, register: isByStackPointer ? 7 : 6, displacement: displacement, depth: depth))
+        }
+    }
+
+    /// Pushes are counted; whatever else may move the stack pointer ends that.
+    private static func depth(after bytes: UnsafePointer<UInt8>, _ instruction: x86_instruction, _ depth: Int64) -> Int64 {
+        let hasPrefix = bytes[0] & 0xf0 == 0x40, opcode = bytes[hasPrefix ? 1 : 0]
+        if opcode & 0xf8 == 0x50 { return depth + 8 }
+        if opcode & 0xf8 == 0x58 { return depth - 8 }
+        let isByModRM = instruction.modrm > 0 && instruction.flags & UInt8(X86_MEMORY) == 0
+        return isByModRM && bytes[Int(instruction.modrm)] & 7 == 4 || opcode == 0xc8 || opcode == 0xc9 ? -1 : depth
+    }
+
+    /// Is one of them the word below the frame's address, or, where rbp is the frame pointer, the caller's rbp below that? It is told by
+    /// the function's description, whose rows come in the order of its code, as the loads do.
+    private func readStack(_ entry: FunctionEntry, _ body: inout ScannedCode.Body) {
+        guard let function = entry.frames else {
+            body.readsReturnAddress = stackReads.contains { $0.register == 7 && $0.depth == $0.displacement }
+            return
+        }
+        var next = 0
+        frames.forEachRow(of: function) { row, range in
+            while next < stackReads.count, stackReads[next].offset < range.upperBound {
+                let read = stackReads[next]
+                if range.contains(read.offset), !row.isExpression, row.register == read.register {
+                    if row.offset - 8 == read.displacement { body.readsReturnAddress = true }
+                    if row.register == 6, row.offset == 16, read.displacement == 0 { body.readsCallersFrame = true }
+                }
+                next += 1
+            }
+            return next < stackReads.count
+        }
+    }
+
+    private mutating func add(_ site: UInt64, _ target: UInt64, _ index: Int, _ kind: EntryReference.Kind) {
+        found.references.append(
+            EntryReference(site: UInt32(site - code.base), target: UInt32(target - code.base), source: Int32(index), kind: kind))
+    }
+
+    /// gcc's `&&label - &&first`: tables of distances from a label, in numbers of 32 bits. False: there is none.
+    private mutating func followLabels(_ entry: FunctionEntry, _ index: Int) -> Bool {
+        var isFound = false
+        for table in ownBases {
+            for label in labels {
+                let bytes = code.content(at: table)
+                var offset = 0
+                while let distance = bytes.load(offset, as: Int32.self), offset < 1 << 16 {
+                    let target = label &+ UInt64(bitPattern: Int64(distance))
+                    guard target >= entry.address, target < entry.end else { break }
+                    if watched.contains(target) { add(entry.address, target, index, target == entry.address ? .jump : .guess) }
+                    offset += 4
+                }
+                if offset >= 12 { isFound = true }
+            }
+        }
+        return isFound
+    }
+
+    /// Where nobody says what is an instruction, one may begin at each byte.
+    mutating func guessAll(_ low: UInt64, _ high: UInt64, _ index: Int) {
+        let bytes = code.code(at: low)
+        let count = min(bytes.count, Int(clamping: high - low))
+        guard let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return }
+        var instruction = x86_instruction()
+        for offset in 0..<count {
+            // Of jumps and calls only the first byte matters, since prefixes of theirs are tried at their own.
+            let byte = start[offset]
+            guard byte == 0xe8 || byte == 0xe9 || byte == 0xeb || byte & 0xf0 == 0x70 || byte & 0xfc == 0xe0 || byte == 0x0f,
+                x86_decode(start + offset, count - offset, &instruction) != 0, instruction.immediate != 0
+            else { continue }
+            let target = low &+ UInt64(offset) &+ UInt64(bitPattern: instruction.target)
+            if watched.contains(target), !starts.contains(target) { add(low + UInt64(offset), target, index, .guess) }
+        }
+    }
+
+    /// Whether all of it is padding: nops, int3.
+    static func isPadding(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return bytes.isEmpty }
+        var instruction = x86_instruction(), offset = 0
+        while offset < bytes.count {
+            if start[offset] == 0xcc || start[offset] == 0x90 {
+                offset += 1
+                continue
+            }
+            guard x86_decode(start + offset, bytes.count - offset, &instruction) != 0, x86_kind(UInt32(instruction.kind)) == X86_NOP else {
+                return false
+            }
+            offset += Int(instruction.length)
+        }
+        return true
+    }
+}

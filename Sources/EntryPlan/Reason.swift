@@ -1,0 +1,106 @@
+// How a function's entry can be patched, and why not.
+import CTraceLayout
+
+public enum Tactic: UInt8, CaseIterable, Sendable {
+    case none, nops, jump5, jump2, word, trap
+
+    public var name: String { "\(self)" }
+}
+
+public enum Reason: UInt8, CaseIterable, Sendable {
+    case no, entryPoint, resolver, returnsTwice, asksCaller, childOnStack, notCode, tooShort, jumpInto, tableInto, landingPad, loop, inside,
+        fallsInto, frameAtEntry, signalReturn, notMovable, endsOpen, tooFar, hiddenLabels, jumpedInto, loader, agent, otherProcessor,
+        returnsInto, generatedCaller, askedByCallee
+
+    /// One sentence.
+    public var text: String {
+        switch self {
+        case .no: ""
+        case .entryPoint: "The program begins here: nobody has called it, and it cannot return."
+        case .resolver: "It is an IFUNC resolver, which the loader calls before the module is relocated."
+        case .returnsTwice: "It saves or replaces its caller's context, so its return may come twice or on another stack."
+        case .asksCaller: "It acts by its return address: it looks up who called it, or walks the stack."
+        case .childOnStack: "It starts a child that returns on this stack, or begins on another one."
+        case .notCode: "Some of its bytes are no instructions, so what jumps where cannot be known."
+        case .tooShort: "It is shorter than the patch, and no padding is near."
+        case .jumpInto: "A jump leads into the bytes that would be replaced, and no padding is near."
+        case .tableInto: "A jump table or a stored address leads into the bytes that would be replaced, and no padding is near."
+        case .landingPad: "An exception handler begins in the bytes that would be replaced."
+        case .loop: "A jump within it leads to its first byte, so that each turn of a loop would look like a call."
+        case .inside: "It begins inside another function, which may run into it."
+        case .fallsInto: "The code before it runs into it without a call."
+        case .frameAtEntry: "Something else than a return address is on top of the stack where it begins."
+        case .signalReturn: "Signal handlers return to it; nobody calls it."
+        case .notMovable: "One of its first instructions cannot be moved elsewhere."
+        case .endsOpen: "It ends within the bytes that would be moved, without a jump or a return."
+        case .tooFar: "One of its first instructions refers to something more than 2 GB away."
+        case .hiddenLabels: "It jumps to labels that are computed in a way that cannot be followed."
+        case .jumpedInto: "Other code jumps to it with more on the stack than a return address."
+        case .loader: "It belongs to the dynamic loader, which runs while the agent binds modules."
+        case .agent: "It belongs to the agent."
+        case .otherProcessor: "It is code of another processor."
+        case .generatedCaller: "Code that is made at run time calls it, and is found again by the return address that it leaves there."
+        case .askedByCallee: "What it calls looks up the address that it returns to, by the chain of frame pointers."
+        case .returnsInto: "A call returns into the bytes that would be replaced, and no padding is near."
+        }
+    }
+}
+
+/// By name, as the trampolines of slots know them (Functions/SpecialFunction.swift): a label in the place of their return address
+/// would change what they do.
+enum KnownFunction {
+    static func reason(_ name: UnsafeRawBufferPointer) -> Reason? {
+        if isCalledByGeneratedCode(name) { return .generatedCaller }
+        guard name.count < 40, mayBeKnown(name) else { return nil }
+        return table[String(decoding: name, as: UTF8.self)]
+    }
+
+    /// V8 finds the frames of JavaScript by what is below the stack pointer where they left it: the return address of a call into
+    /// a function of these (src/execution/frames.cc, ExitFrame; names: src/builtins, src/runtime).
+    private static func isCalledByGeneratedCode(_ name: UnsafeRawBufferPointer) -> Bool {
+        func begins(_ text: StaticString) -> Bool {
+            text.withUTF8Buffer { $0.count <= name.count && name.prefix($0.count).elementsEqual($0) }
+        }
+        return begins("Builtins_") || begins("_ZN2v88internal") && isBuiltin(name)
+    }
+    /// v8::internal::Builtin_…, Runtime_…, behind a number of characters.
+    private static func isBuiltin(_ name: UnsafeRawBufferPointer) -> Bool {
+        var rest = name.dropFirst(15)
+        while let digit = rest.first, digit >= 0x30, digit <= 0x39 { rest = rest.dropFirst() }
+        return ["Builtin_", "Runtime_"].contains { rest.starts(with: $0.utf8) }
+    }
+
+    /// Most names are long or begin otherwise; a look at one byte spares the rest.
+    private static func mayBeKnown(_ name: UnsafeRawBufferPointer) -> Bool {
+        switch name[0] {
+        case UInt8(ascii: "_"): !(name.count > 1 && (name[1] == UInt8(ascii: "Z") || name[1] == UInt8(ascii: "R")))
+        case UInt8(ascii: "s"), UInt8(ascii: "g"), UInt8(ascii: "u"), UInt8(ascii: "l"), UInt8(ascii: "d"), UInt8(ascii: "v"),
+            UInt8(ascii: "c"), UInt8(ascii: "m"), UInt8(ascii: "b"):
+            true
+        default: false
+        }
+    }
+
+    private static let table: [String: Reason] = {
+        var table: [String: Reason] = [:]
+        for name in [
+            "setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "__getcontext", "setcontext", "__setcontext",
+            "swapcontext", "__swapcontext", "unw_getcontext", "__unw_getcontext", "_Ux86_64_getcontext", "_Uaarch64_getcontext",
+            "__go_getcontext", "longjmp", "_longjmp", "__longjmp", "siglongjmp", "__longjmp_chk", "____longjmp_chk", "__libc_longjmp",
+            "__libc_siglongjmp", "__sigjmp_save", "makecontext", "__makecontext", "__start_context", "savectx",
+            "_setjmpex",
+        ] { table[name] = .returnsTwice }
+        for name in [
+            "dlsym", "__dlsym", "dlvsym", "__dlvsym", "__libc_dlsym", "dlopen", "__dlopen", "dlmopen", "__dlmopen", "dl_iterate_phdr",
+            "__dl_iterate_phdr", "backtrace", "__backtrace", "_Unwind_Backtrace", "unw_backtrace", "unw_step", "unw_get_reg", "__unw_step",
+            "__unw_get_reg", "_ULx86_64_step", "_ULx86_64_get_reg", "_Ux86_64_step", "_Ux86_64_get_reg", "_ULaarch64_step",
+            "_ULaarch64_get_reg", "_Uaarch64_step", "_Uaarch64_get_reg", "mcount", "_mcount", "__fentry__", "__mcount_internal",
+            "__cyg_profile_func_enter", "__cyg_profile_func_exit", "uw_init_context_1", "uw_init_context",
+        ] { table[name] = .asksCaller }
+        for name in [
+            "vfork", "__vfork", "__libc_vfork", "clone", "__clone", "clone3", "__clone3", "__clone_internal",
+            "__clone3_internal",
+        ] { table[name] = .childOnStack }
+        return table
+    }()
+}

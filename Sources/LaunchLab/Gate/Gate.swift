@@ -1,0 +1,131 @@
+// The gate: new launches against a baseline. What is counted (libraries, constructors, relocations) fails as it is; what is
+// timed fails only beyond its budget and beyond noise, on two occasions.
+import Foundation
+import Presentation
+import Statistics
+
+package struct Finding: Equatable, Sendable {
+    package enum Rule: String, CaseIterable, Sendable {
+        case newLibrary = "new-library", newConstructor = "new-constructor", stage, relocations, pageFaults = "page-faults"
+    }
+    package var rule: Rule
+    /// Of what: a library, a constructor, a stage.
+    package var subject: String
+    package var message: String
+}
+
+package struct Gate: Sendable {
+    /// Of the rank test for a stage. With two occasions that must agree, and a budget on top, a false alarm is far rarer.
+    static let probability = 0.005
+
+    package var baseline: Baseline
+    /// How much slower this machine is now than when the baseline was made: 1 the same.
+    package var slowdown: Double
+
+    package init(_ baseline: Baseline, calibrationMs: Double) {
+        self.baseline = baseline
+        slowdown = baseline.machine.calibrationMs > 0 && calibrationMs > 0 ? calibrationMs / baseline.machine.calibrationMs : 1
+    }
+
+    /// Of findings: why, what explains most first. With times that do not count, only what is counted.
+    package func causes(_ profiles: [LaunchProfile], areTimesJudged: Bool = true) -> [Cause] {
+        let causes = baseline.attribution(of: scaled(profiles)).causes
+        return areTimesJudged ? causes : causes.filter { $0.change != .slower && $0.change != .faster }
+    }
+
+    /// As they would be at the speed that the machine had when the baseline was made.
+    package func scaled(_ profiles: [LaunchProfile]) -> [LaunchProfile] {
+        profiles.map { profile in
+            var profile = profile
+            profile.tree = profile.tree.scaled(by: 1 / slowdown)
+            return profile
+        }
+    }
+
+    /// With times that do not count, no stage is judged, and a new constructor by the launch in which it took least.
+    package func findings(_ profiles: [LaunchProfile], areTimesJudged: Bool = true) -> [Finding] {
+        let now = LaunchSummary(profiles)
+        return libraries(now) + constructors(now, areTimesJudged) + (areTimesJudged ? stages(now) : []) + counts(now)
+    }
+
+    private func libraries(_ now: LaunchSummary) -> [Finding] {
+        let known = Set(baseline.libraries.map(\.name))
+        return now.libraries.filter { !known.contains($0.name) }.map {
+            Finding(rule: .newLibrary, subject: $0.name, message: "\($0.name) is newly loaded (\($0.relocations) relocations)")
+        }
+    }
+
+    private func constructors(_ now: LaunchSummary, _ areTimesJudged: Bool) -> [Finding] {
+        // One that was there, but too short to be listed, must not be taken for new because of noise: it has to take twice
+        // what is listed.
+        let limit = max(baseline.budgets.constructorMs, Baseline.listedMs * 2)
+        let known = Set(baseline.constructors.map(\.key)).union(moved(now))
+        return now.constructors.filter { !known.contains($0.key) }.compactMap { constructor in
+            let time = milliseconds(areTimesJudged ? constructor.median : constructor.least)
+            guard time / max(slowdown, 1) > limit else { return nil }
+            let (module, name) = (constructor.key.module, constructor.key.name)
+            return Finding(
+                rule: .newConstructor, subject: "\(module)!\(name)",
+                message:
+                    "constructor \(name) of \(module) is new and takes \(areTimesJudged ? "" : "at least ")\(text(time)) (limit \(text(limit)))"
+            )
+        }
+    }
+
+    /// Constructors without a name that are not listed, and stand for ones that are listed and not there: another build has
+    /// them elsewhere in their library. Each is taken for the one that took the time most like it.
+    private func moved(_ now: LaunchSummary) -> Set<CallNode.Key> {
+        let there = Set(now.constructors.map(\.key)), listed = Set(baseline.constructors.map(\.key))
+        var candidates = now.constructors.filter { $0.key.isUnnamed && !listed.contains($0.key) }
+        var moved: Set<CallNode.Key> = []
+        for gone in baseline.constructors where gone.key.isUnnamed && !there.contains(gone.key) {
+            func distance(_ place: Int) -> Double { abs(milliseconds(candidates[place].median) / slowdown - gone.ms) }
+            let same = candidates.indices.filter { candidates[$0].key.withoutName == gone.key.withoutName }
+            guard let nearest = same.min(by: { distance($0) < distance($1) }) else { continue }
+            moved.insert(candidates.remove(at: nearest).key)
+        }
+        return moved
+    }
+
+    private func stages(_ now: LaunchSummary) -> [Finding] {
+        baseline.stages.compactMap { stage in
+            guard let sample = now.stages.first(where: { $0.name == stage.name })?.sample else { return nil }
+            // As it would be at the speed of the machine then.
+            let scaled = Sample(sample.values.map { $0 / 1e6 / slowdown })
+            let budget = stage.budgetMs ?? max(stage.p50Ms * (1 + baseline.budgets.stage), stage.p50Ms + baseline.budgets.stageMs)
+            guard scaled.median > budget else { return nil }
+            let before = Sample(stage.runsMs)
+            // A budget below what was measured fails whatever the noise.
+            if budget >= stage.p50Ms, RankTest.probability(before, scaled) >= Gate.probability { return nil }
+            if budget >= stage.p50Ms, Difference(before, scaled).low + stage.p50Ms <= budget { return nil }
+            return Finding(
+                rule: .stage, subject: stage.name,
+                message: "\(stage.name) takes \(text(scaled.median)), the budget is \(text(budget)) (it was \(text(stage.p50Ms)))")
+        }
+    }
+
+    private func counts(_ now: LaunchSummary) -> [Finding] {
+        var findings: [Finding] = []
+        func check(_ rule: Finding.Rule, _ name: String, _ before: Int, _ after: Int, _ share: Double, least: Int, _ reasons: [String]) {
+            guard after > before + max(Int(Double(before) * share), least) else { return }
+            let why = reasons.isEmpty ? "" : ": " + reasons.prefix(3).joined(separator: ", ") + (reasons.count > 3 ? ", …" : "")
+            findings.append(
+                Finding(rule: rule, subject: name, message: "\(after) \(name), \(before) before (limit +\(percent(share)))\(why)"))
+        }
+        let known = Dictionary(baseline.libraries.map { ($0.name, $0.relocations) }) { $0 + $1 }
+        let grown = now.libraries.map { (library: $0, more: $0.relocations - (known[$0.name] ?? 0)) }.filter { $0.more > 0 }
+            .sorted { ($1.more, $0.library.name) < ($0.more, $1.library.name) }
+        check(
+            .relocations, "relocations", baseline.relocations, now.relocations, baseline.budgets.relocations, least: 16,
+            grown.map { library, _ in
+                if let before = known[library.name] { return "\(library.name) has \(library.relocations), \(before) before" }
+                return "\(library.name) is new with \(library.relocations)"
+            })
+        let new = now.libraries.filter { known[$0.name] == nil }.map { "\($0.name) is new" }
+        check(.pageFaults, "minor page faults", baseline.minorFaults, now.minorFaults, baseline.budgets.pageFaults, least: 32, new)
+        check(.pageFaults, "major page faults", baseline.majorFaults, now.majorFaults, baseline.budgets.pageFaults, least: 32, new)
+        return findings
+    }
+
+    private func text(_ milliseconds: Double) -> String { readable(nanoseconds: milliseconds * 1e6) }
+}

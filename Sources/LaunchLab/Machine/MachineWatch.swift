@@ -1,0 +1,92 @@
+// How quiet the machine was during a launch. Before each one a fixed piece of arithmetic is timed: it takes longer when
+// the processor is shared, slowed down, or stolen by a hypervisor.
+import CLaunch
+import Foundation
+import Presentation
+import Statistics
+
+/// Watches the machine over a series of launches.
+package struct MachineWatch: Sendable {
+    /// A launch counts as disturbed when the arithmetic took this much longer than usual …
+    static let slowdown = 1.25
+    /// … or when the machine was taken away for this share of the time more than usual.
+    static let stolenShare = 0.05
+
+    private var calibrations: [Double] = []
+    /// Of the time from before each launch until it was judged: what the hypervisor took.
+    private var stolenShares: [Double] = []
+    private var before: (time: UInt64, calibration: UInt64, stolen: UInt64?) = (0, 0, nil)
+    package private(set) var frequencies: ClosedRange<Double>?
+    /// Nanoseconds that the hypervisor took during all launches; nil where the kernel does not say.
+    package private(set) var allStolen: UInt64?
+
+    package init() {}
+
+    package mutating func launchBegins() {
+        before = (MonotonicClock.now(), launch_calibration_ns(), MachineWatch.stolen())
+    }
+
+    /// Why the launch is disturbed; nil when it is not.
+    package mutating func launchEnded() -> String? {
+        let calibration = max(before.calibration, launch_calibration_ns())
+        var stolen: UInt64?
+        if let now = MachineWatch.stolen(), let then = before.stolen, now >= then {
+            stolen = now - then
+            allStolen = (allStolen ?? 0) + (now - then)
+        }
+        if let frequency = MachineWatch.frequency() {
+            frequencies = min(frequencies?.lowerBound ?? frequency, frequency)...max(frequencies?.upperBound ?? frequency, frequency)
+        }
+        return reason(calibration: calibration, stolen: stolen, elapsed: MonotonicClock.now() - before.time)
+    }
+
+    /// Measured against all launches so far and this one. The fastest quarter is the machine when it is left alone: what is
+    /// usual here is not a disturbance.
+    /// - Parameter calibration: of the arithmetic, before and after the launch: the longer. All in nanoseconds.
+    /// - Parameter stolen: all processors together; nil where the kernel does not say.
+    mutating func reason(calibration: UInt64, stolen: UInt64?, elapsed: UInt64) -> String? {
+        calibrations.append(Double(calibration))
+        let usual = Sample(calibrations).quantile(0.25)
+        if calibrations.count > 1, Double(calibration) > usual * MachineWatch.slowdown {
+            return "the processor was \(percent(Double(calibration) / usual - 1)) slower than usual"
+        }
+        guard let stolen, elapsed > 0 else { return nil }
+        stolenShares.append(Double(stolen) / Double(elapsed))
+        let share = Sample(stolenShares).quantile(0.25) + MachineWatch.stolenShare
+        // The counter goes in steps of 10 ms (proc(5), /proc/stat, USER_HZ): one step says nothing.
+        guard Double(stolen) > Double(elapsed) * share + 10_000_000 else { return nil }
+        return "the hypervisor took \(readable(Nanoseconds(stolen)))"
+    }
+
+    /// Of the calibrations beside all launches, milliseconds: how fast the machine was.
+    package var calibrationMs: Double { milliseconds(Sample(calibrations).median) }
+
+    /// How far the calibration's middle half spreads, of its median: the noise of the machine itself.
+    package var noise: Double {
+        let sample = Sample(calibrations)
+        return sample.median > 0 ? sample.spread / sample.median : 0
+    }
+
+    /// By what factor the machine's speed changed: 1 not at all.
+    package var swing: Double {
+        let sample = Sample(calibrations), fast = sample.quantile(0.1)
+        return fast > 0 ? max(sample.quantile(0.9) / fast, 1) : 1
+    }
+
+    /// proc(5), /proc/stat: "cpu user nice system idle iowait irq softirq steal …", in USER_HZ.
+    private static func stolen() -> UInt64? {
+        guard let text = try? String(contentsOfFile: "/proc/stat", encoding: .utf8), let line = text.split(separator: "\n").first
+        else { return nil }
+        let fields = line.split(separator: " ")
+        guard fields.count > 8, let steps = UInt64(fields[8]) else { return nil }
+        return steps * 1_000_000_000 / UInt64(sysconf(Int32(_SC_CLK_TCK)))
+    }
+
+    /// GHz, of the first processor; nil where there is no such file (most virtual machines).
+    private static func frequency() -> Double? {
+        guard let text = try? String(contentsOfFile: "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", encoding: .utf8),
+            let kilohertz = Double(text.trimmingCharacters(in: .whitespacesAndNewlines))
+        else { return nil }
+        return kilohertz / 1_000_000
+    }
+}

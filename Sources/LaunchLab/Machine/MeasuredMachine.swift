@@ -1,0 +1,9 @@
+/// The machine that launches were made on, as a baseline names it.
+package struct MeasuredMachine: Codable, Equatable, Sendable {
+    package var architecture: String
+    package var processor: String
+    package var kernel: String
+    /// Of the calibration arithmetic, milliseconds: how fast the machine was.
+    package var calibrationMs: Double
+    enum CodingKeys: String, CodingKey { case architecture, processor, kernel, calibrationMs = "calibration_ms" }
+}

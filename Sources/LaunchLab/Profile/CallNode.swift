@@ -1,0 +1,66 @@
+// A node of the tree that a launch is.
+
+/// A length in nanoseconds. Signed, since these are subtracted from one another.
+package typealias NanosecondCount = Int64
+
+/// A function as it was called along one path, merged over all calls there; or a stage, or a library.
+package struct CallNode: Sendable {
+    package enum Kind: String, Codable, Sendable { case root, stage, library, constructor, dlopen, lazy, call }
+    /// What is the same thing in two builds: no folders, and no addresses but those of functions without a name.
+    package struct Key: Hashable, Sendable {
+        package var kind: Kind
+        package var module: String
+        package var name: String
+        package init(_ kind: Kind, module: String, name: String) { (self.kind, self.module, self.name) = (kind, module, name) }
+
+        /// Called by its place in its module, or in memory: another build has it elsewhere.
+        var isUnnamed: Bool { name.hasPrefix(module + "+0x") || name.hasPrefix("0x") }
+        /// All of its kind and module that no symbol names.
+        var withoutName: Key { Key(kind, module: module, name: "(without a name)") }
+    }
+
+    package var key: Key
+    package var count: Int
+    /// With everything inside.
+    package var total: NanosecondCount
+    package var children: [CallNode]
+    /// Traced calls made in it that have no nodes of their own.
+    package var hiddenCalls = 0
+
+    package init(_ key: Key, count: Int, total: NanosecondCount, children: [CallNode] = []) {
+        (self.key, self.count, self.total, self.children) = (key, count, total, children)
+    }
+
+    /// Without its children.
+    package var own: NanosecondCount { total - children.reduce(0) { $0 + $1.total } }
+
+    private var recordedCount: Int { key.kind == .call ? count : 0 }
+    var tracedCalls: Int { recordedCount + hiddenCalls + children.reduce(0) { $0 + $1.tracedCalls } }
+
+    /// Without what recording its calls has cost: so many nanoseconds each, of which this share is in the length of the call
+    /// and the rest is its caller's.
+    func without(callCost: Double, insideShare: Double) -> CallNode { take(callCost * insideShare, callCost * (1 - insideShare)).node }
+
+    /// What a node is too short for is taken from its caller: the share is of a function that does nothing.
+    private func take(_ inside: Double, _ outside: Double) -> (node: CallNode, left: Double) {
+        var node = self, cost = Double(recordedCount) * inside + Double(hiddenCalls) * (inside + outside)
+        node.children = children.map { child in
+            let (child, left) = child.take(inside, outside)
+            cost += left + Double(child.recordedCount) * outside
+            return child
+        }
+        let taken = min(cost, Double(max(own, 0)))
+        node.total = own - NanosecondCount(taken) + node.children.reduce(0) { $0 + $1.total }
+        return (node, cost - taken)
+    }
+
+    /// As it would be on a machine that is so many times as fast.
+    func scaled(by factor: Double) -> CallNode {
+        var node = self
+        node.total = NanosecondCount((Double(total) * factor).rounded())
+        node.children = children.map { $0.scaled(by: factor) }
+        return node
+    }
+
+    func all(_ kind: Kind) -> [CallNode] { (key.kind == kind ? [self] : []) + children.flatMap { $0.all(kind) } }
+}

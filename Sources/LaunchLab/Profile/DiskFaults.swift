@@ -1,0 +1,60 @@
+// Which page faults of a launch had to wait for the disk: in which stage, in which file, at which place.
+import Statistics
+import TraceAnalysis
+
+enum DiskFaults {
+    struct Moment {
+        /// CLOCK_MONOTONIC, nanoseconds.
+        var time: UInt64
+        var path: String
+        var offset: UInt64
+    }
+    case known([Moment], lost: UInt64)
+    /// The kernel does not tell, for this reason.
+    case unknown(String)
+}
+
+/// A fault of a launch, in the stage in which it was.
+package struct DiskFault: Hashable, Sendable {
+    package var stage: String
+    /// As the kernel names what is mapped there.
+    package var path: String
+    /// Of the page in the file.
+    package var offset: UInt64
+}
+
+/// The faults of several launches together: the page-in map.
+package struct PageInMap: Sendable {
+    package struct Place: Sendable {
+        package var fault: DiskFault
+        /// In so many of them.
+        package var launches: Int
+    }
+    package let launches: Int
+    /// By stage in the order of the launch, by file, by offset.
+    package let places: [Place]
+
+    /// - Parameter stages: their names, in their order.
+    package init(_ faults: [[DiskFault]], stages: [String]) {
+        launches = faults.count
+        var counts: [DiskFault: Int] = [:]
+        for fault in faults.flatMap({ Set($0) }) { counts[fault, default: 0] += 1 }
+        let order = Dictionary(stages.enumerated().map { ($0.element, $0.offset) }) { first, _ in first }
+        places = counts.map { Place(fault: $0.key, launches: $0.value) }.sorted {
+            (order[$0.fault.stage] ?? .max, $0.fault.path, $0.fault.offset) < (
+                order[$1.fault.stage] ?? .max, $1.fault.path, $1.fault.offset
+            )
+        }
+        perLaunch = faults
+    }
+    private let perLaunch: [[DiskFault]]
+
+    /// The median of a launch.
+    package func faults(where matches: (DiskFault) -> Bool) -> Int {
+        Int(Sample(perLaunch.map { Double($0.count(where: matches)) }).median.rounded())
+    }
+
+    /// Those that matter in most of the launches.
+    func usual(_ path: String) -> [Place] { places.filter { $0.fault.path == path && $0.launches * 2 > launches } }
+    var paths: Set<String> { Set(places.map(\.fault.path)) }
+}

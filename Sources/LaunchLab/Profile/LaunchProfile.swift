@@ -1,0 +1,44 @@
+// What one launch was made of, from exec to ready: the part of a trace that launches are compared by. It is a tree that
+// holds all of the launch's time: stages, below them libraries with their constructors, and the calls on the way to ready.
+
+package struct LaunchProfile: Sendable {
+    package struct Library: Equatable, Sendable {
+        /// The file's name without its folder: builds live in different places.
+        package var name: String
+        package var relocations: Int
+        package init(name: String, relocations: Int) { (self.name, self.relocations) = (name, relocations) }
+    }
+
+    /// Its children are the stages, in order, one after the other.
+    package var tree: CallNode
+    package var readyReason: String
+    package var libraries: [Library]
+    package var minorFaults: Int, majorFaults: Int
+    /// What the agent itself took; not part of the stages.
+    package var tracerTime: NanosecondCount
+    /// Until ready; nil: they were not watched, or the kernel does not tell.
+    package var diskFaults: [DiskFault]?
+    /// Of what recording a call costs, what is in the call's own length, as the agent has measured it; where it could not,
+    /// about what it is on the machines that were measured.
+    package var insideShare = 0.4
+
+    package init(
+        tree: CallNode, readyReason: String, libraries: [Library], minorFaults: Int, majorFaults: Int,
+        tracerTime: NanosecondCount
+    ) {
+        self.tree = tree
+        self.readyReason = readyReason
+        self.libraries = libraries
+        self.minorFaults = minorFaults
+        self.majorFaults = majorFaults
+        self.tracerTime = tracerTime
+    }
+
+    package var stages: [CallNode] { tree.children }
+    package var total: NanosecondCount { tree.total }
+    package var relocations: Int { libraries.reduce(0) { $0 + $1.relocations } }
+    package func duration(of stage: String) -> NanosecondCount? { stages.first { $0.key.name == stage }?.total }
+
+    /// With the library that each belongs to, wherever in the tree.
+    package var constructors: [CallNode] { tree.all(.constructor) }
+}

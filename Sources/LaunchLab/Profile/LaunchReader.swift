@@ -1,0 +1,120 @@
+// From the trace of one launch to its profile.
+import Presentation
+import Symbols
+import TraceAnalysis
+
+enum LaunchReader {
+    static func timeline(_ trace: TraceFile, _ symbolizer: Symbolizer, readySymbol: String?) throws(LaunchProblem) -> StartupTimeline {
+        do {
+            return try StartupTimeline(trace, symbolizer: symbolizer, options: .init(readySymbol: readySymbol))
+        } catch {
+            throw LaunchProblem(error.description)
+        }
+    }
+
+    /// The same moment, as it can be seen from outside. Output through stdio leaves the process later than it is called,
+    /// at its end perhaps: then the end of a program that ends is what both sides see.
+    static func endPoint(of moment: ReadyMoment, hasEnded: Bool) -> EndPoint {
+        switch moment.reason {
+        case .listening: .listen
+        case .output(nil): .output
+        case .output: hasEnded ? .exit : .insideOnly
+        case .mainReturned, .exited: .exit
+        case .symbol, .mark, .notify, .frame: .insideOnly
+        }
+    }
+
+    /// - Parameter exit: nanoseconds from exec to the end of the program, when that is what is measured.
+    static func profile(
+        _ trace: TraceFile, _ symbolizer: Symbolizer, readySymbol: String?, exit: UInt64?, faults: [DiskFaults.Moment]? = nil
+    ) throws(LaunchProblem) -> LaunchProfile {
+        let timeline = try timeline(trace, symbolizer, readySymbol: readySymbol)
+        let seesLoader = timeline.stages.contains { $0.kind == .exec }
+        var stages = timeline.stages.map { stage in
+            let name = stage.kind == .load && !seesLoader ? loadingSinceExec : name(of: stage.kind)
+            return CallNode(
+                .init(.stage, module: stage.kind == .load ? CauseSearch.loading : "", name: name),
+                count: 1, total: NanosecondCount(stage.duration.count))
+        }
+        /// The stage during which something began.
+        func stage(at start: Nanoseconds) -> Int? { timeline.stages.lastIndex { $0.start <= start } }
+
+        for (index, children) in constructors(timeline, load: nil, stage) { stages[index].children += children }
+        for load in timeline.loads {
+            guard let index = stage(at: load.start) else { continue }
+            let inside = constructors(timeline, load: load.number, { _ in 0 })[0] ?? []
+            stages[index].children.append(
+                CallNode(
+                    .init(.dlopen, module: load.name, name: load.name), count: 1,
+                    total: NanosecondCount(load.total.count), children: inside))
+        }
+        if let index = timeline.stages.firstIndex(where: { $0.kind == .main }) {
+            stages[index].children += LaunchCalls.untilReady(trace, timeline, symbolizer).map(node)
+        }
+        let ready = stages.reduce(0) { $0 + $1.total }
+        if let exit {
+            let rest = max(NanosecondCount(exit) - ready - NanosecondCount(timeline.tracerTime.count), 0)
+            stages.append(CallNode(.init(.stage, module: "", name: "ready → exit"), count: 1, total: rest))
+        }
+        var reason = "end of the program"
+        if case .ready(let moment) = timeline.outcome { reason = moment.text }
+        var profile = LaunchProfile(
+            tree: CallNode(.init(.root, module: "", name: ""), count: 1, total: stages.reduce(0) { $0 + $1.total }, children: stages),
+            readyReason: reason, libraries: timeline.libraries.map { .init(name: $0.name, relocations: Int($0.relocations)) },
+            minorFaults: Int(timeline.minorFaults), majorFaults: Int(timeline.majorFaults),
+            tracerTime: NanosecondCount(timeline.tracerTime.count))
+        profile.insideShare = trace.insideCostShare ?? profile.insideShare
+        profile.diskFaults = faults?.filter { !$0.path.hasSuffix("/libtracer.so") && !$0.path.hasSuffix(".trace") }.compactMap { fault in
+            let since = Nanoseconds(fault.time > timeline.beginMonotonic.count ? fault.time - timeline.beginMonotonic.count : 0)
+            if exit == nil, since > timeline.total { return nil } // what it did while it was ended
+            let place = exit != nil && since > timeline.total ? stages.count - 1 : stage(at: since)
+            return place.map { DiskFault(stage: stages[$0].key.name, path: fault.path, offset: fault.offset) }
+        }
+        return profile
+    }
+
+    static func isLoading(_ stage: String) -> Bool { stage == name(of: .load) || stage == loadingSinceExec }
+
+    /// Where it is not known when the loader began.
+    private static let loadingSinceExec = "exec, " + name(of: .load)
+
+    /// The same in every launch: without the number of libraries and the call that was taken for ready.
+    static func name(of kind: StartupStage.Kind) -> String {
+        switch kind {
+        case .exec: "exec → loader"
+        case .load: "map and relocate libraries"
+        case .relocate: "relocate libraries"
+        case .preinit: "pre-initializers"
+        case .libraryConstructors: "constructors of libraries"
+        case .executableConstructors: "constructors of the executable"
+        case .main: "main → ready"
+        }
+    }
+
+    /// By stage: libraries, and in them their constructors, without what those loaded in turn.
+    private static func constructors(_ timeline: StartupTimeline, load: UInt32?, _ stage: (Nanoseconds) -> Int?) -> [Int: [CallNode]] {
+        var places: [Int: [CallNode]] = [:]
+        for run in timeline.constructors where run.load == load {
+            guard let index = stage(run.start) else { continue }
+            let module = basename(run.name.module)
+            let own = NanosecondCount(run.selfTime.count)
+            var node = CallNode(.init(.constructor, module: module, name: run.name.name), count: 1, total: own)
+            node.hiddenCalls = Int(run.calls)
+            if let place = places[index]?.firstIndex(where: { $0.key.module == module }) {
+                places[index]![place].children.append(node)
+                places[index]![place].total += own
+            } else {
+                places[index, default: []].append(
+                    CallNode(.init(.library, module: module, name: module), count: 1, total: own, children: [node]))
+            }
+        }
+        return places
+    }
+
+    private static func node(_ call: LaunchCalls.Node) -> CallNode {
+        CallNode(
+            .init(call.isLazy ? .lazy : .call, module: call.module, name: call.name), count: Int(call.calls),
+            total: NanosecondCount(call.total.count),
+            children: call.children.map(node))
+    }
+}

@@ -1,0 +1,55 @@
+// A set of launches of one program, put together: a sample for each stage, and what most of them have in common.
+import Foundation
+import Statistics
+
+package struct LaunchSummary: Sendable {
+    package struct Stage: Sendable {
+        package var name: String
+        package var sample: Sample
+    }
+    package struct Constructor: Sendable {
+        package var key: CallNode.Key
+        /// Nanoseconds.
+        package var median: Double, least: Double
+    }
+
+    /// The name under which the whole launch stands among its stages.
+    package static let wholeLaunch = "launch"
+
+    /// The whole launch first.
+    package var stages: [Stage]
+    package var relocations: Int
+    package var minorFaults: Int, majorFaults: Int
+    /// By name.
+    package var libraries: [LaunchProfile.Library]
+    /// The slowest first.
+    package var constructors: [Constructor]
+
+    package init(_ profiles: [LaunchProfile]) {
+        stages = [Stage(name: LaunchSummary.wholeLaunch, sample: Sample(profiles.map { Double($0.total) }))]
+        // In the order of the launch that has most of them; a stage that a launch does not have took no time there.
+        let longest = profiles.max { $0.stages.count < $1.stages.count }
+        for stage in longest?.stages ?? [] {
+            stages.append(Stage(name: stage.key.name, sample: Sample(profiles.map { Double($0.duration(of: stage.key.name) ?? 0) })))
+        }
+        func median(_ value: (LaunchProfile) -> Int) -> Int { Int(Sample(profiles.map { Double(value($0)) }).median) }
+        relocations = median(\.relocations)
+        minorFaults = median(\.minorFaults)
+        majorFaults = median(\.majorFaults)
+
+        var usual: [String: [Int]] = [:]
+        var times: [CallNode.Key: [Double]] = [:]
+        for profile in profiles {
+            for library in profile.libraries { usual[library.name, default: []].append(library.relocations) }
+            var own: [CallNode.Key: Double] = [:]
+            for node in profile.constructors { own[node.key, default: 0] += Double(node.total) }
+            for (key, time) in own { times[key, default: []].append(time) }
+        }
+        libraries = usual.filter { $0.value.count * 2 > profiles.count }
+            .map { LaunchProfile.Library(name: $0.key, relocations: $0.value.max() ?? 0) }
+            .sorted { $0.name < $1.name }
+        constructors = times.filter { $0.value.count * 2 > profiles.count }
+            .map { Constructor(key: $0.key, median: Sample($0.value).median, least: $0.value.min()!) }
+            .sorted { ($1.median, $0.key.module, $0.key.name) < ($0.median, $1.key.module, $1.key.name) }
+    }
+}

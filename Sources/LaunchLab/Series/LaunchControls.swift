@@ -1,0 +1,16 @@
+// The conditions under which every launch is the same.
+
+package struct LaunchControls: Sendable {
+    /// The only processor that the program may use; nil any.
+    package var processor: Int?
+    package var hasFixedAddresses = false
+    package var keepsOutput = false
+    /// Only PATH, HOME, LANG, TERM, USER and what the user names, so that two shells give the same launches.
+    package var hasFixedEnvironment = false
+    package var timeout: Double = 30
+    /// Whether a launch lasts until the program ends by itself.
+    package var runsToExit = false
+    package init() {}
+
+    static let fixedVariables = ["PATH", "HOME", "LANG", "LC_ALL", "TERM", "USER", "LD_LIBRARY_PATH", "DISPLAY", "XDG_RUNTIME_DIR"]
+}

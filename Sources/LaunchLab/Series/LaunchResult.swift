@@ -1,0 +1,79 @@
+// What a series has measured, and what of it is the agent's.
+import Statistics
+
+/// What was measured of one program.
+package struct LaunchResult: Sendable {
+    package var profiles: [LaunchProfile] = []
+    /// From exec to the same end point, seen from outside, nanoseconds: of the traced launches and of those without the agent.
+    package var tracedTotals: [Double] = []
+    package var untracedTotals: [Double] = []
+    /// Launches that were made again because the machine was disturbed, and why.
+    package var disturbed: [String] = []
+    /// Disturbed too, and counted all the same: the machine did not calm down.
+    package var disturbedKept = 0
+    /// Not too many were disturbed for their times to say something of the program.
+    package var isCalm: Bool { disturbedKept * 4 <= launches }
+    /// Those that count.
+    package var launches: Int { profiles.count + untracedTotals.count }
+    /// Of every traced launch, those made again too: nanoseconds.
+    package var allTotals: [Double] = []
+    package var endPoint = EndPoint.exit
+    package var readyReason = ""
+    package var involuntarySwitches: [Int] = []
+    package var drops: [ColdFiles.Drop] = []
+    package var pageIns: [ColdFiles.PageIn] = []
+    /// Why the page-in map is not there, or not whole.
+    package var faultComplaint: String?
+    /// A quarter of the launches are ready within `early`, another not before `late`, and no speed that the machine changed by
+    /// (`swing`) explains it: a median of launches that have nothing to do with one another says nothing. Those that were
+    /// made again are looked at as well: a long one is likelier to be disturbed, and a program that is ready early or late
+    /// would seem to be early always.
+    func wildTimes(swing: Double) -> (early: Double, late: Double)? {
+        let totals = Sample(allTotals), early = totals.quantile(0.25), late = totals.quantile(0.75)
+        guard totals.count >= 5, late > early * LaunchResult.wildest * swing, late - early > 2_000_000 else { return nil }
+        return (early, late)
+    }
+    /// How many times as long as the first quarter of the launches the last one may take.
+    static let wildest = 3.0
+
+    package var pageInMap: PageInMap? {
+        let faults = profiles.compactMap(\.diskFaults)
+        return faults.isEmpty ? nil : PageInMap(faults, stages: LaunchSummary(profiles).stages.map(\.name))
+    }
+
+    package var untraced: Sample { Sample(untracedTotals) }
+    /// What the agent adds to a launch, beyond the work of its own that it takes out by itself: nanoseconds; nil when no
+    /// launch was made without it. On a noisy machine the two may differ by more than recording can cost: what is beyond
+    /// `costliestCall` for each call is noise. 0 when the difference is within it.
+    package var overhead: Double? {
+        guard !untracedTotals.isEmpty, !profiles.isEmpty else { return nil }
+        let difference = Difference(untraced, Sample(profiles.map { Double($0.total) }))
+        return min(max(difference.medians, 0), calls * LaunchResult.costliestCall)
+    }
+    /// Nanoseconds. A recorded call costs some 30 (docs/performance.md), several times that while caches are cold.
+    static let costliestCall = 200.0
+
+    /// Overhead for each traced call; nil when no launch was made without the agent.
+    package var callCost: Double? {
+        guard let overhead else { return nil }
+        return overhead / max(calls, 1)
+    }
+    private var calls: Double { Sample(profiles.map { Double($0.tree.tracedCalls) }).median }
+
+    /// Of two programs that were launched in turn: one agent, one machine, one cost.
+    package static func callCost(_ first: LaunchResult, _ second: LaunchResult) -> Double {
+        let known = [first, second].filter { $0.overhead != nil }
+        return known.reduce(0) { $0 + $1.overhead! } / max(known.reduce(0) { $0 + $1.calls }, 1)
+    }
+
+    /// The launches as they would have been without the agent: each traced call has cost the same.
+    package func corrected(callCost: Double) -> [LaunchProfile] {
+        guard callCost > 0 else { return profiles }
+        return profiles.map { profile in
+            var profile = profile
+            profile.tree = profile.tree.without(callCost: callCost, insideShare: profile.insideShare)
+            return profile
+        }
+    }
+    package var corrected: [LaunchProfile] { corrected(callCost: callCost ?? 0) }
+}

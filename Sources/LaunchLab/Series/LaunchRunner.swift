@@ -1,0 +1,126 @@
+// One launch: prepared, made, watched until its end point, ended, and read.
+import Foundation
+import Glibc
+import Symbols
+import TraceAnalysis
+
+/// What one launch has shown.
+struct MeasuredLaunch {
+    /// From exec to the end point, seen from outside, nanoseconds.
+    var total: UInt64
+    var profile: LaunchProfile?
+    var usage: LaunchedProcess.Usage
+    var drop: ColdFiles.Drop?
+    var faultComplaint: String?
+}
+
+struct LaunchRunner {
+    let plan: LaunchPlan
+    let symbolizer = Symbolizer()
+
+    init(_ plan: LaunchPlan) { self.plan = plan }
+
+    func launch(_ subject: LaunchSubject, _ endPoint: EndPoint, isTraced: Bool, _ files: ColdFiles) throws -> MeasuredLaunch {
+        try shell(plan.setup, "--setup")
+        var drop: ColdFiles.Drop?
+        switch plan.cold {
+        case .no: break
+        case .files: drop = files.drop()
+        case .everything:
+            let error = ColdFiles.dropEverything()
+            if error != 0 {
+                throw LaunchProblem(
+                    "cannot drop the caches of the machine: \(String(cString: strerror(error))); --cold without --drop-caches needs no privilege"
+                )
+            }
+        }
+        if isTraced { subject.removeTraces() }
+        let calls = plan.controls.runsToExit ? EndPoint.exit.calls : endPoint.calls
+        var process = try LaunchedProcess(
+            path: subject.path, arguments: subject.arguments, environment: isTraced ? subject.traced : subject.bare,
+            watched: calls, controls: plan.controls, watchesFaults: isTraced && plan.cold != .no)
+        defer { _ = process.diskFaults() } // closes them
+        let deadline = process.execTime + UInt64(plan.controls.timeout * 1e9)
+        let waiting = process.wait(for: calls, until: deadline, done: endPoint == .insideOnly ? isReady(subject, process.pid) : { nil })
+        let usage: LaunchedProcess.Usage?
+        var moment: UInt64
+        switch waiting {
+        case .reached(let at):
+            moment = at
+            let ends = plan.controls.runsToExit || endPoint == .exit
+            usage = ends ? process.waitForEnd(milliseconds: 10_000) ?? process.end() : process.end()
+            if ends, let usage, usage.status != 0 { throw failed(subject, usage.status) }
+        case .ended(let status):
+            _ = process.waitForEnd(milliseconds: 1000)
+            if status != 0 { throw failed(subject, status) }
+            throw LaunchProblem(
+                "\(subject.command.text) ended before it was ready (\(endPoint.rawValue)), as it was in the first launch: its starts differ; --to-exit measures to its end"
+            )
+        case .timedOut:
+            _ = process.end()
+            throw notReady(subject)
+        }
+        guard let usage else { throw LaunchProblem("\(subject.command.text) cannot be killed: process \(process.pid) is still running") }
+        try shell(plan.teardown, "--teardown")
+        if moment < process.execTime { moment = process.execTime }
+        var profile: LaunchProfile?
+        var complaint: String?
+        if isTraced {
+            var faults: [DiskFaults.Moment]?
+            switch process.diskFaults() {
+            case .known(let all, let lost):
+                faults = all
+                if lost > 0 { complaint = "\(lost) page-fault samples were lost" }
+            case .unknown(let reason): complaint = "no page-in map: the kernel does not report page faults (perf_event_open: \(reason))"
+            case nil: break
+            }
+            profile = try LaunchReader.profile(
+                try trace(of: process, subject), symbolizer, readySymbol: plan.readySymbol,
+                exit: plan.controls.runsToExit || endPoint == .exit ? moment - process.execTime : nil, faults: faults)
+            subject.removeTraces()
+        }
+        return MeasuredLaunch(total: moment - process.execTime, profile: profile, usage: usage, drop: drop, faultComplaint: complaint)
+    }
+
+    func notReady(_ subject: LaunchSubject) -> LaunchProblem {
+        LaunchProblem(
+            """
+            \(subject.command.text) was not ready within \(plan.controls.timeout) s (what its child processes do does not count): \
+            --timeout gives it longer, --ready SYMBOL tells what ready is, --to-exit measures to its end
+            """)
+    }
+    func failed(_ subject: LaunchSubject, _ status: Int32) -> LaunchProblem {
+        LaunchProblem(
+            "\(subject.command.text) failed with status \(status): launches are measured of a command that succeeds; run it by hand to see why"
+        )
+    }
+
+    func trace(of process: LaunchedProcess, _ subject: LaunchSubject) throws -> TraceFile {
+        guard let path = subject.trace(of: process.pid) else {
+            throw LaunchProblem("\(subject.command.text) left no trace: is it statically linked, or does it clear its environment?")
+        }
+        do {
+            return try TraceFile(path: path)
+        } catch {
+            throw LaunchProblem("\(error)")
+        }
+    }
+
+    /// For a moment that only the agent sees: asks its trace.
+    func isReady(_ subject: LaunchSubject, _ pid: pid_t) -> () -> UInt64? {
+        var next: UInt64 = 0
+        return { [symbol = plan.readySymbol] in
+            let now = MonotonicClock.now()
+            guard now >= next else { return nil }
+            defer { next = MonotonicClock.now() + 2_000_000 }
+            guard let path = subject.trace(of: pid), TraceFile.isReady(path: path, symbol: symbol) else { return nil }
+            return now
+        }
+    }
+
+    func shell(_ command: String?, _ option: String) throws {
+        guard let command else { return }
+        let status = try Subprocess.shell(command)
+        if status != 0 { throw LaunchProblem("\(option) '\(command)' failed with status \(status)") }
+    }
+}

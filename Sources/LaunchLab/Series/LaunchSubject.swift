@@ -1,0 +1,56 @@
+// One side of a series: a program, found and checked once, with the two environments that it is launched in.
+import Foundation
+import Glibc
+import Recorder
+
+package struct LaunchSubject {
+    package let command: LaunchCommand
+    /// What exec is called with.
+    let path: String
+    let arguments: [String]
+    let bare: [[CChar]]
+    let traced: [[CChar]]
+    /// Where the traces of its launches go, one file at a time.
+    let folder: String
+
+    /// Throws when it cannot be started or not be traced, with the statuses of `tracer record`.
+    package init(_ command: LaunchCommand, readySymbol: String?, controls: LaunchControls, folder: String) throws(Refusal) {
+        self.command = command
+        self.folder = folder
+        guard !command.words.isEmpty else { throw .usage("the command is empty: give a program and its arguments") }
+        let inherited = LaunchSubject.environment(controls)
+        var options = RecordOptions()
+        options.output = folder + "/run.%p.trace"
+        options.ready = readySymbol
+        options.children = false // their launch is another one
+        options.quiet = true
+        let run = try RecordingRun(command: command.words.map { Array($0.utf8CString) }, options: options, environment: inherited)
+        path = run.target.path
+        arguments = run.target.leadingArguments + command.words.dropFirst()
+        bare = inherited.entries
+        traced = run.environment.entries
+    }
+
+    private static func environment(_ controls: LaunchControls) -> ProgramEnvironment {
+        guard controls.hasFixedEnvironment else { return .inherited }
+        return ProgramEnvironment(
+            entries: ProgramEnvironment.inherited.entries.filter { entry in
+                LaunchControls.fixedVariables.contains { entry.starts(with: ($0 + "=").utf8.map { CChar(bitPattern: $0) }) }
+            })
+    }
+
+    /// Of the launch that ended last: that of the image the process was at the end.
+    func trace(of pid: pid_t) -> String? {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        let files = names.filter { $0.hasPrefix("run.\(pid).") && $0.hasSuffix(".trace") }
+        // run.4711.trace, run.4711.2.trace, …: one for each exec.
+        func number(_ name: String) -> Int { Int(name.split(separator: ".").dropFirst(2).first ?? "") ?? 1 }
+        return files.max { number($0) < number($1) }.map { folder + "/" + $0 }
+    }
+
+    func removeTraces() {
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] where name.hasPrefix("run.") {
+            unlink(folder + "/" + name)
+        }
+    }
+}

@@ -1,0 +1,183 @@
+// A series of launches, and two of them side by side, for people.
+import Foundation
+import Presentation
+import Statistics
+import TraceAnalysis
+
+package struct LaunchText {
+    private let plan: LaunchPlan
+    private let watch: MachineWatch
+    private let style: TextStyle
+
+    package init(_ plan: LaunchPlan, _ watch: MachineWatch, style: TextStyle) {
+        self.plan = plan
+        self.watch = watch
+        self.style = style
+    }
+
+    // MARK: - One program
+
+    package func table(_ result: LaunchResult, _ command: LaunchCommand, top: Int = 5) -> String {
+        let summary = LaunchSummary(result.corrected)
+        var lines = [heading(command.text, result), ""]
+        let map = result.pageInMap
+        var table = TextTable(["", "p50", "p90", "p95", "mean", "spread"] + (map == nil ? [] : ["from disk"]), leftAligned: [0])
+        for (index, stage) in summary.stages.enumerated() {
+            let faults = map.map { [grouped(UInt64($0.faults { index == 0 || $0.stage == stage.name }))] } ?? []
+            table.add(
+                [index == 0 ? "launch" : "  " + stage.name] + [0.5, 0.9, 0.95].map { text(stage.sample.quantile($0)) } + [
+                    text(stage.sample.mean), text(stage.sample.spread),
+                ] + faults)
+        }
+        lines += table.lines(style)
+        lines.append("")
+        lines += overhead(result)
+        lines.append(
+            "\(grouped(UInt64(summary.libraries.count))) libraries, \(grouped(UInt64(max(summary.relocations, 0)))) relocations, page faults \(grouped(UInt64(max(summary.minorFaults, 0)))) minor, \(grouped(UInt64(max(summary.majorFaults, 0)))) from disk"
+        )
+        let slow = summary.constructors.prefix(top).filter { $0.median >= 10_000 }
+        if !slow.isEmpty {
+            lines += ["", style.bold("Constructors, the slowest")]
+            var table = TextTable(["p50", "library", "constructor"], leftAligned: [1, 2])
+            for constructor in slow { table.add([text(constructor.median), constructor.key.module, constructor.key.name]) }
+            lines += table.lines(style).dropFirst()
+        }
+        if plan.cold != .no { lines += cold(result, top) }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private func heading(_ command: String, _ result: LaunchResult) -> String {
+        var parts = ["\(result.profiles.count) launches", plan.cold == .no ? "warm" : "cold"]
+        parts.append("ready: \(plan.controls.runsToExit ? "end of the program" : result.readyReason)")
+        return style.bold(command) + "   " + parts.joined(separator: ", ") + machine([result])
+    }
+
+    private func machine(_ results: [LaunchResult]) -> String {
+        let disturbed = results.reduce(0) { $0 + $1.disturbed.count }, kept = results.reduce(0) { $0 + $1.disturbedKept }
+        let switches = Sample(results.flatMap(\.involuntarySwitches).map(Double.init)).median
+        var text = "\nmachine noise \(percent(watch.noise))"
+        if let frequencies = watch.frequencies {
+            text += String(format: ", %.1f to %.1f GHz", frequencies.lowerBound, frequencies.upperBound)
+        }
+        if let stolen = watch.allStolen { text += ", \(readable(Nanoseconds(stolen))) stolen by the hypervisor" }
+        text += ", \(Int(switches)) involuntary switches a launch"
+        if disturbed > 0 { text += ", \(disturbed) disturbed and repeated" }
+        if kept > 0 { text += ", \(kept) disturbed and counted (machine too noisy)" }
+        return text
+    }
+
+    private func overhead(_ result: LaunchResult) -> [String] {
+        let own = Sample(result.profiles.map { Double($0.tracerTime) }).median
+        guard let overhead = result.overhead else {
+            return ["tracer's own work \(text(own)), already subtracted; no launch was made without the agent"]
+        }
+        return [
+            "without the agent \(text(result.untraced.median)) (\(counted(UInt64(result.untraced.count), "launch", "launches"))); the agent adds \(text(max(overhead, 0))) by recording and \(text(own)) of its own, both taken out above"
+        ]
+    }
+
+    private func cold(_ result: LaunchResult, _ top: Int) -> [String] {
+        var lines = ["", style.bold("Read from disk")]
+        if let drop = result.drops.last {
+            var text = "\(drop.files) files, \(readable(byteCount: drop.bytes)), dropped before each launch"
+            if drop.kept > 0 { text += "; \(readable(byteCount: drop.kept)) stayed cached, in use by other processes" }
+            if drop.unknown > 0 { text += "; \(drop.unknown) belong to others, so the kernel does not report what is cached of them" }
+            lines.append(text)
+        }
+        if let complaint = result.faultComplaint { lines.append(complaint) }
+        let map = result.pageInMap
+        if map != nil {
+            lines.append(
+                "\"from disk\" and \"waits\": page faults that waited for the disk, in the median launch; \"read\" includes read-ahead")
+        }
+        let read = Dictionary(result.pageIns.map { ($0.path, $0) }) { first, _ in first }
+        let paths = Set(read.keys).union(map?.paths ?? [])
+        let rows = paths.map { path in
+            (path: path, waits: map?.faults { $0.path == path } ?? 0, file: read[path])
+        }.sorted { ($1.waits, $1.file?.bytes ?? 0, $0.path) < ($0.waits, $0.file?.bytes ?? 0, $1.path) }
+        var table = TextTable(["waits", "read", "file", "where the launch waited"], leftAligned: [2, 3])
+        for row in rows.prefix(max(top, 10)) {
+            let usual = map?.usual(row.path) ?? []
+            var parts: [String] = []
+            for (stage, places) in Dictionary(grouping: usual, by: \.fault.stage).sorted(by: { $0.key < $1.key }) {
+                let offsets = places.prefix(4).map { String($0.fault.offset / 1024) }.joined(separator: ", ")
+                parts.append("\(stage): at \(offsets)\(places.count > 4 ? ", …" : "") KB")
+            }
+            table.add([
+                map == nil ? "?" : "\(row.waits)", row.file.map { readable(byteCount: $0.bytes) } ?? "", row.path,
+                parts.joined(separator: "; "),
+            ])
+        }
+        if rows.count > max(top, 10) {
+            lines.append("showing \(max(top, 10)) of \(rows.count) files; --json lists all, with each range and fault")
+        }
+        return lines + table.lines(style)
+    }
+
+    // MARK: - Two programs
+
+    package func comparison(
+        _ first: LaunchResult, _ second: LaunchResult, _ commands: (LaunchCommand, LaunchCommand), _ comparison: LaunchComparison
+    ) -> String {
+        var lines = [
+            style.bold("A  ") + commands.0.text, style.bold("B  ") + commands.1.text,
+            "\(first.profiles.count) launches each, \(plan.cold == .no ? "warm" : "cold"), in random order; ready: \(second.readyReason)"
+                + machine([first, second]), "",
+        ]
+        var table = TextTable(["", "A p50", "B p50", "B - A", "95% interval", ""], leftAligned: [0, 4, 5])
+        for (index, stage) in comparison.stages.enumerated() {
+            let difference = stage.difference
+            table.add([
+                index == 0 ? "launch" : "  " + stage.name, text(stage.first.median), text(stage.second.median), signed(difference.medians),
+                "\(signed(difference.low)) … \(signed(difference.high))",
+                difference.isSignificant ? difference.medians > 0 ? "slower" : "faster" : "",
+            ])
+        }
+        lines += table.lines(style)
+        lines.append("")
+        let whole = comparison.stages[0].difference
+        if !whole.isSignificant {
+            lines.append("no difference larger than \(text(whole.largest)) is visible with \(first.profiles.count) launches each")
+        }
+        let causes = comparison.attribution.causes.prefix(10)
+        if !causes.isEmpty {
+            lines.append(style.bold("Why (B - A = \(signed(comparison.attribution.difference)))"))
+            var table = TextTable(["", "share", "", "what"], leftAligned: [2, 3])
+            for cause in causes {
+                table.add([signed(cause.difference), percent(cause.share), cause.change.rawValue, LaunchText.describe(cause)])
+            }
+            table.add([
+                signed(comparison.attribution.unexplained),
+                whole.medians == 0 ? "" : percent(comparison.attribution.unexplained / comparison.attribution.difference), "",
+                "unexplained",
+            ])
+            lines += table.lines(style).dropFirst()
+        } else if whole.isSignificant {
+            lines.append("No single stage, library, constructor or call explains it.")
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// "constructor slow_init of libslow.so", "work of libw.so, 10 → 100 times, from main".
+    package static func describe(_ cause: Cause) -> String {
+        var text: String
+        switch cause.kind {
+        case .constructor: text = "constructor \(cause.name) of \(cause.module)"
+        case .library: text = "library \(cause.name)"
+        case .dlopen: text = "dlopen of \(cause.name)"
+        case .stage, .root: text = cause.name
+        case .lazy: text = "lazy initializer \(cause.name) of \(cause.module)"
+        case .call: text = cause.name.hasPrefix(cause.module + "+0x") ? cause.name : "\(cause.name) of \(cause.module)"
+        }
+        if cause.kind == .call, cause.change == .new || cause.change == .gone {
+            text += ", \(counted(UInt64(max(cause.callsBefore, cause.callsAfter).rounded()), "time"))"
+        } else if cause.callsBefore != cause.callsAfter, cause.kind == .call {
+            text += ", \(Int(cause.callsBefore.rounded())) → \(Int(cause.callsAfter.rounded())) times"
+        }
+        if cause.kind == .call || cause.kind == .lazy, cause.path.count > 2 { text += ", from \(cause.path[cause.path.count - 2])" }
+        return text
+    }
+
+    private func text(_ nanoseconds: Double) -> String { column(readable(nanoseconds: nanoseconds)) }
+    private func signed(_ nanoseconds: Double) -> String { column(readable(difference: nanoseconds)) }
+}

@@ -1,0 +1,121 @@
+// One process of the lab: started alone in its group, watched for the call that means "ready", ended, and accounted for.
+import CLaunch
+import Glibc
+import Recorder
+
+struct LaunchedProcess {
+    enum Waiting: Equatable {
+        /// CLOCK_MONOTONIC, nanoseconds.
+        case reached(at: UInt64)
+        /// It ended before.
+        case ended(status: Int32)
+        case timedOut
+    }
+
+    struct Usage: Equatable, Sendable {
+        /// 128 + n when signal n ended it.
+        var status: Int32
+        var minorFaults: Int, majorFaults: Int
+        /// Times that it had to give the processor to somebody else.
+        var involuntarySwitches: Int
+    }
+
+    private var child: launch_child
+    /// CLOCK_MONOTONIC immediately before execve, nanoseconds.
+    var execTime: UInt64 { child.exec_ns }
+    var pid: pid_t { child.pid }
+
+    /// - Parameter watched: LAUNCH_ bits.
+    init(
+        path: String, arguments: [String], environment: [[CChar]], watched: UInt32, controls: LaunchControls,
+        watchesFaults: Bool = false
+    ) throws(Refusal) {
+        let null = open("/dev/null", O_RDWR | O_CLOEXEC)
+        defer { close(null) }
+        var options = launch_options(
+            watched: watched, processor: Int32(controls.processor ?? -1), fixed_addresses: controls.hasFixedAddresses ? 1 : 0,
+            input: null, output: controls.keepsOutput ? -1 : null,
+            watches_faults: watchesFaults ? 1 : 0)
+        child = launch_child()
+        let words = arguments.map { Array($0.utf8CString) }
+        let error = withCStrings(words) { words in
+            withCStrings(environment) { variables in launch_spawn(path, words, variables, &options, &child) }
+        }
+        switch error {
+        case 0: return
+        case ENOENT: throw .notFound("\(path): \(String(cString: strerror(error)))")
+        case EINVAL where controls.processor != nil:
+            throw .usage("--cpu \(controls.processor!): the program may not run on this processor, or there is none of this number")
+        default: throw .cannotRun("\(path) cannot be started: \(String(cString: strerror(error)))")
+        }
+    }
+
+    /// Until the program makes one of the `calls` (LAUNCH_ bits among those watched), or `done` says so; `opened` is told
+    /// of every file that it opens, if that is watched. What its children do is no end of its launch, but they open files.
+    func wait(for calls: UInt32, until deadline: UInt64, done: () -> UInt64? = { nil }, opened: (String) -> Void = { _ in }) -> Waiting {
+        var report = launch_report()
+        var listener = child.listener
+        while true {
+            if let moment = done() { return .reached(at: moment) }
+            let now = MonotonicClock.now()
+            if now >= deadline { return .timedOut }
+            var end = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
+            // Without reports nobody wakes us when it ends: look once a millisecond.
+            let left = Int32(min((deadline - now) / 1_000_000 + 1, 1))
+            if listener >= 0, poll(&end, 1, left) > 0, end.revents & Int16(POLLIN) != 0 {
+                switch withUnsafePointer(to: child, { launch_next_report($0, &report) }) {
+                case 1 where report.is_own != 0 && UInt32(report.call) & calls != 0: return .reached(at: report.time_ns)
+                case 1 where UInt32(report.call) == UInt32(LAUNCH_FILES):
+                    opened(withUnsafeBytes(of: &report.path) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
+                case -1: listener = -1
+                default: break
+                }
+                continue
+            } else if listener < 0 {
+                usleep(500)
+            } else if end.revents != 0 {
+                listener = -1 // everybody who could report has gone
+            }
+            var info = siginfo_t()
+            if waitid(P_PID, id_t(child.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0, info._sifields._sigchld.si_pid == child.pid {
+                let status = info._sifields._sigchld.si_status
+                return .ended(status: info.si_code == CLD_EXITED ? status : 128 + status)
+            }
+        }
+    }
+
+    /// The page faults that read from disk, in the order of time, after its end and once; nil when they were not watched.
+    mutating func diskFaults() -> DiskFaults? {
+        guard let faults = child.faults else {
+            return child.faults_error == 0 ? nil : .unknown(String(cString: strerror(child.faults_error)))
+        }
+        defer {
+            launch_faults_close(faults)
+            child.faults = nil
+        }
+        var count = 0, lost: UInt64 = 0
+        let all = UnsafeBufferPointer(start: launch_faults_read(faults, &count, &lost), count: count)
+        return .known(all.map { DiskFaults.Moment(time: $0.time_ns, path: String(cString: $0.path), offset: $0.offset) }, lost: lost)
+    }
+
+    /// nil when it did not end in time.
+    mutating func waitForEnd(milliseconds: Int32) -> Usage? {
+        var status: Int32 = 0, usage = rusage()
+        return launch_wait(&child, milliseconds, &status, &usage) == 1 ? ended(status, usage) : nil
+    }
+
+    /// SIGTERM to its group, then SIGKILL.
+    mutating func end(patienceMilliseconds: Int32 = 2000) -> Usage? {
+        var status: Int32 = 0, usage = rusage()
+        return launch_end(&child, patienceMilliseconds, &status, &usage) == 1 ? ended(status, usage) : nil
+    }
+
+    private mutating func ended(_ status: Int32, _ usage: rusage) -> Usage {
+        if child.listener >= 0 { close(child.listener) }
+        child.listener = -1
+        let signal = status & 0x7f
+        return Usage(
+            status: signal == 0 ? status >> 8 & 0xff : 128 + signal, minorFaults: usage.ru_minflt,
+            majorFaults: usage.ru_majflt, involuntarySwitches: usage.ru_nivcsw)
+    }
+}

@@ -1,0 +1,18 @@
+import Glibc
+
+/// Writes all of it; a signal that interrupts does not matter. 0, or the errno of the write that failed.
+@discardableResult package func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
+    bytes.withUnsafeBytes { bytes in
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let written = write(descriptor, bytes.baseAddress! + rest.startIndex, rest.count) // within bytes
+            if written < 0, errno == EINTR { continue }
+            if written <= 0 { return written < 0 ? errno : EIO }
+            rest = rest.dropFirst(written)
+        }
+        return 0
+    }
+}
+
+/// What the system says of an error: "No such file or directory".
+package func systemReason(_ error: Int32) -> String { String(cString: strerror(error)) }

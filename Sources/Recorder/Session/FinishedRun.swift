@@ -1,0 +1,89 @@
+// A run that `tracer record` has left, to be removed: recognised by what is in it, not by its name alone.
+import CTraceLayout
+import Glibc
+
+package struct FinishedRun: Sendable {
+    package enum Failure: Error, Equatable {
+        /// It is not what `tracer record` makes.
+        case isNoRun(String)
+        case isBeingRecorded
+        /// Something, and the errno.
+        case cannotRemove(String, Int32)
+    }
+
+    package let path: String
+    package let isDirectory: Bool
+    /// Of a directory what it holds, and nothing else is in it.
+    private let files: [String]
+    /// On the disk.
+    package let byteCount: UInt64
+    /// Seconds of the epoch: when it was written to for the last time.
+    package let lastWritten: Int
+
+    /// Of a trace whose process counts elsewhere nobody here can say that it has ended: it is taken to have when so many seconds have passed.
+    private static let silence = 3600
+
+    /// - Parameter living: runs of which processes are alive, as `living` says it
+    package init(_ path: String, living: Set<UInt64>) throws(Failure) {
+        var info = stat()
+        guard lstat(path, &info) == 0 else { throw .isNoRun(String(cString: strerror(errno))) }
+        isDirectory = info.st_mode & S_IFMT == S_IFDIR
+        self.path = path
+        if isDirectory {
+            guard let names = RunDirectory.names(in: path) else { throw .isNoRun("it cannot be read") }
+            files = names.sorted().map { path + "/" + $0 }
+            guard !files.isEmpty else { throw .isNoRun("it is empty") }
+        } else {
+            files = [path]
+        }
+        var bytes: UInt64 = 0, last = 0, sessions: Set<UInt64> = []
+        for file in files {
+            let (header, status) = try Self.header(file)
+            if let header { sessions.insert(header.session) }
+            if let header, !Self.hasEnded(header, written: status.st_mtim.tv_sec) { throw .isBeingRecorded }
+            bytes &+= UInt64(max(status.st_blocks, 0)) &* 512
+            last = max(last, status.st_mtim.tv_sec)
+        }
+        guard sessions.count == 1, !sessions.contains(0) else {
+            throw .isNoRun(sessions.count > 1 ? "it holds traces of several runs" : "tracer record did not make it")
+        }
+        guard sessions.isDisjoint(with: living) else { throw .isBeingRecorded }
+        byteCount = bytes
+        lastWritten = last
+    }
+
+    /// At this moment, as far as one may look into processes. One that was forked may have no file yet.
+    package static var living: Set<UInt64> { LivingSessions.all }
+
+    /// nil for the empty file of a process that was killed before it could write anything.
+    private static func header(_ path: String) throws(Failure) -> (trace_file_header?, stat) {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard file >= 0 else { throw .isNoRun("\(path): \(String(cString: strerror(errno)))") }
+        defer { close(file) }
+        var info = stat(), header = trace_file_header()
+        guard fstat(file, &info) == 0, info.st_mode & S_IFMT == S_IFREG else { throw .isNoRun("\(path) is no trace") }
+        let size = MemoryLayout<trace_file_header>.size, got = pread(file, &header, size, 0)
+        if path.hasSuffix(".trace"), got == 0 || got == size && header.version == 0 && header.magic.0 == 0 { return (nil, info) }
+        guard got == size, header.hasMagic else { throw .isNoRun("\(path) is no trace") }
+        return (header, info)
+    }
+
+    private static func hasEnded(_ header: trace_file_header, written: Int) -> Bool {
+        if header.boot != 0, header.boot == ProcessStatus.bootID, header.pid_namespace == ProcessStatus.ownNamespace {
+            return ProcessStatus.isGone(pid_t(bitPattern: header.pid))
+        }
+        return written < time(nil) - silence
+    }
+
+    package func remove() throws(Failure) {
+        for file in files where unlink(file) != 0 { throw .cannotRemove(file, errno) }
+        if isDirectory, rmdir(path) != 0 { throw .cannotRemove(path, errno) }
+    }
+
+    /// Whether `tracer record` would have called it so by itself: tracer.NAME.PID, and .trace for a file.
+    package static func isDefaultName(_ name: String, isDirectory: Bool) -> Bool {
+        guard name.hasPrefix("tracer."), isDirectory || name.hasSuffix(".trace") else { return false }
+        let parts = (isDirectory ? name : String(name.dropLast(6))).split(separator: ".", omittingEmptySubsequences: false).dropFirst()
+        return parts.count >= 2 && parts.last!.allSatisfy { $0.isASCII && $0.isNumber } && !parts.last!.isEmpty
+    }
+}

@@ -1,0 +1,205 @@
+// One run: start the program under the agent, relay signals, prepare its file ahead, and tidy up when it has ended.
+import CRecorder
+import CTraceLayout
+import Glibc
+import TraceFormat
+
+/// What a run left behind.
+package struct RecordingResult: Sendable {
+    package struct File: Sendable {
+        package var path: String
+        package var bytes: UInt64
+        /// Of the program itself, in contrast to a process that it started.
+        package var isRoot: Bool
+        /// For certain.
+        package var isEnded: Bool
+        /// Its process is still alive: a daemon, say.
+        package var isBeingWritten: Bool
+    }
+    /// The program's, or 128 + the signal that ended it.
+    package var status: Int32
+    /// All of it: a directory, or the only file. nil where each process has a file by a template.
+    package var path: String?
+    /// The oldest first.
+    package var files: [File]
+    /// `StopCondition` ended the program.
+    package var wasStopped = false
+}
+
+package struct RecordingRun {
+    package var target: ExecTarget
+    /// NUL-terminated.
+    var arguments: [[CChar]]
+    package var environment: ProgramEnvironment
+    /// Where files are; of a run directory that has no number yet, what it will stand in.
+    package var template: OutputTemplate
+    private var directory: RunDirectory?
+    let session: UInt64
+    package var stopCondition: StopCondition?
+
+    /// Checks everything that can be checked before something is started. `command` is the program and its
+    /// arguments as the user typed them, each NUL-terminated.
+    package init(command: [[CChar]], options: RecordOptions, environment inherited: ProgramEnvironment = .inherited) throws(Refusal) {
+        let variables = try options.variables()
+        guard let directory = getcwd(nil, 0) else {
+            throw .usage("the current directory is gone: change to one that exists")
+        }
+        defer { free(directory) }
+        template = try options.outputTemplate(environment: { inherited[$0] }, currentDirectory: String(cString: directory))
+        try template.checkDirectory()
+        let isOutputWanted = options.wantedOutput(environment: { inherited[$0] }) != nil
+        // The name is text, since it is looked up; arguments are bytes and stay what they are.
+        let name = command.first.map { String(decoding: $0.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+        target = try ExecTarget(program: name ?? "", searchPath: inherited["PATH"], identity: .current)
+        arguments = target.leadingArguments.map { $0.utf8.map { CChar(bitPattern: $0) } + [0] } + command.dropFirst()
+        let agent = try AgentLibrary.find()
+        try agent.checkAgent()
+        if options.gathersProcesses {
+            if !isOutputWanted {
+                self.directory = RunDirectory(of: name ?? "", in: template.directory)
+            } else if let path = template.path {
+                self.directory = try RunDirectory(at: path)
+            }
+        }
+
+        var random = SystemRandomNumberGenerator()
+        session = UInt64.random(in: 1...UInt64.max, using: &random)
+        environment = inherited
+        environment.set("LD_PRELOAD", agent.preload(keeping: inherited["LD_PRELOAD"]))
+        environment.set(Variables.output.name.description, template.text)
+        for (name, value) in variables { environment.set(name, value) }
+        // Filled in by the child just before it calls execve (crecorder.c).
+        environment.set(
+            Variables.exec.name.description,
+            String(repeating: "0", count: Variables.ExecStamp.nanosecondDigits) + "-"
+                + String(repeating: "0", count: Variables.ExecStamp.pidDigits))
+        let digits = String(session, radix: 16)
+        environment.set(
+            Variables.session.name.description,
+            String(repeating: "0", count: Variables.SessionStamp.numberDigits - digits.count) + digits
+                + "-\(getpid())")
+    }
+
+    /// Has the loader's own work noted (libtracer-audit.so), in a file beside the traces. It makes the loader slower.
+    package mutating func auditLoader() throws(Refusal) -> LoaderNotes {
+        let audit = try AgentLibrary.find(AgentLibrary.audit)
+        let notes = try LoaderNotes(directory: template.directory)
+        environment.set("LD_AUDIT", audit.preload(keeping: environment["LD_AUDIT"]))
+        environment.set(LOADER_NOTES_VARIABLE, notes.setting)
+        return notes
+    }
+
+    /// Returns when the program has ended. May be called once in a process: it takes the signals.
+    package func run() throws(Refusal) -> RecordingResult {
+        var waited = SignalRelay.waitedSet
+        recorder_take_signals(&waited)
+        var relay = SignalRelay()
+        defer { relay.end() }
+        var template = template, environment = environment, number = ""
+        if let directory, !directory.isNumbered {
+            try directory.make()
+            template = try OutputTemplate(directory: directory.path, names: RunDirectory.names)
+            environment.set(Variables.output.name.description, template.text)
+        }
+        var watch = directory?.isNumbered == true ? nil : FileWatch(template: template, session: session)
+        let program: RunningProgram
+        do {
+            program = try RunningProgram(
+                target.path, arguments, environment: environment, directory: directory?.numbered, number: &number)
+        } catch {
+            if let directory, !directory.isNumbered { rmdir(directory.path) }
+            throw error
+        }
+        if let directory, directory.isNumbered {
+            template = try OutputTemplate(directory: directory.path + number, names: RunDirectory.names)
+            watch = FileWatch(template: template, session: session)
+            watch?.scan() // the program has begun
+        }
+        var stop = stopCondition.map { ProgramStop($0, program.pid) }
+        let status = follow(program, watch!, &relay, &stop)
+        var files = tidyFiles(of: program, template, status: status), path: String?
+        if let directory {
+            path = template.directory
+            if files.allSatisfy({ $0.isEnded }), files.count <= 1, !LivingSessions.mayHaveAny(of: session, since: program.pid) {
+                if files.isEmpty {
+                    rmdir(template.directory)
+                } else if let moved = RunDirectory.takeOut(files[0].path, of: template.directory, isNumbered: directory.isNumbered) {
+                    files[0].path = moved
+                    path = moved
+                }
+            }
+        }
+        return RecordingResult(status: status, path: path, files: files, wasStopped: stop?.isUnderWay ?? false)
+    }
+
+    /// What is done before the program starts. A thread of the tool that did not block the signals of the run loop could take them
+    /// from it, so those that `body` begins inherit a mask that does; what arrives meanwhile waits for its end.
+    package static func prepare(_ body: () -> Void) {
+        var waited = SignalRelay.waitedSet, before = sigset_t()
+        pthread_sigmask(SIG_BLOCK, &waited, &before)
+        body()
+        pthread_sigmask(SIG_SETMASK, &before, nil)
+    }
+
+    private func follow(
+        _ program: RunningProgram, _ watch: FileWatch, _ relay: inout SignalRelay,
+        _ stop: inout ProgramStop?
+    ) -> Int32 {
+        var waited = SignalRelay.waitedSet
+        var preparer: FilePreparer?
+        var wait: UInt64 = 250_000 // the agent makes its file within the program's first millisecond
+        while true {
+            var info = siginfo_t()
+            var timeout = timespec(tv_sec: Int(wait / 1_000_000_000), tv_nsec: Int(wait % 1_000_000_000))
+            let signal = sigtimedwait(&waited, &info, &timeout)
+            if signal > 0, signal != SIGCHLD { relay.relay(signal, info, to: program.pid) }
+            // Asked at each turn: a thread of the tool that does not block SIGCHLD may have taken it, which is to ignore it (signal(7)).
+            while let change = program.nextChange() {
+                switch change {
+                case .ended(let status): return status
+                case .stopped(let signal): relay.programStopped(by: signal, program)
+                case .continued: break
+                }
+            }
+            // A new image of the process, after exec, has a new file: prepare that one from now on.
+            if let header = watch.next(pid: program.pid) {
+                preparer = FilePreparer(header)
+                stop?.path = header.path
+            }
+            if let preparer {
+                wait = preparer.look()
+            } else {
+                wait = min(wait * 2, PreparationPlan.idleNanoseconds)
+            }
+            if let due = stop?.look() { wait = min(wait, due) }
+        }
+    }
+
+    /// Cuts off what was prepared and not used, and lists the files. Only of processes that are gone for certain: another one
+    /// may still write, and truncating a file under its mapping would kill it.
+    private func tidyFiles(of program: RunningProgram, _ template: OutputTemplate, status: Int32) -> [RecordingResult.File] {
+        let entries = SessionFiles.all(template, session: session)
+        var laterImages: Set<UInt32> = [] // of a process that called exec, all but the last image are gone
+        let namespace = ProcessStatus.ownNamespace
+        return entries.reversed().compactMap { entry -> RecordingResult.File? in
+            guard let header = TraceHeader(path: entry.path) else { return nil }
+            let state = header.current
+            let isRoot = state.pid == UInt32(program.pid) && state.parent_pid == UInt32(getpid())
+            let countsHere = state.pid_namespace != 0 && state.pid_namespace == namespace
+            let isLast = !countsHere || laterImages.insert(state.pid).inserted
+            let isGone = isRoot || countsHere && (!isLast || ProcessStatus.isGone(pid_t(bitPattern: state.pid)))
+            if isRoot, isLast { header.set(exitStatus: status) }
+            var info = stat()
+            fstat(header.file, &info)
+            var bytes = UInt64(info.st_size)
+            if isGone {
+                bytes = UsedEnd.cut(file: header.file, size: bytes, nextOffset: state.next_offset)
+                if bytes < state.next_offset { header.set(nextOffset: bytes) } // a chunk was reserved and never opened
+                header.limit(extendedOffset: bytes)
+            }
+            return RecordingResult.File(
+                path: header.path, bytes: bytes, isRoot: isRoot, isEnded: isGone,
+                isBeingWritten: !isGone && state.state == UInt32(TRACE_RECORDING) && ProcessStatus.isAlive(pid_t(bitPattern: state.pid)))
+        }.reversed()
+    }
+}

@@ -1,0 +1,143 @@
+// Where the traces of one run go when they are to be one thing: a directory with a file for each image of each process. When the run was
+// one file after all, that takes the directory's place, or its name with .trace behind it.
+import CRecorder
+import CTraceLayout
+import Glibc
+import TraceFormat
+
+package struct RunDirectory: Equatable, Sendable {
+    /// Of the directory, absolute; the program's process id comes behind it where `isNumbered`.
+    let path: String
+    let isNumbered: Bool
+
+    /// Of a file in it.
+    static let names = "%e.%p.trace"
+    private static let longestName = 200
+
+    private init(path: String, isNumbered: Bool) {
+        self.path = path
+        self.isNumbered = isNumbered
+    }
+
+    /// tracer.NAME.PID in a directory.
+    init(of program: String, in directory: String) {
+        let name = program.split(separator: "/").last.map(String.init) ?? "program"
+        var short = name
+        while short.utf8.count > Self.longestName { short.removeLast() }
+        self.init(path: (directory == "/" ? "" : directory) + "/tracer." + short + ".", isNumbered: true)
+    }
+
+    /// The very path that the user wants. nil: what is there stays, and the files get names of their own beside it, as the agent chooses
+    /// them. Throws a `Refusal` for a directory that is no run, or one that is being recorded.
+    init?(at path: String) throws(Refusal) {
+        self.init(path: path, isNumbered: false)
+        var info = stat()
+        guard lstat(path, &info) == 0 else { return }
+        switch info.st_mode & S_IFMT {
+        case S_IFREG: if !EndedTrace.isOne(path, mayBeEmpty: true) { return nil }
+        case S_IFDIR:
+            guard let names = Self.names(in: path), !names.isEmpty,
+                names.allSatisfy({ EndedTrace.isOne(path + "/" + $0, mayBeEmpty: true) })
+            else {
+                throw .usage(
+                    "output \(path) is a directory, and not that of a run that has ended: name a file, or a directory that is not there")
+            }
+        default: return nil
+        }
+    }
+
+    /// What the program is started with, but for a number that is not known before.
+    var numbered: RunningProgram.NumberedDirectory? {
+        guard isNumbered else { return nil }
+        return .init(start: path, variable: "\(Variables.output.name)=" + OutputTemplate.escaped(path), ending: "/" + Self.names)
+    }
+
+    var parent: String {
+        let slash = path.lastIndex(of: "/")!
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    /// Makes it, in the place of an earlier run. Not for one that is numbered.
+    func make() throws(Refusal) {
+        remove()
+        let error = recorder_make_directory(path)
+        guard error == 0 else {
+            throw .usage("cannot create the directory \(path): \(String(cString: strerror(error))); choose another with -o")
+        }
+    }
+
+    /// `init` has looked at what there is.
+    private func remove() {
+        for name in Self.names(in: path) ?? [] where EndedTrace.isOne(path + "/" + name, mayBeEmpty: true) { unlink(path + "/" + name) }
+        if rmdir(path) != 0, errno == ENOTDIR { unlink(path) }
+    }
+
+    // MARK: - At the end
+
+    /// Puts the only file of a run where the run is looked for. Nobody who reads meanwhile finds nothing: the file is under its new name
+    /// before the old one goes. Returns where it is now; nil when it has to stay.
+    static func takeOut(_ file: String, of directory: String, isNumbered: Bool) -> String? {
+        guard names(in: directory)?.count == 1 else { return nil } // somebody else's file is in it, too
+        return isNumbered ? moveBeside(file, directory) : moveInto(file, directory)
+    }
+
+    private static func moveBeside(_ file: String, _ directory: String) -> String? {
+        let target = directory + ".trace"
+        if link(file, target) != 0 {
+            // A file system without links, or an older trace of this name.
+            guard errno != EEXIST || EndedTrace.isOne(target, mayBeEmpty: false), rename(file, target) == 0 else { return nil }
+        } else {
+            unlink(file)
+        }
+        rmdir(directory)
+        return target
+    }
+
+    private static func moveInto(_ file: String, _ directory: String) -> String? {
+        let aside = directory + ".\(String(UInt64.random(in: 1 << 60 ... .max), radix: 16)).part"
+        if link(file, aside) == 0 {
+            if recorder_exchange(aside, directory) == 0 {
+                unlink(aside + file.dropFirst(directory.count))
+                rmdir(aside)
+                return directory
+            }
+            unlink(aside)
+        }
+        guard rename(file, aside) == 0 else { return nil }
+        guard rmdir(directory) == 0, rename(aside, directory) == 0 else { return rename(aside, file) == 0 ? nil : aside }
+        return directory
+    }
+
+    /// Of what lies in a directory. nil when that cannot be read.
+    static func names(in directory: String) -> [String]? {
+        guard let listing = opendir(directory) else { return nil }
+        defer { closedir(listing) }
+        var names: [String] = []
+        while let entry = readdir(listing) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names
+    }
+}
+
+/// What may be replaced: the trace of a process that is gone, as the agent decides it (TraceName.holder).
+package enum EndedTrace {
+    package static func isOne(_ path: String, mayBeEmpty: Bool) -> Bool {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        var info = stat()
+        guard fstat(file, &info) == 0, info.st_mode & S_IFMT == S_IFREG else { return false }
+        if info.st_size == 0 { return mayBeEmpty }
+        var header = trace_file_header()
+        guard pread(file, &header, MemoryLayout<trace_file_header>.size, 0) == MemoryLayout<trace_file_header>.size, header.hasMagic else {
+            return false
+        }
+        guard header.boot != 0, header.boot == ProcessStatus.bootID else { return false } // of another machine, or of before
+        return header.pid_namespace != 0 && header.pid_namespace == ProcessStatus.ownNamespace
+            && ProcessStatus.isGone(pid_t(bitPattern: header.pid))
+    }
+}

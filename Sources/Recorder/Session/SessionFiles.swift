@@ -1,0 +1,113 @@
+// The trace files of one run: found by what their headers say, wherever the template puts them.
+import CTraceLayout
+import Glibc
+
+/// Watches the output directory for the file of one process. A process that calls exec begins another one.
+final class FileWatch {
+    private let template: OutputTemplate
+    private let session: UInt64
+    private let notifications: Int32
+    /// Seen, but not yet with a header that can be read; with the number of looks left.
+    private var candidates: [String: Int] = [:]
+    private var found: Set<String> = []
+    private var looksUntilScan = 1
+
+    /// A file may be seen before its header is complete: at the run loop's longest interval these are ten seconds.
+    private static let looksForHeader = 100
+
+    /// To be made before the process starts, so that it cannot make its file unseen.
+    init(template: OutputTemplate, session: UInt64) {
+        self.template = template
+        self.session = session
+        var notifications = inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
+        if notifications >= 0,
+            inotify_add_watch(notifications, template.directory, UInt32(IN_CREATE | IN_MOVED_TO | IN_ONLYDIR)) < 0
+        {
+            close(notifications)
+            notifications = -1
+        }
+        self.notifications = notifications
+    }
+
+    deinit { if notifications >= 0 { close(notifications) } }
+
+    /// What was there before the watch.
+    func scan() {
+        for name in SessionFiles.names(template) { candidates[name] = FileWatch.looksForHeader }
+    }
+
+    /// The header of a file of process `pid` that was not found before.
+    func next(pid: pid_t) -> TraceHeader? {
+        readNotifications()
+        for (name, looks) in candidates {
+            let path = template.directory + "/" + name
+            if let header = TraceHeader(path: path) {
+                candidates[name] = nil
+                let state = header.current
+                if state.session == session, state.pid == UInt32(pid), found.insert(name).inserted { return header }
+            } else if looks <= 1 {
+                candidates[name] = nil
+            } else {
+                candidates[name] = looks - 1
+            }
+        }
+        return nil
+    }
+
+    /// inotify(7): records of 16 bytes, each followed by a name padded with NULs.
+    private func readNotifications() {
+        guard notifications >= 0 else {
+            // No watch to be had (fs.inotify.max_user_instances): look into the directory, less and less often.
+            looksUntilScan -= 1
+            if looksUntilScan == 0 {
+                scan()
+                looksUntilScan = 16
+            }
+            return
+        }
+        var bytes = [UInt8](repeating: 0, count: 16 << 10)
+        while true {
+            let got = read(notifications, &bytes, bytes.count)
+            guard got > 0 else { return }
+            var offset = 0
+            while offset + 16 <= got {
+                let mask = bytes[offset + 4..<offset + 8].reversed().reduce(0 as UInt32) { $0 << 8 | UInt32($1) }
+                let nameBytes = Int(bytes[offset + 12..<offset + 16].reversed().reduce(0 as UInt32) { $0 << 8 | UInt32($1) })
+                guard nameBytes <= got - offset - 16 else { return }
+                if mask & UInt32(IN_Q_OVERFLOW) != 0 { scan() }
+                let name = String(decoding: bytes[(offset + 16)..<(offset + 16 + nameBytes)].prefix { $0 != 0 }, as: UTF8.self)
+                if !name.isEmpty, template.mayName(name) {
+                    found.remove(name) // made anew
+                    candidates[name] = FileWatch.looksForHeader
+                }
+                offset += 16 + nameBytes
+            }
+        }
+    }
+}
+
+enum SessionFiles {
+    /// What the header of a file says. The file itself is closed: a run may have more than a process may have open.
+    struct Entry {
+        var path: String
+        var pid: UInt32, parent: UInt32, namespace: UInt64
+        var begun: UInt64
+    }
+
+    /// Names in the output directory that the template may have given.
+    static func names(_ template: OutputTemplate) -> [String] {
+        (RunDirectory.names(in: template.directory) ?? []).filter { template.mayName($0) }
+    }
+
+    /// Every file of the session, the oldest first.
+    static func all(_ template: OutputTemplate, session: UInt64) -> [Entry] {
+        names(template).compactMap { name -> Entry? in
+            guard let header = TraceHeader(path: template.directory + "/" + name) else { return nil }
+            let state = header.current
+            guard state.session == session else { return nil }
+            return Entry(
+                path: header.path, pid: state.pid, parent: state.parent_pid, namespace: state.pid_namespace, begun: state.first.monotonic_ns
+            )
+        }.sorted { ($0.begun, $0.path) < ($1.begun, $1.path) }
+    }
+}

@@ -1,0 +1,80 @@
+// Whether processes of a run are alive that have no file yet: one that was forked makes its own with its first recorded call, which may
+// come late. /proc is asked: their environment says of which run they are, or their memory that the agent is in it.
+import Glibc
+import TraceFormat
+
+enum LivingSessions {
+    /// Whether a process may be alive that the program `root`, which has ended, or one of its children has started.
+    static func mayHaveAny(of session: UInt64, since root: pid_t) -> Bool {
+        var looked = root
+        // What is started while we look has a parent that we see, or a number that is given meanwhile.
+        for _ in 0..<100 {
+            guard let last = lastProcess else { return true } // no /proc
+            if last == looked { return false }
+            for pid in numbers(after: looked, upTo: last) where isPart(pid, of: session) { return true }
+            looked = last
+        }
+        return true
+    }
+
+    /// Of all processes that can be looked into.
+    static var all: Set<UInt64> { Set(numbers().compactMap { environment(of: $0).flatMap { self.session(in: $0) } }) }
+
+    private static func isPart(_ pid: pid_t, of session: UInt64) -> Bool {
+        guard let variables = environment(of: pid) else { return false }
+        if let found = self.session(in: variables) { return found == session }
+        // Recorded by LD_PRELOAD alone: of no run.
+        if variables.split(separator: 0).contains(where: { $0.starts(with: Array("LD_PRELOAD=".utf8)) }) { return false }
+        // A program may have written over its environment, to show a title.
+        let agent = Array("/libtracer.so".utf8)
+        return (ProcessStatus.readAll("/proc/\(pid)/maps") ?? []).split(separator: 0x0a).contains {
+            $0.suffix(agent.count).elementsEqual(agent)
+        }
+    }
+
+    /// Nothing is there for a moment while a program is put in the place of another one: vfork's parent goes on when the new memory is in use,
+    /// and that gets its env_end later (fs/exec.c, exec_mmap; fs/binfmt_elf.c, create_elf_tables). Nor if it was started without any.
+    private static func environment(of pid: pid_t) -> [UInt8]? {
+        var variables: [UInt8]?
+        for _ in 0..<50 {
+            variables = ProcessStatus.readAll("/proc/\(pid)/environ")
+            guard let variables, variables.isEmpty, access("/proc/\(pid)/exe", F_OK) == 0 else { break } // a kernel thread has no program
+            usleep(100)
+        }
+        return variables
+    }
+
+    private static func session(in environment: [UInt8]) -> UInt64? {
+        let start = Array("\(Variables.session.name)=".utf8)
+        for entry in environment.split(separator: 0) where entry.starts(with: start) {
+            return Variables.session.read(String(decoding: entry.dropFirst(start.count), as: UTF8.self))?.number
+        }
+        return nil
+    }
+
+    /// The number that was given last in our namespace, to a process or a thread (proc(5), loadavg).
+    private static var lastProcess: pid_t? {
+        ProcessStatus.readAll("/proc/loadavg").flatMap { text in
+            String(decoding: text, as: UTF8.self).split(whereSeparator: \.isWhitespace).last.flatMap { pid_t($0) }
+        }
+    }
+
+    /// Numbers start anew when they have reached their limit.
+    private static func numbers(after first: pid_t, upTo last: pid_t) -> [pid_t] {
+        if last > first, last - first < 1000 { return Array(first + 1...last) }
+        return numbers().filter { last > first ? $0 > first && $0 <= last : $0 > first || $0 <= last }
+    }
+
+    private static func numbers() -> [pid_t] {
+        guard let listing = opendir("/proc") else { return [] }
+        defer { closedir(listing) }
+        var numbers: [pid_t] = []
+        while let entry = readdir(listing) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if let number = pid_t(name) { numbers.append(number) }
+        }
+        return numbers
+    }
+}

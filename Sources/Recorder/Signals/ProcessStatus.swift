@@ -1,0 +1,62 @@
+// What /proc says of a process.
+import Glibc
+
+enum ProcessStatus {
+    /// Signals pending for the process as a whole, bit 0 for signal 1. nil when it is gone.
+    static func pendingSignals(of pid: pid_t) -> UInt64? {
+        guard let text = read("/proc/\(pid)/status"),
+            let line = text.split(separator: "\n").first(where: { $0.hasPrefix("ShdPnd:") })
+        else { return nil }
+        return UInt64(line.dropFirst(7).drop { $0 == "\t" || $0 == " " }, radix: 16)
+    }
+
+    /// It still runs; a zombie does not. proc(5): pid (comm) state …; comm may hold anything, so count from its last ')'.
+    static func isAlive(_ pid: pid_t) -> Bool {
+        guard let text = read("/proc/\(pid)/stat"), let close = text.lastIndex(of: ")"),
+            let state = text[text.index(after: close)...].first(where: { $0 != " " })
+        else { return false }
+        return !"ZXx".contains(state)
+    }
+
+    /// No process has this id, not even one that is to be waited for.
+    static func isGone(_ pid: pid_t) -> Bool { pid > 0 && kill(pid, 0) != 0 && errno == ESRCH }
+
+    /// In which ids of processes count: the inode of its namespace (namespaces(7)), 0 unknown.
+    static var ownNamespace: UInt64 {
+        var text = [CChar](repeating: 0, count: 64) // pid:[4026531836]
+        let count = readlink("/proc/self/ns/pid", &text, text.count)
+        return UInt64(
+            text.prefix(max(count, 0)).map { UInt8(bitPattern: $0) }.filter { (0x30...0x39).contains($0) }
+                .reduce(into: "") { $0.unicodeScalars.append(Unicode.Scalar($1)) }) ?? 0
+    }
+
+    /// Of the system since it was started: the first half of the id that the kernel makes at random (proc(5)), 0 unknown.
+    static var bootID: UInt64 {
+        let digits = read("/proc/sys/kernel/random/boot_id")?.filter { $0.isHexDigit }.prefix(16) ?? ""
+        return digits.count == 16 ? UInt64(digits, radix: 16) ?? 0 : 0
+    }
+
+    /// nil when there is no such file, or not for us. Files of /proc do not say how long they are.
+    static func readAll(_ path: String) -> [UInt8]? {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var all: [UInt8] = [], part = [UInt8](repeating: 0, count: 16 << 10)
+        while true {
+            let got = Glibc.read(file, &part, part.count)
+            if got < 0, errno == EINTR { continue }
+            guard got > 0 else { return got < 0 && all.isEmpty ? nil : all }
+            all += part[..<got]
+        }
+    }
+
+    private static func read(_ path: String) -> String? {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let got = Glibc.read(file, &bytes, bytes.count)
+        guard got > 0 else { return nil }
+        return String(decoding: bytes[..<got], as: UTF8.self)
+    }
+}

@@ -1,0 +1,112 @@
+// The program as a child of the tool: started with the signals the tool inherited, waited for, its end told.
+import CRecorder
+import Glibc
+import TraceFormat
+
+package struct RunningProgram {
+    package let pid: pid_t
+
+    /// A child of ours that is already there.
+    init(pid: pid_t) { self.pid = pid }
+
+    package enum Change: Equatable, Sendable {
+        case stopped(signal: Int32)
+        case continued
+        case ended(status: Int32)
+    }
+
+    /// A directory that is named by the process id, and by a variable of the program's environment.
+    struct NumberedDirectory {
+        /// What comes before the number.
+        var start: String
+        /// NAME=VALUE up to the number, and from there on.
+        var variable: String, ending: String
+    }
+
+    init(_ path: String, _ arguments: [[CChar]], environment: ProgramEnvironment) throws(Refusal) {
+        var number = ""
+        try self.init(path, arguments, environment: environment, directory: nil, number: &number)
+    }
+
+    /// Throws a `Refusal` with the shell's statuses when exec fails. `number` is what the directory's name ends in.
+    init(
+        _ path: String, _ arguments: [[CChar]], environment: ProgramEnvironment, directory: NumberedDirectory?, number: inout String
+    ) throws(Refusal) {
+        var pid: pid_t = -1, attempt: Int32 = 0
+        let error = withCStrings(arguments) { arguments in
+            withCStrings(environment.entries) { variables in
+                // Changed by the child, in memory of its own.
+                let variables = UnsafeMutablePointer(mutating: variables)
+                guard let directory else {
+                    return recorder_spawn(path, arguments, variables, Variables.exec.name.description, nil, &pid)
+                }
+                return withCStrings([directory.start, directory.variable, directory.ending].map { Array($0.utf8CString) }) { texts in
+                    var wanted = recorder_directory(start: texts[0], variable: texts[1], ending: texts[2], attempt: 0)
+                    defer { attempt = wanted.attempt }
+                    return recorder_spawn(path, arguments, variables, Variables.exec.name.description, &wanted, &pid)
+                }
+            }
+        }
+        if let directory, attempt < 0 {
+            throw .cannotRun(
+                "cannot create the directory \(directory.start)PID: \(String(cString: strerror(error))); choose another with -o")
+        }
+        number = attempt > 0 ? "\(pid).\(attempt + 1)" : "\(pid)"
+        switch error {
+        case 0: self.pid = pid
+        case ENOENT: throw .notFound("\(path): \(String(cString: strerror(error)))")
+        case ENOEXEC: throw .cannotRun("\(path) is not a program that this system can run")
+        default: throw .cannotRun("\(path) cannot be started: \(String(cString: strerror(error)))")
+        }
+    }
+
+    /// What has happened since the last call; nil when nothing has. Never waits.
+    func nextChange() -> Change? {
+        var status: Int32 = 0
+        var result: pid_t
+        repeat { result = waitpid(pid, &status, WNOHANG | WUNTRACED | WCONTINUED) } while result < 0 && errno == EINTR
+        return result == pid ? Change(waitStatus: status) : nil
+    }
+
+    /// Whether `nextChange` has something to tell.
+    var hasChanged: Bool {
+        var info = siginfo_t() // waitid(2): si_pid stays 0 when nothing has happened
+        var result: Int32
+        repeat {
+            result = waitid(P_PID, id_t(pid), &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT)
+        } while result < 0 && errno == EINTR
+        return result == 0 && info._sifields._sigchld.si_pid == pid
+    }
+}
+
+extension RunningProgram.Change {
+    /// wait(2)'s status word, which C takes apart with macros.
+    init?(waitStatus status: Int32) {
+        let low = status & 0x7f
+        if status == 0xffff {
+            self = .continued
+        } else if status & 0xff == 0x7f {
+            self = .stopped(signal: status >> 8 & 0xff)
+        } else if low == 0 {
+            self = .ended(status: status >> 8 & 0xff)
+        } else {
+            self = .ended(status: 128 + low)
+        }
+    }
+}
+
+/// Calls `body` with a NULL-terminated array of the strings, each already ended by a NUL.
+package func withCStrings<R>(_ strings: [[CChar]], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> R) -> R {
+    var bytes = strings.flatMap { $0 }
+    if bytes.isEmpty { bytes = [0] }
+    return bytes.withUnsafeMutableBufferPointer { buffer in
+        var pointers: [UnsafeMutablePointer<CChar>?] = []
+        var offset = 0
+        for string in strings {
+            pointers.append(buffer.baseAddress! + offset) // within the buffer: it holds all strings one after another
+            offset += string.count
+        }
+        pointers.append(nil)
+        return body(pointers)
+    }
+}

@@ -1,0 +1,43 @@
+// Where functions begin, by .eh_frame_hdr: the sorted table by which an unwinder finds a function's description. Stripped files have it, too.
+// Linux Standard Base Core Specification 5.0, 10.6.2.
+import CElfutils
+
+struct UnwindTable {
+    private let starts: UnsafeRawBufferPointer // of the file's bytes, which it holds
+    private let file: ObjectFile
+    private let base: UInt64
+    private let count: Int
+
+    /// The form that linkers write: 32 bits each, relative to the header.
+    private static let encoding: [UInt8] = [1, 0x1b, 0x03, 0x3b]
+    private static let headerBytes = 12, rowBytes = 8
+
+    init?(_ file: ObjectFile) {
+        var byteCount = 0
+        guard let header = file.programHeaders.first(where: { $0.p_type == UInt32(PT_GNU_EH_FRAME) }),
+            let start = elf_rawfile(file.elf, &byteCount), header.p_offset < UInt64(byteCount),
+            header.p_filesz <= UInt64(byteCount) - header.p_offset, header.p_filesz >= UInt64(Self.headerBytes)
+        else { return nil }
+        let bytes = UnsafeRawBufferPointer(start: start + Int(header.p_offset), count: Int(header.p_filesz))
+        guard bytes.prefix(4).elementsEqual(Self.encoding) else { return nil }
+        let said = Int(bytes.loadUnaligned(fromByteOffset: 8, as: UInt32.self).littleEndian)
+        count = min(said, (bytes.count - Self.headerBytes) / Self.rowBytes)
+        starts = UnsafeRawBufferPointer(rebasing: bytes[Self.headerBytes...])
+        base = header.p_vaddr
+        self.file = file
+    }
+
+    private func row(_ index: Int) -> UInt64 {
+        base &+ UInt64(bitPattern: Int64(starts.loadUnaligned(fromByteOffset: index * Self.rowBytes, as: Int32.self).littleEndian))
+    }
+
+    /// The nearest beginning in front of it.
+    func start(at address: UInt64) -> UInt64? {
+        var low = 0, high = count
+        while low < high {
+            let middle = (low + high) / 2
+            if row(middle) <= address { low = middle + 1 } else { high = middle }
+        }
+        return low > 0 ? row(low - 1) : nil
+    }
+}

@@ -1,0 +1,126 @@
+// When a call ends that is still running, without reading all that lies between: each chunk stores the frames that were
+// open when it began, so that a few of them, halving the distance, tell the one in which the call ended. That one is
+// decoded.
+import CTraceLayout
+import TraceFormat
+
+/// The moment until which calls ran that are still open: the latest event of the file. Found when it is asked for.
+package final class TraceEnd {
+    private let trace: TraceFile
+    package private(set) lazy var ticks: Ticks = {
+        var reader = ChunkReader(trace)
+        var latest = trace.lastSample.raw
+        for chunks in trace.chunksOfThread {
+            guard let chunk = chunks.last.flatMap({ reader.settled($0) }) else { continue }
+            var stack = CallStack(EndSink(wanted: []), rowCount: 0)
+            latest = max(latest, reader.read(chunk, into: &stack))
+        }
+        return Ticks(latest)
+    }()
+
+    package init(_ trace: TraceFile) { self.trace = trace }
+}
+
+/// Of one thread, whose chunks store all their open frames.
+final class CallEnds {
+    struct Key: Hashable {
+        var enter: UInt64
+        /// As `EndSink` numbers functions.
+        var row: UInt32
+    }
+    struct End {
+        var time: UInt64
+        var how: Ending
+    }
+
+    private var reader: ChunkReader
+    private let chunks: [Chunk]
+    private let atEnd: () -> End
+    /// Of calls that were asked for together with others.
+    private var known: [Key: End] = [:]
+
+    /// - Parameter atEnd: of calls that are open behind the last chunk
+    init(_ trace: TraceFile, _ chunks: [Chunk], atEnd: @escaping () -> End) {
+        reader = ChunkReader(trace)
+        self.chunks = chunks
+        self.atEnd = atEnd
+    }
+
+    func take(_ key: Key) -> End? { known.isEmpty ? nil : known.removeValue(forKey: key) }
+
+    /// The call runs on behind the chunk of this index. False when it ends in the next or between the two, where a
+    /// reading will find it; else `take` has it. `wanted`: others that will be asked for.
+    func lookAhead(_ key: Key, behind index: Int, _ wanted: Set<Key>) -> Bool {
+        guard index + 2 < chunks.count, isStored(key, in: index + 1), isStored(key, in: index + 2) else { return false }
+        search(key, from: index + 2, wanted)
+        return true
+    }
+
+    /// The call is open somewhere in the chunk of this index.
+    func lookAhead(_ key: Key, within index: Int, _ wanted: Set<Key>) {
+        scan(index, wanted)
+        if known[key] == nil { search(key, from: index, wanted) }
+    }
+
+    /// Finds the last chunk that the call was open in: steps that double, then halves.
+    private func search(_ key: Key, from index: Int, _ wanted: Set<Key>) {
+        var low = index, step = 1
+        while low + step < chunks.count, isStored(key, in: low + step) {
+            low += step
+            step *= 2
+        }
+        var high = min(low + step, chunks.count)
+        while high - low > 1 {
+            let middle = low + (high - low) / 2
+            if isStored(key, in: middle) { low = middle } else { high = middle }
+        }
+        scan(low, wanted)
+    }
+
+    private func isStored(_ key: Key, in index: Int) -> Bool {
+        guard let chunk = reader.settled(chunks[index]) else { return false }
+        return reader.storedFrames(chunk).contains { $0.enter_ticks == key.enter && EndSink.row($0.function) == key.row }
+    }
+
+    /// Decodes a chunk and notes the ends of the `wanted` that lie in it, or between it and the next.
+    private func scan(_ index: Int, _ wanted: Set<Key>) {
+        guard let chunk = reader.settled(chunks[index]) else { return }
+        var stack = CallStack(EndSink(wanted: wanted), rowCount: 0)
+        stack.adopt(reader.storedFrames(chunk), bottom: 0, latest: 0, areCalls: false)
+        let latest = reader.read(chunk, into: &stack)
+        known.merge(stack.sink.ends) { $1 }
+        var next: Set<Key>?
+        if index + 1 < chunks.count {
+            let frames = reader.settled(chunks[index + 1]).map { reader.storedFrames($0) } ?? []
+            next = Set(frames.map { Key(enter: $0.enter_ticks, row: EndSink.row($0.function)) })
+        }
+        for index in 0..<stack.frames.count {
+            let frame = stack.frames[index]
+            let key = Key(enter: frame.enter, row: frame.row)
+            guard wanted.contains(key), next?.contains(key) != true else { continue }
+            var end = next == nil ? atEnd() : End(time: latest, how: .lost)
+            end.time = max(end.time, frame.enter)
+            known[key] = end
+        }
+    }
+}
+
+private struct EndSink: CallSink {
+    let wanted: Set<CallEnds.Key>
+    var ends: [CallEnds.Key: CallEnds.End] = [:]
+
+    init(wanted: Set<CallEnds.Key>) { self.wanted = wanted }
+
+    static func row(_ function: UInt32) -> UInt32 { function &+ 1 } // 0 is nobody
+
+    mutating func row(of function: UInt32) -> UInt32 { Self.row(function) }
+    mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {}
+    mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
+        let key = CallEnds.Key(enter: frame.enter, row: frame.row)
+        if wanted.contains(key) { ends[key] = CallEnds.End(time: time, how: ending) }
+    }
+    mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {}
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}
+    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
+    mutating func unknown() {}
+}

@@ -1,0 +1,372 @@
+// The open frames of a thread. Events push and pop them; whoever listens hears of calls, with the frame below each.
+import CTraceLayout
+import TraceFormat
+
+/// A call that has not ended.
+struct Frame: BitwiseCopyable {
+    /// As the clock was read: with the function, the identity of the call.
+    var enter: UInt64
+    /// What the listener calls the function.
+    var row: UInt32
+    var flags: UInt32 = 0
+    /// The listener's own.
+    var tag: UInt64 = 0
+    /// The address that it returns to, for listeners that want it; 0 unknown.
+    var site: UInt64 = 0
+
+    static var nobody: Frame { Frame(enter: 0, row: 0) }
+}
+
+enum Ending: UInt8 {
+    case returned
+    /// Left without returning: exception, longjmp, thread exit.
+    case unwound
+    /// Its end lies in a stretch of the trace that is missing: it ran at least so long.
+    case lost
+    /// Still running when the trace ends.
+    case open
+    /// Only a part of the call lies in the window of time: it began before or ends behind.
+    case part
+}
+
+/// Hears of calls, and of their parts in a window of time. `depth`: frames below. `parent`: the frame below, `Frame.nobody` without.
+protocol CallSink: ~Copyable {
+    mutating func row(of function: UInt32) -> UInt32
+    /// `isCall` false: the call was counted where it began, in a chunk or a process before, or began before the window.
+    mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool)
+    mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending)
+    mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool)
+    /// A call that began on another thread, at `start`, has returned on this one.
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int)
+    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int)
+    mutating func unknown()
+    /// Frames and leaves shall have their call sites.
+    static var wantsSites: Bool { get }
+    /// Of the leaf that is told of next.
+    mutating func leafSite(_ address: UInt64)
+}
+
+extension CallSink where Self: ~Copyable {
+    static var wantsSites: Bool { false }
+    @inline(__always) mutating func leafSite(_ address: UInt64) {}
+}
+
+struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
+    var sink: Sink
+    private(set) var frames = PlainArray<Frame>()
+    /// Open frames of each row: recursion, and a quick no for exits that match nothing.
+    private var active: PlainArray<UInt32>
+    /// Frames beyond `deepest`, of which only the number is kept.
+    private var beyond = 0
+    /// What the word before has said of the next call.
+    private var nextSite: UInt64 = 0
+    private(set) var completes: UInt64 = 0
+    private(set) var enters: UInt64 = 0
+    private(set) var exits: UInt64 = 0
+
+    private let deepest: Int
+
+    // The window: outside of it frames come and go without a word.
+    private var bounds: [UInt64]
+    /// Index in `bounds` of the one that comes next; of its moment, when it is odd, the sink is told.
+    private(set) var nextBound = 0
+    /// Its ticks, .max behind the last.
+    private var boundTicks: UInt64 = 0
+    private(set) var isInside = false
+    /// Where the moment began.
+    private var since: UInt64 = 0
+
+    /// - Parameters:
+    ///   - rowCount: rows known from the start; more may come
+    ///   - deepest: frames to keep, of 32 bytes each; a damaged file may pile up any number
+    init(_ sink: consuming Sink, rowCount: Int, deepest: Int = 1 << 20, window: TimeWindow = .whole) {
+        self.sink = sink
+        self.deepest = deepest
+        active = PlainArray(repeating: 0, count: max(rowCount, 1))
+        bounds = window.bounds
+        seek(0)
+    }
+
+    @inline(__always) private func isActive(_ row: UInt32) -> Bool {
+        Int(row) < active.count && active[Int(row)] != 0
+    }
+
+    @inline(__always) private var top: Frame { frames.count == 0 ? .nobody : frames[frames.count &- 1] }
+
+    private mutating func push(_ frame: Frame) {
+        if Int(frame.row) >= active.count { active.append(repeating: 0, count: Int(frame.row) + 1 - active.count) }
+        active[Int(frame.row)] &+= 1
+        frames.append(frame)
+    }
+
+    /// Closes the innermost frame. Precondition: there is one.
+    @inline(__always) private mutating func pop(at time: UInt64, _ ending: Ending) {
+        let frame = frames.removeLast()
+        active[Int(frame.row)] &-= 1
+        closed(frame, at: time, depth: frames.count, parent: top, ending)
+    }
+
+    /// The frame has been taken from the stack.
+    @inline(__always) private mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, _ ending: Ending) {
+        guard isInside else { return }
+        var part = frame, ending = ending
+        if _slowPath(frame.enter < since) {
+            part.enter = since
+            ending = .part
+        }
+        sink.closed(part, at: time, depth: depth, parent: parent, isOutermost: active[Int(frame.row)] == 0, ending)
+    }
+
+    /// The same where calls seldom end: a listener's `closed` is compiled into `exit` and, once more, here.
+    @inline(never) private mutating func popSeldom(at time: UInt64, _ ending: Ending) { pop(at: time, ending) }
+
+    /// Closes a frame inside the stack.
+    private mutating func close(at index: Int, at time: UInt64, _ ending: Ending) {
+        let frame = frames.remove(at: index)
+        active[Int(frame.row)] &-= 1
+        closed(frame, at: time, depth: index, parent: index == 0 ? .nobody : frames[index - 1], ending)
+    }
+
+    /// Index of the frame that was entered at these ticks. Frames lie in the order of their enter times, but for a few
+    /// that a signal inverted: near the top it is looked for one by one, below by bisection and around.
+    private func index(entered ticks56: UInt64, near time: UInt64) -> Int? {
+        let ticks = completed(ticks56, near: Ticks(time)).raw
+        let linear = max(frames.count - 256, 0)
+        for index in stride(from: frames.count - 1, through: linear, by: -1) where frames[index].enter == ticks {
+            return index
+        }
+        let low = bisect(linear) { frames[$0].enter < ticks }
+        for index in max(low - 16, 0)..<min(low + 16, linear) where frames[index].enter == ticks { return index }
+        return nil
+    }
+}
+
+extension CallStack: EventSink where Sink: ~Copyable {
+    @inline(__always) mutating func site(_ address: UInt64) { if Sink.wantsSites { nextSite = address } }
+    @inline(__always) private mutating func takeSite() -> UInt64 {
+        guard Sink.wantsSites else { return 0 }
+        defer { nextSite = 0 }
+        return nextSite
+    }
+
+    @inline(__always) mutating func complete(_ function: UInt32, from start: UInt64, to end: UInt64) {
+        let row = sink.row(of: function), site = takeSite()
+        guard _fastPath(isInside && start < boundTicks && end <= boundTicks) else { return crossing(row, site, from: start, to: end) }
+        completes &+= 1
+        sink.leafSite(site)
+        sink.leaf(row, from: start, to: end, depth: frames.count, parent: top, isOutermost: !isActive(row))
+    }
+
+    /// A leaf that does not lie within a moment, or not as a whole.
+    @inline(never) private mutating func crossing(_ row: UInt32, _ site: UInt64, from start: UInt64, to end: UInt64) {
+        advance(to: start)
+        if isInside { completes &+= 1 }
+        if end <= boundTicks {
+            guard isInside else { return }
+            sink.leafSite(site)
+            return sink.leaf(row, from: start, to: end, depth: frames.count, parent: top, isOutermost: !isActive(row))
+        }
+        var frame = Frame(enter: start, row: row, site: site)
+        if isInside { sink.opened(&frame, parent: top, at: start, depth: frames.count, isCall: true) }
+        push(frame)
+        advance(before: end)
+        pop(at: end, .returned)
+    }
+
+    @inline(__always) mutating func enter(_ function: UInt32, at time: UInt64, exactly enterTicks: UInt64) {
+        if _slowPath(time >= boundTicks) { advance(to: time) }
+        var frame = Frame(enter: enterTicks, row: sink.row(of: function), site: takeSite())
+        if _fastPath(isInside) {
+            enters &+= 1
+            sink.opened(&frame, parent: top, at: time, depth: frames.count, isCall: true)
+        }
+        if frames.count < deepest { push(frame) } else { beyond += 1 }
+    }
+
+    @inline(__always) mutating func exit(_ function: UInt32, at time: UInt64) {
+        if _slowPath(time > boundTicks) { advance(before: time) }
+        if _fastPath(isInside) { exits &+= 1 }
+        let row = sink.row(of: function)
+        if beyond == 0, frames.count > 0, top.row == row {
+            pop(at: time, .returned)
+        } else {
+            mismatched(row, at: time)
+        }
+    }
+
+    @inline(never) private mutating func mismatched(_ row: UInt32, at time: UInt64) {
+        if beyond > 0 {
+            beyond -= 1
+        } else if isActive(row) {
+            while top.row != row { popSeldom(at: time, .unwound) }
+            popSeldom(at: time, .returned)
+        } else if isInside {
+            sink.orphan(row, at: time, depth: frames.count)
+        }
+    }
+
+    mutating func resumedExit(_ function: UInt32, entered ticks56: UInt64, at time: UInt64) {
+        advance(before: time)
+        if isInside { exits &+= 1 }
+        let row = sink.row(of: function)
+        if isActive(row), let index = index(entered: ticks56, near: time), frames[index].row == row {
+            close(at: index, at: time, .returned)
+        } else {
+            guard isInside else { return }
+            sink.migrated(row, from: min(max(completed(ticks56, near: Ticks(time)).raw, since), time), to: time, depth: frames.count)
+        }
+    }
+
+    mutating func unwound(_ count: Int, at time: UInt64) {
+        advance(before: time)
+        let hidden = min(count, beyond)
+        beyond -= hidden
+        for _ in 0..<min(count - hidden, frames.count) { popSeldom(at: time, .unwound) }
+    }
+
+    mutating func resumedUnwound(entered ticks56: UInt64, at time: UInt64) {
+        advance(before: time)
+        if let index = index(entered: ticks56, near: time) { close(at: index, at: time, .unwound) }
+    }
+
+    mutating func unknown(_ event: Event) { sink.unknown() }
+}
+
+// Where a chunk begins.
+extension CallStack where Sink: ~Copyable {
+    /// Begins a chunk of a thread behind another one, or the first that is known. `stored`: its own list; `sites` of its frames, or none.
+    mutating func begin(
+        _ chunk: Chunk, _ stored: [trace_open_frame], sites: [UInt64] = [], after previous: Chunk?, latest: UInt64, areCalls: Bool
+    ) {
+        nextSite = 0
+        if chunk.isUnsettled, let previous, previous.sequence &+ 1 == chunk.sequence { return } // its words know better
+        adopt(
+            stored, sites: sites, bottom: previous == nil ? 0 : chunk.openFrames - chunk.storedFrames, latest: latest, areCalls: areCalls)
+    }
+
+    /// Takes up the frames that a chunk stores. `bottom`: how many outer ones it does not store. Frames that are known
+    /// already go on; those that are not there any more ended unseen, at `latest` at the earliest; others are new, and
+    /// calls of this thread if `areCalls`.
+    mutating func adopt(_ stored: [trace_open_frame], sites: [UInt64] = [], bottom: Int, latest: UInt64, areCalls: Bool) {
+        let kept = min(bottom, frames.count)
+        if isSame(stored, from: kept) { return }
+        beyond = 0
+        var known: [FrameKey: Frame] = [:]
+        let wanted = Set(stored.map { FrameKey(enter: $0.enter_ticks, row: sink.row(of: $0.function)) })
+        while frames.count > kept {
+            let frame = frames[frames.count - 1]
+            let key = FrameKey(enter: frame.enter, row: frame.row)
+            if wanted.contains(key) {
+                known[key] = frames.removeLast()
+                active[Int(frame.row)] &-= 1
+            } else {
+                popSeldom(at: max(latest, frame.enter), .lost)
+            }
+        }
+        for (index, open) in stored.enumerated() where frames.count < deepest {
+            let row = sink.row(of: open.function)
+            if let frame = known.removeValue(forKey: FrameKey(enter: open.enter_ticks, row: row)) {
+                push(frame)
+            } else {
+                advance(to: open.enter_ticks)
+                var frame = Frame(enter: open.enter_ticks, row: row, site: index < sites.count ? sites[index] : 0)
+                if isInside {
+                    let at = max(open.enter_ticks, since)
+                    sink.opened(&frame, parent: top, at: at, depth: frames.count, isCall: areCalls && open.enter_ticks >= since)
+                }
+                push(frame)
+            }
+        }
+    }
+
+    private mutating func isSame(_ stored: [trace_open_frame], from kept: Int) -> Bool {
+        guard beyond == 0, frames.count == kept + stored.count else { return false }
+        for (index, open) in stored.enumerated() {
+            let frame = frames[kept + index]
+            if frame.enter != open.enter_ticks || frame.row != sink.row(of: open.function) { return false }
+        }
+        return true
+    }
+
+    /// Ends every frame at `time`, innermost first.
+    mutating func closeAll(at time: UInt64, _ ending: Ending) {
+        beyond = 0
+        advance(before: time)
+        while frames.count > 0 { popSeldom(at: max(time, frames[frames.count - 1].enter), ending) }
+    }
+
+    /// Puts frames back without a word. Precondition: none is open.
+    mutating func restore(_ frames: [Frame]) {
+        for frame in frames { push(frame) }
+    }
+
+    /// Forgets every frame without a word: the next chunk of the thread is read by somebody else, who has them stored.
+    mutating func abandon() {
+        while frames.count > 0 { active[Int(frames.removeLast().row)] &-= 1 }
+        beyond = 0
+    }
+}
+
+// The window.
+extension CallStack where Sink: ~Copyable {
+    /// Precondition: no frame is open.
+    mutating func setWindow(_ window: TimeWindow) {
+        bounds = window.bounds
+        seek(0)
+    }
+
+    /// Begins to read behind these ticks. Precondition: no frame is open.
+    mutating func seek(_ ticks: UInt64) { resume(bisect(bounds.count) { bounds[$0] <= ticks }) }
+
+    /// Goes on where a reading was when `nextBound` had this value. Precondition: no frame is open, or all are as they were.
+    mutating func resume(_ bound: Int) {
+        nextBound = bound
+        boundTicks = bound < bounds.count ? bounds[bound] : .max
+        isInside = bound % 2 == 1
+        since = isInside ? bounds[bound - 1] : 0
+    }
+
+    /// What begins at `time` lies in the moment that begins there.
+    mutating func advance(to time: UInt64) {
+        while nextBound < bounds.count, boundTicks <= time { cross() }
+    }
+
+    /// What ends at `time` lies in the moment that ends there.
+    mutating func advance(before time: UInt64) {
+        while nextBound < bounds.count, boundTicks < time { cross() }
+    }
+
+    /// Begins or ends a moment, and in it each frame that is open.
+    private mutating func cross() {
+        let at = boundTicks
+        if isInside {
+            for index in stride(from: frames.count - 1, through: 0, by: -1) {
+                let frame = frames[index]
+                active[Int(frame.row)] &-= 1
+                closed(frame, at: max(at, frame.enter), depth: index, parent: index == 0 ? .nobody : frames[index - 1], .part)
+            }
+            for index in 0..<frames.count { active[Int(frames[index].row)] &+= 1 }
+            return resume(nextBound + 1)
+        }
+        resume(nextBound + 1)
+        for index in 0..<frames.count {
+            var frame = frames[index]
+            sink.opened(&frame, parent: index == 0 ? .nobody : frames[index - 1], at: at, depth: index, isCall: false)
+            frames[index] = frame
+        }
+    }
+}
+
+extension CallStack where Sink: StreamSink & ~Copyable {
+    mutating func add(_ other: borrowing CallStack<Sink>) {
+        sink.add(other.sink)
+        completes &+= other.completes
+        enters &+= other.enters
+        exits &+= other.exits
+    }
+}
+
+private struct FrameKey: Hashable {
+    var enter: UInt64
+    var row: UInt32
+}

@@ -1,0 +1,58 @@
+// Function ids as the sums of a reading number them: 0 is nobody, then the rows of the function table, then ids that no
+// record describes, in the order in which this reading met them.
+
+struct RowNumbers: ~Copyable {
+    /// By function id; 0 unknown.
+    private var rows: PlainArray<UInt32>
+    let knownCount: Int
+    /// In the order of their rows, which follow the known ones.
+    private(set) var strangers: [UInt32] = []
+    private var strangerRows: [UInt32: UInt32] = [:]
+
+    init(_ table: FunctionNames) {
+        knownCount = table.rowCount
+        rows = PlainArray(repeating: 0, count: max(table.rowOfFunction.count, 1))
+        for (id, row) in table.rowOfFunction.enumerated() { rows[id] = row }
+    }
+
+    /// 0 when the function table does not have it.
+    @inline(__always) func known(_ function: UInt32) -> UInt32 {
+        _fastPath(Int(function) < rows.count) ? rows[Int(function)] : 0
+    }
+
+    @inline(never) mutating func strangerRow(_ function: UInt32) -> UInt32 {
+        if let row = strangerRows[function] { return row }
+        let row = UInt32(knownCount + strangers.count)
+        strangers.append(function)
+        strangerRows[function] = row
+        return row
+    }
+
+    /// The id behind a row that the table does not have; nil for one that it has, whose number is the same in every
+    /// reading.
+    func stranger(_ row: UInt32) -> UInt32? {
+        Int(row) < knownCount ? nil : strangers[Int(row) - knownCount]
+    }
+}
+
+/// Calls that ended on another thread than they began on: the latter must not take them for still running.
+struct Migrations {
+    private struct Call: Hashable {
+        var row: UInt32
+        var enter: UInt64
+    }
+    private var calls: Set<Call> = []
+    private static let most = 1 << 16
+
+    mutating func insert(_ row: UInt32, enter: UInt64) {
+        if calls.count < Self.most { calls.insert(Call(row: row, enter: enter)) }
+    }
+
+    func contains(_ row: UInt32, enter: UInt64) -> Bool {
+        !calls.isEmpty && calls.contains(Call(row: row, enter: enter))
+    }
+
+    mutating func formUnion(_ other: Migrations, translate: (UInt32) -> UInt32) {
+        for call in other.calls { insert(translate(call.row), enter: call.enter) }
+    }
+}

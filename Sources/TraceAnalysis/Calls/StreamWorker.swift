@@ -1,0 +1,200 @@
+// Reads the chunks of a trace in any order, on several threads, each into a sink of its own; the sinks are then added up.
+// What a sink keeps must be additive: chunks are read alone, and a call may begin in one and end in another.
+import CTraceLayout
+import Dispatch
+import Glibc
+import Synchronization
+import TraceFormat
+
+/// A listener of which every reading thread has one.
+protocol StreamSink: CallSink, ~Copyable {
+    /// Heard so far.
+    var calls: UInt64 { get }
+    /// What follows is of this thread.
+    mutating func begin(thread: UInt32)
+    /// Adds up what both have heard.
+    mutating func add(_ other: borrowing Self)
+    /// A frame of `other`, which was added, as this one numbers functions.
+    mutating func translate(_ frame: Frame, from other: borrowing Self) -> Frame
+    /// Whether the call has returned on another thread.
+    func hasMigrated(_ frame: Frame) -> Bool
+}
+
+/// How far a reading has come, for whoever watches.
+package final class ReadingProgress: Sendable {
+    private let done = Atomic<Int>(0)
+    private let all = Atomic<Int>(0)
+
+    package init() {}
+
+    /// 0 ... 1.
+    package var share: Double {
+        let all = all.load(ordering: .relaxed)
+        return all == 0 ? 0 : min(Double(done.load(ordering: .relaxed)) / Double(all), 1)
+    }
+
+    func begin(_ count: Int) { all.store(count, ordering: .relaxed) }
+    func advance() { done.wrappingAdd(1, ordering: .relaxed) }
+}
+
+/// Used by one thread at a time: by its own while reading, then by the one that merges.
+final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
+    private let trace: TraceFile
+    private var reader: ChunkReader
+    private(set) var stack: CallStack<Sink>
+    private(set) var latest: UInt64 = 0
+    /// By thread index.
+    private(set) var latestOfThread: [UInt32: UInt64] = [:]
+    private(set) var calls: [UInt32: UInt64] = [:]
+    private(set) var openFrames: [UInt32: Int] = [:]
+    /// Chunks that a ring overwrote between the walk over the file and the reading of them.
+    private(set) var overwritten: UInt64 = 0
+    /// And where in the window that is.
+    private var openAtEnd: [(thread: UInt32, frames: [Frame], bound: Int)] = []
+
+    private init(_ trace: TraceFile, _ sink: consuming Sink, rowCount: Int) {
+        self.trace = trace
+        reader = ChunkReader(trace)
+        stack = CallStack(sink, rowCount: rowCount, window: trace.window)
+    }
+
+    /// Reads all events of the trace that its window has. What is still running at the end has been closed.
+    /// - Parameter workerCount: how many threads read
+    static func read(
+        _ trace: TraceFile, _ table: FunctionNames, workers workerCount: Int, progress: ReadingProgress? = nil,
+        _ sink: () -> Sink
+    ) -> StreamWorker {
+        let units = trace.units()
+        let next = Atomic<Int>(0)
+        let count = max(min(workerCount, units.count), 1)
+        progress?.begin(units.count)
+        var workers: [StreamWorker] = []
+        for _ in 0..<count { workers.append(StreamWorker(trace, sink(), rowCount: table.rowCount)) }
+        let readers = workers
+        DispatchQueue.concurrentPerform(iterations: count) { index in
+            while true {
+                let unit = next.wrappingAdd(1, ordering: .relaxed).oldValue
+                guard unit < units.count else { return }
+                readers[index].read(units[unit])
+                progress?.advance()
+            }
+        }
+        let all = workers[0]
+        for worker in workers.dropFirst() { all.add(worker) }
+        all.closeOpenFrames()
+        return all
+    }
+
+    private func read(_ unit: TraceFile.Unit) {
+        guard let thread = unit.chunks.first?.thread else { return }
+        // A thread's last unit says how long it lived.
+        if !unit.isLast, !trace.window.touches(unit.begin, unit.end) { return }
+        stack.seek(unit.begin)
+        stack.sink.begin(thread: thread)
+        let callsBefore = stack.sink.calls
+        var latestOfThread: UInt64 = 0
+        var previous: Chunk?
+        for listed in unit.chunks {
+            guard let chunk = reader.settled(listed) else {
+                overwritten += 1
+                continue
+            }
+            let stored = reader.storedFrames(chunk), sites = Sink.wantsSites ? reader.storedSites(chunk) : []
+            // Calls that began in chunks which the file does not have are counted where they first show. Those of a
+            // thread's very first chunk were made before the trace: by the parent of a forked process.
+            let areCalls = (previous != nil || unit.isFirst) && chunk.sequence > 0
+            stack.begin(chunk, stored, sites: sites, after: previous, latest: latestOfThread, areCalls: areCalls)
+            latestOfThread = max(latestOfThread, reader.read(chunk, into: &stack))
+            previous = chunk
+        }
+        latest = max(latest, latestOfThread)
+        self.latestOfThread[thread] = max(self.latestOfThread[thread] ?? 0, latestOfThread)
+        calls[thread, default: 0] &+= stack.sink.calls &- callsBefore
+        if unit.isLast, stack.frames.count > 0 {
+            openAtEnd.append((thread, (0..<stack.frames.count).map { stack.frames[$0] }, stack.nextBound))
+        }
+        if !unit.isLast { stack.advance(to: unit.end) } // for what goes on in the next unit
+        stack.abandon()
+    }
+
+    private func add(_ other: StreamWorker) {
+        stack.add(other.stack)
+        latest = max(latest, other.latest)
+        overwritten += other.overwritten
+        latestOfThread.merge(other.latestOfThread) { max($0, $1) }
+        calls.merge(other.calls) { $0 &+ $1 }
+        for (thread, frames, bound) in other.openAtEnd {
+            var translated: [Frame] = []
+            for frame in frames { translated.append(stack.sink.translate(frame, from: other.stack.sink)) }
+            openAtEnd.append((thread, translated, bound))
+        }
+    }
+
+    /// The latest event, or what the file says of its end.
+    var end: Ticks { Ticks(max(latest, trace.lastSample.raw)) }
+
+    /// Calls that had not returned run until their thread ended or the trace does.
+    private func closeOpenFrames() {
+        let end = end
+        for (thread, frames, bound) in openAtEnd {
+            var own: [Frame] = []
+            for frame in frames where !stack.sink.hasMigrated(frame) { own.append(frame) }
+            openFrames[thread] = own.count
+            let ended = trace.metadata.threads[thread]?.ended
+            if !own.isEmpty { latestOfThread[thread] = min(ended ?? end, end).raw }
+            stack.sink.begin(thread: thread)
+            stack.resume(bound)
+            stack.restore(own)
+            stack.closeAll(at: min(ended ?? end, end).raw, ended == nil ? .open : .unwound)
+        }
+        openAtEnd = []
+    }
+
+    /// Lends what was added up.
+    func withSink<R>(_ body: (inout Sink) -> R) -> R { body(&stack.sink) }
+}
+
+extension TraceFile {
+    /// Chunks of one thread that one worker must read in order.
+    struct Unit: Sendable {
+        var chunks: ArraySlice<Chunk>
+        /// Of its thread.
+        var isFirst: Bool
+        var isLast: Bool
+        /// Ticks, between which it is: its own opening, of the first none; and that of the thread's next.
+        var begin: UInt64
+        var end: UInt64
+    }
+
+    /// A chunk that stores all its open frames and follows its predecessor can be read alone; one with a gap before it,
+    /// or with frames cut off, cannot.
+    func units() -> [Unit] {
+        var units: [Unit] = []
+        for chunks in chunksOfThread {
+            var first = 0
+            for index in 1...max(chunks.count, 1) {
+                let isBoundary =
+                    index == chunks.count
+                    || (chunks[index].sequence == chunks[index - 1].sequence &+ 1
+                        && !chunks[index].isCut)
+                guard isBoundary else { continue }
+                let isLast = index == chunks.count
+                let begin = first == 0 ? 0 : chunks[first].opened.ticks
+                units.append(
+                    Unit(
+                        chunks: chunks[first..<index], isFirst: first == 0, isLast: isLast, begin: begin,
+                        end: isLast ? .max : max(chunks[index].opened.ticks, begin)))
+                first = index
+            }
+        }
+        return units.sorted { $0.chunks.first!.offset < $1.chunks.first!.offset }
+    }
+
+    /// Words of event chunks that the window touches, whether they record a call or not.
+    var wordCount: UInt64 {
+        units().lazy.filter { window.touches($0.begin, $0.end) }
+            .reduce(0) { $0 &+ $1.chunks.reduce(0) { $0 &+ UInt64($1.endOffset - $1.bodyOffset) / 8 } }
+    }
+
+    package static var processorCount: Int { min(max(sysconf(Int32(_SC_NPROCESSORS_ONLN)), 1), 16) }
+}

@@ -1,0 +1,76 @@
+// From when to when a thread runs the program's code, so that what no recorded call covers of it can be told: own code.
+import CTraceLayout
+import Presentation
+
+struct ThreadSpan: Sendable, Equatable {
+    var begin: UInt64
+    var end: UInt64
+
+    /// What of it lies in the window of time that is told of.
+    var length: UInt64 = 0
+
+    static let nothing = ThreadSpan(begin: 0, end: 0)
+
+    /// What of that no call covers. `inCalls`: what the calls do.
+    func own(inCalls: UInt64?) -> UInt64 { length - min(inCalls ?? 0, length) }
+    /// How much of a call lies in it.
+    @inline(__always) func overlap(_ start: UInt64, _ stop: UInt64) -> UInt64 {
+        let low = max(start, begin), high = min(stop, end)
+        return high > low ? high &- low : 0
+    }
+}
+
+/// Spans of all threads of a trace, in ticks.
+struct ThreadSpans: Sendable {
+    private var spans: [UInt32: ThreadSpan] = [:]
+    private let main: UInt32?
+    private let window: TimeWindow
+
+    /// Until all is read, nobody knows when threads end.
+    init(_ trace: TraceFile) {
+        window = trace.window
+        main = trace.chunksOfThread.lazy.compactMap { $0.first }.first { $0.tid == trace.header.pid }?.thread
+        for chunks in trace.chunksOfThread {
+            guard let first = chunks.first, let last = chunks.last else { continue }
+            let missing = last.sequence &+ 1 &- UInt64(chunks.count)
+            // Overwritten by a ring, its beginning is not known, and what is left can be told. A hole in the middle cannot.
+            if missing > 0 && first.sequence != missing { continue }
+            var span = Self.span(trace, first.thread, isMain: first.thread == main)
+            if missing > 0 { span.begin = max(span.begin, first.opened.ticks) }
+            spans[first.thread] = span
+        }
+    }
+
+    subscript(_ thread: UInt32) -> ThreadSpan? { spans[thread] }
+
+    /// - Parameter latest: of each thread its last event, or where a call that it did not return from ends
+    mutating func settle(end: UInt64, latest: [UInt32: UInt64]) {
+        for thread in spans.keys { spans[thread] = settled(thread, end: end, latest: latest[thread] ?? 0) }
+    }
+
+    /// One thread's, when it has been read.
+    func settled(_ thread: UInt32, end: UInt64, latest: UInt64) -> ThreadSpan? {
+        guard var span = spans[thread] else { return nil }
+        span.end = min(span.end, end)
+        if thread != main { span.end = min(span.end, latest) }
+        span.length = window.length(from: span.begin, to: span.end)
+        return span
+    }
+
+    /// The main thread: main, from its call to its return. Of a process that has none, because it was forked, from its birth.
+    ///
+    /// Other threads: neither their start nor their end is in the file. Before its first recorded call a thread has hardly waited for
+    /// anything, so it began at least as long ago as it had used the processor; what it does after its last one is not counted.
+    private static func span(_ trace: TraceFile, _ thread: UInt32, isMain: Bool) -> ThreadSpan {
+        let life = trace.metadata.threads[thread]
+        if isMain {
+            let phases = trace.metadata.start.phases
+            let main = phases.first { $0.kind == .main }?.usage.ticks ?? trace.firstTicks
+            let returned = phases.first { $0.kind == .mainReturned }?.usage.ticks ?? life?.ended
+            return ThreadSpan(begin: main.raw, end: returned?.raw ?? .max)
+        }
+        let first = life?.started ?? trace.firstTicks
+        let before = trace.timeScale.ticks(life?.processorTime ?? Nanoseconds(0))
+        return ThreadSpan(begin: max(first.raw &- min(before, first.raw), trace.firstTicks.raw), end: life?.ended?.raw ?? .max)
+    }
+}

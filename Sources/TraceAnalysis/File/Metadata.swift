@@ -1,0 +1,295 @@
+// The records that make a trace self-contained: program, settings, modules, functions, threads. Each says its own
+// size; one that cannot be believed ends its chunk, since nothing tells where the next begins.
+import CTraceLayout
+import Presentation
+import TraceFormat
+
+package struct Module: Sendable {
+    package var index: UInt32
+    package var path: String
+    package var buildID: [UInt8]
+    package var loadBias: UInt64
+    package var addresses: Range<UInt64>
+    package var loaded: Ticks
+    package var unloaded: Ticks?
+
+    package var name: String { path.isEmpty ? "[module \(index)]" : basename(path) }
+}
+
+package struct Function: Sendable {
+    package var id: UInt32
+    package var module: UInt32?
+    package var address: UInt64
+    package var isTail: Bool
+    /// No function but a name that the program gave to a span or a mark.
+    package var isSpan: Bool
+    package var isMark: Bool
+    /// As in the file: mangled.
+    package var rawName: String
+}
+
+package struct ThreadLife: Sendable {
+    package var tid: UInt32
+    /// When it was first seen: at its first recorded call.
+    package var started: Ticks?
+    /// What it had used of a processor until then.
+    package var processorTime: Nanoseconds?
+    package var ended: Ticks?
+}
+
+package struct Metadata: Sendable {
+    /// By TRACE_TEXT_ key, in file order; the parts of a NUL-separated text are joined by `texts`, split by `list`.
+    package private(set) var texts: [Int: [String]] = [:]
+    package private(set) var modules: [UInt32: Module] = [:]
+    package private(set) var functions: [UInt32: Function] = [:]
+    package private(set) var threads: [UInt32: ThreadLife] = [:]
+    package private(set) var start = StartRecords()
+    /// Those that the agent took because the clock's rate had changed.
+    private(set) var clockSamples: [trace_clock_sample] = []
+    /// Modules whose functions the user wants recorded: how many there are, and how many of them are. None: there was no plan.
+    private(set) var patched: [UInt32: (functions: Int, patched: Int)] = [:]
+    /// Functions of which no call is recorded from a moment on, by id: there were very many, and they are short.
+    private(set) var leftOut: [UInt32: Ticks] = [:]
+    package private(set) var damagedRecords = 0
+    package private(set) var unknownRecords = 0
+
+    static let longestText = 64 << 10, longestName = 16 << 10, mostTexts = 1000, mostClockSamples = 100_000
+    static let largestChunk = 64 << 20
+
+    init(_ file: InputFile, _ chunks: [Chunk]) {
+        var buffer = ByteBuffer(capacity: 64 << 10)
+        for chunk in chunks {
+            let byteCount = min(chunk.endOffset - chunk.bodyOffset, Self.largestChunk)
+            if byteCount < chunk.endOffset - chunk.bodyOffset { damagedRecords += 1 }
+            file.read(byteCount, at: chunk.offset + UInt64(chunk.bodyOffset), into: &buffer)
+            readRecords(buffer)
+        }
+    }
+
+    /// Every moment in it becomes even.
+    mutating func stretch(_ clock: ClockCorrection) {
+        leftOut = leftOut.mapValues { moment in
+            var moment = moment
+            clock.stretch(&moment)
+            return moment
+        }
+        modules = modules.mapValues { module in
+            var module = module
+            clock.stretch(&module.loaded)
+            clock.stretch(&module.unloaded)
+            return module
+        }
+        threads = threads.mapValues { thread in
+            var thread = thread
+            clock.stretch(&thread.started)
+            clock.stretch(&thread.ended)
+            return thread
+        }
+        start.stretch(clock)
+    }
+
+    private mutating func readRecords(_ buffer: borrowing ByteBuffer) {
+        var offset = 0
+        functions.reserveCapacity(functions.count + buffer.count / (2 * MemoryLayout<trace_function_record>.size))
+        while let record = buffer.load(trace_record.self, at: offset), record.type != 0 {
+            let byteCount = Int(record.byte_count)
+            guard byteCount >= 8, byteCount % 8 == 0, byteCount <= buffer.count - offset,
+                read(record, buffer, offset, byteCount)
+            else {
+                damagedRecords += 1
+                return
+            }
+            offset += byteCount
+        }
+    }
+
+    /// false when the record contradicts itself.
+    private mutating func read(
+        _ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int,
+        _ byteCount: Int
+    ) -> Bool {
+        switch Int(record.type) {
+        case TRACE_RECORD_TEXT:
+            guard let fixed = body(trace_text_record.self, buffer, offset, byteCount),
+                let bytes = tail(
+                    MemoryLayout<trace_text_record>.size, fixed.text_bytes, buffer, offset, byteCount,
+                    Self.longestText)
+            else { return false }
+            add(bytes, key: Int(record.key))
+        case TRACE_RECORD_MODULE:
+            guard let module = body(trace_module_record.self, buffer, offset, byteCount),
+                module.build_id_bytes <= 20, module.low_address <= module.high_address,
+                let path = tail(
+                    MemoryLayout<trace_module_record>.size, module.path_bytes, buffer, offset, byteCount,
+                    Self.longestText)
+            else { return false }
+            let buildID = buffer.bytes(
+                at: offset + MemoryLayout<trace_module_record>.offset(of: \.build_id)!,
+                byteCount: Int(module.build_id_bytes))
+            modules[module.module] = Module(
+                index: module.module, path: text(path), buildID: buildID, loadBias: module.load_bias,
+                addresses: module.low_address..<module.high_address, loaded: Ticks(module.loaded_ticks))
+        case TRACE_RECORD_FUNCTION:
+            guard let function = body(trace_function_record.self, buffer, offset, byteCount),
+                function.function > 0, function.function < 1 << UInt32(EVENT_FUNCTION_BITS),
+                Int(function.name_bytes) <= byteCount - MemoryLayout<trace_function_record>.size
+            else { return false }
+            let name = buffer.text(
+                at: offset + MemoryLayout<trace_function_record>.size, byteCount: min(Int(function.name_bytes), Self.longestName))
+            functions[function.function] = Function(
+                id: function.function, module: function.module == .max ? nil : function.module,
+                address: function.address, isTail: function.flags & UInt32(TRACE_FUNCTION_TAIL) != 0,
+                isSpan: function.flags & UInt32(TRACE_FUNCTION_SPAN) != 0,
+                isMark: function.flags & UInt32(TRACE_FUNCTION_MARK) != 0, rawName: name)
+        case TRACE_RECORD_THREAD:
+            guard let thread = body(trace_thread_record.self, buffer, offset, byteCount) else { return false }
+            threads[thread.thread, default: ThreadLife(tid: thread.tid)].started = Ticks(thread.ticks)
+            let used = body(trace_thread_begin_record.self, buffer, offset, byteCount).map { Nanoseconds($0.cpu_ns) }
+            threads[thread.thread]?.processorTime = used
+        case TRACE_RECORD_THREAD_END:
+            guard let thread = body(trace_thread_record.self, buffer, offset, byteCount) else { return false }
+            threads[thread.thread, default: ThreadLife(tid: thread.tid)].ended = Ticks(thread.ticks)
+        case TRACE_RECORD_MODULE_END:
+            guard let end = body(trace_module_end_record.self, buffer, offset, byteCount) else { return false }
+            modules[end.module]?.unloaded = end.ticks == 0 ? nil : Ticks(end.ticks)
+        case TRACE_RECORD_CLOCK:
+            guard let clock = body(trace_clock_record.self, buffer, offset, byteCount) else { return false }
+            if clockSamples.count < Self.mostClockSamples { clockSamples.append(clock.sample) }
+        case TRACE_RECORD_PATCHED:
+            guard let patched = body(trace_patched_record.self, buffer, offset, byteCount), patched.patched <= patched.functions else {
+                return false
+            }
+            self.patched[patched.module] = (Int(patched.functions), Int(patched.patched))
+        case TRACE_RECORD_LEFT_OUT:
+            guard let left = body(trace_left_out_record.self, buffer, offset, byteCount) else { return false }
+            leftOut[left.function] = Ticks(left.ticks)
+        case TRACE_RECORD_REPLACED: break
+        default:
+            return readStart(record, buffer, offset, byteCount)
+        }
+        return true
+    }
+
+    private mutating func readStart(
+        _ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int,
+        _ byteCount: Int
+    ) -> Bool {
+        switch Int(record.type) {
+        case TRACE_RECORD_PHASE:
+            guard let phase = body(trace_phase_record.self, buffer, offset, byteCount) else { return false }
+            guard let kind = Phase.Kind(rawValue: Int(record.key)) else { return unknown() }
+            start.phases.append(
+                Phase(
+                    kind: kind, usage: Usage(phase.usage), monotonic: phase.monotonic_ns == 0 ? nil : Nanoseconds(phase.monotonic_ns),
+                    error: Nanoseconds(phase.error_ns), thread: phase.thread))
+        case TRACE_RECORD_INITIALIZER:
+            guard let fixed = body(trace_initializer_record.self, buffer, offset, byteCount) else { return false }
+            guard let kind = Initializer.Kind(rawValue: Int(record.key)) else { return unknown() }
+            start.add(
+                Initializer(
+                    number: fixed.initializer, kind: kind, parent: known(fixed.parent), module: fixed.module, index: fixed.index,
+                    thread: fixed.thread, load: known(fixed.load), address: fixed.address, begin: Usage(fixed.usage)))
+        case TRACE_RECORD_INITIALIZER_END:
+            guard let end = body(trace_initializer_end_record.self, buffer, offset, byteCount) else { return false }
+            start.end(
+                initializer: end.initializer,
+                Initializer.End(usage: Usage(end.usage), wasLeft: Int(record.key) == TRACE_INITIALIZER_LEFT))
+        case TRACE_RECORD_READY:
+            guard let ready = body(trace_ready_record.self, buffer, offset, byteCount) else { return false }
+            guard let reason = Ready.Reason(rawValue: Int(record.key)) else { return unknown() }
+            start.ready.append(
+                Ready(
+                    reason: reason, function: ready.function == 0 ? nil : ready.function,
+                    thread: ready.thread, ticks: Ticks(ready.ticks)))
+        case TRACE_RECORD_LOAD:
+            guard let load = body(trace_load_record.self, buffer, offset, byteCount),
+                let path = tail(
+                    MemoryLayout<trace_load_record>.size, load.path_bytes, buffer, offset, byteCount,
+                    Self.longestText)
+            else { return false }
+            start.add(
+                Load(
+                    number: load.load, thread: load.thread, callerModule: known(load.caller_module),
+                    initializer: known(load.initializer), begin: load.begin_ticks == 0 ? nil : Ticks(load.begin_ticks),
+                    opened: load.opened_ticks == 0 ? nil : Ticks(load.opened_ticks), mapped: Usage(load.mapped), path: text(path)))
+        case TRACE_RECORD_LOAD_END:
+            guard let end = body(trace_load_end_record.self, buffer, offset, byteCount) else { return false }
+            start.end(load: end.load, Usage(end.usage))
+        case TRACE_RECORD_ONCE:
+            guard let once = body(trace_once_record.self, buffer, offset, byteCount) else { return false }
+            start.onces.append(
+                Once(
+                    function: once.function, thread: once.thread, ticks: Ticks(once.ticks),
+                    code: once.code, token: once.token))
+        case TRACE_RECORD_MODULE_DETAIL:
+            return readDetail(buffer, offset, byteCount)
+        case TRACE_RECORD_BINDING:
+            guard let binding = body(trace_binding_record.self, buffer, offset, byteCount) else { return false }
+            start.bindings.append(
+                Binding(
+                    module: binding.module, toModule: binding.to_module, calls: binding.calls,
+                    addresses: binding.addresses))
+        default:
+            return unknown()
+        }
+        return true
+    }
+
+    private mutating func readDetail(_ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) -> Bool {
+        let size = MemoryLayout<trace_module_detail_record>.size
+        guard let detail = body(trace_module_detail_record.self, buffer, offset, byteCount),
+            UInt64(detail.soname_bytes) + UInt64(detail.needed_bytes) <= UInt64(byteCount - size)
+        else { return false }
+        if let known = start.moduleDetails[detail.module], detail.load != 0, known.load != detail.load {
+            start.moduleDetails[detail.module]?.laterLoads.append(detail.load)
+            return true
+        }
+        let soname = buffer.bytes(at: offset + size, byteCount: min(Int(detail.soname_bytes), Self.longestName))
+        let needed = buffer.bytes(
+            at: offset + size + Int(detail.soname_bytes),
+            byteCount: min(Int(detail.needed_bytes), Self.longestText))
+        start.moduleDetails[detail.module] = ModuleDetail(
+            module: detail.module, load: detail.load == 0 ? nil : detail.load,
+            relativeRelocations: detail.relative_relocations, relrBytes: detail.relr_bytes,
+            symbolRelocations: detail.symbol_relocations, otherRelocations: detail.other_relocations,
+            jumpSlots: detail.jump_slots, isLazy: detail.flags & UInt32(TRACE_MODULE_LAZY) != 0,
+            mappedBytes: detail.mapped_bytes, soname: text(soname.prefix { $0 != 0 }),
+            needed: needed.split(separator: 0).map { text($0) })
+        return true
+    }
+
+    private mutating func unknown() -> Bool {
+        unknownRecords += 1
+        return true
+    }
+
+    /// The fixed part of a record, nil when the record is shorter than that.
+    private func body<T: BitwiseCopyable>(
+        _ type: T.Type, _ buffer: borrowing ByteBuffer, _ offset: Int,
+        _ byteCount: Int
+    ) -> T? {
+        byteCount >= MemoryLayout<T>.size ? buffer.load(T.self, at: offset) : nil
+    }
+
+    /// What follows the fixed part, nil when the record is too short for it.
+    private func tail(
+        _ fixed: Int, _ length: UInt32, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int,
+        _ longest: Int
+    ) -> [UInt8]? {
+        guard Int(length) <= byteCount - fixed else { return nil }
+        return buffer.bytes(at: offset + fixed, byteCount: min(Int(length), longest))
+    }
+
+    private mutating func add(_ bytes: [UInt8], key: Int) {
+        guard texts[key, default: []].count < Self.mostTexts else { return }
+        switch key {
+        case TRACE_TEXT_ARGUMENTS, TRACE_TEXT_SETTINGS:
+            // NUL after each: an empty argument is one too.
+            var parts = bytes.split(separator: 0, omittingEmptySubsequences: false).map { text($0) }
+            if parts.last == "" { parts.removeLast() }
+            texts[key, default: []] += parts
+        default:
+            texts[key, default: []].append(text(bytes.prefix { $0 != 0 }))
+        }
+    }
+}

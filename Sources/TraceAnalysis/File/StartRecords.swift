@@ -1,0 +1,197 @@
+// The records of how the process started: phases, initializers, loads, what its modules need and what they are bound to.
+// In file order, as the agent wrote them; nothing is concluded here. docs/format.md says what each field means.
+import CTraceLayout
+import Presentation
+import TraceFormat
+
+/// What a thread (in a phase: the process) had used up at a moment. The difference of two is what lay between.
+package struct Usage: Sendable, Equatable {
+    package var ticks: Ticks
+    /// Of the process: what the agent's own work on modules and initializers had taken so far.
+    package var ownTicks: UInt64
+    package var cpu: Nanoseconds
+    package var minorFaults: UInt32
+    package var majorFaults: UInt32
+
+    init(_ usage: trace_usage) {
+        ticks = Ticks(usage.ticks)
+        ownTicks = usage.own_ticks
+        cpu = Nanoseconds(usage.cpu_ns)
+        minorFaults = usage.minor_faults
+        majorFaults = usage.major_faults
+    }
+}
+
+package struct Phase: Sendable {
+    package enum Kind: Int, Sendable {
+        case created = 1, exec, loader, agent, main, mainReturned, exit
+    }
+    package var kind: Kind
+    /// All 0 of `created` and `exec`, all but the ticks of `loader`.
+    package var usage: Usage
+    /// When `created` and `exec` were; nil of others. `TraceFile.nanosecondsSinceStart` knows both ways.
+    package var monotonic: Nanoseconds?
+    /// It was at most so much earlier; 0: exactly then.
+    package var error: Nanoseconds
+    package var thread: UInt32
+}
+
+package struct Initializer: Sendable {
+    package enum Kind: Int, Sendable {
+        case preinitArray = 1, initializer, initArray, finalizer, finiArray
+    }
+    package struct End: Sendable {
+        package var usage: Usage
+        /// By an exception or longjmp, some time before.
+        package var wasLeft: Bool
+    }
+    package var number: UInt32
+    package var kind: Kind
+    /// Number of the initializer during which it ran, on the same thread.
+    package var parent: UInt32?
+    package var module: UInt32
+    /// In its array; 0 of DT_INIT and DT_FINI.
+    package var index: UInt32
+    package var thread: UInt32
+    /// Number of the load that runs it; nil: of a module that was there at the start.
+    package var load: UInt32?
+    package var address: UInt64
+    package var begin: Usage
+    /// nil: it never came back.
+    package var end: End?
+
+    package var isFinalizer: Bool { kind == .finalizer || kind == .finiArray }
+}
+
+package struct Ready: Sendable {
+    package enum Reason: Int, Sendable {
+        case symbol = 1, mark, notify, output
+    }
+    package var reason: Reason
+    package var function: UInt32?
+    package var thread: UInt32
+    package var ticks: Ticks
+}
+
+/// A dlopen, or a load inside libc, that brought modules.
+package struct Load: Sendable {
+    package var number: UInt32
+    package var thread: UInt32
+    package var callerModule: UInt32?
+    /// Number of the initializer during which it was made.
+    package var initializer: UInt32?
+    package var begin: Ticks?
+    package var opened: Ticks?
+    package var mapped: Usage
+    package var end: Usage?
+    /// As it was asked for; empty: not known.
+    package var path: String
+}
+
+/// A call of a once-function that found nothing done yet.
+package struct Once: Sendable {
+    package var function: UInt32
+    package var thread: UInt32
+    package var ticks: Ticks
+    /// What it was given to run, 0 none.
+    package var code: UInt64
+    /// Address of its flag or guard variable.
+    package var token: UInt64
+}
+
+package struct ModuleDetail: Sendable {
+    package var module: UInt32
+    /// Number of the load that brought it; nil: it was there at the start.
+    package var load: UInt32?
+    /// Numbers of the loads that brought it again after it was unloaded.
+    package var laterLoads: [UInt32] = []
+    package var relativeRelocations: UInt32
+    package var relrBytes: UInt32
+    package var symbolRelocations: UInt32
+    package var otherRelocations: UInt32
+    package var jumpSlots: UInt32
+    package var isLazy: Bool
+    package var mappedBytes: UInt64
+    package var soname: String
+    package var needed: [String]
+
+    package func wasBrought(by number: UInt32) -> Bool { load == number || laterLoads.contains(number) }
+}
+
+package struct Binding: Sendable {
+    package var module: UInt32
+    package var toModule: UInt32
+    package var calls: UInt32
+    package var addresses: UInt32
+}
+
+package struct StartRecords: Sendable {
+    package internal(set) var phases: [Phase] = []
+    /// In the order in which they began.
+    package internal(set) var initializers: [Initializer] = []
+    package internal(set) var ready: [Ready] = []
+    package internal(set) var loads: [Load] = []
+    package internal(set) var onces: [Once] = []
+    package internal(set) var moduleDetails: [UInt32: ModuleDetail] = [:]
+    package internal(set) var bindings: [Binding] = []
+    /// By number, where they are in the arrays.
+    private var initializerPlaces: [UInt32: Int] = [:]
+    private var loadPlaces: [UInt32: Int] = [:]
+
+    /// The first of a kind.
+    package func phase(_ kind: Phase.Kind) -> Phase? { phases.first { $0.kind == kind } }
+    package func initializer(_ number: UInt32) -> Initializer? { initializerPlaces[number].map { initializers[$0] } }
+    package func load(_ number: UInt32) -> Load? { loadPlaces[number].map { loads[$0] } }
+
+    /// Every moment in it becomes even. What the agent had used up stays: these are lengths, of the first rate.
+    mutating func stretch(_ clock: ClockCorrection) {
+        for index in phases.indices { clock.stretch(&phases[index].usage) }
+        for index in initializers.indices {
+            clock.stretch(&initializers[index].begin)
+            if var end = initializers[index].end {
+                clock.stretch(&end.usage)
+                initializers[index].end = end
+            }
+        }
+        for index in ready.indices { clock.stretch(&ready[index].ticks) }
+        for index in loads.indices {
+            clock.stretch(&loads[index].begin)
+            clock.stretch(&loads[index].opened)
+            clock.stretch(&loads[index].mapped)
+            if var end = loads[index].end {
+                clock.stretch(&end)
+                loads[index].end = end
+            }
+        }
+        for index in onces.indices { clock.stretch(&onces[index].ticks) }
+    }
+
+    mutating func add(_ initializer: Initializer) {
+        initializerPlaces[initializer.number] = initializers.count
+        initializers.append(initializer)
+    }
+    /// An end whose beginning is in another file (the process was forked in between) is passed over.
+    mutating func end(initializer number: UInt32, _ end: Initializer.End) {
+        if let place = initializerPlaces[number] { initializers[place].end = end }
+    }
+    mutating func add(_ load: Load) {
+        loadPlaces[load.number] = loads.count
+        loads.append(load)
+    }
+    mutating func end(load number: UInt32, _ usage: Usage) {
+        if let place = loadPlaces[number] { loads[place].end = usage }
+    }
+}
+
+extension TraceFile {
+    /// From time 0 of the trace, when the agent started: negative of what was before.
+    package func nanosecondsSinceStart(_ phase: Phase) -> Int64 {
+        if let monotonic = phase.monotonic {
+            return Int64(truncatingIfNeeded: monotonic.count &- header.first.monotonic_ns)
+        }
+        return timeScale.signedNanoseconds(Int64(truncatingIfNeeded: phase.usage.ticks.raw &- header.first.ticks))
+    }
+}
+
+/// nil for TRACE_NONE.
+func known(_ number: UInt32) -> UInt32? { number == .max ? nil : number }

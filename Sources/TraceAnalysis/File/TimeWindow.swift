@@ -1,0 +1,103 @@
+// The moments of a trace that are asked for: one stretch of time, or several (those in which some call was open). Every reader of calls
+// goes through it: `CallStack` tells what happens within, each call with the part of it that lies there.
+import Presentation
+import TraceFormat
+
+package struct TimeWindow: Sendable, Equatable {
+    /// Ticks at which a moment begins or ends, by turns and rising. The last moment has no end when their number is odd.
+    let bounds: [UInt64]
+
+    package static let whole = TimeWindow(bounds: [0])
+
+    private init(bounds: [UInt64]) { self.bounds = bounds }
+
+    /// Any number of moments in any order; those that overlap or touch are one. `.max` as an end is none.
+    package init(_ moments: [Range<UInt64>]) {
+        var bounds: [UInt64] = []
+        for moment in moments.filter({ !$0.isEmpty }).sorted(by: { $0.lowerBound < $1.lowerBound }) {
+            if let end = bounds.last, moment.lowerBound <= end {
+                bounds[bounds.count - 1] = max(end, moment.upperBound)
+            } else {
+                bounds += [moment.lowerBound, moment.upperBound]
+            }
+        }
+        if bounds.last == .max { bounds.removeLast() }
+        self.bounds = bounds
+    }
+
+    package var isWhole: Bool { bounds == [0] }
+    package var isEmpty: Bool { bounds.isEmpty }
+
+    package var moments: [Range<UInt64>] {
+        stride(from: 0, to: bounds.count, by: 2).map { bounds[$0]..<($0 + 1 < bounds.count ? bounds[$0 + 1] : .max) }
+    }
+    package var momentCount: Int { (bounds.count + 1) / 2 }
+
+    /// From the first moment's beginning to the last one's end.
+    package var hull: Range<UInt64> { bounds.isEmpty ? 0..<0 : bounds[0]..<(bounds.count % 2 == 0 ? bounds[bounds.count - 1] : .max) }
+
+    /// Whether something that begins at `start` and ends at `end`, both inclusive, lies in a moment with some part.
+    package func touches(_ start: UInt64, _ end: UInt64) -> Bool {
+        let next = bisect(bounds.count) { bounds[$0] <= start }
+        return next % 2 == 1 || next < bounds.count && bounds[next] <= end
+    }
+
+    /// Which of the moments it is in or, outside, comes before it; from 0.
+    package func moment(at ticks: UInt64) -> Int { max(bisect(bounds.count) { bounds[$0] <= ticks } - 1, 0) / 2 }
+
+    /// How much of the time from `start` to `end` lies within.
+    package func length(from start: UInt64, to end: UInt64) -> UInt64 {
+        var next = bisect(bounds.count) { bounds[$0] <= start }, length: UInt64 = 0, from = start
+        while from < end {
+            let until = min(next < bounds.count ? bounds[next] : .max, end)
+            if next % 2 == 1 { length += until - from }
+            from = until
+            next += 1
+        }
+        return length
+    }
+
+    package func intersection(_ other: Range<UInt64>) -> TimeWindow {
+        TimeWindow(moments.map { $0.clamped(to: other) })
+    }
+}
+
+extension TraceFile {
+    /// The same trace, of which only what happens in the window is told.
+    package func narrowed(to window: TimeWindow) -> TraceFile {
+        var copy = self
+        copy.window = window
+        return copy
+    }
+
+    /// "window 1.2 s to 1.5 s of 3 s", nil when all is told.
+    /// - Parameter end: of the trace
+    package func windowText(until end: Ticks) -> String? {
+        guard !window.isWhole else { return nil }
+        let whole = readable(timeScale.nanoseconds(from: firstTicks, to: end))
+        guard window.momentCount == 1 else {
+            let length = timeScale.nanoseconds(window.length(from: firstTicks.raw, to: end.raw))
+            return "window of \(counted(UInt64(window.momentCount), "moment")), \(readable(length)) of \(whole)"
+        }
+        let (from, to) = windowEnds(until: end)
+        return "window \(readable(from)) to \(readable(to)) of \(whole)"
+    }
+
+    /// Since the beginning of the trace; null when all is told.
+    package func windowJSON(until end: Ticks) -> JSON {
+        guard !window.isWhole else { return .null }
+        let (from, to) = windowEnds(until: end)
+        return .object([
+            ("from_ns", .unsigned(from.count)), ("to_ns", .unsigned(to.count)), ("moments", .unsigned(UInt64(window.momentCount))),
+            ("length_ns", .unsigned(timeScale.nanoseconds(window.length(from: firstTicks.raw, to: end.raw)).count)),
+        ])
+    }
+
+    private func windowEnds(until end: Ticks) -> (Nanoseconds, Nanoseconds) {
+        let hull = window.hull
+        return (
+            timeScale.nanoseconds(from: firstTicks, to: Ticks(hull.lowerBound)),
+            timeScale.nanoseconds(from: firstTicks, to: Ticks(min(hull.upperBound, end.raw)))
+        )
+    }
+}

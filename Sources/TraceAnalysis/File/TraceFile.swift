@@ -1,0 +1,158 @@
+// A trace as it lies on disk: the header, where the chunks are, and what the metadata says. Events are not read here.
+import CTraceLayout
+import Presentation
+import TraceFormat
+
+package struct TraceFile: Sendable {
+    package let path: String
+    package let header: trace_file_header
+    package let metadata: Metadata
+    package let timeScale: TimeScale
+    /// One line each: what is missing or damaged. The rest was read.
+    package let warnings: [String]
+
+    let file: InputFile
+    /// Event chunks of each thread, in the thread's own order.
+    private(set) var chunksOfThread: [[Chunk]]
+    /// Where the chunks ended when they were looked for; the file may have grown since.
+    let chunksEnd: UInt64
+    let threadNames: [UInt32: String]
+    /// Clock at the opening of the latest chunk or at the file's last sample, whichever is later.
+    let lastSample: Ticks
+    package let chunkCount: Int
+    package let metadataChunkCount: Int
+    package let byteCount: UInt64
+    /// What of it is told. `narrowed(to:)`.
+    package internal(set) var window = TimeWindow.whole
+
+    /// Reads everything but the events. Throws `TraceError` when nothing at all can be read.
+    package init(path: String) throws {
+        let file = try InputFile(path: path)
+        let header = try Self.readHeader(file)
+        let walk = ChunkWalk(file, isGrowing: header.state == UInt32(TRACE_RECORDING))
+        chunksEnd = walk.end
+        self.path = path
+        self.file = file
+        self.header = header
+        byteCount = file.byteCount
+        metadataChunkCount = walk.chunks.count { $0.isMetadata }
+        // A ring writes some of them anew, so a younger one may lie before an older one.
+        var metadata = Metadata(
+            file,
+            walk.chunks.filter { $0.isMetadata }
+                .sorted { ($0.opened.ticks, $0.offset) < ($1.opened.ticks, $1.offset) })
+        let scale = TimeScale(
+            clock: header.clock, ticksPerSecond: header.ticks_per_second,
+            samples: Self.samples(header, walk.chunks), certain: metadata.clockSamples.filter { $0.ticks > header.first.ticks })
+        if let correction = scale.correction { metadata.stretch(correction) }
+        self.metadata = metadata
+        timeScale = scale
+        lastSample = Ticks(scale.even(max(header.last.ticks, header.first.ticks)))
+        threadNames = walk.threadNames.mapValues { $0.name }
+        chunksOfThread = Dictionary(grouping: walk.chunks.lazy.filter { !$0.isMetadata }, by: { $0.thread })
+            .sorted { $0.key < $1.key }.map { Self.inOrder($0.value).map { $0.even(scale) } }
+        chunkCount = chunksOfThread.reduce(metadataChunkCount) { $0 + $1.count }
+        warnings = Self.warnings(header, walk, metadata, timeScale, byteCount: byteCount)
+    }
+
+    static func readHeader(_ file: InputFile) throws -> trace_file_header {
+        var buffer = ByteBuffer(capacity: TRACE_HEADER_BYTES_INT)
+        file.read(TRACE_HEADER_BYTES_INT, at: 0, into: &buffer)
+        guard buffer.count > 0 else { throw TraceError.empty(file.path) }
+        let magic = Array("TRACER\u{1a}\n".utf8)
+        if buffer.count >= 8, buffer.isZero(at: 0, byteCount: buffer.count) { throw TraceError.empty(file.path) }
+        guard buffer.bytes(at: 0, byteCount: magic.count).elementsEqual(magic.prefix(buffer.count)) else {
+            throw TraceError.notATrace(file.path)
+        }
+        guard let version = buffer.load(UInt32.self, at: 8) else {
+            throw TraceError.cutInHeader(file.path, byteCount: UInt64(buffer.count))
+        }
+        let known = UInt32(TRACE_VERSION)
+        if version != known, version.byteSwapped <= 0xffff, version > 0xffff { throw TraceError.otherByteOrder(file.path) }
+        guard version != 0 else { throw TraceError.notATrace(file.path) }
+        guard version <= known else { throw TraceError.newerVersion(file.path, found: version, known: known) }
+        guard let header = buffer.load(trace_file_header.self, at: 0) else {
+            throw TraceError.cutInHeader(file.path, byteCount: UInt64(buffer.count))
+        }
+        return header
+    }
+
+    /// What tells the length of a tick. Of an agent that looks for changes of it itself (it also says which boot it belongs to) the two
+    /// farthest apart: in between a thread that lost its processor, or was stepped through, read its two clocks at two moments.
+    private static func samples(_ header: trace_file_header, _ chunks: [Chunk]) -> [trace_clock_sample] {
+        let all = [header.last] + chunks.map { $0.opened }
+        let isWatched = header.boot != 0 || header.pid_namespace != 0
+        return [header.first] + (isWatched ? all.max { $0.ticks < $1.ticks }.map { [$0] } ?? [] : all)
+    }
+
+    /// Chunks of one thread in its order, whichever way they lie. A thread writes in one place; what is full is copied
+    /// to the end of the file. Of two with one number, which a kill between the two steps leaves, the copy is the one
+    /// that is closed.
+    private static func inOrder(_ chunks: [Chunk]) -> [Chunk] {
+        var result: [Chunk] = []
+        for chunk in chunks.sorted(by: { ($0.sequence, $0.isClosed ? 0 : 1, $0.offset) < ($1.sequence, $1.isClosed ? 0 : 1, $1.offset) })
+        where result.last?.sequence != chunk.sequence {
+            result.append(chunk)
+        }
+        return result
+    }
+
+    private static func warnings(
+        _ header: trace_file_header, _ walk: ChunkWalk, _ metadata: Metadata,
+        _ scale: TimeScale, byteCount: UInt64
+    ) -> [String] {
+        var warnings: [String] = []
+        if byteCount < UInt64(TRACE_HEADER_BYTES) {
+            warnings.append("the file is cut after \(byteCount) bytes: it holds no events")
+        } else if walk.missingBytes > 0 {
+            warnings.append("the file is cut: at least \(walk.missingBytes) bytes are missing at its end")
+        } else if byteCount < header.extended_offset {
+            warnings.append("the file is cut: it has \(byteCount) of \(header.extended_offset) bytes")
+        }
+        if walk.damagedBytes > 0 {
+            warnings.append("\(walk.damagedBytes) damaged bytes were skipped")
+        }
+        if metadata.damagedRecords > 0 {
+            warnings.append("\(metadata.damagedRecords) damaged metadata records were skipped")
+        }
+        if !scale.isKnown, !walk.chunks.isEmpty {
+            warnings.append("the file does not say how long a tick is: times are shown as if it were a nanosecond")
+        }
+        if scale.rates.count > 1 {
+            warnings.append(
+                "the rate of the cycle counter changed \(counted(UInt64(scale.rates.count - 1), "time")): times are fitted piece by "
+                    + "piece, inexact around each change (a machine that slept or was moved? \(Variables.clock.name)=monotonic records without that counter)"
+            )
+        }
+        return warnings
+    }
+
+    /// Calls that were made while nothing could be written.
+    package var lostCalls: UInt64 {
+        chunksOfThread.reduce(header.dropped) { $0 &+ $1.reduce(0) { $0 &+ $1.dropped } }
+    }
+
+    /// The same trace with these threads alone.
+    package func only(_ threads: Set<UInt32>) -> TraceFile {
+        var copy = self
+        copy.chunksOfThread = chunksOfThread.filter { $0.first.map { threads.contains($0.thread) } ?? false }
+        return copy
+    }
+
+    /// The thread's name as it was last seen, "" when none was recorded.
+    package func threadName(_ thread: UInt32) -> String { threadNames[thread] ?? "" }
+
+    package var program: String { metadata.texts[TRACE_TEXT_PROGRAM]?.first ?? "?" }
+    package var firstTicks: Ticks { Ticks(header.first.ticks) }
+    package var isRing: Bool { header.mode == UInt32(TRACE_MODE_RING) }
+    /// Whether threads may be writing to it; or were, when they were killed.
+    var mayChange: Bool { header.state == UInt32(TRACE_RECORDING) }
+}
+
+let TRACE_HEADER_BYTES_INT = Int(TRACE_HEADER_BYTES)
+
+/// Last component of a path; the path itself when there is none.
+package func basename(_ path: String) -> String {
+    let name = path.split(separator: "/").last.map(String.init) ?? ""
+    return name.isEmpty ? path : name
+}

@@ -1,0 +1,168 @@
+// Function ids of the file, and the rows of a report that they belong to: one per symbol and module.
+import CTraceLayout
+import Dispatch
+import Symbols
+import Synchronization
+import TraceFormat
+
+package struct FunctionNames: Sendable {
+    struct Row: Sendable, Hashable {
+        /// For people. Two symbols may have one name: constructors, clones.
+        var name: String
+        /// As in the file, "" when it has none; then the name tells rows apart.
+        var symbol: String
+        var module: String
+        var isTail: Bool
+    }
+
+    /// Of the row of own code, which is no function.
+    package static let ownCode = "(own code)"
+
+    /// By row - 1. Row 0 is nobody.
+    let rows: [Row]
+    /// By function id; 0 for ids that no record describes.
+    let rowOfFunction: [UInt32]
+    /// Rows with a function of which not all calls are recorded (Metadata.leftOut).
+    let leftOut: Set<UInt32>
+
+    /// Row 0 included.
+    var rowCount: Int { rows.count + 1 }
+
+    package init(_ metadata: Metadata) {
+        let symbolizer = Symbolizer()
+        let functions = metadata.functions.values.sorted { $0.id < $1.id }.map { Self.named($0, metadata, symbolizer) }
+        let names = Self.displayNames(functions, metadata)
+        self.init(
+            zip(functions, names).map { function, name in
+                let module = Self.moduleName(function, metadata)
+                return (function, Row(name: name, symbol: function.rawName, module: module, isTail: function.isTail))
+            }, metadata)
+    }
+
+    /// One of several traces.
+    init(_ metadata: Metadata, _ names: NameCache) {
+        self.init(
+            metadata.functions.values.sorted { $0.id < $1.id }.map { function in
+                var row = names.row(of: function, metadata)
+                row.isTail = function.isTail
+                return (function, row)
+            }, metadata)
+    }
+
+    private init(_ functions: [(Function, Row)], _ metadata: Metadata) {
+        var rows: [Row] = []
+        var numberOfRow: [Row: UInt32] = [:]
+        var rowOfFunction = [UInt32](repeating: 0, count: Int(metadata.functions.keys.max() ?? 0) + 1)
+        for (function, row) in functions {
+            if let number = numberOfRow[row] {
+                rowOfFunction[Int(function.id)] = number
+            } else {
+                rows.append(row)
+                numberOfRow[row] = UInt32(rows.count)
+                rowOfFunction[Int(function.id)] = UInt32(rows.count)
+            }
+        }
+        self.rows = rows
+        self.rowOfFunction = rowOfFunction
+        leftOut = Self.rows(of: metadata.leftOut.keys, rowOfFunction)
+    }
+
+    private static func rows(of functions: some Sequence<UInt32>, _ rowOfFunction: [UInt32]) -> Set<UInt32> {
+        Set(functions.filter { Int($0) < rowOfFunction.count }.map { rowOfFunction[Int($0)] })
+    }
+
+    /// Rows to add up by, which have no names for people: what finding them out takes is for functions that were called.
+    init(unnamed metadata: Metadata) {
+        struct Key: Hashable {
+            var symbol: String
+            var module: UInt32?
+            var isTail: Bool
+        }
+        var rows: [Row] = []
+        var numbers: [Key: UInt32] = [:]
+        numbers.reserveCapacity(metadata.functions.count)
+        rows.reserveCapacity(metadata.functions.count)
+        var rowOfFunction = [UInt32](repeating: 0, count: Int(metadata.functions.keys.max() ?? 0) + 1)
+        for function in metadata.functions.values {
+            let next = UInt32(rows.count + 1)
+            var number = next
+            if !function.rawName.isEmpty { // without a symbol each id is one of its own
+                let key = Key(symbol: function.rawName, module: function.module, isTail: function.isTail)
+                if let known = numbers.updateValue(next, forKey: key) {
+                    numbers[key] = known
+                    number = known
+                }
+            }
+            if number == next { rows.append(Row(name: "", symbol: "", module: "", isTail: function.isTail)) }
+            rowOfFunction[Int(function.id)] = number
+        }
+        self.rows = rows
+        self.rowOfFunction = rowOfFunction
+        leftOut = Self.rows(of: metadata.leftOut.keys, rowOfFunction)
+    }
+
+    /// The trace has the names that the loader knows. Those of static functions are in the module's file or its debug
+    /// file, if it is here and is the one that was traced.
+    static func named(_ function: Function, _ metadata: Metadata, _ symbolizer: Symbolizer) -> Function {
+        guard function.rawName.isEmpty, let module = function.module.flatMap({ metadata.modules[$0] }) else { return function }
+        let linked = function.address &- module.loadBias
+        // A symbol that merely holds the address is another function, whose part has lost its own symbol.
+        guard let symbol = symbolizer.function(at: linked, in: module.identity), symbol.address == linked else { return function }
+        var function = function
+        function.rawName = symbol.name
+        return function
+    }
+
+    static func moduleName(_ function: Function, _ metadata: Metadata) -> String {
+        function.module.map { metadata.modules[$0]?.name ?? "[module \($0)]" } ?? noModule
+    }
+
+    static let noModule = "?"
+
+    /// Demangling takes microseconds a name, and a large program has tens of thousands: all processors share them.
+    private static func displayNames(_ functions: [Function], _ metadata: Metadata) -> [String] {
+        let partLength = 1000
+        let partCount = (functions.count + partLength - 1) / partLength
+        let parts = Mutex<[Int: [String]]>([:])
+        DispatchQueue.concurrentPerform(iterations: partCount) { part in
+            let slice = functions[part * partLength..<min((part + 1) * partLength, functions.count)]
+            let names = slice.map { displayName($0, metadata) }
+            parts.withLock { $0[part] = names }
+        }
+        return parts.withLock { parts in (0..<partCount).flatMap { parts[$0] ?? [] } }
+    }
+
+    static func displayName(_ function: Function, _ metadata: Metadata) -> String {
+        if !function.rawName.isEmpty { return demangled(function.rawName) }
+        guard let module = function.module.flatMap({ metadata.modules[$0] }) else {
+            return "0x" + String(function.address, radix: 16)
+        }
+        return "\(module.name)+0x" + String(function.address &- module.loadBias, radix: 16)
+    }
+
+    static func strangerName(_ function: UInt32) -> String { "?#\(function)" }
+
+    /// Name and module of a function id, whether or not the file describes it.
+    package func name(of function: UInt32) -> (name: String, module: String) {
+        if Int(function) < rowOfFunction.count, rowOfFunction[Int(function)] != 0 {
+            let row = rows[Int(rowOfFunction[Int(function)]) - 1]
+            return (row.name, row.module)
+        }
+        return (Self.strangerName(function), Self.noModule)
+    }
+
+    /// As people write them, for texts.
+    package func shortNames(_ style: NameStyle) -> ShortNames { ShortNames(rows.lazy.map { $0.name }, style) }
+
+    /// The shortest name that has `text` in it, for one that was mistyped; nil when one is `text`.
+    package func nearest(to text: String) -> String? {
+        let wanted = text.lowercased()
+        let names = rows.map { $0.name }.filter { $0.lowercased().contains(wanted) }
+        return names.contains(text) ? nil : names.min { ($0.count, $0) < ($1.count, $1) }
+    }
+
+    package func isTail(_ function: UInt32) -> Bool {
+        guard Int(function) < rowOfFunction.count, rowOfFunction[Int(function)] != 0 else { return false }
+        return rows[Int(rowOfFunction[Int(function)]) - 1].isTail
+    }
+}

@@ -1,0 +1,32 @@
+// Which functions a GLOB means: of the function, of its module, or "module!function" of both.
+import Glibc
+
+package struct FunctionPattern: Sendable {
+    private let text: String
+    private let hasModule: Bool
+    /// As `--short-names` shows them: std::vector<…>.
+    private let isOfShortNames: Bool
+
+    package init(_ text: String) {
+        self.text = text
+        hasModule = text.contains("!")
+        isOfShortNames = text.contains("<…>")
+    }
+
+    /// `symbol` as in the file; `name` for people, where what is between the function's parentheses may be left out.
+    package func matches(name: String, symbol: String, module: String) -> Bool {
+        var names = [name, symbol, Self.withoutArguments(name)]
+        let short = shortName(name) // as reports show it
+        if short != name { names += [short, Self.withoutArguments(short)] }
+        if isOfShortNames { names += [withoutTemplateArguments(short), Self.withoutArguments(withoutTemplateArguments(short))] }
+        if hasModule { return names.contains { Self.matches(text, module + "!" + $0) } }
+        return (names + [module]).contains { Self.matches(text, $0) }
+    }
+
+    private static func matches(_ pattern: String, _ text: String) -> Bool { fnmatch(pattern, text, 0) == 0 }
+
+    /// "demo::add(int, int) const" is demo::add.
+    static func withoutArguments(_ name: String) -> String {
+        name.hasPrefix("(") ? name : String(name.prefix { $0 != "(" })
+    }
+}

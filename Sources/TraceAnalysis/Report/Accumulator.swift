@@ -1,0 +1,193 @@
+// What `report` keeps of the calls: per function a cache line of sums and a row of duration counts. Self time is
+// additive: a call adds its length to its own function and takes it from the function below, so that any part of a
+// trace can be read alone and the parts added up.
+
+/// Sums of one function. Ticks, all of them; wrapping, so that a damaged file cannot stop the reader.
+struct FunctionSums: BitwiseCopyable {
+    var calls: UInt64 = 0
+    /// Calls whose length is known.
+    var timed: UInt64 = 0
+    /// Of outermost calls: a recursive function's time is counted once.
+    var total: UInt64 = 0
+    /// Of all calls.
+    var sum: UInt64 = 0
+    var selfTime: Int64 = 0
+    var minimum: UInt64 = .max
+    var maximum: UInt64 = 0
+    /// Row of the duration counts, 0 before the first.
+    var durationRow: UInt32 = 0
+    var isTail: Bool = false
+    /// There were more calls than are recorded.
+    var isLeftOut = false
+
+    /// All but the row of the duration counts.
+    mutating func add(_ other: FunctionSums) {
+        calls &+= other.calls
+        timed &+= other.timed
+        total &+= other.total
+        sum &+= other.sum
+        selfTime &+= other.selfTime
+        minimum = min(minimum, other.minimum)
+        maximum = max(maximum, other.maximum)
+        isLeftOut = isLeftOut || other.isLeftOut
+    }
+}
+
+struct Accumulator: ~Copyable {
+    private(set) var sums: PlainArray<FunctionSums>
+    private(set) var durations = DurationCounts()
+    /// Calls of known length that were made from each function. Beside the sums: those are a cache line.
+    private(set) var made: PlainArray<UInt64>
+    private var rows: RowNumbers
+    private var migrated = Migrations()
+    private(set) var coverage: CallCoverage
+
+    private(set) var calls: UInt64 = 0
+    private(set) var orphans: UInt64 = 0
+    private(set) var unwound: UInt64 = 0
+    private(set) var migrations: UInt64 = 0
+    private(set) var unknownWords: UInt64 = 0
+
+    init(_ table: FunctionNames, _ spans: ThreadSpans) {
+        coverage = CallCoverage(spans)
+        rows = RowNumbers(table)
+        sums = PlainArray(repeating: FunctionSums(), count: table.rowCount)
+        made = PlainArray(repeating: 0, count: table.rowCount)
+        for row in 1..<max(table.rowCount, 1) where table.rows[row - 1].isTail { sums[row].isTail = true }
+        for row in table.leftOut { sums[Int(row)].isLeftOut = true }
+    }
+
+    var strangers: [UInt32] { rows.strangers }
+
+    /// A call of known length.
+    @inline(__always)
+    private mutating func time(_ duration: UInt64, _ row: UInt32, parent: UInt32, isOutermost: Bool) {
+        sums[Int(row)].timed &+= 1
+        sums[Int(row)].total &+= isOutermost ? duration : 0
+        sums[Int(row)].sum &+= duration
+        sums[Int(row)].selfTime &+= Int64(truncatingIfNeeded: duration)
+        sums[Int(row)].minimum = min(sums[Int(row)].minimum, duration)
+        sums[Int(row)].maximum = max(sums[Int(row)].maximum, duration)
+        sums[Int(parent)].selfTime &-= Int64(truncatingIfNeeded: duration) // row 0, nobody, is never shown
+        made[Int(parent)] &+= 1
+        var durationRow = sums[Int(row)].durationRow
+        if _slowPath(durationRow == 0) {
+            durationRow = durations.addRow()
+            sums[Int(row)].durationRow = durationRow
+        }
+        durations.record(duration, row: durationRow)
+    }
+
+    @inline(never) private mutating func strangerRow(_ function: UInt32) -> UInt32 {
+        let row = rows.strangerRow(function)
+        if Int(row) >= sums.count {
+            made.append(repeating: 0, count: Int(row) + 1 - sums.count)
+            sums.append(repeating: FunctionSums(), count: Int(row) + 1 - sums.count)
+        }
+        return row
+    }
+
+    /// Moves what one row holds to another.
+    mutating func merge(_ row: Int, into other: Int) {
+        let moved = sums[row]
+        sums[other].add(moved)
+        sums[row] = FunctionSums()
+        made[other] &+= made[row]
+        made[row] = 0
+        guard moved.durationRow != 0 else { return }
+        if sums[other].durationRow == 0 {
+            sums[other].durationRow = moved.durationRow
+        } else {
+            durations.merge(moved.durationRow, into: sums[other].durationRow)
+        }
+    }
+
+    /// The row here of a row of `other`.
+    private mutating func translate(_ row: UInt32, from other: borrowing Accumulator) -> UInt32 {
+        other.rows.stranger(row).map { strangerRow($0) } ?? row
+    }
+
+    mutating func add(_ other: borrowing Accumulator) {
+        coverage.add(other.coverage)
+        for index in 1..<max(other.sums.count, 1) {
+            let theirs = other.sums[index]
+            if theirs.calls == 0, theirs.timed == 0, theirs.total == 0, theirs.selfTime == 0 { continue }
+            let row = Int(translate(UInt32(index), from: other))
+            sums[row].add(theirs)
+            made[row] &+= other.made[index]
+            guard theirs.durationRow != 0 else { continue }
+            if sums[row].durationRow == 0 { sums[row].durationRow = durations.addRow() }
+            durations.add(other.durations, row: theirs.durationRow, to: sums[row].durationRow)
+        }
+        calls &+= other.calls
+        orphans &+= other.orphans
+        unwound &+= other.unwound
+        migrations &+= other.migrations
+        unknownWords &+= other.unknownWords
+        var union = migrated
+        union.formUnion(other.migrated) { translate($0, from: other) }
+        migrated = union
+    }
+}
+
+extension Accumulator: CallSink {
+    @inline(__always) mutating func row(of function: UInt32) -> UInt32 {
+        let row = rows.known(function)
+        return _fastPath(row != 0) ? row : strangerRow(function)
+    }
+
+    @inline(__always) mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
+        guard isCall else { return }
+        calls &+= 1
+        sums[Int(frame.row)].calls &+= 1
+    }
+
+    @inline(__always) mutating func closed(
+        _ frame: Frame, at time: UInt64, depth: Int, parent: Frame,
+        isOutermost: Bool, _ ending: Ending
+    ) {
+        let duration = time > frame.enter ? time &- frame.enter : 0
+        coverage.add(frame.enter, time, depth: depth)
+        if ending == .unwound { unwound &+= 1 }
+        if _fastPath(ending != .lost && ending != .part) {
+            self.time(duration, frame.row, parent: parent.row, isOutermost: isOutermost)
+        } else {
+            // It ran at least so long, or the rest of it is not asked for; as one call's length it would be wrong.
+            if isOutermost { sums[Int(frame.row)].total &+= duration }
+            sums[Int(frame.row)].selfTime &+= Int64(truncatingIfNeeded: duration)
+            sums[Int(parent.row)].selfTime &-= Int64(truncatingIfNeeded: duration)
+        }
+    }
+
+    @inline(__always) mutating func leaf(
+        _ row: UInt32, from start: UInt64, to end: UInt64, depth: Int,
+        parent: Frame, isOutermost: Bool
+    ) {
+        calls &+= 1
+        sums[Int(row)].calls &+= 1
+        if _slowPath(sums[Int(row)].isTail) { return }
+        coverage.add(start, end, depth: depth)
+        time(end &- start, row, parent: parent.row, isOutermost: isOutermost)
+    }
+
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
+        migrations &+= 1
+        migrated.insert(row, enter: start)
+        time(end &- start, row, parent: 0, isOutermost: true)
+    }
+
+    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) { orphans &+= 1 }
+    mutating func unknown() { unknownWords &+= 1 }
+}
+
+extension Accumulator: StreamSink {
+    mutating func begin(thread: UInt32) { coverage.begin(thread: thread) }
+
+    mutating func translate(_ frame: Frame, from other: borrowing Accumulator) -> Frame {
+        var frame = frame
+        frame.row = translate(frame.row, from: other)
+        return frame
+    }
+
+    func hasMigrated(_ frame: Frame) -> Bool { migrated.contains(frame.row, enter: frame.enter) }
+}

@@ -1,0 +1,96 @@
+// How often each duration occurred, per function. HdrHistogram's buckets at two significant digits (256 sub-buckets,
+// so 128 counters per power of two), but only those powers of two that occur: a function's calls spread over a few,
+// and thousands of functions stay small (0.5 KB a power) where a Histogram each would take 10 to 58 KB. Percentiles
+// are asked of a real Histogram, one function at a time; its buckets are the same, so nothing is rounded twice.
+import Histogram
+
+struct DurationCounts: ~Copyable {
+    /// Powers of two: the first block is 0 ... 127, the second 128 ... 255, then each twice as long.
+    static var blockCount: Int { 58 }
+    static var blockBits: UInt64 { 7 }
+
+    /// Of each row and power: index of its counters in `counters`, in blocks; 0 none.
+    private var blocks = PlainArray<UInt32>()
+    private var counters = PlainArray<UInt32>()
+
+    init() {
+        blocks.append(repeating: 0, count: Self.blockCount) // row 0 and block 0 mean "none yet"
+        counters.append(repeating: 0, count: 1 << Int(Self.blockBits))
+    }
+
+    /// A new row, to record one function's durations in.
+    mutating func addRow() -> UInt32 {
+        let row = blocks.count / Self.blockCount
+        blocks.append(repeating: 0, count: Self.blockCount)
+        return UInt32(row)
+    }
+
+    @inline(__always)
+    mutating func record(_ duration: UInt64, row: UInt32, count: UInt32 = 1) {
+        let shift = UInt64(64 &- 8 &- (duration | 0xff).leadingZeroBitCount) // 0 up to 255
+        let sub = duration &>> shift // 0 ... 255, from 128 on when shift is not 0
+        // Linear over 0 ... 255, then 128 counters for each shift.
+        let index = Int((shift &<< Self.blockBits) &+ sub)
+        let place = Int(row) &* Self.blockCount &+ (index &>> Int(Self.blockBits))
+        var block = blocks[place]
+        if _slowPath(block == 0) { block = addBlock(place) }
+        let counter = Int(block) &<< Int(Self.blockBits) | (index & 127)
+        let (sum, overflow) = counters[counter].addingReportingOverflow(count)
+        counters[counter] = overflow ? .max : sum
+    }
+
+    @inline(never) private mutating func addBlock(_ place: Int) -> UInt32 {
+        let block = UInt32(counters.count &>> Int(Self.blockBits))
+        counters.append(repeating: 0, count: 1 << Int(Self.blockBits))
+        blocks[place] = block
+        return block
+    }
+
+    /// Calls `body` with the lowest duration of each bucket that is not empty, and its count.
+    func forEach(row: UInt32, _ body: (UInt64, UInt32) -> Void) {
+        for power in 0..<Self.blockCount {
+            let block = Int(blocks[Int(row) * Self.blockCount + power])
+            guard block != 0 else { continue }
+            for sub in 0..<128 {
+                let count = counters[block << Int(Self.blockBits) | sub]
+                guard count != 0 else { continue }
+                body(power == 0 ? UInt64(sub) : UInt64(128 + sub) << UInt64(power - 1), count)
+            }
+        }
+    }
+
+    mutating func add(_ other: borrowing DurationCounts, row otherRow: UInt32, to row: UInt32) {
+        for power in 0..<Self.blockCount {
+            let block = Int(other.blocks[Int(otherRow) * Self.blockCount + power])
+            guard block != 0 else { continue }
+            for sub in 0..<128 where other.counters[block << Int(Self.blockBits) | sub] != 0 {
+                record(
+                    power == 0 ? UInt64(sub) : UInt64(128 + sub) << UInt64(power - 1), row: row,
+                    count: other.counters[block << Int(Self.blockBits) | sub])
+            }
+        }
+    }
+
+    mutating func merge(_ row: UInt32, into other: UInt32) {
+        var moved: [(UInt64, UInt32)] = []
+        forEach(row: row) { moved.append(($0, $1)) }
+        for (duration, count) in moved { record(duration, row: other, count: count) }
+    }
+
+    /// The durations at these percentiles (0 ... 100), nil when nothing was recorded. Within two significant digits,
+    /// and never outside `minimum ... maximum`.
+    func percentiles(_ wanted: [Double], row: UInt32, minimum: UInt64, maximum: UInt64) -> [UInt64]? {
+        let highest = UInt64(1) << 62 // HdrHistogram computes the upper end of a bucket, which must not overflow
+        var histogram = Histogram<UInt64>(
+            highestTrackableValue: min(max(maximum, 2), highest),
+            numberOfSignificantValueDigits: .two)
+        histogram.autoResize = true
+        forEach(row: row) { histogram.record(min($0, highest), count: UInt64($1)) }
+        guard histogram.totalCount > 0 else { return nil }
+        return wanted.map { percentile in
+            // Its largest recorded value is the lowest of our bucket; the bucket's upper end is the honest answer.
+            let value = histogram.highestEquivalentForValue(histogram.valueAtPercentile(percentile))
+            return min(max(value, minimum), maximum)
+        }
+    }
+}

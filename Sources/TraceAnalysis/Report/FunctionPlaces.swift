@@ -1,0 +1,121 @@
+// What the files of the modules say of a report's rows: where a function is in its source, and which names it has besides its own.
+import Presentation
+import Symbols
+
+/// A function as reports tell them apart.
+package struct ReportedFunction: Sendable, Hashable {
+    /// For people.
+    package var name: String
+    /// As in the file.
+    package var symbol: String
+    package var module: String
+}
+
+extension FunctionSummary {
+    package var function: ReportedFunction { ReportedFunction(name: name, symbol: symbol, module: module) }
+}
+
+/// Not for use by two threads at once.
+package final class FunctionPlaces {
+    private struct Place: Hashable {
+        var linked: UInt64
+        var module: ModuleIdentity
+    }
+
+    private let symbolizer = Symbolizer()
+    private var places: [ReportedFunction: Set<Place>] = [:]
+    /// Modules whose own functions are recorded: what a slot leads to is called by the slot's name.
+    private var patched: Set<ModuleIdentity> = []
+    /// Whether lines are asked for.
+    package let hasLines: Bool
+    private var without: Set<String> = []
+
+    package init(_ traces: some Sequence<TraceFile>, lines: Bool) {
+        hasLines = lines
+        for trace in traces {
+            let metadata = trace.metadata
+            let recorded = metadata.patched.filter { $0.value.patched > 0 }
+            for index in recorded.keys { if let module = metadata.modules[index] { patched.insert(module.identity) } }
+            for function in metadata.functions.values where lines || function.module.map({ recorded[$0] != nil }) ?? false {
+                guard let module = function.module.flatMap({ metadata.modules[$0] }), function.address != 0 else { continue }
+                let named = FunctionNames.named(function, metadata, symbolizer)
+                let key = ReportedFunction(
+                    name: named.rawName.isEmpty ? FunctionNames.displayName(named, metadata) : "", symbol: named.rawName,
+                    module: module.name)
+                places[key, default: []].insert(Place(linked: function.address &- module.loadBias, module: module.identity))
+            }
+        }
+    }
+
+    private func places(of function: ReportedFunction) -> [Place] {
+        var key = function
+        if !function.symbol.isEmpty { key.name = "" } // that is what tells them apart
+        return places[key]?.sorted { ($0.linked, $0.module.path) < ($1.linked, $1.module.path) } ?? []
+    }
+
+    /// Several where static functions of one name are one row. None without DWARF.
+    package func sources(of function: ReportedFunction) -> [SourceLocation] {
+        guard hasLines else { return [] }
+        var found: [SourceLocation] = []
+        for place in places(of: function) {
+            if let source = symbolizer.source(at: place.linked, in: place.module) {
+                if !found.contains(source) { found.append(source) }
+            } else if !symbolizer.hasDebugInformation(of: place.module) {
+                without.insert(function.module)
+            }
+        }
+        return found
+    }
+
+    /// Other functions that the linker has folded with it (identical code folding), as people read them. C's aliases, which libraries make
+    /// by underscores, are none.
+    package func folded(with function: ReportedFunction) -> [String] {
+        var found: [String] = []
+        for place in places(of: function) where patched.contains(place.module) {
+            for symbol in symbolizer.names(at: place.linked, in: place.module) where symbol != function.symbol {
+                let name = demangled(symbol)
+                if name != function.name, !found.contains(name), !Self.isAlias(symbol, function.symbol) { found.append(name) }
+            }
+        }
+        return found
+    }
+
+    private static func isAlias(_ one: String, _ other: String) -> Bool {
+        func core(_ name: String) -> Substring { name.drop { $0 == "_" } }
+        return core(one) == core(other)
+    }
+
+    /// Of which modules no lines could be told, among those that were asked for.
+    package var note: String? {
+        if without.isEmpty { return nil }
+        let names = without.sorted(), most = 4
+        return "no lines of \(names.prefix(most).joined(separator: ", "))\(names.count > most ? " and \(names.count - most) more" : ""): "
+            + "no debug information (DWARF) of them is here"
+    }
+
+    /// "slow.cpp:12", "slow.cpp:12 +1" of two functions.
+    package func text(of function: ReportedFunction) -> String {
+        let found = sources(of: function)
+        return found.first.map { "\($0.fileName):\($0.line)" + (found.count > 1 ? " +\(found.count - 1)" : "") } ?? ""
+    }
+
+    func members(of function: ReportedFunction) -> [(String, JSON)] {
+        var members: [(String, JSON)] = []
+        if hasLines {
+            let found = sources(of: function)
+            members += [
+                ("file", found.first.map { .string($0.path) } ?? .null), ("line", found.first.map { .unsigned(UInt64($0.line)) } ?? .null),
+            ]
+            if found.count > 1 {
+                members.append(
+                    (
+                        "other_places",
+                        .array(found.dropFirst().map { .object([("file", .string($0.path)), ("line", .unsigned(UInt64($0.line)))]) })
+                    ))
+            }
+        }
+        let names = folded(with: function)
+        if !names.isEmpty { members.append(("aliases", .array(names.map { .string($0) }))) }
+        return members
+    }
+}

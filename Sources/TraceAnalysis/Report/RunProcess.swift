@@ -1,0 +1,125 @@
+// The processes of a run, each with the programs that it was one after the other: exec replaces the program and begins a new trace, and
+// the process stays.
+import CTraceLayout
+import Presentation
+
+/// One trace of a run.
+package struct ProcessImage: Sendable {
+    package let path: String
+    package let program: String
+    package let commandLine: String
+    package let pid: UInt32
+    package let parentPid: UInt32
+    let namespace: UInt64
+    /// Of the epoch, in nanoseconds.
+    package let startedAt: UInt64
+    /// Nanoseconds of CLOCK_MONOTONIC.
+    package let begun: UInt64, ended: UInt64
+    package let calls: UInt64
+    package let filtered: UInt64
+    package let dropped: UInt64
+    package let inCalls: Nanoseconds
+    package let byteCount: UInt64
+    package let isRing: Bool
+    package let isUnfinished: Bool
+    package let exitStatus: Int32?
+    /// Made by fork: it began as a copy of its parent, not by exec.
+    let isCopy: Bool
+    package let lossText: String?
+    package let warnings: [String]
+    package let notes: [String]
+
+    init(_ trace: TraceFile, _ summary: Summary) {
+        path = trace.path
+        program = trace.program
+        commandLine = trace.commandLine
+        pid = trace.header.pid
+        parentPid = trace.header.parent_pid
+        namespace = trace.header.pid_namespace
+        startedAt = trace.header.first_realtime_ns
+        begun = trace.header.first.monotonic_ns
+        ended = begun &+ summary.duration.count < begun ? .max : begun &+ summary.duration.count
+        calls = summary.calls
+        filtered = summary.filteredByTime &+ summary.filteredByDepth
+        dropped = summary.dropped
+        inCalls = summary.inCalls
+        byteCount = trace.usedByteCount
+        isRing = trace.isRing
+        isUnfinished = trace.header.state == UInt32(TRACE_RECORDING)
+        exitStatus = trace.exitStatus
+        isCopy = trace.metadata.start.phases.isEmpty
+        lossText = trace.lossText
+        warnings = trace.warnings
+        notes = trace.flagTexts
+    }
+}
+
+package struct RunProcess: Sendable {
+    /// In the order of time; at least one.
+    package internal(set) var images: [ProcessImage]
+    /// How many processes of the run are above it: its parent and its parent's parents.
+    package internal(set) var depth = 0
+
+    package var pid: UInt32 { images[0].pid }
+    package var parentPid: UInt32 { images[0].parentPid }
+    /// The last one.
+    package var program: String { images[images.count - 1].program }
+    package var commandLine: String { images[images.count - 1].commandLine }
+    package var calls: UInt64 { images.reduce(0) { $0 &+ $1.calls } }
+    package var filtered: UInt64 { images.reduce(0) { $0 &+ $1.filtered } }
+    package var dropped: UInt64 { images.reduce(0) { $0 &+ $1.dropped } }
+    package var inCalls: Nanoseconds { Nanoseconds(images.reduce(0) { $0 &+ $1.inCalls.count }) }
+    package var byteCount: UInt64 { images.reduce(0) { $0 &+ $1.byteCount } }
+    /// From its first recorded moment to its last one, between its images too.
+    package var duration: Nanoseconds {
+        let begun = images[0].begun, ended = images.reduce(0) { max($0, $1.ended) }
+        return Nanoseconds(ended > begun ? ended - begun : 0)
+    }
+    /// As a shell tells it; nil when nobody saw it who could write it down.
+    package var exitStatus: Int32? { images[images.count - 1].exitStatus }
+    package var isUnfinished: Bool { images[images.count - 1].isUnfinished }
+
+    /// Parents before their children, children in the order of their beginnings.
+    static func processes(of images: [ProcessImage]) -> [RunProcess] {
+        struct Key: Hashable {
+            var pid: UInt32
+            var namespace: UInt64
+        }
+        var processes: [RunProcess] = []
+        var latest: [Key: Int] = [:]
+        for image in images.sorted(by: { ($0.begun, $0.path) < ($1.begun, $1.path) }) {
+            let key = Key(pid: image.pid, namespace: image.namespace)
+            if let known = latest[key], processes[known].isFollowed(by: image) {
+                processes[known].images.append(image)
+            } else {
+                latest[key] = processes.count
+                processes.append(RunProcess(images: [image]))
+            }
+        }
+        // Of several processes that had a parent's number the one that was there when the child began.
+        var holders: [Key: [Int]] = [:]
+        for (index, process) in processes.enumerated() {
+            holders[Key(pid: process.pid, namespace: process.images[0].namespace), default: []].append(index)
+        }
+        var children: [[Int]] = Array(repeating: [], count: processes.count), roots: [Int] = []
+        for (index, process) in processes.enumerated() {
+            let parents = holders[Key(pid: process.parentPid, namespace: process.images[0].namespace)] ?? []
+            if let parent = parents.last(where: { $0 < index }) { children[parent].append(index) } else { roots.append(index) }
+        }
+        var result: [RunProcess] = []
+        var stack = roots.reversed().map { (index: $0, depth: 0) }
+        while let (index, depth) = stack.popLast() {
+            processes[index].depth = depth
+            result.append(processes[index])
+            for child in children[index].reversed() { stack.append((child, depth + 1)) }
+        }
+        return result
+    }
+
+    /// By exec. The number may also have been given to another process since.
+    private func isFollowed(by image: ProcessImage) -> Bool {
+        guard !image.isCopy, isUnfinished, exitStatus == nil else { return false }
+        // A process whose parent has ended belongs to init, or to whoever adopts.
+        return image.parentPid == images[images.count - 1].parentPid || image.parentPid == 1
+    }
+}

@@ -1,0 +1,125 @@
+// What functions did in several traces together. Each trace has a clock and function ids of its own: here times are nanoseconds, and a
+// function is known by its symbol, its name and its module.
+import Presentation
+
+struct RunSums: ~Copyable {
+    private struct Key: Hashable {
+        /// Its name where it has none.
+        var symbol: String
+        var module: String
+        var site: CallSite?
+    }
+    private var numbers: [Key: Int] = [:]
+    private var rows: [(function: FunctionNames.Row, site: CallSite?)] = []
+    private var sums = PlainArray<FunctionSums>()
+    /// Of the functions' own time, in nanoseconds; nil where a trace does not say.
+    private var recording: [UInt64?] = []
+    private var durations = DurationCounts()
+
+    mutating func number(_ row: FunctionNames.Row, _ site: CallSite? = nil) -> Int {
+        let key = Key(symbol: row.symbol.isEmpty ? row.name : row.symbol, module: row.module, site: site)
+        if let number = numbers[key] { return number }
+        let number = rows.count
+        rows.append((row, site))
+        recording.append(0)
+        numbers[key] = number
+        if number >= sums.count { sums.append(repeating: FunctionSums(), count: 256) }
+        return number
+    }
+
+    /// - Parameter table: by which `trace` was read; its rows need no names
+    mutating func add(_ accumulator: borrowing Accumulator, _ table: FunctionNames, _ trace: TraceFile, _ names: NameCache) {
+        let scale = trace.timeScale, cost = CallCost(trace)
+        var functionOfRow = [UInt32](repeating: 0, count: table.rowCount)
+        for (id, row) in table.rowOfFunction.enumerated() where row != 0 && functionOfRow[Int(row)] == 0 {
+            functionOfRow[Int(row)] = UInt32(id)
+        }
+        let modules = trace.metadata.modules.mapValues { $0.name }
+        for row in 1..<max(accumulator.sums.count, 1) where accumulator.isUsed(row) {
+            let number: Int
+            if row < table.rowCount, let function = trace.metadata.functions[functionOfRow[row]] {
+                if let module = function.module.flatMap({ modules[$0] }), let known = numbers[Key(symbol: function.rawName, module: module)]
+                {
+                    number = known
+                } else {
+                    number = self.number(names.row(of: function, trace.metadata))
+                }
+            } else {
+                let text = row < table.rowCount ? "?" : FunctionNames.strangerName(accumulator.strangers[row - table.rowCount])
+                number = self.number(FunctionNames.Row(name: text, symbol: text, module: FunctionNames.noModule, isTail: false))
+            }
+            add(accumulator.sums[row], accumulator.durations, to: number, scale)
+            add(accumulator.recording(row, cost)?.count, to: number)
+        }
+    }
+
+    /// One row, to those that came before it, whatever their names.
+    mutating func add(_ accumulator: borrowing Accumulator, _ row: Int, _ trace: TraceFile) {
+        guard row > 0 else { return }
+        let number = number(FunctionNames.Row(name: "", symbol: "", module: "", isTail: false))
+        add(accumulator.sums[row], accumulator.durations, to: number, trace.timeScale)
+        add(accumulator.recording(row, CallCost(trace))?.count, to: number)
+    }
+
+    private mutating func add(_ recording: UInt64?, to number: Int) {
+        self.recording[number] = self.recording[number].flatMap { sum in recording.map { sum &+ $0 } }
+    }
+
+    /// - Parameter theirs: of one trace, in ticks
+    mutating func add(_ theirs: FunctionSums, _ counts: borrowing DurationCounts, to number: Int, _ scale: TimeScale) {
+        sums[number].add(theirs.inNanoseconds(scale))
+        guard theirs.durationRow != 0 else { return }
+        if sums[number].durationRow == 0 { sums[number].durationRow = durations.addRow() }
+        let to = sums[number].durationRow
+        counts.forEach(row: theirs.durationRow) { lowest, count in
+            // The middle of what the counter stands for.
+            let width = UInt64(1) << UInt64(max(56 - lowest.leadingZeroBitCount, 0))
+            durations.record(scale.nanoseconds(lowest &+ width / 2).count, row: to, count: count)
+        }
+    }
+
+    mutating func add(_ other: borrowing RunSums) {
+        for index in other.rows.indices {
+            let theirs = other.sums[index]
+            let number = number(other.rows[index].function, other.rows[index].site)
+            sums[number].add(theirs)
+            add(other.recording[index], to: number)
+            guard theirs.durationRow != 0 else { continue }
+            if sums[number].durationRow == 0 { sums[number].durationRow = durations.addRow() }
+            durations.add(other.durations, row: theirs.durationRow, to: sums[number].durationRow)
+        }
+    }
+
+    func functions() -> [FunctionSummary] {
+        rows.indices.map { index in
+            let row = rows[index].function, sums = sums[index]
+            var summary = FunctionSummary(
+                name: row.name, symbol: row.symbol, module: row.module, calls: sums.calls, timedCalls: sums.timed,
+                total: Nanoseconds(sums.total), selfTime: sums.selfTime, isLeftOut: sums.isLeftOut)
+            summary.site = rows[index].site
+            if summary.site == nil { summary.recording = recording[index].map { Nanoseconds($0) } }
+            guard sums.timed > 0 else { return summary }
+            summary.average = Nanoseconds(sums.sum / sums.timed)
+            summary.minimum = Nanoseconds(sums.minimum)
+            summary.maximum = Nanoseconds(sums.maximum)
+            if let values = durations.percentiles([50, 99], row: sums.durationRow, minimum: sums.minimum, maximum: sums.maximum) {
+                summary.median = Nanoseconds(values[0])
+                summary.percentile99 = Nanoseconds(values[1])
+            }
+            return summary
+        }
+    }
+}
+
+extension FunctionSums {
+    fileprivate func inNanoseconds(_ scale: TimeScale) -> FunctionSums {
+        var sums = self
+        sums.durationRow = 0
+        sums.total = scale.nanoseconds(total).count
+        sums.sum = scale.nanoseconds(sum).count
+        sums.selfTime = scale.signedNanoseconds(selfTime)
+        sums.minimum = minimum == .max ? .max : scale.nanoseconds(minimum).count
+        sums.maximum = scale.nanoseconds(maximum).count
+        return sums
+    }
+}

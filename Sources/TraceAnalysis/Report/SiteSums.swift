@@ -1,0 +1,273 @@
+// What calls of a function did from each place of the code that they were made from. As what functions did, by (function, return address),
+// and by the time where several modules have had that address.
+import CTraceLayout
+import Presentation
+import Symbols
+import TraceFormat
+
+private struct SiteKey: Hashable {
+    var row: UInt32
+    var epoch: UInt32
+    var address: UInt64
+
+    /// Of a power of two of entries.
+    func bucket(_ mask: UInt64) -> Int { Int(truncatingIfNeeded: ((address ^ UInt64(row) &<< 40) &* 0x9e37_79b9_7f4a_7c15) &>> 40 & mask) }
+}
+
+private struct SiteSums: StreamSink, ~Copyable {
+    static var wantsSites: Bool { true }
+
+    private var rows: RowNumbers
+    private let isTail: [Bool]
+    private let leftOut: Set<UInt32>
+    private let modules: ModuleTimes
+    /// By number; 0 is nobody.
+    private(set) var keys = [SiteKey(row: 0, epoch: 0, address: 0)]
+    private(set) var sums = PlainArray<FunctionSums>(repeating: FunctionSums(), count: 1)
+    private(set) var durations = DurationCounts()
+    private var numbers: [SiteKey: UInt32] = [:]
+    /// Of those asked for last: hashing each call's key would take longer than all the rest.
+    private var recent = PlainArray<UInt32>(repeating: 0, count: Self.recentCount)
+    private static var recentCount: Int { 4096 }
+    /// Open calls of each number, of the thread that is read.
+    private var open = PlainArray<UInt32>(repeating: 0, count: 1)
+    /// Of calls whose opening nobody has told of, those open at the trace's end: how long the latest of each number was.
+    private var ended: [Int: UInt64] = [:]
+    private var migrated = Migrations()
+    private var nextLeafSite: UInt64 = 0
+    private(set) var calls: UInt64 = 0
+
+    init(_ table: FunctionNames, _ modules: ModuleTimes) {
+        rows = RowNumbers(table)
+        isTail = [false] + table.rows.map(\.isTail)
+        leftOut = table.leftOut
+        self.modules = modules
+    }
+
+    var strangers: [UInt32] { rows.strangers }
+
+    @inline(__always) private mutating func number(_ row: UInt32, _ address: UInt64, at ticks: UInt64) -> Int {
+        let key = SiteKey(row: row, epoch: modules.epoch(at: ticks), address: address)
+        let bucket = key.bucket(UInt64(Self.recentCount - 1))
+        let known = Int(recent[bucket])
+        if _fastPath(known != 0 && keys[known] == key) { return known }
+        let number = number(of: key)
+        recent[bucket] = UInt32(number)
+        return number
+    }
+
+    @inline(never) private mutating func number(of key: SiteKey) -> Int {
+        if let number = numbers[key] { return Int(number) }
+        let number = keys.count
+        keys.append(key)
+        numbers[key] = UInt32(number)
+        var fresh = FunctionSums()
+        fresh.isTail = Int(key.row) < isTail.count && isTail[Int(key.row)]
+        fresh.isLeftOut = leftOut.contains(key.row)
+        sums.append(fresh)
+        open.append(0)
+        return number
+    }
+
+    /// A call of known length.
+    private mutating func time(_ duration: UInt64, _ number: Int, isOutermost: Bool) {
+        sums[number].timed &+= 1
+        sums[number].total &+= isOutermost ? duration : 0
+        sums[number].sum &+= duration
+        sums[number].minimum = min(sums[number].minimum, duration)
+        sums[number].maximum = max(sums[number].maximum, duration)
+        if sums[number].durationRow == 0 { sums[number].durationRow = durations.addRow() }
+        durations.record(duration, row: sums[number].durationRow)
+    }
+    private mutating func takeSelf(_ duration: UInt64, _ number: Int, parent: Frame) {
+        sums[number].selfTime &+= Int64(truncatingIfNeeded: duration)
+        sums[Int(parent.tag)].selfTime &-= Int64(truncatingIfNeeded: duration)
+    }
+
+    // MARK: - Calls
+
+    mutating func row(of function: UInt32) -> UInt32 {
+        let row = rows.known(function)
+        return _fastPath(row != 0) ? row : rows.strangerRow(function)
+    }
+
+    mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
+        let number = number(frame.row, frame.site, at: frame.enter)
+        frame.tag = UInt64(number)
+        open[number] &+= 1
+        guard isCall else { return }
+        calls &+= 1
+        sums[number].calls &+= 1
+    }
+
+    mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
+        let duration = time > frame.enter ? time &- frame.enter : 0, number = Int(frame.tag)
+        takeSelf(duration, number, parent: parent)
+        var isOutermost = true
+        if open[number] > 0 {
+            open[number] &-= 1
+            isOutermost = open[number] == 0
+        } else {
+            // Innermost first: of those within another of the same number the last one counts.
+            sums[number].total &-= ended.updateValue(duration, forKey: number) ?? 0
+        }
+        if ending != .lost && ending != .part {
+            self.time(duration, number, isOutermost: isOutermost)
+        } else if isOutermost {
+            sums[number].total &+= duration
+        }
+    }
+
+    mutating func leafSite(_ address: UInt64) { nextLeafSite = address }
+
+    mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
+        let number = number(row, nextLeafSite, at: start)
+        calls &+= 1
+        sums[number].calls &+= 1
+        if sums[number].isTail { return }
+        time(end &- start, number, isOutermost: open[number] == 0)
+        takeSelf(end &- start, number, parent: parent)
+    }
+
+    /// Where it began its site is known, and its end is not.
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
+        migrated.insert(row, enter: start)
+        let number = number(row, 0, at: start)
+        time(end &- start, number, isOutermost: true)
+        takeSelf(end &- start, number, parent: .nobody)
+    }
+
+    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
+    mutating func unknown() {}
+
+    // MARK: - Parts of a trace
+
+    mutating func begin(thread: UInt32) {
+        for number in 0..<open.count { open[number] = 0 }
+        ended = [:]
+    }
+
+    private mutating func translate(_ row: UInt32, from other: borrowing SiteSums) -> UInt32 {
+        other.rows.stranger(row).map { rows.strangerRow($0) } ?? row
+    }
+    private mutating func translate(number: Int, from other: borrowing SiteSums) -> Int {
+        var key = other.keys[number]
+        key.row = translate(key.row, from: other)
+        return self.number(of: key)
+    }
+
+    mutating func add(_ other: borrowing SiteSums) {
+        calls &+= other.calls
+        for index in 1..<max(other.keys.count, 1) {
+            let number = translate(number: index, from: other), theirs = other.sums[index]
+            sums[number].add(theirs)
+            guard theirs.durationRow != 0 else { continue }
+            if sums[number].durationRow == 0 { sums[number].durationRow = durations.addRow() }
+            durations.add(other.durations, row: theirs.durationRow, to: sums[number].durationRow)
+        }
+        var union = migrated
+        union.formUnion(other.migrated) { translate($0, from: other) }
+        migrated = union
+    }
+
+    mutating func translate(_ frame: Frame, from other: borrowing SiteSums) -> Frame {
+        var frame = frame
+        frame.row = translate(frame.row, from: other)
+        if frame.tag != 0 { frame.tag = UInt64(translate(number: Int(frame.tag), from: other)) }
+        return frame
+    }
+
+    func hasMigrated(_ frame: Frame) -> Bool { migrated.contains(frame.row, enter: frame.enter) }
+}
+
+extension TraceFile {
+    /// Whether it was recorded where calls are made from.
+    package var hasCallSites: Bool { header.flags & UInt32(TRACE_FLAG_CALL_SITES) != 0 }
+}
+
+/// A row for each function and place that it was called from, over all processes.
+package struct SiteReport: Sendable {
+    package let rows: [FunctionSummary]
+
+    package init(
+        _ traces: [TraceFile], _ pattern: FunctionPattern? = nil, workers: Int = TraceFile.processorCount,
+        progress: ReadingProgress? = nil
+    ) {
+        let names = NameCache()
+        var sums = RunSums()
+        for trace in traces { Self.add(trace, pattern, names, workers, progress, to: &sums) }
+        rows = sums.functions().filter { $0.calls > 0 || $0.timedCalls > 0 || $0.total.count > 0 }
+    }
+
+    private static func add(
+        _ trace: TraceFile, _ pattern: FunctionPattern?, _ names: NameCache, _ workers: Int, _ progress: ReadingProgress?,
+        to sums: inout RunSums
+    ) {
+        let table = FunctionNames(trace.metadata, names), modules = ModuleTimes(trace.metadata)
+        let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { SiteSums(table, modules) }
+        let sites = CallSites(names.symbolizer)
+        var places: [SiteKey: CallSite] = [:]
+        all.withSink { sink in
+            for number in 1..<max(sink.keys.count, 1) {
+                var key = sink.keys[number]
+                let function: FunctionNames.Row
+                if Int(key.row) < table.rowCount {
+                    function = table.rows[Int(key.row) - 1]
+                } else {
+                    let name = FunctionNames.strangerName(sink.strangers[Int(key.row) - table.rowCount])
+                    function = FunctionNames.Row(name: name, symbol: name, module: FunctionNames.noModule, isTail: false)
+                }
+                if let pattern, !pattern.matches(name: function.name, symbol: function.symbol, module: function.module) { continue }
+                var site = CallSite.unknown
+                if key.address != 0 {
+                    key.row = 0
+                    site = places[key] ?? sites.site(key.address, in: modules.module(at: key.address, epoch: key.epoch))
+                    places[key] = site
+                }
+                sums.add(sink.sums[number], sink.durations, to: sums.number(function, site), trace.timeScale)
+            }
+        }
+    }
+}
+
+extension CallSite {
+    var json: JSON {
+        guard isKnown else { return .null }
+        return .object([
+            ("function", .string(name)), ("symbol", .string(symbol)), ("module", .string(module)),
+            ("file", file.map { .string($0) } ?? .null),
+            ("line", line.map { .unsigned(UInt64($0)) } ?? .null), ("address", address.map { .unsigned($0) } ?? .null),
+        ])
+    }
+}
+
+extension SiteReport {
+    package var json: JSON { .object([("schema", .unsigned(1)), ("sites", .array(sorted(by: .calls).map { $0.json(nil) }))]) }
+
+    private func sorted(by order: ReportOrder) -> [FunctionSummary] {
+        rows.sorted { a, b in
+            a.calls == b.calls && a.total == b.total && a.name == b.name
+                ? (a.site?.text { $0 } ?? "") < (b.site?.text { $0 } ?? "") : order.comesFirst(a, b)
+        }
+    }
+
+    /// For `tracer callers --sites`: the places, by falling number of calls.
+    package func lines(width: Int?, names nameStyle: NameStyle, style: TextStyle) -> [String] {
+        let short = ShortNames(rows.flatMap { [$0.name, $0.site?.name ?? ""] }, nameStyle)
+        func spelt(_ name: String) -> String { short[name] }
+        let hasSeveral = Set(rows.map { [$0.name, $0.module] }).count > 1, all = rows.reduce(0) { $0 &+ $1.calls }
+        let figures = ["calls", "of all", "total", "average", "maximum"], names = (hasSeveral ? ["function"] : []) + ["called from"]
+        let nameColumns = Set(figures.count..<figures.count + names.count)
+        var table = TextTable(figures + names, leftAligned: nameColumns, names: nameColumns)
+        func time(_ time: Nanoseconds?) -> String { time.map { column(readable($0)) } ?? "-" }
+        for row in sorted(by: .calls) {
+            table.add(
+                [
+                    (row.isLeftOut ? "≥" : "") + grouped(row.calls), percent(row.calls, of: all),
+                    row.timedCalls == 0 ? "-" : time(row.total), time(row.average),
+                    time(row.maximum),
+                ] + (hasSeveral ? [spelt(row.name)] : []) + [row.site?.text(spelt) ?? ""])
+        }
+        return table.lines(style, width: width)
+    }
+}

@@ -1,0 +1,229 @@
+// Reads every event of a trace, on several threads, and adds up what each function did.
+import CTraceLayout
+import Presentation
+import TraceFormat
+
+package struct FunctionSummary: Sendable {
+    package var name: String
+    /// As in the file, not demangled.
+    package var symbol: String
+    package var module: String
+    package var calls: UInt64
+    /// Calls whose length is known: not entries of which no exit is recorded.
+    package var timedCalls: UInt64
+    /// Recursive calls are counted once, by their outermost.
+    package var total: Nanoseconds
+    /// Without the calls made from it, in nanoseconds. Negative only where frames did not nest (coroutines).
+    package var selfTime: Int64
+    /// There were more calls: from a moment on they are not recorded.
+    package var isLeftOut = false
+    /// Of one call; nil when none has a known length.
+    package var average, minimum, maximum, median, percentile99: Nanoseconds?
+    /// What of `selfTime` recording took; nil where the trace does not say what it costs.
+    package var recording: Nanoseconds?
+    /// Without what recording took; nil where that is not asked for.
+    package var correctedTotal: CorrectedTime?
+    package var correctedSelf: CorrectedTime?
+    /// Where rows tell callers apart.
+    package var caller: String?
+    /// Where rows tell apart from where a function was called.
+    package var site: CallSite?
+
+    static func ownCode(of program: String, _ time: Nanoseconds) -> FunctionSummary {
+        FunctionSummary(
+            name: FunctionNames.ownCode, symbol: "", module: program, calls: 0, timedCalls: 0, total: time,
+            selfTime: Int64(clamping: time.count))
+    }
+
+    /// More than a tenth of its own time, as a part of it.
+    var recordingShare: Double? {
+        guard let recording, selfTime > 0, Double(recording.count) > Double(selfTime) / 10 else { return nil }
+        return min(Double(recording.count) / Double(selfTime), 1)
+    }
+
+    /// The average says little: most calls take a third of it or less, or three times as long.
+    var isSkewed: Bool {
+        guard timedCalls >= 10, let average, let median else { return false }
+        return average.count / 3 > max(median.count, 10) || average.count < median.count / 3
+    }
+}
+
+/// A time less the cost of recording, which is known within some part of itself.
+package struct CorrectedTime: Sendable, Equatable {
+    package var nanoseconds: Int64
+    package var error: Nanoseconds
+
+    init(_ nanoseconds: Int64, error: Double) {
+        self.nanoseconds = nanoseconds
+        self.error = Nanoseconds(UInt64(exactly: error.rounded()) ?? .max)
+    }
+
+    /// It may as well be nothing.
+    package var isKnown: Bool { error.count == 0 || nanoseconds > Int64(clamping: error.count) }
+    package var most: Int64 { max(nanoseconds, 0).addingReportingOverflow(Int64(clamping: error.count)).partialValue }
+
+    var text: String {
+        if !isKnown { return "< " + readable(signed: most) }
+        return readable(signed: nanoseconds) + (error.count > 0 ? " ±" + readable(error) : "")
+    }
+}
+
+package struct ThreadSummary: Sendable {
+    package var index: UInt32
+    package var pid: UInt32
+    package var tid: UInt32
+    package var name: String
+    package var calls: UInt64
+    package var chunks: Int
+    /// Chunks that a ring overwrote, or that a damaged file lacks.
+    package var missingChunks: UInt64
+    package var openFrames: Int
+    /// How long the thread ran the program's code, and for how much of that no recorded call was open on it. nil where the file lacks
+    /// events of its middle.
+    package var span: Nanoseconds?
+    package var own: Nanoseconds?
+}
+
+package struct Summary: Sendable {
+    /// Only those with calls or times, in no order.
+    package private(set) var functions: [FunctionSummary] = []
+    /// What the threads ran of the program's code while no recorded call was open. nil where there is none, or a filter leaves it out.
+    package var ownCode: FunctionSummary? { ownCodes.first }
+    /// For each program.
+    package private(set) var ownCodes: [FunctionSummary] = []
+    package private(set) var threads: [ThreadSummary] = []
+    package private(set) var duration = Nanoseconds(0)
+    package private(set) var end = Ticks(0)
+    package private(set) var calls: UInt64 = 0
+    /// Words that record calls: enters, exits and complete calls.
+    package private(set) var events: UInt64 = 0
+    package private(set) var completes: UInt64 = 0
+    package private(set) var enters: UInt64 = 0
+    package private(set) var exits: UInt64 = 0
+    package private(set) var filteredByTime: UInt64 = 0
+    package private(set) var filteredByDepth: UInt64 = 0
+    package private(set) var dropped: UInt64 = 0
+    /// Exits without an enter.
+    package private(set) var orphans: UInt64 = 0
+    package private(set) var unwound: UInt64 = 0
+    package private(set) var migrations: UInt64 = 0
+    package private(set) var unknownWords: UInt64 = 0
+    /// Chunks of a ring still being recorded that were overwritten before or while they were read.
+    package private(set) var overwritten: UInt64 = 0
+
+    /// - Parameter workers: how many threads read; memory is a megabyte or two for each and what the functions need.
+    package init(_ trace: TraceFile, workers: Int = TraceFile.processorCount, names: Bool = true, progress: ReadingProgress? = nil) {
+        let table = names ? FunctionNames(trace.metadata) : FunctionNames(unnamed: trace.metadata)
+        let cost = CallCost(trace)
+        self.init(trace, table, workers: workers, progress: progress) { names ? $0.functions(table, trace.timeScale, cost) : [] }
+    }
+
+    /// - Parameter rows: of what was added up by `table`
+    init(
+        _ trace: TraceFile, _ table: FunctionNames, workers: Int, progress: ReadingProgress? = nil,
+        rows: (inout Accumulator) -> [FunctionSummary]
+    ) {
+        var spans = ThreadSpans(trace)
+        let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { [spans] in Accumulator(table, spans) }
+        end = all.end
+        duration = trace.timeScale.nanoseconds(from: trace.firstTicks, to: end)
+        spans.settle(end: end.raw, latest: all.latestOfThread)
+        summarize(trace, all, spans)
+        if own.count > 0 { ownCodes = [.ownCode(of: basename(trace.program), own)] }
+        functions = all.withSink(rows)
+    }
+
+    /// Of several traces: the counts of all, and these rows.
+    init(_ parts: [Summary], duration: Nanoseconds, functions: [FunctionSummary]) {
+        self.duration = duration
+        self.functions = functions
+        var own: [String: UInt64] = [:]
+        for part in parts {
+            threads += part.threads
+            end = max(end, part.end)
+            calls &+= part.calls
+            events &+= part.events
+            completes &+= part.completes
+            enters &+= part.enters
+            exits &+= part.exits
+            filteredByTime &+= part.filteredByTime
+            filteredByDepth &+= part.filteredByDepth
+            dropped &+= part.dropped
+            orphans &+= part.orphans
+            unwound &+= part.unwound
+            migrations &+= part.migrations
+            unknownWords &+= part.unknownWords
+            overwritten &+= part.overwritten
+            for row in part.ownCodes { own[row.module, default: 0] &+= row.total.count }
+        }
+        ownCodes = own.sorted { $0.key < $1.key }.map { .ownCode(of: $0.key, Nanoseconds($0.value)) }
+    }
+
+    /// Leaves out rows; the counts of the whole stay.
+    package mutating func keep(_ isWanted: (FunctionSummary) -> Bool) {
+        functions = functions.filter(isWanted)
+        ownCodes = ownCodes.filter(isWanted)
+    }
+
+    /// What a tree of the same calls says is left without the cost of recording.
+    package mutating func correct(by rows: [FunctionSummary]) {
+        struct Key: Hashable { var name: String, symbol: String, module: String }
+        func key(_ row: FunctionSummary) -> Key { Key(name: row.name, symbol: row.symbol, module: row.module) }
+        let corrected = Dictionary(rows.map { (key($0), $0) }) { first, _ in first }
+        functions = functions.map { row in
+            var row = row
+            row.correctedTotal = corrected[key(row)]?.correctedTotal
+            row.correctedSelf = corrected[key(row)]?.correctedSelf
+            return row
+        }
+        ownCodes = rows.filter { $0.symbol == FunctionNames.ownCode }
+    }
+
+    /// Rows of another grouping of the same trace.
+    package mutating func replaceRows(_ rows: [FunctionSummary]) {
+        functions = rows.filter { $0.symbol != FunctionNames.ownCode }
+        ownCodes = rows.filter { $0.symbol == FunctionNames.ownCode }
+    }
+
+    /// What all threads together ran of the program's code, and what of that no recorded call was open for.
+    package var span: Nanoseconds { Nanoseconds(threads.reduce(0) { $0 &+ ($1.span?.count ?? 0) }) }
+    package var own: Nanoseconds { Nanoseconds(threads.reduce(0) { $0 &+ ($1.own?.count ?? 0) }) }
+    package var inCalls: Nanoseconds { span.without(own) }
+
+    private mutating func summarize(_ trace: TraceFile, _ all: StreamWorker<Accumulator>, _ spans: ThreadSpans) {
+        completes = all.stack.completes
+        enters = all.stack.enters
+        exits = all.stack.exits
+        var inCalls: [UInt32: UInt64] = [:]
+        all.withSink { sums in
+            inCalls = sums.coverage.byThread
+            calls = sums.calls
+            orphans = sums.orphans
+            unwound = sums.unwound
+            migrations = sums.migrations
+            unknownWords = sums.unknownWords
+        }
+        overwritten = all.overwritten
+        events = completes &+ enters &+ exits
+        dropped = trace.lostCalls
+        var ownTicks: UInt64 = 0
+        for chunks in trace.chunksOfThread {
+            guard let last = chunks.last else { continue }
+            for chunk in chunks {
+                filteredByTime &+= chunk.filteredByTime
+                filteredByDepth &+= chunk.filteredByDepth
+            }
+            threads.append(
+                ThreadSummary(
+                    index: last.thread, pid: trace.header.pid, tid: last.tid, name: trace.threadName(last.thread),
+                    calls: all.calls[last.thread] ?? 0,
+                    chunks: chunks.count, missingChunks: last.sequence &+ 1 &- UInt64(chunks.count),
+                    openFrames: all.openFrames[last.thread] ?? 0))
+            guard let span = spans[last.thread] else { continue }
+            threads[threads.count - 1].span = trace.timeScale.nanoseconds(span.length)
+            let before = trace.timeScale.nanoseconds(ownTicks) // what is rounded off of one thread is in the next: the sum is that of the ticks
+            ownTicks &+= span.own(inCalls: inCalls[last.thread])
+            threads[threads.count - 1].own = trace.timeScale.nanoseconds(ownTicks).without(before)
+        }
+    }
+}

@@ -1,0 +1,266 @@
+// What a trace says about itself, as data: `tracer info` and other programs read the same.
+import CTraceLayout
+import Presentation
+import Glibc
+import TraceFormat
+
+/// Whether the path leads to that file by links.
+private func isLink(_ path: String, to file: String) -> Bool {
+    guard let resolved = realpath(path, nil) else { return false }
+    defer { free(resolved) }
+    return String(cString: resolved) == file
+}
+
+extension TraceFile {
+    package var stateText: String {
+        switch Int(header.state) {
+        case TRACE_RECORDING: "still recording, or ended abruptly (killed, _exit, exec)"
+        case TRACE_FINISHED: "finished"
+        case TRACE_STOPPED: "stopped: \(stopReason)"
+        default: "unknown state \(header.state)"
+        }
+    }
+
+    private var stopReason: String {
+        switch Int(header.stop_reason) {
+        case TRACE_STOP_NONE: "on request"
+        case TRACE_STOP_SPACE: "no space left on the device"
+        case TRACE_STOP_LIMIT: "the size limit was reached (\(Variables.maximumSize.name))"
+        case TRACE_STOP_FILE: "the file could not be written"
+        case TRACE_STOP_MEMORY: "no memory"
+        case TRACE_STOP_CONFINED: "the program confined itself with seccomp"
+        case TRACE_STOP_NO_COUNTER: "the program disabled the cycle counter (PR_SET_TSC)"
+        case TRACE_STOP_DISPATCH: "the program intercepts its own system calls (PR_SET_SYSCALL_USER_DISPATCH)"
+        case TRACE_STOP_OUT_OF_REACH: "the program dropped the privileges to open the file, and the space allocated in it was used up"
+        default: "reason \(header.stop_reason)"
+        }
+    }
+
+    /// Bytes that say something: the file may be longer, by a hole.
+    package var usedByteCount: UInt64 { min(byteCount, max(header.next_offset, UInt64(TRACE_HEADER_BYTES))) }
+
+    /// Calls that were made and are not here, of this process and of children that have no trace; nil when there are none.
+    package var lossText: String? {
+        let count = lostCalls, children = header.unrecorded_children
+        if count == 0 && children == 0 { return nil }
+        var parts: [String] = []
+        if count > 0 { parts.append(grouped(count) + (count == 1 ? " call" : " calls")) }
+        if children > 0 {
+            parts.append("all calls of \(grouped(children)) forked process\(children == 1 ? "" : "es"), whose traces could not be created")
+        }
+        let text = parts.joined(separator: ", and ")
+        return Int(header.state) == TRACE_STOPPED ? text + " (\(stateText))" : text
+    }
+
+    /// How the process ended, as a shell tells it; nil when nobody has written it down.
+    package var exitStatus: Int32? {
+        header.exit_status & UInt64(TRACE_EXIT_KNOWN) != 0 ? Int32(truncatingIfNeeded: header.exit_status) : nil
+    }
+
+    package var clockText: String {
+        switch Int(header.clock) {
+        case TRACE_CLOCK_TSC: "tsc"
+        case TRACE_CLOCK_CNTVCT: "cntvct"
+        case TRACE_CLOCK_MONOTONIC: "monotonic"
+        default: "unknown clock \(header.clock)"
+        }
+    }
+
+    package var machineText: String {
+        switch header.machine {
+        case 62: "x86_64"
+        case 183: "aarch64"
+        default: "machine \(header.machine)"
+        }
+    }
+
+    package var modeText: String { isRing ? "ring" : "full" }
+    package var ticksPerSecond: Double { 1e9 / timeScale.nanosecondsPerTick }
+
+    package var flagTexts: [String] {
+        var texts: [String] = []
+        if header.flags & UInt32(TRACE_FLAG_LATE) != 0 {
+            texts.append(
+                "constructors of libraries ran before the agent, which the loader put behind another library (libpthread before glibc 2.34, or one linked with -z initfirst): they and their calls are not recorded"
+            )
+        }
+        if header.flags & UInt32(TRACE_FLAG_NO_HOOK) != 0 {
+            texts.append("modules loaded later were seen late: the loader's hook was not as expected")
+        }
+        if header.flags & UInt32(TRACE_FLAG_FOREIGN) != 0 {
+            texts.append(
+                "calls from and to code compiled by GHC, OCaml or Go for shared libraries are not recorded: it has calling conventions of its own (docs/compatibility.md)"
+            )
+        }
+        if header.flags & UInt32(TRACE_FLAG_NAMESPACE) != 0 {
+            texts.append("calls inside a namespace of dlmopen are not recorded: an unwinder there would not find its way past them")
+        }
+        return texts + coverageTexts
+    }
+
+    /// Of the functions that were to be recorded by themselves.
+    private var coverageTexts: [String] {
+        let patched = metadata.patched
+        if patched.isEmpty { return [] }
+        let functions = patched.values.reduce(0) { $0 + $1.functions }, recorded = patched.values.reduce(0) { $0 + $1.patched }
+        var texts: [String] = []
+        if functions > 0 {
+            let left = functions - recorded
+            texts.append(
+                "\(grouped(recorded)) of \(counted(functions, "function")) recorded"
+                    + (left > 0 ? "; \(grouped(left)) not: tracer plan shows why" : ""))
+        }
+        if !metadata.leftOut.isEmpty {
+            let count = counted(UInt64(metadata.leftOut.count), "short function")
+            texts.append("\(count) left out after many calls: --keep-hot records all")
+        }
+        let unplanned = patched.filter { $0.value.functions == 0 }.keys.sorted().compactMap { metadata.modules[$0]?.name }
+        if !unplanned.isEmpty {
+            let most = 4
+            texts.append(
+                "no plan of \(unplanned.prefix(most).joined(separator: ", "))\(unplanned.count > most ? " and \(unplanned.count - most) more" : ""): their functions are not recorded (tracer plan FILE)"
+            )
+        }
+        return texts
+    }
+
+    /// Time from the agent's first instruction to the program's next, nil when not recorded.
+    package var startCost: Nanoseconds? {
+        header.started_ticks > header.start_ticks
+            ? timeScale.nanoseconds(header.started_ticks - header.start_ticks) : nil
+    }
+    package var leafCost: Nanoseconds? {
+        header.leaf_cost > 0
+            ? timeScale.nanoseconds((UInt64(header.leaf_cost) + UInt64(TRACE_COST_PARTS) / 2) / UInt64(TRACE_COST_PARTS)) : nil
+    }
+    package var minimumTime: Nanoseconds? { header.minimum_ticks > 0 ? timeScale.nanoseconds(header.minimum_ticks) : nil }
+
+    package var arguments: [String] { metadata.texts[TRACE_TEXT_ARGUMENTS] ?? [] }
+    /// What the program was called by: of sh, which is a link to dash, sh. Where this machine does not have that link, the file's own name.
+    package var programName: String {
+        let own = basename(program)
+        guard let word = arguments.first, !word.isEmpty else { return own }
+        let called = basename(word.hasPrefix("-") ? String(word.dropFirst()) : word) // a login shell's has a dash
+        guard called != own, !called.isEmpty else { return own }
+        let places =
+            word.contains("/")
+            ? [word.hasPrefix("/") ? word : (directory ?? ".") + "/" + word]
+            : ["/usr/bin/", "/bin/", "/usr/sbin/", "/sbin/", "/usr/local/bin/", program.dropLast(own.count) + ""].map { $0 + called }
+        return places.contains { isLink($0, to: program) } ? called : own
+    }
+
+    package var directory: String? { metadata.texts[TRACE_TEXT_DIRECTORY]?.first }
+    package var settings: [String] { metadata.texts[TRACE_TEXT_SETTINGS] ?? [] }
+    /// What a variable was set to; nil where the trace does not say.
+    func setting(_ name: String) -> String? { settings.first { $0.hasPrefix(name + "=") }.map { String($0.dropFirst(name.count + 1)) } }
+    func setting<Grammar>(_ variable: Variable<Grammar>) -> Grammar.Value? {
+        setting(variable.name.description).flatMap { variable.read($0) }
+    }
+    package var messages: [String] { metadata.texts[TRACE_TEXT_MESSAGE] ?? [] }
+    package var sortedModules: [Module] { metadata.modules.values.sorted { $0.index < $1.index } }
+
+    /// The command line as one would type it.
+    package var commandLine: String {
+        arguments.isEmpty ? program : shellCommand(arguments)
+    }
+
+    /// "2024-05-17T08:30:12.123Z", nil when not recorded.
+    package var startedAt: String? { header.first_realtime_ns == 0 ? nil : UTC(nanoseconds: header.first_realtime_ns).iso8601 }
+
+    // In parts, each of a type that is written down: as one expression it took the compiler five seconds.
+    package func infoJSON(_ summary: Summary) -> JSON {
+        .object(
+            aboutFile(summary) + counts(summary) + aboutProgram + [
+                ("threads", .array(summary.threads.map(about))), ("modules", .array(sortedModules.map(about))),
+                ("left_out", leftOutFunctions),
+            ])
+    }
+
+    private func aboutFile(_ summary: Summary) -> [(String, JSON)] {
+        let isStopped = Int(header.state) == TRACE_STOPPED
+        let depth: UInt64? = header.maximum_depth == 0 ? nil : UInt64(header.maximum_depth)
+        let limit: UInt64? = header.size_limit == 0 ? nil : header.size_limit
+        let members: [(String, JSON)] = [
+            ("schema", .unsigned(1)),
+            ("file", .string(path)), ("file_bytes", .unsigned(byteCount)), ("version", .unsigned(UInt64(header.version))),
+            ("program", .string(program)), ("arguments", strings(arguments)), ("directory", text(directory)),
+            ("pid", .unsigned(UInt64(header.pid))), ("ppid", .unsigned(UInt64(header.parent_pid))),
+            ("session", .unsigned(header.session)),
+            ("machine", .string(machineText)), ("clock", .string(clockText)), ("ticks_per_second", .number(ticksPerSecond)),
+            ("started_at", text(startedAt)), ("duration_ns", .unsigned(summary.duration.count)),
+            ("mode", .string(modeText)), ("state", .string(stateName)), ("stop_reason", text(isStopped ? stopReason : nil)),
+            ("start_cost_ns", .time(startCost)), ("leaf_cost_ns", .time(leafCost)),
+            ("leaf_cost_error", leafCost == nil ? .null : .number(costError)),
+            ("minimum_ns", .time(minimumTime)), ("maximum_depth", number(depth)), ("size_limit", number(limit)),
+        ]
+        return members
+    }
+
+    private func counts(_ summary: Summary) -> [(String, JSON)] {
+        let counts: [(String, UInt64)] = [
+            ("calls", summary.calls), ("events", summary.events),
+            ("enters", summary.enters), ("exits", summary.exits), ("completes", summary.completes),
+            ("unwound", summary.unwound), ("orphans", summary.orphans),
+            ("migrations", summary.migrations), ("unknown_words", summary.unknownWords),
+            ("filtered_by_time", summary.filteredByTime), ("filtered_by_depth", summary.filteredByDepth),
+            ("dropped", summary.dropped), ("unrecorded_children", header.unrecorded_children),
+            ("chunks", UInt64(chunkCount)), ("metadata_chunks", UInt64(metadataChunkCount)),
+            ("functions", UInt64(metadata.functions.count)),
+        ]
+        return counts.map { ($0.0, .unsigned($0.1)) }
+    }
+
+    private var aboutProgram: [(String, JSON)] {
+        [
+            ("settings", strings(settings)), ("messages", strings(messages)),
+            ("flags", strings(flagTexts)), ("warnings", strings(warnings)),
+        ]
+    }
+
+    private func about(_ thread: ThreadSummary) -> JSON {
+        let known = metadata.threads[thread.index]
+        return .object([
+            ("tid", .unsigned(UInt64(thread.tid))), ("name", .string(thread.name)), ("calls", .unsigned(thread.calls)),
+            ("chunks", .unsigned(UInt64(thread.chunks))), ("missing_chunks", .unsigned(thread.missingChunks)),
+            ("open_frames", .unsigned(UInt64(thread.openFrames))),
+            ("started_ns", .time(known?.started.map(sinceStart))), ("ended_ns", .time(known?.ended.map(sinceStart))),
+        ])
+    }
+
+    /// Functions of which no call is recorded from a moment on.
+    private var leftOutFunctions: JSON {
+        let names = FunctionNames(metadata)
+        return .array(
+            metadata.leftOut.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map { id, moment in
+                let name = names.name(of: id)
+                return .object([
+                    ("function", .string(name.name)), ("module", .string(name.module)), ("after_ns", .time(sinceStart(moment))),
+                ])
+            })
+    }
+
+    private func about(_ module: Module) -> JSON {
+        let id: String? = module.buildID.isEmpty ? nil : hexadecimal(module.buildID)
+        return .object([
+            ("path", .string(module.path)), ("build_id", text(id)),
+            ("load_bias", .unsigned(module.loadBias)), ("low", .unsigned(module.addresses.lowerBound)),
+            ("high", .unsigned(module.addresses.upperBound)),
+            ("loaded_ns", .time(sinceStart(module.loaded))), ("unloaded_ns", .time(module.unloaded.map(sinceStart))),
+        ])
+    }
+
+    private func sinceStart(_ moment: Ticks) -> Nanoseconds { timeScale.nanoseconds(from: firstTicks, to: moment) }
+    private func text(_ text: String?) -> JSON { text.map { .string($0) } ?? .null }
+    private func number(_ number: UInt64?) -> JSON { number.map { .unsigned($0) } ?? .null }
+
+    private var stateName: String {
+        switch Int(header.state) {
+        case TRACE_RECORDING: "recording"
+        case TRACE_FINISHED: "finished"
+        case TRACE_STOPPED: "stopped"
+        default: "unknown"
+        }
+    }
+
+    private func strings(_ texts: [String]) -> JSON { .array(texts.map { .string($0) }) }
+}

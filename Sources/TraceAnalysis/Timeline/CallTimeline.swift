@@ -1,0 +1,244 @@
+// The calls of a thread in the order of time, as much of them as a page can hold: the long ones each by itself; of the
+// short ones how much of each little stretch of time they fill. What is long is found while reading: whenever there are too
+// many, the limit doubles and those below it become short.
+import CTraceLayout
+import TraceFormat
+
+package struct CallTimeline {
+    package struct Slice {
+        package var start: UInt64, length: UInt64
+        package var slot: UInt32
+        package var depth: UInt32
+    }
+    /// A stretch at one depth, and the share of it, 0 … 1, that short calls fill.
+    package struct Density {
+        package var start: UInt64, length: UInt64
+        package var depth: UInt32
+        package var share: Double
+    }
+
+    package let tid: UInt32
+    /// Index of the thread in the trace.
+    package let thread: UInt32
+    /// Ticks, from which all others count.
+    package let origin: UInt64
+    /// In the order of their start.
+    package let slices: [Slice]
+    package let densities: [Density]
+    package let calls: UInt64
+    /// Depths that have something.
+    package let levels: Int
+    /// Calls deeper than can be shown.
+    package let deeper: UInt64
+    /// Calls that are in `densities` alone.
+    package let bandCalls: UInt64
+    /// Ticks (not since the origin) at which the thread begins and ends to run the program's code, as far as that is within. nil where
+    /// the file does not say.
+    package let life: Range<UInt64>?
+    /// Ticks of it that no call covers.
+    package let own: UInt64?
+
+    package static let mostLevels = 48
+    /// The slot of own code: what lies between the calls of the lowest level.
+    package static let ownCode = UInt32.max
+
+    /// Of the threads with the most chunks, in the order of their numbers.
+    /// - Parameters:
+    ///   - mostSlices: to keep, of all of them together
+    ///   - wanted: of these threads alone
+    package static func all(
+        _ trace: TraceFile, from origin: UInt64, until end: UInt64, mostThreads: Int, mostSlices: Int, of wanted: Set<UInt32>? = nil
+    ) -> [CallTimeline] {
+        let all = trace.chunksOfThread.filter { chunks in chunks.first.map { wanted?.contains($0.thread) ?? true } ?? false }
+        let largest = all.sorted { ($0.count, $1[0].thread) > ($1.count, $0[0].thread) }.prefix(mostThreads)
+        let chosen = Set(largest.map { $0[0].thread }), spans = ThreadSpans(trace)
+        let units = Dictionary(grouping: trace.units().filter { chosen.contains($0.chunks.first?.thread ?? 0) }) { $0.chunks.first!.thread }
+        return chosen.sorted().map { thread in
+            CallTimeline(
+                trace, thread, (units[thread] ?? []).sorted { $0.begin < $1.begin }, spans, from: origin, until: end,
+                most: max(mostSlices / max(chosen.count, 1), 1000))
+        }
+    }
+
+    /// - Parameter most: slices to keep
+    private init(
+        _ trace: TraceFile, _ thread: UInt32, _ units: [TraceFile.Unit], _ spans: ThreadSpans, from origin: UInt64, until end: UInt64,
+        most: Int
+    ) {
+        self.thread = thread
+        self.origin = origin
+        tid = units.first?.chunks.first?.tid ?? 0
+        var reader = ChunkReader(trace)
+        var sink = LaneSink(from: origin, until: end, most: most, window: trace.window)
+        sink.ownSince = spans[thread]?.begin
+        var stack = CallStack(sink, rowCount: 0, window: trace.window)
+        var latest: UInt64 = 0, isRead = false
+        for unit in units {
+            // What a unit begins with it stores, so that the others need not be read.
+            guard trace.window.touches(unit.begin, unit.end) else { continue }
+            stack.seek(unit.begin)
+            var previous: Chunk?
+            for listed in unit.chunks {
+                guard let chunk = reader.settled(listed) else { continue }
+                let areCalls = (previous != nil || unit.isFirst) && chunk.sequence > 0
+                stack.begin(chunk, reader.storedFrames(chunk), after: previous, latest: latest, areCalls: areCalls)
+                previous = chunk
+                latest = max(latest, reader.read(chunk, into: &stack))
+            }
+            if unit.isLast {
+                isRead = true
+            } else {
+                stack.advance(to: unit.end)
+                stack.abandon()
+            }
+        }
+        let ended = trace.metadata.threads[thread]?.ended?.raw
+        let isOpen = stack.frames.count > 0
+        stack.closeAll(at: min(ended ?? end, end), ended == nil ? .open : .unwound)
+        // Of a thread that is not read to its end, that is beyond the window.
+        let span = spans.settled(thread, end: end, latest: isRead ? (isOpen ? min(ended ?? end, end) : latest) : end)
+        if let span { stack.sink.finishOwnCode(at: span.end) }
+        life = span.map { span in
+            let from = min(max(span.begin, origin), end)
+            return from..<max(min(span.end, end), from)
+        }
+        own = span == nil ? nil : stack.sink.own
+        slices = stack.sink.slices.sorted { ($0.start, $1.length) < ($1.start, $0.length) }
+        densities = stack.sink.densities
+        calls = stack.sink.calls
+        levels = stack.sink.levels
+        deeper = stack.sink.deeper
+        bandCalls = stack.sink.filledCalls
+    }
+}
+
+/// Slots are function ids plus one.
+private struct LaneSink: CallSink {
+    private let from: UInt64, until: UInt64
+    private let most: Int
+    private let window: TimeWindow
+    /// Ticks of own code.
+    private(set) var own: UInt64 = 0
+    /// Since when no call of the lowest level was open; nil where own code is not known.
+    var ownSince: UInt64?
+    private(set) var slices: [CallTimeline.Slice] = []
+    private(set) var calls: UInt64 = 0
+    private(set) var levels = 0
+    private(set) var deeper: UInt64 = 0
+    private(set) var filledCalls: UInt64 = 0
+    /// Shorter calls are short. Ticks.
+    private var limit: UInt64
+    /// Ticks that short calls fill, by depth and stretch.
+    private var filled: [UInt64]
+    private static let stretches = 4096
+    private let stretch: UInt64
+
+    init(from: UInt64, until: UInt64, most: Int, window: TimeWindow) {
+        self.window = window
+        let range = until > from ? min(until - from, 1 << 62) : 0 // a damaged file may say anything
+        (self.from, self.until, self.most) = (from, from + range, most)
+        limit = max(range / 200_000, 1)
+        stretch = max((range + UInt64(Self.stretches) - 1) / UInt64(Self.stretches), 1)
+        filled = [UInt64](repeating: 0, count: Self.stretches * CallTimeline.mostLevels)
+    }
+
+    /// What passed before a call of the lowest level, since the one before it. Where that is too short to be drawn nothing is: the bands
+    /// beneath say how much of the time calls fill.
+    private mutating func own(until time: UInt64) {
+        guard let since = ownSince, time > since else { return }
+        let bounds = window.bounds
+        var moment = window.moment(at: since)
+        while 2 * moment < bounds.count, bounds[2 * moment] < time {
+            let begin = max(since, bounds[2 * moment], from)
+            let end = min(time, 2 * moment + 1 < bounds.count ? bounds[2 * moment + 1] : .max, until)
+            if end > begin {
+                own &+= end - begin
+                if end - begin >= limit { add(CallTimeline.ownCode, begin, end, 0) }
+            }
+            moment += 1
+        }
+        ownSince = time
+    }
+
+    mutating func finishOwnCode(at time: UInt64) { own(until: time) }
+
+    private mutating func add(_ slot: UInt32, _ start: UInt64, _ end: UInt64, _ depth: Int) {
+        if depth == 0, slot != CallTimeline.ownCode, let since = ownSince {
+            own(until: start)
+            ownSince = max(since, end)
+        }
+        let start = max(start, from), end = min(end, until)
+        guard end >= start, start <= until else { return }
+        guard depth < CallTimeline.mostLevels else {
+            deeper &+= 1
+            return
+        }
+        levels = max(levels, depth + 1)
+        let slice = CallTimeline.Slice(start: start - from, length: end - start, slot: slot, depth: UInt32(depth))
+        guard slice.length >= limit else { return fill(slice) }
+        slices.append(slice)
+        while slices.count > most {
+            limit *= 2
+            var kept: [CallTimeline.Slice] = []
+            kept.reserveCapacity(most)
+            for slice in slices {
+                if slice.length >= limit { kept.append(slice) } else if slice.slot != CallTimeline.ownCode { fill(slice) }
+            }
+            slices = kept
+        }
+    }
+
+    private mutating func fill(_ slice: CallTimeline.Slice) {
+        filledCalls &+= 1
+        // Over the stretches that it touches: at most a few, since it is short.
+        var at = slice.start, left = slice.length
+        while true {
+            let place = min(at / stretch, UInt64(Self.stretches - 1))
+            let part = min(left, (place + 1) * stretch - at)
+            filled[Int(slice.depth) * Self.stretches + Int(place)] &+= part
+            left -= part
+            at += part
+            if left == 0 || part == 0 { return }
+        }
+    }
+
+    /// Neighbours that are filled alike are one.
+    var densities: [CallTimeline.Density] {
+        var result: [CallTimeline.Density] = []
+        for depth in 0..<CallTimeline.mostLevels {
+            var open: (start: Int, level: Int)?
+            func level(_ place: Int) -> Int {
+                guard place < Self.stretches else { return 0 }
+                let share = Double(filled[depth * Self.stretches + place]) / Double(stretch)
+                return share <= 0 ? 0 : max(1, Int(min(share * 10, 10).rounded()))
+            }
+            for place in 0...Self.stretches {
+                let now = level(place)
+                if let known = open, known.level != now {
+                    result.append(
+                        .init(
+                            start: UInt64(known.start) * stretch, length: UInt64(place - known.start) * stretch, depth: UInt32(depth),
+                            share: Double(known.level) / 10))
+                    open = nil
+                }
+                if open == nil, now > 0 { open = (place, now) }
+            }
+        }
+        return result
+    }
+
+    mutating func row(of function: UInt32) -> UInt32 { function &+ 1 }
+    mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
+        if isCall { calls &+= 1 }
+    }
+    mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
+        add(frame.row, frame.enter, time, depth)
+    }
+    mutating func leaf(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
+        calls &+= 1
+        add(slot, start, end, depth)
+    }
+    mutating func migrated(_ slot: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}
+    mutating func orphan(_ slot: UInt32, at time: UInt64, depth: Int) {}
+    mutating func unknown() {}
+}

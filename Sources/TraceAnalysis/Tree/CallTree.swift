@@ -1,0 +1,203 @@
+// The merged call tree: each distinct path of functions once, with how often it was called and how long it took. What
+// `tree`, `callers`, `diff`, flame graphs and the exports that add up (folded, pprof, callgrind) are made of.
+//
+// Times are nanoseconds. Self times of one file add up, function by function, to exactly what `Summary` gives: the
+// rounding is carried from path to path.
+import CTraceLayout
+import Presentation
+import TraceFormat
+
+package struct CallTree: Sendable {
+    /// Identical functions of several files are one: symbol and module name are what they are known by.
+    package struct Function: Hashable, Sendable {
+        /// For people.
+        package var name: String
+        /// As in the file: mangled; "" when it has none, then the name is module+offset.
+        package var symbol: String
+        /// File name of the module, "?" when unknown.
+        package var module: String
+
+        /// What a thread runs of a program while no recorded call is open: on the first level of a tree, without calls.
+        package static func ownCode(of program: String) -> Function {
+            Function(name: FunctionNames.ownCode, symbol: FunctionNames.ownCode, module: basename(program))
+        }
+        package var isOwnCode: Bool { symbol == FunctionNames.ownCode }
+    }
+
+    package struct Node: Sendable {
+        /// Index of the node below, -1 for a root.
+        package var parent: Int
+        /// Index in `functions`, -1 for a root.
+        package var function: Int
+        /// Behind the last node of its subtree: nodes are in preorder, children by falling total.
+        package var end: Int
+        /// Calls that began here.
+        package var calls: UInt64
+        /// Of those, how many have a known length. `total / timedCalls` is their average where `cut` is 0.
+        package var timedCalls: UInt64
+        /// From entry to exit, all calls together. Of a root: of what is below it, own code too.
+        package var total: UInt64
+        /// Without the traced calls made from it. Negative only where frames did not nest (coroutines). 0 of a root.
+        package var selfTime: Int64
+        /// Of one call; nil when none has a known length.
+        package var minimum: UInt64?
+        package var maximum: UInt64?
+        /// Calls still running when the trace or thread ended: their time counts up to there.
+        package var open: UInt64
+        /// Calls left without returning: exception, longjmp, end of the thread.
+        package var unwound: UInt64
+        /// Calls whose end lies in a stretch that the file does not have: they ran at least as long as counted.
+        package var cut: UInt64
+        /// Calls that returned on this thread and began on another, where they are counted as calls.
+        package var migrated: UInt64
+        /// Calls of which only a part lies in the window of time; only that part of their time counts, and as calls those that begin there.
+        package var part: UInt64 = 0
+        /// What of `selfTime` and of `total` recording itself took: the agent's cost for the calls, as it was measured
+        /// when it started. 0 where `isCostKnown` is false.
+        package var selfCost: UInt64 = 0
+        package var totalCost: UInt64 = 0
+
+        /// As if nothing had been recorded.
+        package var correctedSelf: Int64 { selfTime &- Int64(clamping: min(selfCost, UInt64(max(selfTime, 0)))) }
+        package var correctedTotal: UInt64 { total &- min(totalCost, total) }
+    }
+
+    /// What the top of a tree stands for: one thread, or several that were merged.
+    package struct Root: Sendable {
+        /// Index in `nodes`.
+        package var node: Int
+        /// Index in `processes`, nil when threads of several were merged.
+        package var process: Int?
+        /// nil when several were merged.
+        package var tid: UInt32?
+        package var name: String
+        package var threadCount: Int
+        package var calls: UInt64
+        /// Chunks that a ring overwrote, or that a damaged file lacks.
+        package var missingChunks: UInt64
+        package var dropped: UInt64
+        /// By time and by depth, while recording.
+        package var filtered: UInt64
+    }
+
+    package struct Process: Sendable {
+        package var path: String
+        package var program: String
+        /// What it was called by.
+        package var name: String
+        package var commandLine: String
+        package var pid: UInt32
+        package var parentPid: UInt32
+        /// Of the epoch, 0 unknown.
+        package var startedAt: UInt64
+        package var duration: Nanoseconds
+        package var isRing: Bool
+        /// Why its end is not as it should be: "not finished", or the reason why recording stopped.
+        package var unfinished: String?
+        /// Calls made while nothing could be written, of no thread in particular.
+        package var dropped: UInt64
+        /// Whether the trace says what recording a call cost.
+        package var isCostKnown: Bool
+        /// It.
+        var cost: CallCost
+        /// "window 1.2 s to 1.5 s of 3 s", and as JSON; nil where all is told.
+        package var window: String?
+        var windowJSON = JSON.null
+    }
+
+    package internal(set) var processes: [Process]
+    /// By process, then by falling total; of one process its main thread first.
+    package internal(set) var roots: [Root]
+    package internal(set) var nodes: [Node]
+    package internal(set) var functions: [Function]
+
+    /// Reads all of a trace. Memory grows with the number of distinct paths, not of calls; beyond two million paths of
+    /// one reading thread what is new below a path is one node, "(further paths)".
+    package init(_ trace: TraceFile, workers: Int = TraceFile.processorCount, progress: ReadingProgress? = nil) {
+        self.init(trace, workers: workers, progress: progress, FunctionNames(trace.metadata))
+    }
+
+    /// One of several.
+    init(_ trace: TraceFile, workers: Int, names: NameCache) {
+        self.init(trace, workers: workers, progress: nil, FunctionNames(trace.metadata, names))
+    }
+
+    private init(_ trace: TraceFile, workers: Int, progress: ReadingProgress?, _ table: FunctionNames) {
+        var spans = ThreadSpans(trace)
+        let files = LoadedFiles(trace)
+        let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { [spans] in PathSums(table, spans, files) }
+        let end = all.end, calls = all.calls
+        spans.settle(end: end.raw, latest: all.latestOfThread)
+        self = all.withSink { CallTreeAssembly(trace, table, $0, spans, calls: calls, end: end).tree(trace.timeScale) }
+        addCost(CallCost(trace))
+    }
+
+    /// The same with names for texts.
+    package func named(_ style: NameStyle) -> CallTree {
+        guard style != .full else { return self }
+        let short = ShortNames(functions.lazy.map { $0.name }, style)
+        var tree = self
+        for index in functions.indices { tree.functions[index].name = short[functions[index].name] }
+        return tree
+    }
+
+    /// Children of a node, or of nothing: the roots are `roots`.
+    package func children(of node: Int) -> Children { Children(nodes: nodes, following: node + 1, end: nodes[node].end) }
+
+    package struct Children: Sequence, IteratorProtocol {
+        let nodes: [Node]
+        var following: Int
+        let end: Int
+
+        package mutating func next() -> Int? {
+            guard following < end else { return nil }
+            defer { following = nodes[following].end }
+            return following
+        }
+    }
+
+    /// Functions from the root's first call to the node itself.
+    package func path(to node: Int) -> [Function] {
+        var path: [Function] = []
+        var node = node
+        while node >= 0, nodes[node].function >= 0 {
+            path.append(functions[nodes[node].function])
+            node = nodes[node].parent
+        }
+        return path.reversed()
+    }
+
+    /// Of those that are known the one that is known worst.
+    var cost: CallCost? { processes.lazy.filter { $0.isCostKnown }.map { $0.cost }.max { $0.wholeError < $1.wholeError } }
+    package var isCostKnown: Bool { processes.contains { $0.isCostKnown } }
+
+    /// Those with calls from which nothing can be subtracted.
+    package var processesOfUnknownCost: [Process] {
+        let calling = Set(roots.filter { $0.calls > 0 }.compactMap { $0.process })
+        return processes.indices.filter { calling.contains($0) && !processes[$0].isCostKnown }.map { processes[$0] }
+    }
+
+    /// The name most like `text`, for one that was mistyped.
+    package func nearest(to text: String) -> String? {
+        let wanted = text.lowercased()
+        return functions.map { $0.name }.filter { $0.lowercased().contains(wanted) }.min { ($0.count, $0) < ($1.count, $1) }
+    }
+
+    package var calls: UInt64 { roots.reduce(0) { $0 &+ $1.calls } }
+    package var total: UInt64 { roots.reduce(0) { $0 &+ nodes[$1.node].total } }
+
+    /// From the beginning of the first process to the end of the last one.
+    var duration: Nanoseconds {
+        let ends = processes.map { $0.startedAt &+ $0.duration.count }
+        // When a process began may be unknown, and the file of a damaged one may say anything.
+        guard let first = processes.map(\.startedAt).min(), let last = ends.max(), last > first, first > 0 else {
+            return processes.map(\.duration).max() ?? Nanoseconds(0)
+        }
+        return Nanoseconds(last - first)
+    }
+
+    /// The node of the own code below a root's. nil where it has none.
+    func ownCode(below root: Int) -> Int? { children(of: root).first { functions[nodes[$0].function].isOwnCode } }
+
+    static let elsewhere = Function(name: "(further paths)", symbol: "(further paths)", module: FunctionNames.noModule)
+}

@@ -1,0 +1,337 @@
+// Puts a call tree together from paths in any order: of one reading, or of several trees. Nothing here recurses: a
+// path may be a million functions long.
+import CTraceLayout
+import TraceFormat
+
+struct CallTreeAssembly {
+    typealias Function = CallTree.Function
+
+    /// A parent lies before its children; `end` is not yet known.
+    private var nodes: [CallTree.Node] = []
+    private var roots: [CallTree.Root] = []
+    private var processes: [CallTree.Process] = []
+    private var functions: [Function] = []
+    private var numberOfFunction: [Function: Int] = [:]
+    private var childOf: [Edge: Int] = [:]
+
+    private struct Edge: Hashable {
+        var parent: Int
+        var function: Int
+    }
+
+    init() {}
+
+    // MARK: gathering
+
+    mutating func number(_ function: Function) -> Int {
+        if let number = numberOfFunction[function] { return number }
+        functions.append(function)
+        numberOfFunction[function] = functions.count - 1
+        return functions.count - 1
+    }
+
+    mutating func add(_ process: CallTree.Process) -> Int {
+        processes.append(process)
+        return processes.count - 1
+    }
+
+    /// A root; `node` of it is filled in. Returns its number among the roots.
+    mutating func add(_ root: CallTree.Root) -> Int {
+        var root = root
+        root.node = nodes.count
+        nodes.append(Self.empty(parent: -1, function: -1))
+        roots.append(root)
+        return roots.count - 1
+    }
+
+    func node(ofRoot root: Int) -> Int { roots[root].node }
+
+    mutating func merge(_ root: CallTree.Root, into number: Int) {
+        roots[number].threadCount += root.threadCount
+        roots[number].calls &+= root.calls
+        roots[number].missingChunks &+= root.missingChunks
+        roots[number].dropped &+= root.dropped
+        roots[number].filtered &+= root.filtered
+    }
+
+    mutating func child(_ parent: Int, _ function: Int) -> Int {
+        let edge = Edge(parent: parent, function: function)
+        if let node = childOf[edge] { return node }
+        nodes.append(Self.empty(parent: parent, function: function))
+        childOf[edge] = nodes.count - 1
+        return nodes.count - 1
+    }
+
+    mutating func add(_ sums: CallTree.Node, to node: Int) { Self.add(sums, to: &nodes[node]) }
+
+    static func add(_ sums: CallTree.Node, to node: inout CallTree.Node) {
+        node.calls &+= sums.calls
+        node.timedCalls &+= sums.timedCalls
+        node.total &+= sums.total
+        node.selfTime &+= sums.selfTime
+        if let shortest = sums.minimum { node.minimum = min(node.minimum ?? .max, shortest) }
+        if let longest = sums.maximum { node.maximum = max(node.maximum ?? 0, longest) }
+        node.open &+= sums.open
+        node.unwound &+= sums.unwound
+        node.cut &+= sums.cut
+        node.migrated &+= sums.migrated
+        node.part &+= sums.part
+        node.selfCost &+= sums.selfCost
+        node.totalCost &+= sums.totalCost
+    }
+
+    /// All of a tree; `place` says which root here takes what is below one of its roots.
+    mutating func add(_ tree: CallTree, _ place: (inout CallTreeAssembly, CallTree.Root) -> Int) {
+        let numbers = tree.functions.map { number($0) }
+        for root in tree.roots {
+            var here = [Int](repeating: 0, count: tree.nodes[root.node].end - root.node)
+            let number = place(&self, root) // not in the call below, which would take `self` as it was before
+            here[0] = node(ofRoot: number)
+            for index in root.node + 1..<max(tree.nodes[root.node].end, root.node + 1) {
+                let node = tree.nodes[index]
+                here[index - root.node] = child(here[node.parent - root.node], numbers[node.function])
+                add(node, to: here[index - root.node])
+            }
+        }
+    }
+
+    static func empty(parent: Int, function: Int) -> CallTree.Node {
+        CallTree.Node(
+            parent: parent, function: function, end: 0, calls: 0, timedCalls: 0, total: 0, selfTime: 0,
+            minimum: nil, maximum: nil, open: 0, unwound: 0, cut: 0, migrated: 0)
+    }
+
+    // MARK: the tree
+
+    /// What was gathered, in order: preorder, children by falling total, then by name, the same in every run.
+    /// - Parameter scale: what makes nanoseconds of the times that were added; nil when they are nanoseconds
+    func tree(_ scale: TimeScale? = nil) -> CallTree {
+        var totals = nodes.map { $0.total }
+        for root in roots { totals[root.node] = 0 }
+        for node in nodes where node.parent >= 0 && nodes[node.parent].parent < 0 { totals[node.parent] &+= node.total }
+        let places = alphabeticalPlaces()
+        func comesFirst(_ a: Int, _ b: Int) -> Bool {
+            if totals[a] != totals[b] { return totals[a] > totals[b] }
+            if nodes[a].calls != nodes[b].calls { return nodes[a].calls > nodes[b].calls }
+            return places[nodes[a].function] < places[nodes[b].function]
+        }
+        // Children of each node, back to back, sorted.
+        var first = [Int](repeating: 0, count: nodes.count + 1)
+        for node in nodes where node.parent >= 0 { first[node.parent + 1] += 1 }
+        for index in 1..<max(first.count, 1) { first[index] += first[index - 1] }
+        var children = [Int](repeating: 0, count: first.last ?? 0)
+        var filled = first
+        for (index, node) in nodes.enumerated() where node.parent >= 0 {
+            children[filled[node.parent]] = index
+            filled[node.parent] += 1
+        }
+        for index in nodes.indices where first[index + 1] - first[index] > 1 {
+            children[first[index]..<first[index + 1]].sort(by: comesFirst)
+        }
+        let order = roots.indices.sorted { a, b in
+            let (one, other) = (roots[a], roots[b])
+            if one.process != other.process { return one.process ?? -1 < other.process ?? -1 }
+            let (isMain, isOtherMain) = (self.isMain(one), self.isMain(other))
+            if isMain != isOtherMain { return isMain }
+            return (totals[other.node], one.tid ?? 0) < (totals[one.node], other.tid ?? 0)
+        }
+        // Preorder with a stack of our own.
+        var result: [CallTree.Node] = []
+        result.reserveCapacity(nodes.count)
+        var sortedRoots: [CallTree.Root] = []
+        for number in order {
+            var root = roots[number]
+            var stack = [(node: root.node, parent: -1)]
+            root.node = result.count
+            sortedRoots.append(root)
+            while let (index, parent) = stack.popLast() {
+                var node = nodes[index]
+                node.parent = parent
+                if parent < 0 { node.total = totals[index] }
+                for child in children[first[index]..<first[index + 1]].reversed() { stack.append((child, result.count)) }
+                result.append(node)
+            }
+        }
+        for index in result.indices.reversed() {
+            result[index].end = max(result[index].end, index + 1)
+            if result[index].parent >= 0 { result[result[index].parent].end = max(result[result[index].parent].end, result[index].end) }
+        }
+        if let scale { Self.convert(&result, functions.count, scale) }
+        return CallTree(processes: processes, roots: sortedRoots, nodes: result, functions: functions)
+    }
+
+    /// Ticks to nanoseconds. What is left over by rounding a self time goes to the function's next path, and a total
+    /// that is the sum of its parts in ticks is the sum of them in nanoseconds too.
+    private static func convert(_ nodes: inout [CallTree.Node], _ functionCount: Int, _ scale: TimeScale) {
+        var parts = nodes.map { $0.selfTime } // and the totals above it, in ticks, then in nanoseconds
+        for node in nodes where node.parent >= 0 { parts[node.parent] &+= Int64(truncatingIfNeeded: node.total) }
+        let isSum = nodes.indices.map { nodes[$0].parent < 0 || parts[$0] == Int64(truncatingIfNeeded: nodes[$0].total) }
+        var before = [Int64](repeating: 0, count: functionCount)
+        for index in nodes.indices where nodes[index].parent >= 0 {
+            let function = nodes[index].function
+            let after = before[function] &+ nodes[index].selfTime
+            nodes[index].selfTime = scale.signedNanoseconds(after) &- scale.signedNanoseconds(before[function])
+            before[function] = after
+            nodes[index].minimum = nodes[index].minimum.map { scale.nanoseconds($0).count }
+            nodes[index].maximum = nodes[index].maximum.map { scale.nanoseconds($0).count }
+        }
+        for index in nodes.indices { parts[index] = nodes[index].parent < 0 ? 0 : nodes[index].selfTime }
+        for index in nodes.indices.reversed() {
+            nodes[index].total = isSum[index] && parts[index] >= 0 ? UInt64(parts[index]) : scale.nanoseconds(nodes[index].total).count
+            if nodes[index].parent >= 0 { parts[nodes[index].parent] &+= Int64(clamping: nodes[index].total) }
+        }
+    }
+
+    private func isMain(_ root: CallTree.Root) -> Bool {
+        root.process.map { root.tid == processes[$0].pid } ?? false
+    }
+
+    /// By number of a function, its place among the names.
+    private func alphabeticalPlaces() -> [Int] {
+        let order = functions.indices.sorted {
+            (functions[$0].name, functions[$0].module, functions[$0].symbol) < (
+                functions[$1].name, functions[$1].module, functions[$1].symbol
+            )
+        }
+        var places = [Int](repeating: 0, count: functions.count)
+        for (place, function) in order.enumerated() { places[function] = place }
+        return places
+    }
+}
+
+extension CallTree {
+    init(processes: [Process], roots: [Root], nodes: [Node], functions: [Function]) {
+        self.processes = processes
+        self.roots = roots
+        self.nodes = nodes
+        self.functions = functions
+    }
+}
+
+// From one reading.
+extension CallTreeAssembly {
+    init(_ trace: TraceFile, _ table: FunctionNames, _ sums: borrowing PathSums, _ spans: ThreadSpans, calls: [UInt32: UInt64], end: Ticks)
+    {
+        let process = add(CallTree.Process(trace, end: end))
+        let numbers = functionNumbers(table, sums.strangers, LoadedFiles(trace))
+        var rootOfNode: [UInt32: Int] = [:]
+        let rootOfThread = Dictionary(sums.threads.map { ($0.thread, $0.root) }) { $1 }
+        for chunks in trace.chunksOfThread {
+            guard let last = chunks.last, let root = rootOfThread[last.thread] else { continue }
+            rootOfNode[root] = add(
+                CallTree.Root(
+                    node: 0, process: process, tid: last.tid, name: trace.threadName(last.thread), threadCount: 1,
+                    calls: calls[last.thread] ?? 0, missingChunks: last.sequence &+ 1 &- UInt64(chunks.count),
+                    dropped: chunks.reduce(0) { $0 &+ $1.dropped },
+                    filtered: chunks.reduce(0) { $0 &+ $1.filteredByTime &+ $1.filteredByDepth }))
+        }
+        // Entries of a function and its calls are one path here, and were two there.
+        var here = [Int](repeating: -1, count: sums.nodes.count)
+        for index in 1..<sums.nodes.count {
+            let node = sums.nodes[index]
+            if node.parent == 0 {
+                here[index] = rootOfNode[UInt32(index)].map { self.node(ofRoot: $0) } ?? -1
+            } else if here[Int(node.parent)] >= 0 {
+                let function = node.row == PathSums.elsewhere ? number(CallTree.elsewhere) : numbers[Int(node.row)]
+                here[index] = child(here[Int(node.parent)], function)
+                add(CallTree.Node(node), to: here[index])
+            }
+        }
+        let inCalls = sums.coverage.byThread
+        for (thread, root) in rootOfThread {
+            guard let number = rootOfNode[root], let own = spans[thread]?.own(inCalls: inCalls[thread]), own > 0 else { continue }
+            var node = Self.empty(parent: -1, function: -1)
+            node.total = own
+            node.selfTime = Int64(clamping: own)
+            add(node, to: child(self.node(ofRoot: number), self.number(.ownCode(of: trace.program))))
+        }
+    }
+
+    private mutating func functionNumbers(_ table: FunctionNames, _ strangers: [UInt32], _ files: LoadedFiles) -> [Int] {
+        let loading = files.rows(of: table).min().map { table.rows[Int($0) - 1] }
+        var ofRow = [-1]
+        for row in table.rows { ofRow.append(number(Function(name: row.name, symbol: row.symbol, module: row.module))) }
+        for stranger in strangers {
+            if let loading, let path = files.path(of: stranger) {
+                ofRow.append(
+                    number(Function(name: LoadedFiles.name(loading.name, path), symbol: loading.symbol, module: loading.module)))
+                continue
+            }
+            let name = FunctionNames.strangerName(stranger)
+            ofRow.append(number(Function(name: name, symbol: name, module: FunctionNames.noModule)))
+        }
+        return ofRow
+    }
+}
+
+extension CallTree.Node {
+    /// In ticks.
+    fileprivate init(_ node: PathNode) {
+        self.init(
+            parent: 0, function: 0, end: 0, calls: node.calls, timedCalls: node.timed, total: node.total,
+            selfTime: node.selfTime, minimum: node.timed > 0 ? node.minimum : nil,
+            maximum: node.timed > 0 ? node.maximum : nil, open: UInt64(node.open), unwound: UInt64(node.unwound),
+            cut: UInt64(node.cut), migrated: UInt64(node.migrated), part: UInt64(node.part))
+    }
+}
+
+extension CallTree.Process {
+    init(_ trace: TraceFile, end: Ticks) {
+        let unfinished: String? =
+            switch Int(trace.header.state) {
+            case TRACE_RECORDING: "not finished"
+            case TRACE_STOPPED: trace.stateText
+            default: nil
+            }
+        self.init(
+            path: trace.path, program: trace.program, name: trace.programName, commandLine: trace.commandLine, pid: trace.header.pid,
+            parentPid: trace.header.parent_pid, startedAt: trace.header.first_realtime_ns,
+            duration: trace.timeScale.nanoseconds(from: trace.firstTicks, to: end), isRing: trace.isRing,
+            unfinished: unfinished, dropped: trace.header.dropped, isCostKnown: trace.header.leaf_cost > 0,
+            cost: CallCost(trace),
+            window: trace.windowText(until: end), windowJSON: trace.windowJSON(until: end))
+    }
+}
+
+// Several trees as one.
+extension CallTree {
+    package enum Merging: Sendable { case threads, processes }
+
+    /// Several files beside each other, each a process.
+    package init(_ trees: [CallTree]) {
+        var assembly = CallTreeAssembly()
+        for tree in trees {
+            let processes = tree.processes.map { assembly.add($0) }
+            assembly.add(tree) { assembly, root in
+                var root = root
+                root.process = root.process.map { processes[$0] }
+                return assembly.add(root)
+            }
+        }
+        self = assembly.tree()
+    }
+
+    /// The same with the threads of each process merged into one, or all threads of all processes.
+    package func merged(_ what: Merging) -> CallTree {
+        var assembly = CallTreeAssembly()
+        for process in processes { _ = assembly.add(process) }
+        var roots: [Int?: Int] = [:]
+        assembly.add(self) { assembly, root in
+            let key = what == .processes ? nil : root.process
+            if let number = roots[key] {
+                assembly.merge(root, into: number)
+                return number
+            }
+            var merged = root
+            merged.process = key ?? (processes.count == 1 ? 0 : nil)
+            if self.roots.count(where: { what == .processes || $0.process == root.process }) > 1 {
+                merged.tid = nil
+                merged.name = ""
+            }
+            let number = assembly.add(merged)
+            roots[key] = number
+            return number
+        }
+        return assembly.tree()
+    }
+}

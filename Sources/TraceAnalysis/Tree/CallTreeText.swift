@@ -1,0 +1,208 @@
+// A call tree as lines of text: what took a share of the time worth a line, and the rest of a node in one line more
+// where it adds up to such a share.
+import Presentation
+
+extension CallTree {
+    package struct TextOptions: Sendable {
+        /// Smallest share of its thread's total that gets a line of its own, 0 … 1.
+        package var least = 0.01
+        /// Levels to show, 0 all.
+        package var deepest = 0
+
+        /// Columns of the terminal; nil where lines may be of any length.
+        package var width: Int?
+        /// Beside the times as they were measured, what they are without the agent's cost.
+        package var isCorrected = false
+
+        package init(least: Double = 0.01, deepest: Int = 0, width: Int? = nil) {
+            self.least = least
+            self.deepest = deepest
+            self.width = width
+        }
+    }
+
+    /// Lines of one root, the title not included.
+    package func lines(_ root: Root, _ options: TextOptions, _ style: TextStyle, _ body: (String) throws -> Void) rethrows {
+        let whole = nodes[root.node].total, calls = root.calls
+        // A stack of our own: a path may be a million functions long.
+        var waiting = [Waiting(node: root.node, level: -1, indentation: -1)]
+        while let next = waiting.popLast() {
+            guard let node = next.node else {
+                try body(rest(next, of: whole, options, style))
+                continue
+            }
+            var below = node
+            if nodes[node].function >= 0 {
+                below = endOfRecursion(from: node, whole, options)
+                try body(line(node, to: below, of: whole, next, options, style))
+            }
+            let isDeepest = options.deepest > 0 && next.level + 1 >= options.deepest
+            var shown: [Waiting] = []
+            var rest = Waiting(node: nil, level: next.level + 1, indentation: next.indentation + 1)
+            for (place, child) in children(of: below).enumerated() {
+                // Of a thread at least some: thousands of calls that take 0.5% each are worth seeing too.
+                if !isDeepest, isShown(child, whole, options) || next.level < 0 && place < 10 {
+                    shown.append(Waiting(node: child, level: next.level + 1, indentation: next.indentation + 1))
+                } else {
+                    rest.count += 1
+                    rest.total &+= nodes[child].total
+                    rest.calls &+= nodes[child].calls
+                    rest.correctedTotal &+= nodes[child].correctedTotal
+                }
+            }
+            // A chain of single calls stays in its column, or thirty levels of it would leave the screen.
+            let isChain = shown.count == 1 && next.level >= 0
+            if isChain {
+                shown[0].indentation = next.indentation
+                shown[0].isChained = true
+                waiting += shown
+            }
+            if rest.count > 0, isDeepest || isWorthALine(rest, whole, calls, options) { waiting.append(rest) }
+            if !isChain { waiting += shown.reversed() }
+        }
+    }
+
+    private struct Waiting {
+        /// nil for what is too little for lines of its own.
+        var node: Int?
+        var level: Int
+        var indentation: Int
+        var isChained = false
+        var count = 0
+        var correctedTotal: UInt64 = 0
+        var total: UInt64 = 0
+        var calls: UInt64 = 0
+    }
+
+    private func isShown(_ node: Int, _ whole: UInt64, _ options: TextOptions) -> Bool {
+        options.least <= 0 || Double(nodes[node].total) >= options.least * Double(whole)
+    }
+
+    /// Many small parts may make a large one, of the time or of the calls.
+    private func isWorthALine(_ rest: Waiting, _ whole: UInt64, _ calls: UInt64, _ options: TextOptions) -> Bool {
+        Double(rest.total) >= options.least * Double(whole) || calls > 0 && rest.calls >= calls / 20
+    }
+
+    /// A function that calls itself and little else is one line, however deep it goes.
+    private func endOfRecursion(from node: Int, _ whole: UInt64, _ options: TextOptions) -> Int {
+        var last = node
+        while let only = onlyShownChild(of: last, whole, options), nodes[only].function == nodes[node].function { last = only }
+        return last
+    }
+
+    private func onlyShownChild(of node: Int, _ whole: UInt64, _ options: TextOptions) -> Int? {
+        var children = children(of: node)
+        guard let first = children.next(), isShown(first, whole, options), children.next() == nil else { return nil }
+        return first
+    }
+
+    /// The line of a node, or of a recursion down to `last`.
+    private func line(_ node: Int, to last: Int, of whole: UInt64, _ place: Waiting, _ options: TextOptions, _ style: TextStyle) -> String {
+        var figures = Figures(total: nodes[node].total, selfTime: 0, calls: 0, correctedTotal: nodes[node].correctedTotal, correctedSelf: 0)
+        var notes = Notes(), levels: UInt64 = 0
+        var level = last
+        while true {
+            figures.calls &+= nodes[level].calls
+            figures.selfTime = (figures.selfTime ?? 0) &+ nodes[level].selfTime
+            figures.correctedSelf = (figures.correctedSelf ?? 0) &+ nodes[level].correctedSelf
+            notes.add(nodes[level])
+            levels += 1
+            if level == node { break }
+            level = nodes[level].parent
+        }
+        let function = functions[nodes[node].function]
+        var name = Summary.explained(function.name)
+        let module = " [\(function.module)]"
+        let prefix = Self.indentation(place.indentation) + (place.isChained ? "> " : "")
+        if let width = options.width {
+            name = cut(name, of: node, max(width - Self.columns(options).count + 8 - prefix.count - module.count, 16))
+        }
+        var text = style.dim(prefix) + name + style.dim(module)
+        if levels > 1 { text += style.dim(" ×\(grouped(levels)) levels") }
+        if let note = notes.text { text += "  " + style.alarm("(\(note))") }
+        return figures.text(of: whole, options, hasCalls: !function.isOwnCode) + text
+    }
+
+    /// Not to where another call of the same caller has the same name.
+    private func cut(_ name: String, of node: Int, _ width: Int) -> String {
+        let text = cutName(name, width)
+        guard text != name, nodes[node].parent >= 0 else { return text }
+        let isAlike = children(of: nodes[node].parent).contains { other in
+            let function = functions[nodes[other].function]
+            return other != node && function.name != name && function.module == functions[nodes[node].function].module
+                && cutName(function.name, width) == text
+        }
+        return isAlike ? name : text
+    }
+
+    private func rest(_ rest: Waiting, of whole: UInt64, _ options: TextOptions, _ style: TextStyle) -> String {
+        Figures(total: rest.total, selfTime: nil, calls: rest.calls, correctedTotal: rest.correctedTotal).text(of: whole, options)
+            + style.dim(Self.indentation(rest.indentation) + "… \(grouped(UInt64(rest.count))) more function\(rest.count == 1 ? "" : "s")")
+    }
+
+    private static func indentation(_ depth: Int) -> String { String(repeating: "  ", count: min(max(depth, 0), 60)) }
+
+    package static func columns(_ options: TextOptions) -> String {
+        "  share        total         self  " + (options.isCorrected ? "    corrected    corrected  " : "") + "      calls  function"
+    }
+
+    /// Of one line, before the tree begins.
+    private struct Figures {
+        var total: UInt64
+        var selfTime: Int64?
+        var calls: UInt64
+        var correctedTotal: UInt64
+        var correctedSelf: Int64?
+
+        func text(of whole: UInt64, _ options: TextOptions, hasCalls: Bool = true) -> String {
+            func time(_ time: UInt64) -> String { leftFilled(column(readable(Nanoseconds(time))), 11) + "  " }
+            func time(_ time: Int64?) -> String { leftFilled(time.map { column(readable(signed: $0)) } ?? "", 11) + "  " }
+            return leftFilled(percent(total, of: whole), 7) + "  " + time(total) + time(selfTime)
+                + (options.isCorrected ? time(correctedTotal) + time(correctedSelf) : "") + leftFilled(hasCalls ? grouped(calls) : "-", 11)
+                + "  "
+        }
+    }
+
+    struct Notes {
+        var open: UInt64 = 0, unwound: UInt64 = 0, cut: UInt64 = 0, migrated: UInt64 = 0, part: UInt64 = 0
+
+        mutating func add(_ node: Node) {
+            open &+= node.open
+            unwound &+= node.unwound
+            cut &+= node.cut
+            migrated &+= node.migrated
+            part &+= node.part
+        }
+
+        var text: String? {
+            let parts = [
+                (open, "still running"), (unwound, "left without returning"), (cut, "cut off by a gap in the trace"),
+                (migrated, "began on another thread"), (part, "in part within the window"),
+            ].filter { $0.0 > 0 }.map { "\(grouped($0.0)) \($0.1)" }
+            return parts.isEmpty ? nil : parts.joined(separator: ", ")
+        }
+    }
+
+    /// "thread 4711 main", "4 threads".
+    package func title(_ root: Root) -> String {
+        let thread =
+            root.tid.map { "thread \($0)\(root.name.isEmpty ? "" : " " + root.name)" } ?? counted(UInt64(root.threadCount), "thread")
+        let whole = nodes[root.node].total, own = ownCode(below: root.node).map { nodes[$0].total } ?? 0
+        let inCalls = readable(Nanoseconds(whole &- min(own, whole)))
+        var parts = [
+            thread, counted(root.calls, "call"), own > 0 ? "in calls \(inCalls) of \(readable(Nanoseconds(whole)))" : "\(inCalls) in calls",
+        ]
+        if root.filtered > 0 { parts.append("\(grouped(root.filtered)) filtered") }
+        if root.dropped > 0 { parts.append("\(grouped(root.dropped)) dropped") }
+        let isRing = root.process.map { processes[$0].isRing } ?? processes.allSatisfy { $0.isRing }
+        if root.missingChunks > 0 { parts.append("\(counted(root.missingChunks, "chunk")) \(isRing ? "overwritten" : "missing")") }
+        return parts.joined(separator: ", ")
+    }
+
+    package func title(_ process: Process) -> String {
+        var parts = ["\(process.name) (pid \(process.pid))", process.window ?? readable(process.duration)]
+        if process.dropped > 0 { parts.append("\(grouped(process.dropped)) calls dropped") }
+        if let unfinished = process.unfinished { parts.append(unfinished) }
+        return parts.joined(separator: ", ")
+    }
+}

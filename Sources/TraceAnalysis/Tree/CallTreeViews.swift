@@ -1,0 +1,119 @@
+// What else one asks of a call tree: who calls a function, what is below it wherever it is called, and what of the tree
+// leads to it. Each is a tree again.
+
+extension CallTree {
+    /// Calls `body` for each node with the number of `chosen` functions above it on its path. In preorder.
+    func forEachNode(of chosen: Set<Int>, _ body: (Int, _ above: Int) -> Void) {
+        var above = [Int](repeating: 0, count: nodes.count)
+        for (index, node) in nodes.enumerated() where node.parent >= 0 {
+            let parent = node.parent
+            above[index] = above[parent] + (chosen.contains(nodes[parent].function) ? 1 : 0)
+            body(index, above[index])
+        }
+    }
+
+    /// Who calls the functions, as a tree upside down: its first level are they, below each its callers. Times and calls
+    /// are theirs, as far as they came this way; a recursive call's time is in its outermost's.
+    package func callers(of chosen: Set<Int>) -> CallTree {
+        var assembly = CallTreeAssembly()
+        let root = assembly.add(emptyRoot)
+        let numbers = functions.map { assembly.number($0) }
+        forEachNode(of: chosen) { index, above in
+            guard chosen.contains(nodes[index].function) else { return }
+            var sums = nodes[index]
+            if above > 0 {
+                sums.total = 0
+                sums.totalCost = 0
+            }
+            var place = assembly.node(ofRoot: root), next = index
+            while nodes[next].function >= 0 {
+                place = assembly.child(place, numbers[nodes[next].function])
+                assembly.add(sums, to: place)
+                next = nodes[next].parent
+            }
+        }
+        for process in processes { _ = assembly.add(process) }
+        return assembly.tree()
+    }
+
+    /// What the functions call, wherever they are called from: each is one first level.
+    package func below(_ chosen: Set<Int>) -> CallTree {
+        var assembly = CallTreeAssembly()
+        let root = assembly.add(emptyRoot)
+        let numbers = functions.map { assembly.number($0) }
+        var here = [Int](repeating: -1, count: nodes.count)
+        forEachNode(of: chosen) { index, above in
+            let isChosen = chosen.contains(nodes[index].function)
+            guard above > 0 || isChosen else { return }
+            let parent = above > 0 ? here[nodes[index].parent] : assembly.node(ofRoot: root)
+            here[index] = assembly.child(parent, numbers[nodes[index].function])
+            assembly.add(nodes[index], to: here[index])
+        }
+        for process in processes { _ = assembly.add(process) }
+        return assembly.tree()
+    }
+
+    /// The paths that lead through one of the functions. Above it a node has the time that passed below the function
+    /// and no self time.
+    package func focused(on chosen: Set<Int>) -> CallTree {
+        var assembly = CallTreeAssembly()
+        for process in processes { _ = assembly.add(process) }
+        let numbers = functions.map { assembly.number($0) }
+        var through = [UInt64](repeating: 0, count: nodes.count)
+        var throughCost = through
+        var isOnPath = [Bool](repeating: false, count: nodes.count)
+        var isBelow = [Bool](repeating: false, count: nodes.count)
+        forEachNode(of: chosen) { index, above in isBelow[index] = above > 0 || chosen.contains(nodes[index].function) }
+        for index in nodes.indices.reversed() where nodes[index].parent >= 0 {
+            let isOutermost = isBelow[index] && !isBelow[nodes[index].parent]
+            guard isOutermost || isOnPath[index] else { continue }
+            let parent = nodes[index].parent
+            isOnPath[parent] = !isBelow[parent]
+            through[parent] &+= isOutermost ? nodes[index].total : through[index]
+            throughCost[parent] &+= isOutermost ? nodes[index].totalCost : throughCost[index]
+        }
+        var here = [Int](repeating: -1, count: nodes.count)
+        for root in roots where isOnPath[root.node] {
+            let number = assembly.add(root)
+            here[root.node] = assembly.node(ofRoot: number)
+        }
+        for index in nodes.indices where nodes[index].parent >= 0 && (isBelow[index] || isOnPath[index]) {
+            here[index] = assembly.child(here[nodes[index].parent], numbers[nodes[index].function])
+            var sums = nodes[index]
+            if !isBelow[index] {
+                sums.total = through[index]
+                sums.selfTime = 0
+                sums.selfCost = 0
+                sums.totalCost = throughCost[index]
+            }
+            assembly.add(sums, to: here[index])
+        }
+        return assembly.tree()
+    }
+
+    private var emptyRoot: Root {
+        Root(
+            node: 0, process: nil, tid: nil, name: "", threadCount: roots.reduce(0) { $0 + $1.threadCount }, calls: 0,
+            missingChunks: 0, dropped: 0, filtered: 0)
+    }
+
+    /// Only the threads that `isWanted`.
+    package func filtered(_ isWanted: (Root) -> Bool) -> CallTree {
+        var tree = self
+        tree.roots = roots.filter(isWanted)
+        return tree
+    }
+}
+
+extension CallTree {
+    /// Which functions the pattern means, of those that the tree has calls of.
+    package func functions(matching pattern: FunctionPattern) -> Set<Int> {
+        Set(Set(nodes.lazy.map(\.function)).filter { $0 >= 0 && pattern.matches(functions[$0]) })
+    }
+}
+
+extension FunctionPattern {
+    package func matches(_ function: CallTree.Function) -> Bool {
+        matches(name: function.name, symbol: function.symbol, module: function.module)
+    }
+}

@@ -1,0 +1,263 @@
+// All that a trace knows of one function, or of several that a glob means taken together: how long its calls took and how that is spread,
+// which were the slowest, who calls it and what it calls. Of one process, or of all processes of a run together.
+import Presentation
+import TraceFormat
+
+package struct FunctionReport: Sendable {
+    /// Calls of so many nanoseconds.
+    package struct Bar: Sendable, Equatable {
+        package var range: Range<UInt64>
+        package var calls: UInt64
+    }
+
+    /// One call.
+    package struct Call: Sendable {
+        package var name: String, module: String
+        /// Since the beginning of the first process.
+        package var start: Nanoseconds
+        package var length: Nanoseconds
+        package var pid: UInt32
+        package var tid: UInt32?
+        package var threadName: String
+        /// What a call of dlopen brought.
+        package var file: String?
+        /// Whether its end is in the trace.
+        package var isOver: Bool
+    }
+
+    package let functions: [ReportedFunction]
+    /// Their sums in one.
+    package let sums: FunctionSummary
+    /// Twice as long each, from the shortest call's to the longest one's.
+    package let histogram: [Bar]
+    package let slowest: [Call]
+    package let callers: CallTree
+    package let callees: CallTree
+    private let program: String, pid: UInt32
+    private let isRun: Bool
+
+    package init?(
+        _ trace: TraceFile, _ pattern: FunctionPattern, slowest: Int = 10, workers: Int = TraceFile.processorCount,
+        progress: ReadingProgress? = nil
+    ) {
+        self.init([trace], pattern, slowest: slowest, workers: workers, progress: progress)
+    }
+
+    /// nil when no call of a matching function is there.
+    /// - Parameters:
+    ///   - traces: at least one
+    ///   - slowest: how many single calls
+    package init?(
+        _ traces: [TraceFile], _ pattern: FunctionPattern, slowest: Int = 10, workers: Int = TraceFile.processorCount,
+        progress: ReadingProgress? = nil
+    ) {
+        program = traces[0].program
+        pid = traces[0].header.pid
+        isRun = traces.count > 1
+        let tree = CallTree.reading(traces, workers: workers, progress: progress)
+        let chosen = tree.functions(matching: pattern).filter { !tree.functions[$0].isOwnCode }
+        guard !chosen.isEmpty else { return nil }
+        var known: Set<ReportedFunction> = []
+        functions = chosen.map { tree.functions[$0] }.map {
+            ReportedFunction(name: LoadedFiles.withoutFile($0.name, symbol: $0.symbol), symbol: $0.symbol, module: $0.module)
+        }.filter { known.insert($0).inserted }
+            .sorted { ($0.name, $0.module, $0.symbol) < ($1.name, $1.module, $1.symbol) }
+        callers = tree.callers(of: chosen)
+        callees = tree.below(chosen)
+        let total = Nanoseconds(callees.nodes[0].total) // of calls within calls of another of them only a tree knows
+        if traces.count == 1 {
+            let table = FunctionNames(traces[0].metadata), spans = ThreadSpans(traces[0])
+            let all = StreamWorker.read(traces[0], table, workers: workers) { Accumulator(table, spans) }
+            let scale = traces[0].timeScale
+            (sums, histogram) = all.withSink { accumulator in
+                let row = accumulator.together(table, pattern)
+                var counts: [Int: UInt64] = [:]
+                accumulator.forEachDuration(row, scale) { counts[Self.power($0), default: 0] += UInt64($1) }
+                let nobody = FunctionNames.Row(name: "", symbol: "", module: "", isTail: false)
+                var summary = accumulator.summary(row, nobody, scale, CallCost(traces[0]))
+                summary.total = total
+                return (summary, Self.bars(counts))
+            }
+        } else {
+            var all = RunSums(), counts: [Int: UInt64] = [:]
+            for trace in traces {
+                let table = FunctionNames(trace.metadata), spans = ThreadSpans(trace)
+                let read = StreamWorker.read(trace, table, workers: workers) { Accumulator(table, spans) }
+                read.withSink { accumulator in
+                    let row = accumulator.together(table, pattern)
+                    accumulator.forEachDuration(row, trace.timeScale) { counts[Self.power($0), default: 0] += UInt64($1) }
+                    all.add(accumulator, row, trace)
+                }
+            }
+            var summary =
+                all.functions().first
+                ?? FunctionSummary(name: "", symbol: "", module: "", calls: 0, timedCalls: 0, total: total, selfTime: 0)
+            summary.total = total
+            (sums, histogram) = (summary, Self.bars(counts))
+        }
+        self.slowest = Self.slowest(slowest, of: traces, pattern, workers: workers)
+    }
+
+    private static func slowest(_ count: Int, of traces: [TraceFile], _ pattern: FunctionPattern, workers: Int) -> [Call] {
+        let origin = traces.map { $0.header.first.monotonic_ns }.min() ?? 0
+        let calls = traces.flatMap { trace -> [Call] in
+            let search = CallSearch(trace, pattern, .longest(count), workers: workers)
+            let tids = Dictionary(trace.threads.map { ($0.index, $0.tid) }) { first, _ in first }
+            let files = LoadedFiles(trace)
+            let begin = traces.count == 1 ? 0 : trace.header.first.monotonic_ns - origin
+            return search.calls.map { call in
+                let name = search.name(of: call)
+                return Call(
+                    name: name.name, module: name.module,
+                    start: Nanoseconds(begin &+ trace.timeScale.nanoseconds(from: trace.firstTicks, to: Ticks(call.start)).count),
+                    length: trace.timeScale.nanoseconds(call.length), pid: trace.header.pid, tid: tids[call.thread],
+                    threadName: trace.threadName(call.thread),
+                    file: files.file(name.name, thread: call.thread, from: call.start, to: call.end), isOver: call.isOver)
+            }
+        }
+        if traces.count == 1 { return calls }
+        return Array(calls.sorted { ($1.length, $0.start) < ($0.length, $1.start) }.prefix(count))
+    }
+
+    /// So many bits a duration takes.
+    private static func power(_ duration: UInt64) -> Int { 64 - duration.leadingZeroBitCount }
+
+    private static func bars(_ counts: [Int: UInt64]) -> [Bar] {
+        guard let low = counts.keys.min(), let high = counts.keys.max() else { return [] }
+        return (low...high).map { bits in
+            // From a power of two up to the next.
+            let begin: UInt64 = bits == 0 ? 0 : 1 << UInt64(bits - 1)
+            return Bar(range: begin..<(bits == 0 ? 1 : begin &<< 1 == 0 ? .max : begin << 1), calls: counts[bits] ?? 0)
+        }
+    }
+}
+
+extension Accumulator {
+    /// Moves what the functions did into one row, and tells which; 0, which is nobody's, where they did nothing.
+    fileprivate mutating func together(_ table: FunctionNames, _ pattern: FunctionPattern) -> Int {
+        var first = 0
+        for row in 1..<max(table.rowCount, 1) {
+            let function = table.rows[row - 1]
+            guard pattern.matches(name: function.name, symbol: function.symbol, module: function.module) else { continue }
+            if first > 0 { merge(row, into: first) } else { first = row }
+        }
+        return first
+    }
+
+    /// In nanoseconds.
+    fileprivate func forEachDuration(_ row: Int, _ scale: TimeScale, _ body: (UInt64, UInt32) -> Void) {
+        guard row > 0, sums[row].durationRow != 0 else { return }
+        durations.forEach(row: sums[row].durationRow) { body(scale.nanoseconds($0).count, $1) }
+    }
+}
+
+extension FunctionReport {
+    /// - Parameter title: of the trace
+    package func lines(
+        title: String, least: Double, width: Int?, names: NameStyle, places: FunctionPlaces, style: TextStyle,
+        _ body: (String) throws -> Void
+    ) throws {
+        try body(style.bold(title))
+        try body("")
+        let short = ShortNames(functions.map(\.name), names)
+        for function in functions.prefix(10) {
+            let source = places.text(of: function)
+            try body("\(short[function.name]) \(style.dim("[\(function.module)]"))" + (source.isEmpty ? "" : "  " + source))
+            let others = places.folded(with: function)
+            if !others.isEmpty {
+                let other = ShortNames(others, names)
+                try body(style.dim("also, folded by the linker: ") + others.map { other[$0] }.joined(separator: ", "))
+            }
+        }
+        if let note = places.note { try body(style.dim(note)) }
+        if functions.count > 10 { try body(style.dim("… \(grouped(UInt64(functions.count - 10))) more functions, all taken together")) }
+        func time(_ time: Nanoseconds?) -> String { time.map { readable($0) } ?? "-" }
+        try body(
+            "\(counted(sums.calls, "call")), total \(readable(sums.total)), self \(readable(signed: sums.selfTime))")
+        try body(
+            "of one call: average \(time(sums.average)), minimum \(time(sums.minimum)), p50 \(time(sums.median)), p99 \(time(sums.percentile99)), "
+                + "maximum \(time(sums.maximum))" + (sums.isSkewed ? style.alarm("  the average is far from the median") : ""))
+        try histogramLines(width ?? 80, style, body)
+        try slowestLines(short, style, body)
+        var options = CallTree.TextOptions(least: least, deepest: 2, width: names == .full ? nil : width)
+        options.isCorrected = false
+        for (name, whole) in [("who calls it", callers), ("what it calls", callees)] {
+            let tree = whole.named(names)
+            guard let root = tree.roots.first else { continue }
+            try body("")
+            try body(style.bold(name))
+            try body(style.dim(CallTree.columns(options)))
+            try tree.lines(root, options, style, body)
+            let hasCallers = tree.nodes.contains { $0.parent >= 0 && tree.nodes[$0.parent].parent >= 0 }
+            if name == "who calls it", !hasCallers {
+                try body(
+                    style.dim("called from code that is not recorded: record --functions '*' shows from which functions of the program"))
+            }
+        }
+    }
+
+    private func histogramLines(_ width: Int, _ style: TextStyle, _ body: (String) throws -> Void) throws {
+        guard let most = histogram.map(\.calls).max(), most > 0 else { return }
+        try body("")
+        try body(style.bold("how long the calls took"))
+        let all = histogram.reduce(0) { $0 &+ $1.calls }
+        let room = max(min(width - 46, 50), 10)
+        for (index, bar) in histogram.enumerated() {
+            // Of a long gap one line.
+            if bar.calls == 0, histogram[index - 1].calls == 0 || histogram[index + 1].calls == 0 {
+                if histogram[index - 1].calls > 0 { try body(style.dim("         …")) }
+                continue
+            }
+            let from = leftFilled(column(readable(Nanoseconds(bar.range.lowerBound))), 10)
+            let to = leftFilled(column(readable(Nanoseconds(bar.range.upperBound))), 10)
+            // One call is to be seen beside a million.
+            let length = bar.calls == 0 ? 0 : max(Int((Double(bar.calls) / Double(most) * Double(room)).rounded()), 1)
+            try body(
+                "\(from) … \(to)  \(rightFilled(String(repeating: "#", count: length), room)) \(leftFilled(grouped(bar.calls), 11))  "
+                    + leftFilled(percent(bar.calls, of: all), 6))
+        }
+    }
+
+    private func slowestLines(_ short: ShortNames, _ style: TextStyle, _ body: (String) throws -> Void) throws {
+        guard !slowest.isEmpty else { return }
+        try body("")
+        try body(style.bold("slowest calls"))
+        try body(style.dim("  seconds        length  " + (isRun ? "process  thread" : "thread")))
+        for call in slowest {
+            let thread = call.tid.map { "\($0) \(call.threadName)" } ?? "?"
+            try body(
+                leftFilled(secondsText(call.start), 13)
+                    + leftFilled(column(readable(call.length)), 11) + "  " + (isRun ? leftFilled(String(call.pid), 7) + "  " : "") + thread
+                    + (functions.count > 1 ? "  " + short[call.name] : "")
+                    + (call.file.map { "  " + $0 } ?? "")
+                    + (call.isOver ? "" : style.alarm("  (its end is not in the trace)")))
+        }
+    }
+
+    /// - Parameter window: that of the run
+    package func json(_ window: RunWindow?, _ places: FunctionPlaces) -> JSON {
+        let names = functions.map {
+            JSON.object([("name", .string($0.name)), ("module", .string($0.module))] + places.members(of: $0))
+        }
+        let bars = histogram.map {
+            JSON.object([
+                ("from_ns", .unsigned($0.range.lowerBound)), ("to_ns", .unsigned($0.range.upperBound)), ("calls", .unsigned($0.calls)),
+            ])
+        }
+        let calls = slowest.map { call in
+            JSON.object([
+                ("start_ns", .unsigned(call.start.count)), ("duration_ns", .unsigned(call.length.count)),
+                ("pid", .unsigned(UInt64(call.pid))), ("tid", call.tid.map { .unsigned(UInt64($0)) } ?? .null),
+                ("function", .string(call.name)), ("module", .string(call.module)),
+                ("file", call.file.map { .string($0) } ?? .null), ("is_over", .bool(call.isOver)),
+            ])
+        }
+        return .object([
+            ("schema", .unsigned(1)), ("program", .string(program)), ("pid", .unsigned(UInt64(pid))),
+            ("window", window?.json ?? .null), ("functions", .array(names)), ("calls", .unsigned(sums.calls)),
+            ("total_ns", .unsigned(sums.total.count)), ("self_ns", .signed(sums.selfTime)), ("min_ns", .time(sums.minimum)),
+            ("max_ns", .time(sums.maximum)), ("p50_ns", .time(sums.median)), ("p99_ns", .time(sums.percentile99)),
+            ("histogram", .array(bars)), ("slowest", .array(calls)), ("callers", callers.json()), ("callees", callees.json()),
+        ])
+    }
+}

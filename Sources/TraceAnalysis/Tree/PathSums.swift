@@ -1,0 +1,257 @@
+// What a call tree keeps of the calls: sums for each distinct path of functions, of each thread. A frame carries the
+// number of its path, so that a call costs one look into a hash table, whatever its depth.
+
+/// Sums of one path. Ticks; wrapping, so that a damaged file cannot stop the reader.
+struct PathNode: BitwiseCopyable {
+    /// 0 for the path of a thread, which has no function.
+    var parent: UInt32
+    var row: UInt32
+    var calls: UInt64 = 0
+    /// Calls whose length is known.
+    var timed: UInt64 = 0
+    var total: UInt64 = 0
+    var selfTime: Int64 = 0
+    var minimum: UInt64 = .max
+    var maximum: UInt64 = 0
+    /// Of the calls: still running at the end, left without returning, ended in a gap of the trace, returned here and
+    /// began on another thread.
+    var open: UInt32 = 0
+    var unwound: UInt32 = 0
+    var cut: UInt32 = 0
+    var migrated: UInt32 = 0
+    /// Calls of which only a part lies in the window.
+    var part: UInt32 = 0
+
+    mutating func add(_ other: PathNode) {
+        calls &+= other.calls
+        timed &+= other.timed
+        total &+= other.total
+        selfTime &+= other.selfTime
+        minimum = min(minimum, other.minimum)
+        maximum = max(maximum, other.maximum)
+        open &+= other.open
+        unwound &+= other.unwound
+        cut &+= other.cut
+        migrated &+= other.migrated
+        part &+= other.part
+    }
+}
+
+struct PathSums: ~Copyable {
+    /// A parent lies before its children. 0 is nobody's.
+    private(set) var nodes = PlainArray<PathNode>()
+    /// In the order in which they were met.
+    private(set) var threads: [(thread: UInt32, root: UInt32)] = []
+    private var rootOfThread: [UInt32: UInt32] = [:]
+    private var root: UInt32 = 0
+    /// Open addressing; 0 is an empty place. At most half full.
+    private var places: PlainArray<UInt32>
+    private var placeBits: UInt64 = 12
+    private var mostPaths: Int
+    /// By number of a path in the reading that was added last: its number here.
+    private var paths: [UInt32] = []
+
+    private var rows: RowNumbers
+    private var isTail: PlainArray<Bool>
+    private var migrated = Migrations()
+
+    /// Calls of dlopen are paths of their own for each file that they bring.
+    private let files: LoadedFiles
+    /// Its row; of the few functions that do so one is enough. 0: no file was brought.
+    private let loading: UInt32
+    private var thread: UInt32 = 0
+
+    private(set) var coverage: CallCoverage
+    private(set) var calls: UInt64 = 0
+    private(set) var orphans: UInt64 = 0
+
+    /// The row of calls whose paths are too many to be told apart.
+    static var elsewhere: UInt32 { .max }
+
+    /// - Parameter mostPaths: 80 bytes each, and 8 in the hash table. Beyond it each path has one more, for all others.
+    init(_ table: FunctionNames, _ spans: ThreadSpans, _ files: LoadedFiles, mostPaths: Int = 1 << 21) {
+        self.files = files
+        loading = files.rows(of: table).min() ?? 0
+        coverage = CallCoverage(spans)
+        rows = RowNumbers(table)
+        isTail = PlainArray(repeating: false, count: table.rowCount)
+        for row in 1..<max(table.rowCount, 1) { isTail[row] = table.rows[row - 1].isTail }
+        places = PlainArray(repeating: 0, count: 1 << 12)
+        self.mostPaths = mostPaths
+        nodes.append(PathNode(parent: 0, row: 0))
+    }
+
+    var strangers: [UInt32] { rows.strangers }
+
+    // MARK: paths
+
+    @inline(__always) private func place(_ parent: UInt32, _ row: UInt32) -> Int {
+        // Fibonacci hashing: the upper bits of a product with 2^64 divided by the golden ratio.
+        Int(((UInt64(parent) &<< 32 | UInt64(row)) &* 0x9e37_79b9_7f4a_7c15) &>> (64 &- placeBits))
+    }
+
+    @inline(__always) private mutating func child(_ parent: UInt32, _ row: UInt32) -> UInt32 {
+        var place = place(parent, row)
+        while true {
+            let node = places[place]
+            if node == 0 { break }
+            if nodes[Int(node)].row == row, nodes[Int(node)].parent == parent { return node }
+            place = (place &+ 1) & (places.count &- 1)
+        }
+        return newChild(parent, row)
+    }
+
+    @inline(never) private mutating func newChild(_ parent: UInt32, _ row: UInt32) -> UInt32 {
+        if nodes[Int(parent)].row == Self.elsewhere { return parent }
+        if nodes.count >= mostPaths, row != Self.elsewhere { return child(parent, Self.elsewhere) }
+        if nodes.count * 2 >= places.count { grow() }
+        let node = UInt32(nodes.count)
+        nodes.append(PathNode(parent: parent, row: row))
+        insert(node)
+        return node
+    }
+
+    private mutating func insert(_ node: UInt32) {
+        var place = place(nodes[Int(node)].parent, nodes[Int(node)].row)
+        while places[place] != 0 { place = (place &+ 1) & (places.count &- 1) }
+        places[place] = node
+    }
+
+    private mutating func grow() {
+        placeBits += 1
+        places = PlainArray(repeating: 0, count: 1 << Int(placeBits))
+        for node in 1..<nodes.count where nodes[node].parent != 0 { insert(UInt32(node)) }
+    }
+
+    private mutating func rootNode(_ thread: UInt32) -> UInt32 {
+        if let root = rootOfThread[thread] { return root }
+        let root = UInt32(nodes.count)
+        nodes.append(PathNode(parent: 0, row: 0))
+        threads.append((thread, root))
+        rootOfThread[thread] = root
+        return root
+    }
+
+    /// The path of a frame, the thread's own when there is none.
+    @inline(__always) private func path(_ frame: Frame) -> UInt32 {
+        frame.tag == 0 ? root : UInt32(truncatingIfNeeded: frame.tag)
+    }
+
+    // MARK: times
+
+    @inline(__always) private mutating func time(_ duration: UInt64, _ node: UInt32, below parent: UInt32, isWhole: Bool) {
+        nodes[Int(node)].selfTime &+= Int64(truncatingIfNeeded: duration)
+        nodes[Int(parent)].selfTime &-= Int64(truncatingIfNeeded: duration)
+        // Elsewhere there are calls within calls, whose time counts once.
+        if _fastPath(node != parent) { nodes[Int(node)].total &+= duration }
+        guard isWhole else { return }
+        nodes[Int(node)].timed &+= 1
+        nodes[Int(node)].minimum = min(nodes[Int(node)].minimum, duration)
+        nodes[Int(node)].maximum = max(nodes[Int(node)].maximum, duration)
+    }
+
+    @inline(never) private mutating func loadingRow(_ entered: UInt64) -> UInt32 {
+        files.id(thread: thread, entered: entered).map { strangerRow($0) } ?? loading
+    }
+
+    @inline(never) private mutating func strangerRow(_ function: UInt32) -> UInt32 {
+        let row = rows.strangerRow(function)
+        if Int(row) >= isTail.count { isTail.append(repeating: false, count: Int(row) + 1 - isTail.count) }
+        return row
+    }
+}
+
+extension PathSums: CallSink {
+    @inline(__always) mutating func row(of function: UInt32) -> UInt32 {
+        let row = rows.known(function)
+        return _fastPath(row != 0) ? row : strangerRow(function)
+    }
+
+    @inline(__always) mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
+        let node = child(path(parent), frame.row == loading ? loadingRow(frame.enter) : frame.row)
+        frame.tag = UInt64(node)
+        guard isCall else { return }
+        calls &+= 1
+        nodes[Int(node)].calls &+= 1
+    }
+
+    @inline(__always) mutating func closed(
+        _ frame: Frame, at time: UInt64, depth: Int, parent: Frame,
+        isOutermost: Bool, _ ending: Ending
+    ) {
+        let node = path(frame)
+        coverage.add(frame.enter, time, depth: depth)
+        self.time(time > frame.enter ? time &- frame.enter : 0, node, below: path(parent), isWhole: ending != .lost && ending != .part)
+        switch ending {
+        case .returned: break
+        case .unwound: nodes[Int(node)].unwound &+= 1
+        case .lost: nodes[Int(node)].cut &+= 1
+        case .open: nodes[Int(node)].open &+= 1
+        case .part: nodes[Int(node)].part &+= 1
+        }
+    }
+
+    @inline(__always) mutating func leaf(
+        _ row: UInt32, from start: UInt64, to end: UInt64, depth: Int,
+        parent: Frame, isOutermost: Bool
+    ) {
+        calls &+= 1
+        let below = path(parent)
+        let node = child(below, row == loading ? loadingRow(start) : row)
+        nodes[Int(node)].calls &+= 1
+        if _slowPath(isTail[Int(row)]) { return }
+        coverage.add(start, end, depth: depth)
+        time(end &- start, node, below: below, isWhole: true)
+    }
+
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
+        migrated.insert(row, enter: start)
+        let node = child(root, row)
+        nodes[Int(node)].migrated &+= 1
+        time(end &- start, node, below: 0, isWhole: true)
+    }
+
+    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) { orphans &+= 1 }
+    mutating func unknown() {}
+}
+
+extension PathSums: StreamSink {
+    mutating func begin(thread: UInt32) {
+        root = rootNode(thread)
+        self.thread = thread
+        coverage.begin(thread: thread)
+    }
+
+    mutating func add(_ other: borrowing PathSums) {
+        coverage.add(other.coverage)
+        calls &+= other.calls
+        orphans &+= other.orphans
+        mostPaths = .max // that of each reading was kept
+        paths = Array(repeating: 0, count: other.nodes.count)
+        for (thread, theirRoot) in other.threads { paths[Int(theirRoot)] = rootNode(thread) }
+        for index in 1..<other.nodes.count {
+            let node = other.nodes[index]
+            if node.parent != 0 {
+                let row = node.row == Self.elsewhere ? node.row : translate(node.row, from: other)
+                paths[index] = child(paths[Int(node.parent)], row)
+            }
+            nodes[Int(paths[index])].add(node)
+        }
+        var union = migrated
+        union.formUnion(other.migrated) { translate($0, from: other) }
+        migrated = union
+    }
+
+    mutating func translate(_ frame: Frame, from other: borrowing PathSums) -> Frame {
+        var frame = frame
+        frame.row = translate(frame.row, from: other)
+        frame.tag = UInt64(paths[Int(frame.tag)])
+        return frame
+    }
+
+    private mutating func translate(_ row: UInt32, from other: borrowing PathSums) -> UInt32 {
+        other.rows.stranger(row).map { strangerRow($0) } ?? row
+    }
+
+    func hasMigrated(_ frame: Frame) -> Bool { migrated.contains(frame.row, enter: frame.enter) }
+}

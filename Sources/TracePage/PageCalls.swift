@@ -1,0 +1,40 @@
+// Calls as the page has them, in itself or asked for later: of a thread in the order of time, and the sums of functions.
+import Presentation
+import TraceAnalysis
+
+enum PageCalls {
+    /// What a `thread` and a `part` of schema.mjs have in common.
+    static func members(_ timeline: CallTimeline, of trace: PageTrace, _ functions: inout FunctionNumbers) -> String {
+        var slices = "", numbers: [UInt32: Int] = [:]
+        for slice in timeline.slices {
+            let number: Int
+            if let loaded = trace.loaded(slice, timeline) {
+                number = functions.number(loaded.name, loaded.module)
+            } else if let known = numbers[slice.slot] {
+                number = known
+            } else {
+                let function = trace.function(slice.slot)
+                number = functions.number(function.name, function.module)
+                numbers[slice.slot] = number
+            }
+            slices +=
+                "\(slices.isEmpty ? "" : ",")\(trace.moment(timeline.origin &+ slice.start)),\(trace.length(slice.length)),\(number),\(slice.depth)"
+        }
+        let dense = timeline.densities.map {
+            "\(trace.moment(timeline.origin &+ $0.start)),\(trace.length($0.length)),\($0.depth),\($0.share)"
+        }.joined(separator: ",")
+        return
+            "\"calls\":\(timeline.calls),\"levels\":\(timeline.levels),\"deeper\":\(timeline.deeper),\"short\":\(timeline.bandCalls),"
+            + "\"slices\":[\(slices)],\"dense\":[\(dense)]"
+    }
+
+    /// A `row` of schema.mjs for each function.
+    static func rows(_ rows: [FunctionSummary], _ functions: inout FunctionNumbers) -> String {
+        func text(_ time: Nanoseconds?) -> String { time.map { "\($0.count)" } ?? "null" }
+        let texts = rows.map { row in
+            "[\(functions.number(row.name, row.module)),\(row.calls),\(row.total.count),\(row.selfTime),\(text(row.maximum)),\(text(row.median)),"
+                + "\(text(row.percentile99))]"
+        }
+        return "[" + texts.joined(separator: ",") + "]"
+    }
+}

@@ -1,0 +1,49 @@
+// What a page asks for that is too much to stand in it: calls of a part of the time, one by one; the exact sums of a part.
+import Presentation
+import TraceAnalysis
+
+extension ViewPage {
+    /// What the script asks for: `detail` of schema.mjs.
+    package enum Question: String, CaseIterable {
+        /// A `part` for each thread, in the order of `lanes`.
+        case calls
+        /// The functions of a part of the time.
+        case sums
+    }
+
+    /// - Parameters:
+    ///   - time: of the page
+    ///   - wanted: indices of its threads; those that it does not have are left out
+    package func answer(_ question: Question, _ time: Range<UInt64>, lanes wanted: [Int]) -> String {
+        let chosen = Set(wanted.filter { lanes.indices.contains($0) }).sorted()
+        let narrowed = Dictionary(grouping: chosen) { lanes[$0].trace }.sorted { $0.key < $1.key }.map { index, lanes in
+            let trace = traces[index], ticks = trace.ticks(time)
+            return (
+                place: trace, ticks: ticks, lanes: lanes, threads: Set(lanes.map { self.lanes[$0].timeline.thread }),
+                trace: trace.trace.narrowed(to: trace.trace.window.intersection(ticks))
+            )
+        }
+        var functions = FunctionNumbers()
+        let ends = "\"from\":\(time.lowerBound),\"to\":\(time.upperBound)"
+        switch question {
+        case .calls:
+            var parts: [String] = []
+            for part in narrowed {
+                let timelines = CallTimeline.all(
+                    part.trace, from: part.ticks.lowerBound, until: min(part.ticks.upperBound, part.place.end), mostThreads: .max,
+                    mostSlices: Self.mostSlices / narrowed.count, of: part.threads)
+                let lanes = Dictionary(part.lanes.map { (self.lanes[$0].timeline.thread, $0) }) { first, _ in first }
+                for timeline in timelines {
+                    guard let lane = lanes[timeline.thread] else { continue }
+                    parts.append("{\"lane\":\(lane)," + PageCalls.members(timeline, of: part.place, &functions) + "}")
+                }
+            }
+            return "{\(ends),\"functions\":\(functions.text),\"parts\":[\(parts.joined(separator: ",\n"))]}"
+        case .sums:
+            let files = narrowed.map { $0.trace.only($0.threads) }
+            let summary = files.count == 1 ? Summary(files[0]) : RunSummary(files, path: "", window: nil).summary
+            let rows = PageCalls.rows(summary.functions + summary.ownCodes, &functions)
+            return "{\(ends),\"functions\":\(functions.text),\"rows\":\(rows)}"
+        }
+    }
+}

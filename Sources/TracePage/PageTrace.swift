@@ -1,0 +1,59 @@
+// A trace in the time of a page: nanoseconds since the beginning of the first process.
+import Presentation
+import Symbols
+import TraceAnalysis
+import TraceFormat
+
+struct PageTrace: Sendable {
+    let trace: TraceFile
+    /// Ticks at which the process begins, with its start where that was recorded, and ends.
+    let origin: UInt64, end: UInt64
+    /// CLOCK_MONOTONIC when it begins.
+    let begun: UInt64
+    /// And of the page's time.
+    var start: UInt64 = 0
+    let names: FunctionNames
+    let startup: StartupTimeline?
+    private let files: LoadedFiles
+
+    init(_ trace: TraceFile, _ symbolizer: Symbolizer) {
+        self.trace = trace
+        files = LoadedFiles(trace)
+        startup = try? StartupTimeline(trace, symbolizer: symbolizer)
+        // Time begins at exec. In a damaged file perhaps at its end.
+        origin = min(startup.map { $0.origin.raw } ?? trace.firstTicks.raw, .max - 1)
+        end = max(TraceEnd(trace).ticks.raw, origin + 1)
+        let before = trace.timeScale.nanoseconds(from: Ticks(origin), to: trace.firstTicks).count, first = trace.header.first.monotonic_ns
+        begun = first - min(before, first)
+        names = FunctionNames(trace.metadata)
+    }
+
+    func length(_ ticks: UInt64) -> UInt64 { trace.timeScale.nanoseconds(ticks).count }
+    /// - Parameter ticks: since the trace's first
+    func moment(_ ticks: UInt64) -> UInt64 { start &+ length(ticks &- min(ticks, origin)) }
+
+    /// What of the page's time it has, in ticks; empty where it has nothing.
+    func ticks(_ time: Range<UInt64>) -> Range<UInt64> {
+        func ticks(_ time: UInt64) -> UInt64 {
+            let (sum, overflow) = origin.addingReportingOverflow(trace.timeScale.ticks(Nanoseconds(time - min(time, start))))
+            return overflow ? end : min(sum, end)
+        }
+        let low = ticks(time.lowerBound)
+        // Who asks for its end asks for all that is behind, too: nanoseconds are rounded.
+        let high = time.upperBound >= moment(end) ? .max : ticks(time.upperBound)
+        return low..<max(low, high)
+    }
+
+    func function(_ slot: UInt32) -> (name: String, module: String) {
+        slot == CallTimeline.ownCode ? (FunctionNames.ownCode, basename(trace.program)) : names.name(of: slot &- 1)
+    }
+
+    /// A call of dlopen that brought a file, by its name.
+    func loaded(_ slice: CallTimeline.Slice, _ timeline: CallTimeline) -> (name: String, module: String)? {
+        if files.isEmpty || slice.slot == CallTimeline.ownCode { return nil }
+        let function = function(slice.slot), start = timeline.origin &+ slice.start
+        return files.file(function.name, thread: timeline.thread, from: start, to: start &+ slice.length).map {
+            (LoadedFiles.name(function.name, $0), function.module)
+        }
+    }
+}

@@ -1,0 +1,33 @@
+// Colours of frames, in both themes.
+
+/// A module has a hue of its own: warm for the program, cool for libraries.
+export function hues(executable) {
+  const known = new Map();
+  return module => {
+    let hue = known.get(module);
+    if (hue === undefined) {
+      let sum = 0;
+      for (let i = 0; i < module.length; i++) sum = (sum * 31 + module.charCodeAt(i)) >>> 0;
+      hue = module === executable ? 18 : 60 + sum % 260;
+      known.set(module, hue);
+    }
+    return hue;
+  };
+}
+
+/// Functions of a module differ a little, so that neighbours are told apart.
+export function shade(hue, fn, isDark) {
+  const wobble = fn % 5 * 2;
+  return isDark ? `hsl(${hue} 42% ${55 + wobble}%)` : `hsl(${hue} 68% ${76 + wobble}%)`;
+}
+
+/// Of threads, and of what was summed up.
+export const plain = isDark => isDark ? "#39435a" : "#d3d9e4";
+
+/// Red slower, blue faster; how strong follows the square root, so that small ones are seen too.
+export function difference(change, largest, isDark) {
+  if (change === 0) return isDark ? "#39435a" : "#e8ebf0";
+  const strength = Math.sqrt(Math.min(Math.abs(change) / largest, 1));
+  const light = isDark ? 30 + 32 * strength : 96 - 36 * strength;
+  return `hsl(${change > 0 ? 4 : 216} ${30 + 50 * strength}% ${light}%)`;
+}

@@ -1,0 +1,74 @@
+// Sums of what is drawn of a part of the time: of each call the part that lies there, as calls those that begin there.
+import { SCHEMA } from "./schema.mjs";
+import { BAND_OF, SLICE } from "./timeline.mjs";
+
+/// The value at a share of sorted ones, by nearest rank.
+export function percentile(sorted, share) {
+  return sorted.length ? sorted[Math.min(Math.max(Math.ceil(sorted.length * share) - 1, 0), sorted.length - 1)] : null;
+}
+
+/// How much of the time bands fill: where there are several levels of them, the fullest.
+function filled(bands, from, to) {
+  const changes = [], shares = [];
+  for (let i = 0; i < bands.length; i += SCHEMA.band.length) {
+    const start = Math.max(bands[i + BAND_OF.start], from), end = Math.min(bands[i + BAND_OF.start] + bands[i + BAND_OF.length], to);
+    if (end > start) changes.push([start, bands[i + BAND_OF.level], bands[i + BAND_OF.share]], [end, bands[i + BAND_OF.level], 0]);
+  }
+  changes.sort((a, b) => a[0] - b[0] || a[2] - b[2]);
+  let sum = 0, before = from;
+  for (const [at, level, share] of changes) {
+    sum += (at - before) * Math.max(0, ...shares.filter(part => part));
+    before = at;
+    shares[level] = share;
+  }
+  return sum;
+}
+
+/// - lanes: threads with slices and bands
+/// Rows as `SCHEMA.row` names their values; own code has no calls. And how much time calls fill that are not drawn one by one, so that
+/// they are in no row: in the self time of what they are called from.
+export function drawnSums(lanes, { from, to }, isOwnCode) {
+  const rows = new Map();
+  const of = fn => {
+    let row = rows.get(fn);
+    if (!row) rows.set(fn, row = { fn, calls: 0, total: 0, self: 0, maximum: null, lengths: [] });
+    return row;
+  };
+  let undrawn = 0;
+  for (const lane of lanes) {
+    const open = [];
+    for (let i = 0; i < lane.slices.length; i += SCHEMA.slice.length) {
+      const start = lane.slices[i + SLICE.start], length = lane.slices[i + SLICE.length], level = lane.slices[i + SLICE.level];
+      const fn = lane.slices[i + SLICE.fn], end = start + length, low = Math.max(start, from), high = Math.min(end, to);
+      if (start >= to) break;
+      if (high < low || end < from || (high === low && length > 0)) continue;
+      const row = of(fn), part = high - low;
+      // Its callers are longer than it, so that they are drawn, too; a nanosecond may have been rounded off.
+      open.length = Math.min(open.length, level);
+      const callers = open.filter(call => call.end >= end - 1), parent = callers[callers.length - 1];
+      if (parent) of(parent.fn).self -= part;
+      row.self += part;
+      if (!callers.some(call => call.fn === fn)) row.total += part;
+      open[level] = { fn, end };
+      if (isOwnCode(fn)) continue;
+      if (start >= from) row.calls++;
+      if (start >= from && end <= to) row.lengths.push(length);
+    }
+    undrawn += filled(lane.dense, from, to);
+  }
+  const result = [...rows.values()].map(({ lengths, ...row }) => {
+    lengths.sort((a, b) => a - b);
+    return { ...row, maximum: lengths.length ? lengths[lengths.length - 1] : null, p50: percentile(lengths, 0.5), p99: percentile(lengths, 0.99) };
+  });
+  return { rows: result, undrawn };
+}
+
+/// Rows that were asked for, by the page's own numbers of functions.
+/// - known: number of a [name, module]
+export function answeredSums({ functions, rows }, known) {
+  return rows.map(values => {
+    const row = {};
+    SCHEMA.row.forEach((key, index) => { row[key] = values[index]; });
+    return { ...row, fn: known(functions[row.fn]) };
+  });
+}

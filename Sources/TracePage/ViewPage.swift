@@ -1,0 +1,198 @@
+// A trace as one HTML page that needs nothing else: style, script and data are in it.
+//
+// What is thinner than a pixel on a large screen is summed up beforehand, so that the page stays small however long the
+// trace: of the call tree the paths below 1/20000 of the whole become one nameless node below their caller.
+import CTraceLayout
+import Presentation
+import Symbols
+import TraceAnalysis
+import TraceFormat
+
+package struct ViewPage: Sendable {
+    /// Paths that take less of the whole are summed up.
+    static let leastShare = 1.0 / 20_000
+    /// And no more than so many are kept, the largest.
+    static let mostNodes = 120_000
+    static let mostSlices = 60_000
+    static let mostThreads = 64
+    static let mostConstructors = 2000
+    static let mostMarks = 1000
+
+    private let title: String
+    private let facts: String
+    private let executable: String
+    private let losses: [String]
+    private var notes: [String] = []
+    private let duration: UInt64
+    /// What of the time the timelines are.
+    private let shown: Range<UInt64>?
+    private let tree: CallTree
+    private let rows: [FunctionSummary]
+    let traces: [PageTrace]
+    /// The threads of the timeline.
+    let lanes: [Lane]
+    private let threadCount: Int
+    private let startup: JSON
+    /// Whether whoever made the page is there to tell more of a part of it.
+    package var isServed = false
+
+    struct Lane: Sendable {
+        /// Index in `traces`.
+        var trace: Int
+        var name: String
+        /// "" where there is one.
+        var process: String
+        var timeline: CallTimeline
+        /// How the process started, above the first of its threads.
+        var stages = JSON.array([])
+    }
+
+    /// One process, or several of a run beside each other.
+    /// - Parameters:
+    ///   - commandLine: of the run
+    ///   - window: of the run
+    package init(_ files: [TraceFile], title commandLine: String? = nil, window: RunWindow? = nil, progress: ReadingProgress? = nil) {
+        let isRun = files.count > 1, first = files[0]
+        title = ViewPage.shortened(commandLine ?? (first.commandLine.isEmpty ? first.program : first.commandLine))
+        let tree = CallTree.reading(files, progress: progress)
+        self.tree = tree
+        threadCount = files.reduce(0) { $0 + $1.threads.count }
+        // The traces with the most in them, until there are threads enough; in the order of time.
+        var room = Self.mostThreads, chosen: [Int] = []
+        for index in files.indices.sorted(by: { (files[$0].usedByteCount, $1) > (files[$1].usedByteCount, $0) }) where room > 0 {
+            chosen.append(index)
+            room -= files[index].threads.count
+        }
+        let symbolizer = Symbolizer()
+        var traces = chosen.sorted().map { PageTrace(files[$0], symbolizer) }
+        let begun = min(traces.map(\.begun).min() ?? 0, files.map { $0.header.first.monotonic_ns }.min() ?? .max)
+        for index in traces.indices { traces[index].start = traces[index].begun - begun }
+        self.traces = traces
+        // Of the others, too, the page has the time.
+        duration = max(
+            traces.map { $0.moment($0.end) }.max() ?? 1,
+            isRun
+                ? zip(files, tree.processes).map { file, process in
+                    (file.header.first.monotonic_ns - begun).addingReportingOverflow(process.duration.count)
+                }.map { $0.overflow ? .max : $0.partialValue }.max() ?? 1 : 1)
+        let hulls = traces.map { trace -> Range<UInt64> in
+            let hull = trace.trace.window.hull.clamped(to: trace.origin..<trace.end)
+            let low = min(hull.lowerBound, .max - 1)
+            return low..<max(hull.upperBound, low + 1)
+        }
+        let isWhole = files.allSatisfy { $0.window.isWhole }
+        let from = zip(traces, hulls).map { trace, hull in trace.moment(hull.lowerBound) }.min() ?? 0
+        let to = zip(traces, hulls).map { trace, hull in trace.moment(hull.upperBound) }.max() ?? 1
+        let low = min(from, UInt64.max - 1)
+        shown = isWhole ? nil : low..<max(to, low + 1)
+        let run = isRun ? RunSummary(files, path: first.path, window: window) : nil, summary = run?.summary ?? Summary(first)
+        rows = summary.functions + summary.ownCodes
+        facts = [
+            isRun ? counted(Set(files.map { $0.header.pid }).count, "process", "processes") : "pid \(first.header.pid)",
+            first.startedAt, window?.text ?? readable(Nanoseconds(duration)), counted(tree.calls, "call"), counted(threadCount, "thread"),
+        ].compactMap { $0 }.joined(separator: ", ")
+        executable = first.metadata.modules.min { $0.key < $1.key }?.value.name ?? ""
+        let left = LeftOut(files)
+        // A program that became another by exec has a trace without an end.
+        let unfinished = run?.processes.count { $0.isUnfinished }
+        losses =
+            left.lost + (unfinished.map { $0 > 0 ? ["\(counted($0, "process", "processes")) not finished"] : [] } ?? left.state)
+            + files.flatMap { file in file.warnings.map { isRun ? "\(file.path): \($0)" : $0 } }
+        let slices = Self.mostSlices / traces.count
+        lanes = traces.indices.flatMap { index -> [Lane] in
+            let trace = traces[index]
+            let timelines = CallTimeline.all(
+                trace.trace, from: hulls[index].lowerBound, until: hulls[index].upperBound, mostThreads: Self.mostThreads,
+                mostSlices: slices)
+            var lanes = timelines.map { timeline in
+                Lane(
+                    trace: index, name: trace.trace.threadName(timeline.thread),
+                    process: isRun ? "\(trace.trace.programName) \(trace.trace.header.pid)" : "", timeline: timeline)
+            }
+            if isRun, !lanes.isEmpty { lanes[0].stages = ViewPage.stages(trace) }
+            return lanes
+        }
+        startup = isRun ? .null : traces[0].startup.map { ViewPage.startup($0) } ?? .null
+        notes = left.filtered
+        if let window { notes.append("\(window.text): what happened at other times is left out") }
+        noteWhatIsNotDrawn()
+        notes += files.lazy.compactMap { $0.interpreterHint }.prefix(1)
+    }
+
+    private mutating func noteWhatIsNotDrawn() {
+        if lanes.count < threadCount { notes.append("timeline: the \(lanes.count) busiest of \(threadCount) threads") }
+        let short = lanes.reduce(0) { $0 &+ $1.timeline.bandCalls }
+        if short > 0 { notes.append("timeline: \(counted(short, "short call")) not drawn one by one, but as bands") }
+        let deeper = lanes.reduce(0) { $0 &+ $1.timeline.deeper }
+        if deeper > 0 { notes.append("timeline: \(counted(deeper, "call")) deeper than \(CallTimeline.mostLevels) levels are not drawn") }
+        guard traces.count == 1, let startup = traces[0].startup else { return }
+        let constructors = startup.constructors.count - Self.mostConstructors, marks = startup.marks.count - Self.mostMarks
+        if constructors > 0 { notes.append("timeline: \(counted(constructors, "short constructor")) not drawn") }
+        if marks > 0 { notes.append("timeline: \(counted(marks, "mark")) after the first \(grouped(Self.mostMarks)) not drawn") }
+    }
+
+    private static func shortened(_ commandLine: String) -> String {
+        var words = commandLine.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        words[0] = basename(words[0])
+        let text = String(words.joined(separator: " ").unicodeScalars.map { $0.value < 0x20 || $0.value == 0xfffd ? " " : Character($0) })
+        return text.count > 120 ? text.prefix(119) + "…" : text
+    }
+
+    private static func nanoseconds(_ time: Nanoseconds, after start: UInt64 = 0) -> JSON { .unsigned(start &+ time.count) }
+
+    private static func stages(_ trace: PageTrace) -> JSON {
+        guard let timeline = trace.startup else { return .array([]) }
+        return stages(timeline, after: trace.start)
+    }
+
+    private static func stages(_ timeline: StartupTimeline, after start: UInt64 = 0) -> JSON {
+        .array(
+            timeline.stages.enumerated().map { index, stage in
+                // As long as they were, the agent's own work included: the threads below are, too.
+                let end = index + 1 < timeline.stages.count ? timeline.stages[index + 1].start : timeline.total
+                return JSON.object([
+                    ("name", .string(stage.name)), ("at", nanoseconds(stage.start, after: start)),
+                    ("length", .unsigned(end.count > stage.start.count ? end.count - stage.start.count : 0)),
+                ])
+            })
+    }
+
+    /// What stands above the threads: stages, constructors of any length worth a pixel, marks.
+    private static func startup(_ timeline: StartupTimeline) -> JSON {
+        let constructors = timeline.constructors.sorted { $1.total < $0.total }.prefix(mostConstructors).sorted { $0.start < $1.start }.map
+        {
+            run in
+            JSON.object([
+                ("name", .string(run.name.name)), ("module", .string(run.name.module)), ("at", nanoseconds(run.start)),
+                ("length", nanoseconds(run.total)),
+            ])
+        }
+        let marks = timeline.marks.prefix(mostMarks).map { JSON.object([("name", .string($0.name)), ("at", nanoseconds($0.at))]) }
+        return .object([("stages", stages(timeline)), ("constructors", .array(constructors)), ("marks", .array(marks))])
+    }
+
+    package var html: String { Self.document(data) }
+
+    static func document(_ data: PageData) -> String { PageTemplate.view.filled(["data": data.text]) }
+
+    // MARK: - Data
+
+    private var data: PageData {
+        var functions = FunctionNumbers()
+        let treeText = ViewTree(tree, least: Self.leastShare, most: Self.mostNodes).text(&functions)
+        let threads = lanes.map { lane in
+            let timeline = lane.timeline, trace = traces[lane.trace]
+            let life = timeline.life.map { (trace.moment($0.lowerBound), trace.moment($0.upperBound)) }
+            return
+                "{\"name\":\(JSON.string(lane.name).scriptText),\"tid\":\(timeline.tid),\"isMain\":\(timeline.tid == trace.trace.header.pid),\"process\":\(JSON.string(lane.process).scriptText),"
+                + "\"begin\":\(life.map { "\($0.0)" } ?? "null"),\"end\":\(life.map { "\($0.1)" } ?? "null"),"
+                + "\"own\":\(timeline.own.map { "\(trace.length($0))" } ?? "null"),\"stages\":\(lane.stages.scriptText),"
+                + PageCalls.members(timeline, of: trace, &functions) + "}"
+        }
+        let table = PageCalls.rows(rows, &functions)
+        return PageData(
+            title: title, facts: facts, executable: executable, losses: losses, notes: notes, duration: duration, shown: shown,
+            startup: startup, tree: treeText, threads: threads, threadCount: threadCount, table: table, functions: functions.text,
+            isServed: isServed)
+    }
+}

@@ -1,0 +1,42 @@
+// The agent in a forked child, as ForkWatch has noticed it.
+import CSupport
+
+extension Agent {
+    /// First slow path in a child. Its memory is a copy of the parent's: records of open frames are good, the mapped
+    /// chunk is the parent's and must not be written to.
+    mutating func becomeChild(_ recorder: inout ThreadRecorder) {
+        Process.readNumber()
+        Message.isRecording = false
+        let wasRecorded = isRecorded
+        recorder.forgetSharing()
+        FramePool.becomeChild()
+        FunctionTable.becomeChild()
+        HotFunctions.becomeChild()
+        LoaderWatch.becomeChild()
+        ReturnLabels.becomeChild()
+        ThreadRecorder.keepOnly(recorder)
+        recorder.setChanging(false)
+        MappingFaults.becomeChild()
+        ClockWatch.becomeChild()
+        tracer_process_page().pointee.alive = 1
+        isRecorded = TraceOutput.beginChild(isWanted: wasRecorded && settings.children)
+        if !isRecorded {
+            ReturnLabels.close()
+            recorder.state.pointee.low = .max // every call passes at once
+            return
+        }
+        ModuleTable.forgetRecords()
+        MetadataWriter.copyFromParent()
+        let now = Clock.ticks()
+        TraceOutput.header.pointee.start_ticks = now
+        if settings.startsOn && TraceOutput.isWritable {
+            tracer_process_page().pointee.enabled = 1
+            ReturnLabels.open()
+        } else {
+            ReturnLabels.close()
+        }
+        recorder.register()
+        TraceOutput.header.pointee.started_ticks = Clock.ticks()
+        Message.isRecording = true
+    }
+}

@@ -1,0 +1,40 @@
+// A name alone is no function: a program may have its own `backtrace` or `sd_notify`, with other arguments. Where the agent reads
+// what an argument points to, or calls the function itself, the definition must be that of the library which made the name known.
+import CSupport
+
+enum FunctionHome {
+    /// What to do with a function of which the name says `treatment`, now that it is known which module defines it.
+    @inline(__always) static func treatment(_ treatment: Treatment, of name: Name, in owner: UnsafePointer<Image>, isSanitizer: Bool)
+        -> Treatment
+    {
+        treatment == .ordinary || treatment == .tail ? treatment : checked(treatment, name, owner, isSanitizer)
+    }
+    private static func checked(_ treatment: Treatment, _ name: Name, _ owner: UnsafePointer<Image>, _ isSanitizer: Bool) -> Treatment {
+        switch treatment {
+        case .threadName, .output: return isLibc(owner, isSanitizer) ? treatment : .ordinary
+        case .vfork: return isLibc(owner, isSanitizer) ? treatment : .tail
+        case .clone, .makeContext: return isLibc(owner, isSanitizer) ? treatment : .ordinary
+        case .dlopen: return isLibc(owner, isSanitizer) ? treatment : .tail // it may still ask who called it, for the one that it stands in for
+        case .once where rest(of: name.text, after: "pthread_") != nil || rest(of: name.text, after: "__pthread_") != nil:
+            return isLibc(owner, isSanitizer) ? treatment : .ordinary
+        case .notify, .notifyOfPid: return isOne(of: "libsystemd.", "libelogind.", owner) ? treatment : .ordinary
+        case .frames where equal(name.text, literal: "_Unwind_Backtrace"): return treatment // whose _Unwind_GetIP is there, too
+        case .frames where equal(name.text, literal: "backtrace") && isOne(of: "libc.", "libexecinfo.", owner): return treatment
+        case .frames: return isOne(of: "libunwind.", "libunwind-", owner) ? treatment : .ordinary
+        default: return treatment
+        }
+    }
+
+    /// The C library, what was a part of it, or a sanitizer's function that stands in for one of it.
+    private static func isLibc(_ owner: UnsafePointer<Image>, _ isSanitizer: Bool) -> Bool {
+        isSanitizer || isOne(of: "libc.", "libpthread.", owner) || isOne(of: "libdl.", "ld-", owner)
+    }
+    /// By DT_SONAME: a file may have any name.
+    private static func isOne(of first: StaticString, _ second: StaticString, _ image: UnsafePointer<Image>) -> Bool {
+        for n in 0..<image.pointee.dynamicEntryCount where image.pointee.dynamicEntry(at: n).tag == DynamicTag.soname {
+            guard let name = image.pointee.string(Int(truncatingIfNeeded: image.pointee.dynamicEntry(at: n).value)) else { return false }
+            return rest(of: name, after: first) != nil || rest(of: name, after: second) != nil
+        }
+        return false
+    }
+}

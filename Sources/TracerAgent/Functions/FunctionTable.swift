@@ -1,0 +1,165 @@
+// One id, one descriptor and one stub for each target function. The same function has one id whichever module calls
+// it; two names of one address (memcpy and memmove) are two functions to their callers and have two ids.
+import CSupport
+import CTraceLayout
+
+enum FunctionTable {
+    struct Entry {
+        var target: UInt64
+        var name: UInt64 // hash
+        var module: UInt32
+        var descriptor: UInt32
+        var byteCount: UInt32 = 0 // aarch64: of the code, where its symbol says so
+        var treatment: Treatment
+        var isEntryOnly = false
+
+        func contains(_ address: UInt64) -> Bool { address &- target < UInt64(byteCount) }
+    }
+    nonisolated(unsafe) private static var entries = Table<Entry>() // by id; 0 stands for none
+    /// Open addressing, by name; ids, 0 = empty. A quarter full at most: what is in the way is another cold line to read.
+    nonisolated(unsafe) private static var slots: UnsafeMutablePointer<UInt32>?
+    nonisolated(unsafe) private static var slotCount = 0
+    nonisolated(unsafe) private static var isFull = false
+
+    static func entry(_ id: UInt32) -> Entry { entries[Int(id)] }
+
+    /// Slots are bound with the loader's lock held; names that the program gives come from any thread.
+    nonisolated(unsafe) private static var lock = Lock()
+    /// In a forked child: another thread of the parent may have held it.
+    static func becomeChild() { lock = Lock() }
+
+    /// The stub that a slot with this target must hold, or nil when the table is full or the function not to be traced.
+    /// - Parameter isEntryOnly: it asks who called it (SanitizerRuntime.swift).
+    static func stub(
+        target: UInt64, name: Name, module: Int, of image: UnsafePointer<Image>,
+        treatment: Treatment, isEntryOnly: Bool
+    ) -> UInt64? {
+        lock.lock()
+        defer { lock.unlock() }
+        let isEntryOnly = isEntryOnly && treatment != .tail, isOurs = treatment == .frames
+        var treatment = isEntryOnly && (treatment == .ordinary || treatment == .frames || treatment == .once) ? .tail : treatment
+        guard let slot = find(target, name.hash, UInt32(module)) else { return nil }
+        if slots![slot] != 0 { return Stubs.address(of: Int(entries[Int(slots![slot])].descriptor)) }
+        let definition = Image.definition(name, at: target, in: image)
+        if definition.hasVariantConvention { return nil }
+        if treatment == .ordinary && ContextCapture.isNamed(name)
+            && ContextCapture.captures(target, image)
+        {
+            treatment = .tail
+        }
+        let isCall = treatment == .ordinary || treatment == .frames
+        guard let index = Stubs.take(isCall ? .call : .special) else { return nil }
+        let entry = Entry(
+            target: target, name: name.hash, module: UInt32(module), descriptor: UInt32(index),
+            byteCount: UInt32(truncatingIfNeeded: definition.byteCount), treatment: treatment, isEntryOnly: isEntryOnly)
+        guard let id = add(entry, at: slot) else { return nil }
+        let descriptor = tracer_function(index)!
+        let called = isOurs ? Backtraces.target(target, name, in: image) : target
+        descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(called))
+        descriptor.pointee.function = id
+        descriptor.pointee.instant = Event.head(.complete, id)
+        descriptor.pointee.head = Event.head(.enter, id)
+        descriptor.pointee.kind = isEntryOnly && treatment == .systemCall ? UInt32(KIND_INSPECT) : treatment.kind
+        MetadataWriter.function(
+            id, module: UInt32(module), address: target,
+            flags: treatment == .tail || treatment == .vfork || isEntryOnly ? UInt32(TRACE_FUNCTION_TAIL) : 0, name: name)
+        return Stubs.address(of: index)
+    }
+
+    /// The id of a name that the program gave to spans or marks, by the flags that say which. nil when the table is full.
+    static func named(_ name: Name, flags: some BinaryInteger) -> UInt32? {
+        lock.lock()
+        defer { lock.unlock() }
+        let flags = UInt32(truncatingIfNeeded: flags)
+        guard let slot = find(UInt64(flags), name.hash, .max) else { return nil } // no code is at such an address
+        if slots![slot] != 0 { return slots![slot] }
+        let entry = Entry(target: UInt64(flags), name: name.hash, module: .max, descriptor: 0, treatment: .ordinary)
+        guard let id = add(entry, at: slot) else { return nil }
+        MetadataWriter.function(id, module: .max, address: 0, flags: flags, name: name)
+        return id
+    }
+
+    /// An id for a function that is called through its own first bytes; `locked` is held. nil when the table is full.
+    static func number(target: UInt64, module: UInt32, _ name: Name) -> UInt32? {
+        if !hasNone { return nil }
+        let id = UInt32(entries.count)
+        let entry = Entry(target: target, name: 0, module: module, descriptor: .max, treatment: .ordinary)
+        if id >= Event.functionReach || !entries.append(entry) { return nil }
+        patchedCount &+= 1
+        MetadataWriter.function(id, module: module, address: target, flags: 0, name: name)
+        return id
+    }
+    /// Id 0 is taken.
+    private static var hasNone: Bool {
+        entries.count > 0 || entries.append(Entry(target: 0, name: 0, module: 0, descriptor: 0, treatment: .ordinary))
+    }
+    /// Of the ids: they are in no slot of the table.
+    nonisolated(unsafe) private static var patchedCount = 0
+    static func locked<Result>(_ body: () -> Result) -> Result {
+        lock.lock()
+        defer { lock.unlock() }
+        return body()
+    }
+
+    /// Where the id of this target and name is, or is to be put. The same place may have been another module's.
+    private static func find(_ target: UInt64, _ hash: UInt64, _ module: UInt32) -> Int? {
+        if !hasNone { return nil }
+        if (entries.count &- patchedCount &+ 1) &* 4 > slotCount && !growSlots(slotCount == 0 ? 4096 : slotCount &* 4) { return nil }
+        var slot = Name.bucket(hash) & (slotCount &- 1)
+        while slots![slot] != 0 {
+            let known = entries.pointer(Int(slots![slot]))
+            if known.pointee.target == target && known.pointee.name == hash && known.pointee.module == module { break }
+            slot = (slot &+ 1) & (slotCount &- 1)
+        }
+        return slot
+    }
+    private static func add(_ entry: Entry, at slot: Int) -> UInt32? {
+        let id = UInt32(entries.count)
+        if id >= Event.functionReach || !entries.append(entry) { return nil }
+        slots![slot] = id
+        return id
+    }
+
+    /// A stub without an id, whose descriptor the caller fills in: of an initializer, or of libc's start of main.
+    static func stub(kind: some BinaryInteger) -> (stub: UInt64, descriptor: UnsafeMutablePointer<function_descriptor>)? {
+        guard let index = Stubs.take(.special) else { return nil }
+        let descriptor = tracer_function(index)!
+        descriptor.pointee.kind = UInt32(truncatingIfNeeded: kind)
+        return (Stubs.address(of: index), descriptor)
+    }
+
+    /// A stub without an id: its calls are measured, not recorded. The descriptor says of which function.
+    static func calibrationStub(_ descriptor: inout UnsafeMutablePointer<function_descriptor>?) -> (@convention(c) () -> Void)? {
+        guard let index = Stubs.take(.call) else { return nil }
+        descriptor = tracer_function(index)
+        guard let descriptor else { return nil }
+        descriptor.pointee.head = Event.head(.enter, 0)
+        descriptor.pointee.kind = UInt32(KIND_CALL)
+        return unsafeBitCast(UnsafeRawPointer(bitPattern: UInt(Stubs.address(of: index))), to: (@convention(c) () -> Void)?.self)
+    }
+
+    /// Asks for the place where the functions of this name are.
+    @inline(__always) static func prefetch(_ name: Name) {
+        if slotCount > 0 { tracer_prefetch(slots! + Name.bucket(name.hash) & (slotCount &- 1)) }
+    }
+    /// Before the modules that are there at the start are bound: with as many slots in all, no more functions.
+    static func expect(_ count: Int) {
+        var wanted = 4096
+        while wanted < count &* 4 && wanted < 1 << 18 { wanted = wanted &* 2 }
+        if slotCount == 0 { _ = growSlots(wanted) }
+    }
+    private static func growSlots(_ wanted: Int) -> Bool {
+        guard let room = Memory.pages(wanted &* 4) else { return false }
+        Memory.populate(room, wanted &* 4)
+        let fresh = room.assumingMemoryBound(to: UInt32.self)
+        for id in 1..<max(entries.count, 1) where entries[id].descriptor != .max {
+            var slot = Name.bucket(entries[id].name) & (wanted &- 1)
+            while fresh[slot] != 0 { slot = (slot &+ 1) & (wanted &- 1) }
+            fresh[slot] = UInt32(id)
+        }
+        Memory.release(slots, slotCount &* 4)
+        slots = fresh
+        slotCount = wanted
+        return true
+    }
+}

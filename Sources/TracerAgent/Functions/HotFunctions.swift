@@ -1,0 +1,69 @@
+// Functions that record their calls themselves, are called very often, and are so short that recording costs more than they do: an
+// accessor would take ten times as long as without. What a thread has written is looked at, a word in some dozens, when its chunk is
+// full. Who is found leads past the recorder from then on, by one store of a word that its stub reads at each call. The file says
+// when that was; until then all its calls are in it.
+import CSupport
+import CTraceLayout
+
+enum HotFunctions {
+    /// TRACER_KEEPHOT.
+    nonisolated(unsafe) static var areKept = Variables.keepsHot.standard
+
+    /// About so many complete calls are needed to tell.
+    private static let calls = 100_000
+    /// One word in so many is looked at: a prime, so that no loop of the program keeps step with it.
+    private static let stride = 61
+    private static let samples = UInt32(calls / stride)
+    /// What recording a call costs, times so much, is short for a call as it is measured, with a clock read in it.
+    private static let shortness: UInt64 = 2
+
+    /// Of calls that were looked at. Longer ones than 2^20 ticks count as so long, so that the sum fits.
+    private struct Seen: BitwiseCopyable {
+        var descriptor: UnsafeMutablePointer<function_descriptor>? // nil: its calls come through slots, or it is left out
+        var calls: UInt32 = 0
+        var ticks: UInt32 = 0
+    }
+    nonisolated(unsafe) private static var functions = Table<Seen>() // by id; appended to with FunctionTable's lock held
+    nonisolated(unsafe) private static var lock = Lock()
+    /// In a forked child: another thread of the parent may have held it.
+    static func becomeChild() { lock = Lock() }
+
+    /// The function got this id. FunctionTable's lock is held.
+    static func add(_ id: UInt32, _ descriptor: UnsafeMutablePointer<function_descriptor>) {
+        if areKept { return }
+        while functions.count < Int(id) { if !functions.append(Seen(descriptor: nil)) { return } }
+        _ = functions.append(Seen(descriptor: descriptor))
+        FullChunks.look = { HotFunctions.look($0, $1) }
+    }
+
+    /// Signals are blocked. No word below `end` is written any more, but those that an interrupted trampoline has reserved.
+    private static func look(_ words: UnsafePointer<UInt64>, _ end: UnsafePointer<UInt64>) {
+        let cost = UInt64(TraceOutput.cost.leaf)
+        if cost == 0 { return } // not known, or a time filter leaves out what is short
+        lock.lock()
+        defer { lock.unlock() }
+        var word = words
+        while word < end {
+            let event = Event(word: word.pointee)
+            word += stride
+            if event.kind != .complete || Int(event.function) >= functions.count { continue }
+            let function = functions.pointer(Int(event.function))
+            if function.pointee.descriptor == nil { continue }
+            function.pointee.calls &+= 1
+            function.pointee.ticks &+= UInt32(min(event.duration, 1 &<< 20))
+            if function.pointee.calls < samples { continue }
+            if UInt64(function.pointee.ticks) &* UInt64(TRACE_COST_PARTS) < UInt64(samples) &* cost &* shortness {
+                leaveOut(event.function, function)
+            }
+            function.pointee.calls = 0
+            function.pointee.ticks = 0
+        }
+    }
+
+    private static func leaveOut(_ id: UInt32, _ function: UnsafeMutablePointer<Seen>) {
+        guard let descriptor = function.pointee.descriptor else { return }
+        function.pointee.descriptor = nil
+        MetadataWriter.leftOut(id, ticks: Clock.ticks())
+        tracer_store_release_64(&descriptor.pointee.instant, tracer_address_pass()) // FUNCTION_ENTER
+    }
+}

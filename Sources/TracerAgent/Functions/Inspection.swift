@@ -1,0 +1,75 @@
+// Functions whose treatment depends on their arguments, looked at call by call.
+import CSupport
+
+enum Inspection {
+    /// vfork, clone and clone3 by number: the child runs in the parent's memory and returns first.
+    static func returnsTwice(number: UInt64) -> Bool {
+        switch Int(truncatingIfNeeded: number) {
+        case SystemCall.clone, SystemCall.fork, SystemCall.vfork, SystemCall.clone3: true
+        default: false
+        }
+    }
+
+    /// sigaction and its kind, for SIGBUS.
+    static func changesAction(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Bool {
+        if !SafetyHooks.isLooked(at: descriptor) { return false }
+        switch SafetyHooks.treatment(descriptor) {
+        case .signalAction: return UInt32(truncatingIfNeeded: spills.firstArgument) == UInt32(BUS_SIGNAL)
+        case .systemCall:
+            return spills.firstArgument == UInt64(SystemCall.rt_sigaction)
+                && UInt32(truncatingIfNeeded: spills.secondArgument) == UInt32(BUS_SIGNAL)
+        default: return false
+        }
+    }
+
+    /// Whether the trace may be out of the agent's reach after the call: another user, other groups, fewer capabilities,
+    /// another root directory, other mounts.
+    static func changesIdentity(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Bool {
+        if !SafetyHooks.isLooked(at: descriptor) { return false }
+        switch SafetyHooks.treatment(descriptor) {
+        case .identity: return true
+        case .systemCall: return SystemCall.changesIdentity(spills.firstArgument)
+        default: return false
+        }
+    }
+
+    /// What the program is about to take from itself by this call.
+    static func confinement(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Confinement? {
+        if !SafetyHooks.isLooked(at: descriptor) { return nil }
+        switch SafetyHooks.treatment(descriptor) {
+        case .confinement: return .ofControl(spills.firstArgument, spills.secondArgument, spills.thirdArgument)
+        case .systemCall where spills.firstArgument == UInt64(SystemCall.seccomp):
+            return .ofSeccomp(spills.secondArgument, spills.fourthArgument)
+        case .systemCall where spills.firstArgument == UInt64(SystemCall.prctl):
+            return .ofControl(spills.secondArgument, spills.thirdArgument, spills.fourthArgument)
+        default: return nil
+        }
+    }
+}
+
+extension MemorySharing {
+    /// clone(function, stack, flags, …); system calls by number: (flags, …) and clone3's (struct clone_args *, …), flags first.
+    static func of(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> MemorySharing? {
+        if !SafetyHooks.isLooked(at: descriptor) { return nil }
+        switch SafetyHooks.treatment(descriptor) {
+        case .vfork: return .suspended(returnsTwice: true, isByNumber: false)
+        case .clone: return of(flags: spills.thirdArgument, isByNumber: false)
+        case .systemCall:
+            switch Int(truncatingIfNeeded: spills.firstArgument) {
+            case SystemCall.clone: return of(flags: spills.secondArgument, isByNumber: true)
+            case SystemCall.clone3:
+                guard Memory.isReadable(spills.secondArgument), let flags = UnsafePointer<UInt64>(bitPattern: UInt(spills.secondArgument))
+                else { return nil }
+                return of(flags: flags.pointee, isByNumber: true)
+            case SystemCall.vfork: return .suspended(returnsTwice: true, isByNumber: true)
+            default: return nil
+            }
+        default: return nil
+        }
+    }
+    private static func of(flags: UInt64, isByNumber: Bool) -> MemorySharing? {
+        if flags & UInt64(Clone.memory) == 0 || flags & UInt64(Clone.threadBlock) != 0 { return nil }
+        return flags & UInt64(Clone.vfork) != 0
+            ? .suspended(returnsTwice: false, isByNumber: isByNumber) : .concurrent(isByNumber: isByNumber)
+    }
+}

@@ -1,0 +1,72 @@
+// The user's lists of functions (Variables.include, exclude), applied when a slot is bound: an excluded function keeps its slot and costs
+// nothing. A pattern is MODULE!FUNCTION, or one glob that is tried on both; '*' and '?' as in a shell. Names are
+// those of the symbol table (mangled); the module is the file name of the library that defines the function.
+import CSupport
+
+enum NameFilter {
+    nonisolated(unsafe) static var include: CText?
+    nonisolated(unsafe) static var exclude: CText?
+    /// Calls of these functions say that the program is ready.
+    nonisolated(unsafe) static var ready: CText?
+
+    @inline(__always) static func saysReady(function: CText, path: CText) -> Bool {
+        ready.map { anyMatches($0, function, baseName(path)) } ?? false
+    }
+
+    @inline(__always) static func admits(function: CText, path: CText) -> Bool {
+        if include == nil && exclude == nil { return true }
+        return admits(function, baseName(path))
+    }
+    private static func admits(_ function: CText, _ module: CText) -> Bool {
+        if let include, !anyMatches(include, function, module) { return false }
+        if let exclude, anyMatches(exclude, function, module) { return false }
+        return true
+    }
+
+    static func anyMatches(_ list: CText, _ function: CText, _ module: CText) -> Bool {
+        forEachPattern(list) { start, bang, end in
+            bang < 0
+                ? matches(start, end, function) || matches(start, end, module)
+                : matches(start, bang, module) && matches(start + (bang &+ 1), end &- bang &- 1, function)
+        }
+    }
+
+    /// True when `test` is of one of them. Of each where it begins, and from there its `!`, or -1, and its end.
+    @inline(__always) static func forEachPattern(_ list: CText, _ test: (CText, Int, Int) -> Bool) -> Bool {
+        var start = list
+        while true {
+            var end = 0, bang = -1
+            while start[end] != 0 && start[end] != 0x3a {
+                if start[end] == 0x21 && bang < 0 { bang = end }
+                end &+= 1
+            }
+            if end > 0 && test(start, bang, end) { return true }
+            if start[end] == 0 { return false }
+            start += end &+ 1
+        }
+    }
+
+    /// Iterative glob: on a mismatch the last '*' takes one more character.
+    static func matches(_ pattern: CText, _ count: Int, _ text: CText) -> Bool {
+        if count == 1 && pattern[0] == 0x2a { return true } // the text may be where nobody has read yet
+        var p = 0, t = 0, star = -1, resume = 0
+        while text[t] != 0 {
+            if p < count && pattern[p] == 0x2a {
+                star = p
+                resume = t
+                p &+= 1
+            } else if p < count && (pattern[p] == 0x3f || pattern[p] == text[t]) {
+                p &+= 1
+                t &+= 1
+            } else if star >= 0 {
+                p = star &+ 1
+                resume &+= 1
+                t = resume
+            } else {
+                return false
+            }
+        }
+        while p < count && pattern[p] == 0x2a { p &+= 1 }
+        return p == count
+    }
+}

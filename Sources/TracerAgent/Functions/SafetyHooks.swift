@@ -1,0 +1,44 @@
+// Calls that the agent must see to do no harm: what changes SIGBUS's disposition, what the program confines itself with, what
+// takes the trace out of its reach, whose child runs in this memory.
+// Where a name filter leaves such a function out, or the caller is not to be recorded, its slot still leads to a stub: one
+// without an id, which looks at the call, records nothing and jumps.
+import CSupport
+
+enum SafetyHooks {
+    private struct Entry {
+        var target: UInt64
+        var treatment: Treatment
+        var stub: UInt64
+    }
+    nonisolated(unsafe) private static var entries = Table<Entry>() // a few, all of libc
+
+    private static func isNeeded(_ treatment: Treatment) -> Bool {
+        switch treatment {
+        case .confinement, .systemCall, .signalAction, .identity, .vfork, .clone: true
+        default: false
+        }
+    }
+
+    /// nil: it need not be seen, or there is no room. LoaderWatch.lock is held.
+    static func stub(target: UInt64, treatment: Treatment) -> UInt64? {
+        if !isNeeded(treatment) { return nil }
+        for n in 0..<entries.count where entries[n].target == target && entries[n].treatment == treatment { return entries[n].stub }
+        guard let (stub, descriptor) = FunctionTable.stub(kind: treatment.kind) else { return nil }
+        descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
+        descriptor.pointee.head = UInt64(treatment.rawValue) // no event is made of it
+        _ = entries.append(Entry(target: target, treatment: treatment, stub: stub))
+        return stub
+    }
+
+    /// Of a descriptor whose calls are looked at, all or some.
+    static func isOne(_ descriptor: UnsafeMutablePointer<function_descriptor>) -> Bool {
+        isLooked(at: descriptor) && descriptor.pointee.function == 0
+    }
+    static func isLooked(at descriptor: UnsafeMutablePointer<function_descriptor>) -> Bool {
+        descriptor.pointee.kind == UInt32(KIND_INSPECT) || descriptor.pointee.kind == UInt32(KIND_NUMBER)
+    }
+    static func treatment(_ descriptor: UnsafeMutablePointer<function_descriptor>) -> Treatment {
+        if isOne(descriptor) { return Treatment(rawValue: UInt8(truncatingIfNeeded: descriptor.pointee.head)) ?? .ordinary }
+        return FunctionTable.entry(descriptor.pointee.function).treatment
+    }
+}

@@ -1,0 +1,113 @@
+// Stubs and their descriptors, in blocks. The first block is in the library's own image, where unwinders know the code; a
+// program that calls more functions gets further ones, within reach of the trampolines.
+import CSupport
+
+enum Stubs {
+    enum Entry { case call, special, lazy }
+
+    /// Stubs that lead to one of the entries; the next free one.
+    private struct Page {
+        var next = 0
+        var end = 0
+    }
+    nonisolated(unsafe) private static var calls = Page()
+    nonisolated(unsafe) private static var specials = Page()
+    nonisolated(unsafe) private static var lazies = Page()
+    /// So many have been written.
+    nonisolated(unsafe) private static var count = 0
+    nonisolated(unsafe) private static var isFull = false
+
+    static func address(of index: Int) -> UInt64 { UInt64(UInt(bitPattern: tracer_stub(index))) }
+    static func stub(of descriptor: UnsafeMutablePointer<function_descriptor>) -> UInt64 {
+        address(of: Int(tracer_stub_index(descriptor)))
+    }
+    static func descriptor(ofStub stub: UInt64) -> UnsafeMutablePointer<function_descriptor> {
+        tracer_function(tracer_stub_index(UnsafePointer<UInt8>(bitPattern: UInt(stub))!))
+    }
+
+    /// A fresh descriptor whose stub is written and executable. nil: no more, or no memory.
+    static func take(_ entry: Entry) -> Int? {
+        switch entry {
+        case .call: take(from: &calls, entry)
+        case .special: take(from: &specials, entry)
+        case .lazy: take(from: &lazies, entry)
+        }
+    }
+    private static func take(from page: inout Page, _ entry: Entry) -> Int? {
+        if page.next == page.end && (isFull || !write(&page, entry)) { return nil }
+        defer { page.next &+= 1 }
+        return page.next
+    }
+
+    /// What a stub says depends only on where it is, so a page of them is written once, while it is writable and not
+    /// executable, and never touched again.
+    private static func write(_ page: inout Page, _ entry: Entry) -> Bool {
+        // Pages at a time: the first ones of a process are many, special functions few.
+        let bytes = entry == .call ? max(Kernel.pageBytes, 32768) : Kernel.pageBytes
+        let perPage = bytes / Int(STUB_BYTES), descriptorBytes = perPage &* Int(FUNCTION_BYTES)
+        var first = count
+        let left = Int(STUB_BLOCK) &- first % Int(STUB_BLOCK)
+        if first % Int(STUB_BLOCK) != 0 && left < perPage { first &+= left }
+        if first % Int(STUB_BLOCK) == 0 && !addBlock(first / Int(STUB_BLOCK)) {
+            isFull = true
+            Message.warn { $0.append("too many functions: those that come later are not recorded") }
+            return false
+        }
+        let descriptors = UInt64(UInt(bitPattern: tracer_function(first)))
+        if !Memory.protect(address(of: first), UInt64(bytes), Memory.readWrite)
+            || !Memory.protect(descriptors, UInt64(descriptorBytes), Memory.readWrite)
+        {
+            return refuse()
+        }
+        if entry == .call && first > perPage {
+            Memory.populate(tracer_function(first), descriptorBytes)
+            Memory.populate(tracer_stub(first), bytes)
+        }
+        let target =
+            switch entry {
+            case .call: Trampolines.set.enter
+            case .special: Trampolines.set.special
+            case .lazy: tracer_address_lazy()
+            }
+        for index in first..<(first &+ perPage) {
+            Stub.write(at: tracer_stub(index), descriptor: UInt64(UInt(bitPattern: tracer_function(index))), enter: target)
+        }
+        if !Memory.protectCode(address(of: first), UInt64(bytes)) { return refuse() }
+        page = Page(next: first, end: first &+ perPage)
+        count = first &+ perPage
+        return true
+    }
+
+    /// What forbids code does not go away.
+    private static func refuse() -> Bool {
+        isFull = true
+        return Message.refuseCode()
+    }
+
+    // MARK: - Blocks
+
+    private static func addBlock(_ block: Int) -> Bool {
+        if block >= Int(STUB_BLOCKS) { return false }
+        guard let place = block == 0 ? tracer_room_stub_block() : mapNear() else { return false }
+        tracer_set_stub_block(block, place)
+        return true
+    }
+
+    /// Pages that nobody may use yet, as near to the library as there is room.
+    private static func mapNear() -> UnsafeMutablePointer<UInt8>? {
+        let bytes = Int(STUB_BLOCK_BYTES), here = Int(bitPattern: UInt(tracer_code_low()))
+        var distance = bytes &* 2
+        while distance < Machine.stubReach {
+            for side in 0..<2 {
+                let place = side == 0 ? here &- distance : here &+ distance
+                let result = SystemCall.call(
+                    SystemCall.mmap, place & ~65535, bytes, Memory.none, Mapping.pages | Mapping.fixedNoReplace, -1, 0)
+                if failed(result) { continue }
+                if abs(result &- here) < Machine.stubReach { return UnsafeMutablePointer(bitPattern: result) } // before Linux 4.17 a mere hint
+                Memory.release(UnsafeMutableRawPointer(bitPattern: result), bytes)
+            }
+            distance &+= bytes
+        }
+        return nil
+    }
+}

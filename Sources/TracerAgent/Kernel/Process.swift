@@ -1,0 +1,106 @@
+// What the kernel says of this process: its number, the auxiliary vector (getauxval(3)), how it was started.
+import CSupport
+
+enum Kernel {
+    nonisolated(unsafe) static var pageBytes = 4096
+}
+
+enum Process {
+    nonisolated(unsafe) static var pid: UInt32 = 0
+    nonisolated(unsafe) private(set) static var programHeaders: UInt64 = 0
+    nonisolated(unsafe) private(set) static var programHeaderCount = 0
+    nonisolated(unsafe) private(set) static var loaderBase: UInt64 = 0
+    nonisolated(unsafe) private(set) static var entry: UInt64 = 0
+    nonisolated(unsafe) private(set) static var kernelImage: UInt64 = 0
+    nonisolated(unsafe) private(set) static var mainStackHigh: UInt64 = 0
+    nonisolated(unsafe) private(set) static var isSecure = false
+    /// Texts in pages of our own: the program as it was started, the executable, the directory.
+    nonisolated(unsafe) private(set) static var program = CText(StaticString("program").utf8Start)
+    nonisolated(unsafe) private(set) static var executable = CText(StaticString("?").utf8Start)
+    nonisolated(unsafe) private(set) static var directory = CText(StaticString(".").utf8Start)
+
+    /// As the process begins. getauxval(3)'s table stands behind the environment.
+    static func begin(_ arguments: UnsafeMutablePointer<CText?>, _ environment: UnsafeMutablePointer<CText?>) {
+        readNumber()
+        mainStackHigh = UInt64(UInt(bitPattern: arguments))
+        var index = 0
+        while environment[index] != nil { index &+= 1 }
+        let vector = UnsafeRawPointer(environment + (index &+ 1)).assumingMemoryBound(to: UInt64.self)
+        var n = 0
+        var capabilities: UInt64 = 0, moreCapabilities: UInt64 = 0
+        while vector[n] != 0 {
+            let value = vector[n &+ 1]
+            switch vector[n] {
+            case 3: programHeaders = value // AT_PHDR
+            case 5: programHeaderCount = Int(value) // AT_PHNUM
+            case 6: Kernel.pageBytes = Int(value) // AT_PAGESZ
+            case 7: loaderBase = value // AT_BASE
+            case 9: entry = value // AT_ENTRY
+            case 16: capabilities = value // AT_HWCAP
+            case 23: isSecure = value != 0 // AT_SECURE
+            case 26: moreCapabilities = value // AT_HWCAP2
+            case 31: // AT_EXECFN
+                if let name = CText(bitPattern: UInt(value)) { program = name }
+            case 33: kernelImage = value // AT_SYSINFO_EHDR
+            default: break
+            }
+            n &+= 2
+        }
+        tracer_set_capabilities(capabilities, moreCapabilities)
+    }
+    static func readNumber() { pid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.getpid)) }
+
+    static func keepTexts(_ store: inout TextBuffer) {
+        let name = store.start + store.count
+        store.append(contentsOf: program)
+        store.append(0)
+        program = CText(name)
+        executable =
+            read(&store) {
+                SystemCall.call(
+                    SystemCall.readlinkat, SystemCall.currentDirectory, bits(StaticString("/proc/self/exe").utf8Start), bits($0), $1)
+            } ?? program
+        directory =
+            read(&store) {
+                let count = SystemCall.call(SystemCall.getcwd, bits($0), $1)
+                return failed(count) ? count : count &- 1
+            } ?? directory
+    }
+    private static func read(
+        _ store: inout TextBuffer,
+        _ call: (UnsafeMutablePointer<UInt8>, Int) -> Int
+    ) -> CText? {
+        var room = InlineArray<4096, UInt8>(repeating: 0)
+        var span = room.mutableSpan
+        let start = store.start + store.count
+        return span.withUnsafeMutableBufferPointer { bytes in
+            let count = call(bytes.baseAddress!, 4095)
+            if count <= 0 { return nil }
+            bytes[count] = 0
+            store.append(contentsOf: CText(bytes.baseAddress!))
+            store.append(0)
+            return CText(start)
+        }
+    }
+
+    static var isOnlyThread: Bool { threadCount == 1 }
+    /// Nobody else is running the program's code. What runs a program of another processor (qemu-user) has a thread of its own.
+    static var isAlone: Bool { threadCount == (isEmulated ? 2 : 1) }
+
+    /// proc_task_getattr in fs/proc/base.c: a link for each thread beside the two of any directory. 0: not known.
+    private static var threadCount: UInt64 {
+        guard let task = FileStatus(of: "/proc/self/task") else { return 0 }
+        return UInt64(task.links) &- 2
+    }
+    /// qemu-user answers for /proc/self/exe (linux-user/syscall.c, is_proc_myself), and leaves this to the kernel.
+    private static var isEmulated: Bool {
+        var room = InlineArray<4096, UInt8>(repeating: 0)
+        var span = room.mutableSpan
+        return span.withUnsafeMutableBufferPointer { bytes in
+            let count = SystemCall.call(
+                SystemCall.readlinkat, SystemCall.currentDirectory, bits(StaticString("/proc/thread-self/exe").utf8Start),
+                bits(bytes.baseAddress!), 4095)
+            return !failed(count) && !equal(CText(bytes.baseAddress!), executable)
+        }
+    }
+}

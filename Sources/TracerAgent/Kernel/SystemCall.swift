@@ -1,0 +1,149 @@
+// Raw system calls. The agent runs before libc and inside signal handlers, so it asks the kernel itself; errno of the
+// traced program is never touched. A result in -4095 ... -1 is minus an errno (syscall(2)).
+import CSupport
+
+extension SystemCall {
+    static let closeRange = 436
+    static let currentDirectory = -100 // AT_FDCWD
+
+    @inline(__always)
+    static func call(
+        _ number: Int, _ a: Int = 0, _ b: Int = 0, _ c: Int = 0, _ d: Int = 0, _ e: Int = 0,
+        _ f: Int = 0
+    ) -> Int {
+        tracer_system_call(number, a, b, c, d, e, f)
+    }
+}
+
+@inline(__always) func bits(_ pointer: UnsafeRawPointer?) -> Int { Int(bitPattern: pointer) }
+@inline(__always) func failed(_ result: Int) -> Bool { result < 0 && result > -4096 }
+
+/// The errno values that a user can do something about.
+enum Failure {
+    static let permitted = 1, noEntry = 2, noProcess = 3, interrupted = 4, again = 11, memory = 12, access = 13, exists = 17,
+        notDirectory = 20, invalid = 22
+    static let fileTable = 23, descriptors = 24
+    static let tooBig = 27, space = 28, readOnly = 30, loop = 40, notSupported = 95, pipe = 32, quota = 122, noSystemCall = 38, address = 14
+    static let cut = 4096 // of our own: above every errno
+
+    static func text(_ number: Int) -> StaticString {
+        switch number {
+        case noEntry: "no such directory"
+        case access, permitted: "permission denied"
+        case exists: "it exists and is not a trace of ours"
+        case notDirectory: "a part of the path is not a directory"
+        case 21: "it is a directory"
+        case fileTable, descriptors: "no file descriptors left"
+        case tooBig: "file size limit reached"
+        case space: "no space left on the device"
+        case readOnly: "read-only file system"
+        case loop: "it is a symbolic link"
+        case quota: "disk quota exceeded"
+        case cut, address: "the file was truncated, or its disk is full"
+        case memory: "out of memory"
+        case 36: "the name is too long"
+        default: "the system refused"
+        }
+    }
+}
+
+enum Memory {
+    static let none = 0, readWrite = 3, readExecute = 5, readOnly = 1
+
+    /// Zeroed private pages, or nil.
+    static func pages(_ byteCount: Int) -> UnsafeMutableRawPointer? {
+        let result = SystemCall.call(SystemCall.mmap, 0, byteCount, readWrite, Mapping.pages, -1, 0)
+        return failed(result) ? nil : UnsafeMutableRawPointer(bitPattern: result)
+    }
+    /// True when the word there may be read: a futex's value is compared before anything is waited for, and then not for long
+    /// (kernel/futex/waitwake.c, futex_wait_setup). Valgrind, too, knows this call.
+    static func isReadable(_ address: UInt64) -> Bool {
+        var noTime: (Int, Int) = (0, 0)
+        return withUnsafePointer(to: &noTime) {
+            SystemCall.call(SystemCall.futex, Int(bitPattern: UInt(address)), Futex.wait | Futex.isPrivate, 0, bits($0)) != -Failure.address
+        }
+    }
+    /// Adds nothing to the word there: 0 or more when it may be written to, -EFAULT when not. FUTEX_WAKE_OP with FUTEX_OP_ADD 0
+    /// (futex(2)) writes to its second word before anything else; nobody waits for the first one, which is ours.
+    static func tryWriting(_ address: UInt64) -> Int {
+        var own: UInt32 = 0
+        return withUnsafePointer(to: &own) {
+            SystemCall.call(
+                SystemCall.futex, bits($0), Futex.wakeOperation | Futex.isPrivate, 0, 0, Int(bitPattern: UInt(address)), 1 &<< 28)
+        }
+    }
+    /// MADV_POPULATE_WRITE (Linux 5.14): all page faults at once. An old kernel refuses, and they come one by one.
+    /// 0, or minus an errno: EFAULT where a touch would have raised SIGBUS.
+    @discardableResult
+    static func populate(_ address: UnsafeMutableRawPointer, _ byteCount: Int) -> Int {
+        SystemCall.call(SystemCall.madvise, bits(address), byteCount, Advice.populateWrite)
+    }
+    /// MADV_HUGEPAGE, where the kernel is asked for it (transparent_hugepage/enabled: madvise): two megabytes by one page fault.
+    static func preferLargePages(_ address: UnsafeMutableRawPointer, _ byteCount: Int) {
+        if byteCount >= 1 &<< 22 { _ = SystemCall.call(SystemCall.madvise, bits(address), byteCount, Advice.hugePage) }
+    }
+    /// Nothing where there is nothing: at address 0 the program may have memory.
+    static func release(_ address: UnsafeMutableRawPointer?, _ byteCount: Int) {
+        if address == nil { return }
+        _ = SystemCall.call(SystemCall.munmap, bits(address), byteCount)
+    }
+    /// Whole pages around the range. False when the kernel refuses.
+    @discardableResult
+    static func protect(_ address: UInt64, _ byteCount: UInt64, _ protection: Int) -> Bool {
+        let page = UInt64(Kernel.pageBytes)
+        let low = address & ~(page &- 1)
+        let high = (address &+ byteCount &+ page &- 1) & ~(page &- 1)
+        return SystemCall.call(SystemCall.mprotect, Int(bitPattern: UInt(low)), Int(high &- low), protection) == 0
+    }
+    /// Makes what was written here code. On aarch64 the fetching of instructions must be told. No other core can have
+    /// fetched what stood here before: these pages were not executable then, or, at start, there was no other thread.
+    static func protectCode(_ address: UInt64, _ byteCount: UInt64) -> Bool {
+        tracer_code_written(address, address &+ byteCount)
+        return protect(address, byteCount, readExecute)
+    }
+    /// The whole pages that hold so many bytes.
+    static func wholePages(_ byteCount: Int) -> Int { (byteCount &+ Kernel.pageBytes &- 1) & ~(Kernel.pageBytes &- 1) }
+}
+
+struct Timespec { var seconds = 0, nanoseconds = 0 }
+
+enum Clock {
+    /// The recording clock: TRACE_CLOCK_….
+    nonisolated(unsafe) static var source: UInt32 = 0
+    /// Of it; 0 unknown.
+    nonisolated(unsafe) static var ticksPerSecond: UInt64 = 0
+
+    static func nanoseconds(_ clock: Int) -> UInt64 {
+        var time = Timespec()
+        _ = withUnsafeMutablePointer(to: &time) {
+            SystemCall.call(SystemCall.clock_gettime, clock, bits($0))
+        }
+        return UInt64(time.seconds) &* 1_000_000_000 &+ UInt64(time.nanoseconds)
+    }
+    static func monotonic() -> UInt64 { nanoseconds(ClockNumber.monotonic) }
+    static func realtime() -> UInt64 { nanoseconds(ClockNumber.realtime) }
+    /// What the calling thread has used of a processor.
+    static func ofThread() -> UInt64 { nanoseconds(ClockNumber.thread) }
+
+    /// The recording clock.
+    @inline(__always) static func ticks() -> UInt64 {
+        source == UInt32(TRACE_CLOCK_MONOTONIC) ? monotonic() : tracer_cycles()
+    }
+    /// Both clocks at one moment: the cheapest of three readings is the least disturbed one.
+    static func sample() -> trace_clock_sample { measuredSample().sample }
+    /// And how many ticks lie between the reading before the other clock's and the one after it.
+    static func measuredSample() -> (sample: trace_clock_sample, width: UInt64) {
+        var best = trace_clock_sample(ticks: 0, monotonic_ns: 0)
+        var width = UInt64.max
+        for _ in 0..<3 {
+            let before = ticks()
+            let time = monotonic()
+            let after = ticks()
+            if after &- before < width {
+                width = after &- before
+                best = trace_clock_sample(ticks: before &+ width / 2, monotonic_ns: time)
+            }
+        }
+        return (best, width)
+    }
+}

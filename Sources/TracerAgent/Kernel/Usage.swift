@@ -1,0 +1,44 @@
+// What a thread or the process has used up so far, and how much of it was the agent's own doing.
+import CSupport
+import CTraceLayout
+
+/// The agent's work on modules and initializers: a running total of the process, in ticks. Only whole pieces of work are
+/// added, at their outermost place, so that nothing counts twice.
+enum OwnWork {
+    nonisolated(unsafe) private static var total: UInt64 = 0
+
+    static var ticks: UInt64 { tracer_load_acquire(&total) }
+    /// The total with this piece, which ends now.
+    @discardableResult
+    static func add(since begin: UInt64, until now: UInt64) -> UInt64 {
+        tracer_atomic_add(&total, now &- begin) &+ (now &- begin)
+    }
+}
+
+extension trace_usage {
+    private static let ofThread = (clock: ClockNumber.thread, who: 1) // RUSAGE_THREAD
+    private static let ofProcess = (clock: ClockNumber.process, who: 0) // RUSAGE_SELF
+
+    /// CPU time comes from its clock: getrusage does not count what the thread has run since the last scheduler tick.
+    private init(_ source: (clock: Int, who: Int)) {
+        self.init()
+        cpu_ns = Clock.nanoseconds(source.clock)
+        var usage = InlineArray<18, UInt64>(repeating: 0) // struct rusage: ru_minflt and ru_majflt are its words 8 and 9
+        var span = usage.mutableSpan
+        span.withUnsafeMutableBufferPointer {
+            _ = SystemCall.call(SystemCall.getrusage, source.who, bits($0.baseAddress))
+            minor_faults = UInt32(truncatingIfNeeded: $0[8])
+            major_faults = UInt32(truncatingIfNeeded: $0[9])
+        }
+    }
+    static func thread() -> trace_usage { trace_usage(ofThread) }
+    static func process() -> trace_usage { trace_usage(ofProcess) }
+
+    /// As of `ticks`, when the agent had worked `own`.
+    func at(_ ticks: UInt64, own: UInt64) -> trace_usage {
+        var copy = self
+        copy.ticks = ticks
+        copy.own_ticks = own
+        return copy
+    }
+}

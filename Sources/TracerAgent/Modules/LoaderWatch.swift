@@ -1,0 +1,213 @@
+// Sees every module that is loaded later, before its constructors run. The loader calls its debugger hook
+// (_dl_debug_state, r_debug.r_brk) after it has mapped new modules, and before (glibc until 2.40) or after (from 2.41 on)
+// it relocates them; the hook is an empty function, and a jump to `tracer_loader_event` is written over it. There new
+// modules are noted, their initializers are led through stubs, and the slots of those that are seen to be relocated are
+// rebound. Of the others the slots are rebound by the first initializer that runs, since that is after relocation.
+// Everything here runs with the loader's lock held.
+import CSupport
+
+/// What is done with modules by those who make events of their calls. Set by the agent before the first module is found;
+/// LoaderWatch.lock is held.
+enum ModuleEvents {
+    /// What is there at the start is known, and nothing has been done with it.
+    nonisolated(unsafe) static var begin: (@convention(c) () -> Void)!
+    /// It is mapped, and none of its code has run.
+    nonisolated(unsafe) static var patch: (@convention(c) (Int) -> Void)!
+    /// It is relocated, and its slots may be led to stubs.
+    nonisolated(unsafe) static var bind: (@convention(c) (Int) -> Void)!
+    /// It is mapped, and relocated already or not: before its initializers run.
+    nonisolated(unsafe) static var prepare: (@convention(c) (Int, Bool) -> Void)!
+    /// All that a load has brought is bound.
+    nonisolated(unsafe) static var finish: (@convention(c) () -> Void)!
+    /// It is no longer mapped.
+    nonisolated(unsafe) static var release: (@convention(c) (Int) -> Void)!
+}
+
+enum LoaderWatch {
+    /// Held by who changes what the agent knows of modules, makes stubs, or binds slots: the loader's hook, initializers and
+    /// finalizers, the end of dlopen, the first call of a lazy slot. Only the first of these have the loader's lock, too, which is
+    /// then taken before; nothing of the loader or the program is called with this one.
+    nonisolated(unsafe) private static var lock = Lock()
+    static func locked<Result>(_ body: () -> Result) -> Result {
+        lock.lock()
+        defer { lock.unlock() }
+        return body()
+    }
+    /// In a forked child: another thread of the parent may have held it.
+    static func becomeChild() { lock = Lock() }
+
+    nonisolated(unsafe) private static var latestLoad: UInt32 = 0
+    nonisolated(unsafe) private static var pendingCount = 0
+
+    /// Modules that are there already, in the loader's order, which is the order of the global scope. Returns TRACE_FLAG_….
+    static func begin() -> UInt32 {
+        guard let debug = optional(tracer_loader_debug()) else { return UInt32(TRACE_FLAG_NO_HOOK) }
+        var flags: UInt32 = 0
+        var entry = debug.pointee.first
+        var isMain = true
+        while let module = entry {
+            _ = ModuleTable.add(module, isMain: isMain, load: 0, inBase: true)
+            isMain = false
+            entry = module.pointee.next
+        }
+        flags |= ForeignConvention.mark()
+        if isLate { flags |= UInt32(TRACE_FLAG_LATE) }
+        var slots = 0
+        for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending {
+            slots &+= ModuleTable.modules.pointer(n).pointee.image.jumpRelocationCount
+        }
+        FunctionTable.expect(slots)
+        tracer_prepare_lazy()
+        Lock.isAlone = isSingleThreaded
+        defer { Lock.isAlone = false }
+        ModuleEvents.begin()
+        for n in 0..<ModuleTable.modules.count { ModuleEvents.patch(n) }
+        for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending { ModuleEvents.bind(n) }
+        ModuleEvents.finish()
+        let loader = ModuleTable.module(of: debug.pointee.hook).map { withUnsafePointer(to: &$0.pointee.image) { $0 } }
+        if !LoaderHook.patch(debug.pointee.hook, in: loader) { flags |= UInt32(TRACE_FLAG_NO_HOOK) }
+        return flags
+    }
+    /// The loader has one module only that it initializes before all others: the last one marked for it (glibc elf/dl-load.c,
+    /// dl_initfirst). libpthread is, before glibc 2.34. When it is not ours, most constructors have run.
+    private static var isLate: Bool {
+        var isOurs = true
+        for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.image.isInitFirst {
+            isOurs = ModuleTable.modules.pointer(n).pointee.image.contains(tracer_code_low())
+        }
+        return !isOurs
+    }
+    /// What glibc says (2.32, sys/single_threaded.h); false where it says nothing. The agent may also be loaded into a process
+    /// that has threads already.
+    private static var isSingleThreaded: Bool {
+        let query = SymbolQuery(name: Name(CText(StaticString("__libc_single_threaded").utf8Start)), version: VersionNeed())
+        guard let found = ModuleTable.anyDefinition(of: query) else { return false }
+        let image = withUnsafePointer(to: &ModuleTable.modules.pointer(found.module).pointee.image) { $0 }
+        guard let symbol = image.pointee.symbol(found.symbol)?.pointee else { return false }
+        let address = image.pointee.bias &+ symbol.value
+        return image.pointee.isReadable(address, 1) && UnsafePointer<UInt8>(bitPattern: UInt(address))!.pointee != 0
+    }
+    private static func optional(_ debug: UnsafeMutablePointer<loader_debug>?) -> UnsafeMutablePointer<loader_debug>? {
+        debug
+    }
+
+    /// The loader is about to change its lists (state 1 or 2), or has changed them.
+    static func event(_ recorder: ThreadRecorder, _ stackPointer: UInt64, since entered: UInt64, within initializer: UInt32) {
+        guard let debug = optional(tracer_loader_debug()) else { return }
+        if debug.pointee.state != 0 {
+            Loads.opened(entered)
+            return
+        }
+        locked { changed(debug, recorder, stackPointer, since: entered, within: initializer) }
+    }
+    private static func changed(
+        _ debug: UnsafeMutablePointer<loader_debug>, _ recorder: ThreadRecorder, _ stackPointer: UInt64,
+        since entered: UInt64, within initializer: UInt32
+    ) {
+        retireMissing(debug)
+        bindPending { !$0.pointee.isSeenUnrelocated } // what an earlier dlopen brought without initializers
+        latestLoad &+= 1
+        var first = -1
+        forEachModule(debug) { module, inBase in
+            if ModuleTable.index(of: module) != nil { return }
+            let index = note(module, inBase)
+            if first < 0 { first = index }
+        }
+        if first >= 0 {
+            TraceOutput.flags |= ForeignConvention.mark()
+            TraceOutput.header.pointee.flags = TraceOutput.flags
+            for n in 0..<ModuleTable.modules.count where ModuleTable.modules[n].load == latestLoad { ModuleEvents.patch(n) }
+        }
+        bindPending { $0.pointee.isRelocated }
+        if first >= 0 {
+            Loads.mapped(latestLoad, ModuleTable.modules[first].path, recorder, stackPointer, entered, within: initializer)
+        } else {
+            latestLoad &-= 1
+            Loads.forgetOpened()
+        }
+    }
+
+    private static func forEachModule(
+        _ debug: UnsafeMutablePointer<loader_debug>,
+        _ body: (UnsafeMutablePointer<loader_module>, Bool) -> Void
+    ) {
+        var namespace: UnsafeMutablePointer<loader_debug>? = debug
+        while let current = namespace {
+            var entry = current.pointee.first
+            while let module = entry {
+                body(module, current == debug)
+                entry = module.pointee.next
+            }
+            namespace = current.pointee.version > 1 ? current.pointee.next : nil
+        }
+    }
+
+    private static func retireMissing(_ debug: UnsafeMutablePointer<loader_debug>) {
+        for n in 0..<ModuleTable.modules.count {
+            let module = ModuleTable.modules.pointer(n)
+            if module.pointee.state == .retired || module.pointee.isStartup { continue }
+            var isThere = false
+            forEachModule(debug) { entry, _ in
+                if entry == module.pointee.loader && entry.pointee.bias == module.pointee.image.bias { isThere = true }
+            }
+            if isThere { continue }
+            if module.pointee.state == .pending { pendingCount &-= 1 }
+            module.pointee.state = .retired
+            ModuleTable.filters[n] = BloomFilter() // the old one is no longer mapped
+            ModuleEvents.release(n)
+            ReturnLabels.forget(module.pointee.image.low, module.pointee.image.high)
+            MetadataWriter.moduleEnd(UInt32(n), ticks: Clock.ticks(), &module.pointee.endRecord)
+        }
+    }
+
+    /// Its index, or -1.
+    private static func note(_ loader: UnsafeMutablePointer<loader_module>, _ inBase: Bool) -> Int {
+        guard let index = ModuleTable.add(loader, isMain: false, load: latestLoad, inBase: inBase) else { return -1 }
+        if ModuleTable.modules[index].state == .pending {
+            pendingCount &+= 1
+            let module = ModuleTable.modules.pointer(index)
+            let relocation = RelocationState(module.pointee.image)
+            module.pointee.isRelocated = relocation == .done
+            if relocation != .unknown { ModuleEvents.prepare(index, module.pointee.isRelocated) }
+        }
+        return index
+    }
+
+    /// An initializer or a finalizer of a module that was loaded later is about to run. The loader initializes nothing before all
+    /// that it loads together is relocated, and finalizes nothing that it has not initialized (glibc elf/dl-open.c,
+    /// dl_open_worker; l_init_called). But exit() finalizes without the loader's lock until glibc 2.40 (elf/dl-fini.c), while
+    /// another thread's dlopen is where it may be: then nothing is known of any other module.
+    @inline(never) static func runs(of index: Int, isFinalizer: Bool) {
+        if pendingCount == 0 { return }
+        let load = ModuleTable.modules.pointer(index).pointee.load
+        locked {
+            if isFinalizer {
+                let module = ModuleTable.modules.pointer(index)
+                bindPending { $0 == module }
+            } else {
+                bindPending { $0.pointee.load <= load }
+            }
+        }
+    }
+    /// dlopen has returned with what it loaded: also what has no initializers. Other modules may be on their way out.
+    static func isLoaded(_ load: UInt32) {
+        if pendingCount == 0 { return }
+        locked { bindPending { $0.pointee.load == load && !$0.pointee.isSeenUnrelocated } }
+    }
+
+    @inline(never) private static func bindPending(where isRelocated: (UnsafeMutablePointer<Module>) -> Bool) {
+        if pendingCount == 0 { return }
+        for n in 0..<ModuleTable.modules.count {
+            let module = ModuleTable.modules.pointer(n)
+            if module.pointee.state != .pending || !isRelocated(module) { continue }
+            pendingCount &-= 1
+            ModuleEvents.bind(n)
+        }
+        ModuleEvents.finish()
+    }
+}
+
+extension Module {
+    /// Where there is a part that the loader protects after relocation, it tells that this has not happened yet.
+    var isSeenUnrelocated: Bool { image.relroLow != image.relroHigh && RelocationState(image) == .notYet }
+}

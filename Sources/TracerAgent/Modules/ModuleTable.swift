@@ -1,0 +1,227 @@
+// The inventory of loaded modules: those present at start, and those that the loader adds later. Indices are those of
+// the trace. A module that was unloaded stays as a retired entry, and is that one again when the same file is loaded at
+// the same place: a program may open and close a library for ever.
+//
+// LoaderWatch.lock is held by who changes the inventory, and by who reads more of a module than its entry. Slow paths ask
+// without a lock in which module an address lies: entries never move, an entry is complete before it is counted, and where a
+// module lies never changes while it is alive. What the entry points to (its program headers, its tables) is unmapped with
+// the module, so that only holders of the lock may follow it: `index(of:)` and the fields of Module and Image that are no
+// pointers are for everybody.
+import CSupport
+import CTraceLayout
+
+struct Module: BitwiseCopyable {
+    var image: Image
+    var loader: UnsafeMutablePointer<loader_module>
+    var path: CText // absolute where the loader knows it; kept by us
+    var state: State
+    var isStartup: Bool // never unloaded
+    var inBaseNamespace: Bool
+    /// ForeignConvention.swift: nobody's slots lead to it through a stub …
+    var isForeign = false
+    /// … and its own slots stay as they are.
+    var hasForeignCalls = false
+    var isSanitizer = false // its functions must see who calls them
+    var load: UInt32 // the load that brought it; 0 at start
+    var isRelocated = false // when the loader told of it
+    var isAgain = false // what it needs and is bound to is in the trace already
+    var buildID: UInt64 = 0 // a hash; 0 none
+    /// In the present file, once there is one.
+    var endRecord: UnsafeMutablePointer<trace_module_end_record>?
+    /// Of a module that was loaded later: what stands in for DT_INIT, DT_FINI and their arrays.
+    var initializer: UnsafeMutablePointer<function_descriptor>?
+    var finalizer: UnsafeMutablePointer<function_descriptor>?
+    var initializers = StubTable()
+    var finalizers = StubTable()
+    var hasStubs = false
+    var isSearched = true // the kernel's own is in nobody's scope
+    var lazy = LazyStub()
+
+    enum State: UInt8 { case pending, bound, retired, ignored }
+    var name: CText { baseName(path) }
+}
+
+/// Stands in for an array of a module that was loaded later.
+struct StubTable: BitwiseCopyable {
+    var address: UInt64 = 0 // of our table; 0 none
+    var count = 0
+}
+
+/// Of a module with slots that are bound at their first call (LazySlots.swift).
+struct LazyStub: BitwiseCopyable {
+    /// Of the stub that the third word leads to: its target is `_dl_runtime_resolve`, `instant` is `_dl_fixup`, `head` is what is
+    /// added to its second argument, `function` the module.
+    var descriptor: UnsafeMutablePointer<function_descriptor>?
+    var relocations: UInt64 = 0 // ours; 0 none
+    var relocationBytes = 0
+}
+
+enum ModuleTable {
+    nonisolated(unsafe) static var modules = Table<Module>()
+    /// One a module, side by side: a search asks all of them.
+    nonisolated(unsafe) static var filters = Table<BloomFilter>()
+    /// Where addresses were found, by their 16 KB: most slots of a process lead to a few modules, and small ones lie side by side.
+    /// Threads overwrite each other's guesses; each is checked before it is believed.
+    nonisolated(unsafe) private static var found = InlineArray<1024, UInt16>(repeating: 0)
+    /// A module other than the program has a DT_RPATH, by which dlopen searches for all that it has loaded, and for what that has
+    /// loaded (glibc elf/dl-load.c, _dl_map_object).
+    nonisolated(unsafe) private(set) static var hasRpath = false
+    nonisolated(unsafe) private static var textRoom: UnsafeMutablePointer<UInt8>?
+    nonisolated(unsafe) private static var textLeft = 0
+    nonisolated(unsafe) private static var latestText = 0 // bytes of the last path
+
+    /// Index of the live module that holds this address.
+    static func index(of address: UInt64) -> Int? {
+        let place = Int(truncatingIfNeeded: address &>> 14) & 1023
+        let guess = Int(found[place])
+        if guess < modules.count && holds(guess, address) { return guess }
+        for n in 0..<modules.count where holds(n, address) {
+            found[place] = UInt16(truncatingIfNeeded: n)
+            return n
+        }
+        return nil
+    }
+    /// The first module in the loader's order, of those that are asked, that defines the symbol, and where.
+    @inline(__always) static func definition(
+        of query: SymbolQuery, from candidate: SearchStart = SearchStart(),
+        where isAsked: (UnsafeMutablePointer<Module>) -> Bool = { _ in true }
+    ) -> (module: Int, symbol: Int)? {
+        var n = candidate.module >= 0 ? candidate.module : filters.first(from: 0, thatAdmits: query.name.gnuHash)
+        while n < modules.count {
+            let module = modules.pointer(n)
+            if module.pointee.state != .retired, module.pointee.isSearched, isAsked(module),
+                let symbol = Image.find(query, in: &module.pointee.image, from: n == candidate.module ? candidate.symbol : 0)
+            {
+                return (n, symbol)
+            }
+            n = filters.first(from: n &+ 1, thatAdmits: query.name.gnuHash)
+        }
+        return nil
+    }
+    @inline(never) static func anyDefinition(of query: SymbolQuery) -> (module: Int, symbol: Int)? { definition(of: query) }
+    static func module(of address: UInt64) -> UnsafeMutablePointer<Module>? {
+        index(of: address).map { modules.pointer($0) }
+    }
+    @inline(__always) private static func holds(_ n: Int, _ address: UInt64) -> Bool {
+        let module = modules.pointer(n)
+        return module.pointee.state != .retired && module.pointee.image.contains(address)
+    }
+
+    static func index(of loader: UnsafeMutablePointer<loader_module>) -> Int? {
+        for n in 0..<modules.count {
+            let module = modules.pointer(n)
+            if module.pointee.loader == loader && module.pointee.state != .retired
+                && module.pointee.image.bias == loader.pointee.bias
+            {
+                return n
+            }
+        }
+        return nil
+    }
+
+    /// Adds a module of the loader's list. nil when it has nothing that could be traced.
+    @inline(never) static func add(_ loader: UnsafeMutablePointer<loader_module>, isMain: Bool, load: UInt32, inBase: Bool) -> Int? {
+        let dynamic = UInt64(UInt(bitPattern: loader.pointee.dynamic))
+        let image =
+            isMain
+            ? Image(
+                bias: loader.pointee.bias, dynamic: dynamic, programHeaders: Process.programHeaders,
+                count: Process.programHeaderCount)
+            : Image(bias: loader.pointee.bias, dynamic: dynamic)
+        var module = Module(
+            image: image, loader: loader, path: path(of: loader, isMain: isMain), state: .pending,
+            isStartup: load == 0, inBaseNamespace: inBase, load: load)
+        module.buildID = buildIDHash(image)
+        if !isMain && image.hasRpath { hasRpath = true }
+        if load != 0, let index = revive(module) {
+            giveBackPath()
+            return index
+        }
+        let isOurs = image.contains(tracer_code_low())
+        if isOurs { Backtraces.image = own_image(low: image.low, high: image.high) }
+        let isLoader = Process.loaderBase != 0 && image.low == Process.loaderBase
+        let isKernels = Process.kernelImage != 0 && image.contains(Process.kernelImage)
+        module.isSearched = !isKernels
+        module.isSanitizer = SanitizerRuntime.isLibrary(module.path)
+        if isOurs || isLoader || isKernels || module.isSanitizer || !image.isUsable { module.state = .ignored }
+        // A filter too many is harmless, a module without one is not.
+        if filters.count == modules.count && !filters.append(image.gnuHash.filter) || !modules.append(module) { return nil }
+        let index = modules.count &- 1
+        StackCopying.note(module: module.path)
+        MetadataWriter.module(module, UInt32(index))
+        return index
+    }
+
+    /// The retired entry of the same file at the same place.
+    private static func revive(_ module: Module) -> Int? {
+        if !module.image.isUsable { return nil }
+        for n in 0..<modules.count {
+            let old = modules.pointer(n)
+            if old.pointee.state != .retired || old.pointee.image.bias != module.image.bias
+                || old.pointee.image.low != module.image.low || old.pointee.image.high != module.image.high
+                || old.pointee.buildID != module.buildID || !equal(old.pointee.path, module.path)
+            {
+                continue
+            }
+            // Who reads the entry without the lock meanwhile and took it for alive reads what has been there: file and place
+            // are the same.
+            old.pointee.image = module.image
+            old.pointee.loader = module.loader
+            old.pointee.inBaseNamespace = module.inBaseNamespace
+            old.pointee.load = module.load
+            old.pointee.isAgain = true
+            old.pointee.isForeign = false
+            old.pointee.hasForeignCalls = false
+            filters[n] = module.image.gnuHash.filter
+            old.pointee.state = old.pointee.isSanitizer ? .ignored : .pending
+            MetadataWriter.moduleEnd(UInt32(n), ticks: 0, &old.pointee.endRecord)
+            return n
+        }
+        return nil
+    }
+    private static func buildIDHash(_ image: Image) -> UInt64 {
+        var id: (UInt64, UInt64, UInt32) = (0, 0, 0) // room for the twenty bytes of an id
+        _ = image.copyBuildID(&id)
+        return id.0 ^ (id.1 &* 0x9e37_79b9_7f4a_7c15) ^ UInt64(id.2)
+    }
+
+    /// In a forked child: the records of its parent's file are not its own.
+    static func forgetRecords() {
+        for n in 0..<modules.count { modules.pointer(n).pointee.endRecord = nil }
+    }
+
+    /// The path that was copied last is not needed after all.
+    private static func giveBackPath() {
+        if latestText == 0 { return }
+        textRoom! -= latestText
+        textLeft &+= latestText
+        latestText = 0
+    }
+
+    /// Our copy of the path: the loader frees its own when the module goes.
+    private static func path(of loader: UnsafeMutablePointer<loader_module>, isMain: Bool) -> CText {
+        let unknown = CText(StaticString("?").utf8Start)
+        let given = loader.pointee.name.map { UnsafeRawPointer($0).assumingMemoryBound(to: UInt8.self) } ?? unknown
+        let name = isMain ? Process.executable : given[0] == 0 ? CText(StaticString("[vdso]").utf8Start) : given
+        let isRelative = name[0] != 0x2f && baseName(name) != name
+        let needed = length(name) &+ 2 &+ (isRelative ? length(Process.directory) : 0)
+        latestText = 0
+        if needed > textLeft {
+            let wanted = max(65536, (needed &+ 4095) & ~4095)
+            guard let room = Memory.pages(wanted) else { return unknown }
+            textRoom = room.assumingMemoryBound(to: UInt8.self)
+            textLeft = wanted
+        }
+        var text = TextBuffer(textRoom!, capacity: textLeft)
+        if isRelative {
+            text.append(contentsOf: Process.directory)
+            text.append(0x2f)
+        }
+        text.append(contentsOf: name)
+        let start = CText(textRoom!)
+        textRoom! += needed
+        textLeft &-= needed
+        latestText = needed
+        return start
+    }
+}

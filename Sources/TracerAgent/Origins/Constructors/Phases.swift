@@ -1,0 +1,107 @@
+// The stages that the agent can tell apart. The first three lie before it: what it cannot see it finds out, with the error
+// that this leaves.
+import CSupport
+import CTraceLayout
+
+enum Phases {
+    /// As who started the program has told.
+    nonisolated(unsafe) static var execTime: UInt64?
+
+    /// The agent is entered; its clock is chosen.
+    static func begin(_ agentTicks: UInt64, _ process: trace_usage) {
+        let now = Clock.monotonic()
+        let created = ProcessBirth.estimate(now)
+        if let created { write(TRACE_PHASE_CREATED, trace_usage(), 0, monotonic: created.monotonic, error: created.error) }
+        var age = created.map { now &- $0.monotonic &+ $0.error }
+        if let exec = execTime, exec <= now {
+            write(TRACE_PHASE_EXEC, trace_usage(), 0, monotonic: exec)
+            age = now &- exec
+        }
+        if let loader = LoaderStart.find(before: agentTicks, age: age) { write(TRACE_PHASE_LOADER, trace_usage().at(loader, own: 0), 0) }
+        write(TRACE_PHASE_AGENT, process.at(agentTicks, own: 0), 0)
+    }
+
+    @discardableResult
+    private static func write(
+        _ which: some BinaryInteger, _ usage: trace_usage, _ thread: UInt32,
+        monotonic: UInt64 = 0, error: UInt64 = 0
+    ) -> UnsafeMutableRawPointer? {
+        var fixed = trace_phase_record()
+        fixed.usage = usage
+        fixed.monotonic_ns = monotonic
+        fixed.error_ns = error
+        fixed.thread = thread
+        return MetadataWriter.append(Int(TRACE_RECORD_PHASE), UInt16(truncatingIfNeeded: which), fixed)
+    }
+
+    /// A phase that begins when this is done: the agent has been at work since `entered`.
+    static func write(_ which: some BinaryInteger, _ recorder: ThreadRecorder, _ usage: trace_usage, since entered: UInt64) {
+        guard let place = write(which, usage, recorder.context.pointee.index) else { return }
+        let now = Clock.ticks()
+        let record = place.assumingMemoryBound(to: trace_phase_record.self)
+        record.pointee.usage.own_ticks = OwnWork.add(since: entered, until: now)
+        record.pointee.usage.ticks = now
+    }
+    /// The agent's own destructor runs.
+    static func exit() {
+        let now = Clock.ticks()
+        if !TraceOutput.isWritable { return }
+        let thread = tracer_thread_state().pointee.context?.pointee.index ?? 0
+        write(TRACE_PHASE_EXIT, trace_usage.process().at(now, own: OwnWork.ticks), thread)
+    }
+    /// One that began at `now`.
+    static func write(_ which: some BinaryInteger, _ recorder: ThreadRecorder, _ usage: trace_usage, at now: UInt64) {
+        if !TraceOutput.isWritable { return }
+        write(which, usage.at(now, own: OwnWork.ticks), recorder.context.pointee.index)
+        OwnWork.add(since: now, until: Clock.ticks())
+    }
+}
+
+/// When the process was created. The kernel says so in units of 10 ms (proc_pid_stat(5), starttime, since boot). It was not
+/// later than now less the time that it has run or waited for a processor, which /proc/self/schedstat counts in ns.
+enum ProcessBirth {
+    static func estimate(_ now: UInt64) -> (monotonic: UInt64, error: UInt64)? {
+        guard let starttime = field(StaticString("/proc/self/stat"), 22, after: 0x29) else { return nil }
+        let bootNow = Clock.nanoseconds(ClockNumber.boot)
+        let born = starttime &* 10_000_000 // USER_HZ is 100 on every processor that the agent knows
+        if born > bootNow { return nil }
+        let oldest = bootNow &- born
+        var youngest = oldest > 10_000_000 ? oldest &- 10_000_000 : 0
+        let ran =
+            (field(StaticString("/proc/self/schedstat"), 1, after: 0) ?? 0)
+            &+ (field(StaticString("/proc/self/schedstat"), 2, after: 0) ?? 0)
+        if ran > youngest { youngest = min(ran, oldest) }
+        // CLOCK_MONOTONIC may have begun later than the process: the machine was asleep.
+        return youngest > now ? nil : (now &- youngest, oldest &- youngest)
+    }
+
+    /// The number in a field, counted from 1, of a file of one line. What stands up to the last `mark` counts as two fields:
+    /// a program's name in parentheses may hold anything.
+    private static func field(_ path: StaticString, _ wanted: Int, after mark: UInt8) -> UInt64? {
+        let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.closeOnExec, 0)
+        if failed(descriptor) { return nil }
+        defer { _ = SystemCall.call(SystemCall.close, descriptor) }
+        var room = InlineArray<1024, UInt8>(repeating: 0)
+        var span = room.mutableSpan
+        return span.withUnsafeMutableBufferPointer { bytes in
+            let count = SystemCall.call(SystemCall.read, descriptor, bits(bytes.baseAddress), 1023)
+            if count <= 0 { return nil }
+            var n = 0, field = 1
+            if mark != 0 {
+                for place in 0..<count where bytes[place] == mark { n = place &+ 2 }
+                field = 3
+            }
+            while field < wanted && n < count {
+                if bytes[n] == 0x20 { field &+= 1 }
+                n &+= 1
+            }
+            if n >= count || bytes[n] < 0x30 || bytes[n] > 0x39 { return nil }
+            var number: UInt64 = 0
+            while n < count && bytes[n] >= 0x30 && bytes[n] <= 0x39 {
+                number = number &* 10 &+ UInt64(bytes[n] &- 0x30)
+                n &+= 1
+            }
+            return number
+        }
+    }
+}

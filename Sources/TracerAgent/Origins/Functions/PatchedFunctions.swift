@@ -1,0 +1,359 @@
+// Functions that are recorded by their own first bytes: these lead to a stub, and that to the trampolines. What can be replaced, and by
+// what, `tracer plan` has found out (docs/functions.md); here a plan is applied to a module before any of its code runs, when it
+// is there at the start or has just been mapped. A function gets a number and a record in the file at its first call.
+import CSupport
+import CTraceLayout
+
+enum PatchedFunctions {
+    /// Variables.functions. Nothing is patched without.
+    nonisolated(unsafe) static var wanted: CText?
+    /// Variables.minimumSize.
+    nonisolated(unsafe) static var minimumSize = Variables.minimumSize.standard
+
+    /// Of a module, by its index. What lies in `code` is for its stubs and moved code, and is never given back: the module may be
+    /// loaded again at the same place.
+    private struct Area: BitwiseCopyable {
+        var code: UInt64 = 0 // 0: none
+        var codeBytes: UInt64 = 0
+        var used: UInt64 = 0 // of them
+        var descriptors: UInt64 = 0
+        var base: UInt64 = 0 // of the plan's addresses
+        var names: CText?
+    }
+    nonisolated(unsafe) private static var areas = Table<Area>() // LoaderWatch.lock is held by who appends
+
+    /// Whether the function records its calls itself, so that no slot needs to.
+    @inline(__always) static func isPatched(_ address: UInt64, in module: Int) -> Bool {
+        wanted != nil && module < areas.count && areas[module].code != 0 && leadsToStub(address, module)
+    }
+    @inline(never) private static func leadsToStub(_ address: UInt64, _ module: Int) -> Bool {
+        let image = withUnsafePointer(to: &ModuleTable.modules.pointer(module).pointee.image) { $0 }
+        guard let target = EntryPatch.target(of: address, in: image) else { return false }
+        return target &- areas[module].code < areas[module].codeBytes
+    }
+
+    // MARK: - Patching
+
+    /// At the start, before the first module.
+    static func begin() {
+        if wanted == nil { return }
+        if hasSanitizer {
+            Message.warn { $0.append("a program with a sanitizer: functions are recorded through slots alone") }
+            wanted = nil
+        }
+        isAlone = Process.isAlone
+    }
+    /// At the start. Else the modules that are there may be running, and their code is not executable for a moment while it is patched.
+    nonisolated(unsafe) private static var isAlone = true
+    /// Sanitizers list the program's own frames by frame pointers, at each allocation and in their reports: labels would be in them.
+    private static var hasSanitizer: Bool {
+        for n in 0..<ModuleTable.modules.count where ModuleTable.modules[n].isSanitizer { return true }
+        for n in 0..<SanitizerRuntime.beginnings.count {
+            let name = Name(CText(SanitizerRuntime.beginnings[n].utf8Start))
+            if let found = ModuleTable.anyDefinition(of: SymbolQuery(name: name, version: VersionNeed())), found.module >= 0 { return true }
+        }
+        return false
+    }
+
+    /// LoaderWatch.lock is held, or nobody else is there; signals are blocked.
+    static func patch(_ index: Int) {
+        guard let wanted else { return }
+        while areas.count <= index { if !areas.append(Area()) { return } }
+        let module = ModuleTable.modules.pointer(index)
+        if module.pointee.state != .pending || module.pointee.isForeign || module.pointee.isStartup && !isAlone { return }
+        let isMain = module.pointee.image.contains(Process.entry)
+        if !EntryFilter.mayMatch(wanted, in: module.pointee.name, isMain: isMain) { return }
+        if module.pointee.image.hasTextRelocations { return refuse(module, "its code is changed when it is loaded (DT_TEXTREL)") }
+        guard let identity = ModuleIdentity(module.pointee.image, path: module.pointee.path), let (bytes, count) = read(identity) else {
+            // `tracer record` has made those that it knew of, and says itself what is missing.
+            MetadataWriter.patched(module: UInt32(index), functions: 0, patched: 0)
+            if TraceOutput.session == 0 && EntryFilter.names(wanted, module.pointee.name, isMain: isMain) {
+                refuse(module, "there is no plan of it: `tracer plan` makes one")
+            }
+            return
+        }
+        var keptFrom = count // its names are read when a function is called
+        defer { Memory.release(bytes, keptFrom) }
+        guard let plan = PlanContent(bytes, byteCount: count), identity.isOf(plan.header.pointee) else {
+            return refuse(module, "its plan is damaged or of another version: `tracer plan` makes it again")
+        }
+        guard let chosen = Memory.pages(max(plan.functionCount, 1)) else { return }
+        defer { Memory.release(chosen, max(plan.functionCount, 1)) }
+        var work = Work(index: index, plan: plan, chosen: chosen.assumingMemoryBound(to: UInt8.self), base: 0)
+        work.base = module.pointee.image.bias &+ plan.header.pointee.base
+        work.choose(wanted, isMain: isMain)
+        if work.matched > 0 {
+            if !work.isRight { return refuse(module, "its code is not what its plan says: something has changed it") }
+            if work.count > 0 {
+                guard let isNew = apply(work, module) else { return }
+                if isNew { keptFrom = Int(plan.header.pointee.names) & ~(Kernel.pageBytes &- 1) }
+            }
+            MetadataWriter.patched(module: UInt32(index), functions: work.matched, patched: work.count)
+        }
+    }
+
+    /// What one patching is about.
+    private struct Work {
+        let index: Int
+        let plan: PlanContent
+        let chosen: UnsafeMutablePointer<UInt8> // one a function of the plan: 1 is to be patched
+        var base: UInt64
+        var matched: UInt32 = 0 // functions of the plan that the user wants
+        var count: UInt32 = 0 // of them, those to be patched
+        var codeBytes: UInt64 = 0
+        var isRight = true
+
+        mutating func choose(_ wanted: CText, isMain: Bool) {
+            let module = ModuleTable.modules.pointer(index)
+            let image = withUnsafePointer(to: &module.pointee.image) { $0 }
+            for n in 0..<plan.functionCount {
+                let function = plan.function(n)
+                if isTooSmall(function) || !matches(function, wanted, module, isMain) { continue }
+                matched &+= 1
+                let tactic = UInt32(function.pointee.tactic)
+                if tactic == PLAN_NONE.rawValue || tactic == PLAN_TRAP.rawValue || !isOrdinary(function, image) { continue }
+                if !EntryPatch.fits(function.pointee, in: image, base: base) {
+                    isRight = false
+                    return
+                }
+                chosen[n] = 1
+                count &+= 1
+                codeBytes = codeBytes &+ bytes(function.pointee)
+            }
+        }
+        @inline(__always) private func isTooSmall(_ function: UnsafePointer<plan_function>) -> Bool {
+            function.pointee.byte_count < minimumSize && UInt32(function.pointee.flags) & UInt32(PLAN_FUNCTION_LEAF) != 0
+        }
+        func bytes(_ function: plan_function) -> UInt64 {
+            (EntryPatch.stubBytes(function) &+ EntryPatch.movedBytes(function) &+ EntryPatch.alignment &- 1) & ~(EntryPatch.alignment &- 1)
+        }
+        /// By any of its names.
+        private func matches(
+            _ function: UnsafePointer<plan_function>, _ wanted: CText, _ module: UnsafeMutablePointer<Module>, _ isMain: Bool
+        ) -> Bool {
+            if function.pointee.name_count == 0 {
+                let nameless = CText(StaticString("").utf8Start)
+                return EntryFilter.matches(wanted, nameless, in: module.pointee.name, isMain: isMain)
+            }
+            return someName(of: function) {
+                EntryFilter.matches(wanted, $0, in: module.pointee.name, isMain: isMain)
+                    && NameFilter.admits(function: $0, path: module.pointee.path)
+            }
+        }
+        /// Whether it is called like any other: what the trampolines of slots treat in a way of its own stays theirs.
+        private func isOrdinary(_ function: UnsafePointer<plan_function>, _ image: UnsafePointer<Image>) -> Bool {
+            if !SpecialFunction.mayBe(function.pointee.name_key) { return true }
+            return !someName(of: function) { text in
+                let name = Name(text)
+                return SpecialFunction.treatment(of: name) != .ordinary
+                    || ContextCapture.isNamed(name) && ContextCapture.captures(base &+ UInt64(function.pointee.address), image)
+            }
+        }
+        @inline(__always) private func someName(of function: UnsafePointer<plan_function>, _ test: (CText) -> Bool) -> Bool {
+            let end = plan.names + Int(plan.header.pointee.names_count)
+            var name = plan.names + Int(function.pointee.names)
+            for _ in 0..<function.pointee.name_count {
+                if name >= end { return false }
+                if test(name) { return true }
+                while name.pointee != 0 { name += 1 }
+                name += 1
+            }
+            return false
+        }
+    }
+
+    /// Whether it has a new area, whose names are those of the plan. nil: nothing is patched, and a line says why.
+    private static func apply(_ work: Work, _ module: UnsafeMutablePointer<Module>) -> Bool? {
+        let plan = work.plan, image = module.pointee.image
+        let old = areas[work.index]
+        if !Trampolines.preparePatched(isFiltered: Limits.minimumTicks > 0) || !ReturnLabels.beginPatched() {
+            _ = Message.refuseCode()
+            return nil
+        }
+        // The same file at the same place as before: its stubs are there.
+        let isAgain = old.code != 0 && old.used == work.codeBytes && old.base == work.base
+        guard let area = isAgain ? old : makeArea(work, image) else {
+            refuse(module, "there is no room for stubs near it")
+            return nil
+        }
+        if !isAgain && !fill(area, work) {
+            _ = Message.refuseCode()
+            return nil
+        }
+        if !openText(image, Memory.readWrite) {
+            refuse(module, "its code cannot be made writable (SELinux execmod)")
+            return nil
+        }
+        populate(work)
+        var place = area.code
+        for n in 0..<plan.functionCount where work.chosen[n] != 0 {
+            let function = plan.function(n).pointee
+            EntryPatch.redirect(function, base: work.base, to: place)
+            place = place &+ work.bytes(function)
+        }
+        if !openText(image, nil) { Message.warn { $0.append("a module's code cannot be made executable again: the program will not run") } }
+        areas[work.index] = area
+        return !isAgain
+    }
+
+    /// The pages of code that are going to be written, each run of them by one system call: most have functions in them, and a page fault
+    /// each costs more than the copy.
+    private static func populate(_ work: Work) {
+        let page = UInt64(Kernel.pageBytes)
+        var low: UInt64 = 0, high: UInt64 = 0
+        func end() { if high &- low > page { Memory.populate(UnsafeMutableRawPointer(bitPattern: UInt(low))!, Int(high &- low)) } }
+        for n in 0..<work.plan.functionCount where work.chosen[n] != 0 {
+            let function = work.plan.function(n).pointee, entry = work.base &+ UInt64(function.address) &+ UInt64(function.patch)
+            let first = entry & ~(page &- 1), last = (entry &+ UInt64(function.replaced) &- 1) & ~(page &- 1)
+            if first > high {
+                end()
+                low = first
+            }
+            high = last &+ page
+        }
+        end()
+    }
+
+    /// Stubs, moved code and descriptors, before anybody can come there.
+    private static func fill(_ area: Area, _ work: Work) -> Bool {
+        let plan = work.plan
+        var place = area.code, descriptor = area.descriptors
+        for n in 0..<plan.functionCount where work.chosen[n] != 0 {
+            let function = plan.function(n).pointee
+            let stub = UnsafeMutableRawPointer(bitPattern: UInt(place))!
+            EntryPatch.writeStub(at: stub, descriptor: descriptor, function)
+            let moved = place &+ EntryPatch.stubBytes(function)
+            if !EntryPatch.writeMoved(at: stub + Int(EntryPatch.stubBytes(function)), function, plan, base: work.base) { return false }
+            let entry = UnsafeMutablePointer<function_descriptor>(bitPattern: UInt(descriptor))!
+            entry.pointee.target = UnsafeRawPointer(bitPattern: UInt(moved))
+            entry.pointee.head = UInt64(function.address) | UInt64(function.name_count == 0 ? .max : function.names) &<< 32
+            entry.pointee.function = UInt32(work.index)
+            entry.pointee.kind = UInt32(KIND_UNNAMED)
+            entry.pointee.instant = Trampolines.patchedSet.special // FUNCTION_ENTER
+            place = place &+ work.bytes(function)
+            descriptor = descriptor &+ UInt64(FUNCTION_BYTES)
+        }
+        return Memory.protectCode(area.code, area.codeBytes)
+    }
+
+    /// Stubs with their moved code behind each, and descriptors, in pages as near to the module as there is room.
+    private static func makeArea(_ work: Work, _ image: Image) -> Area? {
+        let page = UInt64(Kernel.pageBytes)
+        func whole(_ bytes: UInt64) -> UInt64 { (bytes &+ page &- 1) & ~(page &- 1) }
+        let codeBytes = whole(work.codeBytes), descriptorBytes = whole(UInt64(work.count) &* UInt64(FUNCTION_BYTES))
+        guard let start = mapNear(image, codeBytes &+ descriptorBytes) else { return nil }
+        Memory.populate(UnsafeMutableRawPointer(bitPattern: UInt(start))!, Int(codeBytes &+ descriptorBytes))
+        return Area(
+            code: start, codeBytes: codeBytes, used: work.codeBytes, descriptors: start &+ codeBytes, base: work.base,
+            names: work.plan.names)
+    }
+    private static func mapNear(_ image: Image, _ bytes: UInt64) -> UInt64? {
+        let granule: UInt64 = 65536 // the largest page
+        func map(_ place: UInt64) -> UInt64? {
+            let result = SystemCall.call(
+                SystemCall.mmap, Int(bitPattern: UInt(place)), Int(bytes), Memory.readWrite, Mapping.pages | Mapping.fixedNoReplace, -1, 0)
+            if failed(result) { return nil }
+            if UInt64(result) == place { return place }
+            Memory.release(UnsafeMutableRawPointer(bitPattern: result), Int(bytes)) // before Linux 4.17 a mere hint
+            return nil
+        }
+        var distance = granule
+        while image.high &- image.low &+ bytes &+ distance < EntryPatch.reach {
+            if image.low > bytes &+ distance &+ granule, let found = map((image.low &- bytes &- distance) & ~(granule &- 1)) {
+                return found
+            }
+            if let found = map((image.high &+ distance &+ granule &- 1) & ~(granule &- 1)) { return found }
+            distance = distance < 1 &<< 22 ? distance &* 2 : distance &+ 1 &<< 22
+        }
+        return nil
+    }
+
+    /// The module's code with this protection, nil: its own.
+    private static func openText(_ image: Image, _ protection: Int?) -> Bool {
+        for n in 0..<image.segmentCount {
+            let segment = image.segment(n)
+            if segment.type != ProgramHeader.load || segment.flags & ProgramHeader.executable == 0 { continue }
+            let low = image.bias &+ segment.address
+            if protection == nil { tracer_code_written(low, low &+ segment.memoryBytes) }
+            let own =
+                Int(segment.flags & ProgramHeader.readable != 0 ? 1 : 0) | Int(segment.flags & ProgramHeader.writable != 0 ? 2 : 0) | 4
+            if !Memory.protect(low, segment.memoryBytes, protection ?? own) { return false }
+        }
+        return true
+    }
+
+    private static func refuse(_ module: UnsafeMutablePointer<Module>, _ reason: StaticString) {
+        Message.warn {
+            $0.append("the functions of ")
+            $0.append(contentsOf: module.pointee.name)
+            $0.append(" are not recorded: ")
+            $0.append(reason)
+        }
+    }
+
+    /// $XDG_CACHE_HOME/tracer/plans/BUILD-ID.plan, as `tracer plan` names it.
+    private static func read(_ identity: ModuleIdentity) -> (UnsafeMutableRawPointer, Int)? {
+        var found: (UnsafeMutableRawPointer, Int)?
+        var room = InlineArray<4096, UInt8>(repeating: 0)
+        var span = room.mutableSpan
+        span.withUnsafeMutableBufferPointer {
+            var path = TextBuffer($0.baseAddress!, capacity: 4096)
+            guard let user = CacheHome.user, CacheHome.append(to: &path) else { return }
+            path.append("/tracer/plans")
+            if path.isFull { return }
+            guard let folder = FileStatus(at: CText(path.start)), folder.isFolder(of: user) else { return }
+            path.append(0x2f)
+            identity.appendName(to: &path)
+            if !path.isFull { found = CacheHome.read(CText(path.start), of: user, atMost: Int(PLAN_MOST_BYTES)) }
+        }
+        return found
+    }
+
+    // MARK: - First calls
+
+    /// Gives it a number. False: it has none, and is not recorded.
+    static func name(_ descriptor: UnsafeMutablePointer<function_descriptor>) -> Bool {
+        FunctionTable.locked {
+            if descriptor.pointee.kind != UInt32(KIND_UNNAMED) { return true } // another thread was faster
+            let index = Int(descriptor.pointee.function), area = areas[index]
+            let address = area.base &+ (descriptor.pointee.head & 0xffff_ffff),
+                offset = UInt32(truncatingIfNeeded: descriptor.pointee.head &>> 32)
+            var room = InlineArray<24, UInt8>(repeating: 0)
+            var span = room.mutableSpan
+            return span.withUnsafeMutableBufferPointer {
+                var text = TextBuffer($0.baseAddress!, capacity: 24)
+                if offset == .max { text.append(address: address &- ModuleTable.modules.pointer(index).pointee.image.bias) }
+                let name = Name(offset == .max ? CText(text.start) : area.names! + Int(offset))
+                guard let id = FunctionTable.number(target: address, module: UInt32(index), name) else { return false }
+                descriptor.pointee.head = Event.head(.enter, id)
+                descriptor.pointee.function = id
+                descriptor.pointee.kind = UInt32(KIND_PATCHED)
+                tracer_store_release_64(&descriptor.pointee.instant, Trampolines.patchedSet.enter)
+                HotFunctions.add(id, descriptor)
+                return true
+            }
+        }
+    }
+}
+
+/// Variables.functions: FUNCTION of the program itself, or MODULE!FUNCTION; globs, separated by ':'.
+enum EntryFilter {
+    static func mayMatch(_ list: CText, in module: CText, isMain: Bool) -> Bool {
+        NameFilter.forEachPattern(list) { start, bang, _ in bang < 0 ? isMain : NameFilter.matches(start, bang, module) }
+    }
+    /// By more than a glob that stands for any module.
+    static func names(_ list: CText, _ module: CText, isMain: Bool) -> Bool {
+        NameFilter.forEachPattern(list) { start, bang, _ in
+            if bang < 0 { return isMain }
+            for n in 0..<bang where start[n] == 0x2a { return false }
+            return NameFilter.matches(start, bang, module)
+        }
+    }
+    static func matches(_ list: CText, _ function: CText, in module: CText, isMain: Bool) -> Bool {
+        NameFilter.forEachPattern(list) { start, bang, end in
+            bang < 0
+                ? isMain && NameFilter.matches(start, end, function)
+                : NameFilter.matches(start, bang, module) && NameFilter.matches(start + (bang &+ 1), end &- bang &- 1, function)
+        }
+    }
+}

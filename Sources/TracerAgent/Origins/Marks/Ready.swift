@@ -1,0 +1,71 @@
+// What may tell that the program is ready and shows only in arguments: output to a terminal or standard output,
+// sd_notify(3) with READY=1, a function that the user names. Their stubs are special until it has happened; from then
+// on they are ordinary ones, but for one comparison. The first of each is recorded, and the tool chooses.
+import CSupport
+import CTraceLayout
+
+enum Ready {
+    nonisolated(unsafe) private static var seen: UInt32 = 0 // bits: 1 << TRACE_READY_…
+    nonisolated(unsafe) private static var inspected: UInt32 = 0
+    /// A program that writes thousands of times elsewhere is not going to say by it that it is ready.
+    private static let mostInspected: UInt32 = 4096
+
+    /// Something has told that the program is ready.
+    static var isPast: Bool { seen != 0 }
+
+    /// A call of one of these functions begins.
+    static func inspect(
+        _ descriptor: UnsafeMutablePointer<function_descriptor>, _ treatment: Treatment, _ spills: Spills,
+        _ recorder: ThreadRecorder
+    ) {
+        let reason: UInt32
+        switch treatment {
+        case .ready: reason = UInt32(TRACE_READY_SYMBOL)
+        case .notify, .notifyOfPid: reason = UInt32(TRACE_READY_NOTIFY)
+        default: reason = UInt32(TRACE_READY_OUTPUT)
+        }
+        inspected &+= treatment == .output ? 1 : 0
+        if isSeen(reason) || treatment == .output && inspected > mostInspected {
+            let isEntryOnly = FunctionTable.entry(descriptor.pointee.function).isEntryOnly
+            tracer_store_release_32(&descriptor.pointee.kind, UInt32(isEntryOnly ? KIND_TAIL : KIND_CALL))
+            return
+        }
+        switch treatment {
+        case .output where !isOutput(spills.firstArgument): return
+        case .notify where !saysReady(spills.secondArgument), .notifyOfPid where !saysReady(spills.thirdArgument): return
+        default: record(reason, descriptor.pointee.function, recorder)
+        }
+    }
+
+    static func record(_ reason: UInt32, _ function: UInt32, _ recorder: ThreadRecorder) {
+        if isSeen(reason) || !TraceOutput.isWritable { return }
+        seen |= 1 &<< reason
+        var fixed = trace_ready_record()
+        fixed.function = function
+        fixed.thread = recorder.context.pointee.index
+        fixed.ticks = Clock.ticks()
+        MetadataWriter.append(Int(TRACE_RECORD_READY), UInt16(truncatingIfNeeded: reason), fixed)
+    }
+    private static func isSeen(_ reason: UInt32) -> Bool { seen &>> reason & 1 != 0 }
+
+    private static func isOutput(_ descriptor: UInt64) -> Bool {
+        let number = Int(Int32(truncatingIfNeeded: descriptor))
+        if number == 1 { return true }
+        var settings = InlineArray<16, UInt32>(repeating: 0) // struct termios of the kernel: 36 bytes
+        var span = settings.mutableSpan
+        return span.withUnsafeMutableBufferPointer {
+            SystemCall.call(SystemCall.ioctl, number, 0x5401, bits($0.baseAddress)) == 0 // TCGETS
+        }
+    }
+
+    /// Lines of NAME=VALUE.
+    private static func saysReady(_ argument: UInt64) -> Bool {
+        guard var text = CText(bitPattern: UInt(argument)) else { return false }
+        while true {
+            if rest(of: text, after: "READY=1") != nil { return true }
+            while text[0] != 0 && text[0] != 0x0a { text += 1 }
+            if text[0] == 0 { return false }
+            text += 1
+        }
+    }
+}

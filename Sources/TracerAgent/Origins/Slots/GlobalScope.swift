@@ -1,0 +1,19 @@
+// The modules that are there at the start, as the search for their slots' answers sees them.
+import CSupport
+
+enum GlobalScope: SlotScope {
+    static var untouched: Treatment { .untouched }
+    @inline(__always) static func treatment(of name: Name) -> Treatment { SpecialFunction.treatment(of: name) }
+    @inline(__always) static func isUntouched(_ treatment: Treatment) -> Bool { treatment == .untouched }
+    @inline(__always) static func isKnown(_ query: SymbolQuery) -> Bool { GlobalDefinitions.isKnown(query) }
+    @inline(__always) static func prefetch(_ name: Name) { FunctionTable.prefetch(name) }
+    @inline(__always) static func first(from start: Int, thatAdmits hash: UInt32) -> Int {
+        ModuleTable.filters.first(from: start, thatAdmits: hash)
+    }
+    @inline(__always) static func image(_ module: Int) -> UnsafePointer<Image>? {
+        if module >= ModuleTable.modules.count { return nil }
+        let other = ModuleTable.modules.pointer(module)
+        return other.pointee.state == .retired || other.pointee.image.gnuHash.isEmpty
+            ? nil : withUnsafePointer(to: &other.pointee.image) { $0 }
+    }
+}

@@ -1,0 +1,123 @@
+// Slots that are bound at their first call. Where such a slot leads is the loader's own decision, when it is called: it knows
+// the scopes (RTLD_GLOBAL, RTLD_DEEPBIND, namespaces), notes that the caller needs the module of the target, tells auditors,
+// and runs IFUNC resolvers. So these slots stay as they are. What is changed is the word behind them: a lazy slot leads to
+// the module's procedure linkage table, and that jumps through the third word of DT_PLTGOT to `_dl_runtime_resolve` (glibc
+// sysdeps/*/dl-trampoline.*; psABI, "Procedure Linkage Table"). It leads to `tracer_lazy` instead, which calls the same
+// `_dl_fixup` on the program's stack, and stores a stub of the function that it names into the slot.
+//
+// `_dl_fixup` stores what it finds where the relocation says. A thread that is calling through the slot just then would go past
+// the stub. So it is given relocations of ours, which say the same of the symbol and have another place: it is told which one by
+// its distance from the module's first (reloc_arg, elf/dl-runtime.c), forwards, in 32 bits.
+import CSupport
+
+enum LazySlots {
+    // MARK: - When a module is bound, or goes. LoaderWatch.lock is held, or nobody else is there.
+
+    /// Some slots of the module are lazy. Of their table ld.bfd puts what the loader uses into the RELRO part.
+    static func watch(_ index: Int, _ access: inout WriteAccess) {
+        let module = ModuleTable.modules.pointer(index)
+        let image = withUnsafeMutablePointer(to: &module.pointee.image) { $0 }
+        let table = image.pointee.linkageTable
+        guard module.pointee.lazy.descriptor == nil, table & 7 == 0, image.pointee.isData(table &+ 16),
+            image.pointee.word64(table &+ 8) == UInt64(UInt(bitPattern: module.pointee.loader)),
+            let resolver = image.pointee.word64(table &+ 16), let loader = ModuleTable.module(of: resolver),
+            loader.pointee.image.low == Process.loaderBase, let fixup = ProcedureLinkage.fixup(of: resolver, in: &loader.pointee.image),
+            access.open(table &+ 16), let descriptor = takeDescriptor()
+        else { return }
+        module.pointee.lazy.descriptor = descriptor
+        module.pointee.lazy.copyRelocations(image, above: loader.pointee.image.high)
+        descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(resolver))
+        descriptor.pointee.instant = fixup
+        descriptor.pointee.function = UInt32(index)
+        let first = module.pointee.lazy.relocations
+        descriptor.pointee.head = first == 0 ? 0 : (first &- image.pointee.jumpRelocations) / Machine.fixupUnit
+        tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(table &+ 16))!, Stubs.stub(of: descriptor))
+    }
+
+    /// Those of modules that are gone, linked by `instant`.
+    nonisolated(unsafe) fileprivate static var free: UnsafeMutablePointer<function_descriptor>?
+    private static func takeDescriptor() -> UnsafeMutablePointer<function_descriptor>? {
+        if let descriptor = free {
+            free = UnsafeMutablePointer(bitPattern: UInt(descriptor.pointee.instant))
+            return descriptor
+        }
+        return Stubs.take(.lazy).flatMap { tracer_function($0) }
+    }
+
+    /// Where the last ones ended: the next ones are behind it, if that is free.
+    nonisolated(unsafe) private static var nextPages: UInt64 = 0
+    /// Pages at a higher address, not too far: modules that are loaded later usually lie below the loader. nil: there are none.
+    fileprivate static func pages(_ bytes: Int, above low: UInt64, _ loaderEnd: UInt64) -> UInt64? {
+        func isRight(_ place: UInt64) -> Bool { place > low && place &+ UInt64(bytes) &- low < Machine.fixupUnit &<< 32 }
+        func map(_ wanted: UInt64) -> UInt64? {
+            let flags = wanted == 0 ? Mapping.pages : Mapping.pages | Mapping.fixedNoReplace
+            let result = SystemCall.call(SystemCall.mmap, Int(bitPattern: UInt(wanted)), bytes, Memory.readWrite, flags, -1, 0)
+            if failed(result) { return nil }
+            if isRight(UInt64(result)) { return UInt64(result) } // before Linux 4.17 it is a hint
+            Memory.release(UnsafeMutableRawPointer(bitPattern: result), bytes)
+            return nil
+        }
+        var place = nextPages
+        if place == 0 || !isRight(place) { place = (loaderEnd &+ 65535) & ~65535 }
+        var distance: UInt64 = 65536
+        while distance <= 1 &<< 24 { // far above is the stack of the first thread
+            if isRight(place), let found = map(place) {
+                nextPages = found &+ UInt64(bytes)
+                return found
+            }
+            place = ((loaderEnd &+ 65535) & ~65535) &+ distance
+            distance = distance &* 2
+        }
+        return map(0)
+    }
+
+    // MARK: - The first call
+
+    /// What the slot leads to from now on. The loader has found the target, so its module stays as long as the caller's does.
+    static func bind(_ index: Int, _ slot: Int, _ target: UInt64) -> UInt64 {
+        LoaderWatch.locked {
+            let module = ModuleTable.modules.pointer(index)
+            guard slot >= 0, slot < module.pointee.image.jumpRelocationCount else { return target }
+            let relocation = module.pointee.image.jumpRelocation(slot)
+            let address = module.pointee.image.bias &+ relocation.offset
+            guard address & 7 == 0, module.pointee.image.isData(address) else { return target }
+            var value = target
+            if let symbol = module.pointee.image.symbol(relocation.symbol)?.pointee, let text = module.pointee.image.name(of: symbol) {
+                value = Rebinder.stub(of: target, Name(text), calledBy: module) ?? target
+            }
+            tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(address))!, value)
+            return value
+        }
+    }
+}
+
+extension LazyStub {
+    /// The module is no longer mapped.
+    mutating func giveBack() {
+        guard let descriptor else { return }
+        if relocations != 0 {
+            let start = relocations & ~UInt64(Kernel.pageBytes &- 1)
+            Memory.release(UnsafeMutableRawPointer(bitPattern: UInt(start)), relocationBytes)
+        }
+        descriptor.pointee.instant = UInt64(UInt(bitPattern: LazySlots.free))
+        LazySlots.free = descriptor
+        self = LazyStub()
+    }
+
+    fileprivate mutating func copyRelocations(_ image: UnsafeMutablePointer<Image>, above loaderEnd: UInt64) {
+        let count = image.pointee.jumpRelocationCount
+        let bytes = Memory.wholePages((count &+ 1) &* MemoryLayout<Relocation>.stride)
+        guard let start = LazySlots.pages(bytes, above: image.pointee.jumpRelocations, loaderEnd) else { return }
+        // A whole number of relocations behind the module's own.
+        let stride = UInt64(MemoryLayout<Relocation>.stride), past = (start &- image.pointee.jumpRelocations) % stride
+        relocations = past == 0 ? start : start &+ stride &- past
+        relocationBytes = bytes
+        let copies = UnsafeMutablePointer<Relocation>(bitPattern: UInt(relocations))!
+        for n in 0..<count {
+            var relocation = image.pointee.jumpRelocation(n)
+            // Other relocations in there (TLS descriptors) are never asked for by a call.
+            if relocation.type == Machine.jumpSlot { relocation.offset = tracer_address_lazy_sink() &- image.pointee.bias }
+            copies[n] = relocation
+        }
+    }
+}

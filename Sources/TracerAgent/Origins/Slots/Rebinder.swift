@@ -1,0 +1,281 @@
+// Points the slots of a module at stubs: the ELF analogue of fishhook, one pass over its relocations.
+//
+// JUMP_SLOT is what a call through the PLT uses, always. GLOB_DAT is a function pointer unless the text proves
+// otherwise (TextScan.swift). Everything else (R_*_64 data, IRELATIVE, COPY, TLS descriptors, which may sit inside
+// .rela.plt) is left alone.
+import CSupport
+import CTraceLayout
+
+struct Rebinder {
+    /// No module is added meanwhile, so these stay valid; copies of structures of this size are not free.
+    private let index: Int
+    private let module: UnsafeMutablePointer<Module>
+    private let image: UnsafeMutablePointer<Image>
+    var access: WriteAccess
+    private var detail = trace_module_detail_record()
+
+    /// The module must be relocated. Marks it as bound. `andThen`: what else is to be changed in it. Returns what was counted.
+    static func bind(_ index: Int, andThen change: (inout WriteAccess) -> Void) -> trace_module_detail_record {
+        let module = ModuleTable.modules.pointer(index)
+        module.pointee.state = .bound
+        let image = withUnsafeMutablePointer(to: &module.pointee.image) { $0 }
+        var rebinder = Rebinder(index: index, module: module, image: image, access: WriteAccess(image, isRelocated: true))
+        VersionNeeds.forget()
+        Bindings.begin()
+        rebinder.bindCallSlots()
+        rebinder.bindData()
+        change(&rebinder.access)
+        rebinder.access.close()
+        return rebinder.detail
+    }
+
+    private mutating func bindCallSlots() {
+        var slots = CallSlots<GlobalScope>(image, isGlobal: module.pointee.isStartup), isAnyLazy = false
+        for n in 0..<slots.count {
+            let slot = slots.slot(n)
+            if !slot.isCall { continue }
+            var target = slot.value
+            if slot.isLazy {
+                detail.flags |= UInt32(TRACE_MODULE_LAZY)
+                if slot.treatment == .untouched { continue }
+                guard let found = lazyTarget(slot.query, slot.candidate) else {
+                    isAnyLazy = true
+                    countLikelyTarget(slot.query)
+                    continue
+                }
+                target = found
+            }
+            guard let owner = ModuleTable.index(of: target) else { continue }
+            Bindings.add(toModule: owner, isCall: true)
+            if slot.treatment != .untouched && !slot.hasVariantConvention {
+                rebind(slot.address, target, of: owner, slot.query.name, slot.treatment)
+            }
+        }
+        detail.jump_slots = UInt32(slots.count)
+        if isAnyLazy { LazySlots.watch(index, &access) }
+    }
+
+    private mutating func bindData() {
+        let first = image.pointee.relativeRelocationCount, end = image.pointee.dataRelocationCount
+        detail.relative_relocations = UInt32(first)
+        for n in first..<end {
+            let relocation = image.pointee.dataRelocation(n)
+            if relocation.symbol == 0 {
+                detail.other_relocations &+= 1
+                continue
+            }
+            detail.symbol_relocations &+= 1
+            if relocation.type == Machine.globalData || relocation.type == Machine.word {
+                if let value = image.pointee.word64(image.pointee.bias &+ relocation.offset), let owner = ModuleTable.index(of: value) {
+                    Bindings.add(toModule: owner, isCall: false)
+                }
+            } else if let holder = holder(of: relocation.symbol) { // a copy, thread-local storage: no address of it is here
+                Bindings.add(toModule: holder, isCall: false)
+            }
+        }
+        bindStart()
+        if !module.pointee.hasForeignCalls { bindCallOnlyData() }
+    }
+
+    /// The module whose definition a symbol has.
+    private func holder(of symbolIndex: Int) -> Int? {
+        guard let symbol = image.pointee.symbol(symbolIndex)?.pointee, let text = image.pointee.name(of: symbol) else { return nil }
+        let query = SymbolQuery(name: Name(text), version: VersionNeeds.of(symbolIndex, image))
+        return ModuleTable.definition(of: query) { $0 != module }?.module
+    }
+
+    /// For the record alone: where the loader will find it is not known before it looks.
+    @inline(never) private func countLikelyTarget(_ query: SymbolQuery) {
+        let own = module.pointee.load
+        if let found = ModuleTable.definition(of: query, where: { $0.pointee.load == 0 || $0.pointee.load == own }) {
+            Bindings.add(toModule: found.module, isCall: true)
+        }
+    }
+
+    /// The start-up code of an executable calls libc's start of main through a slot, and does nothing else with it. So
+    /// the text need not be searched for that: the slot is in the first instructions.
+    private mutating func bindStart() {
+        guard let slot = StartCode.slot(image) else { return }
+        for n in image.pointee.relativeRelocationCount..<image.pointee.dataRelocationCount {
+            let relocation = image.pointee.dataRelocation(n)
+            if relocation.type != Machine.globalData || image.pointee.bias &+ relocation.offset != slot { continue }
+            guard let (slot, value, _, text) = resolve(relocation) else { return }
+            let name = Name(text)
+            if SpecialFunction.treatment(of: name) == .start, let owner = ModuleTable.index(of: value) {
+                rebind(slot, value, of: owner, name, .start)
+            }
+            return
+        }
+    }
+
+    private mutating func bindCallOnlyData() {
+        var low = UInt64.max, high: UInt64 = 0
+        let bias = image.pointee.bias
+        forEachGlobalData { relocation in
+            low = min(low, bias &+ relocation.offset)
+            high = max(high, bias &+ relocation.offset)
+        }
+        guard low <= high, let slots = CallOnlySlots(low: low, high: high) else { return }
+        defer { slots.release() }
+        var any = false
+        forEachGlobalData { relocation in
+            slots.add(bias &+ relocation.offset)
+            if !any { any = functionSlot(relocation) != nil }
+        }
+        if !any { return }
+        if ScanCache.recall(slots, module) {
+            detail.flags |= UInt32(TRACE_MODULE_REMEMBERED)
+        } else {
+            // Whatever they hold in this process: what is found is then the module's alone. Only if one of them is called must
+            // the text be searched twice, and most modules call one that is never touched (__gmon_start__).
+            slots.removeAll()
+            forEachGlobalData { relocation in
+                if mayBeFunction(relocation) { slots.add(bias &+ relocation.offset) }
+            }
+            slots.scan(image.pointee, at: module.pointee.path)
+            ScanCache.remember(slots)
+            detail.flags |= UInt32(TRACE_MODULE_SEARCHED)
+        }
+        for n in image.pointee.relativeRelocationCount..<image.pointee.dataRelocationCount {
+            let relocation = image.pointee.dataRelocation(n)
+            guard relocation.type == Machine.globalData, slots.isCallOnly(bias &+ relocation.offset),
+                let (slot, value, name, treatment) = functionSlot(relocation), let owner = ModuleTable.index(of: value),
+                !ProcedureLinkage.isEntry(value, in: &ModuleTable.modules.pointer(owner).pointee.image)
+            else { continue }
+            rebind(slot, value, of: owner, name, treatment)
+        }
+    }
+
+    @inline(__always) private func forEachGlobalData(_ body: (Relocation) -> Void) {
+        for n in image.pointee.relativeRelocationCount..<image.pointee.dataRelocationCount {
+            let relocation = image.pointee.dataRelocation(n)
+            if relocation.type == Machine.globalData && (image.pointee.bias &+ relocation.offset) & 7 == 0 { body(relocation) }
+        }
+    }
+
+    /// By what the module itself says of its reference.
+    private func mayBeFunction(_ relocation: Relocation) -> Bool {
+        guard relocation.symbol != 0, let symbol = image.pointee.symbol(relocation.symbol)?.pointee,
+            symbol.type == Symbol.function || symbol.type == Symbol.notype || symbol.type == Symbol.indirectFunction,
+            !symbol.hasVariantConvention, let text = image.pointee.name(of: symbol)
+        else { return false }
+        let treatment = SpecialFunction.treatment(of: Name(text))
+        return treatment != .untouched && treatment != .start
+    }
+
+    /// A GLOB_DAT slot that holds the address of a function of some module. It may be that of a PLT entry: to know, the
+    /// function's code must be read, a page fault for each, and few slots come so far that it matters.
+    private func functionSlot(_ relocation: Relocation) -> (UInt64, UInt64, Name, Treatment)? {
+        if relocation.type != Machine.globalData || relocation.symbol == 0 { return nil }
+        guard let (slot, value, symbol, text) = resolve(relocation),
+            symbol.type == Symbol.function || symbol.type == Symbol.notype || symbol.type == Symbol.indirectFunction,
+            !symbol.hasVariantConvention, let owner = ModuleTable.module(of: value), owner.pointee.image.isCode(value)
+        else { return nil }
+        let name = Name(text)
+        let treatment = SpecialFunction.treatment(of: name)
+        return treatment == .untouched || treatment == .start ? nil : (slot, value, name, treatment)
+    }
+
+    /// Slot address, what it holds now, symbol and name; nil when it is not to be touched.
+    @inline(__always) private func resolve(_ relocation: Relocation) -> (UInt64, UInt64, Symbol, CText)? {
+        let slot = image.pointee.bias &+ relocation.offset
+        guard slot & 7 == 0, let value = image.pointee.word64(slot), value != 0, // a weak function that nobody defines
+            let symbol = image.pointee.symbol(relocation.symbol)?.pointee,
+            let name = image.pointee.name(of: symbol)
+        else { return nil }
+        return (slot, value, symbol, name)
+    }
+
+    /// Where the loader would bind a slot of a module that is there at the start: load 0 is the global scope, which comes first,
+    /// and nothing can come before it in it. All else is found out by the loader at the first call (LazySlots.swift).
+    private func lazyTarget(_ query: SymbolQuery, _ candidate: SearchStart) -> UInt64? {
+        if !module.pointee.isStartup || !module.pointee.inBaseNamespace { return nil }
+        return GlobalDefinitions.find(query) { globalDefinition(query, candidate) }
+    }
+
+    @inline(never) private func globalDefinition(_ query: SymbolQuery, _ candidate: SearchStart) -> UInt64? {
+        guard let found = ModuleTable.definition(of: query, from: candidate, where: { $0.pointee.load == 0 }) else { return nil }
+        let image = withUnsafePointer(to: &ModuleTable.modules.pointer(found.module).pointee.image) { $0 }
+        guard let symbol = image.pointee.symbol(found.symbol)?.pointee else { return nil }
+        let address = image.pointee.bias &+ symbol.value
+        if !image.pointee.isCode(address) { return nil }
+        return symbol.type == Symbol.indirectFunction ? tracer_call_resolver(address) : address
+    }
+
+    private mutating func rebind(_ slot: UInt64, _ target: UInt64, of owner: Int, _ name: Name, _ treatment: Treatment) {
+        if treatment == .start { return hookStart(slot, target) }
+        if !access.open(slot) { return }
+        guard let stub = Rebinder.stub(of: target, in: owner, name, treatment, calledBy: module) else { return }
+        tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(slot))!, stub)
+    }
+
+    /// What a slot with this target is to hold. nil: the target.
+    static func stub(of target: UInt64, _ name: Name, calledBy module: UnsafeMutablePointer<Module>) -> UInt64? {
+        let treatment = SpecialFunction.treatment(of: name)
+        guard treatment != .untouched, treatment != .start, let owner = ModuleTable.index(of: target) else { return nil }
+        return stub(of: target, in: owner, name, treatment, calledBy: module)
+    }
+    @inline(never) private static func stub(
+        of target: UInt64, in owner: Int, _ name: Name, _ namedTreatment: Treatment,
+        calledBy module: UnsafeMutablePointer<Module>
+    ) -> UInt64? {
+        let other = ModuleTable.modules.pointer(owner)
+        if !other.pointee.image.isCode(target) || other.pointee.image.contains(tracer_code_low()) { return nil } // our own
+        if other.pointee.isForeign || PatchedFunctions.isPatched(target, in: owner) { return nil }
+        var treatment = FunctionHome.treatment(namedTreatment, of: name, in: &other.pointee.image, isSanitizer: other.pointee.isSanitizer)
+        // It lists the namespace of its caller (glibc elf/dl-iteratephdr.c), and labels are in the base one.
+        if !other.pointee.inBaseNamespace && equal(name.text, literal: "dl_iterate_phdr") { treatment = .tail }
+        if module.pointee.hasForeignCalls { return SafetyHooks.stub(target: target, treatment: treatment) }
+        let isWanted = NameFilter.saysReady(function: name.text, path: other.pointee.path)
+        if !isWanted && !NameFilter.admits(function: name.text, path: other.pointee.path) {
+            return SafetyHooks.stub(target: target, treatment: treatment)
+        }
+        if isWanted && treatment == .ordinary { treatment = .ready }
+        // A sanitizer's own functions must see who calls them, and stand in for some that are looked at.
+        guard
+            let stub = FunctionTable.stub(
+                target: target, name: name, module: owner, of: &other.pointee.image, treatment: treatment,
+                isEntryOnly: other.pointee.isSanitizer)
+        else { return nil }
+        return stub
+    }
+
+    /// Only in the executable: what else calls it is not what calls main.
+    private mutating func hookStart(_ slot: UInt64, _ target: UInt64) {
+        guard image.pointee.contains(Process.entry), access.open(slot),
+            let (stub, descriptor) = FunctionTable.stub(kind: KIND_START)
+        else { return }
+        descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
+        tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(slot))!, stub)
+    }
+}
+
+/// The answers of the global scope so far: every library asks it for malloc. Its modules stay, so an answer does too.
+enum GlobalDefinitions {
+    private struct Entry {
+        var name: UInt64 // hash; the other one and that of the version
+        var gnuHash: UInt32, version: UInt32
+        var target: UInt64 // 0: nobody defines it
+
+        @inline(__always) func answers(_ query: SymbolQuery) -> Bool {
+            name == query.name.hash && gnuHash == query.name.gnuHash && version == query.version.hash
+        }
+    }
+    private static let count = 4096 // each name has one place; a later one takes it
+    nonisolated(unsafe) private static var room: UnsafeMutableRawPointer?
+
+    @inline(__always) static func find(_ query: SymbolQuery, _ search: () -> UInt64?) -> UInt64? {
+        guard let entry = entry(query) else { return search() }
+        if !entry.pointee.answers(query) {
+            entry.pointee = Entry(name: query.name.hash, gnuHash: query.name.gnuHash, version: query.version.hash, target: search() ?? 0)
+        }
+        return entry.pointee.target == 0 ? nil : entry.pointee.target
+    }
+    @inline(__always) static func isKnown(_ query: SymbolQuery) -> Bool { entry(query)?.pointee.answers(query) ?? false }
+
+    @inline(__always) private static func entry(_ query: SymbolQuery) -> UnsafeMutablePointer<Entry>? {
+        if room == nil { room = Memory.pages(count &* MemoryLayout<Entry>.stride) }
+        let bucket = (Name.bucket(query.name.hash) ^ Int(query.version.hash)) & (count &- 1)
+        return room.map { $0.assumingMemoryBound(to: Entry.self) + bucket }
+    }
+}

@@ -1,0 +1,161 @@
+// The records that make the file self-contained: texts, modules, functions, threads. They stay mapped: a forked
+// child copies them into its own file. Appended under one lock; a record's type is stored last, so that a file that
+// ends in the middle of one reads as if it were not there.
+import CSupport
+import CTraceLayout
+
+enum MetadataWriter {
+    struct Piece {
+        var address: UnsafeMutableRawPointer
+        var used: Int
+        var byteCount: Int
+    }
+    nonisolated(unsafe) private static var pieces = Table<Piece>()
+    nonisolated(unsafe) private static var lock = Lock()
+    /// In ring mode the youngest of what passes by: loads, the initializers they run. Two pieces in turn; the older one
+    /// is emptied when the younger one is full.
+    nonisolated(unsafe) private static var passing = Table<Piece>()
+    nonisolated(unsafe) private static var turn = 0
+    private static let passingPiece = 262_144
+    private static let headerBytes = MemoryLayout<trace_chunk_header>.size
+    private static let firstPiece = 32768, largestPiece = 1 << 20
+
+    /// `fixed` is the record's own structure without its text; its `record` part is filled in here. Where it stands, or nil.
+    /// `isPassing`: a program may do it for ever, and ring mode need not keep it; nor does a forked child.
+    @discardableResult
+    static func append<Record: BitwiseCopyable>(
+        _ type: Int, _ key: UInt16, _ fixed: Record,
+        _ text: CText = CText(StaticString("").utf8Start),
+        _ textCount: Int = 0, isPassing: Bool = false
+    ) -> UnsafeMutableRawPointer? {
+        let fixedCount = MemoryLayout<Record>.size
+        let count = (fixedCount &+ textCount &+ 7) & ~7
+        lock.lock()
+        defer { lock.unlock() }
+        guard let place = isPassing && Limits.isRing ? reservePassing(count) : reserve(count) else { return nil }
+        place.storeBytes(of: fixed, as: Record.self)
+        (place + fixedCount).copyMemory(from: text, byteCount: textCount)
+        let record = place.assumingMemoryBound(to: trace_record.self)
+        record.pointee.type = 0
+        record.pointee.key = key
+        record.pointee.byte_count = UInt32(count)
+        tracer_store_release_16(&record.pointee.type, UInt16(type))
+        return place
+    }
+
+    /// Room in the last piece, or in a new one. Lock held.
+    private static func reserve(_ count: Int) -> UnsafeMutableRawPointer? {
+        if pieces.count > 0 {
+            let last = pieces.pointer(pieces.count &- 1)
+            if last.pointee.used &+ count <= last.pointee.byteCount {
+                defer { last.pointee.used &+= count }
+                return last.pointee.address + last.pointee.used
+            }
+        }
+        var bytes = pieces.count == 0 ? firstPiece : pieces[pieces.count &- 1].byteCount &* 2
+        if bytes > largestPiece { bytes = largestPiece }
+        while bytes < count &+ headerBytes { bytes = bytes &* 2 }
+        guard let (address, _) = TraceSpace.map(bytes) else { return nil }
+        open(address, bytes)
+        if !pieces.append(Piece(address: address, used: headerBytes &+ count, byteCount: bytes)) { return nil }
+        return address + headerBytes
+    }
+
+    /// Lock held.
+    private static func reservePassing(_ count: Int) -> UnsafeMutableRawPointer? {
+        if count > passingPiece &- headerBytes { return nil } // no record is so long
+        if passing.count > 0 && passing[turn].used &+ count > passing[turn].byteCount { turn ^= 1 }
+        if turn >= passing.count {
+            guard let (address, _) = TraceSpace.map(passingPiece) else { return nil }
+            open(address, passingPiece)
+            if !passing.append(Piece(address: address, used: headerBytes, byteCount: passingPiece)) { return nil }
+        }
+        let piece = passing.pointer(turn)
+        if piece.pointee.used &+ count > piece.pointee.byteCount {
+            TraceSpace.clearChunk(piece.pointee.address, passingPiece)
+            open(piece.pointee.address, passingPiece)
+            piece.pointee.used = headerBytes
+        }
+        defer { piece.pointee.used &+= count }
+        return piece.pointee.address + piece.pointee.used
+    }
+
+    private static func open(_ chunk: UnsafeMutableRawPointer, _ byteCount: Int) {
+        let header = chunk.assumingMemoryBound(to: trace_chunk_header.self)
+        header.pointee.kind = UInt16(TRACE_CHUNK_METADATA)
+        header.pointee.byte_count = UInt32(byteCount)
+        header.pointee.body_offset = UInt32(headerBytes)
+        header.pointee.opened = Clock.sample()
+        tracer_store_release_32(&header.pointee.magic, UInt32(TRACE_CHUNK_MAGIC))
+    }
+
+    static func text(_ key: UInt16, _ text: CText, _ count: Int) {
+        append(
+            Int(TRACE_RECORD_TEXT), key, trace_text_record(record: trace_record(), text_bytes: UInt32(count), reserved: 0),
+            text, count)
+    }
+    static func function(_ id: UInt32, module: UInt32, address: UInt64, flags: UInt32, name: Name) {
+        append(
+            Int(TRACE_RECORD_FUNCTION), 0,
+            trace_function_record(
+                record: trace_record(), function: id, module: module, address: address,
+                flags: flags, name_bytes: UInt32(name.byteCount)),
+            name.text, name.byteCount)
+    }
+    /// Of the functions of a module that the user wants, so many record their calls themselves.
+    static func patched(module: UInt32, functions: UInt32, patched: UInt32) {
+        append(
+            Int(TRACE_RECORD_PATCHED), 0,
+            trace_patched_record(record: trace_record(), module: module, functions: functions, patched: patched, reserved: 0))
+    }
+    /// From `ticks` on the calls of the function are not recorded.
+    static func leftOut(_ id: UInt32, ticks: UInt64) {
+        append(Int(TRACE_RECORD_LEFT_OUT), 0, trace_left_out_record(record: trace_record(), function: id, reserved: 0, ticks: ticks))
+    }
+    /// One a module, in `place`. No ticks: it is loaded again.
+    static func moduleEnd(_ index: UInt32, ticks: UInt64, _ place: inout UnsafeMutablePointer<trace_module_end_record>?) {
+        if let record = place {
+            tracer_store_release_64(&record.pointee.ticks, ticks)
+            return
+        }
+        place = append(
+            Int(TRACE_RECORD_MODULE_END), 0,
+            trace_module_end_record(record: trace_record(), module: index, reserved: 0, ticks: ticks))?
+            .assumingMemoryBound(to: trace_module_end_record.self)
+    }
+
+    /// In a forked child, whose file has just been created: the parent's records, all but those of its threads,
+    /// its messages and how it started. The parent's chunks are still mapped here, and are let go of afterwards.
+    static func copyFromParent() {
+        lock = Lock() // another thread of the parent may have held it
+        ThreadRecords.reset()
+        var parents = pieces
+        pieces = Table()
+        for n in 0..<passing.count { TraceSpace.unmap(passing[n].address, passing[n].byteCount) }
+        passing.removeAll()
+        turn = 0
+        for n in 0..<parents.count {
+            let piece = parents[n]
+            var offset = headerBytes
+            // Up to what was there at the fork: the parent has gone on since, in the same pages.
+            while offset &+ MemoryLayout<trace_record>.size <= piece.used {
+                let record = (piece.address + offset).assumingMemoryBound(to: trace_record.self)
+                let count = Int(record.pointee.byte_count)
+                if record.pointee.type == 0 || count < 8 || count > piece.used &- offset { break }
+                if isInherited(record.pointee), let place = reserve(count) {
+                    place.copyMemory(from: record, byteCount: count)
+                }
+                offset &+= count
+            }
+            TraceSpace.unmap(piece.address, piece.byteCount)
+        }
+    }
+    private static func isInherited(_ record: trace_record) -> Bool {
+        switch Int(record.type) {
+        case Int(TRACE_RECORD_THREAD), Int(TRACE_RECORD_THREAD_END), Int(TRACE_RECORD_REPLACED): false
+        case Int(TRACE_RECORD_PHASE)...Int(TRACE_RECORD_ONCE): false
+        case Int(TRACE_RECORD_TEXT): record.key != UInt16(TRACE_TEXT_MESSAGE)
+        default: true
+        }
+    }
+}

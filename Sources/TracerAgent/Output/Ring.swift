@@ -1,0 +1,82 @@
+// Where a full chunk is copied to, and where a thread's own chunk lies. In full mode behind the last one, until
+// the size limit; in ring mode, once that is reached, over the oldest copy or over what a thread that has ended left.
+// So the file is as long as the limit says, and longer only while the chunks of living threads alone need more.
+import CSupport
+import CTraceLayout
+
+enum Ring {
+    /// Offsets of places that may be written over, all of chunkBytes: `queued` of them from `oldest` on, and round.
+    nonisolated(unsafe) private static var places = Table<UInt64>()
+    nonisolated(unsafe) private static var oldest = 0
+    nonisolated(unsafe) private static var queued = 0
+    nonisolated(unsafe) private static var lock = Lock()
+
+    /// A sixteenth of the limit: what a ring loses at its older end is at most that much.
+    static var chunkBytes: Int { max(ChunkSize.first, min(ChunkSize.largest, Int(Limits.fileBytes / 16))) & ~(Kernel.pageBytes &- 1) }
+
+    static func reset() {
+        lock = Lock()
+        places.removeAll()
+        oldest = 0
+        queued = 0
+    }
+
+    /// Where a copy goes. nil: recording has stopped.
+    static func offset(_ byteCount: Int) -> UInt64? {
+        if !Limits.isRing {
+            if TraceSpace.wouldExceedLimit(byteCount) {
+                TraceOutput.stop(TRACE_STOP_LIMIT, 0)
+                return nil
+            }
+            return TraceSpace.reserve(byteCount)
+        }
+        lock.lock()
+        defer { lock.unlock() }
+        let offset = takeOldest(byteCount) ?? TraceSpace.reserve(byteCount)
+        if byteCount == chunkBytes { append(offset) }
+        return offset
+    }
+
+    /// A place for a thread's own chunk, to be given back when the thread has ended. nil: take a new one.
+    static func take(_ byteCount: Int) -> UInt64? {
+        if !Limits.isRing { return nil }
+        lock.lock()
+        defer { lock.unlock() }
+        return takeOldest(byteCount)
+    }
+
+    /// The chunk there belongs to no thread any more. It is the youngest of those that may be written over.
+    static func give(_ offset: UInt64, _ byteCount: UInt64) {
+        if !Limits.isRing || byteCount != UInt64(chunkBytes) { return }
+        lock.lock()
+        append(offset)
+        lock.unlock()
+    }
+
+    private static func takeOldest(_ byteCount: Int) -> UInt64? {
+        if queued == 0 || byteCount != chunkBytes || !TraceSpace.wouldExceedLimit(byteCount) { return nil }
+        let offset = places[oldest]
+        oldest = oldest &+ 1 == places.count ? 0 : oldest &+ 1
+        queued &-= 1
+        return offset
+    }
+
+    private static func append(_ offset: UInt64) {
+        if queued == places.count {
+            // Full: the new element goes before the oldest one, which moves up with all behind it.
+            guard places.append(0) else { return } // no memory: the place is lost to the ring
+            var n = places.count &- 1
+            while n > oldest {
+                places[n] = places[n &- 1]
+                n &-= 1
+            }
+            places[oldest] = offset
+            oldest = oldest &+ 1 == places.count ? 0 : oldest &+ 1
+            queued &+= 1
+            return
+        }
+        let end = oldest &+ queued
+        places[end < places.count ? end : end &- places.count] = offset
+        queued &+= 1
+    }
+}

@@ -1,0 +1,141 @@
+// AArch64: stubs, labels, linkage tables, the loader's hook, start-up code, as instructions (Arm ARM C6).
+#if arch(arm64)
+import CSupport
+
+enum Stub {
+    /// adr x17, descriptor; b enter. Nothing of them is in guarded pages, so no `bti`.
+    static func write(at place: UnsafeMutablePointer<UInt8>, descriptor: UInt64, enter: UInt64) {
+        let start = UInt64(UInt(bitPattern: place))
+        let words = UnsafeMutableRawPointer(place).assumingMemoryBound(to: UInt32.self)
+        let toDescriptor = UInt32(truncatingIfNeeded: descriptor &- start)
+        let toEntry = UInt32(truncatingIfNeeded: Int64(bitPattern: enter &- (start &+ 4)) &>> 2)
+        words[0] = 0x1000_0011 | (toDescriptor & 3) &<< 29 | (toDescriptor &>> 2 & 0x7ffff) &<< 5
+        words[1] = 0x1400_0000 | toEntry & 0x3ff_ffff
+        words[2] = 0xd420_0000 // brk #0
+        words[3] = 0xd420_0000
+    }
+}
+
+enum ReturnLabel {
+    /// blr x16; adr x17, label; b returned. Not in guarded pages, so no `bti`.
+    static func write(at place: UnsafeMutableRawPointer, returned: UInt64) {
+        let words = place.assumingMemoryBound(to: UInt32.self)
+        let distance = Int64(bitPattern: returned &- UInt64(UInt(bitPattern: place)) &- 8)
+        words[0] = 0xd63f_0200
+        words[1] = 0x10ff_fff1 // adr x17, -4
+        words[2] = 0x1400_0000 | UInt32(truncatingIfNeeded: distance &>> 2) & 0x3ff_ffff
+        words[3] = 0xd420_0000 // brk #0
+    }
+    /// There are none.
+    static func writePatched(at place: UnsafeMutableRawPointer, returned: UInt64) {}
+}
+
+extension Spills {
+    /// At a return: what the function returns.
+    var result: UInt64 { firstArgument }
+}
+
+extension Trampolines {
+    /// 24 bits: what an addition and an offset make together.
+    static func isReachable() -> Bool {
+        if distance < 1 &<< 24 &- 4096 { return true }
+        Message.warn { $0.append("more than 16 MB of thread-local variables: the program runs unrecorded") }
+        return false
+    }
+
+    /// Twelve bits from bit 10 on, in eights in a load or store, and in an addition, which the variants for far
+    /// states have, the twelve bits above the lowest twelve.
+    static func patch(_ place: UnsafeMutableRawPointer, _ distance: UInt64) {
+        let instruction = place.load(as: UInt32.self)
+        let isAddition = instruction & 0x7fc0_0000 == 0x1140_0000 // add Rd, Rn, #imm12, lsl #12
+        let isFar = tracer_thread_is_far() != 0
+        let low = isFar ? distance & 4095 : distance
+        let value = isAddition ? isFar ? distance &>> 12 : 0 : low / 8 &+ UInt64(instruction &>> 10 & 4095)
+        let bits = UInt32(truncatingIfNeeded: value & 4095)
+        place.storeBytes(of: instruction & ~(4095 &<< 10) | bits &<< 10, as: UInt32.self)
+    }
+    /// mrs register, cntvct_el0 becomes bl tracer_monotonic_register.
+    static func patchClock(_ place: UnsafeMutableRawPointer) {
+        let target = tracer_address_monotonic(place.load(as: UInt32.self) & 31)
+        let distance = Int64(bitPattern: target &- UInt64(UInt(bitPattern: place)))
+        place.storeBytes(of: 0x9400_0000 | UInt32(truncatingIfNeeded: distance &>> 2) & 0x3ff_ffff, as: UInt32.self)
+    }
+    /// An instruction becomes a b.
+    static func jump(from place: UnsafeMutableRawPointer, to target: UnsafeMutableRawPointer) {
+        place.storeBytes(of: 0x1400_0000 | UInt32(truncatingIfNeeded: (target - place) &>> 2) & 0x3ff_ffff, as: UInt32.self)
+    }
+}
+
+/// The loader's debugger hook becomes a jump to `tracer_loader_event`. False: it is not as expected.
+enum LoaderHook {
+    /// `ret` (or `bti c` first) becomes a branch to `tracer_loader_event`, or, where that is out of reach (128 MB), to an
+    /// island behind the code of the loader: what is left of the last page of its segment belongs to nobody.
+    static func patch(_ hook: UInt64, in loader: UnsafePointer<Image>?) -> Bool {
+        guard hook != 0, hook & 3 == 0, let place = UnsafeMutablePointer<UInt32>(bitPattern: UInt(hook)) else { return false }
+        let ret: UInt32 = 0xd65f_03c0, bti: UInt32 = 0xd503_245f
+        let first = place[0] == bti ? 1 : 0
+        if place[first] != ret { return false }
+        let from = hook &+ UInt64(first) &* 4
+        var target = tracer_address_loader_event()
+        if !isNear(from, target) {
+            guard let island = makeIsland(hook, target, loader), isNear(from, island) else { return false }
+            target = island
+        }
+        if !Memory.protect(hook, 8, Memory.readWrite) { return false }
+        place[first] = 0x1400_0000 | UInt32(truncatingIfNeeded: Int64(bitPattern: target &- from) &>> 2) & 0x3ff_ffff
+        return Memory.protectCode(hook, 8)
+    }
+    private static func isNear(_ from: UInt64, _ to: UInt64) -> Bool { to &- from &+ 1 &<< 27 < 1 &<< 28 }
+
+    /// ldr x16, +8; br x16; the address.
+    private static func makeIsland(_ hook: UInt64, _ target: UInt64, _ loader: UnsafePointer<Image>?) -> UInt64? {
+        guard let image = loader?.pointee else { return nil }
+        for n in 0..<image.segmentCount {
+            let segment = image.segment(n)
+            let start = image.bias &+ segment.address
+            if segment.type != ProgramHeader.load || hook &- start >= segment.memoryBytes { continue }
+            let island = (start &+ segment.memoryBytes &+ 15) & ~15
+            let left = UInt64(Kernel.pageBytes) &- (island & UInt64(Kernel.pageBytes &- 1))
+            if segment.flags & ProgramHeader.writable != 0 || left < 16 || left == UInt64(Kernel.pageBytes)
+                || !Memory.protect(island, 16, Memory.readWrite)
+            {
+                return nil
+            }
+            let words = UnsafeMutableRawPointer(bitPattern: UInt(island))!
+            words.storeBytes(of: 0xd61f_0200_5800_0050, as: UInt64.self)
+            words.storeBytes(of: target, toByteOffset: 8, as: UInt64.self)
+            return Memory.protectCode(island, 16) ? island : nil
+        }
+        return nil
+    }
+}
+
+/// What the entries of a procedure linkage table look like, and what the loader's code behind them.
+enum ProcedureLinkage {
+    /// adrp x16, page; ldr x17, [x16, #offset]; after `bti c` perhaps (AAELF64; bfd, gold, lld and mold write these).
+    static func isEntry(_ address: UInt64, in image: UnsafePointer<Image>) -> Bool {
+        let place = image.pointee.word32(address) == 0xd503_245f ? address &+ 4 : address
+        guard let first = image.pointee.word32(place), let second = image.pointee.word32(place &+ 4) else { return false }
+        return first & 0x9f00_001f == 0x9000_0010 && second & 0xffc0_03ff == 0xf940_0211
+    }
+
+    /// `_dl_fixup`, which `_dl_runtime_resolve` calls once it has saved the registers. nil: it does something else, as it does
+    /// for auditors that want to see calls, and for LD_PROFILE (`_dl_runtime_profile`).
+    static func fixup(of resolver: UInt64, in loader: UnsafePointer<Image>) -> UInt64? {
+        // lsr x1, x1, #3; bl _dl_fixup
+        for n in 0..<UInt64(48) where loader.pointee.word32(resolver &+ n &* 4) == 0xd343_fc21 {
+            let place = resolver &+ n &* 4 &+ 4
+            guard let branch = loader.pointee.word32(place), branch &>> 26 == 0x25 else { return nil }
+            let target = place &+ UInt64(bitPattern: Int64(Int32(bitPattern: branch &<< 6) &>> 4))
+            return loader.pointee.isCode(target) ? target : nil
+        }
+        return nil
+    }
+}
+
+/// What the C compiler's start-up code (crt1.o, _start) looks like.
+enum StartCode {
+    /// It calls through the procedure linkage table, whose slots are bound in any case.
+    static func slot(_ image: UnsafePointer<Image>) -> UInt64? { nil }
+}
+#endif

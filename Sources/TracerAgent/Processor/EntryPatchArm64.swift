@@ -1,0 +1,108 @@
+// AArch64: what stands at the entry of a patched function, and what it leads to (docs/functions.md; Arm ARM C6).
+#if arch(arm64)
+import CSupport
+import CTraceLayout
+
+enum EntryPatch {
+    /// A `b`, less what one module may be long.
+    static let reach: UInt64 = 0x700_0000
+    /// Of a stub with the moved code behind it.
+    static let alignment: UInt64 = 4
+    private static func isSigned(_ function: plan_function) -> Bool { Int(function.flags) & Int(PLAN_FUNCTION_SIGNED) != 0 }
+    static func stubBytes(_ function: plan_function) -> UInt64 { isSigned(function) ? 24 : 20 }
+    static func movedBytes(_ function: plan_function) -> UInt64 { UInt64(function.moved_count) &+ (isSigned(function) ? 4 : 0) }
+    private static let authenticate: UInt32 = 0xd503_23bf // autiasp
+    private static let sign: UInt32 = 0xd503_233f // paciasp
+
+    /// [autiasp;] adrp x17, descriptor; add x16, x17, descriptor + FUNCTION_ENTER; add x17, x17, descriptor; ldar x16, [x16]; br x16. Acquire:
+    /// another thread may just have given the function its number (PatchedFunctions.name), and what it stored before that word
+    /// is read after it. Where the function has signed its return address already, that is taken back: it signs the label's
+    /// instead, in its moved code.
+    static func writeStub(at place: UnsafeMutableRawPointer, descriptor: UInt64, _ function: plan_function) {
+        var word = place.assumingMemoryBound(to: UInt32.self)
+        if isSigned(function) {
+            word.pointee = authenticate
+            word += 1
+        }
+        word[0] = 0x9000_0011 | pages(from: UInt64(UInt(bitPattern: word)), to: descriptor)
+        let low = UInt32(truncatingIfNeeded: descriptor & 4095) // a multiple of FUNCTION_BYTES
+        word[1] = 0x9100_0230 | (low &+ UInt32(FUNCTION_ENTER)) &<< 10
+        word[2] = 0x9100_0231 | low &<< 10
+        word[3] = 0xc8df_fe10
+        word[4] = 0xd61f_0200
+    }
+    /// The distance in an `adrp`, in pages of 4 KB.
+    private static func pages(from place: UInt64, to target: UInt64) -> UInt32 {
+        let distance = UInt32(truncatingIfNeeded: (target &>> 12) &- (place &>> 12))
+        return (distance & 3) &<< 29 | (distance &>> 2 & 0x7ffff) &<< 5
+    }
+
+    /// What was there, with what refers to `base`.
+    static func writeMoved(at start: UnsafeMutableRawPointer, _ function: plan_function, _ plan: PlanContent, base: UInt64) -> Bool {
+        var place = start
+        if isSigned(function) {
+            place.storeBytes(of: sign, as: UInt32.self)
+            place += 4
+        }
+        place.copyMemory(from: plan.movedCode(of: function), byteCount: Int(function.moved_count))
+        for k in 0..<Int(function.fixup_count) {
+            let fixup = plan.fixup(of: function, k)
+            let target = base &+ UInt64(bitPattern: Int64(fixup.target)), at = place + Int(fixup.offset)
+            if UInt(bitPattern: at) & 3 != 0 { return false }
+            let here = UInt64(UInt(bitPattern: at)), low = UInt32(truncatingIfNeeded: target & 4095)
+            let word = at.assumingMemoryBound(to: UInt32.self)
+            switch UInt32(fixup.kind) {
+            case PLAN_BRANCH26.rawValue:
+                guard let distance = branch(from: here, to: target) else { return false }
+                put(distance, 0x3ff_ffff, word)
+            case PLAN_PAGE21.rawValue:
+                if abs(Int64(bitPattern: (target &>> 12) &- (here &>> 12))) >= 1 &<< 20 { return false }
+                put(pages(from: here, to: target), 0x60ff_ffe0, word)
+            case PLAN_LOW12.rawValue: put(low &<< 10, 0x3f_fc00, word)
+            case PLAN_LOAD12_4.rawValue: put((low &>> 2) &<< 10, 0x3f_fc00, word)
+            case PLAN_LOAD12_8.rawValue: put((low &>> 3) &<< 10, 0x3f_fc00, word)
+            default: return false
+            }
+        }
+        return true
+    }
+    private static func put(_ bits: UInt32, _ mask: UInt32, _ word: UnsafeMutablePointer<UInt32>) {
+        word.pointee = word.pointee & ~mask | bits & mask
+    }
+    /// 26 bits, in fours.
+    private static func branch(from place: UInt64, to target: UInt64) -> UInt32? {
+        let distance = Int64(bitPattern: target &- place)
+        if distance & 3 != 0 || abs(distance) >= 1 &<< 27 { return nil }
+        return UInt32(truncatingIfNeeded: distance &>> 2) & 0x3ff_ffff
+    }
+
+    /// Whether the module has the instruction that the plan says.
+    static func fits(_ function: plan_function, in image: UnsafePointer<Image>, base: UInt64) -> Bool {
+        let place = base &+ UInt64(function.address) &+ UInt64(function.patch)
+        guard place & 3 == 0, function.replaced == 4, image.pointee.isCode(place), image.pointee.isCode(place &+ 3) else { return false }
+        let bytes = function.original
+        return image.pointee.word32(place) == UInt32(bytes.0) | UInt32(bytes.1) &<< 8 | UInt32(bytes.2) &<< 16 | UInt32(bytes.3) &<< 24
+    }
+
+    /// The module's text is writable.
+    static func redirect(_ function: plan_function, base: UInt64, to stub: UInt64) {
+        let place = base &+ UInt64(function.address) &+ UInt64(function.patch)
+        let word = 0x1400_0000 | (branch(from: place, to: stub) ?? 0)
+        UnsafeMutableRawPointer(bitPattern: UInt(place))!.storeBytes(of: word, as: UInt32.self)
+    }
+
+    /// Where the entry leads, if it begins as a patched one may.
+    static func target(of address: UInt64, in image: UnsafePointer<Image>) -> UInt64? {
+        var place = address
+        while place <= address &+ 8 { // behind `bti` or `paciasp`
+            guard let word = image.pointee.word32(place) else { return nil }
+            if word & 0xfc00_0000 == 0x1400_0000 {
+                let distance = (Int64(Int32(bitPattern: word &<< 6)) &>> 6) &* 4
+                return place &+ UInt64(bitPattern: distance)
+            }
+            place = place &+ 4
+        }
+        return nil
+    }
+}
+#endif

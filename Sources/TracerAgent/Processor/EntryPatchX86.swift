@@ -1,0 +1,99 @@
+// x86-64: what stands at the entry of a patched function, and what it leads to (docs/functions.md; Intel SDM volume 2).
+#if arch(x86_64)
+import CSupport
+import CTraceLayout
+
+enum EntryPatch {
+    /// A jump of 32 bits, less what one module may be long.
+    static let reach: UInt64 = 0x7000_0000
+    /// Of a stub with the moved code behind it.
+    static let alignment: UInt64 = 16
+    static func stubBytes(_ function: plan_function) -> UInt64 { 16 }
+    static func movedBytes(_ function: plan_function) -> UInt64 { max(UInt64(function.moved_count), 5) }
+
+    /// push %r11; lea descriptor(%rip), %r11; jmp *FUNCTION_ENTER(%r11)
+    static func writeStub(at place: UnsafeMutableRawPointer, descriptor: UInt64, _ function: plan_function) {
+        let distance = UInt64(UInt32(truncatingIfNeeded: descriptor &- UInt64(UInt(bitPattern: place)) &- 9))
+        place.storeBytes(of: 0x1d_8d4c_5341 | distance &<< 40, as: UInt64.self) // 41 53, 4c 8d 1d
+        place.storeBytes(of: distance &>> 24 | 0xcccc_cc18_63ff_4100, toByteOffset: 8, as: UInt64.self)
+    }
+
+    /// What was there, with what refers to `base`. Where nothing was moved, only the way on.
+    static func writeMoved(at place: UnsafeMutableRawPointer, _ function: plan_function, _ plan: PlanContent, base: UInt64) -> Bool {
+        if function.moved_count == 0 {
+            writeJump(at: place, to: base &+ UInt64(function.address) &+ UInt64(function.resume))
+            return true
+        }
+        place.copyMemory(from: plan.movedCode(of: function), byteCount: Int(function.moved_count))
+        for k in 0..<Int(function.fixup_count) {
+            let fixup = plan.fixup(of: function, k)
+            let target = base &+ UInt64(bitPattern: Int64(fixup.target)), word = place + Int(fixup.offset)
+            switch UInt32(fixup.kind) {
+            case PLAN_RELATIVE32.rawValue:
+                let distance = Int64(bitPattern: target &- UInt64(UInt(bitPattern: place)) &- UInt64(fixup.end))
+                guard let short = Int32(exactly: distance) else { return false }
+                word.storeBytes(of: short, as: Int32.self)
+            case PLAN_LOW32.rawValue: word.storeBytes(of: UInt32(truncatingIfNeeded: target), as: UInt32.self)
+            case PLAN_HIGH32.rawValue: word.storeBytes(of: UInt32(truncatingIfNeeded: target &>> 32), as: UInt32.self)
+            default: return false
+            }
+        }
+        return true
+    }
+
+    /// Whether the module has the bytes that the plan says, and what is written stays near enough.
+    static func fits(_ function: plan_function, in image: UnsafePointer<Image>, base: UInt64) -> Bool {
+        let entry = base &+ UInt64(function.address), place = entry &+ UInt64(function.patch)
+        guard image.pointee.isCode(place), image.pointee.isCode(place &+ UInt64(function.replaced) &- 1),
+            equal(function.original, place, Int(function.replaced))
+        else { return false }
+        if UInt32(function.tactic) != PLAN_JUMP2.rawValue { return function.replaced >= 5 }
+        let landing = base &+ UInt64(function.landing)
+        guard function.replaced >= 2, image.pointee.isCode(landing), image.pointee.isCode(landing &+ 4),
+            equal(function.landing_original, landing, 5)
+        else { return false }
+        return Int8(exactly: Int64(bitPattern: landing &- place &- 2)) != nil
+    }
+    private static func equal<Bytes>(_ expected: Bytes, _ place: UInt64, _ count: Int) -> Bool {
+        let found = UnsafePointer<UInt8>(bitPattern: UInt(place))!
+        return withUnsafeBytes(of: expected) {
+            for n in 0..<count where $0[n] != found[n] { return false }
+            return true
+        }
+    }
+
+    /// The module's text is writable.
+    static func redirect(_ function: plan_function, base: UInt64, to stub: UInt64) {
+        let place = base &+ UInt64(function.address) &+ UInt64(function.patch)
+        if UInt32(function.tactic) != PLAN_JUMP2.rawValue {
+            return writeJump(at: UnsafeMutableRawPointer(bitPattern: UInt(place))!, to: stub)
+        }
+        let landing = base &+ UInt64(function.landing)
+        writeJump(at: UnsafeMutableRawPointer(bitPattern: UInt(landing))!, to: stub)
+        let distance = UInt16(truncatingIfNeeded: landing &- place &- 2) & 0xff
+        UnsafeMutableRawPointer(bitPattern: UInt(place))!.storeBytes(of: 0xeb | distance &<< 8, as: UInt16.self)
+    }
+    private static func writeJump(at place: UnsafeMutableRawPointer, to target: UInt64) {
+        place.storeBytes(of: 0xe9, as: UInt8.self)
+        let distance = target &- UInt64(UInt(bitPattern: place)) &- 5
+        place.storeBytes(of: UInt32(truncatingIfNeeded: distance), toByteOffset: 1, as: UInt32.self)
+    }
+
+    /// Where the entry leads, if it begins as a patched one may. `address` is code.
+    static func target(of address: UInt64, in image: UnsafePointer<Image>) -> UInt64? {
+        var place = address
+        if image.pointee.word32(place) == 0xfa1e_0ff3 { place = place &+ 4 } // endbr64
+        guard var word = image.pointee.word32(place) else { return nil }
+        if word & 0xff == 0xe8 { // a call of __fentry__
+            place = place &+ 5
+            word = image.pointee.word32(place) ?? 0
+        }
+        if word & 0xff == 0xeb {
+            place = place &+ 2 &+ UInt64(bitPattern: Int64(Int8(truncatingIfNeeded: word &>> 8)))
+            word = image.pointee.word32(place) ?? 0
+        }
+        guard word & 0xff == 0xe9, let distance = image.pointee.word32(place &+ 1) else { return nil }
+        return place &+ 5 &+ UInt64(bitPattern: Int64(Int32(bitPattern: distance)))
+    }
+}
+#endif

@@ -1,0 +1,179 @@
+// The entries from the trampolines: which rooms a call, a return, a load, a name goes through. ThreadRecorder is what all of them
+// work with.
+import CSupport
+import CTraceLayout
+
+@c @implementation
+public func tracer_slow_enter(
+    _ state: UnsafeMutablePointer<thread_state>!,
+    _ descriptor: UnsafeMutablePointer<function_descriptor>!, _ stackPointer: UInt64,
+    _ unwritten: UnsafeMutablePointer<frame_record>!
+) -> UnsafeMutablePointer<frame_record>! {
+    defer { reportStop() }
+    var kind = descriptor.pointee.kind
+    let spills = Spills(stackPointer)
+    if kind == UInt32(KIND_START) {
+        if let main = InitializerStubs.main(spills.firstArgument) { spills.setFirstArgument(main) }
+        return nil
+    }
+    var recorder = ThreadRecorder(state)
+    if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
+    if kind == UInt32(KIND_UNNAMED) {
+        if recorder.isOther || !PatchedFunctions.name(descriptor) { return nil }
+        kind = UInt32(KIND_PATCHED)
+    }
+    if recorder.isOther {
+        if Inspection.changesAction(descriptor, spills) { MappingFaults.restoreInChild() }
+        if Inspection.confinement(descriptor, spills) != nil { recorder.pass() }
+        return nil
+    }
+    if recorder.context.pointee.sharing != 0 { recorder.checkSharing(stackPointer) }
+    stopAfterLoss()
+    recorder.resumeFaultHandler()
+    if kind == UInt32(KIND_INITIALIZER) {
+        let entered = Clock.ticks()
+        let stub = InitializerStub(descriptor)
+        if stub.load != 0 {
+            stub.findTarget()
+            LoaderWatch.runs(of: Int(stub.module), isFinalizer: stub.isFinalizer)
+        }
+        if !agent.isRecorded { return nil }
+        return Initializers.begin(recorder, descriptor, spills, since: entered)
+    }
+    let site = spills.site // a tail call's would be that of its caller
+    if kind == UInt32(KIND_TAIL) { recorder.endTailCaller(spills) }
+    if let unwritten {
+        unwritten.setUnwritten() // no longer being filled by an interrupted trampoline: by us
+        recorder.begin(unwritten)
+        return unwritten
+    }
+    let changesAction = Inspection.changesAction(descriptor, spills)
+    if Inspection.changesIdentity(descriptor, spills) { TraceSpace.reachFarAhead() }
+    if let confinement = Inspection.confinement(descriptor, spills) { return confinement.endRecording(recorder, descriptor, site) }
+    if let sharing = MemorySharing.of(descriptor, spills) {
+        return recorder.beginSharing(sharing, descriptor, spills, isCounted: !SafetyHooks.isOne(descriptor))
+    }
+    if tracer_process_page().pointee.enabled == 0 || SafetyHooks.isOne(descriptor) {
+        if tracer_process_page().pointee.dropping != 0 && !SafetyHooks.isOne(descriptor) { TraceOutput.drop() }
+        if changesAction { recorder.suspendFaultHandler(until: nil) }
+        return nil
+    }
+    recorder.leaveForeignModeIfPossible()
+    if kind == UInt32(KIND_ONCE) {
+        OnceCalls.record(descriptor, spills, recorder, isPassing: Ready.isPast)
+    } else if kind != UInt32(KIND_CALL) && kind != UInt32(KIND_PATCHED) {
+        let isTail = isTail(descriptor, spills, recorder)
+        let isEntryOnly = FunctionTable.entry(descriptor.pointee.function).isEntryOnly
+        if isTail || isEntryOnly {
+            recorder.endTailCaller(spills)
+            if changesAction && isEntryOnly { recorder.suspendFaultHandler(until: nil) }
+            if recorder.top.pointee.last == 0 { recorder.writeInstant(descriptor.pointee.function, from: site) }
+            return nil
+        }
+    }
+    let frame = recorder.enter(descriptor, spills)
+    if changesAction { recorder.suspendFaultHandler(until: frame) }
+    if kind == UInt32(KIND_LOAD), let frame { Loads.entered(recorder, frame) }
+    return frame
+}
+
+@inline(__always) func stopAfterLoss() {
+    if MappingFaults.takeLoss() { TraceOutput.stop(TRACE_STOP_FILE, Failure.cut) }
+}
+
+@c @implementation
+public func tracer_slow_exit(_ state: UnsafeMutablePointer<thread_state>!, _ label: UInt64, _ stackPointer: UInt64, _ now: UInt64) {
+    var recorder = ThreadRecorder(state)
+    if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
+    recorder.endPassing()
+    stopAfterLoss()
+    recorder.returned(to: label, at: stackPointer, now)
+    reportStop()
+}
+
+@c @implementation
+public func tracer_slow_loader_event(_ state: UnsafeMutablePointer<thread_state>!, _ unused: UInt64, _ stackPointer: UInt64) {
+    let entered = Clock.ticks()
+    if !agent.isRecorded { return }
+    var recorder = ThreadRecorder(state)
+    if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
+    if recorder.isOther { return }
+    LoaderWatch.event(recorder, stackPointer, since: entered, within: Initializers.innermost(recorder.context))
+    OwnWork.add(since: entered, until: Clock.ticks())
+    reportStop()
+}
+
+@c @implementation
+public func tracer_slow_span(
+    _ state: UnsafeMutablePointer<thread_state>!, _ name: UnsafePointer<CChar>!, _ stackPointer: UInt64,
+    _ kind: UInt64
+) {
+    guard let name, agent.isRecorded else { return }
+    var recorder = ThreadRecorder(state)
+    if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
+    if kind == UInt64(SPAN_NONE) || recorder.isOther { return }
+    if agent.isRecorded && TraceOutput.isWritable {
+        Spans.add(recorder, UnsafeRawPointer(name).assumingMemoryBound(to: UInt8.self), kind)
+    }
+    reportStop()
+}
+
+@c @implementation
+public func tracer_slow_bind(
+    _ state: UnsafeMutablePointer<thread_state>!, _ descriptor: UnsafeMutablePointer<function_descriptor>!,
+    _ stackPointer: UInt64, _ slot: UInt64
+) -> UInt64 {
+    var recorder = ThreadRecorder(state)
+    if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
+    defer { reportStop() }
+    return LazySlots.bind(Int(descriptor.pointee.function), Int(truncatingIfNeeded: slot), Spills(stackPointer).lazyTarget)
+}
+
+@inline(__always) func reportStop() {
+    if !TraceOutput.hasNewsOfStop { return }
+    ReturnLabels.close()
+    TraceOutput.reportStop()
+}
+
+/// True: record the entry only and leave the caller's return address in place.
+private func isTail(
+    _ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills,
+    _ recorder: ThreadRecorder
+) -> Bool {
+    if descriptor.pointee.kind == UInt32(KIND_TAIL) { return true }
+    switch FunctionTable.entry(descriptor.pointee.function).treatment {
+    case .dlopen:
+        Loads.asked(recorder, spills)
+        return Loads.dependsOnCaller(name: spills.firstArgument, caller: spills.caller)
+    case .systemCall:
+        return Inspection.returnsTwice(number: spills.firstArgument)
+    case .threadName:
+        ThreadRecorder.rename(thread: spills.firstArgument, name: spills.secondArgument)
+        return false
+    case .makeContext:
+        recorder.inspectContext(spills.firstArgument)
+        return false
+    case .output, .notify, .notifyOfPid, .ready:
+        Ready.inspect(descriptor, FunctionTable.entry(descriptor.pointee.function).treatment, spills, recorder)
+        return false
+    default: return false
+    }
+}
+
+extension Confinement {
+    /// The calls that are open now still end in the chunk, which is a fresh one, so that none of them needs the slow path.
+    /// The call itself is recorded by its entry. To be returned from the slow path: nothing of the call is the agent's.
+    func endRecording(_ recorder: ThreadRecorder, _ descriptor: UnsafeMutablePointer<function_descriptor>, _ site: UInt64) -> Frame? {
+        let isRecording = tracer_process_page().pointee.enabled != 0
+        if isRecording || recorder.position.pointee.chunk != nil { _ = recorder.openChunk() }
+        if isRecording && !SafetyHooks.isOne(descriptor) && recorder.top.pointee.last == 0 {
+            recorder.writeInstant(descriptor.pointee.function, from: site)
+        }
+        TraceOutput.stop(rawValue, 0)
+        reportStop()
+        MappingFaults.end()
+        tracer_store_release_32(tracer_confinement(), 1)
+        if self == .counter { recorder.forgetFrames() }
+        return nil
+    }
+}

@@ -1,0 +1,177 @@
+// A call begins and ends, where the trampolines cannot see to that.
+import CSupport
+import CTraceLayout
+
+/// What rooms above do when a call returns that is theirs. Set by the agent before the first call.
+enum Returns {
+    /// The thread has returned to this label at this stack pointer, and none of its frames did. False: nor has any other call.
+    nonisolated(unsafe) static var isOther: (@convention(c) (UnsafeMutablePointer<thread_state>, UInt64, UInt64, UInt64) -> Bool)!
+    /// A frame of KIND_LOAD is about to end.
+    nonisolated(unsafe) static var ofLoad: (@convention(c) (UnsafeMutablePointer<thread_state>, Frame, UInt64) -> Void)!
+    /// The address lies in the code of the function.
+    nonisolated(unsafe) static var isInside: (@convention(c) (UInt32, UInt64) -> Bool)!
+}
+
+extension Spills {
+    /// Where the function returns to in the end.
+    var caller: UInt64 { ReturnLabels.returnAddress(returnAddress) }
+    /// Where the call is made from; 0 of a tail call.
+    var site: UInt64 { ReturnLabels.contains(returnAddress) ? 0 : returnAddress }
+}
+
+extension ThreadRecorder {
+    /// Opens a frame. nil: it passes, with the return address that it came with.
+    func enter(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Frame? {
+        let stackPointer = spills.stackPointer, isOwn = isOwnStack(stackPointer) && !isInsideSignalStack(stackPointer)
+        let isTailCall = ReturnLabels.contains(spills.returnAddress)
+        guard
+            var label = isTailCall
+                ? ReturnLabels.label(containing: spills.returnAddress)
+                : ReturnLabels.label(of: spills.returnAddress, descriptor.pointee.kind == UInt32(KIND_PATCHED) ? .ofPatched : .slot)
+        else {
+            writeInstant(descriptor.pointee.function, from: spills.site)
+            return nil
+        }
+        if isOwn {
+            dropAbandonedSignalFrames()
+            leaveForeignModeIfPossible()
+            // A record that is being filled may hold the stack pointer of its last use: dead only if its enter has been written,
+            // which happens after the stack pointer.
+            unwind {
+                $0.pointee.stack_pointer > stackPointer
+                    || $0.pointee.stack_pointer == stackPointer && (isTailCall || ThreadRecorder.mayShare($0, label))
+                    || ($0.isFilling && !isOpenInFile($0))
+            }
+        } else if !isTailCall, let old = openFrame(at: stackPointer, label) {
+            // Two calls from one place of the code at one stack pointer: the older one is dead, unless stacks are copied.
+            if context.pointee.copies_stack == 0 {
+                writeUnwound(old, Clock.ticks())
+                closeForeign(old)
+            } else {
+                guard let another = ReturnLabels.another(of: label, { openFrame(at: stackPointer, $0) != nil }) else {
+                    writeInstant(descriptor.pointee.function, from: spills.site)
+                    return nil
+                }
+                label = another
+            }
+        }
+        var tails: UInt32 = 0
+        if isTailCall {
+            tails = 1
+            if let caller = isOwn ? ownFrame(at: stackPointer, label) : openFrame(at: stackPointer, label) {
+                if caller.isTailCall { tails = caller.pointee.tails &+ 1 }
+                if tails >= UInt32(TAIL_LIMIT) { return replace(caller, descriptor) }
+                if !isOwn { caller.pointee.label |= UInt64(LABEL_WATCHED) } // its return is that of both
+            }
+        }
+        guard let frame = isOwn ? push(stackPointer, tails: tails) : pushForeign(stackPointer, tails: tails) else { return nil }
+        let isWatched = descriptor.pointee.kind == UInt32(KIND_LOAD)
+        frame.pointee.label = label | (isTailCall ? UInt64(LABEL_TAIL) : 0) | (isWatched ? UInt64(LABEL_WATCHED) : 0)
+        frame.pointee.function = descriptor
+        begin(frame)
+        if isOwn { top = frame } else { openForeign(frame) }
+        return frame
+    }
+
+    /// Two open frames at one stack pointer of the thread's own stack. On x86_64 each has a return slot there. On aarch64 the return
+    /// address comes in a register, and a function that keeps it in another one (LLVM's outliner: `mov x15, x30; bl …;
+    /// mov x30, x15`) has no slot. Then what it calls returns into that function. After a jump out of it, by longjmp or an
+    /// exception, calls return into its caller: which is the same function when it calls itself, but then it has a slot.
+    private static func mayShare(_ frame: Frame, _ label: UInt64) -> Bool {
+        if !Machine.returnsInRegister || frame.isFilling || frame.label == label { return false }
+        func isInside(_ label: UInt64) -> Bool { Returns.isInside(frame.function, ReturnLabels.returnAddress(label)) }
+        return isInside(label) && !isInside(frame.label)
+    }
+
+    /// An endless row of tail calls: each ends the one before, in its record.
+    private func replace(_ frame: Frame, _ descriptor: UnsafeMutablePointer<function_descriptor>) -> Frame {
+        ensureSlack()
+        end(frame, Clock.ticks(), frame.pointee.owner != nil)
+        frame.pointee.function = descriptor
+        frame.pointee.label &= ~UInt64(LABEL_LOST)
+        frame.setUnwritten()
+        begin(frame)
+        return frame
+    }
+
+    /// A function that must see its real caller was reached by a tail call: the function that made it has ended.
+    func endTailCaller(_ spills: Spills) {
+        if !ReturnLabels.contains(spills.returnAddress) { return }
+        let caller = spills.caller
+        returned(to: ReturnLabels.label(containing: spills.returnAddress), at: spills.stackPointer, Clock.ticks())
+        spills.setReturnAddress(caller)
+    }
+
+    // MARK: - Return
+
+    /// A call has returned to its label: its frame ends, and those of the tail calls that it made.
+    func returned(to label: UInt64, at stackPointer: UInt64, _ now: UInt64) {
+        var isKnown = false
+        if isOwnStack(stackPointer) || context.pointee.copies_stack != 0 {
+            while let frame = ownFrame(at: stackPointer, label) {
+                let isTailCall = frame.isTailCall
+                isKnown = true
+                exit(frame, now)
+                if !isTailCall { return }
+            }
+        }
+        if context.pointee.sharing_calls != nil && returnedSharing(label, stackPointer) { return }
+        if Returns.isOther(state, label, stackPointer, now) { return }
+        while let frame = openFrame(at: stackPointer, label) ?? migratedFrame(at: stackPointer, label) {
+            let isTailCall = frame.isTailCall
+            isKnown = true
+            exit(frame, now)
+            if !isTailCall { return }
+        }
+        if !isKnown { distrustStack() } // it was thought to be dead
+    }
+
+    /// The newest open frame of this call on the thread's own stack.
+    private func ownFrame(at stackPointer: UInt64, _ label: UInt64) -> Frame? {
+        var frame = top
+        while frame != base {
+            if frame.pointee.stack_pointer == stackPointer && frame.label == label && frame.pointee.event != nil { return frame }
+            if frame.pointee.stack_pointer > stackPointer && !frame.isFilling { return nil }
+            frame = frame.pointee.below
+        }
+        return nil
+    }
+
+    private func exit(_ frame: Frame, _ now: UInt64) {
+        if frame.pointee.function.pointee.kind == UInt32(KIND_LOAD) { Returns.ofLoad(state, frame, now) }
+        let wasForeign = frame.pointee.owner != nil
+        // While the frame still counts as open: a chunk that is opened now must say so.
+        if frame.pointee.event == nil { frame.setElsewhere() }
+        ensureSlack()
+        let isInOrder = !wasForeign && context.pointee.copies_stack == 0
+        if isInOrder { unwind { $0 == frame } }
+        end(frame, now, !isInOrder)
+        if wasForeign {
+            closeForeign(frame)
+        } else if top == frame {
+            top = frame.pointee.below
+            frame.pointee.event = nil
+        } else {
+            takeOut(frame)
+        }
+        leaveForeignModeIfPossible()
+    }
+    private func end(_ frame: Frame, _ now: UInt64, _ isForeign: Bool) {
+        if frame.isLost { return }
+        let duration = now &- frame.pointee.enter_ticks
+        if duration < position.pointee.minimum_ticks && !frame.isWritten {
+            if position.pointee.chunk != nil { position.pointee.chunk.pointee.filtered_by_time &+= 1 }
+            return
+        }
+        if frame.isUnwritten {
+            // A call that the time filter keeps, and the calls that it was made in.
+            if isForeign {
+                writeHeldBack(upTo: top)
+                appendEnter(frame)
+            } else {
+                writeHeldBack(upTo: frame)
+            }
+        }
+        if !frame.isLost { writeExit(frame, now, isForeign) }
+    }
+}

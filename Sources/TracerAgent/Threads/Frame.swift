@@ -1,0 +1,36 @@
+// What a frame record says about its enter event.
+import CSupport
+
+typealias Frame = UnsafeMutablePointer<frame_record>
+
+extension UnsafeMutablePointer<frame_record> {
+    private var eventBits: UInt { UInt(bitPattern: pointee.event) }
+    /// A trampoline has taken the record and not yet filled it.
+    var isFilling: Bool { eventBits == 0 }
+    /// A trampoline is writing the frame's end.
+    var isClosing: Bool { eventBits & UInt(FRAME_CLOSING) != 0 }
+    var isElsewhere: Bool { eventBits & ~UInt(FRAME_CLOSING) == UInt(FRAME_ELSEWHERE) }
+    var isUnwritten: Bool { eventBits == UInt(FRAME_UNWRITTEN) }
+    /// Its enter is in the file; otherwise the frame is being filled, or held back by the time filter.
+    var isWritten: Bool { !isFilling && !isUnwritten }
+    func setElsewhere() { pointee.event = UnsafeMutablePointer<UInt64>(bitPattern: UInt(FRAME_ELSEWHERE)) }
+    func setUnwritten() { pointee.event = UnsafeMutablePointer<UInt64>(bitPattern: UInt(FRAME_UNWRITTEN)) }
+    /// Of a frame on another stack: it is open.
+    var isInUse: Bool { pointee.use != 0 && pointee.use != UInt32(USE_ENDED) }
+    /// Without what is said with it.
+    var label: UInt64 { ReturnLabels.label(containing: pointee.label) }
+    /// The address that it was called from and returns to. A tail call is a jump, from nobody knows where: 0.
+    var site: UInt64 { isTailCall ? 0 : ReturnLabels.returnAddress(label) }
+    /// The same while frames are sorted, in the upper half of trace_open_frame.flags.
+    var siteTag: UInt32 { @inline(never) get { Trampolines.recordsSites && !isTailCall ? ReturnLabels.tag(of: label) &<< 16 : 0 } }
+    /// A tail call opened it: it ends with the one below.
+    var isTailCall: Bool { pointee.label & UInt64(LABEL_TAIL) != 0 }
+    var isLost: Bool { pointee.label & UInt64(LABEL_LOST) != 0 }
+    func setLost() {
+        setUnwritten()
+        pointee.label |= UInt64(LABEL_LOST | LABEL_WATCHED)
+    }
+    /// Of a dlopen: the one that it was called in.
+    var outerLoad: Frame? { Frame(bitPattern: UInt(pointee.reserved.1)) }
+    var function: UInt32 { pointee.function.pointee.function }
+}

@@ -1,0 +1,271 @@
+// Where traced calls return to. Each address that calls return to has one label, for the life of the process: code that
+// calls the function and, on return, comes back to the trampolines, and behind it, at a fixed distance, the address itself.
+// The label is what the callee finds in its return slot. So a return needs no record, and none can be lost: a stack may be
+// left, copied, moved to another thread or returned from twice.
+//
+// The trampolines look labels up and take new ones by themselves, without a lock (CSupport/*/trampoline.S, FIND_LABEL). Here
+// labels are prepared, some at a time, and the table is exchanged for a larger one; an address that two threads bring at the
+// same moment may get two labels, which are equally good.
+import CSupport
+
+enum ReturnLabels {
+    nonisolated(unsafe) private static var lock = Lock()
+    /// In a forked child: another thread of the parent may have held it.
+    static func becomeChild() { lock = Lock() }
+
+    /// Calls through slots, and calls of patched functions where the code of their labels is another.
+    enum Kind: Int { // a raw value: as RelocationState
+        case slot = 0, patched = 1
+        static var ofPatched: Kind { Kind(rawValue: Int(LABEL_KINDS) &- 1)! }
+    }
+    private static func state(_ kind: Kind) -> UnsafeMutablePointer<label_state> { tracer_labels_of_kind(kind.rawValue) }
+    private static func forEachKind(_ body: (Kind, UnsafeMutablePointer<label_state>) -> Void) {
+        body(.slot, state(.slot))
+        if LABEL_KINDS > 1 { body(.patched, state(.patched)) }
+    }
+
+    private static var room: UInt64 { tracer_address_labels() }
+    private static let byteCount = UInt64(LABEL_COUNT) &* UInt64(LABEL_BYTES)
+    /// Whether functions are patched in this process. Said before `begin`.
+    nonisolated(unsafe) static var servesPatched = false
+    /// Those of one kind lie side by side.
+    private static func range(_ kind: Kind) -> (first: UInt64, end: UInt64) {
+        let end = room &+ byteCount
+        let patched = servesPatched && LABEL_KINDS > 1 ? room &+ UInt64(LABEL_SLOT_COUNT) &* UInt64(LABEL_BYTES) : end
+        return kind == .slot ? (room, patched) : (patched, end)
+    }
+    /// From one to the next.
+    private static func step(_ kind: Kind) -> UInt64 { UInt64(LABEL_BYTES) &<< (kind == .patched ? 1 : 0) }
+    /// The first of all stands for an empty entry of the table, the second for its end.
+    private static func firstTaken(_ kind: Kind) -> UInt64 { kind == .slot ? end &+ UInt64(LABEL_BYTES) : range(kind).first }
+    private static let leastTable = 1024, largestTable = 2 * Int(LABEL_COUNT)
+    /// Behind the table: where the search that begins at its last entries goes on. The last of them is the end.
+    private static let guardCount = 64
+
+    static func begin() -> Bool {
+        forEachKind { kind, state in
+            state.pointee.written = range(kind).first
+            state.pointee.next = firstTaken(kind)
+            tracer_close_label_table(kind.rawValue, end)
+        }
+        if !prepare(.slot) { return false }
+        open()
+        return true
+    }
+    /// Functions have been patched.
+    static func beginPatched() -> Bool {
+        lock.lock()
+        defer { lock.unlock() }
+        return state(.ofPatched).pointee.table_count > 0 || prepare(.ofPatched)
+    }
+
+    /// Whether it is the label that a traced function was called from.
+    static func contains(_ address: UInt64) -> Bool { address &- room < byteCount }
+    static func label(containing address: UInt64) -> UInt64 { address & ~(UInt64(LABEL_BYTES) &- 1) }
+    private static func kind(of label: UInt64) -> Kind { label < range(.slot).end ? .slot : .patched }
+    /// What is in a return slot, or the address that it stands for.
+    static func returnAddress(_ address: UInt64) -> UInt64 {
+        contains(address) ? tracer_label_return(label(containing: address)).pointee : address
+    }
+
+    /// Sixteen bits for a label, and none for another address.
+    static func tag(of label: UInt64) -> UInt32 {
+        contains(label) ? UInt32(truncatingIfNeeded: (label &- room) / UInt64(LABEL_BYTES)) : 0
+    }
+    static func returnAddress(tag: UInt32) -> UInt64 { tag == 0 ? 0 : returnAddress(room &+ UInt64(tag) &* UInt64(LABEL_BYTES)) }
+
+    /// The label of an address; nil when there are no more, or nothing can return there: to the word below the first frame of a stack.
+    static func label(of address: UInt64, _ kind: Kind = .slot) -> UInt64? {
+        if address == 0 { return nil }
+        lock.lock()
+        defer { lock.unlock() }
+        let known = entry(of: address, in: state(kind).pointee.open_table)
+        if known.pointee != room && known.pointee != end { return known.pointee }
+        guard let label = take(address, kind) else { return nil }
+        let bucket = entry(of: address, in: state(kind).pointee.open_table) // another one, perhaps
+        if bucket.pointee == room { tracer_store_release_64(bucket, label) }
+        return label
+    }
+    private static var end: UInt64 { room &+ UInt64(LABEL_BYTES) }
+
+    /// Where the address is in the table, or is to be put, or its end.
+    private static func entry(of address: UInt64, in table: UnsafeMutablePointer<UInt64>) -> UnsafeMutablePointer<UInt64> {
+        let hash = UInt32(truncatingIfNeeded: address) &* UInt32(LABEL_HASH)
+        var bucket = table + Int(hash & UInt32(truncatingIfNeeded: table[-1])) / 8
+        while bucket.pointee != room && bucket.pointee != end && tracer_label_return(bucket.pointee).pointee != address { bucket += 1 }
+        return bucket
+    }
+
+    /// A label that nobody has.
+    private static func take(_ address: UInt64, _ kind: Kind) -> UInt64? {
+        let state = state(kind)
+        if state.pointee.free != 0 { return takeFree(address, state) }
+        if state.pointee.next >= state.pointee.limit && !prepare(kind) {
+            fill(kind)
+            return nil
+        }
+        let label = tracer_atomic_add(&state.pointee.next, step(kind))
+        if label >= state.pointee.limit { return nil } // others have taken the rest: the next call comes here again
+        tracer_label_return(label).pointee = address
+        return label
+    }
+
+    // MARK: - Recording on and off
+
+    /// The trampolines find labels. Else none is found, and who finds none asks whether recording is on: so every thread learns
+    /// it at its next call, and nothing is written that belongs to a thread. It may have ended, and its memory be anybody's.
+    nonisolated(unsafe) private static var isOpen = false
+
+    static func open() {
+        lock.lock()
+        isOpen = true
+        forEachKind { if $1.pointee.table_count > 0 { tracer_publish_label_table($0.rawValue, $1.pointee.open_table) } }
+        lock.unlock()
+    }
+    static func close() {
+        lock.lock()
+        isOpen = false
+        forEachKind { kind, _ in tracer_close_label_table(kind.rawValue, end) }
+        lock.unlock()
+    }
+
+    // MARK: - Labels of modules that are gone
+
+    /// In the place of the return address: of code that is no longer mapped.
+    private static let gone: UInt64 = 3
+
+    /// The code there has been unmapped: nothing can return to it. Its labels are used again first: while there are any, the limit
+    /// keeps the trampolines from taking others, so that a program which loads and unloads for ever does not grow.
+    static func forget(_ low: UInt64, _ high: UInt64) {
+        lock.lock()
+        defer { lock.unlock() }
+        forEachKind { kind, state in
+            forEachTaken(kind) { label in
+                if tracer_label_return(label).pointee &- low >= high &- low { return }
+                tracer_label_return(label).pointee = gone
+                tracer_label_next(label).pointee = state.pointee.free
+                state.pointee.free = label
+                state.pointee.limit = 0
+                state.pointee.is_full = 0
+            }
+        }
+    }
+    private static func forEachTaken(_ kind: Kind, _ body: (UInt64) -> Void) {
+        let state = state(kind)
+        var label = firstTaken(kind)
+        while label < min(state.pointee.next, state.pointee.written) {
+            body(label)
+            label &+= step(kind)
+        }
+    }
+    private static func takeFree(_ address: UInt64, _ state: UnsafeMutablePointer<label_state>) -> UInt64 {
+        let label = state.pointee.free
+        state.pointee.free = tracer_label_next(label).pointee
+        tracer_label_next(label).pointee = 0
+        tracer_label_return(label).pointee = address
+        return label
+    }
+    private static func fill(_ kind: Kind) {
+        let state = state(kind), end = range(kind).end
+        if state.pointee.is_full != 0 { return }
+        state.pointee.is_full = 1
+        // Unloading a module makes room again, for a while.
+        if hasWarned || state.pointee.written < end && Message.codeIsRefused { return }
+        hasWarned = true
+        Message.warn {
+            $0.append("calls from more than ")
+            $0.append(decimal: (end &- firstTaken(kind)) / step(kind))
+            $0.append(" call sites: those from further ones are recorded without their duration")
+        }
+    }
+    nonisolated(unsafe) private static var hasWarned = false
+
+    // MARK: - More labels of one address
+
+    /// Another label of the same address, for a program that copies its stacks: where a call is still open that was made from
+    /// the same place of the code at the same stack pointer, only the label can tell the two apart. They are handed
+    /// out in turn; `isOpen` says which are in use.
+    static func another(of label: UInt64, _ isOpen: (UInt64) -> Bool) -> UInt64? {
+        lock.lock()
+        defer { lock.unlock() }
+        let mostTried = 16
+        let latest = tracer_label_next(label)!
+        var candidate = latest.pointee
+        if candidate != 0 {
+            for _ in 0..<mostTried {
+                candidate = tracer_label_next(candidate).pointee & ~isAnother
+                if !isOpen(candidate) {
+                    latest.pointee = candidate
+                    return candidate
+                }
+            }
+        }
+        guard let fresh = take(tracer_label_return(label).pointee, kind(of: label)) else { return nil }
+        let following = candidate == 0 ? fresh : tracer_label_next(candidate).pointee & ~isAnother
+        tracer_label_next(fresh).pointee = following | isAnother
+        if candidate != 0 { tracer_label_next(candidate).pointee = fresh | isAnother }
+        latest.pointee = fresh
+        return fresh
+    }
+    /// In LABEL_NEXT of one that is not in the table: they form a ring.
+    private static let isAnother: UInt64 = 1
+
+    // MARK: - Room
+
+    /// Code for some more, or a larger table; the limit up to which they may be taken. False: there are no more.
+    private static func prepare(_ kind: Kind) -> Bool {
+        let state = state(kind), first = range(kind).first
+        if state.pointee.next >= state.pointee.written && !writeCode(kind) { return false }
+        if (state.pointee.next &- first) / step(kind) >= UInt64(state.pointee.table_count) / 2 && !grow(kind) { return false }
+        state.pointee.limit = min(state.pointee.written, first &+ UInt64(state.pointee.table_count) / 2 &* step(kind))
+        return true
+    }
+
+    private static func writeCode(_ kind: Kind) -> Bool {
+        let state = state(kind), start = state.pointee.written, bytes = UInt64(Kernel.pageBytes)
+        if start &+ bytes > range(kind).end { return false }
+        if !Memory.protect(start &+ UInt64(LABEL_RETURN), bytes, Memory.readWrite) || !Memory.protect(start, bytes, Memory.readWrite) {
+            return Message.refuseCode()
+        }
+        var label = start
+        while label < start &+ bytes {
+            let place = UnsafeMutableRawPointer(bitPattern: UInt(label))!
+            if kind == .slot {
+                ReturnLabel.write(at: place, returned: Trampolines.returned(Trampolines.set))
+            } else {
+                ReturnLabel.writePatched(at: place, returned: Trampolines.returned(Trampolines.patchedSet))
+            }
+            label &+= step(kind)
+        }
+        if !Memory.protectCode(start, bytes) { return Message.refuseCode() }
+        if start == room {
+            tracer_label_return(room).pointee = UInt64(LABEL_EMPTY)
+            tracer_label_return(end).pointee = UInt64(LABEL_END)
+        }
+        state.pointee.written = start &+ bytes
+        return true
+    }
+
+    /// The old table stays: a trampoline may be looking into it.
+    private static func grow(_ kind: Kind) -> Bool {
+        let state = state(kind), old = Int(state.pointee.table_count)
+        let wanted = min(max(old &* 4, leastTable), largestTable)
+        guard old < wanted, let pages = Memory.pages((wanted &+ guardCount &+ 1) &* 8) else { return false }
+        state.pointee.table_count = UInt32(wanted)
+        let mask = pages.assumingMemoryBound(to: UInt64.self), table = mask + 1
+        mask.pointee = UInt64(wanted &- 1) &* 8
+        for n in 0..<(wanted &+ guardCount &- 1) { table[n] = room }
+        table[wanted &+ guardCount &- 1] = end
+        // Written before the table can be seen: by an address that depends on the load of it.
+        forEachTaken(kind) { label in
+            let address = tracer_label_return(label).pointee
+            if address > gone && tracer_label_next(label).pointee & isAnother == 0 {
+                let bucket = entry(of: address, in: table)
+                if bucket.pointee == room { bucket.pointee = label }
+            }
+        }
+        state.pointee.open_table = table
+        if isOpen { tracer_publish_label_table(kind.rawValue, table) }
+        return true
+    }
+}

@@ -1,0 +1,241 @@
+// Where a thread writes its events. The chunk is mapped from the file, so that nothing is lost when the process is
+// killed. Growing a mapped file costs a page fault every 512 events; so a chunk that is full is copied to the end of
+// the file with one write (a third of the cost), cleared, and written again: it stays mapped and in the cache. Young
+// threads, which may never fill one, begin with a small chunk that simply stays where it is.
+import CSupport
+import CTraceLayout
+
+/// What rooms above do with a chunk that is full. Set before there is something to be done.
+enum FullChunks {
+    /// From its first word, and up to this one; signals are blocked.
+    nonisolated(unsafe) static var look: (@convention(c) (UnsafePointer<UInt64>, UnsafePointer<UInt64>) -> Void)?
+}
+
+extension ThreadRecorder {
+    private static let mostStoredFrames = 4096
+
+    /// The chunk is closed and a new one is open. False: recording has stopped.
+    func openChunk() -> Bool {
+        if !TraceOutput.isWritable { return false }
+        lookAtChunk()
+        let isPending = isWritePending
+        if isPending { settleFrames() }
+        let (frames, young) = countFrames(), stored = min(frames, ThreadRecorder.mostStoredFrames)
+        guard let address = nextPlace(holding: stored, isPending) else { return false }
+        if context.pointee.has_gap != 0 { // for the reader it is a chunk that is missing: what is open now the new one says
+            context.pointee.sequence &+= 1
+            context.pointee.has_gap = 0
+        }
+        markElsewhere(young)
+        let header = address.assumingMemoryBound(to: trace_chunk_header.self)
+        header.pointee.kind = UInt16(TRACE_CHUNK_EVENTS)
+        header.pointee.flags = (stored < frames ? UInt16(TRACE_CHUNK_FRAMES_CUT) : 0) | (isPending ? UInt16(TRACE_CHUNK_UNSETTLED) : 0)
+        header.pointee.byte_count = UInt32(context.pointee.chunk_bytes)
+        let body = ChunkSize.headerBytes &+ stored &* (MemoryLayout<trace_open_frame>.size &+ (Trampolines.recordsSites ? 8 : 0))
+        header.pointee.body_offset = UInt32(body)
+        header.pointee.thread = context.pointee.index
+        header.pointee.tid = context.pointee.tid
+        header.pointee.sequence = context.pointee.sequence
+        header.pointee.opened = Clock.sample()
+        // A thread that fills chunks faster than it needs another base looks nowhere else.
+        ClockWatch.poll(header.pointee.opened.ticks, since: header.pointee.opened.ticks)
+        let missing = storeFrames(address + ChunkSize.headerBytes, stored)
+        if Trampolines.recordsSites {
+            header.pointee.flags |= UInt16(TRACE_CHUNK_SITES)
+            storeSites(behind: address + ChunkSize.headerBytes, stored &- missing)
+        }
+        header.pointee.open_frames = UInt32(frames &- missing)
+        header.pointee.stored_frames = UInt32(stored &- missing)
+        ThreadRecorder.nameThread(header)
+        tracer_store_release_32(&header.pointee.magic, UInt32(TRACE_CHUNK_MAGIC))
+        TraceOutput.note(time: header.pointee.opened)
+        position.pointee.chunk = header
+        position.pointee.base = header.pointee.opened.ticks
+        position.pointee.cursor = (address + body).assumingMemoryBound(to: UInt64.self)
+        position.pointee.limit = (address + (Int(context.pointee.chunk_bytes) &- ChunkSize.slack)).assumingMemoryBound(to: UInt64.self)
+        return true
+    }
+
+    private func lookAtChunk() {
+        guard let look = FullChunks.look, let chunk = context.pointee.chunk, let cursor = position.pointee.cursor else { return }
+        let body = Int(chunk.assumingMemoryBound(to: trace_chunk_header.self).pointee.body_offset)
+        let end = (chunk + Int(context.pointee.chunk_bytes)).assumingMemoryBound(to: UInt64.self)
+        look((chunk + body).assumingMemoryBound(to: UInt64.self), min(UnsafePointer(cursor), UnsafePointer(end)))
+    }
+
+    /// Cleared memory for the next chunk: the one that was just copied out, or a larger one.
+    private func nextPlace(holding frames: Int, _ isPending: Bool) -> UnsafeMutableRawPointer? {
+        let needed = frames &* 64 &+ ChunkSize.first / 2
+        if let old = context.pointee.chunk {
+            let bytes = Int(context.pointee.chunk_bytes)
+            // A word may be reserved in it by a trampoline that a signal interrupted: then it is left as it is.
+            let isSteady = bytes >= (Limits.isRing ? Ring.chunkBytes : ChunkSize.largest) && bytes >= needed
+            if isSteady && !isPending {
+                guard copyOut(old) else { return nil }
+                TraceSpace.clearChunk(old, bytes)
+                context.pointee.sequence &+= 1
+                return old
+            }
+        }
+        var bytes =
+            context.pointee.chunk == nil && !Limits.isRing
+            ? ChunkSize.first
+            : ChunkSize.next(after: Int(context.pointee.chunk_bytes))
+        while bytes < needed { bytes = bytes &* 2 }
+        if TraceSpace.wouldExceedLimit(bytes) && !Limits.isRing {
+            TraceOutput.stop(TRACE_STOP_LIMIT, 0)
+            return nil
+        }
+        guard let (address, offset) = TraceSpace.map(bytes, over: Ring.take(bytes)) else { return nil }
+        if let old = context.pointee.chunk {
+            let oldBytes = Int(context.pointee.chunk_bytes), oldOffset = context.pointee.chunk_offset
+            ThreadRecorder.nameThread(old.assumingMemoryBound(to: trace_chunk_header.self))
+            ThreadRecorder.closeChunk(of: context)
+            context.pointee.sequence &+= 1
+            setChunk(address, offset, bytes)
+            if !isPending {
+                TraceSpace.unmap(old, oldBytes)
+                Ring.give(oldOffset, UInt64(oldBytes))
+            }
+        } else {
+            setChunk(address, offset, bytes)
+        }
+        return address
+    }
+
+    /// Under the lock of the contexts: `rename` writes a name into the chunk of another thread.
+    private func setChunk(_ address: UnsafeMutableRawPointer, _ offset: UInt64, _ bytes: Int) {
+        ThreadRecorder.lock.lock()
+        context.pointee.chunk = address
+        context.pointee.chunk_offset = offset
+        context.pointee.chunk_bytes = UInt64(bytes)
+        ThreadRecorder.lock.unlock()
+    }
+
+    /// Writes the full chunk behind everything else, or over the oldest one of a ring, marked as closed.
+    private func copyOut(_ chunk: UnsafeMutableRawPointer) -> Bool {
+        var header = chunk.assumingMemoryBound(to: trace_chunk_header.self).pointee
+        let end = min(UInt64(UInt(bitPattern: position.pointee.cursor)) &- UInt64(UInt(bitPattern: chunk)), context.pointee.chunk_bytes)
+        header.used_bytes = end
+        header.flags |= UInt16(TRACE_CHUNK_CLOSED)
+        ThreadRecorder.nameThread(&header)
+        let bytes = Int(context.pointee.chunk_bytes)
+        guard let offset = Ring.offset(bytes) else { return false }
+        let used = Memory.wholePages(Int(end))
+        header.byte_count = UInt32(Limits.isRing ? bytes : used)
+        return TraceSpace.write(chunk, used, header, at: offset)
+    }
+
+    /// The end of a chunk that stays where it is; its thread may have ended.
+    static func closeChunk(of context: ThreadContext) {
+        guard let chunk = context.pointee.chunk else { return }
+        let header = chunk.assumingMemoryBound(to: trace_chunk_header.self)
+        guard let cursor = context.pointee.position.pointee.cursor else { return }
+        header.pointee.used_bytes = min(UInt64(UInt(bitPattern: cursor)) &- UInt64(UInt(bitPattern: chunk)), context.pointee.chunk_bytes)
+        header.pointee.flags |= UInt16(TRACE_CHUNK_CLOSED)
+    }
+    /// The calling thread's name: sixteen bytes, NUL included.
+    static func nameThread(_ header: UnsafeMutablePointer<trace_chunk_header>) {
+        _ = withUnsafeMutablePointer(to: &header.pointee.thread_name) {
+            SystemCall.call(SystemCall.prctl, Control.getName, bits($0))
+        }
+    }
+
+    /// True when a trampoline of this thread that a signal interrupted may have a word reserved in the chunk.
+    var isWritePending: Bool {
+        if position.pointee.pending > 0 || isForeignPending { return true }
+        var frame = top
+        while frame != base {
+            if frame.isFilling || frame.isClosing { return true }
+            if frame.isElsewhere { return false } // nor any below
+            frame = frame.pointee.below
+        }
+        return false
+    }
+
+    /// Frames whose trampoline a signal interrupted, as the chunk has them: open from the moment that their enter is there
+    /// until their end is. A word that is reserved, and written after this, cannot be known of: TRACE_CHUNK_UNSETTLED.
+    private func settleFrames() {
+        var frame = top
+        while frame != base {
+            settle(frame)
+            frame = frame.pointee.below
+        }
+        settleForeign()
+    }
+    func settle(_ frame: Frame) {
+        if frame.isFilling {
+            if frame.pointee.function != nil && isOpenInFile(frame) { frame.setElsewhere() }
+        } else if frame.isClosing && !frame.isElsewhere && !isOpenInFile(frame) {
+            frame.pointee.event = nil
+        }
+    }
+
+    /// The enters of all open frames are in a chunk that is no longer written. Of the own stack's so many are in it: they need not be the
+    /// innermost, since a frame may have been settled.
+    func markElsewhere(_ young: Int = .max) {
+        markForeignElsewhere()
+        var frame = top, left = young
+        while frame != base && left > 0 {
+            if frame.isWritten && !frame.isElsewhere {
+                frame.setElsewhere()
+                left &-= 1
+            }
+            frame = frame.pointee.below
+        }
+    }
+
+    /// Open frames whose enter is in the file, and those of the own stack whose enter is in the chunk.
+    private func countFrames() -> (all: Int, young: Int) {
+        var all = countForeign() &+ Int(context.pointee.span_count), young = 0
+        var frame = top
+        while frame != base {
+            if frame.isWritten {
+                all &+= 1
+                if !frame.isElsewhere { young &+= 1 }
+            }
+            frame = frame.pointee.below
+        }
+        return (all, young)
+    }
+
+    /// The three lists are ordered by time; merged from the newest backwards, so that the outermost comes first. What
+    /// is taken from the list itself is never behind what is put there. Returns how many fewer there are than were counted:
+    /// a coroutine's frame may have returned on another thread since.
+    private func storeFrames(_ start: UnsafeMutableRawPointer, _ count: Int) -> Int {
+        let list = start.assumingMemoryBound(to: trace_open_frame.self)
+        var own = top
+        var foreign = storeForeign(list, atMost: count)
+        var span = Int(context.pointee.span_count) &- 1
+        var n = count
+        while n > 0 {
+            while own != base && !own.isWritten { own = own.pointee.below }
+            let ownTicks = own == base ? 0 : own.pointee.enter_ticks
+            let foreignTicks = foreign == 0 ? 0 : list[foreign &- 1].enter_ticks
+            if span < 0 && foreign == 0 && own == base { break }
+            n &-= 1
+            if span >= 0 && context.pointee.spans[span].enter_ticks > max(ownTicks, foreignTicks) {
+                list[n] = context.pointee.spans[span]
+                span &-= 1
+            } else if foreign > 0 && (own == base || foreignTicks > ownTicks) {
+                foreign &-= 1
+                list[n] = list[foreign]
+            } else {
+                list[n] = trace_open_frame(enter_ticks: own.pointee.enter_ticks, function: own.function, flags: own.siteTag)
+                own = own.pointee.below
+            }
+        }
+        if n > 0 { for index in n..<count { list[index &- n] = list[index] } }
+        return n
+    }
+
+    /// The tags of stored frames become the addresses that they stand for, behind them.
+    private func storeSites(behind start: UnsafeMutableRawPointer, _ count: Int) {
+        let list = start.assumingMemoryBound(to: trace_open_frame.self)
+        let sites = UnsafeMutableRawPointer(list + count).assumingMemoryBound(to: UInt64.self)
+        for n in 0..<count {
+            sites[n] = ReturnLabels.returnAddress(tag: list[n].flags &>> 16)
+            list[n].flags &= 0xffff
+        }
+    }
+}

@@ -1,0 +1,398 @@
+// What the trampolines cannot do in a few instructions: begin a thread, find out which frames are dead, write what is
+// not one word. Runs on the agent's stack with all signals blocked, on the thread it belongs to.
+import CSupport
+import CTraceLayout
+
+struct ThreadRecorder {
+    /// The calling thread's own. Nobody else looks there (struct thread_state says why).
+    let state: UnsafeMutablePointer<thread_state>
+    let context: UnsafeMutablePointer<thread_context>
+
+    nonisolated(unsafe) static var lock = Lock()
+    nonisolated(unsafe) private static var nextIndex: UInt32 = 0
+
+    /// The recorder of the calling thread; a new thread is registered.
+    init(_ state: UnsafeMutablePointer<thread_state>) {
+        self.state = state
+        context = state.pointee.context
+        if context.pointee.state == nil { begin() }
+        if StackCopying.isExpected && context.pointee.copies_stack == 0 { distrustStack() }
+    }
+
+    var position: UnsafeMutablePointer<write_position> { context.pointee.position }
+    var base: Frame { frame(at: 0) }
+    var foreignMode: Frame { frame(at: Int(CONTEXT_FOREIGN_MODE)) }
+    private func frame(at offset: Int) -> Frame {
+        (UnsafeMutableRawPointer(context) + offset).assumingMemoryBound(to: frame_record.self)
+    }
+    var isInForeignMode: Bool { state.pointee.top == foreignMode }
+    var isForeignOpen: Bool { context.pointee.foreign_count > 0 }
+
+    /// The innermost frame on the thread's own stack.
+    var top: Frame {
+        get { isInForeignMode ? context.pointee.top : state.pointee.top }
+        nonmutating set { if isInForeignMode { context.pointee.top = newValue } else { state.pointee.top = newValue } }
+    }
+    func isOwnStack(_ pointer: UInt64) -> Bool {
+        pointer >= context.pointee.stack_low && pointer < context.pointee.stack_high
+    }
+
+    // MARK: - Begin and end
+
+    private static let mappingBytes = Int(CONTEXT_WIPED_BYTES) &+ Int(CONTEXT_STACK_BYTES) &+ Int(CONTEXT_BYTES)
+    private var wipedPage: UnsafeMutableRawPointer {
+        UnsafeMutableRawPointer(context) - (Int(CONTEXT_STACK_BYTES) &+ Int(CONTEXT_WIPED_BYTES))
+    }
+
+    private func begin() {
+        context.pointee.state = state
+        context.pointee.position = wipedPage.assumingMemoryBound(to: write_position.self)
+        _ = SystemCall.call(SystemCall.madvise, bits(wipedPage), Int(CONTEXT_WIPED_BYTES), Advice.wipeOnFork) // see ForkWatch
+        (context.pointee.stack_low, context.pointee.stack_high) = ThreadStack.bounds(isFirst: ThreadContexts.first == nil)
+        base.pointee.stack_pointer = context.pointee.stack_high // a stack above the thread's own is not its own either
+        base.setElsewhere()
+        foreignMode.pointee.last = UInt32(LAST_FOREIGN_MODE)
+        setChanging(false)
+        state.pointee.top = base
+        let first = (MemoryLayout<thread_context>.size &+ 127) & ~127
+        addRecords(UnsafeMutableRawPointer(context) + first, (Int(CONTEXT_BYTES) &- first) / Int(FRAME_BYTES), above: base)
+        register()
+        state.pointee.position = position
+    }
+
+    /// Gives the thread its index and a record in the file. Again in a forked child, whose only thread it is.
+    func register() {
+        context.pointee.tid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.gettid))
+        context.pointee.sequence = 0
+        position.pointee.minimum_ticks = Limits.minimumTicks
+        state.pointee.low = isInForeignMode || tracer_process_page().pointee.enabled == 0 ? .max : context.pointee.stack_low
+        ThreadRecorder.lock.lock()
+        ThreadRecorder.releaseDead(besides: self)
+        context.pointee.index = ThreadRecorder.nextIndex
+        ThreadRecorder.nextIndex &+= 1
+        ThreadContexts.add(context)
+        ThreadRecorder.lock.unlock()
+        ThreadRecords.begin(context)
+    }
+
+    /// Nothing tells the agent that a thread ends. Its context is found and released when a later one begins: the same
+    /// thread block (glibc keeps and reuses stacks), the same tid, or, for a few at a time in turn, a tid that is gone.
+    private static func releaseDead(besides new: ThreadRecorder) {
+        ThreadContexts.forEach(block: new.state) { releaseDead($0, new) }
+        ThreadContexts.forEach(number: new.context.pointee.tid) { releaseDead($0, new) }
+        ThreadContexts.forFew(8) { context in
+            if SystemCall.call(SystemCall.tgkill, Int(Process.pid), Int(context.pointee.tid), 0) == -Failure.noProcess {
+                releaseDead(context, new)
+            }
+        }
+    }
+    @inline(never) private static func releaseDead(_ context: ThreadContext, _ new: ThreadRecorder) {
+        // Frames that migrated from it may still be open elsewhere: then its memory must stay.
+        if context == new.context || hasForeign(context) { return }
+        ThreadContexts.remove(context)
+        ThreadRecords.end(context)
+        closeChunk(of: context)
+        if context.pointee.chunk != nil { Ring.give(context.pointee.chunk_offset, context.pointee.chunk_bytes) }
+        release(context)
+    }
+    private static func release(_ context: ThreadContext) {
+        if let chunk = context.pointee.chunk { TraceSpace.unmap(chunk, Int(context.pointee.chunk_bytes)) }
+        if context.pointee.span_capacity != 0 {
+            Memory.release(context.pointee.spans, Int(context.pointee.span_capacity) &* MemoryLayout<trace_open_frame>.size)
+        }
+        release(context.pointee.batches)
+        release(context.pointee.foreign_batches)
+        Memory.release(context.pointee.lists, ThreadRecorder.listBytes)
+        Memory.release(UnsafeMutableRawPointer(context) - (Int(CONTEXT_STACK_BYTES) &+ Int(CONTEXT_WIPED_BYTES)), mappingBytes)
+    }
+
+    static func withContexts(_ body: (ThreadContext) -> Void) {
+        lock.lock()
+        var next = ThreadContexts.first
+        while let context = next {
+            next = context.pointee.next
+            body(context)
+        }
+        lock.unlock()
+    }
+
+    /// In a forked child: the other threads do not exist here.
+    static func keepOnly(_ recorder: ThreadRecorder) {
+        lock = Lock()
+        resetEnded()
+        Ring.reset()
+        var next = ThreadContexts.first
+        while let context = next {
+            next = context.pointee.next
+            if context != recorder.context && !hasForeign(context) { release(context) }
+        }
+        ThreadContexts.removeAll()
+        nextIndex = 0
+        recorder.detachChunk()
+    }
+
+    /// The mapped chunk belongs to another process. It stays mapped if an interrupted trampoline may write to it.
+    private func detachChunk() {
+        let isPending = isWritePending
+        markElsewhere()
+        if !isPending, let chunk = context.pointee.chunk { TraceSpace.unmap(chunk, Int(context.pointee.chunk_bytes)) }
+        context.pointee.chunk = nil
+        context.pointee.chunk_bytes = 0
+    }
+
+    // MARK: - Events
+
+    /// Makes sure that `count` words fit before the clock is read.
+    private func makeRoom(_ count: Int) -> Bool {
+        if let limit = position.pointee.limit, let cursor = position.pointee.cursor, cursor + count <= limit { return true }
+        return openChunk()
+    }
+    private func hasSlack(_ count: Int) -> Bool {
+        guard let limit = position.pointee.limit, let cursor = position.pointee.cursor else { return false }
+        return cursor + count <= limit + ChunkSize.slack / 8
+    }
+    /// Room for the words of one return, in the slack if need be: a return does not wait for a new chunk.
+    func ensureSlack(_ count: Int = 8) {
+        if !hasSlack(count) { _ = openChunk() }
+    }
+    /// Into the chunk, or the slack behind it. What is behind the word, or nil.
+    @discardableResult
+    private func append(_ event: Event) -> UnsafeMutablePointer<UInt64>? {
+        if !TraceOutput.isWritable || !hasSlack(1) && !openChunk() {
+            context.pointee.has_gap = 1
+            return nil
+        }
+        let word = position.pointee.cursor!
+        word.pointee = event.word
+        position.pointee.cursor = word + 1
+        return word + 1
+    }
+    /// Ticks since the base; a new base is set first when they would not fit.
+    private func time(_ ticks: UInt64, within reach: UInt64) -> UInt64 {
+        if ticks &- position.pointee.base >= reach {
+            ClockWatch.poll(ticks, since: position.pointee.base)
+            append(.control(.base, ticks))
+            position.pointee.base = ticks
+        }
+        return ticks &- position.pointee.base
+    }
+
+    /// The enter event of a frame at the time that its record says. Nothing that was held back is below it.
+    @inline(never) func appendEnter(_ frame: Frame) {
+        ensureSlack(3)
+        let after = time(frame.pointee.enter_ticks, within: Event.startReach)
+        appendSite(frame.site)
+        frame.pointee.event = append(.enter(frame.function, after: after))
+        if frame.pointee.event == nil { frame.setLost() }
+    }
+
+    /// Where the call of the next word is made from; 0 unknown.
+    private func appendSite(_ address: UInt64) {
+        if Trampolines.recordsSites && address != 0 { append(.control(.site, address)) }
+    }
+
+    /// The enter of a frame that begins now: its clock is read here, after any chunk was opened.
+    func begin(_ frame: Frame) {
+        if isFiltered {
+            frame.pointee.enter_ticks = Clock.ticks()
+            return frame.setUnwritten()
+        }
+        if !makeRoom(3) {
+            TraceOutput.drop()
+            frame.pointee.enter_ticks = Clock.ticks()
+            return frame.setLost()
+        }
+        frame.pointee.enter_ticks = Clock.ticks()
+        appendEnter(frame)
+    }
+    private var isFiltered: Bool { Limits.minimumTicks > 0 }
+
+    /// Something inside these frames is kept: write their enters, outermost first.
+    func writeHeldBack(upTo frame: Frame) {
+        if !isFiltered { return }
+        var count = 0
+        var held = frame
+        while held != base && !held.isWritten {
+            count &+= 1
+            held = held.pointee.below
+        }
+        while count > 0 {
+            held = frame
+            for _ in 1..<count { held = held.pointee.below }
+            if held.isUnwritten { appendEnter(held) }
+            count &-= 1
+        }
+    }
+
+    /// `isKept`: also under a time filter, with the calls that it was made in.
+    func writeInstant(_ function: UInt32, from site: UInt64 = 0, isKept: Bool = false) {
+        if isKept { writeHeldBack(upTo: top) }
+        guard makeRoom(3) else { return TraceOutput.drop() }
+        if isFiltered && !isKept {
+            position.pointee.chunk.pointee.filtered_by_time &+= 1
+            return
+        }
+        let after = time(Clock.ticks(), within: Event.startReach)
+        appendSite(site)
+        append(.complete(function, after: after, duration: 0)!)
+    }
+
+    /// The beginning of a span: when, or 0 when it could not be written.
+    func writeSpanEnter(_ function: UInt32) -> UInt64 {
+        if !makeRoom(2) { return 0 }
+        let now = Clock.ticks()
+        return append(.enter(function, after: time(now, within: Event.startReach))) == nil ? 0 : now
+    }
+    func writeSpanExit(_ function: UInt32, entered: UInt64, _ now: UInt64) {
+        let after = time(now, within: Event.timeReach)
+        append(.control(.resume, entered))
+        append(.exit(function, after: after))
+    }
+
+    /// The exit of a frame. While frames on other stacks are open, order does not say which one: its enter time does.
+    func writeExit(_ frame: Frame, _ now: UInt64, _ wasForeign: Bool) {
+        let after = time(now, within: Event.timeReach)
+        if wasForeign || isForeignOpen { append(.control(.resume, frame.pointee.enter_ticks)) }
+        append(.exit(frame.function, after: after))
+    }
+    @inline(never) func writeUnwound(_ frame: Frame, _ now: UInt64) {
+        ensureSlack()
+        let after = time(now, within: Event.timeReach)
+        append(.control(.resume, frame.pointee.enter_ticks))
+        append(.unwound(1, after: after))
+    }
+    private func writeUnwound(_ count: UInt32, _ now: UInt64) {
+        if count > 0 { append(.unwound(count, after: time(now, within: Event.timeReach))) }
+    }
+
+    /// No return finds its frame any more, and none reads the clock. In the file they stay open.
+    func forgetFrames() { state.pointee.top = base }
+
+    // MARK: - Frames
+
+    /// Links new records above the end of the chain; the last one that `Limits.maximumDepth` admits is marked.
+    private func addRecords(_ start: UnsafeMutableRawPointer, _ count: Int, above end: Frame) {
+        var below = end
+        for n in 0..<count {
+            let frame = (start + n &* Int(FRAME_BYTES)).assumingMemoryBound(to: frame_record.self)
+            frame.pointee.level = below.pointee.level &+ 1
+            if frame.pointee.level == Limits.maximumDepth { frame.pointee.last = 1 }
+            frame.pointee.below = below
+            below.pointee.above = frame
+            below = frame
+            if frame.pointee.last != 0 { break }
+        }
+    }
+    static let batchBytes = 65536
+
+    /// Room for so many records, in the list. nil: no memory.
+    static func newBatch(_ byteCount: Int, _ list: inout UnsafeMutablePointer<frame_batch>?)
+        -> (start: UnsafeMutableRawPointer, count: Int)?
+    {
+        guard let pages = Memory.pages(byteCount) else { return nil }
+        let batch = pages.assumingMemoryBound(to: frame_batch.self)
+        batch.pointee.byte_count = UInt64(byteCount)
+        batch.pointee.next = list
+        list = batch
+        return (pages + Int(FRAME_BYTES), byteCount / Int(FRAME_BYTES) &- 1)
+    }
+    /// Of a thread that has ended and whose frames on other stacks have all returned.
+    private static func release(_ batches: UnsafeMutablePointer<frame_batch>?) {
+        var next = batches
+        while let batch = next {
+            next = batch.pointee.next
+            Memory.release(batch, Int(batch.pointee.byte_count))
+        }
+    }
+
+    /// The record above the top, from a new batch if need be. nil: no more levels, or no memory.
+    private func recordAboveTop() -> Frame? {
+        if top.pointee.above == nil && top.pointee.last == 0 {
+            guard let (start, count) = ThreadRecorder.newBatch(ThreadRecorder.batchBytes, &context.pointee.batches) else {
+                TraceOutput.drop()
+                return nil
+            }
+            addRecords(start, count, above: top)
+        }
+        return top.pointee.above
+    }
+    func countBeyondDepth() {
+        if position.pointee.chunk != nil { position.pointee.chunk.pointee.filtered_by_depth &+= 1 }
+    }
+
+    /// Opens a frame on the thread's own stack. nil: not recorded.
+    func push(_ stackPointer: UInt64, tails: UInt32) -> Frame? {
+        guard let frame = recordAboveTop() else {
+            if top.pointee.last != 0 { countBeyondDepth() }
+            return nil
+        }
+        frame.pointee.stack_pointer = stackPointer
+        frame.pointee.tails = tails
+        frame.pointee.owner = nil
+        return frame
+    }
+
+    /// Closes the frames above that were left by longjmp, an exception or a thread's end, until `isAlive` says stop.
+    /// A record that is empty is being filled by a trampoline that a signal interrupted: alive.
+    func unwind(_ isAlive: (Frame) -> Bool) {
+        if top == base || isAlive(top) { return }
+        var count: UInt32 = 0
+        let now = Clock.ticks()
+        ensureSlack()
+        while top != base && !isAlive(top) {
+            let frame = top
+            if isOpenInFile(frame) {
+                if isForeignOpen {
+                    writeUnwound(frame, now)
+                } else {
+                    count &+= 1
+                }
+            }
+            if context.pointee.load == frame { context.pointee.load = frame.outerLoad }
+            top = frame.pointee.below
+            frame.pointee.event = nil
+            if count == 16383 {
+                writeUnwound(count, now)
+                count = 0
+            }
+        }
+        writeUnwound(count, now)
+    }
+
+    /// Whether the file has the frame's enter and not its end. Of a frame whose trampoline was interrupted by a signal
+    /// handler that never returned to it (siglongjmp), only the chunk can tell: the words are read backwards to the
+    /// enter that has exactly its time, past whatever the handler wrote.
+    func isOpenInFile(_ frame: Frame) -> Bool {
+        if !frame.isFilling && !frame.isClosing { return frame.isWritten }
+        guard !frame.isElsewhere, let chunk = context.pointee.chunk, var word = position.pointee.cursor,
+            frame.pointee.enter_ticks >= position.pointee.base
+        else { return frame.isElsewhere }
+        let first = (chunk + Int(position.pointee.chunk.pointee.body_offset)).assumingMemoryBound(to: UInt64.self)
+        let after = frame.pointee.enter_ticks &- position.pointee.base
+        let function = frame.function
+        var closed = 0 // frames whose end was passed and whose enter was not
+        while word > first {
+            word -= 1
+            let event = Event(word: word.pointee)
+            switch event.kind {
+            case .control:
+                if event.controlKind == .base { return false } // other times before it
+                if event.controlKind == .unwound { closed &+= Int(event.controlNumber) }
+            case .exit:
+                closed &+= 1
+                let named = word > first ? Event(word: (word - 1).pointee) : event
+                if named.kind == .control && named.controlKind == .resume
+                    && named.payload == Event.control(.resume, frame.pointee.enter_ticks).payload
+                {
+                    return false
+                }
+            case .complete:
+                if event.start == after && event.function == function { return false }
+            case .enter:
+                if event.time == after && event.function == function { return closed == 0 }
+                closed = max(closed &- 1, 0)
+            }
+        }
+        return false
+    }
+}

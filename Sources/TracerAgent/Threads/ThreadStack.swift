@@ -1,0 +1,40 @@
+// The bounds of a thread's own stack. Only inside them does "a lower stack pointer was left behind" prove that a frame
+// is dead; where they are not known every frame is one on another stack (OtherStacks.swift), which is right and slower.
+import CSupport
+
+enum ThreadStack {
+    static let unknown: (low: UInt64, high: UInt64) = (.max, .max)
+
+    static func bounds(isFirst: Bool) -> (low: UInt64, high: UInt64) {
+        let isMain = SystemCall.call(SystemCall.gettid) == Int(Process.pid)
+        return isMain && isFirst ? main() : blockOfThread()
+    }
+
+    /// From main's arguments down to the soft limit: the kernel maps nothing in between (mm/util.c, mmap_base).
+    private static func main() -> (UInt64, UInt64) {
+        var limit: (soft: UInt64, hard: UInt64) = (0, 0)
+        _ = withUnsafeMutablePointer(to: &limit) { SystemCall.call(SystemCall.prlimit64, 0, ResourceLimit.stackBytes, 0, bits($0)) }
+        let size = min(max(limit.soft, 128 << 10), 1 << 30)
+        return (Process.mainStackHigh &- size, Process.mainStackHigh)
+    }
+
+    /// glibc puts struct pthread on top of the thread's stack, and in it `stackblock, stackblock_size, guardsize`
+    /// (nptl/descr.h). Their offset is not part of the ABI, so they are recognized: three words of which the first two
+    /// span both the stack pointer and the descriptor, and end just above it. The descriptor is at least 2304 bytes.
+    /// It stands at the thread pointer where thread-local variables lie below that (x86_64), and just below the thread
+    /// pointer where they lie above it (aarch64): then they end where the block ends.
+    private static func blockOfThread() -> (UInt64, UInt64) {
+        let thread = tracer_thread_pointer()
+        let first = thread &+ UInt64(bitPattern: Machine.threadDescriptor)
+        let words = UnsafePointer<UInt64>(bitPattern: UInt(first))!
+        for n in 0..<(2048 / 8 &- 2) {
+            let start = words[n], size = words[n &+ 1], guardSize = words[n &+ 2]
+            if start & 4095 == 0 || start & 15 == 0, size >= 16384, size < 1 << 40, start < thread,
+                start &+ size > thread, start &+ size &- thread < Machine.mostAboveThread, guardSize < size, guardSize & 4095 == 0
+            {
+                return (start &+ guardSize, thread)
+            }
+        }
+        return unknown
+    }
+}

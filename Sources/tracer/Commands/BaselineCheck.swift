@@ -1,0 +1,91 @@
+// New launches held against a baseline: what check and bisect-step do.
+import LaunchLab
+import Presentation
+
+struct BaselineCheck {
+    private let options: LaunchOptions
+    /// The file.
+    private let baseline: String
+
+    init(_ options: LaunchOptions, _ baseline: String) {
+        self.options = options
+        self.baseline = baseline
+    }
+
+    /// Ends the command when the two cannot be compared, or nothing can be measured.
+    func verdict() throws -> GateVerdict {
+        let command = LaunchCommand(words: options.command)
+        let known: Baseline
+        do {
+            known = try Baseline(contentsOf: baseline)
+        } catch {
+            throw CommandFailure(message: error.message, status: 2)
+        }
+        let place = LaunchPlace(program: command.words.first)
+        guard known.program == place.program else {
+            throw CommandFailure(
+                message:
+                    "\(baseline) is of \(known.program), not of \(place.program): give that program, or make another baseline with tracer baseline",
+                status: 2)
+        }
+        guard known.machine.architecture == place.machine.architecture else {
+            throw CommandFailure(
+                message:
+                    "\(baseline) was made on \(known.machine.architecture), this machine is \(place.machine.architecture): times of one say nothing about the other; make one here with tracer baseline",
+                status: 2)
+        }
+        if known.machine.processor != place.machine.processor {
+            complain(
+                "\(baseline) was made on another processor (\(known.machine.processor)); times are scaled by a calibration, which is rough")
+        }
+        guard known.settings == options.settingsText else {
+            func name(_ settings: String) -> String { settings.isEmpty ? "without options" : "with \(settings)" }
+            throw CommandFailure(
+                message:
+                    "\(baseline) was made \(name(known.settings)), this check is \(name(options.settingsText)): launches can only be compared when made with the same options",
+                status: 2)
+        }
+        let accept =
+            "tracer baseline -n \(known.runs) " + (known.settings.isEmpty ? "" : known.settings + " ")
+            + "-o \(shellWord(baseline)) -- \(command.text)"
+        var series = try measure(command, known, accept)
+        if series.findings.contains(where: { $0.rule == .stage || $0.rule == .pageFaults }) {
+            // Once more: noise does not come twice.
+            let again = try measure(command, known, accept)
+            series.findings = series.findings.filter { finding in
+                again.findings.contains { $0.rule == finding.rule && $0.subject == finding.subject }
+            }
+        }
+        return GateVerdict(
+            baselinePath: baseline, program: known.program, runs: options.runs, findings: series.findings,
+            causes: series.findings.isEmpty ? [] : series.causes, callsFromMs: known.callsFromMs, acceptCommand: accept)
+    }
+
+    private func measure(_ command: LaunchCommand, _ known: Baseline, _ accept: String) throws -> (findings: [Finding], causes: [Cause]) {
+        var findings: [Finding] = [], causes: [Cause] = []
+        var plan = options.plan
+        plan.bearsDisturbance = true
+        plan.untracedEvery = 0 // what recording costs was measured for the baseline, and the same is taken out
+        try options.measure([command], plan) { results, watch in
+            let gate = Gate(known, calibrationMs: watch.calibrationMs)
+            let profiles = results[0].corrected(callCost: known.callCostNs * gate.slowdown)
+            // Without the function that it was noticed by: printf may become puts.
+            func moment(_ reason: String) -> Substring { reason.prefix { $0 != "," } }
+            if let ready = profiles.first?.readyReason, moment(ready) != moment(known.ready) {
+                throw CommandFailure(
+                    message:
+                        "\(known.program) is ready at \(ready), when \(baseline) was made it was at \(known.ready): times to different moments cannot be compared; to accept it: \(accept)",
+                    status: 2)
+            }
+            // Times of a machine that does something else say nothing of the program. What is counted does.
+            let isCalm = results[0].isCalm
+            if !isCalm {
+                complain(
+                    "machine too noisy (\(results[0].disturbedKept) of \(results[0].launches) launches disturbed): times are not judged")
+            }
+            findings = gate.findings(profiles, areTimesJudged: isCalm)
+            if !findings.isEmpty { causes = gate.causes(profiles, areTimesJudged: isCalm) }
+        }
+        return (findings, causes)
+    }
+}

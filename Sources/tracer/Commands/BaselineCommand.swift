@@ -1,0 +1,55 @@
+// tracer baseline: what a launch is today, as a file to commit.
+import ArgumentParser
+import Foundation
+import LaunchLab
+import Presentation
+
+struct BaselineCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "baseline",
+        abstract: "Measure how a program starts now, as the baseline for tracer check.",
+        usage: "tracer baseline [options] -o FILE -- PROGRAM [ARGUMENT …]",
+        discussion: """
+            The file is small JSON made for review: stages with their percentiles, libraries, constructors, budgets. \
+            Commit it. Budgets that are already in it are kept when it is rewritten.
+
+            EXAMPLE
+              tracer baseline -n 30 -o startup.json -- ./app --serve
+            """)
+
+    @OptionGroup var options: LaunchOptions
+    @Option(name: .shortAndLong, help: ArgumentHelp("The file to write.", valueName: "file"))
+    var output: String
+
+    func run() throws {
+        let command = LaunchCommand(words: options.command)
+        var budgets = Baseline.Budgets(), stageBudgets: [String: Double] = [:]
+        if FileManager.default.fileExists(atPath: output) {
+            do {
+                let known = try Baseline(contentsOf: output)
+                budgets = known.budgets
+                for stage in known.stages { stageBudgets[stage.name] = stage.budgetMs }
+            } catch {
+                throw CommandFailure(message: "\(error.message); nothing was overwritten", status: 2)
+            }
+        }
+        try options.measure([command]) { results, watch in
+            let place = LaunchPlace(program: command.words.first)
+            var machine = place.machine
+            machine.calibrationMs = watch.calibrationMs
+            if !results[0].isCalm {
+                complain(
+                    "machine too noisy (\(results[0].disturbedKept) of \(results[0].launches) launches disturbed): make the baseline again when it is idle"
+                )
+            }
+            var baseline = Baseline(
+                program: place.program, command: command, profiles: results[0].corrected, machine: machine,
+                settings: options.settingsText, callCost: results[0].callCost ?? 0, budgets: budgets)
+            for index in baseline.stages.indices { baseline.stages[index].budgetMs = stageBudgets[baseline.stages[index].name] }
+            try writeFile(baseline.text, to: output, status: 2)
+            complain(
+                "\(output): \(place.program) starts in \(readable(nanoseconds: baseline.stages[0].p50Ms * 1e6)) (median of \(baseline.runs)); check it with tracer check \(output) -- \(command.text)"
+            )
+        }
+    }
+}

@@ -1,0 +1,54 @@
+// tracer bisect-step: which commit made the start worse, for `git bisect run`.
+import ArgumentParser
+import Foundation
+import LaunchLab
+
+struct BisectStep: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "bisect-step",
+        abstract: "Build, check, and tell git bisect: 0 good, 1 bad, 125 cannot be tested.",
+        usage: "git bisect run tracer bisect-step --build COMMAND BASELINE -- PROGRAM [ARGUMENT …]",
+        discussion: """
+            Keep the baseline outside the repository: inside, it would change with the commits. A commit that does not \
+            build, or whose program does not become ready, is skipped (125).
+
+            EXAMPLE
+              cp startup.json /tmp/good.json
+              git bisect start HEAD v1.0
+              git bisect run tracer bisect-step --build 'make -j8' /tmp/good.json -- ./app --serve
+            """)
+
+    // In front of the options: the program's arguments are all that follow, and no argument may stand behind them.
+    @Argument(help: "The file that tracer baseline wrote of a good commit.")
+    var baseline: String
+    @OptionGroup var options: LaunchOptions
+    @Option(help: ArgumentHelp("Shell command that builds the program.", valueName: "command"))
+    var build: String?
+
+    func run() throws {
+        // What is wrong for every commit must end the bisection (git bisect run stops at 128 and above), not skip them all.
+        guard (try? Baseline(contentsOf: baseline)) != nil else {
+            throw CommandFailure(
+                message: "\(baseline) is not a baseline that can be read: make it of a good commit with tracer baseline", status: 128)
+        }
+        if let build {
+            let status: Int32
+            do {
+                status = try Subprocess.shell(build)
+            } catch {
+                throw CommandFailure(message: "/bin/sh cannot be started: \(error.systemReason)", status: 128)
+            }
+            if status != 0 { throw CommandFailure(message: "the build failed with status \(status): this commit is skipped", status: 125) }
+        }
+        let verdict: GateVerdict
+        do {
+            verdict = try BaselineCheck(options, baseline).verdict()
+        } catch let failure as CommandFailure {
+            throw CommandFailure(message: failure.message + ": this commit is skipped", status: 125)
+        }
+        var output = Output()
+        try output.write(verdict.text(.text))
+        try output.flush()
+        if !verdict.findings.isEmpty { throw ExitCode(1) }
+    }
+}

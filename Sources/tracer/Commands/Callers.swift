@@ -1,0 +1,109 @@
+// tracer callers: who calls a function, and what it calls itself.
+import ArgumentParser
+import Presentation
+import TraceAnalysis
+
+struct Callers: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows who calls a function, how often, and what it calls itself.",
+        discussion: """
+            The first tree is upside down: below the function its callers, below each of them theirs, with the function's \
+            calls and time as far as they came that way. The second is what the function calls, from wherever.
+
+            tracer callers app.trace SQL_exec
+            tracer callers app.trace SQL_exec --correct   beside the times what they are without the cost of recording
+            tracer callers malloc                         in the newest trace of this directory
+            tracer callers app.trace 'libc.so.6!mem*'
+            tracer callers app.trace lstat64 --sites      from which lines, where tracer record --call-sites has recorded that
+            """)
+
+    @Argument(
+        help: ArgumentHelp(
+            "The trace, or the directory of a run (default: the newest *.trace or run in this directory), and a function, or a glob of functions: NAME or MODULE!NAME.",
+            valueName: "[file] function"), completion: .file(extensions: ["trace"]))
+    var words: [String]
+    @OptionGroup var choice: ProcessChoice
+    private var function: String { words[words.count - 1] }
+    @Option(
+        name: .customLong("min"),
+        help: ArgumentHelp("Smallest share of the function's time that gets a line; 0 for all.", valueName: "percent"))
+    var least = Percentage(0.01)
+    @Option(help: "Levels of each tree to show; 0 for all.")
+    var depth = 0
+    @Flag(help: "Also show times without the agent's cost of recording, as measured in the same process.")
+    var correct = false
+    @Flag(help: "The places in the code that it is called from, and no trees; of a trace of tracer record --call-sites.")
+    var sites = false
+    @Flag(help: "One JSON object: both trees, each as tracer tree --json gives one, or the sites.")
+    var json = false
+    @OptionGroup var names: NameOptions
+    @OptionGroup var display: DisplayOptions
+
+    func validate() throws {
+        if words.count > 2 { throw ValidationError("callers takes a trace and one function: quote a glob") }
+        if sites, correct { throw ValidationError("--correct is of functions: leave out --sites") }
+        if depth < 0 { throw ValidationError("--depth takes 0 (all) or a number of levels") }
+    }
+
+    func run() throws {
+        let files = try choice.open(openRun(Array(words.dropLast())))
+        if sites { return try printSites(files) }
+        let tree = reading(files)
+        let chosen = tree.functions(matching: FunctionPattern(function))
+        guard !chosen.isEmpty else {
+            throw noCall(in: files, nearest: tree.nearest(to: function))
+        }
+        if correct { try Tree.checkCost(of: tree, files) }
+        let upward = tree.callers(of: chosen), downward = tree.below(chosen)
+        var output = display.output()
+        if json {
+            try output.line(JSON.object([("schema", .unsigned(1)), ("callers", upward.json()), ("calls", downward.json())]).text())
+            try output.finish()
+            return try finish(files)
+        }
+        var options = CallTree.TextOptions(least: least.share, deepest: depth, width: names.style == .full ? nil : output.width)
+        options.isCorrected = correct
+        let style = output.style
+        for file in files where !file.leftOut.isEmpty {
+            try output.line(style.alarm("\(basename(file.path)): \(file.leftOut.joined(separator: ", "))"))
+        }
+        for (title, whole) in [("called from", upward), ("calls", downward)] {
+            let view = whole.named(names.style)
+            guard let root = view.roots.first else { continue }
+            if title == "calls" { try output.line("") }
+            try output.line(style.bold(title == "calls" ? "what it calls" : "who calls it"))
+            try output.line(style.dim(CallTree.columns(options)))
+            try view.lines(root, options, style) { try output.line($0) }
+        }
+        try output.finish()
+        try finish(files)
+    }
+
+    private func noCall(in files: [TraceFile], nearest: String?) -> CommandFailure {
+        CommandFailure(
+            message:
+                "no call of \(function) in \(files.map { $0.path }.joined(separator: ", "))\(nearest.map { "; there is \($0)" } ?? ""): a glob such as '*\(function)*' finds parts of names"
+        )
+    }
+
+    private func printSites(_ files: [TraceFile]) throws {
+        let report = try reading(files, sitesOf: FunctionPattern(function))
+        guard !report.rows.isEmpty else {
+            throw noCall(in: files, nearest: files.lazy.compactMap { FunctionNames($0.metadata).nearest(to: function) }.first)
+        }
+        var output = display.output()
+        let style = output.style
+        if json {
+            try output.line(report.json.text())
+        } else {
+            for file in files where !file.leftOut.isEmpty {
+                try output.line(style.alarm("\(basename(file.path)): \(file.leftOut.joined(separator: ", "))"))
+            }
+            for line in report.lines(width: names.fullNames ? nil : output.width, names: names.style, style: style) {
+                try output.line(line)
+            }
+        }
+        try output.finish()
+        try finish(files)
+    }
+}

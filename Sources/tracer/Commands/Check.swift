@@ -1,0 +1,48 @@
+// tracer check: the gate.
+import ArgumentParser
+import Foundation
+import LaunchLab
+
+struct Check: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Fail when a program starts worse than its baseline allows.",
+        usage: "tracer check [options] BASELINE -- PROGRAM [ARGUMENT …]",
+        discussion: """
+            Exit status 0: within the budgets. 1: broken; what broke it, and the command that accepts it, are printed. \
+            2: it could not be measured, or the baseline is of another program or machine type.
+
+            What is counted (libraries, constructors, relocations, page faults) is held against the baseline as it \
+            is. A stage fails when its median is beyond its budget and a rank test says that this is no noise, in two \
+            series one after the other.
+
+            EXAMPLES
+              tracer check startup.json -- ./app --serve
+              tracer check --format github startup.json -- ./app --serve
+            """)
+
+    // In front of the options: the program's arguments are all that follow, and no argument may stand behind them.
+    @Argument(help: "The file that tracer baseline wrote.", completion: .file(extensions: ["json"]))
+    var baseline: String
+    @OptionGroup var options: LaunchOptions
+    @Option(help: ArgumentHelp("\(GateVerdict.Format.allCases.map(\.rawValue).joined(separator: ", ")).", valueName: "format"))
+    var format = GateVerdict.Format.text
+    @Option(name: .shortAndLong, help: ArgumentHelp("Write the verdict there instead of standard output.", valueName: "file"))
+    var output: String?
+
+    func run() throws {
+        let verdict = try BaselineCheck(options, baseline).verdict()
+        try write(verdict.text(format))
+        if !verdict.findings.isEmpty { throw ExitCode(1) }
+    }
+
+    private func write(_ text: String) throws {
+        guard let output else {
+            var standard = Output()
+            try standard.write(text)
+            return try standard.flush()
+        }
+        try writeFile(text, to: output, status: 2)
+    }
+}
+
+extension GateVerdict.Format: ExpressibleByArgument {}

@@ -1,0 +1,167 @@
+// tracer diff: what changed between two traces, or two sets of traces.
+import ArgumentParser
+import Presentation
+import TraceAnalysis
+import TracePage
+
+struct Diff: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows what got slower or faster between two traces, or two sets of traces, and where.",
+        discussion: """
+            Compares self time and calls, function by function and path by path, sorted by what explains the difference. \
+            Functions are matched by module and name. A side may be a directory, or several files with --before and \
+            --after: then medians are compared, and what lies within the spread of the runs is called noise. Traces of \
+            one tracer record are one run. Status 0, whatever the difference.
+
+            tracer diff before.trace after.trace
+            tracer diff before/ after/             each run of the same program several times
+            tracer diff tracer.make.4711 tracer.make.5123 --process 'cc1*'
+            tracer diff --before b1.trace --before b2.trace --after a1.trace --after a2.trace
+            tracer diff before.trace after.trace --html diff.html     a flame graph of both, red slower, blue faster
+            tracer diff before.trace after.trace --correct            what differs without the cost of recording
+            """)
+
+    @Argument(
+        help: ArgumentHelp("Before and after: a trace each, a run, or a directory of them.", valueName: "before after"),
+        completion: .file(extensions: ["trace"]))
+    var sides: [String] = []
+    @Option(
+        name: .customLong("before"), help: ArgumentHelp("A trace of the first side; repeatable.", valueName: "file"),
+        completion: .file(extensions: ["trace"]))
+    var before: [String] = []
+    @Option(
+        name: .customLong("after"), help: ArgumentHelp("A trace of the second side; repeatable.", valueName: "file"),
+        completion: .file(extensions: ["trace"]))
+    var after: [String] = []
+    @Option(help: "Rows of each table; 0 for all.")
+    var top = 20
+    @Flag(
+        help:
+            "Also show times without the agent's cost of recording, as measured in the same processes; order and noise are judged by that.")
+    var correct = false
+    @Flag(help: "One JSON object, with all functions and paths.")
+    var json = false
+    @Option(
+        help: ArgumentHelp(
+            "Instead of text a page: flame graph of both sides, and table of functions; - is standard output.", valueName: "file"),
+        completion: .file(extensions: ["html"]))
+    var html: String?
+    @OptionGroup var choice: ProcessChoice
+    @Flag(help: "Overwrite an existing page.")
+    var force = false
+    @OptionGroup var names: NameOptions
+    @OptionGroup var display: DisplayOptions
+
+    func validate() throws {
+        if json, html != nil { throw ValidationError("--json cannot be combined with --html") }
+        if correct, html != nil {
+            throw ValidationError("--correct cannot be combined with --html: a flame graph has one width per call")
+        }
+        if top < 0 { throw ValidationError("--top takes 0 (all) or a number of rows") }
+        let named = sides.count == 2 && before.isEmpty && after.isEmpty
+        let listed = sides.isEmpty && !before.isEmpty && !after.isEmpty
+        if !named && !listed { throw ValidationError("diff takes two traces or directories, or --before and --after") }
+    }
+
+    func run() throws {
+        let first = try openSet(sides.isEmpty ? before : [sides[0]])
+        let second = try openSet(sides.isEmpty ? after : [sides[1]])
+        let doubts = doubts(first.flatMap { $0 }, second.flatMap { $0 })
+        for doubt in doubts { complain(doubt) }
+        let trees = (
+            before: first.map { reading($0) },
+            after: second.map { reading($0) }
+        )
+        // One side corrected and the other not would show the cost of recording as a difference.
+        if correct, let unknown = (trees.before + trees.after).flatMap({ $0.processesOfUnknownCost }).first {
+            throw CommandFailure(message: Tree.unknownCost((first + second).flatMap { $0 }.filter { $0.path == unknown.path }))
+        }
+        let diff = TreeDiff(before: trees.before, after: trees.after, isCorrected: correct)
+        if let html {
+            let programs = Set((first + second).flatMap { $0 }.map { basename($0.program) }).sorted().joined(separator: ", ")
+            let page = DiffPage(
+                diff, title: "\(programs) compared", facts: "before \(describe(first)), after \(describe(second))", notes: doubts)
+            try writePage(page.html, to: html, force: force)
+        } else {
+            var output = display.output()
+            if json {
+                try output.line(diff.json().text())
+            } else {
+                let style = output.style
+                try output.line(style.bold("before  ") + describe(first))
+                try output.line(style.bold("after   ") + describe(second))
+                try output.write(diff.text(top: top, width: output.width, names: names.style, style))
+            }
+            try output.finish()
+        }
+        for trace in (first + second).flatMap({ $0 }) { for warning in trace.warnings { complain("\(trace.path): \(warning)") } }
+    }
+
+    /// The runs of a side: files of one `tracer record` are one.
+    private func openSet(_ paths: [String]) throws -> [[TraceFile]] {
+        var traces: [TraceFile] = []
+        for path in paths {
+            guard isDirectory(path) else {
+                traces.append(try openTrace(path))
+                continue
+            }
+            let found = try runs(in: path)
+            if found.isEmpty {
+                throw CommandFailure(message: "no trace that can be read in \(path): name a file, or a directory of traces")
+            }
+            for run in found { traces += try choice.open(run) }
+        }
+        var sets: [[TraceFile]] = [], places: [UInt64: Int] = [:]
+        for trace in traces {
+            let session = trace.header.session
+            if session != 0, let place = places[session] {
+                sets[place].append(trace)
+            } else {
+                if session != 0 { places[session] = sets.count }
+                sets.append([trace])
+            }
+        }
+        return sets
+    }
+
+    /// What makes a comparison doubtful.
+    private func doubts(_ before: [TraceFile], _ after: [TraceFile]) -> [String] {
+        var doubts: [String] = []
+        for trace in before + after where !trace.leftOut.isEmpty {
+            doubts.append("\(trace.path): \(trace.leftOut.joined(separator: ", "))")
+        }
+        func all(_ traces: [TraceFile], _ property: (TraceFile) -> String) -> Set<String> { Set(traces.map(property)) }
+        let programs = (all(before) { basename($0.program) }, all(after) { basename($0.program) })
+        if programs.0.isDisjoint(with: programs.1) {
+            doubts.append(
+                "different programs: \(programs.0.sorted().joined(separator: ", ")) before, \(programs.1.sorted().joined(separator: ", ")) after; compared by module and name all the same"
+            )
+        }
+        let machines = (all(before) { $0.machineText }, all(after) { $0.machineText })
+        if machines.0 != machines.1 {
+            doubts.append(
+                "different processors: \(machines.0.sorted().joined(separator: ", ")) before, \(machines.1.sorted().joined(separator: ", ")) after; times are not comparable, numbers of calls are"
+            )
+        }
+        let filters = (
+            all(before) { "\($0.header.minimum_ticks > 0), \($0.header.maximum_depth)" },
+            all(after) { "\($0.header.minimum_ticks > 0), \($0.header.maximum_depth)" }
+        )
+        if filters.0 != filters.1 {
+            doubts.append("recorded with different filters (time, depth): what was left out of one is in the other's callers")
+        }
+        return doubts
+    }
+
+    private func describe(_ runs: [[TraceFile]]) -> String {
+        let files = runs.flatMap { $0 }
+        guard let first = files.first else { return "nothing" }
+        let pids = Set(files.map { $0.header.pid })
+        if runs.count == 1, pids.count > 1 {
+            let place = first.path.lastIndex(of: "/").map { String(first.path[..<$0]) } ?? "."
+            return "\(place) (\(basename(first.program)), \(counted(pids.count, "process", "processes")))"
+        }
+        let name = files.count == 1 ? first.path : "\(first.path) and \(counted(UInt64(files.count - 1), "more file"))"
+        return name + " (\(basename(first.program)), \(counted(UInt64(runs.count), "run")))"
+    }
+}

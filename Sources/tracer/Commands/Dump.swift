@@ -1,0 +1,38 @@
+// tracer dump: every word of the file, for those who debug the recorder or write a reader of their own.
+import ArgumentParser
+import Presentation
+import TraceAnalysis
+import TraceFormat
+
+struct Dump: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows every event, one line each.",
+        discussion: """
+            Columns: offset in the file, thread, seconds since the start, kind, function and what the kind has.
+
+            tracer dump app.trace
+            tracer dump app.trace --json-lines
+            """)
+
+    @OptionGroup var trace: TraceArgument
+    @OptionGroup var display: DisplayOptions
+
+    @Flag(help: "One JSON object a line, times in ticks and nanoseconds.")
+    var jsonLines = false
+
+    func run() throws {
+        let trace = try trace.open()
+        let table = FunctionNames(trace.metadata)
+        // Escaping closures may not capture an inout: the buffer lives in a box.
+        final class Box {
+            var output: Output
+            init(_ output: Output) { self.output = output }
+        }
+        let box = Box(display.output())
+        try trace.dump(table) { [jsonLines] event in
+            try box.output.line(jsonLines ? event.json(trace, table) : event.line(trace, table))
+        }
+        try box.output.finish()
+        try finish(trace)
+    }
+}

@@ -1,0 +1,88 @@
+// tracer export: a trace for the viewers that people have open already.
+import ArgumentParser
+import Glibc
+import Presentation
+import TraceAnalysis
+
+extension ExportFormat: ExpressibleByArgument {}
+extension ExportWeight: ExpressibleByArgument {}
+
+struct ExportCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export",
+        abstract: "Writes traces in a format that other programs read.",
+        discussion: """
+            perfetto    ui.perfetto.dev; the fullest, and for large traces (see also: tracer open)
+            chrome      chrome://tracing and many others: JSON
+            speedscope  www.speedscope.app
+            folded      flamegraph.pl, inferno: a line for each stack
+            pprof       go tool pprof -http=: FILE
+            callgrind   kcachegrind, callgrind_annotate
+            csv         a row for each call, for spreadsheets and databases
+
+            The processes of a run, or several traces, become one picture.
+
+              tracer export app.trace --format perfetto
+              tracer export app.trace --format folded -o - | flamegraph.pl > app.svg
+              tracer export tracer.make.4711 --format perfetto
+              tracer export app.trace --format perfetto --from 1.2 --to 1.5
+            """)
+
+    @OptionGroup var traces: TraceArguments
+
+    @Option(help: "perfetto, chrome, speedscope, folded, pprof, callgrind or csv.")
+    var format: ExportFormat
+
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp(
+            "Where to write; - is standard output. Default: the name of the run or the first trace, with the format's ending, in this directory.",
+            valueName: "file"))
+    var output: String?
+
+    @Flag(help: "Overwrites the output if it exists, and begins even when the disk seems to have no room for it.")
+    var force = false
+
+    @Option(help: "folded: self or total time of each stack.")
+    var weight: ExportWeight = .selfTime
+
+    @OptionGroup var window: WindowOptions
+    @OptionGroup var shortest: ShortestCall
+
+    func run() throws {
+        let traces = try window.narrow(traces.open(), least: shortest.least)
+        let path = output ?? ExportCommand.defaultName(self.traces.name(traces), format)
+        let export = Export(traces)
+        try warn(of: export.estimatedByteCount(format), path)
+        let file = try ExportOutput(path, force: force, isBinary: format.isBinary)
+        try file.writing { try export.write(format, weight: weight, to: $0) }
+        if path != "-" { complain("wrote \(path), \(readable(byteCount: file.byteCount))") }
+        sayLeftOut(traces)
+        for trace in traces { for warning in trace.warnings { complain("\(trace.path): \(warning)") } }
+        if traces.contains(where: { !$0.warnings.isEmpty }) { throw ExitCode(1) }
+    }
+
+    /// What will be larger than a gigabyte is said before; what the disk cannot hold is not begun.
+    private func warn(of byteCount: UInt64, _ path: String) throws {
+        guard byteCount > 1 << 30 else { return }
+        let size = "about \(readable(byteCount: byteCount))"
+        if path != "-", !force, let free = freeByteCount(besides: path), free < byteCount {
+            throw CommandFailure(
+                message: "\(path) would take \(size), and there are \(readable(byteCount: free)) left: --from and --to export a part, "
+                    + "--format perfetto takes the least, --force tries all the same")
+        }
+        complain("\(path == "-" ? "the output" : path) will take \(size): --from and --to export a part")
+    }
+
+    /// Of the file system that the file will be in; nil when nobody knows.
+    private func freeByteCount(besides path: String) -> UInt64? {
+        let folder = path.contains("/") ? String(path[..<path.lastIndex(of: "/")!]) + "/" : "."
+        var status = statvfs()
+        return statvfs(folder, &status) == 0 ? UInt64(status.f_bavail) &* UInt64(status.f_frsize) : nil
+    }
+
+    static func defaultName(_ path: String, _ format: ExportFormat) -> String {
+        let name = basename(path)
+        return (name.hasSuffix(".trace") ? String(name.dropLast(6)) : name) + format.suffix
+    }
+}

@@ -1,0 +1,92 @@
+// tracer history: the launches kept so far.
+import ArgumentParser
+import Foundation
+import LaunchLab
+import LaunchPage
+import TraceAnalysis
+
+struct HistoryCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "history",
+        abstract: "Show the launches kept so far: the trend of each stage, as a table or as a chart.",
+        discussion: """
+            tracer launch keeps each series in \(History.standardPath), an SQLite database.
+
+            EXAMPLES
+              tracer history
+              tracer history --html trend.html
+              tracer history --json
+              tracer history export --format ndjson
+            """,
+        subcommands: [Show.self, Export.self], defaultSubcommand: Show.self)
+
+    struct Place: ParsableArguments {
+        @Option(help: ArgumentHelp("The database.", valueName: "file"))
+        var history = History.standardPath
+        @Option(help: "Only launches of this program.")
+        var program: String?
+        @Option(help: "Only the last ones.")
+        var last: Int?
+
+        func series() throws -> [History.Series] {
+            do {
+                let all = try History(path: history, creates: false).series(program: program, last: last)
+                if all.isEmpty {
+                    throw CommandFailure(message: program.map { "\(history) has no launches of \($0)" } ?? "\(history) has no launches yet")
+                }
+                return all
+            } catch let problem as LaunchProblem {
+                throw CommandFailure(message: problem.message)
+            }
+        }
+    }
+
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "The trend as a table, or as a chart.")
+        @OptionGroup var place: Place
+        @Option(help: ArgumentHelp("Write the chart, one HTML file.", valueName: "file"))
+        var html: String?
+        @Flag(help: "One JSON object: commands, their series, and the stages of each with what changed.")
+        var json = false
+
+        func validate() throws {
+            if json, html != nil { throw ValidationError("--json and --html are two forms of one thing: give one of them") }
+        }
+
+        func run() throws {
+            let all = try place.series()
+            if json {
+                var output = Output()
+                try output.line(HistoryJSON.object(all).text())
+                return try output.flush()
+            }
+            if let html {
+                try writeFile(HistoryPage(all).html, to: html)
+                return complain("\(html) shows \(all.count) series")
+            }
+            var output = Output()
+            try output.write(HistoryText.table(all, style: output.style))
+            try output.flush()
+        }
+    }
+
+    struct Export: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "A row for each stage of each series, for other databases (docs/fleet.md has the columns).",
+            discussion: """
+                tracer history export > startup.csv
+                tracer history export --format ndjson --program app
+                """)
+        @OptionGroup var place: Place
+        @Option(help: ArgumentHelp("\(HistoryExport.Format.allCases.map(\.rawValue).joined(separator: " or ")).", valueName: "format"))
+        var format = HistoryExport.Format.csv
+
+        func run() throws {
+            var output = Output()
+            try output.write(HistoryExport.text(try place.series(), format))
+            try output.flush()
+        }
+    }
+}
+
+extension HistoryExport.Format: ExpressibleByArgument {}

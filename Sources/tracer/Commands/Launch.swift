@@ -1,0 +1,64 @@
+// tracer launch: many launches, and what they have in common.
+import ArgumentParser
+import LaunchLab
+import TraceAnalysis
+
+struct Launch: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Launch a program many times: percentiles for each stage; against another version with the reasons.",
+        usage: """
+            tracer launch [options] -- PROGRAM [ARGUMENT …]
+            tracer launch [options] --vs 'PROGRAM [ARGUMENT …]' -- PROGRAM [ARGUMENT …]
+            """,
+        discussion: """
+            Each launch is a fresh process, from exec until it is ready (as tracer startup defines it; the program is \
+            then ended). Launches on a disturbed machine are made again. Every fourth launch is made without the agent \
+            and timed from outside, and what the agent adds is taken out of the figures.
+
+            With --vs both programs are launched in turn, in random order: the table says for each stage whether the \
+            second (behind --) is slower, with a confidence interval, and which libraries, constructors and calls \
+            explain it.
+
+            EXAMPLES
+              tracer launch -n 30 -- ./app --serve
+              tracer launch -n 20 --cold -- ./app
+              tracer launch -n 30 --vs './app.old --serve' -- ./app --serve
+            """)
+
+    @OptionGroup var options: LaunchOptions
+    @Option(help: ArgumentHelp("The version to compare with: program and arguments as one word.", valueName: "command"))
+    var vs: String?
+    @Option(help: ArgumentHelp("The database that keeps the launches; \"\" keeps none.", valueName: "file"))
+    var history: String?
+    @Flag(help: "One JSON object.")
+    var json = false
+
+    func run() throws {
+        let second = LaunchCommand(words: options.command)
+        var commands = [second]
+        if let vs {
+            guard let first = LaunchCommand(text: vs), !first.words.isEmpty else {
+                throw CommandFailure(message: "--vs '\(vs)': give a program and its arguments, quoted as for a shell", status: 2)
+            }
+            commands = [first, second]
+        }
+        try options.measure(commands) { results, watch in
+            var output = Output()
+            let text = LaunchText(options.plan, watch, style: output.style)
+            if results.count == 2 {
+                let comparison = LaunchComparison(results[0], results[1])
+                if json {
+                    try output.line(LaunchJSON.object(results[1], second, watch, comparison: comparison).text())
+                } else {
+                    try output.write(text.comparison(results[0], results[1], (commands[0], second), comparison))
+                }
+            } else if json {
+                try output.line(LaunchJSON.object(results[0], second, watch).text())
+            } else {
+                try output.write(text.table(results[0], second))
+            }
+            try output.flush()
+            for (command, result) in zip(commands, results) { options.remember(result, command, path: history) }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+// tracer libs: the libraries of a program, what they cost and whether they are used.
+import ArgumentParser
+import Symbols
+import TraceAnalysis
+
+struct Libs: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows the libraries of a program: who needs them, what they cost, which are not used.",
+        discussion: """
+            look-ups: symbols that the loader had to find when it loaded the library. calls: of its functions, as far as \
+            they were recorded. Symbols that two libraries define are read from the files of this machine, when they are \
+            still the ones that were traced.
+
+            EXAMPLES
+              tracer libs app.trace
+              tracer libs app.trace --json
+            """)
+
+    @OptionGroup var trace: TraceArgument
+
+    @Flag(help: "One JSON object.")
+    var json = false
+
+    func run() throws {
+        let trace = try trace.open()
+        let report: LibraryReport
+        do {
+            report = try LibraryReport(trace, symbolizer: Symbolizer())
+        } catch {
+            throw CommandFailure(message: error.description)
+        }
+        var output = Output()
+        if json {
+            try output.line(report.json().text())
+        } else {
+            try output.write(report.table(style: output.style))
+        }
+        try output.flush()
+        try finish(trace)
+    }
+}

@@ -1,0 +1,104 @@
+import ArgumentParser
+import Glibc
+import Recorder
+import TraceFormat
+
+struct Record: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Start a program under the agent and record its calls.",
+        usage: "tracer record [options] [--] PROGRAM [ARGUMENT …]",
+        discussion: """
+            The program keeps its input, output and exit status (128 + n when signal n ended it). 126 and 127: it \
+            could not be traced or started; 2: usage. Each option sets the environment variable named with it; one \
+            that is already set stays in force without the option.
+            """)
+
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp(
+            "Trace file; %p is the pid, %e the program. \(Variables.output.name), default \(OutputTemplate.standard).", valueName: "file"))
+    var output: String?
+    @Option(help: ArgumentHelp("Record calls to this depth only. \(Variables.maximumDepth.name).", valueName: "calls"))
+    var maxDepth: String?
+    @Option(help: ArgumentHelp("Drop calls that take less. \(Variables.minimumTime.name).", valueName: "milliseconds"))
+    var minMs: String?
+    @Option(
+        help: ArgumentHelp(
+            "Also record every call of these functions of the program, or of MODULE!FUNCTION: '*', '*!*'; repeatable. \(Variables.functions.name).",
+            valueName: "glob"))
+    var functions: [String] = []
+    @Option(
+        help: ArgumentHelp(
+            "With --functions: leave out functions that are smaller and call nothing. \(Variables.minimumSize.name).", valueName: "bytes"))
+    var minSize: String?
+    @Flag(
+        help:
+            "With --functions: go on recording functions that are short and called very often, of which recording would be most of the time. \(Variables.keepsHot.name)."
+    )
+    var keepHot = false
+    @Flag(help: "Also record from where each call is made: 8 bytes more. \(Variables.callSites.name).")
+    var callSites = false
+    @Option(help: ArgumentHelp("Record only matching functions or modules; repeatable. \(Variables.include.name).", valueName: "glob"))
+    var include: [String] = []
+    @Option(help: ArgumentHelp("Do not record matching functions or modules; repeatable. \(Variables.exclude.name).", valueName: "glob"))
+    var exclude: [String] = []
+    @Option(help: ArgumentHelp("Largest trace file, such as 64M or 2G. \(Variables.maximumSize.name).", valueName: "size"))
+    var maxSize: String?
+    @Option(help: ArgumentHelp("full keeps everything, ring the end. \(Variables.mode.name).", valueName: "full|ring"))
+    var mode: String?
+    @Flag(inversion: .prefixedNo, help: "Also record the processes it starts; on by default. \(Variables.children.name).")
+    var children: Bool?
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Cache what was found in libraries for the next start, in ~/.cache/tracer; on by default. \(Variables.cache.name).")
+    var cache: Bool?
+    @Option(help: ArgumentHelp("off waits until the program calls tracer_start(). \(Variables.start.name).", valueName: "on|off"))
+    var start: String?
+    @Flag(help: "No summary, and no messages from the agent. \(Variables.quiet.name).")
+    var quiet = false
+    @Argument(parsing: .captureForPassthrough, help: ArgumentHelp("The program and its arguments.", valueName: "program"))
+    var command: [String] = []
+
+    func run() throws {
+        var command = command
+        if command.first == "--" {
+            command.removeFirst()
+        } else if let first = command.first, first == "--help" || first == "-h" {
+            throw CleanExit.helpRequest(self) // captured, as everything that is not an option above
+        } else if let first = command.first, first.hasPrefix("-") {
+            throw CommandFailure(message: "record has no option \(first): see tracer record --help", status: 2)
+        }
+        guard !command.isEmpty else {
+            throw CommandFailure(message: "record needs a program: tracer record [options] PROGRAM [ARGUMENT …]", status: 2)
+        }
+        var options = RecordOptions()
+        options.output = output
+        options.maximumDepth = maxDepth
+        options.minimumMilliseconds = minMs
+        options.functions = functions
+        options.minimumSize = minSize
+        options.keepsHot = keepHot
+        options.callSites = callSites
+        options.include = include
+        options.exclude = exclude
+        options.maximumSize = maxSize
+        options.mode = mode
+        options.children = children
+        options.cache = cache
+        options.start = start
+        options.quiet = quiet
+        options.gathersProcesses = true
+        let result: RecordingResult
+        do {
+            let run = try RecordingRun(command: rawArguments(last: command.count), options: options)
+            if !functions.isEmpty {
+                RecordingRun.prepare { FunctionPlans(patterns: functions, mayKeep: cache).prepare(for: run.target.path) }
+            }
+            result = try run.run()
+        } catch {
+            throw CommandFailure(message: error.message, status: error.status)
+        }
+        if !quiet { RecordSummary(result).print() }
+        throw ExitCode(result.status)
+    }
+}

@@ -1,0 +1,54 @@
+// The few lines on stderr when a recorded program has ended.
+import Presentation
+import Recorder
+import TraceAnalysis
+
+struct RecordSummary {
+    let lines: [String]
+
+    init(_ result: RecordingResult) {
+        guard let main = result.files.last(where: \.isRoot) ?? result.files.first else {
+            lines = ["no trace was written: the agent was not loaded, or could not write it (see its message above)"]
+            return
+        }
+        let path = result.path ?? main.path
+        let whole = RunSummary(TraceRun(path: path, files: result.files.map { $0.path }), names: false)
+        let bytes = result.files.reduce(0) { $0 &+ $1.bytes }
+        var first = "\(path): " + RecordSummary.counts(whole, bytes)
+        if whole.processes.count > 1 { first += ", \(counted(whole.processes.count, "process", "processes"))" }
+        if result.path == nil, result.files.count > 1 { first += "; \(counted(result.files.count - 1, "more file")) of this run beside it" }
+        let writing = result.files.count { $0.isBeingWritten }
+        if writing > 0 { first += ", \(writing) still being written" }
+        let notes = Set(whole.processes.flatMap { $0.images.flatMap { $0.notes } }).sorted()
+        lines =
+            [first] + RecordSummary.losses(whole, main.path).map { "lost: \($0)" } + notes.map { "note: \($0)" } + [
+                "next: tracer report \(shellWord(path))"
+            ]
+    }
+
+    /// One line for each trace that lacks calls, the program's own first; no more than a few.
+    private static func losses(_ whole: RunSummary, _ main: String) -> [String] {
+        let most = 5
+        let images = whole.processes.flatMap { $0.images }
+        let found = (images.filter { $0.path == main } + images.filter { $0.path != main }).compactMap { image in
+            image.lossText.map { "\(image.path): \($0)" }
+        }
+        return found.count <= most ? found : found.prefix(most) + ["\(found.count - most) more files are incomplete: see tracer info"]
+    }
+
+    func print() {
+        for line in lines { complain(line) }
+    }
+
+    private static func counts(_ whole: RunSummary, _ bytes: UInt64) -> String {
+        guard !whole.processes.isEmpty else { return "\(readable(byteCount: bytes)), which cannot be read back" }
+        let summary = whole.summary
+        // What a ring wrote over was recorded and is gone.
+        let missing = summary.threads.reduce(0) { $0 &+ $1.missingChunks },
+            isRing = whole.processes.contains { $0.images.contains { $0.isRing } }
+        return "\(grouped(summary.calls)) calls recorded, \(grouped(summary.filteredByTime + summary.filteredByDepth)) filtered, "
+            + "\(grouped(summary.dropped)) dropped, "
+            + (missing > 0 ? "\(counted(missing, "chunk")) of older calls \(isRing ? "overwritten" : "missing"), " : "")
+            + readable(byteCount: bytes)
+    }
+}

@@ -1,0 +1,200 @@
+// tracer report: which functions, how often, how long.
+import ArgumentParser
+import Glibc
+import TraceAnalysis
+
+extension ReportOrder: ExpressibleByArgument {}
+extension ReportGrouping: ExpressibleByArgument {}
+
+struct Report: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows which functions were called, how often and how long.",
+        discussion: """
+            total: from entry to exit; of a recursive function the outermost call only. self: without the traced calls \
+            made from it. A call still running at the end counts up to there. In a window of time (--from, --to, --around) \
+            those calls are counted that begin in it, and of each call the part of its time that lies there.
+
+            tracer report app.trace --sort total --top 10
+            tracer report app.trace --by module
+            tracer report tracer.make.4711 --by process
+            tracer report tracer.make.4711 --process 'cc1*'
+            tracer report app.trace --by caller --filter 'libc.so.6!mem*'
+            tracer report app.trace --by site   from which lines, where tracer record --call-sites has recorded that
+            tracer report app.trace malloc      one function: how long its calls took, the slowest, callers, callees
+            tracer report app.trace --lines     where each function is in its source
+            tracer report app.trace --from 1.2 --to 40%
+            tracer report app.trace --around handle_request --min 5ms   what happened in the slow requests
+            """)
+
+    @OptionGroup var trace: RunArgument
+
+    @Argument(
+        help: ArgumentHelp(
+            "Only this function, with the shape of its times, its slowest calls, callers and callees: NAME or MODULE!NAME, or a glob.",
+            valueName: "function"))
+    var function: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Rows: one for each function, module, caller and function, call site, thread, or process.",
+            valueName: "function|module|caller|site|thread|process"))
+    var by = ReportGrouping.function
+
+    @Option(help: ArgumentHelp("Only matching functions: NAME, MODULE or MODULE!NAME.", valueName: "glob"))
+    var filter: String?
+
+    @Option(help: "Order of the rows: self, total, calls, avg, min, p50, p99, max or name.")
+    var sort: ReportOrder = .selfTime
+
+    @Option(help: "Number of rows; 0 for all.")
+    var top = 30
+
+    @Flag(help: "One JSON object, with all rows.")
+    var json = false
+
+    @Flag(help: "Also show times without the agent's cost of recording, as measured in the same process.")
+    var correct = false
+
+    @Flag(help: "Also file and line of each function, from debug information (DWARF) in its file or in a separate one.")
+    var lines = false
+
+    @OptionGroup var window: WindowOptions
+    @OptionGroup var shortest: ShortestCall
+    @OptionGroup var names: NameOptions
+    @OptionGroup var display: DisplayOptions
+
+    func validate() throws {
+        if top < 0 { throw ValidationError("--top takes 0 (all) or a number of rows") }
+        if lines, by != .function, by != .caller {
+            throw ValidationError("--lines is of functions, not --by \(by.rawValue)")
+        }
+        if by == .site, correct { throw ValidationError("--correct is of functions: leave out --by site") }
+        if by == .process, filter != nil { throw ValidationError("--filter chooses functions; processes are chosen by --process") }
+    }
+
+    func run() throws {
+        // `report FUNCTION` is of the newest trace.
+        if function == nil, let word = trace.file, !word.contains("/"), !word.hasSuffix(".trace"), access(word, F_OK) != 0,
+            access(word + ".trace", F_OK) != 0 // a run that has become a file
+        {
+            return try report(word, of: openRun([]))
+        }
+        let run = try trace.open()
+        if let function { return try report(function, of: run) }
+        if run.files.count != 1 || trace.choice.process != nil || by == .process { return try report(run) }
+        let trace = try window.narrow(openTrace(run.files[0].path), least: shortest.least)
+        let pattern = filter.map { FunctionPattern($0) }
+        // What is asked for least often is what takes a tree.
+        var tree: CallTree?
+        var summary: Summary
+        if by == .function {
+            summary = withProgress(trace) { Summary(trace, progress: $0) }
+            if correct {
+                let tree = withProgress(trace) { CallTree(trace, progress: $0) }
+                if !tree.isCostKnown { throw CommandFailure(message: Tree.unknownCost([trace])) }
+                summary.correct(by: tree.rows(by: by))
+            }
+            if let pattern { summary.keep { pattern.matches(name: $0.name, symbol: $0.symbol, module: $0.module) } }
+        } else if by == .site {
+            summary = Summary(trace, names: false)
+            summary.replaceRows(try reading([trace], sitesOf: pattern).rows)
+        } else {
+            summary = Summary(trace, names: false)
+            tree = withProgress(trace) { CallTree(trace, progress: $0) }
+            if correct, !tree!.isCostKnown { throw CommandFailure(message: Tree.unknownCost([trace])) }
+            summary.replaceRows(tree!.rows(by: by, pattern))
+        }
+        let places = FunctionPlaces([trace], lines: lines)
+        var output = display.output()
+        if json {
+            try output.line(summary.runJSON(trace, places).text())
+        } else {
+            try output.write(
+                summary.table(
+                    trace, by: sort, grouping: by, isCorrected: correct, top: top, width: output.width, names: names.style, places: places,
+                    style: output.style))
+        }
+        try output.finish()
+        if !json { sayInterpreter([trace]) }
+        try finish(trace)
+    }
+
+    /// All of one function, in all processes.
+    private func report(_ function: String, of run: TraceRun) throws {
+        if by != .function || filter != nil || correct {
+            throw CommandFailure(
+                message: "--by, --filter and --correct are of all functions: leave them out, or leave out \(function)", status: 2)
+        }
+        let (traces, window) = try window.narrowRun(trace.choice.open(run), least: shortest.least)
+        let name = traces.count == 1 ? basename(traces[0].path) : basename(run.path)
+        guard let report = withProgress(name, { FunctionReport(traces, FunctionPattern(function), progress: $0) }) else {
+            let known = traces.lazy.compactMap { FunctionNames($0.metadata).nearest(to: function) }.first.map { "; there is \($0)" } ?? ""
+            throw CommandFailure(
+                message:
+                    "no call of \(function) in \(traces.count == 1 ? traces[0].path : run.path)\(known): a glob such as '*\(function)*' finds parts of names"
+            )
+        }
+        let places = FunctionPlaces(traces, lines: lines)
+        var output = display.output()
+        if json {
+            try output.line(report.json(window, places).text())
+        } else {
+            let title =
+                traces.count == 1
+                ? Summary(traces[0], names: false).headline(traces[0])
+                : RunSummary(traces, path: run.path, window: window, names: false).headline
+            try report.lines(
+                title: title, least: 0.01, width: output.width, names: names.style, places: places, style: output.style
+            ) { try output.line($0) }
+        }
+        try output.finish()
+        try finish(traces)
+    }
+
+    /// All processes together.
+    private func report(_ run: TraceRun) throws {
+        let pattern = filter.map { FunctionPattern($0) }
+        let needsTree = correct || by == .module || by == .caller || by == .thread
+        let hasNames = by == .function
+        var whole: RunSummary, files: [TraceFile]?
+        if window.isWhole {
+            if shortest.least != nil { _ = try window.narrow([], least: shortest.least) }
+            whole = try trace.choice.summary(run, names: hasNames)
+        } else {
+            let (traces, window) = try window.narrowRun(trace.choice.open(run), least: shortest.least)
+            files = traces
+            whole = withProgress(basename(run.path)) { RunSummary(traces, path: run.path, window: window, names: hasNames, progress: $0) }
+        }
+        if needsTree {
+            let files = try files ?? trace.choice.open(run), tree = reading(files)
+            if correct { try Tree.checkCost(of: tree, files) }
+            if by == .function {
+                whole.summary.correct(by: tree.rows(by: by))
+                if let pattern { whole.summary.keep { pattern.matches(name: $0.name, symbol: $0.symbol, module: $0.module) } }
+            } else {
+                whole.summary.replaceRows(tree.rows(by: by, pattern))
+            }
+        } else if by == .site {
+            whole.summary.replaceRows(try reading(files ?? trace.choice.open(run), sitesOf: pattern).rows)
+        } else if let pattern {
+            whole.summary.keep { pattern.matches(name: $0.name, symbol: $0.symbol, module: $0.module) }
+        }
+        guard let first = whole.processes.first else { throw CommandFailure(message: whole.warnings.first ?? "no trace in \(run.path)") }
+        let root = try openTrace(first.images[0].path)
+        let places = lines ? FunctionPlaces(try trace.choice.open(run), lines: true) : nil
+        var output = display.output()
+        if json {
+            try output.line(whole.json(root, places).text())
+        } else if by == .process, !correct {
+            try output.write(whole.processTable(by: sort, top: top, width: output.width, style: output.style))
+        } else {
+            try output.write(
+                whole.summary.table(
+                    root, by: sort, grouping: by, isCorrected: correct, top: top, width: output.width, names: names.style, places: places,
+                    headline: whole.headline, style: output.style))
+        }
+        try output.finish()
+        if !json { sayInterpreter(try [root] + first.images.suffix(1).map { try openTrace($0.path) }) }
+        try finish(whole)
+    }
+}

@@ -1,0 +1,134 @@
+// tracer startup: where the time goes from exec until the program is ready.
+import ArgumentParser
+import Glibc
+import Recorder
+import Symbols
+import TraceAnalysis
+import TraceFormat
+
+struct Startup: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows where the time goes from exec until a program is ready.",
+        usage: """
+            tracer startup [options] -- PROGRAM [ARGUMENT …]
+            tracer startup [options] FILE
+            """,
+        discussion: """
+            Runs the program under the agent, or reads a trace, and shows the stages of its start, every constructor, \
+            lazy initializer and dlopen before it was ready, and what to look at first. The program keeps its input, \
+            output and exit status; the table goes to standard error when it has ended.
+
+            Ready is, whichever comes first in this list: a call of the function that --ready names; the program's mark \
+            "ready" (tracer.h); sd_notify with READY=1; the first call of listen or accept; the first frame that EGL, \
+            GLX, Vulkan or X11 show; the first output to standard output or a terminal; the return of main.
+
+            EXAMPLES
+              tracer startup -- python3 -c 'import json'
+              tracer startup --ready listen --stop-at-ready -- nginx -g 'daemon off;'
+              tracer startup app.trace --json
+            """)
+
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp(
+            "Trace file to write; %p is the pid, %e the program. \(Variables.output.name), default \(OutputTemplate.standard).",
+            valueName: "file"))
+    var output: String?
+    @Option(help: ArgumentHelp("The program is ready at the first call of this function.", valueName: "symbol"))
+    var ready: String?
+    @Flag(help: "End the program when it is ready: SIGTERM, and SIGKILL two seconds later.")
+    var stopAtReady = false
+    @Flag(help: "Also time how the loader finds, maps and relocates each library (LD_AUDIT); that makes it slower.")
+    var loader = false
+    @Option(help: "Rows of each list.")
+    var top = 10
+    @Flag(help: "One JSON object.")
+    var json = false
+    @OptionGroup var choice: ProcessChoice
+    @Argument(help: "A trace, or the directory of a run.", completion: .file(extensions: ["trace"]))
+    var file: String?
+    @Argument(parsing: .postTerminator, help: ArgumentHelp("Behind --: the program and its arguments.", valueName: "program"))
+    var command: [String] = []
+
+    func validate() throws {
+        if top < 0 { throw ValidationError("--top takes 0 (none) or a number of rows") }
+        if let ready, ready.isEmpty { throw ValidationError("--ready takes the name of a function") }
+        if file == nil, command.isEmpty {
+            throw ValidationError("startup needs a trace, or a program behind --: tracer startup -- PROGRAM [ARGUMENT …]")
+        }
+        if let file, !command.isEmpty {
+            throw ValidationError("startup takes a trace or a program, not both: \(file) stands before --")
+        }
+        if file != nil, stopAtReady || loader || output != nil {
+            throw ValidationError(
+                "\(stopAtReady ? "--stop-at-ready" : loader ? "--loader" : "--output") is for running a program: tracer startup [options] -- PROGRAM [ARGUMENT …]"
+            )
+        }
+    }
+
+    func run() throws {
+        guard let file else { return try runProgram() }
+        let trace = try openProcess(file, choice)
+        try show(trace, in: Output())
+        try finish(trace)
+    }
+
+    /// The finished run, and what the loader audit wrote.
+    private func record() throws -> (RecordingResult, audit: LoaderNotes?) {
+        var options = RecordOptions()
+        options.output = output
+        options.ready = ready
+        options.children = false // their start is another one
+        do {
+            var run = try RecordingRun(command: rawArguments(last: command.count), options: options)
+            let audit = loader ? try run.auditLoader() : nil
+            if stopAtReady { run.stopCondition = StopCondition { [ready] in TraceFile.isReady(path: $0, symbol: ready) } }
+            return (try run.run(), audit)
+        } catch {
+            throw CommandFailure(message: error.message, status: error.status)
+        }
+    }
+
+    private func runProgram() throws {
+        let (result, audit) = try record()
+        guard let main = result.files.last(where: \.isRoot) ?? result.files.first else {
+            complain("no trace was written: the agent was not loaded, or could not write it (see its message above)")
+            throw ExitCode(result.status)
+        }
+        if let audit, !audit.move(to: main.path + LoaderAudit.suffix) {
+            complain("the loader audit wrote nothing: LD_AUDIT was ignored, or its file could not be written")
+        }
+        do {
+            let trace = try openTrace(main.path)
+            let first = result.files.first { $0.isRoot && $0.path != main.path }.flatMap { try? TraceFile(path: $0.path) }
+            try show(trace, in: Output(STDERR_FILENO), after: first, status: result.wasStopped ? nil : result.status)
+            for warning in trace.warnings { complain("\(trace.path): \(warning)") }
+            complain("\(main.path): the trace, for tracer startup, report, replay")
+        } catch let failure as CommandFailure {
+            complain(failure.message)
+        } catch is ExitCode {} // nobody reads the table; the program's status is what counts
+        // Ended by us, on request: that is no failure of the program.
+        throw ExitCode(result.wasStopped ? 0 : result.status)
+    }
+
+    /// `first` is the trace of the program that became this one by exec; `status` is how it ended.
+    private func show(_ trace: TraceFile, in output: consuming Output, after first: TraceFile? = nil, status: Int32? = nil) throws {
+        let timeline: StartupTimeline
+        do {
+            timeline = try StartupTimeline(
+                trace, symbolizer: Symbolizer(),
+                options: .init(
+                    readySymbol: ready, loader: LoaderAudit(of: trace), earlier: first.flatMap { StartupTimeline.EarlierProgram($0) },
+                    exitStatus: status))
+        } catch {
+            throw CommandFailure(message: error.description)
+        }
+        var output = output
+        if json {
+            try output.line(timeline.json().text())
+        } else {
+            try output.write(timeline.table(top: top, style: output.style))
+        }
+        try output.flush()
+    }
+}

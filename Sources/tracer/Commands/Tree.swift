@@ -1,0 +1,142 @@
+// tracer tree: the merged call tree.
+import ArgumentParser
+import Presentation
+import TraceAnalysis
+
+struct Tree: ParsableCommand {
+    enum Roots: String, CaseIterable, ExpressibleByArgument { case thread, process, run }
+
+    static let configuration = CommandConfiguration(
+        abstract: "Shows the merged call tree: each path of calls once, with its time and number.",
+        discussion: """
+            total: from entry to exit, all calls of the path together. self: without the traced calls made from it. \
+            share: of the thread's time. (own code): what the thread ran while no recorded call was open. A line that begins \
+            with > is the only callee of the line above that is worth a line. Callees that are too small for a line of their \
+            own are summed up in one below their caller.
+
+            tracer tree app.trace --min 5%
+            tracer tree app.trace --depth 3 --by process
+            tracer tree app.trace --focus 'libz.so.1!*'   only what leads to zlib
+            tracer tree tracer.make.4711 --by run         all processes of a run as one tree
+            tracer tree tracer.make.4711 --process 'cc1*'
+            tracer tree app.trace --from 40% --to 60%     only what happened then
+            tracer tree app.trace --around handle_request --slowest 10   in the ten slowest requests
+            """)
+
+    @OptionGroup var traces: TraceArguments
+
+    @Option(
+        name: .customLong("min"),
+        help: ArgumentHelp(
+            "Smallest share that gets a line, 0 for all (default: 1%); or, with --around, the shortest call of it: 5ms.",
+            valueName: "percent|time"))
+    var least: [Least] = []
+
+    @Option(help: "Levels of the tree to show; 0 for all.")
+    var depth = 0
+
+    @Option(help: ArgumentHelp("One tree for each thread, process, or for the whole run.", valueName: "thread|process|run"))
+    var by = Roots.thread
+
+    @Option(help: ArgumentHelp("Only this thread.", valueName: "main|TID|NAME"))
+    var thread: String?
+
+    @Option(help: ArgumentHelp("Only paths through matching functions: NAME or MODULE!NAME.", valueName: "glob"))
+    var focus: String?
+
+    @Flag(help: "Also show times without the agent's cost of recording, as measured in the same process.")
+    var correct = false
+
+    @Flag(help: "One JSON object: functions, and nodes in preorder.")
+    var json = false
+
+    @OptionGroup var window: WindowOptions
+    @OptionGroup var names: NameOptions
+    @OptionGroup var display: DisplayOptions
+
+    func validate() throws {
+        if depth < 0 { throw ValidationError("--depth takes 0 (all) or a number of levels") }
+    }
+
+    func run() throws {
+        let files = try window.narrow(traces.open(), least: least.lazy.compactMap { $0.time }.last)
+        var tree = reading(files)
+        if !window.isWhole { tree = tree.filtered { tree.nodes[$0.node].total > 0 || $0.calls > 0 } } // threads of other times
+        if let thread {
+            let chosen = tree.filtered { root in
+                root.tid.map { String($0) } == thread || root.name == thread
+                    || thread == "main" && root.process.map { tree.processes[$0].pid } == root.tid
+            }
+            if chosen.roots.isEmpty {
+                let known = tree.roots.map { "\($0.tid ?? 0) \($0.name)" }.joined(separator: ", ")
+                throw CommandFailure(message: "no thread \"\(thread)\" in \(files[0].path); it has \(known.isEmpty ? "none" : known)")
+            }
+            tree = chosen
+        }
+        if let focus {
+            let chosen = tree.functions(matching: FunctionPattern(focus))
+            if chosen.isEmpty { throw CommandFailure(message: "no call of \(focus) in \(files[0].path)") }
+            tree = tree.focused(on: chosen)
+        }
+        if correct { try Self.checkCost(of: tree, files) }
+        switch by {
+        case .thread: break
+        case .process: tree = tree.merged(.threads)
+        case .run: tree = tree.merged(.processes)
+        }
+        var output = display.output()
+        if json {
+            try output.line(tree.json().text())
+            try output.finish()
+            return try finish(files)
+        }
+        try show(tree.named(names.style), &output)
+        try output.finish()
+        sayInterpreter(files)
+        try finish(files)
+    }
+
+    /// Of several processes some may not know: their times stay as they are, and that is said.
+    static func checkCost(of tree: CallTree, _ files: [TraceFile]) throws {
+        guard tree.isCostKnown else { throw CommandFailure(message: unknownCost(files)) }
+        for process in tree.processesOfUnknownCost {
+            complain("\(process.path) does not say what recording a call cost: its times are not corrected")
+        }
+    }
+
+    static func unknownCost(_ files: [TraceFile]) -> String {
+        let isFiltered = files.contains { $0.header.minimum_ticks > 0 }
+        return "\(files[0].path) does not say what recording a call cost, so --correct has nothing to subtract"
+            + (isFiltered ? ": under a time filter it is not known whose calls were left out" : ": record it again")
+    }
+
+    private func show(_ tree: CallTree, _ output: inout Output) throws {
+        let style = output.style
+        var options = CallTree.TextOptions(
+            least: least.lazy.compactMap { $0.share }.last ?? 0.01, deepest: depth, width: names.style == .full ? nil : output.width)
+        options.isCorrected = correct
+        var process: Int?
+        var isFirst = true
+        for root in tree.roots {
+            if root.process != process || isFirst {
+                if !isFirst { try output.line("") }
+                let title =
+                    root.process.map { tree.title(tree.processes[$0]) } ?? counted(UInt64(tree.processes.count), "process", "processes")
+                try output.line(style.bold(title))
+                process = root.process
+                isFirst = false
+            }
+            try output.line("")
+            try output.line(style.bold(tree.title(root)))
+            guard tree.nodes[root.node].end > root.node + 1 else { continue }
+            try output.line(style.dim(CallTree.columns(options)))
+            try tree.lines(root, options, style) { try output.line($0) }
+        }
+        if tree.calls == 0 { try output.line("no calls were recorded") }
+        let hot = tree.hotLeaves()
+        guard !hot.isEmpty else { return }
+        try output.line("")
+        try output.line(style.bold("called very often"))
+        for leaf in hot { try output.line("  " + leaf.text) }
+    }
+}

@@ -1,0 +1,86 @@
+// tracer view: a trace as one HTML page.
+import ArgumentParser
+import Foundation
+import Presentation
+import LaunchLab
+import TraceAnalysis
+import TracePage
+
+struct View: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Write a trace as one HTML page: flame graph, timeline, table of functions; search and zoom.",
+        discussion: """
+            The page needs no network and no other file. Without -o it stands beside the trace, and is opened in the \
+            browser where there is one.
+
+            With --serve it is not written: the page comes from a small server in this command, to which it goes back for \
+            single calls of what it shows and for exact sums of any part. For traces that have more calls than a page can \
+            hold. Only programs of this machine that know the printed address can ask. Ctrl-C ends it.
+
+            EXAMPLES
+              tracer view
+              tracer view app.trace -o app.html
+              tracer view tracer.make.4711
+              tracer view app.trace --from 40% --to 60%
+              tracer view app.trace --serve
+            """)
+
+    @OptionGroup var trace: RunArgument
+
+    @Option(name: .shortAndLong, help: ArgumentHelp("The page to write; - is standard output.", valueName: "file"))
+    var output: String?
+    @Flag(help: "Overwrite an existing file.")
+    var force = false
+
+    @Flag(help: "Serve the page from this machine, with all calls: it loads what it shows.")
+    var serve = false
+
+    @OptionGroup var window: WindowOptions
+    @OptionGroup var shortest: ShortestCall
+
+    func validate() throws {
+        if serve, output != nil || force { throw ValidationError("--serve writes no file: leave out --output and --force") }
+    }
+
+    func run() throws {
+        let server = serve ? try LocalServer(port: 0) : nil
+        let run = try trace.open(), all = try trace.choice.open(run)
+        let (files, window) = try window.narrowRun(all, least: shortest.least)
+        let page = withProgress(basename(run.path)) { progress in
+            ViewPage(files, title: all.count > 1 ? all[0].commandLine : nil, window: window, progress: progress)
+        }
+        if let server { return try show(page, of: files, from: server) }
+        // Of several processes the run's name.
+        let name =
+            all.count == 1 || run.path == "."
+            ? all[0].path : run.path.count > 1 && run.path.hasSuffix("/") ? String(run.path.dropLast()) : run.path
+        let path = output ?? (name.hasSuffix(".trace") ? String(name.dropLast(6)) : name) + ".html"
+        // The one beside the trace is ours; one that was named is not overwritten unasked.
+        try writePage(page.html, to: path, force: force || output == nil)
+        if output == nil { openInBrowser(path) }
+        try finish(files)
+    }
+
+    /// Never returns but by an error: ends by a signal.
+    private func show(_ page: ViewPage, of files: [TraceFile], from server: LocalServer) throws {
+        var page = page
+        page.isServed = true
+        let place = LocalServer.secretPath(), address = "http://127.0.0.1:\(server.port)\(place)"
+        let served = PageServer(page, at: place)
+        for file in files { for warning in file.warnings { complain("\(file.path): \(warning)") } }
+        onEndingSignals([SIGINT, SIGTERM]) { _ in _exit(0) }
+        var output = Output()
+        try output.line(address)
+        try output.flush()
+        complain("serving until Ctrl-C")
+        openInBrowser(address)
+        server.serve { served.answer($0) }
+    }
+
+    /// Where there is a desktop; nothing is said where there is none.
+    private func openInBrowser(_ path: String) {
+        let environment = ProcessInfo.processInfo.environment
+        guard isatty(STDOUT_FILENO) == 1, environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil else { return }
+        Subprocess.start("xdg-open", path)
+    }
+}

@@ -1,0 +1,103 @@
+// The plans that a recording of functions needs, made before the program is started (docs/functions.md).
+import EntryPlan
+import Foundation
+import Glibc
+import LaunchLab
+import Presentation
+import Recorder
+import TraceFormat
+
+struct FunctionPlans {
+    /// Of `record --functions`: FUNCTION of the program, or MODULE!FUNCTION.
+    let patterns: [String]
+    /// Of `record --cache`; nil: as the environment says.
+    let mayKeep: Bool?
+
+    /// Makes them, or finds them made. What cannot be had is said in a line each; the program is recorded without.
+    func prepare(for program: String) {
+        guard let executable = Self.executable(program) else { return }
+        // The agent reads plans from there alone.
+        guard let cache = PlanCache(isWanted: mayKeep) else {
+            return complain(
+                "no plans are made, and functions without one are not recorded: plans are kept in the cache, and \(Self.whyNoCache(mayKeep))"
+            )
+        }
+        let libraries = patterns.contains { $0.contains("!") } ? Self.linkedLibraries(executable) : []
+        var plans: [String: ModulePlan?] = [:]
+        for pattern in patterns {
+            let bang = pattern.firstIndex(of: "!")
+            let module = bang.map { String(pattern[..<$0]) }, name = bang.map { String(pattern[pattern.index(after: $0)...]) } ?? pattern
+            let paths = ([executable] + libraries).filter { path in
+                module.map { glob in Self.names(of: path).contains { fnmatch(glob, $0, 0) == 0 } } ?? (path == executable)
+            }
+            if paths.isEmpty {
+                complain(
+                    "\(program) is linked with no library \(module ?? ""): if it opens one later, make its plan first (tracer plan FILE)")
+            }
+            for path in paths where plans[path] == nil { plans[path] = .some(Self.plan(path, cache)) }
+            let found = paths.compactMap { plans[$0] ?? nil }
+            if !found.isEmpty, !found.contains(where: { Self.has(name, $0) }) {
+                complain("no function is called \(pattern): tracer plan \(paths.count == 1 ? paths[0] : "FILE") --all lists them")
+            }
+        }
+    }
+
+    private static func whyNoCache(_ mayKeep: Bool?) -> String {
+        if mayKeep == false { return "--no-cache leaves that alone" }
+        if mayKeep == nil, let text = getenv("\(Variables.cache.name)"), Variables.cache.read(String(cString: text)) == false {
+            return "\(Variables.cache.name)=\(String(cString: text)) leaves that alone"
+        }
+        return "neither XDG_CACHE_HOME nor HOME says where that is"
+    }
+
+    private static func plan(_ path: String, _ cache: PlanCache) -> ModulePlan? {
+        do throws(PlanProblem) {
+            return try ModulePlan(path: path, cache: cache)
+        } catch {
+            complain("\(error.message); its functions are not recorded")
+            return nil
+        }
+    }
+
+    /// As the agent compares them: by the names of the symbol table.
+    private static func has(_ glob: String, _ plan: ModulePlan) -> Bool {
+        plan.file.withFunctions { all in
+            all.contains { function in plan.file.names(of: function).contains { fnmatch(glob, $0, 0) == 0 } }
+        }
+    }
+
+    /// What the kernel will execute in the end: of a script its interpreter.
+    private static func executable(_ program: String) -> String? {
+        var path = program
+        for _ in 0..<5 {
+            guard let file = FileHandle(forReadingAtPath: path), let start = try? file.read(upToCount: 256) else { return nil }
+            guard start.starts(with: [0x23, 0x21]) else { return path } // #!
+            let line = String(decoding: start.dropFirst(2).prefix { $0 != 10 }, as: UTF8.self)
+            let words = line.split(separator: " ").map(String.init)
+            guard let interpreter = words.first else { return nil }
+            path = interpreter
+            if interpreter.hasSuffix("/env"), let name = words.dropFirst().first(where: { !$0.hasPrefix("-") && !$0.contains("=") }),
+                let found = try? ProgramLookup.path(of: name, searchPath: ProcessInfo.processInfo.environment["PATH"])
+            {
+                path = found
+            }
+        }
+        return nil
+    }
+
+    /// By the loader itself, which knows all of its rules (ld.so(8), LD_TRACE_LOADED_OBJECTS): the program does not run.
+    private static func linkedLibraries(_ executable: String) -> [String] {
+        guard let text = Subprocess.output("LD_TRACE_LOADED_OBJECTS=1", executable) else { return [] }
+        var paths: [String] = []
+        for word in text.split(whereSeparator: \.isWhitespace) where word.hasPrefix("/") { paths.append(String(word)) }
+        return paths
+    }
+
+    /// As the agent knows it: the last part of the path that it was loaded by; and that of the file.
+    private static func names(of path: String) -> [String] {
+        func last(_ path: String) -> String { String(path.split(separator: "/").last ?? "") }
+        guard let real = realpath(path, nil) else { return [last(path)] }
+        defer { free(real) }
+        return [last(path), last(String(cString: real))]
+    }
+}

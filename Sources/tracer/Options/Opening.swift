@@ -1,0 +1,161 @@
+// Finding and opening the traces that a command is about.
+import ArgumentParser
+import Glibc
+import Presentation
+import TraceAnalysis
+
+/// Opens a trace; one that cannot be read at all ends the command with one line and status 1.
+func openTrace(_ path: String) throws -> TraceFile {
+    do {
+        return try TraceFile(path: path)
+    } catch let error as TraceError {
+        throw CommandFailure(message: error.description)
+    }
+}
+
+/// What the paths name together; without any, the newest trace or run of the current directory.
+func openRun(_ paths: [String]) throws -> TraceRun {
+    if paths.isEmpty { return try openRun([try newestTrace()]) }
+    if paths.count == 1, isDirectory(existing(paths[0])) {
+        do {
+            return try newestRun(in: existing(paths[0]))
+        } catch {
+            // It has become a file while we looked.
+            guard !isDirectory(existing(paths[0])) else { throw error }
+        }
+    }
+    var files: [String] = []
+    for path in paths.map({ existing($0) }) {
+        if isDirectory(path) { files += try newestRun(in: path).files.map { $0.path } } else { files.append(path) }
+    }
+    let run = TraceRun(path: paths[0], files: files)
+    // One that was named is not left out.
+    if let problem = run.unreadable.first { throw CommandFailure(message: problem) }
+    return run
+}
+
+func isDirectory(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+}
+
+/// A run that was one process is a directory while it is recorded, and then NAME.trace.
+private func existing(_ path: String) -> String {
+    let name = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    var status = stat()
+    if stat(name + ".trace", &status) == 0, stat(path, &status) != 0 || isDirectory(path) && ((try? traceNames(in: path)) ?? []).isEmpty {
+        return name + ".trace"
+    }
+    return path
+}
+
+// MARK: - Directories
+
+func directoryNames(_ directory: String) throws -> [String] {
+    guard let listing = opendir(directory) else {
+        throw CommandFailure(
+            message: "cannot read \(directory == "." ? "the current directory" : directory): \(String(cString: strerror(errno)))")
+    }
+    defer { closedir(listing) }
+    var names: [String] = []
+    while let entry = readdir(listing) {
+        let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        if name != ".", name != ".." { names.append(name) }
+    }
+    return names.sorted()
+}
+
+private func path(_ name: String, in directory: String) -> String {
+    directory == "." ? name : directory.hasSuffix("/") ? directory + name : directory + "/" + name
+}
+
+/// Names of the regular files *.trace in a directory.
+func traceNames(in directory: String) throws -> [String] {
+    try directoryNames(directory).filter { name in
+        var status = stat()
+        return name.hasSuffix(".trace") && stat(path(name, in: directory), &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    }
+}
+
+/// Names of the directories that `tracer record` may have made: tracer.NAME.PID, or as the user called a run, NAME.trace.
+func runNames(in directory: String) throws -> [String] {
+    try directoryNames(directory).filter { ($0.hasPrefix("tracer.") || $0.hasSuffix(".trace")) && isDirectory(path($0, in: directory)) }
+}
+
+/// All runs of a directory, in the order in which they began: the directories in it, and its files by what they say they belong to. What
+/// cannot be read is left out with a word.
+func runs(in directory: String) throws -> [TraceRun] {
+    var runs: [TraceRun] = []
+    let own = TraceRun(path: directory, files: try traceNames(in: directory).map { path($0, in: directory) })
+    for problem in own.unreadable { complain("\(problem); left out") }
+    var sessions: [UInt64] = []
+    for file in own.files where !sessions.contains(file.header.session) {
+        sessions.append(file.header.session)
+        runs.append(own.only { $0.header.session == file.header.session })
+    }
+    for name in try runNames(in: directory) {
+        let place = path(name, in: directory)
+        let run = TraceRun(path: place, files: try traceNames(in: place).map { path($0, in: place) })
+        for problem in run.unreadable { complain("\(problem); left out") }
+        if !run.files.isEmpty { runs.append(run) }
+    }
+    return runs.sorted { ($0.startedAt, $0.path) < ($1.startedAt, $1.path) }
+}
+
+/// Of several runs the one that began last.
+private func newestRun(in directory: String) throws -> TraceRun {
+    let runs = try runs(in: directory)
+    guard let newest = runs.last else {
+        throw CommandFailure(
+            message: "no trace that can be read in \(directory): name a file, or record one with `tracer record -- PROGRAM`")
+    }
+    let others = runs.dropLast().reduce(0) { $0 + $1.files.count }
+    if others > 0 { complain("\(counted(others, "trace")) of other runs in \(directory) left out: name files to see them together") }
+    return newest
+}
+
+/// The newest *.trace, or directory of a run, of the current directory.
+func newestTrace() throws -> String {
+    var newest: (name: String, seconds: Int, nanoseconds: Int)?
+    func consider(_ name: String, as candidate: String) {
+        var status = stat()
+        guard stat(name, &status) == 0 else { return }
+        let time = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
+        if let known = newest, (known.seconds, known.nanoseconds, known.name) > (time.0, time.1, candidate) { return }
+        newest = (candidate, time.0, time.1)
+    }
+    for name in try traceNames(in: ".") { consider(name, as: name) }
+    for name in try runNames(in: ".") {
+        for file in (try? traceNames(in: name)) ?? [] { consider(name + "/" + file, as: name) }
+    }
+    guard let newest else {
+        throw CommandFailure(message: "no *.trace in this directory: name a file, or record one with `tracer record -- PROGRAM`")
+    }
+    complain("reading \(newest.name)")
+    return newest.name
+}
+
+/// Where output has no place for it: what the traces do not have of what their programs did.
+func sayLeftOut(_ traces: [TraceFile]) {
+    for trace in traces where !trace.leftOut.isEmpty { complain("\(trace.path): \(trace.leftOut.joined(separator: ", "))") }
+}
+
+/// Of an interpreter's trace: what it does not show. On stderr, since it is no part of the answer.
+func sayInterpreter(_ traces: [TraceFile]) {
+    if let hint = traces.lazy.compactMap({ $0.interpreterHint }).first { complain(hint) }
+}
+
+/// After the good part was shown: says on stderr what is missing and ends with status 1 if anything is.
+func finish(_ trace: TraceFile) throws { try finish([trace]) }
+
+func finish(_ traces: [TraceFile]) throws {
+    for trace in traces { for warning in trace.warnings { complain("\(trace.path): \(warning)") } }
+    if traces.contains(where: { !$0.warnings.isEmpty }) { throw ExitCode(1) }
+}
+
+func finish(_ run: RunSummary) throws {
+    for warning in run.warnings { complain(warning) }
+    if !run.warnings.isEmpty { throw ExitCode(1) }
+}

@@ -1,0 +1,113 @@
+// FILE, as commands take it: a trace, a run, or a directory of them.
+import ArgumentParser
+import Glibc
+import Presentation
+import TraceAnalysis
+
+/// Which processes of a run.
+struct ProcessChoice: ParsableArguments {
+    @Option(help: ArgumentHelp("Of a run only these processes: a process id, or a glob of the program's name.", valueName: "pid|glob"))
+    var process: String?
+
+    private var isWanted: (@Sendable (TraceFile) -> Bool)? {
+        guard let process else { return nil }
+        return { trace in
+            // A program that a symbolic link led to goes by both names.
+            let names = [basename(trace.program)] + trace.arguments.prefix(1).map { basename($0) }
+            return String(trace.header.pid) == process || names.contains { fnmatch(process, $0, 0) == 0 }
+        }
+    }
+
+    /// The traces that are wanted.
+    func open(_ run: TraceRun) throws -> [TraceFile] {
+        for problem in run.unreadable { complain("\(problem); left out") }
+        let traces: [TraceFile]
+        do {
+            traces = try run.open()
+        } catch let error as TraceError {
+            throw CommandFailure(message: error.description)
+        }
+        guard let isWanted else { return traces }
+        let chosen = traces.filter(isWanted)
+        if chosen.isEmpty { throw noProcess(in: run) }
+        return chosen
+    }
+
+    /// What all of them did.
+    func summary(_ run: TraceRun, names: Bool) throws -> RunSummary {
+        let summary = withProgress(basename(run.path)) { progress in
+            if let isWanted { return RunSummary(run, names: names, progress: progress, isWanted) }
+            return RunSummary(run, names: names, progress: progress)
+        }
+        if process != nil, summary.processes.isEmpty { throw noProcess(in: run) }
+        return summary
+    }
+
+    private func noProcess(in run: TraceRun) -> CommandFailure {
+        CommandFailure(message: "no process \"\(process ?? "")\" in \(run.path): tracer info \(shellWord(run.path)) lists them")
+    }
+}
+
+/// One run; the newest of the directory when none is named.
+struct RunArgument: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp(
+            "A trace, or the directory of a run. Default: the newest *.trace or run in this directory.", valueName: "file"),
+        completion: .file(extensions: ["trace"]))
+    var file: String?
+    @OptionGroup var choice: ProcessChoice
+
+    func open() throws -> TraceRun { try openRun(file.map { [$0] } ?? []) }
+}
+
+/// One process. Of a run the program that was started.
+struct TraceArgument: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp(
+            "The trace; of a run, the program itself. Default: the newest *.trace or run in this directory.", valueName: "file"),
+        completion: .file(extensions: ["trace"]))
+    var file: String?
+    @OptionGroup var choice: ProcessChoice
+
+    func open() throws -> TraceFile { try openProcess(file, choice) }
+}
+
+func openProcess(_ path: String?, _ choice: ProcessChoice) throws -> TraceFile {
+    let run = try openRun(path.map { [$0] } ?? [])
+    if run.files.count == 1, choice.process == nil {
+        return try openTrace(run.files[0].path)
+    }
+    let chosen = try choice.open(run)
+    // What the first of them became in the end.
+    let trace = chosen.last { $0.header.pid == chosen[0].header.pid } ?? chosen[0]
+    if chosen.count > 1 {
+        complain(
+            "\(run.path) has \(counted(chosen.count, "trace")); this is of process \(trace.header.pid), \(basename(trace.program)): choose another with --process"
+        )
+    }
+    return trace
+}
+
+/// Traces that are to be seen together.
+struct TraceArguments: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp(
+            "Traces, or the directory of a run: all of its processes. Default: the newest *.trace or run in this directory.",
+            valueName: "file"),
+        completion: .file(extensions: ["trace"]))
+    var files: [String] = []
+    @OptionGroup var choice: ProcessChoice
+
+    /// In the order in which they were begun.
+    func open() throws -> [TraceFile] { try choice.open(openRun(files)) }
+
+    /// What an output is called that is made of them.
+    func name(_ traces: [TraceFile]) -> String {
+        let folders = Set(traces.map { String($0.path.dropLast(basename($0.path).count + 1)) })
+        // The directory of a run; not one that files of it merely lie in.
+        guard traces.count > 1, files.count <= 1, folders.count == 1, let folder = folders.first,
+            !["", ".", ".."].contains(basename(folder))
+        else { return traces[0].path }
+        return folder
+    }
+}

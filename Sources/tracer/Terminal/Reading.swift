@@ -1,0 +1,44 @@
+// Reading that may take a while: a bar on stderr tells how far it has come.
+import Dispatch
+import Glibc
+import Synchronization
+import TraceAnalysis
+
+/// The trees of all files as one.
+func reading(_ files: [TraceFile]) -> CallTree {
+    withProgress(files.count == 1 ? basename(files[0].path) : "\(files.count) traces") { CallTree.reading(files, progress: $0) }
+}
+
+/// From where calls were made.
+func reading(_ files: [TraceFile], sitesOf pattern: FunctionPattern?) throws -> SiteReport {
+    guard let first = files.first(where: { $0.hasCallSites }) ?? files.first, first.hasCallSites else {
+        throw CommandFailure(message: "\(files.first?.path ?? "the run") has no call sites: record with tracer record --call-sites")
+    }
+    return withProgress(files.count == 1 ? basename(first.path) : "\(files.count) traces") { SiteReport(files, pattern, progress: $0) }
+}
+
+func withProgress<R>(_ trace: TraceFile, _ body: (ReadingProgress) -> R) -> R { withProgress(basename(trace.path), body) }
+
+/// What takes longer than a second shows how far it has come, on a terminal.
+func withProgress<R>(_ name: String, _ body: (ReadingProgress) -> R) -> R {
+    let progress = ReadingProgress()
+    guard isatty(STDERR_FILENO) == 1 else { return body(progress) }
+    let isShown = Mutex(false)
+    let timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "progress"))
+    timer.schedule(deadline: .now() + 1, repeating: 0.1)
+    timer.setEventHandler {
+        isShown.withLock { $0 = true }
+        let filled = Int(progress.share * 30)
+        let bar = String(repeating: "#", count: filled) + String(repeating: ".", count: 30 - filled)
+        writeError("\r\(name)  \(bar) \(Int(progress.share * 100))%\u{1b}[K")
+    }
+    timer.resume()
+    let done = DispatchSemaphore(value: 0)
+    timer.setCancelHandler { done.signal() }
+    defer {
+        timer.cancel()
+        done.wait() // or its last stroke would come after what follows
+        if isShown.withLock({ $0 }) { writeError("\r\u{1b}[K") }
+    }
+    return body(progress)
+}

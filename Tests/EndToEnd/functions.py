@@ -1,0 +1,576 @@
+#!/usr/bin/env python3
+"""Functions that are recorded by their own first bytes (TRACER_FUNCTIONS): each call once, with the counts that the program itself
+kept; programs of the distribution with every function of theirs and of their libraries, libc included; plans that do not fit."""
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import harness
+from harness import Failed, Skipped
+
+COUNTS = r"""
+#include <atomic>
+#include <cstdio>
+#include <setjmp.h>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+#define COUNTED(name) static std::atomic<long> calls_##name; static struct at_##name { ~at_##name() { std::printf(#name " %ld\n", calls_##name.load()); } } print_##name
+#define BEGIN(name) calls_##name++
+#define FUNCTION __attribute__((noinline, noclone, used))
+COUNTED(leaf); COUNTED(fibonacci); COUNTED(even); COUNTED(odd); COUNTED(thrower); COUNTED(jumper); COUNTED(of_thread); COUNTED(many);
+extern "C" {
+volatile long sink;
+FUNCTION static long leaf(long n) { BEGIN(leaf); asm volatile(""); return n * 3 + 1; }
+FUNCTION long fibonacci(long n) { BEGIN(fibonacci); if (n < 2) return n; long left = fibonacci(n - 1); asm volatile("" : "+r"(left)); long right = fibonacci(n - 2); asm volatile("" : "+r"(right)); return left + right; }
+FUNCTION long odd(long n);
+FUNCTION long even(long n) { BEGIN(even); return n ? odd(n - 1) : 1; }
+FUNCTION long odd(long n) { BEGIN(odd); return n ? even(n - 1) : 0; }
+FUNCTION static void thrower(long n) { BEGIN(thrower); if (n == 0) throw std::runtime_error("thrown"); thrower(n - 1); asm volatile(""); }
+static jmp_buf place;
+FUNCTION static void jumper(long n) { BEGIN(jumper); if (n == 0) longjmp(place, 1); jumper(n - 1); asm volatile(""); }
+FUNCTION static double many(long a, long b, long c, long d, long e, long f, long g, double x, double y) { BEGIN(many); return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + x * y; }
+FUNCTION static void of_thread(long n) { BEGIN(of_thread); for (long i = 0; i < n; i++) sink = leaf(i); }
+}
+int main() {
+    long sum = 0;
+    for (long i = 0; i < 3000; i++) sum += leaf(i);
+    sum += fibonacci(15) + even(1001) + odd(70);
+    for (int i = 0; i < 20; i++) try { thrower(i); } catch (const std::exception &problem) { sum += std::string(problem.what()).size(); }
+    for (volatile int i = 0; i < 20; i++) if (!setjmp(place)) jumper(i);
+    for (int i = 0; i < 100; i++) sum += (long)many(i, 2, 3, 4, 5, 6, 7, 0.5, i);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; i++) threads.emplace_back(of_thread, 500);
+    for (auto &thread : threads) thread.join();
+    std::printf("sum %ld\n", sum);
+}
+"""
+NAMES = ("leaf", "fibonacci", "even", "odd", "thrower", "jumper", "of_thread", "many")
+
+
+# What compilers make functions of in other ways than most: each is counted, and says whether it worked.
+KINDS = r"""
+#include <alloca.h>
+#include <complex.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#define FUNCTION __attribute__((noinline, noclone, used))
+#define KINDS(K) K(interpret) K(switched) K(nested) K(returned_to) K(left) K(of_stack) K(of_length) K(summed) K(summed_from) K(large) K(pair) \
+    K(doubles) K(wide) K(product) K(ordered) K(turned) K(further) K(aligned) K(many) K(huge) K(flagged) K(leaf)
+#define COUNTER(name) static long calls_##name;
+KINDS(COUNTER)
+#define BEGIN(name) calls_##name++
+#define CHECK(x) do { if (!(x)) { printf("%d: not so: %s\n", __LINE__, #x); exit(9); } } while (0)
+static volatile long sink;
+FUNCTION static long leaf(long n) { BEGIN(leaf); return n ^ sink; }
+
+/* Jumps to computed labels, and by a table; the first statement is a target. */
+FUNCTION static long interpret(const unsigned char *code, long value) {
+    static const void *const labels[] = {&&add, &&twice, &&negate, &&loop, &&stop};
+    BEGIN(interpret);
+    long turns = 3;
+    goto *labels[*code];
+add: value += 5; goto *labels[*++code];
+twice: value = leaf(value) * 2; goto *labels[*++code];
+negate: value = -value; goto *labels[*++code];
+loop: if (--turns) { code -= 2; goto *labels[*code]; } goto *labels[*++code];
+stop: return value;
+}
+FUNCTION static int switched(int n) {
+    BEGIN(switched);
+    switch (n) { case 0: return 7; case 1: return (int)leaf(3); case 2: return 12; case 3: return n * n; case 4: return -1; case 5: return 44; case 6: return 3;
+    case 7: return n << 3; default: return 0; }
+}
+FUNCTION static long applied(long (*function)(long), long n) { return function(n) + function(n + 1); }
+#ifdef __clang__
+static long chain;
+FUNCTION static long nested(long n) { BEGIN(nested); chain += n; return chain; }
+FUNCTION static long nests(long start) { chain = start; return applied(nested, 2) + chain; }
+#else
+FUNCTION static long nests(long start) {
+    long chain = start;
+    FUNCTION long nested(long n) { BEGIN(nested); chain += n; return chain; }
+    return applied(nested, 2) + chain;
+}
+#endif
+static jmp_buf place;
+FUNCTION __attribute__((noreturn)) static void left(int n) { BEGIN(left); if (n) left(n - 1); longjmp(place, 3); }
+FUNCTION static int returned_to(int n) {
+    BEGIN(returned_to);
+    volatile int turns = 0;
+    int value = setjmp(place);
+    if (turns++ < n) left(turns);
+    return turns * 10 + value;
+}
+FUNCTION static long of_stack(int n) {
+    BEGIN(of_stack);
+    char *room = alloca(n), *more = alloca(n * 2);
+    memset(room, 1, n); memset(more, 2, n * 2);
+    return leaf(room[n - 1]) + more[2 * n - 1] + ((uintptr_t)more & 15);
+}
+FUNCTION static long of_length(int n) {
+    BEGIN(of_length);
+    long room[n][2];
+    for (int i = 0; i < n; i++) room[i][0] = i, room[i][1] = leaf(i);
+    long sum = 0;
+    for (int i = 0; i < n; i++) sum += room[i][0] * room[n - 1 - i][1];
+    return sum;
+}
+FUNCTION static double summed_from(int n, va_list list) { BEGIN(summed_from); double sum = 0; while (n--) sum += va_arg(list, int) * va_arg(list, double); return sum; }
+FUNCTION static double summed(int n, ...) { BEGIN(summed); va_list list; va_start(list, n); double sum = summed_from(n, list); va_end(list); return sum; }
+struct large { long word[9]; };
+struct pair { long one, other; };
+struct doubles { double one; float other; };
+FUNCTION static struct large large(struct large from, int n) { BEGIN(large); for (int i = 0; i < 9; i++) from.word[i] += n * i; if (n) from = large(from, n - 1); from.word[8] += n; return from; }
+FUNCTION static struct pair pair(struct pair from) { BEGIN(pair); return (struct pair){from.other, leaf(from.one)}; }
+FUNCTION static struct doubles doubles(float x, double y) { BEGIN(doubles); return (struct doubles){y * 2, x + 1}; }
+FUNCTION static long double wide(long double x, int n) { BEGIN(wide); return n ? wide(x, n - 1) * 1.5L : x; }
+FUNCTION static double complex product(double complex x, double complex y) { BEGIN(product); return x * y + leaf(1); }
+FUNCTION static __int128 huge(__int128 x, unsigned __int128 y) { BEGIN(huge); return x * (__int128)(y + leaf(0)); }
+FUNCTION static int ordered(const void *one, const void *other) { BEGIN(ordered); return *(const int *)one - *(const int *)other; }
+typedef long step(long, void *);
+FUNCTION static long further(long n, void *next) { BEGIN(further); return n > 100 ? n : ((step *)next)(n + 3, (void *)further); }
+FUNCTION static long turned(long n, void *next) { BEGIN(turned); return n > 100 ? -n : ((step *)next)(n * 2, (void *)turned); }
+FUNCTION static long aligned(long n) {
+    BEGIN(aligned);
+    _Alignas(64) volatile long room[8];
+    room[3] = n;
+    return leaf(room[3]) + ((uintptr_t)room & 63);
+}
+FUNCTION static double many(char a, short b, int c, long d, float e, double f, long g, long h, long i, struct pair j, double k, double l, double m, double n, double o, double p, double q, struct large r) {
+    BEGIN(many);
+    return a + b + c + d + e + f + g + h + i + j.one - j.other + k + l + m + n + o + p + q + r.word[8];
+}
+FUNCTION static int flagged(unsigned a, unsigned b) { BEGIN(flagged); unsigned c; return __builtin_add_overflow(a, b, &c) ? (int)leaf(c) : -1; }
+/* By the address that they return to: recorded or not, they find what they find bare. */
+FUNCTION static void *returns_here(void) { return __builtin_return_address(0); }
+FUNCTION static void *caller_returns(volatile char *room) { *room = 0; return __builtin_return_address(1); }
+FUNCTION static void *asked(int n) { volatile char *room = alloca(n); void *found = caller_returns(room); *room = 1; return found; }
+extern char __executable_start, etext;
+static int is_own(void *place) { return (char *)place >= &__executable_start && (char *)place < &etext; }
+int main(void) {
+    CHECK(interpret((const unsigned char[]){0, 1, 2, 3, 4}, 1) == interpret((const unsigned char[]){0, 1, 2, 3, 4}, 1));
+    for (int round = 0; round < 40; round++) {
+        long sum = interpret((const unsigned char[]){0, 1, 2, 3, 4}, round);
+        for (int n = -1; n < 9; n++) sum += switched(n);
+        sum += nests(round) + returned_to(round % 4) + of_stack(round + 1) + of_length(round % 7 + 1);
+        sum += (long)summed(round % 5, 1, 2.0, 3, 4.0, 5, 6.0, 7, 8.0, 9, 10.0);
+        struct large whole = large((struct large){{1, 2, 3, 4, 5, 6, 7, 8, 9}}, 3);
+        struct doubles both = doubles(round, 0.5);
+        sum += whole.word[8] + pair((struct pair){round, 2}).other + (long)(both.one + both.other) + (long)wide(2, 4);
+        sum += (long)creal(product(1 + 2 * I, round + I)) + (long)huge((__int128)round << 60, 3);
+        int numbers[9] = {3, round, 9, 1, 7, 2, 8, 6, 5};
+        qsort(numbers, 9, sizeof numbers[0], ordered);
+        sum += numbers[4] + turned(round + 1, (void *)further) + aligned(round) + flagged(~0u, round);
+        sum += (long)many(1, 2, 3, 4, 5, 6, 7, 8, 9, (struct pair){10, 11}, 1, 2, 3, 4, 5, 6, 7, whole);
+        CHECK(is_own(returns_here()) && is_own(asked(round + 8)));
+        printf("round %d: %ld\n", round, sum);
+    }
+#define PRINT(name) printf(#name " %ld\n", calls_##name);
+    KINDS(PRINT)
+}
+"""
+KINDS_NAMES = ("interpret", "switched", "nested", "returned_to", "left", "of_stack", "of_length", "summed", "summed_from", "large", "pair", "doubles", "wide", "product",
+               "ordered", "turned", "further", "aligned", "many", "huge", "flagged", "leaf")
+
+
+class Case:
+    def __init__(self, name, check):
+        self.name, self.check = "functions." + name, check
+
+    def run(self, settings):
+        if settings.bare_only:
+            return None
+        self.settings = settings
+        self.place = harness.Place(self.name, settings.keep)
+        try:
+            self.place.fresh()
+            return self.check(self)
+        finally:
+            self.place.done()
+
+    def path(self, name):
+        made = os.path.join(self.place.path, "made")
+        os.makedirs(made, exist_ok=True)
+        return os.path.join(made, name)
+
+    def compile(self, compiler, *options, source=COUNTS, name="counts"):
+        if not shutil.which(compiler):
+            raise Skipped(f"no {compiler}")
+        language = "c" if compiler in ("gcc", "clang") else "c++"
+        done = subprocess.run([compiler, *options, "-x", language, "-", "-o", self.path(name), "-pthread"], input=source, text=True, capture_output=True)
+        if done.returncode:
+            raise Failed(f"does not build: {done.stderr[-400:]}")
+        return self.path(name)
+
+    def environment(self, **more):
+        return {**harness.passed_on(os.environ), **more}
+
+    def traced(self, argv, functions, status=0, **more):
+        """Bare, and under the agent with plans that are there: the same, but for lines of the agent, which are returned."""
+        bare = harness.execute(argv, self.place.fresh(), self.environment())
+        where = self.place.fresh()
+        for name in os.listdir(self.place.traces):
+            os.unlink(os.path.join(self.place.traces, name))
+        run = harness.execute(argv, where, harness.traced_environment(self.settings, self.environment(TRACER_FUNCTIONS=functions, **more), self.place))
+        said = [line for line in run.stderr.decode(errors="replace").splitlines() if line.startswith("tracer: ")]
+        run.stderr = b"".join(line + b"\n" for line in run.stderr.splitlines() if not line.startswith(b"tracer: "))
+        faults = harness.same(bare, run)
+        if faults:
+            raise Failed("\n".join(faults))
+        if run.status != status:
+            raise Failed(f"ended with {run.status}, not {status}")
+        return run, said
+
+    def plan(self, program):
+        harness.plan(self.settings, program, os.path.dirname(program))
+
+    def patched(self, trace):
+        """Fails where no function was recorded by itself: a filter that leaves all out would look the same."""
+        told = json.loads(subprocess.run([self.settings.tool, "info", trace.path, "--json"], capture_output=True, text=True, check=True).stdout)
+        if not any(re.match(r"[1-9][\d,]* of [\d,]+ functions recorded", text) for text in told["flags"]):
+            raise Failed(f"no function was recorded by itself: {told['flags']}")
+
+    def traces(self):
+        traces, faults = harness.check_traces(self.settings, self.place)
+        if faults:
+            raise Failed("\n".join(faults))
+        return traces
+
+
+def counts_are_those_of_the_program(compiler, *options):
+    def check(case):
+        program = case.compile(compiler, *options)
+        case.plan(program)
+        run, said = case.traced([program], "*")
+        if said:
+            raise Failed(said[0])
+        kept = dict(line.split() for line in run.stdout.decode().splitlines())
+        trace, = case.traces()
+        wrong = [f"{name}: called {kept[name]} times, recorded {trace.count(name)}" for name in NAMES if trace.count(name) != int(kept[name])]
+        if wrong:
+            raise Failed("; ".join(wrong))
+    return check
+
+
+def kinds_of_functions(compiler, *options):
+    def check(case):
+        program = case.compile(compiler, "-w", *options, source=KINDS, name="kinds")
+        case.plan(program)
+        run, said = case.traced([program], "*!*")
+        if said:
+            raise Failed(said[0])
+        kept = dict(line.rsplit(None, 1) for line in run.stdout.decode().splitlines())
+        trace, = case.traces()
+
+        def recorded(name):  # gcc numbers nested functions: nested.0
+            return sum(count for (function, module), count in trace.counts_by_name_and_module().items() if module == "kinds" and function.split(".")[0] == name)
+        planned = json.loads(subprocess.run([case.settings.tool, "plan", program, "--json"], capture_output=True, text=True, check=True, env=case.environment()).stdout)
+        refused = {function["name"].split(".")[0]: function["reason"] for function in planned["functions"] if function["tactic"] == "none"}
+        wrong = [f"{name}: called {kept[name]} times, recorded {recorded(name)}" for name in KINDS_NAMES if name not in refused and recorded(name) != int(kept[name])]
+        if wrong:
+            raise Failed("; ".join(wrong))
+        left = sorted(refused.keys() & set(KINDS_NAMES))
+        if len(left) > 2:
+            raise Failed("refused: " + ", ".join(f"{name} ({refused[name]})" for name in left))
+        return f"refused: {', '.join(left)}" if left else ""
+    return check
+
+
+def time_filter_and_depth_apply(case):
+    program = case.compile("g++", "-O1")
+    case.plan(program)
+    case.traced([program], "*", TRACER_MAXDEPTH="1")
+    trace, = case.traces()
+    if trace.count("fibonacci") > 1 or not trace.filtered_by_depth:
+        raise Failed(f"depth 1: fibonacci {trace.count('fibonacci')} times, {trace.filtered_by_depth} filtered")
+    case.patched(trace)
+    case.traced([program], "*", TRACER_MINMS="1000000")
+    trace, = case.traces()
+    case.patched(trace)
+    if trace.count("leaf") or not trace.filtered_by_time:
+        raise Failed(f"a filter of 1,000 s: leaf {trace.count('leaf')} times, {trace.filtered_by_time} filtered")
+
+
+def only_what_is_chosen_is_patched(case):
+    program = case.compile("g++", "-O1")
+    case.plan(program)
+    run, _ = case.traced([program], "fib*:counts!even")
+    kept = dict(line.split() for line in run.stdout.decode().splitlines())
+    trace, = case.traces()
+    for name in NAMES:
+        expected = int(kept[name]) if name in ("fibonacci", "even") else 0
+        if trace.count(name) != expected:
+            raise Failed(f"{name}: recorded {trace.count(name)} times, expected {expected}")
+
+
+def a_call_through_a_slot_counts_once(case):
+    library = case.compile("g++", "-O1", "-shared", "-fPIC", source='extern "C" { __attribute__((noinline)) long far(long n) { return n + 1; }\n'
+                           '__attribute__((noinline, used)) static long within(long n) { asm volatile("nop; nop; nop; nop"); return n; }\n'  # no slot leads to it
+                           'long twice(long n) { return within(far(far(n))); } }', name="libfar.so")
+    main = 'extern "C" long far(long), twice(long); int main() { long s = 0; for (int i = 0; i < 10; i++) s += far(i) + twice(i); return s != 120; }'
+    program = case.path("near")
+    done = subprocess.run(["g++", "-O1", "-x", "c++", "-", "-x", "none", library, "-Wl,-rpath," + os.path.dirname(library), "-o", program], input=main, text=True,
+                          capture_output=True)
+    if done.returncode:
+        raise Failed(f"does not build: {done.stderr[-400:]}")
+    case.plan(program)
+    _, said = case.traced([program], "libfar.so!*")
+    trace, = case.traces()
+    if said or (trace.count("far"), trace.count("twice"), trace.count("within")) != (30, 10, 10):
+        raise Failed(f"far {trace.count('far')} times, twice {trace.count('twice')}, within {trace.count('within')}; expected 30, 10 and 10; {said}")
+    case.patched(trace)
+
+
+SMALL = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#define FUNCTION __attribute__((noinline, noclone, used))
+static volatile long field = 3;
+FUNCTION static long of_little(long n) { return field + n; }
+FUNCTION static long of_more(long n) { for (int i = 0; i < 9; i++) { n = n * field + i; __asm__ volatile("" : "+r"(n)); } return n ^ field * n; }
+FUNCTION static long to_another(long n) { return of_little(n); }
+FUNCTION static long to_libc(long n) { return labs(n) + rand() % 1; }
+FUNCTION static long by_pointer(long (*f)(long)) { return f(2) + 1; }
+int main(void) { printf("%ld\n", of_little(1) + of_more(2) + to_another(3) + to_libc(4) + by_pointer(of_little)); }
+"""
+
+
+HOT = r"""
+#include <stdio.h>
+#include <unistd.h>
+#include <sys/wait.h>
+#define FUNCTION __attribute__((noinline, noclone, used))
+static volatile long field = 3;
+FUNCTION static long short_one(long n) { return field + n; }
+FUNCTION static long seldom(long n) { return field * n; }
+FUNCTION static long work(long n) { for (int i = 0; i < 500; i++) { n = n * 31 + i; __asm__ volatile("" : "+r"(n)); } return n; }
+int main(void) {
+    unsigned long sum = 0;
+    for (long i = 0; i < 400000; i++) sum += short_one(i);
+    for (long i = 0; i < 1000; i++) sum += seldom(i);
+    for (long i = 0; i < 120000; i++) sum += work(i);
+    if (!fork()) { for (long i = 0; i < 1000; i++) sum += short_one(i) + seldom(i); _exit(0); }
+    wait(NULL);
+    printf("%lu\n", sum);
+}
+"""
+
+
+def a_short_function_called_very_often_is_left_out(case):
+    """From some moment on: what was recorded until then stays, and every reader says that there was more."""
+    program = case.compile("gcc", "-O2", source=HOT, name="hot")
+    case.plan(program)
+    child = {"short_one": 1000, "seldom": 1000}
+    for keeps in (False, True):
+        case.traced([program], "*", **({"TRACER_KEEPHOT": "on"} if keeps else {}))
+        traces = case.traces()
+        parents = {trace.header["pid"] for trace in traces}
+        traces.sort(key=lambda trace: trace.header["parent_pid"] in parents)
+        calls = [{name: trace.count(name) for name in ("short_one", "seldom", "work")} for trace in traces]
+        if keeps:
+            if calls != [{"short_one": 400000, "seldom": 1000, "work": 120000}, {**child, "work": 0}]:
+                raise Failed(f"TRACER_KEEPHOT=on: {calls}")
+        # About 100,000 calls, and at most a chunk or two more; work is as often called, and long.
+        elif not 50000 < calls[0].pop("short_one") < 300000 or calls != [{"seldom": 1000, "work": 120000}, {"short_one": 0, "seldom": 1000, "work": 0}]:
+            raise Failed(f"{[trace.count('short_one') for trace in traces]} calls of short_one; {calls}")
+
+        def told(*arguments):
+            return subprocess.run([case.settings.tool, *arguments], capture_output=True, text=True, check=True).stdout
+        path = traces[0].path
+        left = {function["name"] for function in json.loads(told("report", path, "--json"))["functions"] if function.get("left_out")}
+        moments = [(each["function"], each["module"], each["after_ns"] > 0) for each in json.loads(told("info", path, "--json"))["left_out"]]
+        if (left, moments) != ((set(), []) if keeps else ({"short_one"}, [("short_one", "hot", True)])):
+            raise Failed(f"left out: {left}; {moments}")
+        for arguments, line in ((("report", path), "≥"), (("report", path), "record --keep-hot"), (("info", path), "1 short function left out after many calls: --keep-hot"),
+                                (("replay", path, "--from", "99%"), "1 short function left out after many calls")):
+            if (line in told(*arguments)) == keeps:
+                raise Failed(f"{arguments[0]}, keeps {keeps}: {line!r} {'is' if keeps else 'is not'} there")
+
+
+def small_leaves_are_left_out_on_request(case):
+    program = case.compile("gcc", "-O2", source=SMALL, name="small")
+    case.plan(program)
+    sizes = {function["name"]: function["size"] for function in
+             json.loads(subprocess.run([case.settings.tool, "plan", program, "--json"], capture_output=True, text=True, check=True, env=case.environment()).stdout)["functions"]}
+    for least in (0, sizes["of_little"], sizes["of_little"] + 1, 1000000):
+        case.traced([program], "*", TRACER_MINSIZE=str(least))
+        trace, = case.traces()
+        called = {name for name in ("of_little", "of_more", "to_another", "to_libc", "by_pointer") if trace.count(name)}
+        expected = {name for name in sizes if name in ("of_little", "of_more") and sizes[name] >= least} | {"to_another", "to_libc", "by_pointer"}
+        if called != expected:
+            raise Failed(f"{least}: recorded {sorted(called)}, expected {sorted(expected)}; {sizes}")
+        case.patched(trace)
+    done = subprocess.run([case.settings.tool, "record", "--min-size", "few", "--", "true"], capture_output=True, text=True)
+    if done.returncode != 2 or "give a whole number of bytes" not in done.stderr:
+        raise Failed(f"--min-size few: status {done.returncode}: {done.stderr[-300:]}")
+
+
+def record_says_when_it_cannot_make_plans(case):
+    program = case.compile("g++", "-O1")
+    home = {"XDG_CACHE_HOME": case.path("empty")}
+    for variables, options, why in (({"TRACER_CACHE": "off", **home}, [], "TRACER_CACHE=off leaves that alone"), (home, ["--no-cache"], "--no-cache leaves that alone"),
+                                    ({"XDG_CACHE_HOME": "", "HOME": ""}, [], "neither XDG_CACHE_HOME nor HOME"), ({"TRACER_CACHE": "off", **home}, ["--cache"], None)):
+        path = os.path.join(case.place.traces, "r.trace")
+        done = subprocess.run([case.settings.tool, "record", "-o", path, *options, "--functions", "*", "--", program], capture_output=True, text=True,
+                              env=case.environment(**variables), timeout=harness.HANGS)
+        said = [line for line in done.stderr.splitlines() if "no plans are made, and functions without one are not recorded: plans are kept in the cache" in line]
+        if done.returncode or len(said) != (why is not None) or why and (why not in said[0] or not done.stderr.startswith(said[0])):
+            raise Failed(f"{variables} {options}: status {done.returncode}: {done.stderr[-400:]}")
+        trace, = case.traces()
+        if (trace.count("fibonacci") > 0) != (why is None):
+            raise Failed(f"{variables} {options}: fibonacci {trace.count('fibonacci')} times")
+        os.unlink(path)
+
+
+def a_folded_function_has_all_its_names_and_its_line(case):
+    if not shutil.which("ld.gold"):
+        raise Skipped("no linker that folds functions (ld.gold)")
+    source = ('struct A { int n; int get() const; }; struct B { int n; int get() const; };\n'
+              '__attribute__((noinline)) int A::get() const { asm volatile(""); return n + 1; }\n'
+              '__attribute__((noinline)) int B::get() const { asm volatile(""); return n + 1; }\n'
+              'int main() { A a{1}; B b{2}; return a.get() + b.get() - 5; }\n')
+    program = case.compile("g++", "-O1", "-g", "-ffunction-sections", "-fuse-ld=gold", "-Wl,--icf=all", "-Wl,--build-id", source=source, name="folded")
+    case.plan(program)
+    case.traced([program], "*")
+    trace, = case.traces()
+
+    def told(*words):
+        return subprocess.run([case.settings.tool, "report", trace.path, *words], capture_output=True, text=True, check=True).stdout
+    row, = (function for function in json.loads(told("--json", "--lines"))["functions"] if "::get()" in function["name"])
+    if {row["name"], *row.get("aliases", [])} != {"A::get() const", "B::get() const"} or row["calls"] != 2 or row["line"] not in (2, 3):
+        raise Failed(f"JSON: {row}")
+    if f"{row['name']} +1 " not in told() or f":{row['line']}" not in told("--lines"):
+        raise Failed(f"table: {told('--lines')}")
+    alone = told(row["name"])
+    if f"also, folded by the linker: {row['aliases'][0]}" not in alone:
+        raise Failed(f"of one function: {alone[:400]}")
+    planned = json.loads(subprocess.run([case.settings.tool, "plan", program, "--json", "--functions", "*get*"], capture_output=True, text=True, check=True,
+                                        env=case.environment()).stdout)["functions"]
+    if len(planned) != 1 or {planned[0]["name"], *planned[0]["aliases"]} != {"A::get() const", "B::get() const"}:
+        raise Failed(f"plan --json: {planned}")
+
+
+def record_makes_the_plans(case):
+    program = case.compile("g++", "-O1")
+    done = subprocess.run([case.settings.tool, "record", "-o", os.path.join(case.place.traces, "r.trace"), "--functions", "*", "--functions", "libstdc++.so.6!*", "--", program],
+                          capture_output=True, text=True, env=case.environment(), timeout=harness.HANGS)
+    if done.returncode or "functions recorded" not in done.stderr:
+        raise Failed(f"status {done.returncode}: {done.stderr[-400:]}")
+    trace, = case.traces()
+    kept = dict(line.split() for line in done.stdout.splitlines())
+    if trace.count("fibonacci") != int(kept["fibonacci"]):
+        raise Failed(f"fibonacci {trace.count('fibonacci')} times")
+    told = json.loads(subprocess.run([case.settings.tool, "info", os.path.join(case.place.traces, "r.trace"), "--json"], capture_output=True, text=True, check=True).stdout)
+    if not any("functions recorded" in text for text in told["flags"]):
+        raise Failed(f"info says nothing of it: {told['flags']}")
+
+
+def a_glob_that_means_nothing_is_said(case):
+    program = case.compile("g++", "-O1")
+    for glob, line in (("nosuch", "no function is called nosuch"), ("libnosuch.so!*", "is linked with no library libnosuch.so"),
+                       ("libc.so.6!nosuch", "no function is called libc.so.6!nosuch")):
+        done = subprocess.run([case.settings.tool, "record", "-o", case.path("r.trace"), "--functions", glob, "--", program], capture_output=True, text=True,
+                              env=case.environment(), timeout=harness.HANGS)
+        if done.returncode or sum(line in said for said in done.stderr.splitlines()) != 1 or "sum " not in done.stdout:
+            raise Failed(f"{glob}: status {done.returncode}: {done.stderr[-400:]}")
+        os.unlink(case.path("r.trace"))
+
+
+def a_plan_that_does_not_fit_is_refused(case):
+    program = case.compile("g++", "-O1")
+    case.plan(program)
+    folder = os.path.join(harness.CACHES, "tracer/plans")
+    with open(program, "rb") as file:
+        content = bytearray(file.read())
+    # The same build-id, and another first instruction of a function: as after a repair by hand.
+    symbol = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    address = next(int(line.split()[0], 16) for line in symbol.splitlines() if line.endswith(" T fibonacci"))
+    changed = case.path("changed")
+    with open(changed, "wb") as file:
+        at = content[address:address + 4]
+        where = address + (4 if at == b"\xf3\x0f\x1e\xfa" else 0)  # a PIE's first code segment lies in the file as in memory
+        content[where] ^= 0x01
+        file.write(content)
+    os.chmod(changed, 0o755)
+    environment = harness.traced_environment(case.settings, case.environment(TRACER_FUNCTIONS="*"), case.place)
+    run = harness.execute([changed], case.place.fresh(), environment)  # it may well die of its changed instruction
+    if b"its code is not what its plan says" not in run.stderr:
+        raise Failed(f"changed code: nothing is said: {run.stderr[-300:]}")
+    identity = next(line.split()[-1] for line in subprocess.run(["readelf", "-n", program], capture_output=True, text=True).stdout.splitlines() if "Build ID" in line)
+    path = os.path.join(folder, identity + ".plan")
+    with open(path, "rb") as file:
+        plan = file.read()
+    for what, content, mode, line in (
+            ("damaged", plan[:500] + bytes([plan[500] ^ 1]) + plan[501:], 0o600, "damaged"),
+            ("cut", plan[:len(plan) // 16 * 8], 0o600, "damaged"),
+            ("empty", b"", 0o600, "no plan"),
+            ("of others' writing", plan, 0o666, "no plan")):
+        with open(path, "wb") as file:
+            file.write(content)
+        os.chmod(path, mode)
+        _, said = case.traced([program], "*")
+        if len(said) != 1 or line not in said[0]:
+            raise Failed(f"{what}: said {said}")
+        trace, = case.traces()
+        if trace.count("fibonacci"):
+            raise Failed(f"{what}: and yet it was recorded")
+    os.unlink(path)
+
+
+PROGRAMS = {
+    "sort": ["sort", "-r", "/etc/passwd"], "bash": ["bash", "-c", "for i in 1 2 3; do echo $i | sort; done; exit 5"], "git": ["git", "--version"],
+    "python3": ["python3", "-S", "-c", "import json; print(json.dumps(sorted(i * i % 7 for i in range(50))))"],
+    "perl": ["perl", "-e", "print join(',', map { $_ * 2 } 1 .. 9), qq(\\n)"], "openssl": ["openssl", "dgst", "-sha256", "/etc/passwd"],
+    "sqlite3": ["sqlite3", ":memory:", "select sum(x * x), hex('a') from (select 1 x union select 2)"], "xz": ["xz", "-c", "/etc/passwd"],
+    "tar": ["tar", "cf", "-", "/etc/passwd"], "sed": ["sed", "s/root/toor/", "/etc/passwd"],
+}
+
+
+def every_function_of(argv):
+    def check(case):
+        program = shutil.which(argv[0], path="/usr/bin:/bin")
+        if not program:
+            raise Skipped(f"no {argv[0]}")
+        folder = case.path("beside")
+        os.makedirs(folder, exist_ok=True)
+        harness.plan(case.settings, program, folder)
+        harness.plan(case.settings, "/usr/bin/sort", folder)
+        case.traced([program, *argv[1:]], "*!*", status=5 if argv[0] == "bash" else 0)
+        traces, faults = harness.check_traces(case.settings, case.place)
+        if faults:
+            raise Failed("\n".join(faults))
+        inside = sum(count for trace in traces for (_, module), count in trace.counts_by_name_and_module().items()
+                     if module == os.path.basename(os.path.realpath(program)))
+        if not inside:
+            raise Failed("none of its own functions was recorded")
+        return f"{sum(sum(t.counts_by_name_and_module().values()) for t in traces):,} calls"
+    return check
+
+
+def tests():
+    if harness.EMULATOR:
+        return []
+    ways = {"gcc.O0": ("g++", "-O0"), "gcc.O1": ("g++", "-O1"), "gcc.O2": ("g++", "-O2"), "gcc.O3": ("g++", "-O3"), "gcc.cf": ("g++", "-O2", "-fcf-protection"),
+            "gcc.nops": ("g++", "-O2", "-fpatchable-function-entry=8"), "gcc.static": ("g++", "-O2", "-no-pie"), "clang.O2": ("clang++", "-O2"),
+            "gcc.Os": ("g++", "-Os"), "gcc.frame": ("g++", "-O2", "-fno-omit-frame-pointer")}
+    kinds = {f"{compiler}.{option}": (compiler, "-" + option) for compiler in ("gcc", "clang") for option in ("O0", "O2", "O3", "Os")}
+    return [Case("counts_are_those_of_the_program." + name, counts_are_those_of_the_program(*way)) for name, way in ways.items()] + \
+        [Case("kinds_of_functions." + name, kinds_of_functions(*way)) for name, way in kinds.items()] + \
+        [Case(check.__name__, check) for check in (time_filter_and_depth_apply, only_what_is_chosen_is_patched, a_call_through_a_slot_counts_once,
+                                                   a_short_function_called_very_often_is_left_out, small_leaves_are_left_out_on_request,
+                                                   record_makes_the_plans, record_says_when_it_cannot_make_plans,
+                                                   a_folded_function_has_all_its_names_and_its_line, a_glob_that_means_nothing_is_said, a_plan_that_does_not_fit_is_refused)] + \
+        [Case("every_function_of." + name, every_function_of(argv)) for name, argv in PROGRAMS.items()]
+
+
+if __name__ == "__main__":
+    import run
+    raise SystemExit(run.main(("functions",)))

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""What cannot be recorded is counted where somebody looks: in a file that is left, in the summary of `tracer record` over all
+processes, in one line on standard error."""
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+import build
+import harness
+import tracefile
+from harness import Failed, Skipped
+
+CALLS = 300000  # of part_unreachable.c
+
+
+class Losses:
+    def __init__(self, check):
+        self.name, self.check = "losses." + check.__name__, check
+
+    def run(self, settings):
+        if settings.bare_only:
+            return
+        if os.geteuid() != 0:
+            raise Skipped("only root has something to give up")
+        self.settings = settings
+        self.place = harness.Place(self.name, settings.keep)
+        try:
+            self.path = self.place.fresh()
+            os.chmod(self.place.traces, 0o700)
+            source = os.path.join(build.SUBJECTS, "part_unreachable.c")
+            self.library, self.program = os.path.join(self.path, "libinside.so"), os.path.join(self.path, "unreachable")
+            subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-DLIB_inside", source, "-o", self.library], check=True)
+            subprocess.run(["gcc", "-O2", source, "-o", self.program, self.library, f"-Wl,-rpath,{self.path}"], check=True)
+            self.check(self)
+        finally:
+            self.place.done()
+
+    def agent(self, mode):
+        environment = harness.traced_environment(self.settings, harness.passed_on(os.environ), self.place)
+        return self.judge(harness.execute([self.program, mode], self.path, environment))
+
+    def record(self, mode):
+        return self.judge(harness.execute([self.settings.tool, "record", "-o", os.path.join(self.place.traces, "%p.trace"), self.program, mode],
+                                          self.path, harness.passed_on(os.environ)))
+
+    def judge(self, run):
+        if run.stdout == b"no landlock\n":
+            raise Skipped("this kernel has no Landlock")
+        if run.status or run.stdout != b"done\n":
+            raise Failed(f"the program: {harness.describe(run.status)}: {run.stdout + run.stderr}")
+        return run.stderr.decode(errors="replace"), tracefile.read_all(self.place.traces)
+
+
+def a_child_without_a_file(test):
+    said, traces = test.record("child")
+    if len(traces) != 1 or traces[0].header["unrecorded_children"] != 1:
+        raise Failed(f"{[(t.path, t.header['unrecorded_children']) for t in traces]}")
+    if traces[0].dropped < CALLS:
+        raise Failed(f"{traces[0].dropped} of the child's {CALLS} calls are counted")
+    if not re.search(r"lost: \S+: [0-9,]+ calls, and all calls of 1 forked process", said) or said.count("cannot create") != 1:
+        raise Failed(said)
+
+
+def a_full_room(test):
+    said, traces = test.agent("room")
+    if len(traces) != 1:
+        raise Failed(f"{len(traces)} traces")
+    there = traces[0].count("inside")
+    if there == 0 or there + traces[0].dropped < 20 * CALLS:
+        raise Failed(f"{there} recorded and {traces[0].dropped} counted of {20 * CALLS}")
+    if said.count("tracer: ") != 1 or "dropped the privileges to open the file" not in said:
+        raise Failed(said)
+
+
+def a_landlock_domain_is_recorded_to_the_end(test):
+    said, traces = test.agent("landlock")
+    if said or len(traces) != 1 or traces[0].count("inside") != 2 * CALLS or traces[0].dropped:
+        raise Failed(f"{[(t.count('inside'), t.dropped) for t in traces]} of {2 * CALLS}\n{said}")
+
+
+NGINX = """worker_processes 2; pid {0}/pid; error_log {0}/log; daemon off; user nobody nogroup;
+events {{ worker_connections 64; }}
+http {{ access_log off; client_body_temp_path {0}/b; proxy_temp_path {0}/p; fastcgi_temp_path {0}/f; uwsgi_temp_path {0}/u;
+        scgi_temp_path {0}/s; server {{ listen unix:{0}/socket; root {0}/www; }} }}
+"""
+REQUESTS = 400
+
+
+def nginx_is_recorded_to_the_end(test):
+    """Its master is root's, its workers become nobody's: each request is in a trace, in full and in ring mode."""
+    if not shutil.which("nginx"):
+        raise Skipped("nginx is not installed")
+    os.mkdir(os.path.join(test.path, "www"))
+    with open(os.path.join(test.path, "www", "index.html"), "w") as file:
+        file.write("hello\n")
+    with open(os.path.join(test.path, "nginx.conf"), "w") as file:
+        file.write(NGINX.format(test.path))
+    for mode in ("full", "ring"):
+        command = [test.settings.tool, "record", "-o", os.path.join(test.place.traces, mode + ".%p.trace"), "nginx", "-c",
+                   os.path.join(test.path, "nginx.conf")]
+        environment = {**harness.passed_on(os.environ), "TRACER_MODE": mode, "TRACER_MAXSIZE": "64M"}
+        path = os.path.join(test.path, "socket")
+        with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True) as server:
+            try:
+                for _ in range(REQUESTS):
+                    answer = ask(path, server)
+                    if b"200 OK" not in answer or not answer.endswith(b"hello\n"):
+                        raise Failed(f"{mode}: {answer!r}")
+                with open(os.path.join(test.path, "pid")) as file:
+                    os.kill(int(file.read()), signal.SIGQUIT)
+                said = server.communicate(timeout=harness.HANGS)[1].decode(errors="replace")
+            finally:
+                if server.poll() is None:
+                    os.killpg(server.pid, signal.SIGKILL)
+        if os.path.exists(path):
+            os.unlink(path)
+        traces = [t for t in tracefile.read_all(test.place.traces) if os.path.basename(t.path).startswith(mode)]
+        found = {name: sum(t.count(name) for t in traces) for name in ("writev", "recv")}
+        dropped = sum(t.dropped for t in traces)
+        if len(traces) != 3 or dropped or min(found.values()) < REQUESTS or "lost" in said:
+            raise Failed(f"{mode}: {len(traces)} traces, {dropped} dropped, {found}: {said}")
+
+
+def ask(path, server):
+    """One request, as soon as the server listens."""
+    while True:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(harness.HANGS)
+            try:
+                client.connect(path)
+            except (FileNotFoundError, ConnectionRefusedError):
+                if server.poll() is not None:
+                    raise Failed(f"nginx has ended: {server.stderr.read()}") from None
+                continue
+            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            answer = b""
+            while part := client.recv(4096):
+                answer += part
+            return answer
+
+
+def tests():
+    return [Losses(check) for check in (a_child_without_a_file, a_full_room, a_landlock_domain_is_recorded_to_the_end, nginx_is_recorded_to_the_end)]
+
+
+if __name__ == "__main__":
+    import run
+    sys.exit(run.main(("losses",)))

@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+"""What `tracer record` leaves is one thing: of one process a file, of several a directory, which every command reads as one, also while
+it grows and whoever is killed."""
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+
+import harness
+import tracefile
+from harness import Failed
+
+# Says "ready" when it, or what it has become, is recorded; ends when its standard input does.
+WAITS = ["/bin/sh", "-c", "echo ready; read line; exit 7"]
+
+
+class Runs:
+    def __init__(self, check):
+        self.name, self.check = "runs." + check.__name__, check
+
+    def run(self, settings):
+        if settings.bare_only:
+            return
+        self.settings = settings
+        self.place = harness.Place(self.name, settings.keep)
+        try:
+            self.place.fresh()
+            self.folder = self.place.traces
+            self.check(self)
+        finally:
+            self.place.done()
+
+    def tool(self, *arguments, status=0, **options):
+        done = subprocess.run([self.settings.tool, *arguments], cwd=self.folder, env=harness.passed_on(os.environ), capture_output=True,
+                              text=True, timeout=harness.HANGS, stdin=options.pop("stdin", subprocess.DEVNULL), **options)
+        if done.returncode != status:
+            raise Failed(f"tracer {' '.join(arguments)}: status {done.returncode}: {done.stderr[-400:]}")
+        return done
+
+    def record(self, *arguments, status=0):
+        return self.tool("record", *arguments, status=status)
+
+    def json(self, *arguments, **options):
+        return json.loads(self.tool(*arguments, "--json", **options).stdout)
+
+    def there(self):
+        return sorted(os.listdir(self.folder))
+
+    def only(self, ending=""):
+        names = self.there()
+        if len(names) != 1 or not names[0].endswith(ending):
+            raise Failed(f"not one thing: {names}")
+        return names[0]
+
+    def decoded(self, name):
+        """Calls, by the decoder that shares no code with the tool."""
+        path = os.path.join(self.folder, name)
+        return sum(sum(t.counts_by_name_and_module().values()) for t in tracefile.read_all(path))
+
+    def start(self, *command):
+        """`tracer record` of something that waits, which is recorded by now."""
+        running = subprocess.Popen([self.settings.tool, "record", *command], cwd=self.folder, env=harness.passed_on(os.environ),
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if running.stdout.readline() != b"ready\n":
+            raise Failed(f"not ready: {running.stderr.read()[-300:]}")
+        return running
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failed(what)
+
+
+def one_process_leaves_one_file(test):
+    test.record("/bin/true")
+    name = test.only(".trace")
+    expect(name.startswith("tracer.true.") and os.path.isfile(os.path.join(test.folder, name)), name)
+    report = test.json("report", name)
+    expect([p["status"] for p in report["processes"]] == [0], report["processes"])
+    expect(os.stat(os.path.join(test.folder, name)).st_blocks * 512 <= 64 << 10, "a short process takes more than 64 KB")
+
+
+def what_make_starts_is_one_directory_with_all_its_calls(test):
+    with open(os.path.join(test.place.path, "Makefile"), "w") as file:
+        file.write("all: $(addprefix t,1 2 3 4 5 6 7 8)\nt%:\n\t@ls / | cat >/dev/null\n")
+    test.record("make", "-s", "-j2", "-f", os.path.join(test.place.path, "Makefile"))
+    name = test.only()
+    expect(name.startswith("tracer.make."), name)
+    report, info = test.json("report", name), test.json("info", name)
+    expect(report["calls"] == test.decoded(name), f"{report['calls']} calls, the files have {test.decoded(name)}")
+    expect(report["calls"] == sum(p["calls"] for p in report["processes"]) == info["calls"], "the processes' calls are not the run's")
+    expect(sum(f["calls"] for f in report["functions"]) == report["calls"], "the functions' calls are not the run's")
+    programs = [os.path.basename(p["program"]) for p in report["processes"]]
+    expect(programs.count("ls") == 8 and programs.count("cat") == 8 and programs[0] == "make", programs)
+    root = report["processes"][0]
+    expect(root["status"] == 0 and str(root["pid"]) == name.split(".")[-1], root)
+    pids = {p["pid"] for p in report["processes"]}
+    expect(all(p["ppid"] in pids for p in report["processes"][1:]), "a process without its parent")
+    expect(all(set(p) >= {"pid", "ppid", "program", "calls", "duration_ns", "status"} for p in report["processes"]), "a member is missing")
+    chosen = test.json("report", name, "--process", "l[s]")
+    expect(len(chosen["processes"]) == 8 and 0 < chosen["calls"] < report["calls"], chosen["processes"])
+    by_process = test.tool("report", name, "--by", "process").stdout
+    expect(len(by_process.splitlines()) == 3 + len(report["processes"]), by_process)
+    test.tool("report", name, "--process", "nobody", status=1)
+
+
+def every_reader_takes_a_run(test):
+    test.record("/bin/sh", "-c", "ls / | cat >/dev/null; ls / >/dev/null")
+    name, path = test.only(), lambda n: os.path.join(test.place.path, n)
+    calls = test.json("report", name)["calls"]
+    tree = test.json("tree", name, "--by", "run")
+    expect(sum(root["calls"] for root in tree["roots"]) == calls, "the tree's calls")
+    expect(len(test.json("tree", name)["processes"]) >= 4, "the tree's processes")
+    for form in ("perfetto", "chrome", "speedscope", "folded", "pprof", "callgrind", "csv"):
+        test.tool("export", name, "--format", form, "-o", path("out." + form))
+        expect(os.path.getsize(path("out." + form)) > 100, form)
+    with open(path("out.chrome")) as file:
+        events = json.load(file)["traceEvents"]
+    expect(len({e["pid"] for e in events}) == len(test.json("report", name)["processes"]), "a process track for each")
+    with open(path("out.csv")) as file:
+        expect(sum(line.split(",")[8] in ("returned", "open", "unwound", "entered", "lost") for line in file) >= calls, "rows of the table")
+    test.tool("view", name, "-o", path("page.html"))
+    with open(path("page.html")) as file:
+        expect("4 processes" in file.read(), "the page")
+    expect("none differs" in test.tool("diff", name, name).stdout, "a run differs from itself")
+    test.tool("callers", name, "malloc")
+    for reader in ("replay", "libs", "startup", "dump"):
+        test.tool(reader, name)
+    test.tool("replay", name, "--process", "cat")
+    # The newest of the directory, and the directory itself.
+    expect(test.json("report")["calls"] == calls == test.json("report", ".")["calls"], "not found by itself")
+
+
+def programs_of_one_process_are_one(test):
+    test.record("/bin/sh", "-c", "exec /bin/sh -c 'exec ls / >/dev/null'")
+    processes = test.json("report", test.only())["processes"]
+    expect(len(processes) == 1 and len(processes[0]["images"]) == 3, processes)
+    expect(os.path.basename(processes[0]["program"]) == "ls" and processes[0]["status"] == 0, processes)
+
+
+def a_forked_process_is_another_one(test):
+    test.record("/usr/bin/perl", "-e", "if (!fork) { my @x = stat('/'); exit 3 } wait; exit($? >> 8)", status=3)
+    processes = test.json("report", test.only())["processes"]
+    expect([p["ppid"] for p in processes][1:] == [processes[0]["pid"]], processes)
+    expect([p["status"] for p in processes] == [3, None], processes)  # of the child nobody has told us
+
+
+def a_run_is_read_while_it_grows(test):
+    running = test.start("/bin/sh", "-c", "ls / >/dev/null; echo ready; read line; ls / >/dev/null")
+    try:
+        before = test.json("report", test.only())
+        expect(before["processes"][0]["status"] is None and before["calls"] > 0, before["processes"])
+    finally:
+        running.communicate(b"\n", timeout=harness.HANGS)
+    after = test.json("report", test.only())
+    expect(after["calls"] > before["calls"] and after["processes"][0]["status"] == 0, after["processes"])
+
+
+def the_name_of_a_run_stays_good_when_it_becomes_a_file(test):
+    running = test.start(*WAITS)
+    name = test.only()
+    test.tool("report", name)
+    running.communicate(b"\n", timeout=harness.HANGS)
+    expect(test.only() == name + ".trace", test.there())
+    test.tool("report", name)
+
+
+def a_killed_process_leaves_what_it_had(test):
+    test.record("/bin/sh", "-c", "ls / >/dev/null; kill -9 $$", status=137)
+    report = test.json("report", test.only())
+    expect([p["status"] for p in report["processes"]] == [137, None], report["processes"])
+    expect(report["calls"] == test.decoded(test.only()), "calls are missing")
+
+
+def a_killed_recorder_leaves_a_run_that_can_be_read(test):
+    running = test.start("/bin/sh", "-c", "ls / >/dev/null; echo ready; read line; ls / >/dev/null; exit 7")
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    name = test.only()
+    pid = int(name.split(".")[-1])
+    handle = os.pidfd_open(pid)
+    before = test.json("report", name)
+    running.stdin.close()
+    if not select.select([handle], [], [], harness.HANGS)[0]:
+        raise Failed("the program does not end")
+    os.close(handle)
+    after = test.json("report", name)
+    expect(before["calls"] < after["calls"] == test.decoded(name), f"{before['calls']}, {after['calls']} calls")
+    expect(after["processes"][0]["status"] is None, "nobody was told how it ended")
+
+
+def a_process_that_lives_on_keeps_its_file_in_place(test):
+    # The second program waits for the end of a FIFO that this test holds open.
+    fifo = os.path.join(test.place.path, "fifo")
+    os.mkfifo(fifo)
+    hold = os.open(fifo, os.O_RDWR)
+    try:
+        test.record("/bin/sh", "-c", f"cat {fifo} >/dev/null 2>&1 & exit 0")
+        name = test.only()
+        expect(os.path.isdir(os.path.join(test.folder, name)), "its directory is gone")
+        expect("being recorded" in test.tool("clean", name, "--yes", status=1).stderr, "it can be removed")
+    finally:
+        os.close(hold)
+
+
+def the_wanted_name_is_that_of_the_file_or_the_directory(test):
+    test.record("-o", "mine", "/bin/true")
+    expect(os.path.isfile(os.path.join(test.folder, test.only())) and test.only() == "mine", test.there())
+    test.record("-o", "mine", "/bin/sh", "-c", "ls / >/dev/null; ls / >/dev/null")  # in the place of the former one
+    expect(os.path.isdir(os.path.join(test.folder, test.only())) and test.only() == "mine", test.there())
+    several = test.json("report", "mine")
+    expect(len(several["processes"]) == 3, several["processes"])
+    test.record("-o", "mine", "/bin/sh", "-c", "ls / >/dev/null; :")
+    expect(len(test.json("report", "mine")["processes"]) == 2, "files of the former run are left")
+    test.record("-o", "mine", "/bin/true")
+    expect(os.path.isfile(os.path.join(test.folder, test.only())), test.there())
+
+
+def a_directory_of_something_else_is_left_alone(test):
+    os.mkdir(os.path.join(test.folder, "kept"))
+    with open(os.path.join(test.folder, "kept", "text"), "w") as file:
+        file.write("important")
+    said = test.record("-o", "kept", "/bin/true", status=2).stderr
+    expect("is a directory" in said and os.listdir(os.path.join(test.folder, "kept")) == ["text"], said)
+
+
+def a_wanted_template_still_gives_each_process_a_file(test):
+    test.record("-o", "%e.%p.trace", "/bin/sh", "-c", "ls / >/dev/null; ls / >/dev/null")
+    expect(sum(n.startswith("ls.") for n in test.there()) == 2 and len(test.there()) >= 3, test.there())
+    report = test.json("report", ".")
+    expect(len(report["processes"]) == 3, report["processes"])
+
+
+def a_program_may_leave_its_directory(test):
+    test.record("/bin/sh", "-c", "cd /; ls >/dev/null; cd /tmp; ls >/dev/null")
+    expect(len(test.json("report", test.only())["processes"]) == 3, test.there())
+
+
+def a_recorder_in_a_recorded_program_has_a_run_of_its_own(test):
+    test.record("/bin/sh", "-c", f"{test.settings.tool} record --quiet /bin/sh -c 'ls / >/dev/null; ls / >/dev/null'; :")
+    expect(len(test.there()) == 2 and all(n.startswith("tracer.sh.") for n in test.there()), test.there())
+    for name in test.there():
+        sessions = {t.header["session"] for t in tracefile.read_all(os.path.join(test.folder, name))}
+        expect(len(sessions) == 1, f"{name} has traces of {len(sessions)} runs")
+
+
+def the_summary_counts_all_processes(test):
+    said = test.record("/bin/sh", "-c", "ls / >/dev/null; ls / >/dev/null").stderr
+    calls = test.json("report", test.only())["calls"]
+    expect(f"{calls:,} calls recorded" in said and "3 processes" in said, said)
+
+
+def clean_removes_runs_and_nothing_else(test):
+    test.record("/bin/true")
+    test.record("/bin/sh", "-c", "ls / >/dev/null; :")
+    test.record("-o", "named.trace", "/bin/true")
+    mixed = os.path.join(test.folder, "tracer.mixed.1")
+    os.mkdir(mixed)
+    for name, text in (("notes", "mine"), ("tracer.fake.2.trace", "no trace")):
+        with open(os.path.join(mixed if name == "notes" else test.folder, name), "w") as file:
+            file.write(text)
+    before = test.there()
+    expect("would remove 2 runs" in test.tool("clean", "--dry-run").stdout and test.there() == before, "a dry run removes")
+    test.tool("clean", status=2)  # cannot ask
+    expect("no run to remove" in test.tool("clean", "--older-than", "1h").stdout and test.there() == before, "young ones are removed")
+    test.tool("clean", "--yes")
+    expect(test.there() == ["named.trace", "tracer.fake.2.trace", "tracer.mixed.1"], test.there())
+    test.tool("clean", "--yes", "named.trace")
+    test.tool("clean", "--yes", "tracer.mixed.1")
+    expect(test.there() == ["tracer.fake.2.trace", "tracer.mixed.1"] and os.listdir(mixed) == ["notes"], test.there())
+
+
+def tests():
+    return [Runs(check) for check in (
+        one_process_leaves_one_file, what_make_starts_is_one_directory_with_all_its_calls, every_reader_takes_a_run,
+        programs_of_one_process_are_one, a_forked_process_is_another_one, a_run_is_read_while_it_grows,
+        the_name_of_a_run_stays_good_when_it_becomes_a_file, a_killed_process_leaves_what_it_had,
+        a_killed_recorder_leaves_a_run_that_can_be_read, a_process_that_lives_on_keeps_its_file_in_place,
+        the_wanted_name_is_that_of_the_file_or_the_directory, a_directory_of_something_else_is_left_alone,
+        a_wanted_template_still_gives_each_process_a_file, a_program_may_leave_its_directory,
+        a_recorder_in_a_recorded_program_has_a_run_of_its_own, the_summary_counts_all_processes, clean_removes_runs_and_nothing_else)]
+
+
+if __name__ == "__main__":
+    import run
+    sys.exit(run.main(("runs",)))

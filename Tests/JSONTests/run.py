@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""Every JSON output of the tool against its schema in docs/schemas: of one process, of a run, of parts of the time. A schema allows no
+member that it does not name, and names none without a reader of docs/json.md having to guess."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+TOOL = os.path.join(ROOT, ".build/release/tracer")
+SCHEMAS = os.path.join(ROOT, "docs/schemas")
+LIMIT = 300  # seconds, of a program
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float), "null": type(None)}
+
+
+def schema(name):
+    return json.loads(pathlib.Path(SCHEMAS, name).read_text(encoding="utf-8"))
+
+
+def faults(value, of, place="$"):
+    """What of JSON Schema the files here use; a keyword that this does not know is a fault of the schema."""
+    unknown = set(of) - {"$schema", "title", "description", "type", "properties", "required", "additionalProperties", "items", "enum", "minimum", "anyOf", "$ref"}
+    if unknown:
+        return [f"{place}: the schema says {sorted(unknown)}"]
+    if "$ref" in of:
+        return faults(value, schema(of["$ref"]), place)
+    if "anyOf" in of:
+        each = [faults(value, one, place) for one in of["anyOf"]]
+        return [] if not all(each) else min(each, key=len)
+    if "enum" in of:
+        return [] if value in of["enum"] else [f"{place}: {value!r} is none of {of['enum']}"]
+    kinds = of["type"] if isinstance(of["type"], list) else [of["type"]]
+    fits = [kind for kind in kinds if isinstance(value, TYPES[kind]) and (kind == "boolean") == isinstance(value, bool)]
+    if not fits:
+        return [f"{place}: {str(value)[:60]} is no {' or '.join(kinds)}"]
+    found = []
+    if "minimum" in of and value is not None and value < of["minimum"]:
+        found.append(f"{place}: {value} is less than {of['minimum']}")
+    if isinstance(value, dict):
+        found += [f"{place}: {key} is missing" for key in of["required"] if key not in value]
+        for key, part in value.items():
+            found += faults(part, of["properties"][key], f"{place}.{key}") if key in of["properties"] else [f"{place}: {key} is in no schema"]
+    if isinstance(value, list):
+        for index, part in enumerate(value):
+            found += faults(part, of["items"], f"{place}[{index}]")
+    return found
+
+
+def named(of):
+    """Every member that a schema names."""
+    for key, part in of.get("properties", {}).items():
+        yield key
+        yield from named(part)
+    for inner in [of["items"]] if "items" in of else of.get("anyOf", []):
+        yield from named(inner)
+
+
+class Outputs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="tracer-json-")
+        cls.seen = {}
+        cls.environment = {**os.environ, "TRACER_CACHE": "off", "XDG_DATA_HOME": cls.folder, "XDG_STATE_HOME": cls.folder, "HOME": cls.folder}
+        subprocess.run(["g++", "-std=c++17", "-O1", "-g", "-pthread", os.path.join(HERE, "program.cc"), "-o", "program", "-ldl"], cwd=cls.folder, check=True, timeout=LIMIT)
+        cls.tool("record", "--quiet", "--no-children", "-o", "one.trace", "--", "./program")
+        cls.tool("record", "--quiet", "--no-children", "-o", "filtered.trace", "--min-ms", "0.001", "--max-depth", "2", "--max-size", "1M", "--", "./program")
+        cls.tool("record", "--quiet", "-o", "run", "--", "./program")
+        cls.tool("record", "--quiet", "--call-sites", "-o", "sites", "--", "./program")
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+    @classmethod
+    def tool(cls, *arguments, statuses=(0,)):
+        done = subprocess.run([TOOL, *arguments], cwd=cls.folder, env=cls.environment, capture_output=True, text=True, timeout=LIMIT)
+        if done.returncode not in statuses:
+            raise AssertionError(f"tracer {' '.join(arguments)}: status {done.returncode}: {done.stderr[-400:]}")
+        return done.stdout
+
+    def check(self, name, *arguments, statuses=(0,), by_line=False):
+        text = self.tool(*arguments, statuses=statuses)
+        values = [json.loads(line) for line in text.splitlines()] if by_line else [json.loads(text)]
+        self.assertTrue(values)
+        for value in values:
+            self.assertEqual(faults(value, schema(name + ".json"))[:5], [], f"tracer {' '.join(arguments)}")
+        return values
+
+    def test_report(self):
+        whole, = self.check("report", "report", "one.trace", "--json")
+        self.assertEqual(whole["calls"], sum(f["calls"] for f in whole["functions"]))
+        self.assertEqual([p["pid"] for p in whole["processes"]], [whole["pid"]])
+        for options in ((), ("--correct",), ("--by", "caller"), ("--by", "module"), ("--by", "thread"), ("--by", "process"), ("--filter", "m*"),
+                        ("--from", "20%", "--to", "80%"), ("--around", "puts")):
+            for trace in ("one.trace", "run"):
+                self.check("report", "report", trace, "--json", *options)
+        self.check("report", "report", "filtered.trace", "--json")
+        placed, = self.check("report", "report", "one.trace", "--json", "--lines")
+        self.assertEqual({row["name"] for row in placed["functions"]}, {row["name"] for row in whole["functions"]})
+        self.assertTrue(all("file" in row for row in placed["functions"]))
+
+    def test_report_of_a_run(self):
+        report, = self.check("report", "report", "run", "--json")
+        self.assertEqual(report["calls"], sum(process["calls"] for process in report["processes"]))
+        self.assertEqual(len(report["processes"]), 3)
+        self.assertEqual({p["ppid"] for p in report["processes"][1:]}, {report["processes"][0]["pid"]})
+        self.assertEqual(report["processes"][0]["status"], 0)
+
+    def test_report_of_one_function(self):
+        for trace in ("one.trace", "run"):
+            report, = self.check("function", "report", trace, "malloc", "--json")
+            all_of_them, = self.check("report", "report", trace, "--json")
+            row = next(f for f in all_of_them["functions"] if f["name"] == "malloc")
+            self.assertEqual(report["calls"], row["calls"])
+            for key in ("total_ns", "self_ns", "max_ns"):  # of several processes each is rounded by itself
+                self.assertAlmostEqual(report[key], row[key], delta=3, msg=key)
+            self.assertEqual(sum(bar["calls"] for bar in report["histogram"]), report["calls"])
+            self.check("function", "report", trace, "m*", "--json", "--from", "10%")
+
+    def test_a_window_of_a_run(self):
+        whole, = self.check("report", "report", "run", "--json")
+        parts = [self.check("report", "report", "run", "--json", *ends)[0] for ends in (("--to", "50%"), ("--from", "50%"))]
+        self.assertEqual(sum(part["calls"] for part in parts), whole["calls"])
+        self.assertEqual(parts[0]["window"]["to_ns"], parts[1]["window"]["from_ns"])
+        self.assertEqual(parts[0]["window"]["from_ns"], 0)
+        # Each part is rounded by itself.
+        for name in ("wait", "puts", "malloc"):
+            both = sum(f["self_ns"] for part in parts for f in part["functions"] if f["name"] == name)
+            self.assertAlmostEqual(both, sum(f["self_ns"] for f in whole["functions"] if f["name"] == name), delta=20, msg=name)
+
+    def test_tree_and_callers(self):
+        for trace in ("one.trace", "run"):
+            self.check("tree", "tree", trace, "--json")
+            self.check("tree", "tree", trace, "--json", "--by", "run")
+            self.check("tree", "tree", trace, "--json", "--from", "30%")
+            self.check("callers", "callers", trace, "malloc", "--json")
+
+    def test_call_sites(self):
+        report, = self.check("report", "report", "sites", "--by", "site", "--json")
+        rows = [row for row in report["functions"] if row["name"] == "fork"]
+        self.assertEqual([(row["site"]["function"], row["site"]["file"], row["calls"]) for row in rows], [("main", "program.cc", 1)] * 2)
+        self.assertTrue(all("site" in row for row in report["functions"]))
+        self.assertEqual(report["calls"], sum(row["calls"] for row in report["functions"]))
+        sites, = self.check("sites", "callers", "sites", "fork", "--sites", "--json")
+        self.assertEqual([row["site"] for row in sites["sites"]], [row["site"] for row in sorted(rows, key=lambda row: row["site"]["line"])])
+
+    def test_diff(self):
+        self.check("diff", "diff", "one.trace", "filtered.trace", "--json")
+        self.check("diff", "diff", "--before", "one.trace", "--before", "one.trace", "--after", "one.trace", "--after", "one.trace", "--correct", "--json")
+
+    def test_info(self):
+        self.check("info", "info", "one.trace", "--json")
+        self.check("info", "info", "filtered.trace", "--json")
+        self.check("info-run", "info", "run", "--json")
+
+    def test_lines(self):
+        self.check("replay", "replay", "one.trace", "--json", by_line=True)
+        self.check("dump", "dump", "one.trace", "--json-lines", by_line=True)
+
+    def test_start(self):
+        self.check("startup", "startup", "one.trace", "--json")
+        self.check("libs", "libs", "one.trace", "--json")
+
+    def test_plan(self):
+        self.check("plan", "plan", "./program", "--json")
+
+    def test_launches(self):
+        self.check("launch", "launch", "-n", "3", "--json", "--", "./program")
+        self.check("launch", "launch", "-n", "3", "--vs", "./program", "--json", "--", "/bin/true")
+        self.check("history", "history", "--json")
+        self.tool("baseline", "-n", "3", "-o", "baseline.json", "--", "./program")
+        self.check("check", "check", "-n", "3", "baseline.json", "--format", "json", "--", "./program", statuses=(0, 1))
+
+
+class Schemas(unittest.TestCase):
+    def test_every_output_has_one_and_the_document_names_each(self):
+        text = pathlib.Path(ROOT, "docs/json.md").read_text(encoding="utf-8")
+        linked = set(re.findall(r"\(schemas/([\w-]+\.json)\)", text))
+        self.assertEqual(linked, set(os.listdir(SCHEMAS)))
+        commands = {match for path in pathlib.Path(ROOT, "Sources/tracer/Commands").glob("*.swift")
+                    for match in re.findall(r'@Flag[^\n]*\n    var json', path.read_text(encoding="utf-8")) if match}
+        self.assertTrue(commands)
+        for path in pathlib.Path(ROOT, "Sources/tracer/Commands").glob("*.swift"):
+            source = path.read_text(encoding="utf-8")
+            if re.search(r"^    var json(Lines)? = false", source, re.M):
+                name = path.stem.removesuffix("Command").lower()
+                self.assertIn(f"`tracer {name}", text, f"{path.name} has --json")
+
+    def test_schemas_say_no_more_than_is_checked(self):
+        for name in os.listdir(SCHEMAS):
+            of = schema(name)
+            self.assertTrue(list(named(of)), name)
+            self.assertEqual(set(of), {"$schema", "title", "type", "properties", "required", "additionalProperties"}, name)
+
+    def test_the_check_can_fail(self):
+        of = schema("report.json")
+        good = {"from_ns": 1, "to_ns": 2, "moments": 1, "length_ns": 1}
+        window = of["properties"]["window"]
+        self.assertEqual(faults(good, window), [])
+        self.assertEqual(faults(None, window), [])
+        for bad in ({**good, "more": 1}, {**good, "to_ns": "2"}, {**good, "to_ns": -1}, {**good, "moments": True}, {**good, "moments": 1.5}, {"from_ns": 1}, [good]):
+            self.assertTrue(faults(bad, window), bad)
+
+
+if __name__ == "__main__":
+    unittest.main()

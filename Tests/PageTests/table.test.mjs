@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { difference, hues, plain, shade } from "../../Sources/TracePage/Resources/colours.mjs";
+import { sorted, tableRows } from "../../Sources/TracePage/Resources/table.mjs";
+import { functions, strict, table } from "./page.mjs";
+
+test("rows have names, averages and shares", () => {
+  const rows = tableRows(table, functions, false), malloc = strict(rows[2]);
+  assert.deepEqual([malloc.name, malloc.module, malloc.calls, malloc.total, malloc.self, malloc.maximum, malloc.average],
+    ["malloc", "libc.so.6", 10, 50, 50, 25, 5]);
+  assert.equal(malloc.share, 50 / 150);
+  assert.equal(rows.reduce((sum, row) => sum + row.share, 0), 1);
+});
+
+test("less than nothing is no share of the time", () => {
+  assert.deepEqual(tableRows([[0, 1, 10, -5, 10], [1, 1, 10, 20, 10]], functions, false).map(row => row.share), [0, 1]);
+});
+
+const compared = tableRows([[0, 1, 0, 100, 0, 60, 2, 0], [1, 4, 0, 20, 0, 50, 4, 1], [2, 0, 0, 0, 0, 70, 3, 0]], functions, true);
+
+test("rows of a comparison have both sides", () => {
+  assert.deepEqual(compared.map(strict).map(row => [row.name, row.self, row.before, row.change, row.calls, row.callsBefore, row.noise]),
+    [["main", 100, 60, 40, 1, 2, 0], ["parse", 20, 50, -30, 4, 4, 1], ["malloc", 0, 70, -70, 0, 3, 0]]);
+});
+
+test("rows are sorted either way, changes by their size, equal ones by name", () => {
+  const names = (list, key, isDown) => sorted(list, key, isDown).map(row => row.name);
+  const rows = tableRows(table, functions, false);
+  assert.deepEqual(names(rows, "calls", true), ["malloc", "parse", "draw", "main"]);
+  assert.deepEqual(names(rows, "calls", false), ["main", "draw", "parse", "malloc"]);
+  assert.deepEqual(names(rows, "name", false), ["draw", "main", "malloc", "parse"]);
+  assert.deepEqual(names(compared, "change", true), ["malloc", "main", "parse"]);
+  assert.deepEqual(names([{ name: "b", calls: 1 }, { name: "a", calls: 1 }], "calls", true), ["a", "b"]);
+});
+
+test("a module has one hue, the program's is warm", () => {
+  const hue = hues("app");
+  assert.equal(hue("app"), 18);
+  assert.equal(hue("libc.so.6"), hue("libc.so.6"));
+  for (const module of ["libc.so.6", "libui.so", ""]) assert(hue(module) >= 60 && hue(module) < 320);
+});
+
+test("functions of a module are told apart by lightness, in both themes", () => {
+  assert.equal(shade(18, 0, false), "hsl(18 68% 76%)");
+  assert.equal(shade(18, 7, true), "hsl(18 42% 59%)");
+  assert.notEqual(plain(true), plain(false));
+});
+
+test("slower is red, faster blue, the largest change strongest, and none has no colour", () => {
+  assert.equal(difference(100, 100, false), "hsl(4 80% 60%)");
+  assert.equal(difference(-25, 100, false), "hsl(216 55% 78%)");
+  assert.equal(difference(100, 100, true), "hsl(4 80% 62%)");
+  assert(!difference(0, 100, false).startsWith("hsl"));
+});

@@ -1,0 +1,69 @@
+"""Reads a plan file (docs/functions.md, plan_layout.h); shares no code with the tool."""
+import dataclasses
+import struct
+
+TACTICS = ["none", "nops", "jump5", "jump2", "word", "trap"]
+HEADER = struct.Struct("<QIIQQ24sQqIIQQIIIIIIIII28x")
+FUNCTION = struct.Struct("<IIIIIIBBBBBBBBBB6s5s3x")
+FIXUP = struct.Struct("<iBBBx")
+SIGNED, MOVED_END = 1, 2
+NOT_CODE = 6  # a reason
+
+
+@dataclasses.dataclass
+class Fixup:
+    target: int
+    offset: int
+    end: int
+    kind: int
+
+
+@dataclasses.dataclass
+class Function:
+    names: list
+    address: int       # as linked
+    size: int
+    tactic: str
+    reason: int
+    patch: int
+    replaced: int
+    resume: int
+    original: bytes
+    moved: bytes
+    frames: bytes
+    fixups: list
+    landing: int
+    landing_original: bytes
+    flags: int
+
+    @property
+    def name(self):
+        return self.names[0] if self.names else hex(self.address)
+
+    @property
+    def replaces(self):
+        """The addresses that are overwritten."""
+        ranges = [range(self.address + self.patch, self.address + self.patch + self.replaced)]
+        return ranges + ([range(self.landing, self.landing + 5)] if self.landing else [])
+
+
+def read(path):
+    with open(path, "rb") as file:
+        content = file.read()
+    (magic, version, _, byte_count, _, _, _, _, _, machine, _, base, _, function_count, fixup_count, functions, fixups, data, data_count, names,
+     names_count) = HEADER.unpack_from(content)
+    assert magic == int.from_bytes(b"plantrcr", "little") and version == 1 and byte_count == len(content)
+    all_fixups = [Fixup(*FIXUP.unpack_from(content, fixups + n * FIXUP.size)) for n in range(fixup_count)]
+    for fixup in all_fixups:
+        fixup.target += base
+    result = []
+    for n in range(function_count):
+        (address, size, name, moved, fixup, landing, tactic, reason, name_count, patch, replaced, resume, moved_count, frames_count, count, flags,
+         original, landing_original) = FUNCTION.unpack_from(content, functions + n * FUNCTION.size)
+        texts = content[names + name:names + names_count].split(b"\0", name_count)[:name_count] if name_count else []
+        at = data + moved
+        assert moved + moved_count + frames_count <= data_count
+        result.append(Function([text.decode() for text in texts], base + address, size, TACTICS[tactic], reason, patch, replaced, resume,
+                               original[:replaced], content[at:at + moved_count], content[at + moved_count:at + moved_count + frames_count],
+                               all_fixups[fixup:fixup + count], base + landing if landing else 0, landing_original, flags))
+    return machine, result

@@ -1,0 +1,594 @@
+#!/usr/bin/env python3
+"""`tracer plan`, held against what it does not know: objdump's reading of the same code, and programs that run with the plan applied.
+
+- Hostile: functions in assembly, one for each thing that breaks the patching of entries (subjects/hostile.S), with the tactic or
+  reason that must come out.
+- Bytes: of real modules, every planned patch begins and ends where objdump has instructions, and no direct jump of objdump's listing
+  leads into bytes that are replaced.
+- Applied: apply.c patches every planned function of a program and its libraries, also libc's; it must run as without. Also for
+  aarch64, under qemu.
+- Frames: the call frame instructions of moved code say at each of its instructions what those of the original say there.
+- Command: output, errors, the cache.
+
+    python3 Tests/PlanTests/run.py [-v] [Hostile | Bytes.test_…]     --tool PATH before them
+"""
+import bisect
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, HERE)
+import planfile
+
+TOOL = os.path.join(ROOT, ".build/release/tracer")
+if len(sys.argv) > 2 and sys.argv[1] == "--tool":
+    TOOL = os.path.abspath(sys.argv[2])
+    del sys.argv[1:3]
+LIMIT = 300  # seconds, on a machine that has other things to do
+MODULES = ["/usr/bin/git", "/usr/bin/python3", "/usr/bin/gdb", "/usr/bin/openssl", "/usr/bin/perl"]
+LIBRARIES = ["libc.so.6", "libstdc++.so.6", "libcrypto.so.3", "libm.so.6", "libz.so.1", "libsqlite3.so.0", "libgcc_s.so.1"]
+
+
+def setUpModule():
+    global SCRATCH
+    SCRATCH = tempfile.mkdtemp(prefix="plan-tests-")
+
+
+def tearDownModule():
+    shutil.rmtree(SCRATCH)
+
+
+def tracer(*arguments, status=0, cache=None, **variables):
+    environment = {**os.environ, "XDG_CACHE_HOME": cache or os.path.join(SCRATCH, "cache"), "TRACER_CACHE": "on", **variables}
+    os.makedirs(environment["XDG_CACHE_HOME"], mode=0o700, exist_ok=True)
+    ended = subprocess.run([TOOL, *arguments], capture_output=True, text=True, timeout=LIMIT, env=environment)
+    if ended.returncode != status:
+        raise AssertionError(f"tracer {' '.join(arguments)}: status {ended.returncode}\n{ended.stderr}")
+    return ended
+
+
+def libraries():
+    listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout
+    known = {}
+    for line in listed.splitlines():
+        found = re.match(r"\s+(\S+) \((.*)\) => (\S+)", line)
+        if found and "x86-64" in found[2]:
+            known.setdefault(found[1], os.path.realpath(found[3]))
+    return known
+
+
+def plans():
+    return sorted(os.path.join(folder, name) for folder, _, names in os.walk(SCRATCH) for name in names if name.endswith(".plan"))
+
+
+def plan(path, *options):
+    """(machine, functions) of the plan of a module, and where its file is."""
+    cache = tempfile.mkdtemp(dir=SCRATCH)
+    tracer("plan", path, *options, cache=cache)
+    [name] = os.listdir(cache + "/tracer/plans")
+    file = f"{cache}/tracer/plans/{name}"
+    return *planfile.read(file), file
+
+
+def compiled(name, *options, source=None):
+    output = os.path.join(SCRATCH, name)
+    subprocess.run(["gcc", "-o", output, *options, source or f"{HERE}/subjects/{name.rpartition('.')[0]}.S"], check=True, timeout=LIMIT)
+    return output
+
+
+x86 = unittest.skipUnless(os.uname().machine == "x86_64", "code of x86_64")
+
+
+@x86
+class Hostile(unittest.TestCase):
+    def check(self, path):
+        found = json.loads(tracer("plan", path, "--json").stdout)
+        functions = {name: each for each in found["functions"] for name in [each["name"], *each.get("aliases", [])]}
+        with open(f"{HERE}/subjects/hostile.S") as file:
+            expected = re.findall(r"^// expect (\S+) (\S+)(?: (.*))?$", file.read(), re.M)
+        self.assertGreater(len(expected), 30)
+        for name, tactic, words in expected:
+            with self.subTest(name):
+                self.assertIn(name, functions)
+                self.assertEqual(functions[name]["tactic"], tactic, functions[name]["reason"])
+                if tactic == "none":
+                    self.assertIn(words, functions[name]["reason"])
+                else:
+                    self.assertIsNone(functions[name]["reason"])
+        return functions
+
+    def test_each_function_has_its_tactic_or_reason(self):
+        functions = self.check(compiled("hostile.so", "-shared", "-nostdlib", "-Wl,-Bsymbolic"))
+        self.assertIn("alias", functions)
+        self.assertNotIn("ordinary.cold", functions)
+
+    def test_it_is_the_same_without_padding_between_segments(self):
+        path = compiled("hostile.so", "-shared", "-nostdlib", "-Wl,-Bsymbolic", "-Wl,-z,noseparate-code")
+        self.check(path)
+
+    def test_a_stripped_module_has_them_by_their_frames(self):
+        path = compiled("hostile.so", "-shared", "-nostdlib", "-Wl,-Bsymbolic")
+        whole = {each.address: each for each in plan(path)[1]}
+        bare = path + ".bare"
+        subprocess.run(["objcopy", "--strip-all", "--remove-section=.symtab", path, bare], check=True)
+        subprocess.run(["objcopy", "--keep-global-symbol=ordinary", "--strip-all", path, bare], check=True)
+        for each in plan(bare)[1]:
+            if each.address in whole and each.names == whole[each.address].names:
+                self.assertEqual(each.tactic, whole[each.address].tactic, each.name)
+
+    def test_traps_are_planned_when_asked_for(self):
+        path = compiled("hostile.so", "-shared", "-nostdlib", "-Wl,-Bsymbolic")
+        for options, tactic in ([], "none"), (["--traps"], "trap"):
+            found = json.loads(tracer("plan", path, "--json", *options).stdout)
+            self.assertEqual({each["name"]: each["tactic"] for each in found["functions"]}["tight"], tactic)
+
+
+class Code:
+    """A module as objdump lists it."""
+
+    JUMP = re.compile(r"(?:bnd |notrack |data16 |cs |ds )*(j\w+|loop\w*|call|xbegin)(?:,p[nt])?\s+(?:0x)?([0-9a-f]+)\b")
+
+    def __init__(self, path):
+        self.path, self.instructions, self.jumps = path, {}, []
+        self.read()
+
+    def read(self, *options):
+        text = subprocess.run(["objdump", "-d", "-w", *options, self.path], capture_output=True, text=True, timeout=LIMIT, check=True).stdout
+        for line in text.splitlines():
+            parts = line.split("\t")
+            if len(parts) < 2 or not parts[0].endswith(":"):
+                continue
+            address, length = int(parts[0][:-1], 16), len(parts[1].split())
+            operation = parts[2] if len(parts) > 2 else ""
+            self.instructions[address] = (length, operation)
+            found = self.JUMP.match(operation)
+            if found:
+                self.jumps.append((address, found[1], int(found[2], 16)))
+
+
+    def begin(self, address):
+        """Whether an instruction begins there. Behind data in a stripped file's text objdump, which knows of no function, is out of step."""
+        if address not in self.instructions:
+            self.read(f"--start-address={address}", f"--stop-address={address + 64}")
+        return address in self.instructions
+
+
+@x86
+class Bytes(unittest.TestCase):
+    def check(self, path):
+        _, functions, _ = plan(path)
+        code = Code(path)
+        patched = [each for each in functions if each.tactic != "none"]
+        self.assertGreater(len(patched), 10)
+        inside, starts, used = {}, {}, {}
+        for each in patched:
+            start = each.address + each.patch
+            starts[start] = each
+            for area in each.replaces:
+                for address in area:
+                    self.assertNotIn(address, used, f"{each.name} and {used.get(address)} replace the same byte")
+                    used[address] = each.name
+                for address in area[1:]:
+                    inside[address] = each
+            # What is moved are whole instructions.
+            at = start
+            while at < each.address + each.resume:
+                if not code.begin(at):
+                    self.fail(f"{each.name}: 0x{at:x} is no instruction")
+                length, text = code.instructions[at]
+                at += length
+                if re.match(r"(bnd |notrack |data16 )*call\b", text):
+                    behind = min(start + each.replaced, each.address + each.size)
+                    self.assertGreaterEqual(at, behind, f"{each.name}: {text} returns into what is replaced")
+            self.assertEqual(at, each.address + each.resume, each.name)
+            if each.tactic == "jump2":
+                padding = [code.instructions[at][1] for at in range(each.landing - 8, each.landing + 5) if at in code.instructions and at + code.instructions[at][0] > each.landing]
+                self.assertTrue(all(re.match(r"(data16 |cs )*(nop|int3|xchg +%ax,%ax)", text) for text in padding), (each.name, padding))
+        functions.sort(key=lambda each: each.address)
+        begins = [each.address for each in functions]
+
+        def is_code(site):
+            """Not a text in or between functions, which objdump reads as jumps, too."""
+            each = functions[max(bisect.bisect_right(begins, site) - 1, 0)]
+            return each.address <= site < each.address + each.size and each.reason != planfile.NOT_CODE
+        for site, name, target in code.jumps:
+            if target in inside and site not in used and is_code(site):
+                self.fail(f"0x{site:x}: {name} 0x{target:x} leads into the entry of {inside[target].name}, {inside[target].tactic}")
+            # A loop to the first byte would be recorded as a call.
+            if target in starts and name != "call":
+                each = starts[target]
+                self.assertFalse(each.address <= site < each.address + each.size, f"0x{site:x}: {name} to the first byte of {each.name}")
+        return len(patched)
+
+    def test_real_modules(self):
+        known = libraries()
+        for path in [*map(os.path.realpath, MODULES), *(known[name] for name in LIBRARIES if name in known)]:
+            if os.path.exists(path):
+                with self.subTest(path):
+                    self.check(path)
+
+    def test_hostile(self):
+        self.check(compiled("hostile.so", "-shared", "-nostdlib", "-Wl,-Bsymbolic"))
+
+
+@x86
+class Applied(unittest.TestCase):
+    """With every planned entry patched, also of libc."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.apply = os.path.join(SCRATCH, "apply.so")
+        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", f"-I{ROOT}/Sources/CTraceLayout/include", "-o", cls.apply, f"{HERE}/apply.c"], check=True)
+        cls.known = {}
+
+    def run_both(self, command, fewest, **options):
+        """The program's output, bare and patched, must be the same; so many functions must have been entered."""
+        path = os.path.realpath(shutil.which(command[0]))
+        listed = subprocess.run(["ldd", path], capture_output=True, text=True).stdout
+        modules = [path, *(os.path.realpath(found) for found in re.findall(r"=> (/\S+)", listed))]
+        lines = os.path.join(SCRATCH, "plans")
+        with open(lines, "w") as file:
+            for module in modules:
+                if module not in self.known:
+                    self.known[module] = plan(module)[2]
+                file.write(f"{module} {self.known[module]}\n")
+        environment = dict(os.environ, LC_ALL="C", PYTHONHASHSEED="0", **options.pop("env", {}))
+        bare = subprocess.run([path, *command[1:]], capture_output=True, timeout=LIMIT, env=environment, **options)
+        counts = os.path.join(SCRATCH, "counts")
+        if os.path.exists(counts):
+            os.unlink(counts)
+        environment.update(LD_PRELOAD=self.apply, PLANS=lines, COUNTS=counts)
+        patched = subprocess.run([path, *command[1:]], capture_output=True, timeout=LIMIT, env=environment, **options)
+        self.assertEqual((patched.returncode, patched.stdout, patched.stderr), (bare.returncode, bare.stdout, bare.stderr))
+        with open(counts) as file:
+            count, entered, calls = map(int, file.read().rstrip("\0").split())
+        if "-v" in sys.argv:
+            print(f"{os.path.basename(path)}: {count} functions patched, {entered} of them entered, {calls} calls", file=sys.stderr)
+        self.assertGreater(entered, fewest)
+
+    def test_python(self):
+        self.run_both(["/usr/bin/python3", "-c", PYTHON], 2000)
+
+    def test_git(self):
+        folder = os.path.join(SCRATCH, "repository")
+        environment = {"GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z", "HOME": SCRATCH}
+        git = ["git", "-C", folder, "-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", "init", "-q", folder], check=True)
+        for n in range(5):
+            with open(f"{folder}/file{n}", "w") as file:
+                file.write("line\n" * n * 100)
+            subprocess.run([*git, "add", "."], check=True)
+            subprocess.run([*git, "commit", "-qm", f"commit {n}"], check=True, env=dict(os.environ, **environment))
+        for arguments in ["log", "-p", "--stat"], ["status"], ["diff", "HEAD~3"], ["blame", "file4"]:
+            with self.subTest(arguments[0]):
+                self.run_both([*git, *arguments], 300, env=environment)
+
+    def test_compiler_proper(self):
+        found = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True).stdout.strip()
+        source = os.path.join(SCRATCH, "source.c")
+        with open(source, "w") as file:
+            file.write("#include <stdio.h>\n#include <stdlib.h>\n" + "".join(
+                f"int f{n}(int a, double *b) {{ int s = {n}; for (int i = 0; i < a; i++) s += b[i] * i; return s ? s : f{max(n - 1, 0)}(s, b); }}\n"
+                for n in range(50)))
+        self.run_both([found, "-quiet", "-O2", "-o", "-", source], 1000)
+
+    def test_exceptions_of_cpp(self):
+        source = os.path.join(SCRATCH, "throws.cpp")
+        with open(source, "w") as file:
+            file.write(CPP)
+        output = os.path.join(SCRATCH, "throws")
+        for options in ["-O0"], ["-O2"], ["-O2", "-fcf-protection=full"], ["-Os", "-fno-pie", "-no-pie"]:
+            with self.subTest(options):
+                subprocess.run(["g++", *options, "-o", output, source], check=True)
+                self.known.pop(os.path.realpath(output), None)
+                self.run_both([output], 100)
+
+    def test_other_programs(self):
+        for command in (["openssl", "list", "-digest-algorithms"], ["perl", "-e", "print join(',', sort map { $_ * 7 % 101 } 1..1000)"],
+                        ["sqlite3", ":memory:", "create table t(a); insert into t values (3),(1),(2); select group_concat(a) from (select a from t order by a)"],
+                        ["openssl", "dgst", "-sha256", os.path.realpath(TOOL)], ["xz", "-9", "-c", os.path.realpath("/bin/ls")]):
+            if shutil.which(command[0]):
+                with self.subTest(command[0]):
+                    self.run_both(command, 100)
+
+
+class AppliedOnArm(unittest.TestCase):
+    """The same for aarch64, under qemu: what is moved is one instruction."""
+
+    def setUp(self):
+        emulators = [os.path.expanduser("~/.cache/tracer/qemu/qemu-aarch64"), shutil.which("qemu-aarch64-static")]
+        self.qemu = next((path for path in emulators if path and os.path.exists(path)), None)
+        if not self.qemu or not shutil.which("aarch64-linux-gnu-g++"):
+            self.skipTest("no qemu-aarch64-static, or no aarch64-linux-gnu-g++")
+
+    def test_exceptions_of_cpp(self):
+        root = "/usr/aarch64-linux-gnu"
+        apply, source, program = (os.path.join(SCRATCH, name) for name in ("apply-arm.so", "arm.cpp", "arm"))
+        subprocess.run(["aarch64-linux-gnu-gcc", "-O1", "-shared", "-fPIC", f"-I{ROOT}/Sources/CTraceLayout/include", "-o", apply, f"{HERE}/apply.c"],
+                       check=True)
+        with open(source, "w") as file:
+            file.write(CPP)
+        known = {path: plan(os.path.realpath(root + path))[2] for path in ["/lib/libc.so.6", "/lib/libm.so.6", "/lib/libstdc++.so.6", "/lib/libgcc_s.so.1"]}
+        for options in ["-O0"], ["-O2"], ["-O2", "-mbranch-protection=standard"], ["-O2", "-mbranch-protection=standard", "-Wl,-z,force-bti"]:
+            with self.subTest(options):
+                subprocess.run(["aarch64-linux-gnu-g++", *options, "-o", program, source], check=True, capture_output=True)
+                lines, counts = os.path.join(SCRATCH, "plans-arm"), os.path.join(SCRATCH, "counts-arm")
+                with open(lines, "w") as file:
+                    for path, planned in [(program, plan(program)[2]), *known.items()]:
+                        file.write(f"{path} {planned}\n")
+                command = [self.qemu, "-L", root]
+                # Bare, the last one dies of what its start files lack; patched text is no longer guarded.
+                if "-Wl,-z,force-bti" not in options:
+                    bare = subprocess.run([*command, program], capture_output=True, timeout=LIMIT)
+                patched = subprocess.run([*command, "-E", f"LD_PRELOAD={apply}", "-E", f"PLANS={lines}", "-E", f"COUNTS={counts}", program],
+                                         capture_output=True, timeout=LIMIT)
+                self.assertEqual((patched.returncode, patched.stdout, patched.stderr), (bare.returncode, bare.stdout, bare.stderr))
+                with open(counts) as file:
+                    count, entered, calls = map(int, file.read().rstrip("\0").split())
+                if "-v" in sys.argv:
+                    print(f"{' '.join(options)}: {count} functions patched, {entered} of them entered, {calls} calls", file=sys.stderr)
+                self.assertGreater(entered, 100)
+        self.assertTrue(any(each.flags & planfile.SIGNED for each in plan(program)[1]))
+
+
+PYTHON = """
+import collections, decimal, hashlib, json, random, re, struct, zlib
+random.seed(7)
+words = ["%x" % random.getrandbits(40) for _ in range(3000)]
+print(hashlib.sha256(" ".join(sorted(words)).encode()).hexdigest())
+print(len(re.findall(r"[a-f]+\\d", " ".join(words))), json.loads(json.dumps(words)) == words)
+print(zlib.crc32(zlib.compress(" ".join(words).encode())), decimal.Decimal(2).sqrt())
+print(collections.Counter("".join(words)).most_common(3), struct.pack("<dIq", 1.5, 2, -3))
+class A:
+    def __getattr__(self, name): raise AttributeError(name)
+for n in range(100):
+    try: A().nothing
+    except AttributeError as e: last = e
+print(last, sum(x * x for x in range(10000)), f"{1/3:.10f}", 3 ** 500 % 1000007)
+"""
+
+CPP = r"""
+#include <algorithm>
+#include <csetjmp>
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+struct Noisy { const char *name; ~Noisy() { std::printf("~%s ", name); } };
+__attribute__((noinline)) int deep(int n) { Noisy noisy{"deep"}; if (n == 0) throw std::runtime_error("bottom"); return deep(n - 1) + 1; }
+__attribute__((noinline)) int first_is_a_call(int n) { return deep(n) * 2; }
+__attribute__((noinline)) int choose(int n) { switch (n) { case 0: return 7; case 1: return 9; case 2: return n * 3; case 3: return -1; case 4: return 12; default: return n; } }
+static std::jmp_buf buffer;
+__attribute__((noinline)) void leave() { std::longjmp(buffer, 3); }
+int main() {
+    for (int n = 0; n < 4; n++) try { std::printf("%d\n", first_is_a_call(n)); } catch (const std::exception &e) { std::printf("%s\n", e.what()); }
+    if (int n = setjmp(buffer)) std::printf("jumped %d\n", n); else leave();
+    std::map<std::string, int> map;
+    for (int n = 0; n < 200; n++) map[std::to_string(n * 37 % 101)] += choose(n % 7);
+    std::ostringstream text;
+    for (auto &[key, value] : map) text << key << '=' << value << ' ';
+    std::cout << text.str().size() << ' ' << text.str().substr(0, 40) << std::endl;
+    std::vector<std::thread> threads;
+    std::vector<long> sums(4);
+    for (int t = 0; t < 4; t++) threads.emplace_back([&, t] { for (int n = 0; n < 10000; n++) sums[t] += std::to_string(n).size(); });
+    for (auto &thread : threads) thread.join();
+    for (long sum : sums) std::cout << sum << ' ';
+    try { std::stoi("none"); } catch (const std::invalid_argument &e) { std::cout << e.what() << std::endl; }
+}
+"""
+
+
+@x86
+class Frames(unittest.TestCase):
+    """The tool's call frame instructions of moved code, run here, against `readelf -wF` of the original."""
+
+    def rows(self, program):
+        """(offset, register, distance) from each change on."""
+        at, register, distance, rows, kept, n = 0, 7, 8, [(0, 7, 8)], [], 0
+
+        def number():
+            nonlocal n
+            value = shift = 0
+            while True:
+                byte = program[n]
+                n += 1
+                value |= (byte & 127) << shift
+                shift += 7
+                if not byte & 128:
+                    return value
+        while n < len(program):
+            op = program[n]
+            n += 1
+            if op & 0xc0 == 0x40:
+                at += op & 63
+            elif op & 0xc0 == 0x80:
+                number()
+            elif op == 2:
+                at += program[n]
+                n += 1
+            elif op == 0x0c:
+                register, distance = number(), number()
+            elif op == 0x0d:
+                register = number()
+            elif op == 0x0e:
+                distance = number()
+            elif op == 0x0a:
+                kept.append((register, distance))
+            elif op == 0x0b:
+                register, distance = kept.pop()
+            elif op in (7, 8, 6, 0x2e):
+                number()
+            elif op & 0xc0 != 0xc0:
+                return None
+            rows.append((at, register, distance))
+        return rows
+
+    def test_pushes_of_a_library(self):
+        path = libraries()["libc.so.6"]
+        _, functions, _ = plan(path)
+        code, checked = Code(path), 0
+        for each in functions:
+            if each.tactic == "none" or not each.frames:
+                continue
+            rows = self.rows(each.frames)
+            if rows is None:
+                continue
+            # Each instruction that is copied as it stands keeps its length: pushes tell how far the stack pointer is.
+            at, place, pushed = each.address + each.patch, 0, 8
+            while at < each.address + each.resume and code.begin(at):
+                length, operation = code.instructions[at]
+                if re.match(r"(j|call|loop|ret|bnd|repz|notrack|leave|pop|xbegin)", operation) or "rip" in operation:
+                    break
+                row = [row for row in rows if row[0] <= place][-1]
+                if row[1] == 7:
+                    self.assertEqual(row[2], pushed, f"{each.name}+{place}: {rows}")
+                    checked += 1
+                if operation.startswith("push"):
+                    pushed += 8
+                elif found := re.match(r"sub\s+\$0x([0-9a-f]+),%rsp", operation):
+                    pushed += int(found[1], 16)
+                elif re.search(r",%rsp$", operation):
+                    break
+                at, place = at + length, place + length
+        self.assertGreater(checked, 1000)
+
+
+@x86
+class Names(unittest.TestCase):
+    """Of a static function, which only a full symbol table has."""
+
+    def module(self):
+        source, path = os.path.join(SCRATCH, "names.c"), os.path.join(SCRATCH, "names.so")
+        with open(source, "w") as file:
+            file.write("__attribute__((noinline)) static int kept_to_itself(int a) { return a ? a * 3 + 1 : 0; }\n"
+                       "__attribute__((noinline)) static int called_by_one(int a) { return kept_to_itself(a) + a; }\n"
+                       "int offered(int a) { return called_by_one(a + 1) + kept_to_itself(a); }\n")
+        subprocess.run(["gcc", "-O2", "-fno-ipa-cp", "-shared", "-fPIC", "-Wl,--build-id", "-o", path, source], check=True)
+        return path
+
+    def functions(self, path):
+        found = json.loads(tracer("plan", path, "--no-cache", "--json").stdout)["functions"]
+        return {each["name"]: each["address"] for each in found}
+
+    def test_of_the_symbol_table_and_of_frames_alone(self):
+        path = self.module()
+        whole = self.functions(path)
+        subprocess.run(["strip", "--strip-all", path], check=True)
+        bare = self.functions(path)
+        self.assertIn("offered", bare)
+        self.assertNotIn("kept_to_itself", bare)
+        for name in "kept_to_itself", "called_by_one":
+            self.assertEqual(bare[whole[name]], whole[name])  # its address stands for its name
+
+    def test_of_a_separate_debug_file(self):
+        path = self.module()
+        whole = self.functions(path)
+        subprocess.run(["objcopy", "--only-keep-debug", path, path + ".debug"], check=True)
+        subprocess.run(["strip", "--strip-all", path], check=True)
+        subprocess.run(["objcopy", f"--add-gnu-debuglink={path}.debug", path], check=True)
+        self.assertEqual(self.functions(path), whole)
+        os.unlink(path + ".debug")
+        self.assertNotIn("kept_to_itself", self.functions(path))
+
+    @unittest.skipUnless(shutil.which("xz"), "no xz")
+    def test_of_gnu_debugdata(self):
+        path = self.module()
+        whole = self.functions(path)
+        small = path + ".mini"
+        subprocess.run(["objcopy", "--only-keep-debug", path, small], check=True)
+        subprocess.run(["strip", "--strip-all", path], check=True)
+        subprocess.run(["xz", "--force", small], check=True)
+        subprocess.run(["objcopy", f"--add-section=.gnu_debugdata={small}.xz", path], check=True)
+        self.assertEqual(self.functions(path), whole)
+
+
+@x86
+class Command(unittest.TestCase):
+    def test_nothing_is_kept_where_the_user_wants_no_cache(self):
+        module = compiled("hostile.so", "-shared", "-nostdlib", "-Wl,-Bsymbolic")
+        for value, is_kept in (("on", True), ("off", False), ("0", False), ("no", False)):
+            with self.subTest(value):
+                cache = tempfile.mkdtemp(dir=SCRATCH)
+                tracer("plan", module, cache=cache, TRACER_CACHE=value)
+                self.assertEqual(os.path.exists(cache + "/tracer/plans"), is_kept)
+
+    def test_json(self):
+        found = json.loads(tracer("plan", "/usr/bin/git", "--json").stdout)
+        self.assertEqual((found["schema"], found["total"]), (1, len(found["functions"])))
+        self.assertEqual(found["patched"], sum(each["tactic"] != "none" for each in found["functions"]))
+        for each in found["functions"]:
+            self.assertEqual(set(each) - {"aliases"}, {"name", "module", "address", "size", "tactic", "reason"})
+            self.assertEqual(each["reason"] is None, each["tactic"] != "none")
+
+    def test_table_and_globs(self):
+        path = compiled("hostile.so", "-shared", "-nostdlib", "-Wl,-Bsymbolic")
+        text = tracer("plan", path).stdout
+        self.assertRegex(text, r"functions +patched +share .*refused +module")
+        self.assertIn("each turn of a loop would look like a call", text)
+        self.assertNotIn("short_with_padding", text)
+        text = tracer("plan", path, "--functions", "hostile.so!short_*").stdout
+        self.assertRegex(text, r"0x[0-9a-f]+ +3  jump5 +short_with_padding")
+        self.assertIn("short_with_padding", tracer("plan", path, "--all").stdout)
+        self.assertIn("no function matches nothing*", tracer("plan", path, "--functions", "nothing*", status=1).stderr)
+
+    def test_errors_are_one_line(self):
+        for path, words in ("/none", "No such file"), ("/etc/passwd", "no ELF file"), ("/tmp", "no ELF file"), (SCRATCH + "/x.o", "not linked"):
+            if path.endswith(".o"):
+                subprocess.run(["gcc", "-c", "-x", "c", "/dev/null", "-o", path], check=True)
+            said = tracer("plan", path, status=1).stderr
+            self.assertEqual(said.count("\n"), 1)
+            self.assertIn(words, said)
+
+    def test_a_plan_is_remembered_and_a_damaged_one_is_made_again(self):
+        cache = tempfile.mkdtemp(dir=SCRATCH)
+        path = compiled("hostile.so", "-shared", "-nostdlib", "-Wl,-Bsymbolic", "-Wl,--build-id")
+        first = tracer("plan", path, "--all", cache=cache).stdout
+        folder = cache + "/tracer/plans"
+        [name] = os.listdir(folder)
+        file = f"{folder}/{name}"
+        self.assertEqual(os.stat(file).st_mode & 0o777, 0o600)
+        before = os.stat(file).st_ino
+        self.assertEqual(tracer("plan", path, "--all", cache=cache).stdout, first)
+        self.assertEqual(os.stat(file).st_ino, before)  # read, not made
+        with open(file, "rb") as opened:
+            content = opened.read()
+        for damage in content[:-8], content[:40] + b"\xff" + content[41:], content[:300] + b"\xff" * 8 + content[308:], b"", content + b"\0" * 8:
+            os.unlink(file)
+            with open(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600), "wb") as opened:
+                opened.write(damage)
+            self.assertEqual(tracer("plan", path, "--all", cache=cache).stdout, first)
+            with open(file, "rb") as opened:
+                self.assertEqual(opened.read(), content)
+        # One that others may write to is not believed; nor is a link followed.
+        os.chmod(file, 0o666)
+        before = os.stat(file).st_ino
+        tracer("plan", path, cache=cache)
+        self.assertNotEqual(os.stat(file).st_ino, before)
+        os.rename(file, file + ".there")
+        os.symlink(file + ".there", file)
+        tracer("plan", path, cache=cache)
+        self.assertFalse(os.path.islink(file))
+        # Another file with the same build-id.
+        os.utime(path, (1, 1))
+        before = os.stat(file).st_ino
+        tracer("plan", path, cache=cache)
+        self.assertNotEqual(os.stat(file).st_ino, before)
+        with self.subTest("off"):
+            other = tempfile.mkdtemp(dir=SCRATCH)
+            tracer("plan", path, "--no-cache", cache=other)
+            self.assertEqual(os.listdir(other), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,422 @@
+// What breaks the patching of entries, one function for each. "expect" lines are read by run.py: NAME TACTIC [words of the reason].
+    .text
+    .macro function name
+    .p2align 4, 0xcc
+    .globl \name
+    .type \name, @function
+\name:
+    .cfi_startproc
+    .endm
+    .macro end name
+    .cfi_endproc
+    .size \name, . - \name
+    .endm
+    // Without padding behind it, and none in reach.
+    .macro crowd
+    .rept 40
+    lea 1(%rax), %eax
+    .endr
+    .endm
+    .macro function_tight name
+    .globl \name
+    .type \name, @function
+\name:
+    .cfi_startproc
+    .endm
+
+// expect ordinary jump5
+function ordinary
+    push %rbp
+    mov %rsp, %rbp
+    lea 1(%rdi), %eax
+    pop %rbp
+    ret
+end ordinary
+
+// expect jump_into_byte_2 jump2
+function jump_into_byte_2
+    xor %eax, %eax
+1:  inc %eax
+    dec %edi
+    jg 1b
+    ret
+end jump_into_byte_2
+
+// expect loop_to_byte_0 none first byte
+function loop_to_byte_0
+    inc %eax
+    dec %edi
+    jg loop_to_byte_0
+    ret
+end loop_to_byte_0
+
+// expect recursion jump5
+function recursion
+    lea -1(%rdi), %rdi
+    test %edi, %edi
+    jle 1f
+    call recursion
+1:  mov %edi, %eax
+    ret
+end recursion
+
+// expect table_into_bytes none jump table
+function table_into_bytes
+    nop
+12: lea table(%rip), %rdx
+    movslq (%rdx,%rdi,4), %rax
+    add %rdx, %rax
+    jmp *%rax
+2:  mov $2, %eax
+    ret
+end table_into_bytes
+    .section .rodata
+    .p2align 2
+table: .long 2b - table, 12b - table, 3f - table
+    .text
+// expect reached_by_table jump2
+function reached_by_table
+    xor %eax, %eax
+3:  inc %eax
+    add $40, %eax
+    ret
+end reached_by_table
+
+// expect short_with_padding jump5
+function short_with_padding
+    mov %edi, %eax
+    ret
+end short_with_padding
+
+// expect lone_return jump5
+function lone_return
+    ret
+end lone_return
+
+// expect rip_relative jump5
+function rip_relative
+    mov value(%rip), %eax
+    add %edi, %eax
+    ret
+end rip_relative
+
+// expect call_first jump5
+function call_first
+    call ordinary@PLT
+    add $1, %eax
+    ret
+end call_first
+
+// expect indirect_call_first jump5
+function indirect_call_first
+    sub $8, %rsp
+    .cfi_def_cfa_offset 16
+    call *pointer(%rip)
+    add $8, %rsp
+    .cfi_def_cfa_offset 8
+    ret
+end indirect_call_first
+
+// expect call_through_stack none cannot be moved
+function call_through_stack
+    push %rdi
+    .cfi_def_cfa_offset 16
+    call *(%rsp)
+    pop %rdi
+    .cfi_def_cfa_offset 8
+    ret
+end call_through_stack
+
+// expect returns_into jump2
+function returns_into
+    push %rcx
+    .cfi_def_cfa_offset 16
+    call *0x18(%rdi)
+    test %rax, %rax
+    jne 1f
+    pop %rdx
+    ret
+1:  mov 0x18(%rax), %rax
+    pop %rdx
+    .cfi_def_cfa_offset 8
+    ret
+end returns_into
+
+// expect branch_first jump5
+function branch_first
+    test %edi, %edi
+    je 1f
+    mov $1, %eax
+    ret
+1:  mov $7, %eax
+    ret
+end branch_first
+
+// expect counted_loop jump2
+function counted_loop
+    mov %edi, %ecx
+    jrcxz 1f
+    mov $1, %eax
+    ret
+1:  xor %eax, %eax
+    ret
+end counted_loop
+
+// expect guarded jump5
+function guarded
+    endbr64
+    mov $3, %eax
+    ret
+end guarded
+
+// expect guarded_short jump5
+function guarded_short
+    endbr64
+    ret
+end guarded_short
+
+// expect guarded_loop none first byte
+function guarded_loop
+    endbr64
+1:  dec %edi
+    jg 1b
+    mov %edi, %eax
+    ret
+end guarded_loop
+
+// expect patchable nops
+function patchable
+    .nops 5, 1
+    mov $5, %eax
+    ret
+end patchable
+
+// expect mcount_nop nops
+function mcount_nop
+    endbr64
+    nopl 8(%rax,%rax)
+    mov $6, %eax
+    ret
+end mcount_nop
+
+// expect sled nops
+function sled
+    .byte 0xeb, 0x09
+    nopw 512(%rax,%rax)
+    mov $8, %eax
+    ret
+end sled
+
+// expect data_in_text none no instructions
+function data_in_text
+    mov $9, %eax
+    ret
+    .byte 0x06, 0x07, 0x0e, 0x16
+end data_in_text
+
+// expect between_instructions none no instructions
+function between_instructions
+    mov $9, %eax
+    test %edi, %edi
+    je 1f
+    .byte 0xb9
+1:  .byte 0xc3, 0x90, 0x90, 0x90
+    ret
+end between_instructions
+
+// expect jumps_elsewhere jump5
+function jumps_elsewhere
+    test %edi, %edi
+    jle ordinary
+    mov $10, %eax
+    jmp entered_with_frame
+end jumps_elsewhere
+
+// expect entered_with_frame none more on the stack
+function entered_with_frame
+    mov $11, %eax
+    ret
+end entered_with_frame
+// expect enters_with_frame jump5
+function enters_with_frame
+    push %rbx
+    .cfi_def_cfa_offset 16
+    xor %ebx, %ebx
+    test %edi, %edi
+    je entered_with_frame
+    pop %rbx
+    .cfi_def_cfa_offset 8
+    ret
+end enters_with_frame
+
+// expect runs_into jump5
+function runs_into
+    push %rbx
+    .cfi_def_cfa_offset 16
+    mov %edi, %ebx
+    xor %eax, %eax
+end runs_into
+// expect run_into none runs into it
+function_tight run_into
+    mov $12, %eax
+    pop %rbx
+    ret
+end run_into
+
+// expect outer jump5
+function outer
+    mov $13, %eax
+    .globl inner
+    .type inner, @function
+// expect inner none inside another
+inner:
+    add $1, %eax
+    ret
+    .size inner, . - inner
+end outer
+
+// expect handler_in_bytes none exception handler
+    .p2align 4, 0xcc
+    .globl handler_in_bytes
+    .type handler_in_bytes, @function
+handler_in_bytes:
+    .cfi_startproc
+    .cfi_lsda 0x1b, lsda
+    nop
+4:  inc %eax
+5:  call ordinary@PLT
+6:  ret
+    .cfi_endproc
+    .size handler_in_bytes, . - handler_in_bytes
+    .section .gcc_except_table, "a"
+lsda:
+    .byte 0xff, 0xff, 0x01
+    .uleb128 8f - 7f
+7:  .uleb128 5b - handler_in_bytes
+    .uleb128 6b - 5b
+    .uleb128 4b - handler_in_bytes
+    .uleb128 0
+8:
+    .text
+
+// expect setjmp none twice
+function setjmp
+    mov $14, %eax
+    ret
+end setjmp
+
+// expect computed jump5
+function computed
+    sub $8, %rsp
+    .cfi_def_cfa_offset 16
+    lea 9f(%rip), %rax
+    lea distances(%rip), %rdx
+    movslq (%rdx,%rdi,4), %rdx
+    add %rdx, %rax
+    jmp *%rax
+9:  add $8, %rsp
+    .cfi_def_cfa_offset 8
+    mov $15, %eax
+    ret
+10: mov $16, %eax
+    add $8, %rsp
+    ret
+end computed
+    .section .rodata
+    .p2align 2
+distances: .long 9b - 9b, 10b - 9b, 10b - 9b
+    .text
+
+// expect hidden none computed
+function hidden
+    sub $8, %rsp
+    .cfi_def_cfa_offset 16
+    lea 11f(%rip), %rax
+    add %rdi, %rax
+    jmp *%rax
+11: add $8, %rsp
+    .cfi_def_cfa_offset 8
+    ret
+end hidden
+
+// expect resolver none IFUNC
+    .p2align 4, 0xcc
+    .globl resolver
+    .type resolver, @gnu_indirect_function
+resolver:
+    lea ordinary(%rip), %rax
+    ret
+    .size resolver, . - resolver
+
+// expect looks_up_its_callers_caller jump5
+function looks_up_its_callers_caller
+    push %rbp
+    .cfi_def_cfa_offset 16
+    .cfi_offset %rbp, -16
+    mov %rsp, %rbp
+    .cfi_def_cfa_register %rbp
+    mov (%rbp), %rax
+    mov 8(%rax), %rax
+    pop %rbp
+    .cfi_def_cfa %rsp, 8
+    ret
+end looks_up_its_callers_caller
+
+// expect is_looked_up none frame pointers
+function is_looked_up
+    push %rbp
+    mov %rsp, %rbp
+    call looks_up_its_callers_caller
+    pop %rbp
+    ret
+end is_looked_up
+
+// expect leaves_its_caller_to_it jump5
+function leaves_its_caller_to_it
+    mov %rdi, %rsi
+    mov %rdx, %rcx
+    jmp looks_up_its_callers_caller
+end leaves_its_caller_to_it
+
+// expect is_looked_up_through_it none frame pointers
+function is_looked_up_through_it
+    push %rbp
+    mov %rsp, %rbp
+    call leaves_its_caller_to_it
+    pop %rbp
+    ret
+end is_looked_up_through_it
+
+// expect tight none shorter
+    .p2align 4, 0xcc
+    .globl fill
+    .type fill, @function
+fill:
+    crowd
+    ret
+    .size fill, . - fill
+function_tight tight
+    ret
+end tight
+function_tight fill2
+    crowd
+    ret
+end fill2
+
+    .globl alias
+    .type alias, @function
+    .set alias, ordinary
+    .size alias, 9
+
+    .section .text.unlikely
+    .type ordinary.cold, @function
+ordinary.cold:
+    mov $1, %eax
+    ret
+    .size ordinary.cold, . - ordinary.cold
+
+    .section .data.rel.local, "aw"
+    .p2align 3
+pointer: .quad ordinary
+value: .long 77
+    .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,142 @@
+import CTraceLayout
+import Glibc
+import Testing
+@testable import Recorder
+
+/// Of a process that has ended, here and since the system was started, or of one that lives.
+private func trace(session: UInt64 = 7, pid: pid_t) -> [UInt8] {
+    var header = trace_file_header()
+    withUnsafeMutableBytes(of: &header.magic) { $0.copyBytes(from: [0x54, 0x52, 0x41, 0x43, 0x45, 0x52, 0x1a, 0x0a]) }
+    header.version = UInt32(TRACE_VERSION)
+    header.pid = UInt32(pid)
+    header.session = session
+    header.boot = ProcessStatus.bootID
+    header.pid_namespace = ProcessStatus.ownNamespace
+    return withUnsafeBytes(of: header) { Array($0) } + [UInt8](repeating: 0, count: 4096 - MemoryLayout<trace_file_header>.size)
+}
+
+/// No process has it: pid_max is below (proc(5)).
+private let nobody: pid_t = 0x7fff_0000
+
+@Suite struct RunDirectoryTests {
+    let scratch = Scratch()
+
+    private func directory(_ name: String, _ files: [(String, [UInt8])]) -> String {
+        let path = scratch.path + "/" + name
+        mkdir(path, 0o755)
+        for (file, bytes) in files { scratch.write(name + "/" + file, bytes) }
+        return path
+    }
+
+    @Test func aRunIsNamedByItsProgram() {
+        #expect(RunDirectory(of: "/usr/bin/make", in: "/work").path == "/work/tracer.make.")
+        #expect(RunDirectory(of: "make", in: "/").path == "/tracer.make.")
+        #expect(RunDirectory(of: String(repeating: "n", count: 400), in: "/").path.utf8.count < 255)
+    }
+
+    @Test func whatIsAtAWantedNameIsReplacedOnlyWhenItIsAFormerRun() throws {
+        let free = scratch.path + "/free"
+        #expect(try RunDirectory(at: free) != nil)
+        #expect(try RunDirectory(at: scratch.write("old", trace(pid: nobody))) != nil)
+        #expect(try RunDirectory(at: scratch.write("empty", [])) != nil)
+        // Files of somebody else, and of a process that lives: the agent finds another name.
+        #expect(try RunDirectory(at: scratch.write("text", Array("hello".utf8))) == nil)
+        #expect(try RunDirectory(at: scratch.write("live", trace(pid: getpid()))) == nil)
+        #expect(try RunDirectory(at: "/dev/null") == nil)
+        let former = directory("former", [("a.trace", trace(pid: nobody)), ("b.trace", trace(pid: nobody))])
+        #expect(try RunDirectory(at: former) != nil)
+        for (name, files) in [
+            ("nothing", []), ("mixed", [("a.trace", trace(pid: nobody)), ("notes", Array("text".utf8))]),
+            ("alive", [("a.trace", trace(pid: getpid()))]),
+        ] {
+            let path = directory(name, files)
+            #expect(throws: Refusal.self) { try RunDirectory(at: path) }
+            rmdir(path)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func theOnlyFileTakesTheDirectorysPlace(isNumbered: Bool) throws {
+        let path = directory("run", [("p.trace", trace(pid: nobody))])
+        let moved = RunDirectory.takeOut(path + "/p.trace", of: path, isNumbered: isNumbered)
+        #expect(moved == (isNumbered ? path + ".trace" : path))
+        var info = stat()
+        #expect(lstat(try #require(moved), &info) == 0 && info.st_mode & S_IFMT == S_IFREG && info.st_size == 4096)
+        #expect(RunDirectory.names(in: scratch.path)?.count == 1)
+        unlink(moved!)
+    }
+
+    @Test func somebodyElsesFileKeepsTheDirectory() {
+        let path = directory("run", [("p.trace", trace(pid: nobody)), ("notes", [1])])
+        #expect(RunDirectory.takeOut(path + "/p.trace", of: path, isNumbered: true) == nil)
+        #expect(RunDirectory.names(in: path)?.count == 2)
+    }
+
+    @Test func aTraceThatIsThereIsReplacedOnlyWhenItsProcessHasEnded() {
+        let path = directory("run", [("p.trace", trace(pid: nobody))])
+        scratch.write("run.trace", Array("mine".utf8))
+        #expect(RunDirectory.takeOut(path + "/p.trace", of: path, isNumbered: true) == nil)
+        scratch.write("run.trace", trace(session: 3, pid: nobody))
+        #expect(RunDirectory.takeOut(path + "/p.trace", of: path, isNumbered: true) == path + ".trace")
+    }
+
+    @Test func onlyRunsThatHaveEndedCanBeRemoved() throws {
+        func failure(_ path: String, living: Set<UInt64> = []) -> FinishedRun.Failure? {
+            do {
+                _ = try FinishedRun(path, living: living)
+                return nil
+            } catch { return error }
+        }
+        #expect(failure(scratch.write("a.trace", trace(pid: nobody))) == nil)
+        #expect(failure(scratch.write("a.trace", trace(pid: nobody)), living: [7]) == .isBeingRecorded)
+        #expect(failure(scratch.write("live.trace", trace(pid: getpid()))) == .isBeingRecorded)
+        #expect(failure(scratch.write("bare.trace", trace(session: 0, pid: nobody))) != nil) // LD_PRELOAD alone
+        #expect(failure(scratch.write("text.trace", Array("hello".utf8))) != nil)
+        symlink("a.trace", scratch.path + "/link.trace")
+        #expect(failure(scratch.path + "/link.trace") != nil)
+        unlink(scratch.path + "/link.trace")
+        #expect(failure(directory("two", [("a.trace", trace(pid: nobody)), ("b.trace", trace(session: 8, pid: nobody))])) != nil)
+        let run = directory("run", [("a.trace", trace(pid: nobody)), ("b.trace", []), ("c.trace", trace(pid: nobody))])
+        let found = try FinishedRun(run, living: [])
+        #expect(found.isDirectory)
+        try found.remove()
+        #expect(access(run, F_OK) != 0)
+    }
+
+    @Test func defaultNamesAreThoseOfRecord() {
+        for (name, isDirectory) in [("tracer.make.4711", true), ("tracer.a.b.4711.2", true), ("tracer.make.4711.trace", false)] {
+            #expect(FinishedRun.isDefaultName(name, isDirectory: isDirectory))
+        }
+        for (name, isDirectory) in [
+            ("tracer.make.4711", false), ("tracer.make", true), ("make.4711.trace", false), ("tracer.make.x.trace", false),
+            ("tracer.4711", true),
+        ] {
+            #expect(!FinishedRun.isDefaultName(name, isDirectory: isDirectory))
+        }
+    }
+}
+
+@Suite struct LivingSessionsTests {
+    @Test func aProcessIsFoundByItsEnvironment() {
+        let session: UInt64 = 0x1234_5678_9abc_def0, before = getpid()
+        #expect(!LivingSessions.all.contains(session))
+        var ends: [Int32] = [0, 0]
+        #expect(pipe(&ends) == 0)
+        var actions = posix_spawn_file_actions_t(), pid: pid_t = 0
+        posix_spawn_file_actions_init(&actions)
+        posix_spawn_file_actions_adddup2(&actions, ends[0], 0)
+        posix_spawn_file_actions_addclose(&actions, ends[1])
+        withCStrings(["cat"].map { Array($0.utf8CString) }) { arguments in
+            withCStrings(["TRACER_SESSION=123456789abcdef0-1"].map { Array($0.utf8CString) }) { variables in
+                _ = posix_spawn(&pid, "/bin/cat", &actions, nil, arguments, variables)
+            }
+        }
+        close(ends[0])
+        #expect(LivingSessions.all.contains(session))
+        #expect(LivingSessions.mayHaveAny(of: session, since: before))
+        close(ends[1]) // cat ends
+        waitpid(pid, nil, 0)
+        #expect(!LivingSessions.all.contains(session))
+        #expect(!LivingSessions.mayHaveAny(of: session, since: pid))
+    }
+}

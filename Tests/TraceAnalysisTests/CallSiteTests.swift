@@ -1,0 +1,124 @@
+import CTraceLayout
+import Foundation
+import Testing
+import TraceFormat
+import TraceTesting
+@testable import TraceAnalysis
+
+@Suite struct CallSiteTests {
+    /// Function and return address -> calls, total and self time.
+    private func sites(_ bytes: [UInt8], workers: Int = 2, _ pattern: String? = nil, window: TimeWindow = .whole) throws -> [String:
+        [Int64]]
+    {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("sites-\(UUID().uuidString).trace").path
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let trace = try TraceFile(path: path).narrowed(to: window)
+        let report = SiteReport([trace], pattern.map { FunctionPattern($0) }, workers: workers)
+        var result: [String: [Int64]] = [:]
+        for row in report.rows {
+            let site = row.site.flatMap { $0.isKnown ? "\($0.module)+\(String($0.address ?? 0, radix: 16))" : nil } ?? "-"
+            result["\(row.name) \(site)"] = [Int64(row.calls), Int64(row.total.count), row.selfTime]
+        }
+        return result
+    }
+
+    private let caller: UInt64 = 0x5000_0100, other: UInt64 = 0x5000_0200, within: UInt64 = 0x5000_0300
+
+    /// main calls work from two places; work calls itself from a third, and leaves from a fourth. One call is a jump.
+    private func recursion(words: Int = .max) -> TraceBuilder {
+        demo { builder, thread in
+            builder.limit(thread, words: words)
+            builder.enter(thread, 1, at: start)
+            for round in 0..<10 as Range<UInt64> {
+                let begin = start + 1000 * round
+                builder.enter(thread, 2, at: begin + 10, site: round % 5 == 0 ? other : caller)
+                builder.enter(thread, 2, at: begin + 20, site: within)
+                builder.enter(thread, 2, at: begin + 30, site: within)
+                builder.complete(thread, 3, from: begin + 40, to: begin + 50, site: 0x5000_0400)
+                builder.complete(thread, 3, from: begin + 60, to: begin + 65)
+                builder.exit(thread, 2, at: begin + 100)
+                builder.exit(thread, 2, at: begin + 110)
+                builder.exit(thread, 2, at: begin + 130)
+            }
+            builder.exit(thread, 1, at: start + 20_000)
+        }
+    }
+
+    @Test(arguments: [1, 2, 3, 7, 1000], [1, 3])
+    func sumsDoNotDependOnWhereChunksEnd(words: Int, workers: Int) throws {
+        let name = "a"
+        let found = try sites(recursion(words: words).bytes(), workers: workers)
+        #expect(found["\(name) libdemo.so.1+100"] == [8, 8 * 120, 8 * 30])
+        #expect(found["\(name) libdemo.so.1+200"] == [2, 2 * 120, 2 * 30])
+        #expect(found["\(name) libdemo.so.1+300"] == [20, 10 * 90, 10 * (90 - 15)]) // recursive: the outermost of this place
+        #expect(found.values.reduce(0) { $0 + $1[0] } == 51)
+        #expect(found.filter { $0.key.hasSuffix("libdemo.so.1+400") }.map(\.value) == [[10, 100, 100]])
+        #expect(found.filter { $0.key.hasSuffix(" -") }.map { $0.value[0] }.sorted() == [1, 10]) // main's, and the jumps'
+    }
+
+    @Test func callsThatAreOpenAtTheEndHaveTheirSites() throws {
+        let found = try sites(
+            demo { builder, thread in
+                builder.enter(thread, 2, at: start, site: caller)
+                builder.enter(thread, 2, at: start + 10, site: within)
+                builder.split(thread)
+                builder.enter(thread, 2, at: start + 30, site: within)
+                builder.complete(thread, 1, from: start + 50, to: start + 60, site: other)
+            }.bytes())
+        #expect(found["a libdemo.so.1+100"] == [1, 60, 10])
+        #expect(found["a libdemo.so.1+300"] == [2, 50, 40])
+    }
+
+    @Test func whatARingHasOverwrittenIsInTheListOfOpenCalls() throws {
+        var builder = demo { builder, thread in
+            builder.enter(thread, 1, at: start, site: other)
+            builder.enter(thread, 2, at: start + 10, site: caller)
+            builder.split(thread, isWritten: false)
+            builder.exit(thread, 2, at: start + 110)
+            builder.exit(thread, 1, at: start + 200)
+        }
+        builder.header.mode = UInt32(TRACE_MODE_RING)
+        let found = try sites(builder.bytes())
+        #expect(found["a libdemo.so.1+100"] == [1, 100, 100])
+        #expect(found["main libdemo.so.1+200"] == [1, 200, 100])
+    }
+
+    @Test func aWindowHasTheCallsThatBeginInIt() throws {
+        let window = TimeWindow([start + 15..<start + 1015])
+        let found = try sites(recursion(words: 3).bytes(), window: window)
+        #expect(found["a libdemo.so.1+200"] == [0, 115, 25]) // begun before
+        #expect(found["a libdemo.so.1+100"] == [1, 5, 5])
+        #expect(found["a libdemo.so.1+300"]?[0] == 2)
+    }
+
+    /// A module is unloaded and another one gets its addresses; the first comes again.
+    @Test func anAddressIsOfTheModuleThatHadItThen() throws {
+        var builder = TraceBuilder()
+        builder.module(0, "/usr/bin/demo", bias: 0x1000_0000)
+        builder.module(1, "/usr/lib/libfirst.so", bias: 0x7000_0000)
+        builder.module(2, "/usr/lib/libsecond.so", bias: 0x7000_4000, loaded: start + 100)
+        builder.moduleDetail(1, load: 1)
+        builder.moduleDetail(1, load: 3)
+        builder.load(3, "/usr/lib/libfirst.so", begin: start + 200, opened: start + 201, mapped: TraceBuilder.usage(at: start + 202))
+        builder.function(1, "far")
+        let thread = builder.thread()
+        for (index, at) in [10, 50, 150, 250].enumerated() {
+            builder.complete(thread, 1, from: start + UInt64(at), to: start + UInt64(at + index + 1), site: 0x7000_5000)
+        }
+        let found = try sites(builder.bytes())
+        #expect(found["far libfirst.so+5000"] == [3, 1 + 2 + 4, 7])
+        #expect(found["far libsecond.so+1000"] == [1, 3, 3])
+    }
+
+    @Test func aSiteWithoutItsCallSaysNothing() throws {
+        let found = try sites(
+            demo { builder, thread in
+                builder.complete(thread, 1, from: start, to: start + 5, site: caller)
+                builder.word(thread, .control(.site, other), at: start + 10)
+                builder.word(thread, Event(word: 0), at: start + 10) // killed between the two
+                builder.complete(thread, 1, from: start + 20, to: start + 25)
+            }.bytes())
+        #expect(found == ["main libdemo.so.1+100": [1, 5, 5], "main -": [1, 5, 5]])
+    }
+}

@@ -1,0 +1,75 @@
+import CTraceLayout
+import Foundation
+import Presentation
+import Testing
+import TraceFormat
+import TraceTesting
+@testable import TraceAnalysis
+
+@Suite struct CorrectedTimeTests {
+    /// main calls a for a long time 1,000 times, and b for hardly any 1,000 times. Recording costs 40, 20 of it inside.
+    private func loaded(error: UInt32) throws -> Loaded {
+        var builder = demo { builder, thread in
+            builder.enter(thread, 1, at: start)
+            for index in 0..<1000 as Range<UInt64> {
+                builder.complete(thread, 2, from: start + index * 2000, to: start + index * 2000 + 1020)
+                builder.complete(thread, 3, from: start + index * 2000 + 1100, to: start + index * 2000 + 1122)
+            }
+            builder.exit(thread, 1, at: start + 2_000_000)
+        }
+        builder.header.leaf_cost = 40 * UInt32(TRACE_COST_PARTS)
+        builder.header.inside_cost = 20 * UInt32(TRACE_COST_PARTS)
+        builder.header.leaf_error = error
+        builder.header.inside_error = error
+        return try Loaded(builder.bytes())
+    }
+
+    private func corrected(_ loaded: Loaded) throws -> [String: CorrectedTime] {
+        var summary = loaded.summary
+        summary.correct(by: CallTree(loaded.trace).rows(by: .function))
+        return Dictionary(uniqueKeysWithValues: summary.functions.map { ($0.name, $0.correctedSelf!) })
+    }
+
+    @Test func aCorrectionHasTheErrorOfTheCost() throws {
+        let times = try corrected(loaded(error: 64)) // a quarter
+        #expect(times["a"]?.nanoseconds == 1_000_000)
+        #expect(times["a"]?.error.count == 5000)
+        #expect(times["a"]?.text == "1.000 ms ±5.000 us")
+        let main = try #require(times["main"])
+        #expect(main.nanoseconds == 917_980, "1,042,000 below it; 40,000 and 20 are the cost")
+    }
+
+    @Test func whatMayAsWellBeNothingHasNoNumber() throws {
+        let loaded = try loaded(error: 64), b = try #require(try corrected(loaded)["b"])
+        #expect(b.nanoseconds == 2000)
+        #expect(b.error.count == 5000)
+        #expect(!b.isKnown)
+        #expect(b.most == 7000)
+        #expect(b.text == "< 7.000 us")
+        var summary = loaded.summary
+        summary.correct(by: CallTree(loaded.trace).rows(by: .function))
+        let object = try #require(try JSONSerialization.jsonObject(with: Data(summary.json(loaded.trace).text().utf8)) as? [String: Any])
+        let row = try #require((object["functions"] as? [[String: Any]])?.first { $0["name"] as? String == "b" })
+        #expect(row["corrected_self_ns"] is NSNull)
+        #expect(row["corrected_self_most_ns"] as? Int == 7000)
+        #expect(row["p50_ns"] as? Int == 22, "percentiles are there")
+    }
+
+    @Test func theErrorIsNeverLessThanASixteenthAndAHalfWhereNobodyHasLooked() throws {
+        #expect(try corrected(loaded(error: 1))["a"]?.error.count == 1250)
+        #expect(try corrected(loaded(error: 0))["a"]?.error.count == 10_000)
+    }
+
+    @Test func recordingIsSaidOfRowsThatItIsMoreThanATenthOf() throws {
+        let loaded = try loaded(error: 64)
+        #expect(loaded["a"]?.recording?.count == 20_000)
+        #expect(loaded["a"]?.recordingShare == nil, "2% of it")
+        #expect(loaded["b"]?.recordingShare == 20.0 / 22)
+        #expect(loaded["main"]?.recording?.count == 40_020)
+        let plain = TextStyle(isColoured: false)
+        let table = loaded.summary.table(loaded.trace, by: .calls, top: 0, style: plain)
+        #expect(table.contains(" recording "))
+        #expect(table.split(separator: "\n").contains { $0.contains(" 90.9% ") && $0.contains(" b ") })
+        #expect(!loaded.summary.table(loaded.trace, by: .calls, top: 0, width: 80, style: plain).contains(" recording "))
+    }
+}

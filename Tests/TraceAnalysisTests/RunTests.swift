@@ -1,0 +1,203 @@
+import CTraceLayout
+import Foundation
+import Presentation
+import Testing
+import TraceFormat
+import TraceTesting
+@testable import TraceAnalysis
+
+/// Traces of one run, in a directory that is removed with it.
+private final class Run {
+    let path: String
+
+    init(_ traces: [TraceBuilder]) throws {
+        path = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-run-\(UUID().uuidString)").path
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        for (index, trace) in traces.enumerated() { write("\(index).trace", trace.bytes()) }
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    func write(_ name: String, _ bytes: [UInt8]) { FileManager.default.createFile(atPath: path + "/" + name, contents: Data(bytes)) }
+
+    var run: TraceRun {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
+        return TraceRun(path: path, files: names.sorted().map { path + "/" + $0 })
+    }
+    func summary(workers: Int = 2) -> RunSummary { RunSummary(run, workers: workers) }
+}
+
+/// Function 1 is `name`, called `count` times for so many nanoseconds.
+private func process(
+    _ pid: UInt32, parent: UInt32 = 1, _ name: String = "work", module: String = "/lib/libwork.so", calls count: Int, of length: UInt64,
+    ticksPerNanosecond rate: UInt64 = 1, id: UInt32 = 1, begun: UInt64 = 1_000_000, state: Int = Int(TRACE_FINISHED), isCopy: Bool = false
+) -> TraceBuilder {
+    var builder = TraceBuilder(program: "/usr/bin/p\(pid)", pid: pid, start: begun * rate, ticksPerNanosecond: rate)
+    builder.header.parent_pid = parent
+    builder.header.session = 77
+    builder.header.state = UInt32(state)
+    builder.header.first_realtime_ns = 1_700_000_000_000_000_000 + begun
+    builder.text(TRACE_TEXT_ARGUMENTS, "p\(pid)\0-x\0")
+    if !isCopy { builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begun * rate)) }
+    builder.module(0, module)
+    builder.function(id, name)
+    let thread = builder.thread()
+    var clock = begun * rate
+    for _ in 0..<count {
+        builder.complete(thread, id, from: clock, to: clock + length * rate)
+        clock += length * rate
+    }
+    return builder
+}
+
+@Suite struct RunTests {
+    @Test func aFunctionOfSeveralTracesIsOneRowWhateverItsIdAndClock() throws {
+        let whole = try Run([
+            process(10, calls: 30, of: 100), process(11, calls: 10, of: 500, ticksPerNanosecond: 3, id: 9),
+            process(12, "other", calls: 5, of: 7), process(13, module: "/opt/libelse.so", calls: 2, of: 40),
+        ]).summary()
+        let rows = whole.summary.functions.filter { $0.name == "work" && $0.module == "libwork.so" }
+        #expect(rows.count == 1)
+        let row = try #require(rows.first)
+        #expect(row.calls == 40)
+        #expect(row.total.count == 30 * 100 + 10 * 500)
+        #expect(row.selfTime == 30 * 100 + 10 * 500)
+        #expect(row.minimum?.count == 100)
+        #expect(row.maximum?.count == 500)
+        #expect(abs(Double(row.median?.count ?? 0) - 100) <= 2)
+        #expect(abs(Double(row.percentile99?.count ?? 0) - 500) <= 10)
+        #expect(whole.summary.functions.first { $0.module == "libelse.so" }?.calls == 2)
+        #expect(whole.summary.calls == 47)
+        #expect(whole.processes.map { $0.calls } == [30, 10, 5, 2])
+    }
+
+    /// Two processes, of which the second begins 1,000 ns after the first and has a clock of its own.
+    private func two() throws -> Run {
+        try Run([process(10, calls: 30, of: 100), process(11, calls: 10, of: 500, ticksPerNanosecond: 3, id: 9, begun: 1_001_000)])
+    }
+
+    @Test func aWindowOfARunIsOfTheClockThatItsProcessesShare() throws {
+        let run = try two(), traces = try run.run.open()
+        // From 900 to 1,600 ns of the run: 7 calls of the one, and 600 ns of the other, in which two begin.
+        let narrowed = traces.map { trace in
+            let begin = trace.header.first.monotonic_ns - 1_000_000
+            func ticks(_ time: UInt64) -> UInt64 {
+                trace.firstTicks.raw + trace.timeScale.ticks(Nanoseconds(time > begin ? time - begin : 0))
+            }
+            return trace.narrowed(to: TimeWindow([ticks(900)..<ticks(1_600)]))
+        }
+        let window = try #require(RunWindow(narrowed))
+        #expect(window.text == "window 900 ns to 1.600 us of 6.000 us")
+        let whole = RunSummary(narrowed, path: run.path, window: window)
+        let row = try #require(whole.summary.functions.first)
+        #expect(row.calls == 9)
+        #expect(row.total.count == 700 + 600)
+        #expect(row.timedCalls == 8) // the other's second goes on behind the window
+        #expect(whole.headline.contains("window 900 ns to 1.600 us of 6.000 us"))
+        #expect(RunWindow(traces) == nil)
+        #expect(RunSummary(traces, path: run.path, window: nil).summary.calls == run.summary().summary.calls)
+    }
+
+    @Test func oneFunctionOfARunIsThatOfAllItsProcesses() throws {
+        let run = try two(), traces = try run.run.open()
+        let report = try #require(FunctionReport(traces, FunctionPattern("work"), slowest: 12))
+        let row = try #require(run.summary().summary.functions.first)
+        #expect(report.sums.calls == 40 && report.sums.total == row.total && report.sums.selfTime == row.selfTime)
+        #expect(report.sums.median == row.median && report.sums.percentile99 == row.percentile99 && report.sums.maximum == row.maximum)
+        #expect(report.histogram.reduce(0) { $0 + $1.calls } == 40)
+        #expect(report.slowest.map(\.pid) == Array(repeating: 11, count: 10) + [10, 10])
+        #expect(report.slowest.first?.start.count == 1_000)
+        #expect(report.callees.nodes.first { $0.parent == 0 }?.calls == 40)
+        #expect(FunctionReport(traces, FunctionPattern("nobody")) == nil)
+    }
+
+    @Test func theRunIsTheSameHoweverManyReadIt() throws {
+        let run = try Run(
+            (0..<40).map { process(100 + $0, "f\($0 % 7)", calls: Int($0) + 1, of: 10 + UInt64($0), begun: 1_000_000 + UInt64($0)) })
+        func text(_ workers: Int) throws -> String {
+            let whole = run.summary(workers: workers)
+            return whole.json(try TraceFile(path: run.run.files[0].path)).text()
+        }
+        let alone = try text(1)
+        for workers in [2, 3, 16] { #expect(try text(workers) == alone) }
+    }
+
+    @Test func whatAProcessBecomesByExecIsTheSameProcess() throws {
+        let processes = try Run([
+            process(10, calls: 3, of: 10, begun: 1_000_000, state: Int(TRACE_RECORDING)), process(10, calls: 4, of: 10, begun: 2_000_000),
+        ]).summary().processes
+        #expect(processes.count == 1)
+        #expect(processes[0].images.count == 2)
+        #expect(processes[0].calls == 7)
+        #expect(processes[0].duration.count >= 1_000_000)
+    }
+
+    @Test func aNumberThatIsGivenAgainIsAnotherProcess() throws {
+        let finished = try Run([process(10, calls: 3, of: 10), process(10, calls: 4, of: 10, begun: 2_000_000)]).summary()
+        #expect(finished.processes.count == 2)
+        let forked = try Run([
+            process(10, calls: 3, of: 10, state: Int(TRACE_RECORDING)), process(10, calls: 4, of: 10, begun: 2_000_000, isCopy: true),
+        ]).summary()
+        #expect(forked.processes.count == 2)
+    }
+
+    @Test func parentsComeBeforeTheirChildren() throws {
+        let processes = try Run([
+            process(30, parent: 20, calls: 1, of: 1, begun: 3_000_000), process(20, parent: 10, calls: 1, of: 1, begun: 2_000_000),
+            process(10, parent: 5, calls: 1, of: 1), process(21, parent: 10, calls: 1, of: 1, begun: 4_000_000),
+        ]).summary().processes
+        #expect(processes.map { $0.pid } == [10, 20, 30, 21])
+        #expect(processes.map { $0.depth } == [0, 1, 2, 1])
+    }
+
+    @Test func theStatusIsWhatTheHeaderSaysAndUnknownOtherwise() throws {
+        var told = process(10, calls: 1, of: 1)
+        told.header.exit_status = UInt64(TRACE_EXIT_KNOWN) | 137
+        let processes = try Run([told, process(11, parent: 10, calls: 1, of: 1, begun: 2_000_000)]).summary().processes
+        #expect(processes.map { $0.exitStatus } == [137, nil])
+        #expect(processes[1].json.text(lines: 0).contains("\"status\": null"))
+    }
+
+    @Test func whatIsNoTraceIsNamedAndTheRestIsRead() throws {
+        let run = try Run([process(10, calls: 3, of: 10)])
+        run.write("empty.trace", [])
+        run.write("text.trace", Array("hello, this is no trace".utf8))
+        let whole = run.summary()
+        #expect(whole.warnings.count == 2)
+        #expect(whole.summary.calls == 3)
+    }
+
+    @Test func theTreeOfARunHasEveryProcess() throws {
+        let run = try Run([process(10, calls: 3, of: 10), process(11, parent: 10, "other", calls: 4, of: 10, begun: 2_000_000)])
+        let tree = try withExtendedLifetime(run) { CallTree.reading(try $0.run.open(), workers: 2) }
+        #expect(tree.processes.map { $0.pid } == [10, 11])
+        #expect(tree.calls == 7)
+        #expect(tree.merged(.processes).roots.count == 1)
+        #expect(Set(tree.rows(by: .process).map { $0.name }) == ["p10 10", "p11 11"])
+    }
+
+    @Test func onlyWantedProcessesAreAddedUp() throws {
+        let run = try Run([process(10, calls: 3, of: 10), process(11, parent: 10, calls: 4, of: 10, begun: 2_000_000)])
+        #expect(RunSummary(run.run) { $0.header.pid == 11 }.summary.calls == 4)
+    }
+
+    /// The header, names, chunks: all of it may be anything.
+    @Test func damagedTracesOfARunDoNotStopIt() throws {
+        var state: UInt64 = 5
+        func random(_ bound: Int) -> Int {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return Int(state >> 33) % bound
+        }
+        let bytes = process(11, parent: 10, calls: 40, of: 10).bytes()
+        let run = try Run([process(10, calls: 3, of: 10)])
+        for number in 0..<40 {
+            var damaged = bytes
+            for _ in 0..<8 { damaged[8 + random(damaged.count - 8)] = UInt8(random(256)) }
+            run.write("d\(number).trace", damaged)
+        }
+        let whole = run.summary()
+        _ = whole.processTree(width: 100, style: .init(isColoured: false))
+        _ = whole.headline
+        #expect(whole.processes.contains { $0.images.contains { $0.path.hasSuffix("/0.trace") && $0.calls == 3 } })
+    }
+}
