@@ -17,7 +17,6 @@ extension ThreadRecorder {
     /// The chunk is closed and a new one is open. False: recording has stopped.
     func openChunk() -> Bool {
         if !TraceOutput.isWritable { return false }
-        lookAtChunk()
         let isPending = isWritePending
         if isPending { settleFrames() }
         let (frames, young) = countFrames(), stored = min(frames, ThreadRecorder.mostStoredFrames)
@@ -56,11 +55,12 @@ extension ThreadRecorder {
         return true
     }
 
+    /// Once, when it is given up: who could not have another one comes again.
     private func lookAtChunk() {
         guard let look = FullChunks.look, let chunk = context.pointee.chunk, let cursor = position.pointee.cursor else { return }
         let body = Int(chunk.assumingMemoryBound(to: trace_chunk_header.self).pointee.body_offset)
-        let end = (chunk + Int(context.pointee.chunk_bytes)).assumingMemoryBound(to: UInt64.self)
-        look((chunk + body).assumingMemoryBound(to: UInt64.self), min(UnsafePointer(cursor), UnsafePointer(end)))
+        let end = chunk + Int(ThreadRecorder.usedBytes(chunk, until: cursor, context))
+        look((chunk + body).assumingMemoryBound(to: UInt64.self), end.assumingMemoryBound(to: UInt64.self))
     }
 
     /// Cleared memory for the next chunk: the one that was just copied out, or a larger one.
@@ -72,6 +72,7 @@ extension ThreadRecorder {
             let isSteady = bytes >= (Limits.isRing ? Ring.chunkBytes : ChunkSize.largest) && bytes >= needed
             if isSteady && !isPending {
                 guard copyOut(old) else { return nil }
+                lookAtChunk()
                 TraceSpace.clearChunk(old, bytes)
                 context.pointee.sequence &+= 1
                 return old
@@ -89,6 +90,7 @@ extension ThreadRecorder {
         guard let (address, offset) = TraceSpace.map(bytes, over: Ring.take(bytes)) else { return nil }
         if let old = context.pointee.chunk {
             let oldBytes = Int(context.pointee.chunk_bytes), oldOffset = context.pointee.chunk_offset
+            lookAtChunk()
             ThreadRecorder.nameThread(old.assumingMemoryBound(to: trace_chunk_header.self))
             ThreadRecorder.closeChunk(of: context)
             context.pointee.sequence &+= 1
@@ -115,7 +117,7 @@ extension ThreadRecorder {
     /// Writes the full chunk behind everything else, or over the oldest one of a ring, marked as closed.
     private func copyOut(_ chunk: UnsafeMutableRawPointer) -> Bool {
         var header = chunk.assumingMemoryBound(to: trace_chunk_header.self).pointee
-        let end = min(UInt64(UInt(bitPattern: position.pointee.cursor)) &- UInt64(UInt(bitPattern: chunk)), context.pointee.chunk_bytes)
+        let end = ThreadRecorder.usedBytes(chunk, until: position.pointee.cursor, context)
         header.used_bytes = end
         header.flags |= UInt16(TRACE_CHUNK_CLOSED)
         ThreadRecorder.nameThread(&header)
@@ -126,14 +128,22 @@ extension ThreadRecorder {
         return TraceSpace.write(chunk, used, header, at: offset)
     }
 
+    /// The cursor of a chunk that is full lies behind it.
+    private static func usedBytes(_ chunk: UnsafeMutableRawPointer, until cursor: UnsafeMutablePointer<UInt64>?, _ context: ThreadContext)
+        -> UInt64
+    {
+        min(UInt64(UInt(bitPattern: cursor)) &- UInt64(UInt(bitPattern: chunk)), context.pointee.chunk_bytes)
+    }
+
     /// The end of a chunk that stays where it is; its thread may have ended.
     static func closeChunk(of context: ThreadContext) {
         guard let chunk = context.pointee.chunk else { return }
         let header = chunk.assumingMemoryBound(to: trace_chunk_header.self)
         guard let cursor = context.pointee.position.pointee.cursor else { return }
-        header.pointee.used_bytes = min(UInt64(UInt(bitPattern: cursor)) &- UInt64(UInt(bitPattern: chunk)), context.pointee.chunk_bytes)
+        header.pointee.used_bytes = usedBytes(chunk, until: cursor, context)
         header.pointee.flags |= UInt16(TRACE_CHUNK_CLOSED)
     }
+
     /// The calling thread's name: sixteen bytes, NUL included.
     static func nameThread(_ header: UnsafeMutablePointer<trace_chunk_header>) {
         _ = withUnsafeMutablePointer(to: &header.pointee.thread_name) {
