@@ -56,10 +56,7 @@ enum Process {
         store.append(0)
         program = CText(name)
         executable =
-            read(&store) {
-                SystemCall.call(
-                    SystemCall.readlinkat, SystemCall.currentDirectory, bits(StaticString("/proc/self/exe").utf8Start), bits($0), $1)
-            } ?? program
+            read(&store) { readLink("/proc/self/exe", $0, $1) } ?? program
         directory =
             read(&store) {
                 let count = SystemCall.call(SystemCall.getcwd, bits($0), $1)
@@ -83,9 +80,16 @@ enum Process {
         }
     }
 
+    private static func readLink(_ path: StaticString, _ text: UnsafeMutablePointer<UInt8>, _ room: Int) -> Int {
+        SystemCall.call(SystemCall.readlinkat, SystemCall.currentDirectory, bits(path.utf8Start), bits(text), room)
+    }
+
     static var isOnlyThread: Bool { threadCount == 1 }
     /// Nobody else is running the program's code. What runs a program of another processor (qemu-user) has a thread of its own.
-    static var isAlone: Bool { threadCount == (isEmulated ? 2 : 1) }
+    static var isAlone: Bool {
+        let count = threadCount
+        return count == 1 || count == 2 && isEmulated
+    }
 
     /// proc_task_getattr in fs/proc/base.c: a link for each thread beside the two of any directory. 0: not known.
     private static var threadCount: UInt64 {
@@ -97,9 +101,7 @@ enum Process {
         var room = InlineArray<4096, UInt8>(repeating: 0)
         var span = room.mutableSpan
         return span.withUnsafeMutableBufferPointer { bytes in
-            let count = SystemCall.call(
-                SystemCall.readlinkat, SystemCall.currentDirectory, bits(StaticString("/proc/thread-self/exe").utf8Start),
-                bits(bytes.baseAddress!), 4095)
+            let count = readLink("/proc/thread-self/exe", bytes.baseAddress!, bytes.count &- 1)
             return !failed(count) && !equal(CText(bytes.baseAddress!), executable)
         }
     }
