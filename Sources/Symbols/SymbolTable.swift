@@ -103,19 +103,9 @@ struct SymbolTable {
         return String(name[..<at])
     }
 
-    /// Of the entries that begin where it is true, and it is for all behind them too. How many there are, when none does.
-    private func firstIndex(where isBehind: (UInt64) -> Bool) -> Int {
-        var low = 0, high = entries.count
-        while low < high {
-            let middle = (low + high) / 2
-            if isBehind(entries[middle].address) { high = middle } else { low = middle + 1 }
-        }
-        return low
-    }
-
     /// The function or variable that holds the address.
     func symbol(at address: UInt64) -> FunctionSymbol? {
-        let low = firstIndex { $0 > address }
+        let low = bisect(entries.count) { entries[$0].address <= address }
         // The nearest start in front; of those, the best name that reaches so far. Functions do not nest.
         var index = low - 1
         guard index >= 0 else { return nil }
@@ -131,7 +121,7 @@ struct SymbolTable {
     /// All names of what begins at the address, the one to show first.
     func names(at address: UInt64) -> [String] {
         var found: [String] = []
-        for entry in entries[firstIndex { $0 >= address }...] {
+        for entry in entries[bisect(entries.count) { entries[$0].address < address }...] {
             guard entry.address == address else { break }
             if !found.contains(names[entry.name]) { found.append(names[entry.name]) }
         }
@@ -141,7 +131,7 @@ struct SymbolTable {
     /// Functions that begin in `range` and whose names satisfy `isWanted`.
     func functions(in range: Range<UInt64>, where isWanted: (String) -> Bool) -> [FunctionSymbol] {
         var found: [FunctionSymbol] = []
-        for index in firstIndex(where: { $0 >= range.lowerBound })..<entries.count {
+        for index in bisect(entries.count) { entries[$0].address < range.lowerBound }..<entries.count {
             guard entries[index].address < range.upperBound else { break }
             if isWanted(names[entries[index].name]) { found.append(symbol(index, next: index + 1)) }
         }

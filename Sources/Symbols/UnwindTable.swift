@@ -33,11 +33,7 @@ struct UnwindTable {
 
     /// The nearest beginning in front of it.
     func start(at address: UInt64) -> UInt64? {
-        var low = 0, high = count
-        while low < high {
-            let middle = (low + high) / 2
-            if row(middle) <= address { low = middle + 1 } else { high = middle }
-        }
-        return low > 0 ? row(low - 1) : nil
+        let next = bisect(count) { row($0) <= address }
+        return next > 0 ? row(next - 1) : nil
     }
 }
