@@ -141,6 +141,10 @@ package struct FunctionNames: Sendable {
     }
 
     static func strangerName(_ function: UInt32) -> String { "?#\(function)" }
+    /// Of a function that no record describes.
+    static func stranger(_ function: UInt32) -> Row {
+        Row(name: strangerName(function), symbol: strangerName(function), module: noModule, isTail: false)
+    }
 
     /// Name and module of a function id, whether or not the file describes it.
     package func name(of function: UInt32) -> (name: String, module: String) {

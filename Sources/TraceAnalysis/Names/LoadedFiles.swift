@@ -1,4 +1,5 @@
 // Which file a call of dlopen brought: its record says what was asked for, and when.
+import Symbols
 
 package struct LoadedFiles: Sendable {
     private struct Load {
@@ -6,8 +7,7 @@ package struct LoadedFiles: Sendable {
         var begin: UInt64
         /// The loader began to add.
         var opened: UInt64
-        var path: String
-        /// Of the path, among all.
+        /// Of its path, among all.
         var number: UInt32
     }
     /// By thread, in the order of time.
@@ -27,7 +27,7 @@ package struct LoadedFiles: Sendable {
             let number = numbers[load.path] ?? UInt32(paths.count)
             if numbers.updateValue(number, forKey: load.path) == nil { paths.append(load.path) }
             loads[load.thread, default: []].append(
-                Load(begin: (load.begin ?? opened).raw, opened: opened.raw, path: load.path, number: number))
+                Load(begin: (load.begin ?? opened).raw, opened: opened.raw, number: number))
         }
         self.loads = loads.mapValues { $0.sorted { $0.opened < $1.opened } }
         self.paths = paths
@@ -39,14 +39,14 @@ package struct LoadedFiles: Sendable {
     package func file(_ function: String, thread: UInt32, from start: UInt64, to end: UInt64) -> String? {
         guard Self.names.contains(function), let loads = loads[thread] else { return nil }
         let next = bisect(loads.count) { loads[$0].opened < start }
-        return next < loads.count && loads[next].opened <= end ? loads[next].path : nil
+        return next < loads.count && loads[next].opened <= end ? paths[Int(loads[next].number)] : nil
     }
 
     // MARK: - As functions of their own
 
-    /// Rows of a table whose calls are told apart by file.
-    func rows(of table: FunctionNames) -> Set<UInt32> {
-        isEmpty ? [] : Set(table.rows.indices.filter { Self.names.contains(table.rows[$0].symbol) }.map { UInt32($0 + 1) })
+    /// The row of a table whose calls are told apart by file; of the few functions that bring files one is enough. 0: none.
+    func row(in table: FunctionNames) -> UInt32 {
+        isEmpty ? 0 : UInt32((table.rows.firstIndex { Self.names.contains($0.symbol) } ?? -1) + 1)
     }
 
     /// The id by which calls of dlopen that bring this file are counted, of a call that was entered then; nil where it brought none.

@@ -20,6 +20,15 @@ struct FunctionSums: BitwiseCopyable {
     /// There were more calls than are recorded.
     var isLeftOut = false
 
+    /// A call of known length.
+    @inline(__always) mutating func time(_ duration: UInt64, isOutermost: Bool) {
+        timed &+= 1
+        total &+= isOutermost ? duration : 0
+        sum &+= duration
+        minimum = min(minimum, duration)
+        maximum = max(maximum, duration)
+    }
+
     /// All but the row of the duration counts.
     mutating func add(_ other: FunctionSums) {
         calls &+= other.calls
@@ -62,12 +71,8 @@ struct Accumulator: ~Copyable {
     /// A call of known length.
     @inline(__always)
     private mutating func time(_ duration: UInt64, _ row: UInt32, parent: UInt32, isOutermost: Bool) {
-        sums[Int(row)].timed &+= 1
-        sums[Int(row)].total &+= isOutermost ? duration : 0
-        sums[Int(row)].sum &+= duration
+        sums[Int(row)].time(duration, isOutermost: isOutermost)
         sums[Int(row)].selfTime &+= Int64(truncatingIfNeeded: duration)
-        sums[Int(row)].minimum = min(sums[Int(row)].minimum, duration)
-        sums[Int(row)].maximum = max(sums[Int(row)].maximum, duration)
         sums[Int(parent)].selfTime &-= Int64(truncatingIfNeeded: duration) // row 0, nobody, is never shown
         made[Int(parent)] &+= 1
         var durationRow = sums[Int(row)].durationRow

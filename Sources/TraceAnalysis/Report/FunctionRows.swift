@@ -16,13 +16,8 @@ extension Accumulator {
         }
         var result: [FunctionSummary] = []
         for row in 1..<max(sums.count, 1) where isUsed(row) {
-            if row < table.rowCount {
-                result.append(summary(row, table.rows[row - 1], scale, cost))
-            } else {
-                let name = FunctionNames.strangerName(strangers[row - table.rowCount])
-                let function = FunctionNames.Row(name: name, symbol: name, module: FunctionNames.noModule, isTail: false)
-                result.append(summary(row, function, scale, cost))
-            }
+            let function = row < table.rowCount ? table.rows[row - 1] : FunctionNames.stranger(strangers[row - table.rowCount])
+            result.append(summary(row, function, scale, cost))
         }
         return result
     }

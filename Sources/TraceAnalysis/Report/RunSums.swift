@@ -45,8 +45,8 @@ struct RunSums: ~Copyable {
                     number = self.number(names.row(of: function, trace.metadata))
                 }
             } else {
-                let text = row < table.rowCount ? "?" : FunctionNames.strangerName(accumulator.strangers[row - table.rowCount])
-                number = self.number(FunctionNames.Row(name: text, symbol: text, module: FunctionNames.noModule, isTail: false))
+                let stranger = row < table.rowCount ? 0 : accumulator.strangers[row - table.rowCount]
+                number = self.number(FunctionNames.stranger(stranger))
             }
             add(accumulator.sums[row], accumulator.durations, to: number, scale)
             add(accumulator.recording(row, cost)?.count, to: number)

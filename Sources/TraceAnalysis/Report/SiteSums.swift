@@ -71,11 +71,7 @@ private struct SiteSums: StreamSink, ~Copyable {
 
     /// A call of known length.
     private mutating func time(_ duration: UInt64, _ number: Int, isOutermost: Bool) {
-        sums[number].timed &+= 1
-        sums[number].total &+= isOutermost ? duration : 0
-        sums[number].sum &+= duration
-        sums[number].minimum = min(sums[number].minimum, duration)
-        sums[number].maximum = max(sums[number].maximum, duration)
+        sums[number].time(duration, isOutermost: isOutermost)
         if sums[number].durationRow == 0 { sums[number].durationRow = durations.addRow() }
         durations.record(duration, row: sums[number].durationRow)
     }
@@ -210,13 +206,8 @@ package struct SiteReport: Sendable {
         all.withSink { sink in
             for number in 1..<max(sink.keys.count, 1) {
                 var key = sink.keys[number]
-                let function: FunctionNames.Row
-                if Int(key.row) < table.rowCount {
-                    function = table.rows[Int(key.row) - 1]
-                } else {
-                    let name = FunctionNames.strangerName(sink.strangers[Int(key.row) - table.rowCount])
-                    function = FunctionNames.Row(name: name, symbol: name, module: FunctionNames.noModule, isTail: false)
-                }
+                let row = Int(key.row)
+                let function = row < table.rowCount ? table.rows[row - 1] : FunctionNames.stranger(sink.strangers[row - table.rowCount])
                 if let pattern, !pattern.matches(name: function.name, symbol: function.symbol, module: function.module) { continue }
                 var site = CallSite.unknown
                 if key.address != 0 {

@@ -213,7 +213,7 @@ extension CallTreeAssembly {
     init(_ trace: TraceFile, _ table: FunctionNames, _ sums: borrowing PathSums, _ spans: ThreadSpans, calls: [UInt32: UInt64], end: Ticks)
     {
         let process = add(CallTree.Process(trace, end: end))
-        let numbers = functionNumbers(table, sums.strangers, LoadedFiles(trace))
+        let numbers = functionNumbers(table, sums)
         var rootOfNode: [UInt32: Int] = [:]
         let rootOfThread = Dictionary(sums.threads.map { ($0.thread, $0.root) }) { $1 }
         for chunks in trace.chunksOfThread {
@@ -247,21 +247,23 @@ extension CallTreeAssembly {
         }
     }
 
-    private mutating func functionNumbers(_ table: FunctionNames, _ strangers: [UInt32], _ files: LoadedFiles) -> [Int] {
-        let loading = files.rows(of: table).min().map { table.rows[Int($0) - 1] }
-        var ofRow = [-1]
-        for row in table.rows { ofRow.append(number(Function(name: row.name, symbol: row.symbol, module: row.module))) }
-        for stranger in strangers {
-            if let loading, let path = files.path(of: stranger) {
-                ofRow.append(
-                    number(Function(name: LoadedFiles.name(loading.name, path), symbol: loading.symbol, module: loading.module)))
-                continue
+    private mutating func functionNumbers(_ table: FunctionNames, _ sums: borrowing PathSums) -> [Int] {
+        var numbers = [-1]
+        for row in table.rows { numbers.append(number(Function(row))) }
+        for stranger in sums.strangers {
+            var function = Function(FunctionNames.stranger(stranger))
+            if sums.loading != 0, let path = sums.files.path(of: stranger) {
+                function = Function(table.rows[Int(sums.loading) - 1])
+                function.name = LoadedFiles.name(function.name, path)
             }
-            let name = FunctionNames.strangerName(stranger)
-            ofRow.append(number(Function(name: name, symbol: name, module: FunctionNames.noModule)))
+            numbers.append(number(function))
         }
-        return ofRow
+        return numbers
     }
+}
+
+extension CallTree.Function {
+    fileprivate init(_ row: FunctionNames.Row) { self.init(name: row.name, symbol: row.symbol, module: row.module) }
 }
 
 extension CallTree.Node {

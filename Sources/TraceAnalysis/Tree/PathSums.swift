@@ -56,9 +56,9 @@ struct PathSums: ~Copyable {
     private var migrated = Migrations()
 
     /// Calls of dlopen are paths of their own for each file that they bring.
-    private let files: LoadedFiles
-    /// Its row; of the few functions that do so one is enough. 0: no file was brought.
-    private let loading: UInt32
+    let files: LoadedFiles
+    /// Its row. 0: no file was brought.
+    let loading: UInt32
     private var thread: UInt32 = 0
 
     private(set) var coverage: CallCoverage
@@ -71,7 +71,7 @@ struct PathSums: ~Copyable {
     /// - Parameter mostPaths: 80 bytes each, and 8 in the hash table. Beyond it each path has one more, for all others.
     init(_ table: FunctionNames, _ spans: ThreadSpans, _ files: LoadedFiles, mostPaths: Int = 1 << 21) {
         self.files = files
-        loading = files.rows(of: table).min() ?? 0
+        loading = files.row(in: table)
         coverage = CallCoverage(spans)
         rows = RowNumbers(table)
         isTail = PlainArray(repeating: false, count: table.rowCount)
