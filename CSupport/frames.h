@@ -292,6 +292,7 @@ _Static_assert(sizeof(struct thread_context) + 32 * FRAME_BYTES <= CONTEXT_BYTES
 _Static_assert(AT(label_state, table, LABELS_TABLE) && AT(label_state, next, LABELS_NEXT) && AT(label_state, limit, LABELS_LIMIT) &&
                    AT(label_state, is_full, LABELS_FULL) && sizeof(struct label_state) == LABELS_BYTES,
                "label state");
+_Static_assert(LABEL_COUNT <= 1 << 16, "the index of a label is in the upper half of trace_open_frame.flags (Frame.swift, siteTag)");
 
 extern __thread struct thread_state tracer_thread __attribute__((visibility("hidden"), tls_model("initial-exec")));
 static inline struct thread_state *tracer_thread_state(void) { return &tracer_thread; }

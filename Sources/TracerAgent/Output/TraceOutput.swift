@@ -16,12 +16,12 @@ enum TraceOutput {
     /// What the header of every file of this process says.
     nonisolated(unsafe) static var flags: UInt32 = 0
     nonisolated(unsafe) static var session: UInt64 = 0
-    /// See Calibration; 0 unknown.
-    /// Of recording a call, as the header has it (Calibration.swift).
+    /// Of recording a call, as the header has it; 0 unknown (Calibration.swift).
     struct Cost {
         var leaf: UInt32 = 0, inside: UInt32 = 0, leafError: UInt32 = 0, insideError: UInt32 = 0
     }
     nonisolated(unsafe) static var cost = Cost()
+
     static func writeCost() {
         header.pointee.leaf_cost = cost.leaf
         header.pointee.inside_cost = cost.inside
