@@ -1,8 +1,10 @@
-// A signal at every instruction of traced calls. The parent steps the child with ptrace: in round k it lets k
+// A signal at every instruction of traced calls. The parent is the child's debugger: in round k it lets k
 // instructions of the call pass, then delivers SIGUSR1. `signal`: the handler makes traced calls of its own, which
 // proves the agent's order of instructions. `unwind`: the handler unwinds its stack and must find the interrupted
 // caller, which proves the trampolines' CFI. `first_call`: the stepped call is the first of a new thread, sampled.
 // `other`, `beside`: on another stack, and on the own one, while a call is open on another stack.
+// First a leaf call, to whose k-th instruction it runs at full speed, by a breakpoint. Then a call with calls inside, step by
+// step: that takes so long that times do not fit into events, and the agent takes its slow paths.
 // (Not with the processor's trap flag: a trap while signals are blocked, as they are on the agent's slow path, kills.)
 // library: stepped
 // link: -Wl,-z,now
@@ -38,15 +40,17 @@ EXPORT long step_inner(long value) { return value + 1; }
 EXPORT long step_outer(long value) { long r = step_inner(value); OPAQUE(); return r + step_inner(value); }
 EXPORT void step_handler(void) { OPAQUE(); }
 #else
-struct shared { volatile unsigned long rounds, handled, lost, finished; volatile pid_t pid; };
+struct shared { volatile unsigned long rounds, leaves, handled, lost, stepping, finished; volatile pid_t pid; };
 static struct shared *shared;
 static int unwinding, threads, other, beside;
 static ucontext_t own_context, other_context;
-long stepped(long value);
+long stepped(long value), stepped_leaf(long value);
 extern char stepped_end[];
-__asm__(".text\n.globl stepped\n.type stepped,@function\nstepped:\n.cfi_startproc\n push %rbx\n.cfi_adjust_cfa_offset 8\n"
-        ".cfi_offset %rbx,-16\n int3\n call step_outer@PLT\n int3\n pop %rbx\n.cfi_adjust_cfa_offset -8\n ret\n"
-        ".cfi_endproc\n.size stepped,.-stepped\n.globl stepped_end\nstepped_end:\n");
+#define STEPPED(NAME, CALLED)                                                                                                              \
+    ".globl " NAME "\n.type " NAME ",@function\n" NAME ":\n.cfi_startproc\n push %rbx\n.cfi_adjust_cfa_offset 8\n"                       \
+    ".cfi_offset %rbx,-16\n int3\n call " CALLED "@PLT\n int3\n pop %rbx\n.cfi_adjust_cfa_offset -8\n ret\n"                            \
+    ".cfi_endproc\n.size " NAME ",.-" NAME "\n"
+__asm__(".text\n" STEPPED("stepped", "step_outer") STEPPED("stepped_leaf", "step_inner") ".globl stepped_end\nstepped_end:\n");
 static _Unwind_Reason_Code each(struct _Unwind_Context *context, void *found) {
     char *pc = (char *)_Unwind_GetIP(context);
     if (pc >= (char *)stepped && pc < stepped_end) *(int *)found = 1;
@@ -62,8 +66,13 @@ static void handler(int signal) {
     } else step_handler();
 }
 static void *once(void *unused) {
-    CHECK(stepped(41) == 84);
-    shared->rounds++;
+    if (threads || shared->stepping) {
+        CHECK(stepped(41) == 84);
+        shared->rounds++;
+    } else {
+        CHECK(stepped_leaf(41) == 42);
+        shared->leaves++;
+    }
     return unused;
 }
 static void each_round(void) {
@@ -92,7 +101,7 @@ static void child(void) {
     if (other || beside) CHECK(!swapcontext(&own_context, &other_context));
     counted("step_around", other || beside);
     counted("step_outer", shared->rounds + 1);
-    counted("step_inner", 2 * shared->rounds + 2);
+    counted("step_inner", shared->leaves + 2 * shared->rounds + 2);
     counted("step_handler", unwinding ? 0 : shared->handled);
     exit(0);
 }
@@ -123,6 +132,51 @@ static pid_t next_marker(int *ended) {
         CHECK(result == 0 || result == -ESRCH);
     }
 }
+static long pc_of(pid_t thread) {
+    long pc = 0; // the raw request stores the word
+    CHECK(!kernel(SYS_ptrace, PTRACE_PEEKUSER, thread, 16 * 8, (long)&pc));
+    return pc;
+}
+static int is_marker(long pc) { return pc >= (long)stepped && pc < (long)stepped_end; } // fork: same addresses on both sides
+/// To the next trap of this thread.
+static void resume(long request, pid_t thread) {
+    int status;
+    do {
+        CHECK(!trace(request, thread, 0));
+        CHECK(wait_any(thread, &status) == thread);
+        CHECK(WIFSTOPPED(status));
+    } while (WSTOPSIG(status) != SIGTRAP);
+}
+enum { ARRIVED, AT_END, BEHIND_END };
+/// One by one. Returns how many there were, fewer than `most` up to the marker behind the call.
+static unsigned long step(pid_t thread, unsigned long most) {
+    for (unsigned long steps = 0; steps < most; steps++) {
+        resume(PTRACE_SINGLESTEP, thread);
+        if (steps > 0 && is_marker(pc_of(thread))) return steps;
+    }
+    return most;
+}
+/// At full speed, but for the last one: it is found out now, the others were by earlier calls. BEHIND_END: this call has not come to the
+/// last but one.
+static int run(pid_t thread, unsigned long steps) {
+    static long path[4096]; // where a call is after its first instruction, its second, and so on
+    CHECK(steps <= sizeof path / sizeof *path);
+    if (steps == 0) return ARRIVED;
+    long place = steps > 1 ? path[steps - 2] : 0, passes = 0, code = 0;
+    for (unsigned long n = 0; n + 1 < steps; n++) passes += path[n] == place;
+    if (passes > 0) CHECK(!kernel(SYS_ptrace, PTRACE_PEEKTEXT, thread, place, (long)&code));
+    for (; passes > 0; passes--) {
+        CHECK(!kernel(SYS_ptrace, PTRACE_POKETEXT, thread, place, (code & ~0xffL) | 0xcc));
+        resume(PTRACE_CONT, thread);
+        CHECK(!kernel(SYS_ptrace, PTRACE_POKETEXT, thread, place, code));
+        if (pc_of(thread) != place + 1) return BEHIND_END;
+        CHECK(!kernel(SYS_ptrace, PTRACE_POKEUSER, thread, 16 * 8, place));
+        if (passes > 1) resume(PTRACE_SINGLESTEP, thread);
+    }
+    resume(PTRACE_SINGLESTEP, thread);
+    path[steps - 1] = pc_of(thread);
+    return steps > 1 && is_marker(path[steps - 1]) ? AT_END : ARRIVED;
+}
 int main(int argc, char **argv) {
     CHECK(argc == 2 || argc == 3);
     shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -131,6 +185,7 @@ int main(int argc, char **argv) {
     threads = !strcmp(argv[1], "first_call");
     other = argc == 3 && !strcmp(argv[2], "other");
     beside = argc == 3 && !strcmp(argv[2], "beside");
+    shared->stepping = threads;
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (!pid) child();
@@ -139,26 +194,37 @@ int main(int argc, char **argv) {
     CHECK(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status));
     CHECK(!ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL));
     CHECK(!ptrace(PTRACE_CONT, pid, NULL, 0));
-    unsigned long delivered = 0, longest = 0, target = 0;
+    unsigned long delivered = 0, target = 0, missed = 0, calls = 0, stride = 1;
     for (;;) {
         pid_t thread = next_marker(&ended);
         if (!thread) break;
-        unsigned long steps = 0;
-        int at_end = 0;
-        while (!shared->finished && steps < target && !at_end) {
-            CHECK(!trace(PTRACE_SINGLESTEP, thread, 0));
-            CHECK(wait_any(thread, &status) == thread);
-            CHECK(WIFSTOPPED(status));
-            if (WSTOPSIG(status) != SIGTRAP) continue;
-            steps++;
-            long pc = 0; // the raw request stores the word
-            CHECK(!kernel(SYS_ptrace, PTRACE_PEEKUSER, thread, 16 * 8, (long)&pc));
-            at_end = pc >= (long)stepped && pc < (long)stepped_end && steps > 1; // fork: same addresses on both sides
+        int where = AT_END;
+        if (shared->finished) {
+            CHECK(!trace(PTRACE_CONT, thread, 0));
+            continue;
+        } else if (!shared->stepping) {
+            where = run(thread, target);
+        } else if (calls < 3 && !threads) {
+            // All steps together are half the square of a call's length, so a long one gets samples: other ones when it unwinds.
+            unsigned long steps = step(thread, 60000);
+            stride = 1 + steps * steps / 2 / 200000;
+            target = unwinding ? stride / 2 : 0;
+            calls++; // the first ones are longer
+        } else {
+            where = step(thread, target) < target ? AT_END : ARRIVED;
+            shared->finished = where == AT_END || target > 60000;
         }
-        if (steps > longest) longest = steps;
-        if (at_end || shared->finished || target > 60000) {
-            // Past the end: every instruction had its signal.
-            shared->finished = 1;
+        if (where == BEHIND_END) {
+            // This call or the one before lost its processor, and took a slow path. Where all do so it goes on with those.
+            target -= target < 4 ? target : 4;
+            shared->stepping = ++missed > 500;
+            CHECK(!trace(PTRACE_CONT, thread, 0));
+            continue;
+        }
+        if (where == AT_END) {
+            shared->stepping = 1;
+            CHECK(!trace(PTRACE_CONT, thread, 0));
+            CHECK(next_marker(&ended) == thread);
             CHECK(!trace(PTRACE_CONT, thread, 0));
             continue;
         }
@@ -168,7 +234,7 @@ int main(int argc, char **argv) {
         CHECK(thread);
         CHECK(!trace(PTRACE_CONT, thread, 0));
         // The first call of a thread is long: each of its first instructions, then samples.
-        target += threads && target > 60 ? 1 + target / 12 : 1;
+        target += threads && target > 60 ? 1 + target / 12 : shared->stepping ? stride : 1;
     }
     CHECK(WIFEXITED(ended) && WEXITSTATUS(ended) == 0);
     CHECK(delivered >= 10 && shared->handled == delivered);
