@@ -3,15 +3,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
-#include <time.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -175,6 +177,40 @@ int recorder_allocate(int file, uint64_t offset, uint64_t bytes) { return falloc
 
 int recorder_exchange(const char *one, const char *other) {
     return syscall(SYS_renameat2, AT_FDCWD, one, AT_FDCWD, other, 2u /* RENAME_EXCHANGE */) ? errno : 0;
+}
+
+int recorder_signal_descriptor(const sigset_t *signals) { return signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK); }
+
+void recorder_await(int one, int other, const struct timespec *timeout) {
+    struct pollfd sources[] = {{.fd = one, .events = POLLIN}, {.fd = other, .events = POLLIN}};
+    ppoll(sources, 2, timeout, 0);
+}
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+int recorder_open_process(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
+
+// As include/uapi/linux/pidfd.h has it since Linux 6.15; Debian's headers are older.
+struct pidfd_information {
+    uint64_t mask, cgroup;
+    uint32_t pid, tgid, ppid, ruid, rgid, euid, egid, suid, sgid, fsuid, fsgid;
+    int32_t exit_code;
+};
+_Static_assert(sizeof(struct pidfd_information) == 64, "PIDFD_INFO_SIZE_VER0");
+#define PIDFD_INFORMATION_EXIT (1u << 3)
+
+int recorder_process_end(int process, int *status) {
+    // POLLIN: it has ended; POLLHUP: and was waited for, since Linux 6.9. What came before is asked in vain.
+    struct pollfd end = {.fd = process, .events = POLLIN};
+    if (poll(&end, 1, 0) != 1) return 0;
+    struct pidfd_information information = {.mask = PIDFD_INFORMATION_EXIT};
+    int error = ioctl(process, _IOWR(0xff, 11, struct pidfd_information), &information) ? errno : 0;
+    if (error == ENOTTY || error == EINVAL) return -1;
+    if (error || !(information.mask & PIDFD_INFORMATION_EXIT)) return end.revents & POLLHUP ? -1 : 0;
+    *status = information.exit_code;
+    return 1;
 }
 
 int recorder_no_new_privileges(void) { return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1; }

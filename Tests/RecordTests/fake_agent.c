@@ -1,12 +1,16 @@
 // Plays the agent for the recorder's tests: makes a trace file as TRACER_OUT and TRACER_SESSION ask, and writes to it
 // as slowly as the test wants. argv: what to do, in order.
+//   here          its file is to say in which namespace process ids count
 //   file          make the file (%p and %e are expanded)
+//   watched       until the recorder holds a descriptor of this process
 //   await BYTES   until the recorder has prepared that many bytes ahead
 //   take BYTES    a chunk, filled to half with non-zero words; left open
 //   close         the last chunk, as a clean end does
 //   exec ARGS…    this program again, in the same process, as another image
 //   kill          oneself
+//   exit STATUS
 #include "trace_layout.h"
+#include <dirent.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <sched.h>
@@ -15,12 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct trace_file_header *header;
 static int file = -1;
 static uint64_t chunk_offset;
 static uint32_t chunk_bytes;
+static uint64_t namespace;
 
 static void fail(const char *what) {
     perror(what);
@@ -45,9 +51,34 @@ static void make_file(const char *program) {
     header->pid = getpid();
     header->parent_pid = getppid();
     header->session = strtoull(session, 0, 16);
+    header->pid_namespace = namespace;
     header->next_offset = TRACE_HEADER_BYTES;
     __atomic_thread_fence(__ATOMIC_RELEASE);
     memcpy(header->magic, "TRACER\x1a\n", 8);
+}
+
+static void find_namespace(void) {
+    struct stat info;
+    if (stat("/proc/self/ns/pid", &info)) fail("namespace");
+    namespace = info.st_ino;
+}
+
+// proc_pid_fdinfo(5): that of a process has a line "Pid:" with its number.
+static int is_watched_by(const char *recorder) {
+    char folder[64], path[400], line[256], wanted[32];
+    snprintf(folder, sizeof folder, "/proc/%s/fdinfo", recorder);
+    snprintf(wanted, sizeof wanted, "Pid:\t%d\n", getpid());
+    DIR *all = opendir(folder);
+    if (!all) fail(folder);
+    int found = 0;
+    for (struct dirent *entry; !found && (entry = readdir(all));) {
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        FILE *one = fopen(path, "r");
+        while (one && !found && fgets(line, sizeof line, one)) found = !strcmp(line, wanted);
+        if (one) fclose(one);
+    }
+    closedir(all);
+    return found;
 }
 
 static void await_prepared(uint64_t bytes) {
@@ -73,7 +104,11 @@ int main(int argc, char **argv) {
     const char *slash = strrchr(argv[0], '/');
     const char *program = slash ? slash + 1 : argv[0];
     for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "file")) make_file(program);
+        if (!strcmp(argv[i], "here")) find_namespace();
+        else if (!strcmp(argv[i], "file")) make_file(program);
+        else if (!strcmp(argv[i], "watched"))
+            while (!is_watched_by(strchr(getenv("TRACER_SESSION"), '-') + 1)) sched_yield();
+        else if (!strcmp(argv[i], "exit")) return atoi(argv[++i]);
         else if (!strcmp(argv[i], "await")) await_prepared(strtoull(argv[++i], 0, 10));
         else if (!strcmp(argv[i], "take")) take(strtoul(argv[++i], 0, 10));
         else if (!strcmp(argv[i], "close")) {

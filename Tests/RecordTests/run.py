@@ -5,6 +5,7 @@ The tool is copied beside a libtracer.so that does nothing, so that these tests 
 plays the agent where a trace file is needed. No test waits by sleeping: programs say when they are ready.
 """
 import os
+import platform
 import pty
 import re
 import select
@@ -322,11 +323,11 @@ class Signals(RecordTest):
             process.wait()
 
     def has_dealt_with(self, pid, number):
-        """The tool waits for signals (rt_sigtimedwait) and this one is not among them."""
+        """The tool waits for signals and files (ppoll), and this one is not among them."""
         with open(f"/proc/{pid}/status") as status:
             [bits] = [int(line.split()[1], 16) for line in status if line.startswith("ShdPnd:")]
         with open(f"/proc/{pid}/syscall") as call:
-            waits = call.read().split()[0] == {"x86_64": "128", "aarch64": "137"}[os.uname().machine]
+            waits = call.read().split()[0] == {"x86_64": "271", "aarch64": "73"}[os.uname().machine]
         return waits and not bits >> (number - 1) & 1
 
     def count(self, process, number):
@@ -568,6 +569,19 @@ class OneThing(RecordTest):
         [name] = self.there()
         self.assertRegex(name, r"^tracer\.sh\.\d+$")
         self.assertEqual(len(os.listdir(os.path.join(self.directory, name))), 2)
+
+    @unittest.skipUnless([int(part) for part in re.findall(r"\d+", platform.release())[:2]] >= [6, 15], "PIDFD_GET_INFO came with Linux 6.15")
+    def test_the_ends_of_all_processes_are_known(self):
+        one = f"{FAKE} here file watched"
+        done = self.record("-o", "t.%p", "sh", "-c", f"{one} exit 3; {one} kill; {one} exit 0; sh -c '{one} exit 4 & :'; {FAKE} here file watched exit 7")
+        self.assertEqual(done.returncode, 7, done.stderr)
+        ends = []
+        for name in self.there():
+            with open(os.path.join(self.directory, name), "rb") as file:
+                ends.append(struct.unpack_from("<Q", file.read(4096), 168)[0])
+        # The orphan may live longer than the program.
+        known = sorted(end - (1 << 32) for end in ends if end)
+        self.assertIn(known, [[0, 3, 7, 137], [0, 3, 4, 7, 137]])
 
     def test_what_records_nothing_leaves_nothing(self):
         self.assertEqual(self.record("true").returncode, 0)

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 /// e_machine of what runs here (ELF gABI, chapter 4).
 #if defined(__x86_64__)
@@ -56,6 +57,19 @@ int recorder_fault_in(int file, uint64_t offset, uint64_t bytes);
 
 /// fallocate(2), mode 0. 0 or errno.
 int recorder_allocate(int file, uint64_t offset, uint64_t bytes);
+
+/// A descriptor that is readable when one of the signals is pending. -1 when there is none to be had.
+int recorder_signal_descriptor(const sigset_t *signals);
+
+/// Until one of the descriptors is readable, or the time is over. -1 is none.
+void recorder_await(int one, int other, const struct timespec *timeout);
+
+/// A descriptor of the process, also of one that has ended and is still to be waited for. -1 when it is gone, or the kernel is older
+/// than 5.3.
+int recorder_open_process(pid_t pid);
+
+/// 0 while its parent has not waited for the process. Then 1, and wait(2)'s status word; or -1 when the kernel cannot tell (before 6.15).
+int recorder_process_end(int process, int *status);
 
 /// Whether no_new_privs is set: set-user-ID bits then do nothing.
 int recorder_no_new_privileges(void);

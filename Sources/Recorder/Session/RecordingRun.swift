@@ -116,8 +116,9 @@ package struct RecordingRun {
             watch?.scan() // the program has begun
         }
         var stop = stopCondition.map { ProgramStop($0, program.pid) }
-        let status = follow(program, watch!, &relay, &stop)
-        var files = tidyFiles(of: program, template, status: status), path: String?
+        let ends = ProcessEnds()
+        let status = follow(program, watch!, ends, &relay, &stop)
+        var files = tidyFiles(of: program, template, status: status, ends), path: String?
         if let directory {
             path = template.directory
             if files.allSatisfy({ $0.isEnded }), files.count <= 1, !LivingSessions.mayHaveAny(of: session, since: program.pid) {
@@ -142,17 +143,17 @@ package struct RecordingRun {
     }
 
     private func follow(
-        _ program: RunningProgram, _ watch: FileWatch, _ relay: inout SignalRelay,
+        _ program: RunningProgram, _ watch: FileWatch, _ ends: ProcessEnds, _ relay: inout SignalRelay,
         _ stop: inout ProgramStop?
     ) -> Int32 {
-        var waited = SignalRelay.waitedSet
+        let namespace = ProcessStatus.ownNamespace
         var preparer: FilePreparer?
         var wait: UInt64 = 250_000 // the agent makes its file within the program's first millisecond
         while true {
-            var info = siginfo_t()
-            var timeout = timespec(tv_sec: Int(wait / 1_000_000_000), tv_nsec: Int(wait % 1_000_000_000))
-            let signal = sigtimedwait(&waited, &info, &timeout)
-            if signal > 0, signal != SIGCHLD { relay.relay(signal, info, to: program.pid) }
+            // A process that ends at once must be seen before it has been waited for, so files are not looked for only now and then.
+            if let (signal, info) = relay.wait(wait, or: watch.notifications), signal != SIGCHLD {
+                relay.relay(signal, info, to: program.pid)
+            }
             // Asked at each turn: a thread of the tool that does not block SIGCHLD may have taken it, which is to ignore it (signal(7)).
             while let change = program.nextChange() {
                 switch change {
@@ -161,10 +162,15 @@ package struct RecordingRun {
                 case .continued: break
                 }
             }
-            // A new image of the process, after exec, has a new file: prepare that one from now on.
-            if let header = watch.next(pid: program.pid) {
-                preparer = FilePreparer(header)
-                stop?.path = header.path
+            while let header = watch.next() {
+                let state = header.current
+                if state.pid == UInt32(program.pid) {
+                    // A new image of the process, after exec, has a new file: prepare that one from now on.
+                    preparer = FilePreparer(header)
+                    stop?.path = header.path
+                } else if state.pid_namespace == namespace, namespace != 0 {
+                    ends.watch(pid_t(bitPattern: state.pid))
+                }
             }
             if let preparer {
                 wait = preparer.look()
@@ -172,12 +178,15 @@ package struct RecordingRun {
                 wait = min(wait * 2, PreparationPlan.idleNanoseconds)
             }
             if let due = stop?.look() { wait = min(wait, due) }
+            if watch.isExpecting { wait = min(wait, FileWatch.expectingNanoseconds) }
         }
     }
 
     /// Cuts off what was prepared and not used, and lists the files. Only of processes that are gone for certain: another one
     /// may still write, and truncating a file under its mapping would kill it.
-    private func tidyFiles(of program: RunningProgram, _ template: OutputTemplate, status: Int32) -> [RecordingResult.File] {
+    private func tidyFiles(
+        of program: RunningProgram, _ template: OutputTemplate, status: Int32, _ ends: ProcessEnds
+    ) -> [RecordingResult.File] {
         let entries = SessionFiles.all(template, session: session)
         var laterImages: Set<UInt32> = [] // of a process that called exec, all but the last image are gone
         let namespace = ProcessStatus.ownNamespace
@@ -188,7 +197,9 @@ package struct RecordingRun {
             let countsHere = state.pid_namespace != 0 && state.pid_namespace == namespace
             let isLast = !countsHere || laterImages.insert(state.pid).inserted
             let isGone = isRoot || countsHere && (!isLast || ProcessStatus.isGone(pid_t(bitPattern: state.pid)))
-            if isRoot, isLast { header.set(exitStatus: status) }
+            if isLast, let status = isRoot ? status : countsHere ? ends.status(of: pid_t(bitPattern: state.pid)) : nil {
+                header.set(exitStatus: status)
+            }
             var info = stat()
             fstat(header.file, &info)
             var bytes = UInt64(info.st_size)

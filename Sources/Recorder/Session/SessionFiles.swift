@@ -2,11 +2,12 @@
 import CTraceLayout
 import Glibc
 
-/// Watches the output directory for the file of one process. A process that calls exec begins another one.
+/// Watches the output directory for the files of the run's processes. A process that calls exec begins another one.
 final class FileWatch {
     private let template: OutputTemplate
     private let session: UInt64
-    private let notifications: Int32
+    /// Readable when a file has appeared; -1 where there is no such watch.
+    let notifications: Int32
     /// Seen, but not yet with a header that can be read; with the number of looks left.
     private var candidates: [String: Int] = [:]
     private var found: Set<String> = []
@@ -31,20 +32,23 @@ final class FileWatch {
 
     deinit { if notifications >= 0 { close(notifications) } }
 
+    /// Some file appeared a moment ago and has no header yet.
+    var isExpecting: Bool { candidates.values.contains { $0 > FileWatch.looksForHeader - 10 } }
+    static let expectingNanoseconds: UInt64 = 200_000
+
     /// What was there before the watch.
     func scan() {
         for name in SessionFiles.names(template) { candidates[name] = FileWatch.looksForHeader }
     }
 
-    /// The header of a file of process `pid` that was not found before.
-    func next(pid: pid_t) -> TraceHeader? {
+    /// The header of a file that was not found before.
+    func next() -> TraceHeader? {
         readNotifications()
         for (name, looks) in candidates {
             let path = template.directory + "/" + name
             if let header = TraceHeader(path: path) {
                 candidates[name] = nil
-                let state = header.current
-                if state.session == session, state.pid == UInt32(pid), found.insert(name).inserted { return header }
+                if header.current.session == session, found.insert(name).inserted { return header }
             } else if looks <= 1 {
                 candidates[name] = nil
             } else {

@@ -40,14 +40,34 @@ struct SignalRelay {
         return set
     }
 
-    init() { witness = recorder_start_witness() }
+    /// Readable when one of `waited` is pending.
+    private let arrivals: Int32
+
+    init() {
+        var set = SignalRelay.waitedSet
+        arrivals = recorder_signal_descriptor(&set)
+        witness = recorder_start_witness()
+    }
 
     /// The relay is over: the program has ended.
     mutating func end() {
+        if arrivals >= 0 { close(arrivals) }
         guard witness > 0 else { return }
         kill(witness, SIGKILL)
         while waitpid(witness, nil, 0) < 0 && errno == EINTR {}
         witness = -1
+    }
+
+    /// The next of `waited`. nil when none came for so long, or the descriptor became readable; -1 is no descriptor.
+    func wait(_ nanoseconds: UInt64, or descriptor: Int32) -> (signal: Int32, info: siginfo_t)? {
+        var waited = SignalRelay.waitedSet, info = siginfo_t()
+        var timeout = timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
+        if arrivals >= 0 {
+            recorder_await(arrivals, descriptor, &timeout)
+            timeout = timespec()
+        }
+        let signal = sigtimedwait(&waited, &info, &timeout)
+        return signal > 0 ? (signal, info) : nil
     }
 
     /// A signal other than SIGCHLD has reached the tool.

@@ -1,0 +1,39 @@
+// How those processes of a run ended that are not our children. Their parents are told; since Linux 6.15 the kernel tells it, too, to
+// who holds a descriptor of the process, once it has been waited for (PIDFD_GET_INFO, include/uapi/linux/pidfd.h).
+import CRecorder
+import Glibc
+
+final class ProcessEnds {
+    /// By process id, which nobody else gets before the process was waited for.
+    private var descriptors: [pid_t: Int32] = [:]
+    private var statuses: [pid_t: Int32] = [:]
+    /// Of the descriptors that a process may have, 1,024 as a rule.
+    private static let mostDescriptors = 512
+
+    deinit { for descriptor in descriptors.values { close(descriptor) } }
+
+    /// The process is there, or was until a moment ago. Who was waited for already cannot be asked any more.
+    func watch(_ pid: pid_t) {
+        look()
+        guard descriptors[pid] == nil, descriptors.count < Self.mostDescriptors else { return }
+        statuses[pid] = nil // of one that had the same id
+        let descriptor = recorder_open_process(pid)
+        if descriptor >= 0 { descriptors[pid] = descriptor }
+    }
+
+    /// As a shell tells it; nil when it is not known.
+    func status(of pid: pid_t) -> Int32? {
+        look()
+        return statuses[pid]
+    }
+
+    private func look() {
+        for (pid, descriptor) in descriptors {
+            var status: Int32 = 0
+            guard recorder_process_end(descriptor, &status) != 0 else { continue }
+            if case .ended(let status) = RunningProgram.Change(waitStatus: status) { statuses[pid] = status }
+            close(descriptor)
+            descriptors[pid] = nil
+        }
+    }
+}
