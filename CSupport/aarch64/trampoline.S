@@ -38,6 +38,7 @@
 #define SYS_rt_sigaction 134
 #define SYS_prctl 167
 #define SYS_clone 220
+#define SYS_exit_group 94
 #define SYS_seccomp 277
 #define SYS_clone3 435
 // Those of SystemCall.changesIdentity.
@@ -925,7 +926,7 @@ tracer_special\variant:
 .Lspecial_number\variant:
     cmp w9, #KIND_NUMBER
     b.ne .Lspecial_slow\variant
-    .irp number, SYS_rt_sigaction, SYS_prctl, SYS_clone, SYS_seccomp, SYS_clone3, IDENTITY_NUMBERS
+    .irp number, SYS_rt_sigaction, SYS_prctl, SYS_clone, SYS_seccomp, SYS_clone3, SYS_exit_group, IDENTITY_NUMBERS
     cmp w0, #\number
     b.eq .Lspecial_slow\variant
     .endr

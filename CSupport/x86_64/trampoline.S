@@ -29,6 +29,7 @@
 #define SYS_rt_sigaction 13
 #define SYS_clone 56 /* fork 57, vfork 58 */
 #define SYS_prctl 157
+#define SYS_exit_group 231
 #define SYS_seccomp 317
 #define SYS_clone3 435
 // Those of SystemCall.changesIdentity.
@@ -902,7 +903,7 @@ tracer_special\variant:
     leal -SYS_clone(%rdi), %eax         // clone, fork, vfork
     cmpl $2, %eax
     jbe .Lspecial_slow\variant
-    .irp number, SYS_rt_sigaction, SYS_prctl, SYS_seccomp, SYS_clone3, IDENTITY_NUMBERS
+    .irp number, SYS_rt_sigaction, SYS_prctl, SYS_seccomp, SYS_clone3, SYS_exit_group, IDENTITY_NUMBERS
     cmpl $\number, %edi
     je .Lspecial_slow\variant
     .endr

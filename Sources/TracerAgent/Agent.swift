@@ -142,6 +142,19 @@ extension Agent {
         return settings.session.recorder != 0 ? parent != settings.session.recorder : ProcessMaps.mentionsAgent(parent)
     }
 
+    /// The program takes an orderly way out, in this thread.
+    func end() {
+        if !isRecorded || TraceOutput.isConfined { return }
+        if let context = tracer_thread_state().pointee.context, context.pointee.state != nil {
+            let recorder = ThreadRecorder(tracer_thread_state())
+            recorder.ensureSlack()
+            recorder.writeHeldBack(upTo: recorder.top) // what the time filter holds back is open at the end
+            // The chunk stays open: destructors of other libraries may still run.
+            if let chunk = context.pointee.position.pointee.chunk { ThreadRecorder.nameThread(chunk) }
+        }
+        TraceOutput.end()
+    }
+
     private func describe(_ arguments: UnsafeMutablePointer<CText?>, _ count: Int) {
         MetadataWriter.text(UInt16(TRACE_TEXT_PROGRAM), Process.executable, length(Process.executable))
         MetadataWriter.text(UInt16(TRACE_TEXT_DIRECTORY), Process.directory, length(Process.directory))
@@ -180,13 +193,6 @@ public func tracer_agent_end() {
         stopAfterLoss()
         reportStop()
         Phases.exit()
-        if let context = tracer_thread_state().pointee.context, context.pointee.state != nil {
-            let recorder = ThreadRecorder(tracer_thread_state())
-            recorder.ensureSlack()
-            recorder.writeHeldBack(upTo: recorder.top) // what the time filter holds back is open at the end
-            // The chunk stays open: destructors of other libraries may still run.
-            if let chunk = context.pointee.position.pointee.chunk { ThreadRecorder.nameThread(chunk) }
-        }
-        TraceOutput.end()
+        agent.end()
     }
 }

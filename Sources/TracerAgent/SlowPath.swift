@@ -49,6 +49,7 @@ public func tracer_slow_enter(
     }
     let changesAction = Inspection.changesAction(descriptor, spills)
     if Inspection.changesIdentity(descriptor, spills) { TraceSpace.reachFarAhead() }
+    if Inspection.endsProcess(descriptor, spills) { agent.end() }
     if let confinement = Inspection.confinement(descriptor, spills) { return confinement.endRecording(recorder, descriptor, site) }
     if let sharing = MemorySharing.of(descriptor, spills) {
         return recorder.beginSharing(sharing, descriptor, spills, isCounted: !SafetyHooks.isOne(descriptor))

@@ -195,8 +195,69 @@ class StillWritten:
             place.done()
 
 
+WAYS_OUT = """
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *end(void *status) { _exit(*(int *)status); }
+int main(int argc, char **argv) {
+    int status = 3;
+    pthread_t thread;
+    getppid();
+    if (!strcmp(argv[1], "_exit")) _exit(3);
+    if (!strcmp(argv[1], "_Exit")) _Exit(3);
+    if (!strcmp(argv[1], "quick_exit")) quick_exit(3);
+    if (!strcmp(argv[1], "exit_group")) syscall(SYS_exit_group, 3);
+    if (!strcmp(argv[1], "thread")) pthread_create(&thread, 0, end, &status), pthread_join(thread, 0);
+    pid_t child = !strcmp(argv[1], "vfork") ? vfork() : !strcmp(argv[1], "fork") ? fork() : -1;
+    if (child == 0) _exit(3);
+    if (child > 0) waitpid(child, 0, 0);
+    raise(SIGKILL);
+}
+"""
+
+
+class Ended:
+    """Who goes out by _exit has ended as one does by exit; a child in this memory that does so has not ended this process."""
+
+    def __init__(self, way, *states, **variables):
+        self.name = "_".join(["durability.ended_by", way.strip("_"), *(name.lower() for name in variables)])
+        self.way, self.states, self.variables = way, states, variables
+
+    def run(self, settings):
+        if settings.bare_only:
+            return
+        place = harness.Place("ended", settings.keep)
+        try:
+            where = place.fresh()
+            with open(os.path.join(where, "ways.c"), "w", encoding="utf-8") as file:
+                file.write(WAYS_OUT)
+            subprocess.run(["gcc", "-O1", "-o", "ways", "ways.c", "-lpthread"], cwd=where, check=True)
+            environment = harness.traced_environment(settings, harness.passed_on(os.environ), place)
+            ended = harness.execute([os.path.join(where, "ways"), self.way], where, {**environment, **self.variables})
+            if ended.status != (-9 if "recording" in self.states else 3) or ended.stderr:
+                raise Failed(f"{harness.describe(ended.status)}: {ended.stderr}")
+            traces = tracefile.read_all(place.traces)
+            if sorted(trace.state for trace in traces) != sorted(self.states):
+                raise Failed(f"states {[trace.state for trace in traces]}, expected {self.states}")
+            for trace in traces:
+                if trace.anomalies:
+                    raise Failed(f"{trace.anomalies[:4]}")
+        finally:
+            place.done()
+
+
 def tests():
-    return [Killed(1, 25), Killed(4, 10), Ring(), Damaged(), StillWritten()]
+    ways = ("_exit", "_Exit", "quick_exit", "exit_group", "thread")
+    return [*(Ended(way, "finished") for way in ways), Ended("_exit", "finished", TRACER_EXCLUDE="*"), Ended("_exit", "finished", TRACER_MINMS="1000"),
+            Ended("exit_group", "finished", TRACER_EXCLUDE="*"), Ended("_exit", "finished", TRACER_START="off"),
+            Ended("vfork", "recording"), Ended("fork", "finished", "recording"),
+            Killed(1, 25), Killed(4, 10), Ring(), Damaged(), StillWritten()]
 
 
 if __name__ == "__main__":

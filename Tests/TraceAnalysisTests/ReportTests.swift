@@ -285,7 +285,7 @@ import TraceTesting
     @Test func aTraceWithoutAnEndSaysWhatMayHaveHappened() throws {
         var builder = program(seed: 2, events: 30)
         builder.header.state = UInt32(TRACE_RECORDING)
-        #expect(try Loaded(builder.bytes()).trace.stateText == "still recording, or ended abruptly (killed, _exit, exec)")
+        #expect(try Loaded(builder.bytes()).trace.stateText == "still recording, or ended abruptly (killed, exec)")
     }
 
     @Test(arguments: [

@@ -14,7 +14,7 @@ private func isLink(_ path: String, to file: String) -> Bool {
 extension TraceFile {
     package var stateText: String {
         switch Int(header.state) {
-        case TRACE_RECORDING: "still recording, or ended abruptly (killed, _exit, exec)"
+        case TRACE_RECORDING: "still recording, or ended abruptly (killed, exec)"
         case TRACE_FINISHED: "finished"
         case TRACE_STOPPED: "stopped: \(stopReason)"
         default: "unknown state \(header.state)"

@@ -33,6 +33,16 @@ enum Inspection {
         }
     }
 
+    /// Whether it does not return, and no destructor runs.
+    static func endsProcess(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Bool {
+        if !SafetyHooks.isLooked(at: descriptor) { return false }
+        switch SafetyHooks.treatment(descriptor) {
+        case .ending: return true
+        case .systemCall: return spills.firstArgument == UInt64(SystemCall.exit_group)
+        default: return false
+        }
+    }
+
     /// What the program is about to take from itself by this call.
     static func confinement(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Confinement? {
         if !SafetyHooks.isLooked(at: descriptor) { return nil }

@@ -1,5 +1,5 @@
 // Calls that the agent must see to do no harm: what changes SIGBUS's disposition, what the program confines itself with, what
-// takes the trace out of its reach, whose child runs in this memory.
+// takes the trace out of its reach, whose child runs in this memory; and those after which nothing is seen any more.
 // Where a name filter leaves such a function out, or the caller is not to be recorded, its slot still leads to a stub: one
 // without an id, which looks at the call, records nothing and jumps.
 import CSupport
@@ -14,7 +14,7 @@ enum SafetyHooks {
 
     private static func isNeeded(_ treatment: Treatment) -> Bool {
         switch treatment {
-        case .confinement, .systemCall, .signalAction, .identity, .vfork, .clone: true
+        case .confinement, .systemCall, .signalAction, .identity, .ending, .vfork, .clone: true
         default: false
         }
     }

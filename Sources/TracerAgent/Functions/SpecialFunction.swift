@@ -7,7 +7,7 @@ enum Treatment: UInt8 {
     case untouched // the slot stays as it is
     case frames // a traced call of our own function, which calls the original (Backtraces.swift)
     case tail // entry is recorded, then a jump: the function sees its real caller's return address
-    case dlopen, systemCall, threadName, confinement, identity, signalAction // looked at call by call (Inspection.swift)
+    case dlopen, systemCall, threadName, confinement, identity, ending, signalAction // looked at call by call (Inspection.swift)
     case makeContext // looked at for the stack that it is given (OtherStacks.swift)
     case vfork, clone // their child runs in this memory (SharedMemory.swift)
     case start // libc's, which is given main
@@ -159,6 +159,10 @@ struct SpecialFunction {
         .init(name: "pivot_root", treatment: .identity),
         .init(name: "unshare", treatment: .identity),
         .init(name: "setns", treatment: .identity),
+        // End the process without the agent's destructor.
+        .init(name: "_exit", treatment: .ending),
+        .init(name: "_Exit", treatment: .ending),
+        .init(name: "quick_exit", treatment: .ending),
         // Own calling conventions: they may keep more registers than the psABI asks for.
         .init(name: "__tls_get_addr", treatment: .untouched),
         .init(name: "___tls_get_addr", treatment: .untouched),

@@ -8,7 +8,7 @@ struct Info: ParsableCommand {
         abstract: "Shows what a trace holds: program, settings, modules, threads, counts, what is missing.",
         discussion: """
             Of a run with several processes: who started whom, what they executed, for how long, with which status. status: - \
-            is still being recorded, or ended abruptly; ? is known to the parent process alone.
+            is still being recorded, or was killed; ? is known to the parent process alone.
 
             tracer info app.trace
             tracer info tracer.make.4711
@@ -65,7 +65,7 @@ struct Info: ParsableCommand {
                     ?? "unknown: \(isRecorded ? "still recording, or tracer record was killed" : "recorded without tracer record")")
         }
         if unfinished > 0 {
-            try row("not finished", "\(counted(unfinished, "process", "processes")): still recording, or ended abruptly (killed, _exit)")
+            try row("not finished", "\(counted(unfinished, "process", "processes")): still recording, or ended abruptly (killed)")
         }
         try row("files", readable(byteCount: whole.processes.reduce(0) { $0 &+ $1.byteCount }))
         try row("calls", grouped(whole.summary.calls))
