@@ -120,6 +120,37 @@ private func sample() throws -> CallTree {
     }
 }
 
+@Suite struct RecursionTests {
+    /// main calls these, each from the one before, 10 ticks apart.
+    private func text(_ functions: [UInt32]) throws -> [String] {
+        let tree = try tree(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start)
+                for (level, function) in functions.enumerated() { builder.enter(thread, function, at: start + UInt64(level) * 10) }
+                for (level, function) in functions.enumerated().reversed() {
+                    builder.exit(thread, function, at: start + 10_000 - UInt64(level) * 10)
+                }
+                builder.exit(thread, 1, at: start + 10_000)
+            })
+        var lines: [String] = []
+        tree.lines(tree.roots[0], .init(least: 0), TextStyle(isColoured: false)) {
+            lines.append($0.split(separator: " ").dropFirst(5).joined(separator: " "))
+        }
+        return Array(lines.dropFirst())
+    }
+
+    @Test func functionsThatCallEachOtherByTurnsAreOneLine() throws {
+        #expect(try text([2, 3, 2, 3, 2]) == ["5 > a [libdemo.so.1] ⇄ b ×5 levels"])
+        #expect(try text([2, 3, 4, 2, 3, 4, 2, 3]) == ["8 > a [libdemo.so.1] ⇄ b ⇄ c ×8 levels"])
+        #expect(try text([2, 2, 2]) == ["3 > a [libdemo.so.1] ×3 levels"])
+    }
+
+    @Test func oneTurnIsNoRecursion() throws {
+        #expect(try text([2, 3]) == ["1 > a [libdemo.so.1]", "1 > b [libdemo.so.1]"])
+        #expect(try text([2, 3, 2]) == ["1 > a [libdemo.so.1]", "1 > b [libdemo.so.1]", "1 > a [libdemo.so.1]"])
+    }
+}
+
 @Suite struct TreeDiffTests {
     /// main calls `function` of `length` so many times. A recorded call costs `leaf`, `inside` of it within its length.
     private func run(

@@ -299,13 +299,27 @@ struct CommandTests {
         #expect(try calls("--around", "a", "--slowest=4", "--from=2us", "--to=5us") == 3)
     }
 
+    @Test func theMainThreadIsCalledMainWhateverTheNamesOfOthers() throws {
+        var builder = TraceBuilder(program: "/usr/bin/main", pid: 4711)
+        builder.module(0, "/usr/lib/libdemo.so.1")
+        builder.function(1, "a")
+        for (tid, calls) in [(4711, 1), (4712, 5)] as [(UInt32, UInt64)] {
+            let thread = builder.thread(tid: tid, "main")
+            for call in 0..<calls { builder.complete(thread, 1, from: start + call * 10, to: start + call * 10 + 5) }
+        }
+        let file = TemporaryFile(builder.bytes())
+        let text = try run("tree", file.path, "--thread", "main").output
+        #expect(text.contains("thread 4711 main, 1 call") && !text.contains("thread 4712"), "\(text)")
+        #expect(try run("tree", file.path, "--thread", "4712").output.contains("thread 4712 main, 5 calls"))
+    }
+
     @Test func theWindowIsSaid() throws {
         let file = growing()
         let report = try run("report", file.path, "--from", "3us", "--to", "0.000005").output
         #expect(report.contains(", window 3.000 us to 5.000 us of 10.000 us, "), "\(report)")
         let tree = try run("tree", file.path, "--around", "a", "--slowest", "2").output
         #expect(tree.contains(", window of 2 moments, 950 ns of 10.000 us"), "\(tree)")
-        #expect(tree.contains("main [libdemo.so.1]  (2 in part within the window)"), "\(tree)")
+        #expect(tree.contains("main [libdemo.so.1]  (2 only in part)"), "\(tree)")
         let object =
             try JSONSerialization.jsonObject(with: Data(run("report", file.path, "--from=3us", "--json").output.utf8)) as? [String: Any]
         #expect(object?["window"] as? [String: Int] == ["from_ns": 3000, "to_ns": 10_000, "length_ns": 7000, "moments": 1])

@@ -282,6 +282,31 @@ import TraceTesting
         #expect(try JSONSerialization.jsonObject(with: Data(text.utf8)) is [String: Any])
     }
 
+    @Test func theShapeOfTimesHasADecadeACharacter() {
+        var shape = DurationShape()
+        #expect(shape.text == "")
+        for (time, count) in [(9, 1), (10, 700), (99, 70), (1_000, 55), (2_000_000_000, 385)] as [(UInt64, UInt64)] {
+            shape.add(Nanoseconds(time), count)
+        }
+        #expect(shape.text == "▁█ ▁     ▄")
+        #expect(shape.text.count == DurationShape.title.count)
+    }
+
+    @Test func aFrameOfTheParentCountsFromTheBirthOfAForkedProcess() throws {
+        var builder = TraceBuilder(start: start)
+        builder.module(0, "/usr/lib/libdemo.so.1")
+        builder.function(1, "fork")
+        builder.function(2, "a")
+        let thread = builder.thread(tid: 4711)
+        builder.setFrames(thread, [trace_open_frame(enter_ticks: start - 50_000, function: 1, flags: 0)])
+        builder.complete(thread, 2, from: start + 100, to: start + 300)
+        builder.exit(thread, 1, at: start + 1_000)
+        let functions = try Loaded(builder.bytes()).summary.functions
+        let fork = try #require(functions.first { $0.name == "fork" })
+        #expect(fork.calls == 0 && fork.total.count == 1_000 && fork.selfTime == 800 && fork.average == nil)
+        #expect(try lines(tree(builder)) == ["= 1000", "fork 0 1000 800", " a 1 200 200"])
+    }
+
     @Test func aTraceWithoutAnEndSaysWhatMayHaveHappened() throws {
         var builder = program(seed: 2, events: 30)
         builder.header.state = UInt32(TRACE_RECORDING)

@@ -55,7 +55,7 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
     private init(_ trace: TraceFile, _ sink: consuming Sink, rowCount: Int) {
         self.trace = trace
         reader = ChunkReader(trace)
-        stack = CallStack(sink, rowCount: rowCount, window: trace.window)
+        stack = CallStack(sink, rowCount: rowCount, window: trace.lifetime)
     }
 
     /// Reads all events of the trace that its window has. What is still running at the end has been closed.

@@ -24,6 +24,11 @@ package struct TraceFile: Sendable {
     package let byteCount: UInt64
     /// What of it is told. `narrowed(to:)`.
     package internal(set) var window = TimeWindow.whole
+    /// The same where calls are added up. What frames that a forked process has from its parent did before it was born is not its own.
+    var lifetime: TimeWindow {
+        let isForked = chunksOfThread.contains { $0.first.map { $0.sequence == 0 && $0.storedFrames > 0 } ?? false }
+        return isForked ? window.intersection(firstTicks.raw..<UInt64.max) : window
+    }
 
     /// Reads everything but the events. Throws `TraceError` when nothing at all can be read.
     package init(path: String) throws {

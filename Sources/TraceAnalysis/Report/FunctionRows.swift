@@ -46,6 +46,7 @@ extension Accumulator {
         if let values = durations.percentiles([50, 99], row: sums.durationRow, minimum: sums.minimum, maximum: sums.maximum) {
             summary.median = scale.nanoseconds(values[0])
             summary.percentile99 = scale.nanoseconds(values[1])
+            durations.forEach(row: sums.durationRow) { summary.shape.add(scale.nanoseconds($0), UInt64($1)) }
         }
         return summary
     }

@@ -87,6 +87,10 @@ extension Summary {
                 shown.removeAll { $0 == figure }
                 left.append(figure)
             }
+            // Where there is room for all that can be said.
+            if let width, left.isEmpty, shown.contains(.median), table(shown + [.shape]).isReadable(within: width, least: 200) {
+                shown.append(.shape)
+            }
             let hasMarked = shown.contains(.median) && rows.contains { $0.isSkewed }
             lines += table(shown).lines(style, width: isFull ? nil : width)
             if hasMarked { lines.append(style.dim("* far from the median (p50): calls of very different lengths")) }
@@ -106,6 +110,7 @@ extension Summary {
     private enum Figure: String {
         case calls, total, selfTime = "self", correctedTotal = "corrected", correctedSelf = "corrected self"
         case recording, average, minimum, median = "p50", percentile99 = "p99", maximum
+        case shape = "ns us ms s" // DurationShape.title
 
         var order: ReportOrder? {
             switch self {
@@ -133,6 +138,7 @@ extension Summary {
         case .median: time(row.median)
         case .percentile99: time(row.percentile99)
         case .maximum: time(row.maximum)
+        case .shape: row.shape.text
         }
     }
 

@@ -105,6 +105,7 @@ struct RunSums: ~Copyable {
             if let values = durations.percentiles([50, 99], row: sums.durationRow, minimum: sums.minimum, maximum: sums.maximum) {
                 summary.median = Nanoseconds(values[0])
                 summary.percentile99 = Nanoseconds(values[1])
+                durations.forEach(row: sums.durationRow) { summary.shape.add(Nanoseconds($0), UInt64($1)) }
             }
             return summary
         }

@@ -19,6 +19,7 @@ package struct FunctionSummary: Sendable {
     package var isLeftOut = false
     /// Of one call; nil when none has a known length.
     package var average, minimum, maximum, median, percentile99: Nanoseconds?
+    package var shape = DurationShape()
     /// What of `selfTime` recording took; nil where the trace does not say what it costs.
     package var recording: Nanoseconds?
     /// Without what recording took; nil where that is not asked for.

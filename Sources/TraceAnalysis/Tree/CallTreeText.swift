@@ -33,8 +33,9 @@ extension CallTree {
             }
             var below = node
             if nodes[node].function >= 0 {
-                below = endOfRecursion(from: node, whole, options)
-                try body(line(node, to: below, of: whole, next, options, style))
+                let turn: Int
+                (below, turn) = endOfRecursion(from: node, whole, options)
+                try body(line(node, to: below, turn: turn, of: whole, next, options, style))
             }
             let isDeepest = options.deepest > 0 && next.level + 1 >= options.deepest
             var shown: [Waiting] = []
@@ -83,12 +84,21 @@ extension CallTree {
         Double(rest.total) >= options.least * Double(whole) || calls > 0 && rest.calls >= calls / 20
     }
 
-    /// A function that calls itself and little else is one line, however deep it goes.
-    private func endOfRecursion(from node: Int, _ whole: UInt64, _ options: TextOptions) -> Int {
-        var last = node
-        while let only = onlyShownChild(of: last, whole, options), nodes[only].function == nodes[node].function { last = only }
-        return last
+    /// A function that calls itself and nothing else is one line, however deep it goes; so are a few that call each other by turns, for
+    /// two turns at least. Returns the last level, and how many functions have their turn.
+    private func endOfRecursion(from node: Int, _ whole: UInt64, _ options: TextOptions) -> (last: Int, turn: Int) {
+        var levels = [node]
+        for turn in 1...Self.mostInTurn {
+            while let only = onlyShownChild(of: levels.last!, whole, options) {
+                if levels.count >= turn, nodes[only].function != nodes[levels[levels.count - turn]].function { break }
+                levels.append(only)
+            }
+            let isRecursion = levels.count >= (turn == 1 ? 2 : 2 * turn)
+            if isRecursion { return (levels.last!, turn) }
+        }
+        return (node, 1)
     }
+    private static let mostInTurn = 4
 
     private func onlyShownChild(of node: Int, _ whole: UInt64, _ options: TextOptions) -> Int? {
         var children = children(of: node)
@@ -97,7 +107,9 @@ extension CallTree {
     }
 
     /// The line of a node, or of a recursion down to `last`.
-    private func line(_ node: Int, to last: Int, of whole: UInt64, _ place: Waiting, _ options: TextOptions, _ style: TextStyle) -> String {
+    private func line(
+        _ node: Int, to last: Int, turn: Int, of whole: UInt64, _ place: Waiting, _ options: TextOptions, _ style: TextStyle
+    ) -> String {
         var figures = Figures(total: nodes[node].total, selfTime: 0, calls: 0, correctedTotal: nodes[node].correctedTotal, correctedSelf: 0)
         var notes = Notes(), levels: UInt64 = 0
         var level = last
@@ -118,6 +130,11 @@ extension CallTree {
             name = cut(name, of: node, max(width - Self.columns(options).count + 8 - prefix.count - module.count, 16))
         }
         var text = style.dim(prefix) + name + style.dim(module)
+        var below = node
+        for _ in 1..<max(turn, 1) {
+            below += 1 // the only child
+            text += style.dim(" ⇄ ") + Summary.explained(functions[nodes[below].function].name)
+        }
         if levels > 1 { text += style.dim(" ×\(grouped(levels)) levels") }
         if let note = notes.text { text += "  " + style.alarm("(\(note))") }
         return figures.text(of: whole, options, hasCalls: !function.isOwnCode) + text
@@ -177,7 +194,7 @@ extension CallTree {
         var text: String? {
             let parts = [
                 (open, "still running"), (unwound, "left without returning"), (cut, "cut off by a gap in the trace"),
-                (migrated, "began on another thread"), (part, "in part within the window"),
+                (migrated, "began on another thread"), (part, "only in part"),
             ].filter { $0.0 > 0 }.map { "\(grouped($0.0)) \($0.1)" }
             return parts.isEmpty ? nil : parts.joined(separator: ", ")
         }

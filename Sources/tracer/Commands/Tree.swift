@@ -64,8 +64,9 @@ struct Tree: ParsableCommand {
         if !window.isWhole { tree = tree.filtered { tree.nodes[$0.node].total > 0 || $0.calls > 0 } } // threads of other times
         if let thread {
             let chosen = tree.filtered { root in
-                root.tid.map { String($0) } == thread || root.name == thread
-                    || thread == "main" && root.process.map { tree.processes[$0].pid } == root.tid
+                // The main thread, whatever its name and that of others, which is the program's as long as nobody gives them one.
+                if thread == "main" { return root.process.map { tree.processes[$0].pid } == root.tid }
+                return root.tid.map { String($0) } == thread || root.name == thread
             }
             if chosen.roots.isEmpty {
                 let known = tree.roots.map { "\($0.tid ?? 0) \($0.name)" }.joined(separator: ", ")
