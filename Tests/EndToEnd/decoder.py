@@ -66,6 +66,17 @@ CASES = {
     "resumed_out_of_order": (
         [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.ENTER, 2, 11), control(t.RESUME, BASE + 10), call(t.EXIT, 1, 20)))],
         "open inner 1\nopen outer 0\nthread main\n  outer\n    inner (open)\n", None),
+    "resumed_of_two_of_one_moment": (
+        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.ENTER, 2, 10), control(t.RESUME, BASE + 10), call(t.EXIT, 1, 20)))],
+        "open inner 1\nopen outer 0\nthread main\n  outer\n    inner (open)\n", None),
+    "stored_in_another_order_of_one_moment": (
+        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.ENTER, 2, 10)), flags=t.CLOSED),
+         chunk(1, 0, 1, events(call(t.EXIT, 1, 20), call(t.EXIT, 2, 21)), [(BASE + 10, 2), (BASE + 10, 1)], opened=BASE + 15)],
+        "thread main\n  outer\n    inner\n", None),
+    "closed_by_another_thread_two_of_one_moment": (
+        [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.ENTER, 2, 10))),
+         chunk(1, 1, 0, events(control(t.RESUME, BASE + 10), call(t.EXIT, 1, 20), control(t.RESUME, BASE + 10), call(t.EXIT, 2, 21)))],
+        "open inner 0\nopen outer 0\nthread main\n  outer\n    inner\n", None),
     "closed_by_another_thread": (
         [chunk(1, 0, 0, events(call(t.ENTER, 1, 10))), chunk(1, 1, 0, events(control(t.RESUME, BASE + 10), call(t.EXIT, 1, 20)))],
         "open outer 0\nthread main\n  outer\n", None),

@@ -217,12 +217,15 @@ class Trace:
             node = work.pop()
             work += node.children
             if node.mark == "open":
-                still_open[node.enter & PAYLOAD_MASK] = node
+                still_open.setdefault(node.enter & PAYLOAD_MASK, []).append(node)
         for enter, function, time, mark, where in self._elsewhere:
-            node = still_open.pop(enter, None)
-            if node is None or function not in (None, node.function):
+            # A coarse clock gives several one moment.
+            candidates = still_open.get(enter, [])
+            node = next((node for node in candidates if function in (None, node.function)), None)
+            if node is None:
                 self.anomalies.append(f"{where}: resumes a frame entered at …{enter:x} that is open in no thread")
                 continue
+            candidates.remove(node)
             node.exit, node.mark = time, mark
             self.open[node.function] -= 1
             if mark == "unwound":
@@ -419,10 +422,17 @@ class Trace:
                 elif chunk["open_frames"] != len(stack) + hidden:
                     wrong.append(f"{where}: chunk {sequence} says {chunk['open_frames']} frames are open, not "
                                  f"{len(stack) + hidden}")
-                elif len(listed) <= len(stack) and [(n.enter, n.function) for n in stack[len(stack) - len(listed):]] != listed:
-                    wrong.append(f"{where}: chunk {sequence} stores other frames than are open")
-                elif chunk["flags"] & SITES:
-                    for node, site in zip(stack[len(stack) - len(listed):], sites):
+                elif len(listed) <= len(stack):
+                    # Those that a coarse clock gives one moment may come in another order.
+                    known = {}
+                    for node in reversed(stack[len(stack) - len(listed):]):
+                        known.setdefault((node.enter, node.function), []).append(node)
+                    ordered = [known[key].pop() for key in listed if known.get(key)]
+                    if len(ordered) != len(listed):
+                        wrong.append(f"{where}: chunk {sequence} stores other frames than are open")
+                        ordered = []
+                    stack[len(stack) - len(ordered):] = ordered
+                    for node, site in zip(ordered, sites if chunk["flags"] & SITES else []):
                         if node.site != site:
                             wrong.append(f"{where}: chunk {sequence} says that {node.name} was called from {site:#x}, not {node.site:#x}")
             expected = sequence + 1
@@ -506,7 +516,7 @@ class Trace:
                 else:
                     position = len(stack) - 1
                     if resume is not None:
-                        position = self._find(stack, resume)
+                        position = self._find(stack, resume, function)
                         if position is None:
                             self._elsewhere.append((resume, function, reference, "", where))
                             resume = None
@@ -525,9 +535,9 @@ class Trace:
             self.open[node.function] = self.open.get(node.function, 0) + 1
 
     @staticmethod
-    def _find(stack, payload):
+    def _find(stack, payload, function=None):
         for position in range(len(stack) - 1, -1, -1):
-            if stack[position].enter & PAYLOAD_MASK == payload:
+            if stack[position].enter & PAYLOAD_MASK == payload and function in (None, stack[position].function):
                 return position
         return None
 

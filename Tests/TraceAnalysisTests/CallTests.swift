@@ -102,6 +102,22 @@ import TraceTesting
         #expect(try loaded.lines() == ["main 100", " a 30", "  b 70"])
     }
 
+    /// As a coarse clock gives it to a caller and what it calls, or to calls on two stacks.
+    @Test func resumeClosesTheFrameOfItsFunctionOfSeveralThatBeganAtOneMoment() throws {
+        let loaded = try Loaded(
+            demo { builder, thread in
+                builder.enter(thread, 1, at: start + 10)
+                builder.enter(thread, 2, at: start + 10)
+                builder.word(thread, .control(.resume, start + 10), at: start + 40)
+                builder.exit(thread, 1, at: start + 40)
+                builder.exit(thread, 2, at: start + 60)
+            }.bytes())
+        #expect(loaded["main"]?.total.count == 30)
+        #expect(loaded["a"]?.total.count == 50)
+        #expect(loaded["main"]?.timedCalls == 1 && loaded["a"]?.timedCalls == 1)
+        #expect(loaded.summary.orphans == 0)
+    }
+
     /// A process that was killed between the two words: what comes next is no end of that frame.
     @Test func resumeBeforeAnEmptyWordSaysNothing() throws {
         let loaded = try Loaded(

@@ -128,16 +128,16 @@ struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
         closed(frame, at: time, depth: index, parent: index == 0 ? .nobody : frames[index - 1], ending)
     }
 
-    /// Index of the frame that was entered at these ticks. Frames lie in the order of their enter times, but for a few
-    /// that a signal inverted: near the top it is looked for one by one, below by bisection and around.
-    private func index(entered ticks56: UInt64, near time: UInt64) -> Int? {
+    /// Index of the frame that was entered at these ticks; of several, which a coarse clock gives one moment, the innermost one of this
+    /// function. Frames lie in the order of their enter times, but for a few that a signal inverted: near the top it is looked for one by
+    /// one, below by bisection and around.
+    private func index(entered ticks56: UInt64, near time: UInt64, row: UInt32? = nil) -> Int? {
         let ticks = completed(ticks56, near: Ticks(time)).raw
+        func isIt(_ index: Int) -> Bool { frames[index].enter == ticks && frames[index].row == row ?? frames[index].row }
         let linear = max(frames.count - 256, 0)
-        for index in stride(from: frames.count - 1, through: linear, by: -1) where frames[index].enter == ticks {
-            return index
-        }
+        for index in stride(from: frames.count - 1, through: linear, by: -1) where isIt(index) { return index }
         let low = bisect(linear) { frames[$0].enter < ticks }
-        for index in max(low - 16, 0)..<min(low + 16, linear) where frames[index].enter == ticks { return index }
+        for index in (max(low - 16, 0)..<min(low + 16, linear)).reversed() where isIt(index) { return index }
         return nil
     }
 }
@@ -210,7 +210,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
         advance(before: time)
         if isInside { exits &+= 1 }
         let row = sink.row(of: function)
-        if isActive(row), let index = index(entered: ticks56, near: time), frames[index].row == row {
+        if isActive(row), let index = index(entered: ticks56, near: time, row: row) {
             close(at: index, at: time, .returned)
         } else {
             guard isInside else { return }
