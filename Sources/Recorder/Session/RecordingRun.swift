@@ -118,6 +118,7 @@ package struct RecordingRun {
         var stop = stopCondition.map { ProgramStop($0, program.pid) }
         let ends = ProcessEnds()
         let status = follow(program, watch!, ends, &relay, &stop)
+        ends.look()
         var files = tidyFiles(of: program, template, status: status, ends), path: String?
         if let directory {
             path = template.directory

@@ -21,13 +21,11 @@ final class ProcessEnds {
         if descriptor >= 0 { descriptors[pid] = descriptor }
     }
 
-    /// As a shell tells it; nil when it is not known.
-    func status(of pid: pid_t) -> Int32? {
-        look()
-        return statuses[pid]
-    }
+    /// As a shell tells it, when somebody last looked; nil when it is not known.
+    func status(of pid: pid_t) -> Int32? { statuses[pid] }
 
-    private func look() {
+    /// Who has been waited for since?
+    func look() {
         for (pid, descriptor) in descriptors {
             var status: Int32 = 0
             guard recorder_process_end(descriptor, &status) != 0 else { continue }
