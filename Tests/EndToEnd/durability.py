@@ -205,6 +205,7 @@ WAYS_OUT = """
 #include <sys/wait.h>
 #include <unistd.h>
 static void *end(void *status) { _exit(*(int *)status); }
+void call_own(void);
 int main(int argc, char **argv) {
     int status = 3;
     pthread_t thread;
@@ -213,6 +214,7 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[1], "_Exit")) _Exit(3);
     if (!strcmp(argv[1], "quick_exit")) quick_exit(3);
     if (!strcmp(argv[1], "exit_group")) syscall(SYS_exit_group, 3);
+    if (!strcmp(argv[1], "own")) call_own();
     if (!strcmp(argv[1], "thread")) pthread_create(&thread, 0, end, &status), pthread_join(thread, 0);
     pid_t child = !strcmp(argv[1], "vfork") ? vfork() : !strcmp(argv[1], "fork") ? fork() : -1;
     if (child == 0) _exit(3);
@@ -220,6 +222,9 @@ int main(int argc, char **argv) {
     raise(SIGKILL);
 }
 """
+
+# A library's own function of the name, which is no end of anything.
+OWN_EXIT = {"own.c": "void quick_exit(int status) { (void)status; }", "caller.c": "void quick_exit(int); void call_own(void) { quick_exit(3); }"}
 
 
 class Ended:
@@ -237,7 +242,13 @@ class Ended:
             where = place.fresh()
             with open(os.path.join(where, "ways.c"), "w", encoding="utf-8") as file:
                 file.write(WAYS_OUT)
-            subprocess.run(["gcc", "-O1", "-o", "ways", "ways.c", "-lpthread"], cwd=where, check=True)
+            for name, text in OWN_EXIT.items():
+                with open(os.path.join(where, name), "w", encoding="utf-8") as file:
+                    file.write(text)
+            # Found before libc's where it is wanted alone.
+            own = ["-Wl,--no-as-needed,-rpath,$ORIGIN", "-L.", "-lown"] if self.way == "own" else []
+            for command in (["-shared", "-o", "libown.so", "own.c"], ["-o", "ways", "ways.c", "caller.c", *own, "-lpthread"]):
+                subprocess.run(["gcc", "-O1", "-fPIC", "-fno-builtin", *command], cwd=where, check=True)
             environment = harness.traced_environment(settings, harness.passed_on(os.environ), place)
             ended = harness.execute([os.path.join(where, "ways"), self.way], where, {**environment, **self.variables})
             if ended.status != (-9 if "recording" in self.states else 3) or ended.stderr:
@@ -256,7 +267,7 @@ def tests():
     ways = ("_exit", "_Exit", "quick_exit", "exit_group", "thread")
     return [*(Ended(way, "finished") for way in ways), Ended("_exit", "finished", TRACER_EXCLUDE="*"), Ended("_exit", "finished", TRACER_MINMS="1000"),
             Ended("exit_group", "finished", TRACER_EXCLUDE="*"), Ended("_exit", "finished", TRACER_START="off"),
-            Ended("vfork", "recording"), Ended("fork", "finished", "recording"),
+            Ended("vfork", "recording"), Ended("own", "recording"), Ended("fork", "finished", "recording"),
             Killed(1, 25), Killed(4, 10), Ring(), Damaged(), StillWritten()]
 
 
