@@ -55,37 +55,10 @@
     .arch armv8-a
     .arch_extension lse // in the variants of that name alone
 
-    .section .tls_sites, "a"
-    .p2align 2
-    .globl tracer_tls_sites_begin, tracer_tls_sites_end
-    .hidden tracer_tls_sites_begin, tracer_tls_sites_end
-tracer_tls_sites_begin:
-    .section .clock_sites, "a"
-    .p2align 2
-    .globl tracer_clock_sites_begin, tracer_clock_sites_end
-    .hidden tracer_clock_sites_begin, tracer_clock_sites_end
-tracer_clock_sites_begin:
-    .section .site_words, "a"
-    .p2align 2
-    .globl tracer_site_words_begin, tracer_site_words_end
-    .hidden tracer_site_words_begin, tracer_site_words_end
-tracer_site_words_begin:
-    .section .data.rel.ro, "aw"
-    .p2align 3
-    .globl tracer_trampoline_sets
-    .hidden tracer_trampoline_sets
-tracer_trampoline_sets:
+#include "../patch_sites.h"
 
-// The thread's state is at a distance from the thread pointer that is fixed once the process runs and unknown when
-// the library is linked. The agent writes it into the offsets of these instructions before the first call. They reach
-// 32 KB; behind larger thread-local variables of the program the `far` variants add the rest.
-.macro TLS instruction:vararg
-    \instruction
-.Lsite\@:
-    .pushsection .tls_sites
-    .long .Lsite\@ - 4 - .
-    .popsection
-.endm
+// TLS: the offsets of these instructions reach 32 KB; behind larger thread-local variables of the program the `far` variants
+// add the rest.
 .macro THREAD register, far
     mrs \register, tpidr_el0
     .if \far
@@ -117,15 +90,6 @@ tracer_trampoline_sets:
     mrs \time, cntvct_el0
     .pushsection .clock_sites
     .long .Lclock\@ - .
-    .popsection
-.endm
-
-// Where call sites are recorded the agent makes a branch to \sited of the next instruction before the first call.
-.macro SITED sited
-.Lplain\@:
-    .pushsection .site_words
-    .long .Lplain\@ - .
-    .long \sited - .
     .popsection
 .endm
 
@@ -1020,13 +984,7 @@ SITED_WORDS , 0
 SITED_WORDS _lse, 1
 SITED_WORDS _far, 0
 SITED_WORDS _lse_far, 1
-    .section .site_words
-tracer_site_words_end:
-    .section .tls_sites
-tracer_tls_sites_end:
-    .section .clock_sites
-tracer_clock_sites_end:
-    .text
+    END_OF_PATCH_SITES
 
 // CLOCK_MONOTONIC in the register of that name, in nanoseconds; all else is kept. By the kernel's own system call: it cannot
 // fail, and leaves all registers but x0 as they are.

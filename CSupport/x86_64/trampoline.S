@@ -43,36 +43,8 @@
 #define SIG_SETMASK 2
 #define PAGE_SHIFT 12
 
-    .section .tls_sites, "a"
-    .p2align 2
-    .globl tracer_tls_sites_begin, tracer_tls_sites_end
-    .hidden tracer_tls_sites_begin, tracer_tls_sites_end
-tracer_tls_sites_begin:
-    .section .clock_sites, "a"
-    .p2align 2
-    .globl tracer_clock_sites_begin, tracer_clock_sites_end
-    .hidden tracer_clock_sites_begin, tracer_clock_sites_end
-tracer_clock_sites_begin:
-    .section .site_words, "a"
-    .p2align 2
-    .globl tracer_site_words_begin, tracer_site_words_end
-    .hidden tracer_site_words_begin, tracer_site_words_end
-tracer_site_words_begin:
-    .section .data.rel.ro, "aw"
-    .p2align 3
-    .globl tracer_trampoline_sets
-    .hidden tracer_trampoline_sets
-tracer_trampoline_sets:
+#include "../patch_sites.h"
 
-// The thread's state is at a distance from the thread pointer that is fixed once the process runs and unknown when
-// the library is linked. The agent writes it into these instructions before the first call: one load less in each.
-.macro TLS instruction:vararg
-    \instruction
-.Lsite\@:
-    .pushsection .tls_sites
-    .long .Lsite\@ - 4 - .
-    .popsection
-.endm
 #define IN_TLS(field) %fs:(TLS_PLACEHOLDER + field)
 
 .macro PUSH register
@@ -96,15 +68,6 @@ tracer_trampoline_sets:
     .endif
     .pushsection .clock_sites
     .long .Lclock\@ - .
-    .popsection
-.endm
-
-// Where call sites are recorded the agent makes a jump to \sited of the next instruction before the first call.
-.macro SITED sited
-.Lplain\@:
-    .pushsection .site_words
-    .long .Lplain\@ - .
-    .long \sited - .
     .popsection
 .endm
 
@@ -1011,13 +974,7 @@ tracer_sited\variant:
 .endm
 SITED_WORDS , 0
 SITED_WORDS _patched, 1
-    .section .site_words
-tracer_site_words_end:
-    .section .tls_sites
-tracer_tls_sites_end:
-    .section .clock_sites
-tracer_clock_sites_end:
-    .text
+    END_OF_PATCH_SITES
 
 // CLOCK_MONOTONIC in rax, in nanoseconds; all else is kept. By the kernel's own system call: it cannot fail, and needs no stack
 // of ours.
