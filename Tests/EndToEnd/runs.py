@@ -144,7 +144,7 @@ def a_forked_process_is_another_one(test):
     test.record("/usr/bin/perl", "-e", "if (!fork) { my @x = stat('/'); exit 3 } wait; exit($? >> 8)", status=3)
     processes = test.json("report", test.only())["processes"]
     expect([p["ppid"] for p in processes][1:] == [processes[0]["pid"]], processes)
-    expect([p["status"] for p in processes] == [3, None], processes)  # of the child nobody has told us
+    expect([p["status"] for p in processes] in ([3, 3], [3, None]), processes)  # of the child the kernel may tell, who was in time to ask
 
 
 def a_run_is_read_while_it_grows(test):
@@ -170,7 +170,7 @@ def the_name_of_a_run_stays_good_when_it_becomes_a_file(test):
 def a_killed_process_leaves_what_it_had(test):
     test.record("/bin/sh", "-c", "ls / >/dev/null; kill -9 $$", status=137)
     report = test.json("report", test.only())
-    expect([p["status"] for p in report["processes"]] == [137, None], report["processes"])
+    expect([p["status"] for p in report["processes"]] in ([137, 0], [137, None]), report["processes"])
     expect(report["calls"] == test.decoded(test.only()), "calls are missing")
 
 
