@@ -70,14 +70,16 @@ static int is_watched_by(const char *recorder) {
     snprintf(wanted, sizeof wanted, "Pid:\t%d\n", getpid());
     DIR *all = opendir(folder);
     if (!all) fail(folder);
-    int found = 0;
+    int found = 0, any = 0;
     for (struct dirent *entry; !found && (entry = readdir(all));) {
+        any |= entry->d_name[0] != '.';
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         FILE *one = fopen(path, "r");
         while (one && !found && fgets(line, sizeof line, one)) found = !strcmp(line, wanted);
         if (one) fclose(one);
     }
     closedir(all);
+    if (!any) fail("the recorder has ended");
     return found;
 }
 
