@@ -93,8 +93,7 @@ extension CallTree {
                 if levels.count >= turn, nodes[only].function != nodes[levels[levels.count - turn]].function { break }
                 levels.append(only)
             }
-            let isRecursion = levels.count >= (turn == 1 ? 2 : 2 * turn)
-            if isRecursion { return (levels.last!, turn) }
+            if levels.count >= 2 * turn { return (levels.last!, turn) }
         }
         return (node, 1)
     }
@@ -131,7 +130,7 @@ extension CallTree {
         }
         var text = style.dim(prefix) + name + style.dim(module)
         var below = node
-        for _ in 1..<max(turn, 1) {
+        for _ in 1..<turn {
             below += 1 // the only child
             text += style.dim(" ⇄ ") + Summary.explained(functions[nodes[below].function].name)
         }
