@@ -22,6 +22,7 @@ _Static_assert(sizeof(struct trace_chunk_header) == 128, "chunk header");
 _Static_assert(sizeof(struct trace_open_frame) == 16, "open frame");
 _Static_assert(sizeof(struct trace_module_record) == 72, "module record");
 _Static_assert(sizeof(struct trace_function_record) == 32, "function record");
+_Static_assert(sizeof(struct trace_functions_record) == 24, "functions record");
 _Static_assert(sizeof(struct trace_thread_record) == 24, "thread record");
 _Static_assert(sizeof(struct trace_thread_begin_record) == 32, "thread's first record");
 _Static_assert(sizeof(struct trace_clock_record) == 24, "clock record");

@@ -19,73 +19,94 @@ public enum ControlKind: UInt8, Sendable {
     case base = 1
     /// The low 56 bits of the enter time of the frame that the next word closes.
     case resume = 2
-    /// Time since the base (42 bits) | count << 42: that many innermost frames were left.
+    /// Time since the base (`Event.timeReach`), and above it a count: that many innermost frames were left.
     case unwound = 3
     /// The address that the call of the next word, an enter or a complete call, returns to; 0 unknown.
     case site = 4
 }
 
+/// How the bits of an event are shared out; from these two the rest follows.
+public protocol EventLayout: Sendable {
+    static var functionBits: UInt64 { get }
+    /// Of a complete call's start, in ticks since the base.
+    static var startBits: UInt64 { get }
+}
+/// Of the files that this version writes.
+public enum CurrentEventLayout: EventLayout {
+    @inlinable public static var functionBits: UInt64 { UInt64(EVENT_FUNCTION_BITS) }
+    @inlinable public static var startBits: UInt64 { UInt64(EVENT_START_BITS) }
+}
+/// Of files of version 1.
+public enum FirstEventLayout: EventLayout {
+    @inlinable public static var functionBits: UInt64 { UInt64(EVENT_1_FUNCTION_BITS) }
+    @inlinable public static var startBits: UInt64 { UInt64(EVENT_1_START_BITS) }
+}
+public typealias Event = EventWord<CurrentEventLayout>
+
 /// What a word of a chunk holds. Zero means that nothing was written there.
 /// Times are ticks since the base in force: the chunk's opening, then the latest control word that says another.
-public struct Event: Equatable, Sendable {
+public struct EventWord<Layout: EventLayout>: Equatable, Sendable {
     public var word: UInt64
     @inlinable public init(word: UInt64) { self.word = word }
 
     @inlinable static var payloadMask: UInt64 { (1 &<< UInt64(CONTROL_PAYLOAD_BITS)) &- 1 }
-    @inlinable static var timeMask: UInt64 { (1 &<< UInt64(EVENT_TIME_BITS)) &- 1 }
+    @inlinable static var timeMask: UInt64 { timeReach &- 1 }
+    @inlinable static var timeShift: UInt64 { UInt64(EVENT_KIND_BITS) &+ Layout.functionBits }
+    @inlinable static var timeBits: UInt64 { 64 &- timeShift }
+    @inlinable static var durationShift: UInt64 { timeShift &+ Layout.startBits }
 
     /// How far after the base an enter or complete call may begin, and any other event may be.
-    @inlinable public static var startReach: UInt64 { 1 &<< UInt64(EVENT_START_BITS) }
+    @inlinable public static var startReach: UInt64 { 1 &<< Layout.startBits }
     /// Function ids lie below.
-    @inlinable public static var functionReach: UInt32 { 1 &<< UInt32(EVENT_FUNCTION_BITS) }
-    @inlinable public static var timeReach: UInt64 { 1 &<< UInt64(EVENT_TIME_BITS) }
-    @inlinable public static var durationReach: UInt64 { 1 &<< UInt64(EVENT_DURATION_BITS) }
+    @inlinable public static var functionReach: UInt32 { 1 &<< UInt32(truncatingIfNeeded: Layout.functionBits) }
+    @inlinable public static var timeReach: UInt64 { 1 &<< timeBits }
+    @inlinable public static var durationReach: UInt64 { 1 &<< (64 &- durationShift) }
 
     @inlinable public static func head(_ kind: EventKind, _ function: UInt32) -> UInt64 {
         UInt64(kind.rawValue) | UInt64(function) &<< UInt64(EVENT_FUNCTION_SHIFT)
     }
     /// The time is below `timeReach`.
-    @inlinable public static func enter(_ function: UInt32, after time: UInt64) -> Event {
-        Event(word: head(.enter, function) | time &<< UInt64(EVENT_TIME_SHIFT))
+    @inlinable public static func enter(_ function: UInt32, after time: UInt64) -> EventWord {
+        EventWord(word: head(.enter, function) | time &<< timeShift)
     }
-    @inlinable public static func exit(_ function: UInt32, after time: UInt64) -> Event {
-        Event(word: head(.exit, function) | time &<< UInt64(EVENT_TIME_SHIFT))
+    @inlinable public static func exit(_ function: UInt32, after time: UInt64) -> EventWord {
+        EventWord(word: head(.exit, function) | time &<< timeShift)
     }
     /// nil when the start or the length does not fit: the call then is an enter and an exit.
-    @inlinable public static func complete(_ function: UInt32, after start: UInt64, duration: UInt64) -> Event? {
+    @inlinable public static func complete(_ function: UInt32, after start: UInt64, duration: UInt64) -> EventWord? {
         guard start < startReach && duration < durationReach else { return nil }
-        return Event(
-            word: head(.complete, function) | start &<< UInt64(EVENT_TIME_SHIFT)
-                | duration &<< UInt64(EVENT_DURATION_SHIFT))
+        return EventWord(
+            word: head(.complete, function) | start &<< timeShift
+                | duration &<< durationShift)
     }
-    @inlinable public static func control(_ kind: ControlKind, _ payload: UInt64) -> Event {
-        Event(word: UInt64(kind.rawValue) &<< UInt64(CONTROL_KIND_SHIFT) | payload &<< UInt64(CONTROL_PAYLOAD_SHIFT))
+    @inlinable public static func control(_ kind: ControlKind, _ payload: UInt64) -> EventWord {
+        EventWord(word: UInt64(kind.rawValue) &<< UInt64(CONTROL_KIND_SHIFT) | payload &<< UInt64(CONTROL_PAYLOAD_SHIFT))
     }
     /// `count` innermost frames were left without returning. At most 2^14 - 1 a word.
-    @inlinable public static func unwound(_ count: UInt32, after time: UInt64) -> Event {
-        control(.unwound, time & timeMask | UInt64(count) &<< UInt64(EVENT_TIME_BITS))
+    @inlinable public static func unwound(_ count: UInt32, after time: UInt64) -> EventWord {
+        control(.unwound, time & timeMask | UInt64(count) &<< timeBits)
     }
 
     @inlinable public var isEmpty: Bool { word == 0 }
     @inlinable public var kind: EventKind { EventKind(rawValue: UInt8(word & 3))! }
     /// Meaningless in a control word.
     @inlinable public var function: UInt32 {
-        UInt32(truncatingIfNeeded: word &>> UInt64(EVENT_FUNCTION_SHIFT)) & ((1 &<< UInt32(EVENT_FUNCTION_BITS)) &- 1)
+        UInt32(truncatingIfNeeded: word &>> UInt64(EVENT_FUNCTION_SHIFT)) & (EventWord.functionReach &- 1)
     }
     /// Of an enter or exit: ticks since the base.
-    @inlinable public var time: UInt64 { word &>> UInt64(EVENT_TIME_SHIFT) }
+    @inlinable public var time: UInt64 { word &>> EventWord.timeShift }
     /// Of a complete call: ticks from the base to its start.
-    @inlinable public var start: UInt64 { word &>> UInt64(EVENT_TIME_SHIFT) & (Event.startReach &- 1) }
-    @inlinable public var duration: UInt64 { word &>> UInt64(EVENT_DURATION_SHIFT) }
+    @inlinable public var start: UInt64 { word &>> EventWord.timeShift & (EventWord.startReach &- 1) }
+    @inlinable public var duration: UInt64 { word &>> EventWord.durationShift }
     /// nil for a kind that a newer writer may know and this reader does not.
     @inlinable public var controlKind: ControlKind? {
         ControlKind(rawValue: UInt8(truncatingIfNeeded: word &>> UInt64(CONTROL_KIND_SHIFT)) & 0x3f)
     }
     @inlinable public var payload: UInt64 { word &>> UInt64(CONTROL_PAYLOAD_SHIFT) }
     /// Of an unwound word: ticks since the base …
-    @inlinable public var controlTime: UInt64 { payload & Event.timeMask }
+    @inlinable public var controlTime: UInt64 { payload & EventWord.timeMask }
     /// … and how many frames.
-    @inlinable public var controlNumber: UInt32 { UInt32(truncatingIfNeeded: payload &>> UInt64(EVENT_TIME_BITS)) }
+    @inlinable public var controlNumber: UInt32 { UInt32(truncatingIfNeeded: payload &>> EventWord.timeBits) }
 }
 
 /// Completes the 56 bits of a control payload that is a moment: the one nearest to `reference` that ends in them.

@@ -19,7 +19,7 @@ public func tracer_slow_enter(
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
     if kind == UInt32(KIND_UNNAMED) {
-        if recorder.isOther || !PatchedFunctions.name(descriptor) { return nil }
+        if recorder.isOther || !PatchedFunctions.number(descriptor) { return nil }
         kind = UInt32(KIND_PATCHED)
     }
     if recorder.isOther {

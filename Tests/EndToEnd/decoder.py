@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """tracefile.py and golden.py on traces made here word by word: what they accept, and that they notice what is wrong."""
+import gzip
+import json
 import os
 import struct
 import sys
@@ -7,18 +9,19 @@ import sys
 import golden
 import harness
 import tracefile as t
-from harness import Failed
+from harness import Failed, Skipped
 
 BASE = 5_000_000_000_000
 NAMES = ["outer", "inner", "setjmp"]
+LAYOUT = t.LAYOUTS[2]
 
 
 def call(kind, function, time):
-    return kind | function << t.FUNCTION_SHIFT | time << t.TIME_SHIFT
+    return kind | function << t.FUNCTION_SHIFT | time << LAYOUT.time_shift
 
 
 def complete(function, start, duration):
-    return t.COMPLETE | function << t.FUNCTION_SHIFT | start << t.TIME_SHIFT | duration << t.DURATION_SHIFT
+    return t.COMPLETE | function << t.FUNCTION_SHIFT | start << LAYOUT.time_shift | duration << LAYOUT.duration_shift
 
 
 def control(which, payload):
@@ -26,7 +29,7 @@ def control(which, payload):
 
 
 def unwound(count, time):
-    return control(t.UNWOUND, time | count << t.COUNT_SHIFT)
+    return control(t.UNWOUND, time | count << LAYOUT.count_shift)
 
 
 def chunk(kind, thread, sequence, body, frames=(), flags=0, opened=BASE):
@@ -39,7 +42,7 @@ def chunk(kind, thread, sequence, body, frames=(), flags=0, opened=BASE):
 
 
 def trace(*chunks):
-    fields = {**dict.fromkeys(t.HEADER_FIELDS, 0), "magic": t.MAGIC, "version": 1, "header_bytes": 4096, "pid": 100, "state": 1}
+    fields = {**dict.fromkeys(t.HEADER_FIELDS, 0), "magic": t.MAGIC, "version": 2, "header_bytes": 4096, "pid": 100, "state": 1}
     records = b""
     for index, name in enumerate(NAMES, 1):
         text = name.encode().ljust((len(name) + 7) // 8 * 8, b"\0")
@@ -144,8 +147,38 @@ class Decoded:
             place.done()
 
 
+class FirstVersion:
+    """A trace of version 1: both readers, and the tool says what it said when this was the version of the day."""
+    FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "version1")
+
+    def __init__(self, case):
+        self.case, self.name = case, "decoder.version_1." + case
+
+    def run(self, settings):
+        if not os.path.exists(settings.tool):
+            raise Skipped("no tool")
+        place = harness.Place("decoder", settings.keep)
+        try:
+            path = os.path.join(place.traces, self.case + ".trace")
+            with gzip.open(os.path.join(self.FOLDER, self.case + ".trace.gz")) as packed, open(path, "wb") as file:
+                file.write(packed.read())
+            trace = t.Trace(path).trees()
+            faults = trace.anomalies + harness.cross_check(settings, trace)
+            with open(os.path.join(self.FOLDER, self.case + ".json")) as file:
+                expected = json.load(file)
+            told = harness.report(settings, path)
+            found = sorted([f["symbol"], f["module"], f["calls"], f["total_ns"], f["self_ns"]] for f in told["functions"])
+            if [told["calls"], told["duration_ns"], found] != [expected["calls"], expected["duration_ns"], expected["functions"]]:
+                faults.append(f"report says {found}, expected {expected['functions']}")
+            if faults:
+                raise Failed("\n".join(faults))
+        finally:
+            place.done()
+
+
 def tests():
-    return [Decoded(case) for case in CASES]
+    first = sorted(name.removesuffix(".trace.gz") for name in os.listdir(FirstVersion.FOLDER) if name.endswith(".gz"))
+    return [Decoded(case) for case in CASES] + [FirstVersion(case) for case in first]
 
 
 if __name__ == "__main__":

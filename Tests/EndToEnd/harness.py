@@ -22,6 +22,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 GIGABYTE = 1 << 30
 HANGS = 120  # seconds after which a program that takes one or two is taken to hang, on a machine that is slow or busy, too
 CACHES = tempfile.mkdtemp(prefix="tracer-caches-")  # XDG_CACHE_HOME: what the agent remembers between starts is not put into the user's own
+tracefile.PLANS = os.path.join(CACHES, "tracer/plans")
 EMULATOR = []  # what runs a program of another machine
 
 
@@ -277,7 +278,9 @@ def check_traces(settings, place, own=lambda path: False, walk=True, drops=False
 
 def report(settings, path):
     """The tool's own account of a trace, or a Failed."""
-    done = subprocess.run([settings.tool, "report", path, "--json"], capture_output=True, timeout=120)
+    # With the plans by which its functions were patched: they have their names.
+    done = subprocess.run([settings.tool, "report", path, "--json"], capture_output=True, timeout=120,
+                          env={**os.environ, "XDG_CACHE_HOME": CACHES})
     if done.returncode:
         raise Failed(f"tracer report: {describe(done.returncode)}: {done.stderr.decode(errors='replace').strip()}")
     try:

@@ -1,24 +1,23 @@
 """An independent reader of trace files.
 
-Written from Sources/CTraceLayout/include/trace_layout.h alone, so that it shares no mistake with the Swift reader:
+Written from trace_layout.h and plan_layout.h of Sources/CTraceLayout/include alone, so that it shares no mistake with the Swift reader:
 run.py asserts that both count the same. It favours clarity over speed, and it says what is wrong with a file
 (`anomalies`) instead of repairing it, because a test wants to know.
 """
+import functools
 import os
 import struct
+import subprocess
 from dataclasses import dataclass, field
 
 MAGIC = b"TRACER\x1a\n"
-VERSION = 1
+VERSIONS = 1, 2
 HEADER_BYTES = 4096
 CHUNK_MAGIC = 0x4B484354
 CONTROL, ENTER, EXIT, COMPLETE = range(4)
 BASE, RESUME, UNWOUND, SITE = range(1, 5)
-FUNCTION_SHIFT, FUNCTION_MASK = 2, (1 << 20) - 1
-TIME_SHIFT, TIME_MASK = 22, (1 << 42) - 1
-START_MASK, DURATION_SHIFT = (1 << 23) - 1, 45
+FUNCTION_SHIFT = 2
 CONTROL_SHIFT, CONTROL_MASK, PAYLOAD_SHIFT, PAYLOAD_MASK = 2, 0x3F, 8, (1 << 56) - 1
-COUNT_SHIFT = 42  # of an unwound word's payload
 CLOSED, UNSETTLED, SITES = 1, 4, 8  # flags of a chunk
 CALL_SITES = 32  # flag of the file
 TAIL, SPAN, NAMED_MARK = 1, 2, 4
@@ -40,6 +39,21 @@ CHUNK = struct.Struct("<I2H4I Q 2Q 4Q 2I 16s Q 2Q")
 CHUNK_FIELDS = """magic kind flags byte_count body_offset thread tid sequence opened_ticks opened_ns used_bytes
     filtered_by_time filtered_by_depth dropped open_frames stored_frames thread_name unused r0 r1""".split()
 assert CHUNK.size == 128
+
+
+class Layout:
+    """How the bits of an event are shared out."""
+    def __init__(self, function_bits, start_bits):
+        self.function_mask = (1 << function_bits) - 1
+        self.time_shift = FUNCTION_SHIFT + function_bits
+        self.time_bits = 64 - self.time_shift
+        self.time_mask = (1 << self.time_bits) - 1
+        self.start_mask, self.duration_shift = (1 << start_bits) - 1, self.time_shift + start_bits
+        self.count_shift = self.time_bits  # of an unwound word's payload
+
+
+LAYOUTS = {1: Layout(20, 23), 2: Layout(24, 21)}
+PLANS = None  # the folder of plans, which have the names of functions that record their calls themselves
 
 
 class Damaged(Exception):
@@ -140,6 +154,40 @@ class Thread:
     calls: int = 0
 
 
+def names_of_functions(module):
+    """{address as linked: the first of its names}, by the plan of this module, or by the module's file if it has no build-id."""
+    if not module.build_id:
+        return names_of_file(module.path) if os.path.exists(module.path) else {}
+    path = PLANS and os.path.join(PLANS, module.build_id + ".plan")
+    return names_of_plan(path, os.stat(path).st_ino) if path and os.path.exists(path) else {}
+
+
+def names_of_file(path):
+    found = {}
+    for line in subprocess.run(["readelf", "-sW", path], capture_output=True, text=True, check=True).stdout.splitlines():
+        fields = line.split()
+        if len(fields) == 8 and fields[3] in ("FUNC", "IFUNC") and fields[6] != "UND":
+            address, binding, name = int(fields[1], 16), fields[4], fields[7].split("@")[0]
+            underscores = 0 if name.startswith("_Z") else min(len(name) - len(name.lstrip("_")), 7)
+            rank = {"LOCAL": 32, "WEAK": 8}.get(binding, 0) + underscores, len(name), name
+            found[address] = min(found.get(address, rank), rank)
+    return {address: rank[2] for address, rank in found.items()}
+
+
+@functools.lru_cache
+def names_of_plan(path, _):
+    with open(path, "rb") as file:
+        data = file.read()
+    base, _, count, _, functions, _, _, _, names, _ = struct.unpack_from("<Q9I", data, 88)
+    result = {}
+    for n in range(count):
+        address, _, name, has_names = struct.unpack_from("<3I14xB", data, functions + 48 * n)
+        if has_names:
+            start = names + name
+            result[base + address] = data[start:data.index(b"\0", start)].decode(errors="surrogateescape")
+    return result
+
+
 class Trace:
     def __init__(self, path, own=lambda module_path: False):
         self.path = path
@@ -167,8 +215,10 @@ class Trace:
         self.header = dict(zip(HEADER_FIELDS, HEADER.unpack_from(self.data)))
         if self.header["magic"] != MAGIC:
             raise Damaged(f"{path}: magic {self.header['magic']!r}")
-        if self.header["version"] != VERSION:
+        if self.header["version"] not in VERSIONS:
             raise Damaged(f"{path}: version {self.header['version']}")
+        self.layout = LAYOUTS[self.header["version"]]
+        self._planned = {}
         self.state = STATE_NAMES.get(self.header["state"], "unknown")
         self.dropped = self.header["dropped"]
         self.chunks = list(self._chunks())
@@ -292,6 +342,16 @@ class Trace:
                 if not name:
                     self.anomalies.append(f"function {index} has no name")
                 self.functions[index] = Function(index, name, self.modules.get(module), address, flags)
+            elif kind == 19:
+                first, module, count, _ = struct.unpack_from("<4I", body, 8)
+                if module not in self.modules or 24 + count * 4 > size:
+                    self.anomalies.append(f"record at {offset}: {count} functions of module {module} in {size} bytes")
+                    count = 0
+                for index, place in enumerate(struct.unpack_from(f"<{count}I", body, 24), first):
+                    if place:
+                        if index in self.functions:
+                            self.anomalies.append(f"function {index} is declared twice")
+                        self.functions[index] = self._planned_function(index, self.modules[module], place)
             elif kind == 17:
                 module, wanted, patched, _ = struct.unpack_from("<4I", body, 8)
                 self.patched[module] = wanted, patched
@@ -300,6 +360,13 @@ class Trace:
             elif 7 <= kind <= 15:
                 self._start_record(kind, key, body)
             offset += size
+
+    def _planned_function(self, index, module, place):
+        if module.index not in self._planned:
+            self._planned[module.index] = names_of_functions(module)
+        address = module.low + place
+        name = self._planned[module.index].get(address - module.bias) or f"0x{address - module.bias:x}"
+        return Function(index, name, module, address, 0)
 
     def _start_record(self, kind, key, body):
         def none(number):
@@ -366,6 +433,7 @@ class Trace:
     # -- events ---------------------------------------------------------------------------------------------------
     def _walk(self, thread, chunks):
         stack, expected, hidden = [], None, 0
+        layout = self.layout
         calls, wrong = self.calls, self.anomalies
         where = f"thread {thread.index}"
 
@@ -450,16 +518,16 @@ class Trace:
                     wrong.append(f"{where}: chunk {sequence}, word {place}: a call site before something that is no call")
                     site = None
                 if kind == COMPLETE:
-                    function = (word >> FUNCTION_SHIFT) & FUNCTION_MASK
-                    enter = base + ((word >> TIME_SHIFT) & START_MASK)
+                    function = (word >> FUNCTION_SHIFT) & layout.function_mask
+                    enter = base + ((word >> layout.time_shift) & layout.start_mask)
                     name, own, flags = self._describe(function)
                     node = Node(function, name, own, enter, site or 0)
                     site = None
-                    node.exit = enter + (word >> DURATION_SHIFT)
+                    node.exit = enter + (word >> layout.duration_shift)
                     if flags & TAIL:
                         node.mark = "tail"
                         self.tail[function] = self.tail.get(function, 0) + 1
-                        if word >> DURATION_SHIFT:
+                        if word >> layout.duration_shift:
                             wrong.append(f"{where}: tail call {name} has a duration")
                     (stack[-1].children if stack else thread.roots).append(node)
                     if stack and enter < stack[-1].enter:
@@ -479,8 +547,8 @@ class Trace:
                     elif which == SITE:
                         site = payload
                     elif which == UNWOUND:
-                        reference = base + (payload & TIME_MASK)
-                        count = payload >> COUNT_SHIFT
+                        reference = base + (payload & layout.time_mask)
+                        count = payload >> layout.count_shift
                         if resume is not None:
                             chosen = self._find(stack, resume)
                             if chosen is None:
@@ -501,8 +569,8 @@ class Trace:
                         around = " ".join(f"{near:x}" for near in words[max(0, place - 3):place + 4])
                         wrong.append(f"{where}: chunk {sequence}, word {place} of {len(words)}: control {which}, among {around}")
                     continue
-                function = (word >> FUNCTION_SHIFT) & FUNCTION_MASK
-                reference = base + (word >> TIME_SHIFT)
+                function = (word >> FUNCTION_SHIFT) & layout.function_mask
+                reference = base + (word >> layout.time_shift)
                 if kind == ENTER:
                     if stack and reference < stack[-1].enter:
                         wrong.append(f"{where}: enter of function {function} {stack[-1].enter - reference} ticks "

@@ -45,12 +45,12 @@ private func readAll(_ file: TemporaryFile) -> Bool {
         var builder = Self.small
         builder.header.version = 9
         let file = TemporaryFile(builder.bytes())
-        #expect(throws: TraceError.newerVersion(file.path, found: 9, known: 1)) { try TraceFile(path: file.path) }
+        #expect(throws: TraceError.newerVersion(file.path, found: 9, known: 2)) { try TraceFile(path: file.path) }
     }
 
     @Test func theOtherByteOrderSaysSo() {
         var builder = Self.small
-        builder.header.version = UInt32(1).byteSwapped
+        builder.header.version = UInt32(TRACE_VERSION).byteSwapped
         let file = TemporaryFile(builder.bytes())
         #expect(throws: TraceError.otherByteOrder(file.path)) { try TraceFile(path: file.path) }
     }

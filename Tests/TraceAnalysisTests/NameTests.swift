@@ -35,6 +35,46 @@ import TraceTesting
         #expect(loaded.summary.json(loaded.trace).text().contains("\"symbol\": \"_ZN4demo5ThingC1Ev\""))
     }
 
+    @Test func functionsWithoutRecordsOfTheirOwnHaveTheNamesOfTheModulesFile() throws {
+        let text = "__attribute__((section(\".fixed\"), used)) static int hidden(int n) { return n + 1; }\n"
+        try withLibrary(text) { _, path in
+            func trace(buildID: [UInt8]) throws -> TraceFile {
+                var builder = demo { builder, thread in
+                    builder.complete(thread, 10, from: start, to: start + 1)
+                    builder.complete(thread, 12, from: start + 2, to: start + 3)
+                }
+                builder.module(1, path, buildID: buildID, bias: 0x7000_0000, byteCount: 0x50_0000)
+                builder.functions(10, module: 1, offsets: [0x40_0000, 0, 0x40_0001]) // 11 was never called
+                return try Loaded(builder.bytes()).trace
+            }
+            let known = try trace(buildID: [0xde, 0xad, 0xbe, 0xef])
+            let table = FunctionNames(known.metadata)
+            #expect(table.name(of: 10).name == "hidden")
+            #expect(table.name(of: 11).name == "?#11")
+            #expect(table.name(of: 12).name == "0x400001") // it begins where no symbol does
+            #expect(known.warnings.isEmpty)
+
+            // Another file is at the path: nothing is known of the one that was traced.
+            let other = try trace(buildID: [1, 2, 3, 4])
+            #expect(FunctionNames(other.metadata).name(of: 10).name == "0x400000")
+            #expect(other.warnings.contains { $0.contains("2 functions of libhidden.so have no names") && $0.contains("01020304") })
+        }
+    }
+
+    @Test func aRecordOfFunctionsThatContradictsItselfIsDamage() throws {
+        for (first, offsets, count) in [(0, [1], nil), (1 << 24, [1], nil), ((1 << 24) - 1, [1, 1], nil), (10, [1], 1000)]
+            as [(UInt32, [UInt32], UInt32?)]
+        {
+            var builder = demo { builder, thread in builder.complete(thread, 10, from: start, to: start + 1) }
+            builder.module(1, "/nowhere/lib.so")
+            builder.functions(first, module: 1, offsets: offsets, count: count)
+            #expect(try Loaded(builder.bytes()).trace.metadata.damagedRecords == 1)
+        }
+        var builder = demo { builder, thread in builder.complete(thread, 10, from: start, to: start + 1) }
+        builder.functions(10, module: 77, offsets: [1]) // of no module
+        #expect(try Loaded(builder.bytes()).trace.metadata.damagedRecords == 1)
+    }
+
     /// `hidden`, which no loader knows, at 0x400000 of a library whose build-id is deadbeef.
     private func named(buildID: [UInt8], offset: UInt64 = 0) throws -> [String] {
         let text = "__attribute__((section(\".fixed\"), used)) static int hidden(int n) { return n + 1; }\n"

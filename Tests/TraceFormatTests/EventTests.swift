@@ -4,27 +4,41 @@ import Testing
 
 @Suite struct EventTests {
     static let functions: [UInt32] = [1, 2, 255, 1 << 19, (1 << 20) - 1]
-    static let times: [UInt64] = [0, 1, Event.startReach, Event.timeReach - 1]
 
-    @Test(arguments: functions, times)
-    func enterAndExitKeepFunctionAndTime(function: UInt32, time: UInt64) {
-        for (event, kind) in [
-            (Event.enter(function, after: time), EventKind.enter),
-            (Event.exit(function, after: time), .exit),
-        ] {
-            #expect(event.kind == kind)
-            #expect(event.function == function)
-            #expect(event.time == time)
+    @Test(arguments: functions + [(1 << 24) - 1])
+    func whatIsWrittenKeepsItsParts(function: UInt32) throws { try keepsItsParts(CurrentEventLayout.self, function) }
+
+    @Test(arguments: functions)
+    func whatVersion1WroteKeepsItsParts(function: UInt32) throws { try keepsItsParts(FirstEventLayout.self, function) }
+
+    private func keepsItsParts<Layout: EventLayout>(_ layout: Layout.Type, _ function: UInt32) throws {
+        typealias Word = EventWord<Layout>
+        #expect(function < Word.functionReach)
+        for time in [0, 1, Word.startReach, Word.timeReach - 1] {
+            for (event, kind) in [(Word.enter(function, after: time), EventKind.enter), (Word.exit(function, after: time), .exit)] {
+                #expect(event.kind == kind)
+                #expect(event.function == function)
+                #expect(event.time == time)
+            }
         }
+        for start in [0, 1, Word.startReach - 1] {
+            let event = try #require(Word.complete(function, after: start, duration: Word.durationReach - 1))
+            #expect(event.kind == .complete)
+            #expect(event.function == function)
+            #expect(event.duration == Word.durationReach - 1)
+            #expect(event.start == start)
+        }
+        let unwound = Word.unwound(300, after: Word.timeReach - 1)
+        #expect(unwound.controlNumber == 300)
+        #expect(unwound.controlTime == Word.timeReach - 1)
     }
 
-    @Test(arguments: functions, [0, 1, Event.startReach - 1] as [UInt64])
-    func completeKeepsFunctionStartAndDuration(function: UInt32, start: UInt64) throws {
-        let event = try #require(Event.complete(function, after: start, duration: 0x7ffff))
-        #expect(event.kind == .complete)
-        #expect(event.function == function)
-        #expect(event.duration == 0x7ffff)
-        #expect(event.start == start)
+    /// docs/format.md.
+    @Test func theBitsOfBothVersionsAreWhereTheyAreSaidToBe() {
+        #expect(Event.enter(1, after: 1).word == 1 << 26 | 1 << 2 | 1)
+        #expect(Event.complete(1, after: 1, duration: 1)?.word == 1 << 47 | 1 << 26 | 1 << 2 | 3)
+        #expect(EventWord<FirstEventLayout>.enter(1, after: 1).word == 1 << 22 | 1 << 2 | 1)
+        #expect(EventWord<FirstEventLayout>.complete(1, after: 1, duration: 1)?.word == 1 << 45 | 1 << 22 | 1 << 2 | 3)
     }
 
     @Test func aCallThatDoesNotFitOneWordIsNotComplete() {

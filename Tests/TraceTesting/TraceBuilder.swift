@@ -78,6 +78,13 @@ public struct TraceBuilder: Sendable {
         self.record(TRACE_RECORD_FUNCTION, record, Array(name.utf8))
     }
 
+    /// Functions without records of their own: how far behind the module's lowest address they begin, by ids that follow each other.
+    public mutating func functions(_ first: UInt32, module: UInt32, offsets: [UInt32], count: UInt32? = nil) {
+        var record = trace_functions_record()
+        (record.first, record.module, record.count) = (first, module, count ?? UInt32(offsets.count))
+        self.record(TRACE_RECORD_FUNCTIONS, record, offsets.flatMap { offset in withUnsafeBytes(of: offset) { Array($0) } })
+    }
+
     /// What the agent writes down on either side of a change of the clock's rate.
     public mutating func clock(_ ticks: UInt64) {
         let sample = trace_clock_sample(ticks: ticks, monotonic_ns: monotonic?(ticks) ?? 0)

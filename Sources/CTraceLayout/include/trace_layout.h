@@ -6,25 +6,28 @@
 #ifndef TRACE_LAYOUT_H
 #define TRACE_LAYOUT_H
 
-#define TRACE_VERSION 1
+#define TRACE_VERSION 2
 #define TRACE_HEADER_BYTES 4096
 #define TRACE_COST_PARTS 256 /* of a tick: the unit of leaf_cost and inside_cost */
 #define TRACE_CHUNK_MAGIC 0x4b484354 /* "TCHK" */
 #define TRACE_CHUNK_ALIGNMENT 4096
 
-// Event word. Bits 0-1 are the kind, 2-21 the function, 22-63 a time in ticks since the base in force; a complete call
-// splits those 42 bits: 22-44 its start, 45-63 its duration. So an enter becomes a complete call by one addition.
+// Event word. Bits 0-1 are the kind, 2-25 the function, 26-63 a time in ticks since the base in force; a complete call
+// splits those 38 bits: 26-46 its start, 47-63 its duration. So an enter becomes a complete call by one addition.
 #define EVENT_ENTER 1
 #define EVENT_EXIT 2
 #define EVENT_COMPLETE 3
 #define EVENT_KIND_BITS 2
 #define EVENT_FUNCTION_SHIFT 2
-#define EVENT_FUNCTION_BITS 20
-#define EVENT_TIME_SHIFT 22
-#define EVENT_TIME_BITS 42
-#define EVENT_START_BITS 23 /* of a complete call; also the reach of a base for enters and complete calls */
-#define EVENT_DURATION_SHIFT 45
-#define EVENT_DURATION_BITS 19
+#define EVENT_FUNCTION_BITS 24
+#define EVENT_TIME_SHIFT 26
+#define EVENT_TIME_BITS 38
+#define EVENT_START_BITS 21 /* of a complete call; also the reach of a base for enters and complete calls */
+#define EVENT_DURATION_SHIFT 47
+#define EVENT_DURATION_BITS 17
+// The same in version 1.
+#define EVENT_1_FUNCTION_BITS 20
+#define EVENT_1_START_BITS 23
 
 // Control word: bits 2-7 say which (ControlKind in Event.swift), 8-63 are its payload.
 #define CONTROL_KIND_SHIFT 2
@@ -164,6 +167,7 @@ enum {
     TRACE_RECORD_CLOCK = 16,
     TRACE_RECORD_PATCHED = 17,
     TRACE_RECORD_LEFT_OUT = 18,
+    TRACE_RECORD_FUNCTIONS = 19,
     TRACE_RECORD_REPLACED = 0xffff, // skipped: another record is being written over it
 };
 enum { // of a phase
@@ -231,11 +235,19 @@ struct trace_module_record {
 };
 struct trace_function_record {
     struct trace_record record;
-    uint32_t function; // 1 … 2^20-1
+    uint32_t function; // 1 … 2^EVENT_FUNCTION_BITS - 1
     uint32_t module;   // 0xffffffff: none
     uint64_t address;  // absolute
     uint32_t flags;
     uint32_t name_bytes; // name follows
+};
+/// Functions of a module that have no record of their own: ids that follow each other. Their names are in the module's file.
+struct trace_functions_record {
+    struct trace_record record;
+    uint32_t first;  // the id of the first
+    uint32_t module;
+    uint32_t count;
+    uint32_t reserved; // then `count` times a uint32_t: how far behind the module's low_address it begins; 0: it was never called
 };
 struct trace_thread_record {
     struct trace_record record;

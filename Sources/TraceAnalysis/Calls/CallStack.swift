@@ -230,7 +230,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
         if let index = index(entered: ticks56, near: time) { close(at: index, at: time, .unwound) }
     }
 
-    mutating func unknown(_ event: Event) { sink.unknown() }
+    mutating func unknown(_ word: UInt64) { sink.unknown() }
 }
 
 // Where a chunk begins.

@@ -9,6 +9,7 @@ struct ChunkReader: ~Copyable {
     private let mayChange: Bool
     private let isRing: Bool
     private let scale: TimeScale
+    private let version: UInt32
     private var frames = ByteBuffer(capacity: 4096)
     private var words = ByteBuffer(capacity: Self.pieceBytes)
 
@@ -24,6 +25,7 @@ struct ChunkReader: ~Copyable {
         mayChange = trace.mayChange
         isRing = trace.isRing
         scale = trace.timeScale
+        version = trace.header.version
     }
 
     /// The chunk to read instead of `chunk`: itself, or where its thread has copied it to since the file was walked.
@@ -61,7 +63,7 @@ struct ChunkReader: ~Copyable {
         for index in 0..<frames.count / stride {
             guard var frame = frames.load(trace_open_frame.self, at: index * stride) else { break }
             // An impossible id keeps its place in the stack, and sizes no table.
-            if frame.function >= 1 << UInt32(EVENT_FUNCTION_BITS) { frame.function = 0 }
+            if frame.function >= Event.functionReach { frame.function = 0 }
             frame.enter_ticks = scale.even(frame.enter_ticks)
             result.append(frame)
         }
@@ -89,7 +91,14 @@ struct ChunkReader: ~Copyable {
             source.read(min(Self.pieceBytes, chunk.endOffset - position), of: chunk, at: position, into: &words)
             let read = words.count & ~7
             if read == 0 { break } // the file has become shorter
-            words.withWords { decoder.decode($0, at: offset, into: &sink) }
+            // A loop for each layout, in which all shifts are constants.
+            words.withWords {
+                if version == 1 {
+                    decoder.decode($0, of: FirstEventLayout.self, at: offset, into: &sink)
+                } else {
+                    decoder.decode($0, of: CurrentEventLayout.self, at: offset, into: &sink)
+                }
+            }
             position += read
         }
         return decoder.latest

@@ -15,15 +15,15 @@ protocol EventSink: ~Copyable {
     /// The call of the next word, an enter or a complete call, returns to this address; 0: it is not known.
     mutating func site(_ address: UInt64)
     /// A control word of a kind that this reader does not know.
-    mutating func unknown(_ event: Event)
+    mutating func unknown(_ word: UInt64)
     /// Every word that is not zero, before it is decoded.
-    mutating func word(_ event: Event, at offset: UInt64)
+    mutating func word(_ word: UInt64, at offset: UInt64)
     /// Times of the words that follow count from here.
     mutating func base(_ ticks: UInt64)
 }
 
 extension EventSink where Self: ~Copyable {
-    @inline(__always) mutating func word(_ event: Event, at offset: UInt64) {}
+    @inline(__always) mutating func word(_ word: UInt64, at offset: UInt64) {}
     @inline(__always) mutating func base(_ ticks: UInt64) {}
     @inline(__always) mutating func site(_ address: UInt64) {}
 }
@@ -52,18 +52,18 @@ struct EventDecoder {
 
     /// Decodes `words`, the first of which lies at `offset` of the file. May be called for one piece after another.
     @inline(__always)
-    mutating func decode<Sink: EventSink & ~Copyable>(
-        _ words: UnsafeBufferPointer<UInt64>, at offset: UInt64,
+    mutating func decode<Layout: EventLayout, Sink: EventSink & ~Copyable>(
+        _ words: UnsafeBufferPointer<UInt64>, of layout: Layout.Type, at offset: UInt64,
         into sink: inout Sink
     ) {
         for index in 0..<words.count {
-            let event = Event(word: UInt64(littleEndian: words[index]))
+            let event = EventWord<Layout>(word: UInt64(littleEndian: words[index]))
             if event.isEmpty {
                 resume = .max // killed between the two words
                 sink.site(0)
                 continue
             }
-            sink.word(event, at: offset &+ UInt64(index) &* 8)
+            sink.word(event.word, at: offset &+ UInt64(index) &* 8)
             switch event.word & ((1 &<< UInt64(EVENT_KIND_BITS)) &- 1) {
             case UInt64(EVENT_COMPLETE):
                 let exact = base &+ event.start
@@ -90,7 +90,7 @@ struct EventDecoder {
     }
 
     @inline(never)
-    private mutating func control<Sink: EventSink & ~Copyable>(_ event: Event, into sink: inout Sink) {
+    private mutating func control<Layout: EventLayout, Sink: EventSink & ~Copyable>(_ event: EventWord<Layout>, into sink: inout Sink) {
         switch event.controlKind {
         case .base:
             base = completed(event.payload, near: Ticks(base)).raw
@@ -110,7 +110,7 @@ struct EventDecoder {
         case .site:
             sink.site(event.payload)
         case nil:
-            sink.unknown(event)
+            sink.unknown(event.word)
         }
     }
 }

@@ -2,6 +2,7 @@
 // size; one that cannot be believed ends its chunk, since nothing tells where the next begins.
 import CTraceLayout
 import Presentation
+import Symbols
 import TraceFormat
 
 package struct Module: Sendable {
@@ -14,6 +15,9 @@ package struct Module: Sendable {
     package var unloaded: Ticks?
 
     package var name: String { path.isEmpty ? "[module \(index)]" : basename(path) }
+    package var identity: ModuleIdentity {
+        ModuleIdentity(path: path, buildID: buildID, spanBytes: addresses.upperBound &- addresses.lowerBound)
+    }
 }
 
 package struct Function: Sendable {
@@ -64,6 +68,30 @@ package struct Metadata: Sendable {
             file.read(byteCount, at: chunk.offset + UInt64(chunk.bodyOffset), into: &buffer)
             readRecords(buffer)
         }
+        addFunctions()
+    }
+
+    /// Of modules: ids of functions of which the file has no more than how far behind the lowest address they begin.
+    private var addressed: [UInt32: [(id: UInt32, offset: UInt32)]] = [:]
+    /// Modules that are neither here nor have a plan, and how many of their functions have no name for that.
+    private(set) var nameless: [UInt32: Int] = [:]
+
+    private mutating func addFunctions() {
+        for (index, entries) in addressed {
+            guard let module = modules[index] else {
+                damagedRecords += 1
+                continue
+            }
+            let addresses = entries.map { module.addresses.lowerBound &+ UInt64($0.offset) }
+            let names = RecordedNames.shared.names(of: addresses.map { $0 &- module.loadBias }, in: module.identity)
+            if names == nil { nameless[index] = entries.count }
+            for (n, entry) in entries.enumerated() {
+                functions[entry.id] = Function(
+                    id: entry.id, module: index, address: addresses[n], isTail: false, isSpan: false, isMark: false,
+                    rawName: names?[n] ?? "0x" + String(addresses[n] &- module.loadBias, radix: 16))
+            }
+        }
+        addressed = [:]
     }
 
     /// Every moment in it becomes even.
@@ -131,7 +159,7 @@ package struct Metadata: Sendable {
                 addresses: module.low_address..<module.high_address, loaded: Ticks(module.loaded_ticks))
         case TRACE_RECORD_FUNCTION:
             guard let function = body(trace_function_record.self, buffer, offset, byteCount),
-                function.function > 0, function.function < 1 << UInt32(EVENT_FUNCTION_BITS),
+                function.function > 0, function.function < Event.functionReach,
                 Int(function.name_bytes) <= byteCount - MemoryLayout<trace_function_record>.size
             else { return false }
             let name = buffer.text(
@@ -141,6 +169,16 @@ package struct Metadata: Sendable {
                 address: function.address, isTail: function.flags & UInt32(TRACE_FUNCTION_TAIL) != 0,
                 isSpan: function.flags & UInt32(TRACE_FUNCTION_SPAN) != 0,
                 isMark: function.flags & UInt32(TRACE_FUNCTION_MARK) != 0, rawName: name)
+        case TRACE_RECORD_FUNCTIONS:
+            let size = MemoryLayout<trace_functions_record>.size
+            guard let fixed = body(trace_functions_record.self, buffer, offset, byteCount), fixed.first > 0,
+                fixed.first < Event.functionReach, fixed.count <= Event.functionReach - fixed.first,
+                Int(fixed.count) <= (byteCount - size) / 4
+            else { return false }
+            for n in 0..<fixed.count {
+                let place = buffer.load(UInt32.self, at: offset + size + Int(n) * 4)!
+                if place != 0 { addressed[fixed.module, default: []].append((fixed.first + n, place)) }
+            }
         case TRACE_RECORD_THREAD:
             guard let thread = body(trace_thread_record.self, buffer, offset, byteCount) else { return false }
             threads[thread.thread, default: ThreadLife(tid: thread.tid)].started = Ticks(thread.ticks)

@@ -93,9 +93,3 @@ package final class CodeNames {
         return name
     }
 }
-
-extension Module {
-    package var identity: ModuleIdentity {
-        ModuleIdentity(path: path, buildID: buildID, spanBytes: addresses.upperBound &- addresses.lowerBound)
-    }
-}

@@ -70,9 +70,10 @@ private struct DumpSink: EventSink, ~Copyable {
         }
     }
 
-    mutating func word(_ event: Event, at offset: UInt64) {
+    mutating func word(_ word: UInt64, at offset: UInt64) {
         self.offset = offset
         // The decoder keeps this one to itself until the next word.
+        let event = Event(word: word) // control words are the same in all layouts
         if event.kind == .control, event.controlKind == .resume { emit(.resume, at: time, value: event.payload) }
     }
     mutating func base(_ ticks: UInt64) { emit(.base, at: ticks) }
@@ -90,5 +91,5 @@ private struct DumpSink: EventSink, ~Copyable {
     }
     mutating func unwound(_ count: Int, at time: UInt64) { emit(.unwound, at: time, value: UInt64(count)) }
     mutating func resumedUnwound(entered ticks56: UInt64, at time: UInt64) { emit(.unwound, at: time, value: 1) }
-    mutating func unknown(_ event: Event) { emit(.unknown, at: time, value: event.word) }
+    mutating func unknown(_ word: UInt64) { emit(.unknown, at: time, value: word) }
 }

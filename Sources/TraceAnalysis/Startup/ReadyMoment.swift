@@ -211,5 +211,5 @@ private struct FirstSink: EventSink {
     mutating func resumedExit(_ function: UInt32, entered ticks56: UInt64, at time: UInt64) {}
     mutating func unwound(_ count: Int, at time: UInt64) {}
     mutating func resumedUnwound(entered ticks56: UInt64, at time: UInt64) {}
-    mutating func unknown(_ event: Event) {}
+    mutating func unknown(_ word: UInt64) {}
 }

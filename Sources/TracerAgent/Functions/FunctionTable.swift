@@ -25,8 +25,12 @@ enum FunctionTable {
 
     /// Slots are bound with the loader's lock held; names that the program gives come from any thread.
     nonisolated(unsafe) private static var lock = Lock()
-    /// In a forked child: another thread of the parent may have held it.
-    static func becomeChild() { lock = Lock() }
+    /// In a forked child: another thread of the parent may have held it. What the parent has written into its blocks since is in the
+    /// child's copies as well, so the child goes on in others.
+    static func becomeChild() {
+        lock = Lock()
+        for n in 0..<blocks.count { blocks[n] = Block() }
+    }
 
     /// The stub that a slot with this target must hold, or nil when the table is full or the function not to be traced.
     /// - Parameter isEntryOnly: it asks who called it (SanitizerRuntime.swift).
@@ -79,22 +83,44 @@ enum FunctionTable {
         return id
     }
 
-    /// An id for a function that is called through its own first bytes; `locked` is held. nil when the table is full.
-    static func number(target: UInt64, module: UInt32, _ name: Name) -> UInt32? {
-        if !hasNone { return nil }
-        let id = UInt32(entries.count)
-        let entry = Entry(target: target, name: 0, module: module, descriptor: .max, treatment: .ordinary)
-        if id >= Event.functionReach || !entries.append(entry) { return nil }
-        patchedCount &+= 1
-        MetadataWriter.function(id, module: module, address: target, flags: 0, name: name)
-        return id
+    /// An id for a function that is not called through a slot; `locked` is held. nil when the table is full.
+    /// - Parameter offset: from the module's lowest address
+    static func number(offset: UInt64, module: Int) -> UInt32? {
+        while blocks.count <= module { if !blocks.append(Block()) { return nil } }
+        let block = blocks.pointer(module)
+        if block.pointee.used == block.pointee.count && !begin(block, module) { return nil }
+        tracer_store_release_32(block.pointee.offsets! + Int(block.pointee.used), UInt32(truncatingIfNeeded: offset))
+        block.pointee.used &+= 1
+        return block.pointee.first &+ block.pointee.used &- 1
+    }
+    /// Ids of a module's functions, which have one record together: four bytes each, and their names are in the module's file.
+    private struct Block: BitwiseCopyable {
+        var offsets: UnsafeMutablePointer<UInt32>?
+        var first: UInt32 = 0
+        var used: UInt32 = 0
+        var count: UInt32 = 0
+    }
+    nonisolated(unsafe) private static var blocks = Table<Block>() // by module, its youngest one
+    private static let firstBlock: UInt32 = 64, largestBlock: UInt32 = 4096
+
+    private static func begin(_ block: UnsafeMutablePointer<Block>, _ module: Int) -> Bool {
+        let count = min(max(block.pointee.count &* 2, firstBlock), largestBlock)
+        if !hasNone || UInt32(entries.count) &+ count > Event.functionReach { return false }
+        let first = UInt32(entries.count)
+        for _ in 0..<count {
+            if !entries.append(Entry(target: 0, name: 0, module: 0, descriptor: .max, treatment: .ordinary)) { return false }
+            numberedCount &+= 1
+        }
+        guard let offsets = MetadataWriter.functions(first, module: UInt32(module), count: count) else { return false }
+        block.pointee = Block(offsets: offsets, first: first, used: 0, count: count)
+        return true
     }
     /// Id 0 is taken.
     private static var hasNone: Bool {
         entries.count > 0 || entries.append(Entry(target: 0, name: 0, module: 0, descriptor: 0, treatment: .ordinary))
     }
     /// Of the ids: they are in no slot of the table.
-    nonisolated(unsafe) private static var patchedCount = 0
+    nonisolated(unsafe) private static var numberedCount = 0
     static func locked<Result>(_ body: () -> Result) -> Result {
         lock.lock()
         defer { lock.unlock() }
@@ -104,7 +130,7 @@ enum FunctionTable {
     /// Where the id of this target and name is, or is to be put. The same place may have been another module's.
     private static func find(_ target: UInt64, _ hash: UInt64, _ module: UInt32) -> Int? {
         if !hasNone { return nil }
-        if (entries.count &- patchedCount &+ 1) &* 4 > slotCount && !growSlots(slotCount == 0 ? 4096 : slotCount &* 4) { return nil }
+        if (entries.count &- numberedCount &+ 1) &* 4 > slotCount && !growSlots(slotCount == 0 ? 4096 : slotCount &* 4) { return nil }
         var slot = Name.bucket(hash) & (slotCount &- 1)
         while slots![slot] != 0 {
             let known = entries.pointer(Int(slots![slot]))

@@ -15,11 +15,13 @@ enum ClockWatch {
     /// another base or fills its chunk soon; one that was silent may have slept, and its machine too.
     @inline(__always) static func poll(_ ticks: UInt64, since base: UInt64) {
         if Int64(bitPattern: ticks &- latest.ticks) >= Machine.clockPause
-            || Int64(bitPattern: ticks &- base) >= Int64(Event.startReach &* 2)
+            || Int64(bitPattern: ticks &- base) >= silence
         {
             compare(ticks)
         }
     }
+
+    private static let silence: Int64 = 1 &<< 24 // ticks
 
     /// The sample with which the file begins, and its width.
     static func begin(_ sample: trace_clock_sample, _ width: UInt64) {

@@ -20,12 +20,12 @@ enum MetadataWriter {
     private static let headerBytes = MemoryLayout<trace_chunk_header>.size
     private static let firstPiece = 32768, largestPiece = 1 << 20
 
-    /// `fixed` is the record's own structure without its text; its `record` part is filled in here. Where it stands, or nil.
+    /// `fixed` is the record's own structure without its text (none: zeros); its `record` part is filled in here. Where it stands, or nil.
     /// `isPassing`: a program may do it for ever, and ring mode need not keep it; nor does a forked child.
     @discardableResult
     static func append<Record: BitwiseCopyable>(
         _ type: Int, _ key: UInt16, _ fixed: Record,
-        _ text: CText = CText(StaticString("").utf8Start),
+        _ text: CText? = nil,
         _ textCount: Int = 0, isPassing: Bool = false
     ) -> UnsafeMutableRawPointer? {
         let fixedCount = MemoryLayout<Record>.size
@@ -34,7 +34,7 @@ enum MetadataWriter {
         defer { lock.unlock() }
         guard let place = isPassing && Limits.isRing ? reservePassing(count) : reserve(count) else { return nil }
         place.storeBytes(of: fixed, as: Record.self)
-        (place + fixedCount).copyMemory(from: text, byteCount: textCount)
+        if let text { (place + fixedCount).copyMemory(from: text, byteCount: textCount) }
         let record = place.assumingMemoryBound(to: trace_record.self)
         record.pointee.type = 0
         record.pointee.key = key
@@ -101,6 +101,12 @@ enum MetadataWriter {
                 record: trace_record(), function: id, module: module, address: address,
                 flags: flags, name_bytes: UInt32(name.byteCount)),
             name.text, name.byteCount)
+    }
+    /// Where the offsets are to be put: all are 0.
+    static func functions(_ first: UInt32, module: UInt32, count: UInt32) -> UnsafeMutablePointer<UInt32>? {
+        let fixed = trace_functions_record(record: trace_record(), first: first, module: module, count: count, reserved: 0)
+        let place = append(Int(TRACE_RECORD_FUNCTIONS), 0, fixed, nil, Int(count) &* 4)
+        return place.map { ($0 + MemoryLayout<trace_functions_record>.size).assumingMemoryBound(to: UInt32.self) }
     }
     /// Of the functions of a module that the user wants, so many record their calls themselves.
     static func patched(module: UInt32, functions: UInt32, patched: UInt32) {

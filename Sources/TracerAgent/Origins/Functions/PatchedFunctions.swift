@@ -1,6 +1,6 @@
 // Functions that are recorded by their own first bytes: these lead to a stub, and that to the trampolines. What can be replaced, and by
 // what, `tracer plan` has found out (docs/functions.md); here a plan is applied to a module before any of its code runs, when it
-// is there at the start or has just been mapped. A function gets a number and a record in the file at its first call.
+// is there at the start or has just been mapped. A function gets a number at its first call.
 import CSupport
 import CTraceLayout
 
@@ -18,7 +18,6 @@ enum PatchedFunctions {
         var used: UInt64 = 0 // of them
         var descriptors: UInt64 = 0
         var base: UInt64 = 0 // of the plan's addresses
-        var names: CText?
     }
     nonisolated(unsafe) private static var areas = Table<Area>() // LoaderWatch.lock is held by who appends
 
@@ -72,8 +71,7 @@ enum PatchedFunctions {
             }
             return
         }
-        var keptFrom = count // its names are read when a function is called
-        defer { Memory.release(bytes, keptFrom) }
+        defer { Memory.release(bytes, count) }
         guard let plan = PlanContent(bytes, byteCount: count), identity.isOf(plan.header.pointee) else {
             return refuse(module, "its plan is damaged or of another version: `tracer plan` makes it again")
         }
@@ -85,8 +83,7 @@ enum PatchedFunctions {
         if work.matched > 0 {
             if !work.isRight { return refuse(module, "its code is not what its plan says: something has changed it") }
             if work.count > 0 {
-                guard let isNew = apply(work, module) else { return }
-                if isNew { keptFrom = Int(plan.header.pointee.names) & ~(Kernel.pageBytes &- 1) }
+                if !apply(work, module) { return }
             }
             MetadataWriter.patched(module: UInt32(index), functions: work.matched, patched: work.count)
         }
@@ -162,27 +159,27 @@ enum PatchedFunctions {
         }
     }
 
-    /// Whether it has a new area, whose names are those of the plan. nil: nothing is patched, and a line says why.
-    private static func apply(_ work: Work, _ module: UnsafeMutablePointer<Module>) -> Bool? {
+    /// False: nothing is patched, and a line says why.
+    private static func apply(_ work: Work, _ module: UnsafeMutablePointer<Module>) -> Bool {
         let plan = work.plan, image = module.pointee.image
         let old = areas[work.index]
         if !Trampolines.preparePatched(isFiltered: Limits.minimumTicks > 0) || !ReturnLabels.beginPatched() {
             _ = Message.refuseCode()
-            return nil
+            return false
         }
         // The same file at the same place as before: its stubs are there.
         let isAgain = old.code != 0 && old.used == work.codeBytes && old.base == work.base
         guard let area = isAgain ? old : makeArea(work, image) else {
             refuse(module, "there is no room for stubs near it")
-            return nil
+            return false
         }
         if !isAgain && !fill(area, work) {
             _ = Message.refuseCode()
-            return nil
+            return false
         }
         if !openText(image, Memory.readWrite) {
             refuse(module, "its code cannot be made writable (SELinux execmod)")
-            return nil
+            return false
         }
         populate(work)
         var place = area.code
@@ -193,7 +190,7 @@ enum PatchedFunctions {
         }
         if !openText(image, nil) { Message.warn { $0.append("a module's code cannot be made executable again: the program will not run") } }
         areas[work.index] = area
-        return !isAgain
+        return true
     }
 
     /// The pages of code that are going to be written, each run of them by one system call: most have functions in them, and a page fault
@@ -226,7 +223,7 @@ enum PatchedFunctions {
             if !EntryPatch.writeMoved(at: stub + Int(EntryPatch.stubBytes(function)), function, plan, base: work.base) { return false }
             let entry = UnsafeMutablePointer<function_descriptor>(bitPattern: UInt(descriptor))!
             entry.pointee.target = UnsafeRawPointer(bitPattern: UInt(moved))
-            entry.pointee.head = UInt64(function.address) | UInt64(function.name_count == 0 ? .max : function.names) &<< 32
+            entry.pointee.head = UInt64(function.address)
             entry.pointee.function = UInt32(work.index)
             entry.pointee.kind = UInt32(KIND_UNNAMED)
             entry.pointee.instant = Trampolines.patchedSet.special // FUNCTION_ENTER
@@ -244,8 +241,7 @@ enum PatchedFunctions {
         guard let start = mapNear(image, codeBytes &+ descriptorBytes) else { return nil }
         Memory.populate(UnsafeMutableRawPointer(bitPattern: UInt(start))!, Int(codeBytes &+ descriptorBytes))
         return Area(
-            code: start, codeBytes: codeBytes, used: work.codeBytes, descriptors: start &+ codeBytes, base: work.base,
-            names: work.plan.names)
+            code: start, codeBytes: codeBytes, used: work.codeBytes, descriptors: start &+ codeBytes, base: work.base)
     }
     private static func mapNear(_ image: Image, _ bytes: UInt64) -> UInt64? {
         let granule: UInt64 = 65536 // the largest page
@@ -312,26 +308,18 @@ enum PatchedFunctions {
     // MARK: - First calls
 
     /// Gives it a number. False: it has none, and is not recorded.
-    static func name(_ descriptor: UnsafeMutablePointer<function_descriptor>) -> Bool {
+    static func number(_ descriptor: UnsafeMutablePointer<function_descriptor>) -> Bool {
         FunctionTable.locked {
             if descriptor.pointee.kind != UInt32(KIND_UNNAMED) { return true } // another thread was faster
-            let index = Int(descriptor.pointee.function), area = areas[index]
-            let address = area.base &+ (descriptor.pointee.head & 0xffff_ffff),
-                offset = UInt32(truncatingIfNeeded: descriptor.pointee.head &>> 32)
-            var room = InlineArray<24, UInt8>(repeating: 0)
-            var span = room.mutableSpan
-            return span.withUnsafeMutableBufferPointer {
-                var text = TextBuffer($0.baseAddress!, capacity: 24)
-                if offset == .max { text.append(address: address &- ModuleTable.modules.pointer(index).pointee.image.bias) }
-                let name = Name(offset == .max ? CText(text.start) : area.names! + Int(offset))
-                guard let id = FunctionTable.number(target: address, module: UInt32(index), name) else { return false }
-                descriptor.pointee.head = Event.head(.enter, id)
-                descriptor.pointee.function = id
-                descriptor.pointee.kind = UInt32(KIND_PATCHED)
-                tracer_store_release_64(&descriptor.pointee.instant, Trampolines.patchedSet.enter)
-                HotFunctions.add(id, descriptor)
-                return true
-            }
+            let index = Int(descriptor.pointee.function)
+            let offset = areas[index].base &+ descriptor.pointee.head &- ModuleTable.modules.pointer(index).pointee.image.low
+            guard let id = FunctionTable.number(offset: offset, module: index) else { return false }
+            descriptor.pointee.head = Event.head(.enter, id)
+            descriptor.pointee.function = id
+            descriptor.pointee.kind = UInt32(KIND_PATCHED)
+            tracer_store_release_64(&descriptor.pointee.instant, Trampolines.patchedSet.enter)
+            HotFunctions.add(id, descriptor)
+            return true
         }
     }
 }
