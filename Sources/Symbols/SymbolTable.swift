@@ -1,5 +1,6 @@
 // The functions, or the variables, of one ELF file, by address.
 import CElfutils
+import Glibc
 
 /// A function as a symbol table has it.
 package struct FunctionSymbol: Sendable, Equatable {
@@ -40,7 +41,11 @@ struct SymbolTable {
         }
         guard let table = tables.first(where: { $0.header.sh_type == UInt32(SHT_SYMTAB) }) ?? tables.first else { return }
         read(table.section, table.header, of: file)
-        entries.sort { ($0.address, $0.rank, $0.name) < ($1.address, $1.rank, $1.name) }
+        entries.sort { a, b in
+            if (a.address, a.rank) != (b.address, b.rank) { return (a.address, a.rank) < (b.address, b.rank) }
+            // Of equals the same as in a plan (EntryPlan, FunctionList).
+            return (names[a.name].utf8.count, names[a.name]) < (names[b.name].utf8.count, names[b.name])
+        }
     }
 
     /// More than the largest program has.
@@ -73,7 +78,7 @@ struct SymbolTable {
                 sectionEnds[symbol.st_shndx] = known
                 end = max(known, symbol.st_value &+ 1)
             }
-            let text = Self.withoutVersion(String(cString: name))
+            let text = Self.withoutVersion(name)
             entries.append(
                 Entry(
                     address: symbol.st_value, end: end, rank: Self.rank(text, type, binding),
@@ -95,12 +100,13 @@ struct SymbolTable {
     private static func rank(_ name: String, _ type: Int32, _ binding: Int32) -> UInt8 {
         let underscores = UInt8(min(name.utf8.prefix { $0 == UInt8(ascii: "_") }.count, 7))
         return (type == STT_NOTYPE ? 64 : 0) + (binding == STB_LOCAL ? 32 : binding == STB_WEAK ? 8 : 0)
-            + (name.hasPrefix("_Z") ? 0 : underscores)
+            + (name.utf8.starts(with: "_Z".utf8) ? 0 : underscores)
     }
 
-    private static func withoutVersion(_ name: String) -> String {
-        guard let at = name.firstIndex(of: "@"), at != name.startIndex else { return name }
-        return String(name[..<at])
+    /// Bytes, not characters: a large program has hundreds of thousands.
+    private static func withoutVersion(_ name: UnsafePointer<CChar>) -> String {
+        let end = strchr(name + 1, Int32(UInt8(ascii: "@"))).map { UnsafePointer($0) } ?? name + strlen(name)
+        return String(decoding: UnsafeRawBufferPointer(start: name, count: end - name), as: UTF8.self)
     }
 
     /// The function or variable that holds the address.
