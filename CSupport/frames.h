@@ -126,6 +126,11 @@
 #define LABEL_KINDS 1 /* x16 and x17 are nobody's at any call (AAPCS64 6.1.1): patched functions have no labels of their own */
 #endif
 
+/// Of a frame that its function's own instrumentation opened: its stack pointer lies so far above that of the calls which the function
+/// makes from there, and below that of the function's own call, since frames are multiples of 16 bytes. No other frame has such a one.
+#define INSTRUMENTED_ABOVE 8
+#define INSTRUMENTED_ABOVE_BIT 3
+
 /// Tail calls in a row that are kept as nested frames. Beyond it an endless loop of them would eat memory.
 #define TAIL_LIMIT 64
 /// FRAME_EVENT: 0 while the frame is free or being filled; else the word after its enter event, or one of

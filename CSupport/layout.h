@@ -106,6 +106,30 @@ static inline void tracer_close_label_table(long kind, uint64_t end) {
 static inline uint64_t *tracer_label_return(uint64_t label) { return (uint64_t *)(label + LABEL_RETURN); }
 static inline uint64_t *tracer_label_next(uint64_t label) { return (uint64_t *)(label + LABEL_NEXT); }
 
+// Functions that say themselves when they are called (InstrumentedFunctions.swift): a table with open addressing, by address, its mask, in
+// bytes, in front of it. Empty entries lead to `tracer_no_function`, whose target is 0; behind the table are INSTRUMENTED_SLACK of them, or
+// more. Mask 0: the trampolines find nobody there, and all calls go the slow way. FUNCTION_INSTANT is not 0: it is not recorded.
+#define INSTRUMENTED_SLACK 64
+extern struct function_descriptor tracer_no_function __attribute__((visibility("hidden")));
+extern struct function_descriptor **tracer_instrumented __attribute__((visibility("hidden")));
+/// What their frames have for a label: nothing returns to it.
+extern uint64_t tracer_instrumented_label __attribute__((visibility("hidden")));
+static inline struct function_descriptor *tracer_address_no_function(void) { return &tracer_no_function; }
+extern struct closed_functions {
+    uint64_t mask;
+    struct function_descriptor *entries[1];
+} tracer_closed_functions __attribute__((visibility("hidden")));
+static inline struct function_descriptor **tracer_closed_instrumented(void) { return tracer_closed_functions.entries; }
+static inline void tracer_publish_instrumented(struct function_descriptor **table) {
+    __atomic_store_n(&tracer_instrumented, table, __ATOMIC_RELEASE);
+}
+static inline uint64_t *tracer_label_of_instrumented(void) { return &tracer_instrumented_label; }
+/// In the place of libc's __cyg_profile_func_enter and its kin: the function, and where it returns to.
+void tracer_instrumented_enter(void) __attribute__((visibility("hidden")));
+void tracer_instrumented_exit(void) __attribute__((visibility("hidden")));
+static inline uint64_t tracer_address_instrumented_enter(void) { return (uint64_t)&tracer_instrumented_enter; }
+static inline uint64_t tracer_address_instrumented_exit(void) { return (uint64_t)&tracer_instrumented_exit; }
+
 extern uint8_t *tracer_stub_blocks[] __attribute__((visibility("hidden")));
 static inline uint8_t *tracer_stub(long index) { return tracer_stub_blocks[index / STUB_BLOCK] + index % STUB_BLOCK * STUB_BYTES; }
 static inline struct function_descriptor *tracer_function(long index) {
@@ -172,6 +196,11 @@ uint64_t tracer_slow_bind(struct thread_state *, struct function_descriptor *, u
 void tracer_slow_loader_event(struct thread_state *, uint64_t unused, uint64_t stack_pointer) __attribute__((visibility("hidden")));
 /// What tracer_mark, tracer_begin and tracer_end do; `kind` is SPAN_….
 void tracer_slow_span(struct thread_state *, const char *name, uint64_t stack_pointer, uint64_t kind) __attribute__((visibility("hidden")));
+/// A function that says itself when it is called, and when it returns. `site`: the address that it returns to.
+void tracer_slow_instrumented_enter(struct thread_state *, uint64_t function, uint64_t stack_pointer, uint64_t site)
+    __attribute__((visibility("hidden")));
+void tracer_slow_instrumented_exit(struct thread_state *, uint64_t function, uint64_t stack_pointer, uint64_t site)
+    __attribute__((visibility("hidden")));
 /// Swift, called by the constructor.
 void tracer_agent_start(int count, char **arguments, char **environment) __attribute__((visibility("hidden")));
 void tracer_agent_end(void) __attribute__((visibility("hidden")));

@@ -16,6 +16,11 @@ uint32_t tracer_lazy_components, tracer_lazy_bytes;
 uint64_t tracer_closed_labels[2];
 uint8_t *tracer_stub_blocks[STUB_BLOCKS];
 
+struct function_descriptor tracer_no_function;
+struct closed_functions tracer_closed_functions = {0, {&tracer_no_function}};
+struct function_descriptor **tracer_instrumented = tracer_closed_functions.entries;
+uint64_t tracer_instrumented_label;
+
 /// What Calibration calls, as often as it is told: nothing; some steps that wait for each other; and nothing behind a branch that
 /// no processor can foresee.
 void tracer_some_work(void) {

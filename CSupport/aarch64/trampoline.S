@@ -1319,6 +1319,214 @@ span:
     .cfi_endproc
     .size span, . - span
 
+// void __cyg_profile_func_enter(function, site) and …_exit: calls like any other, in which all registers but those that every function
+// preserves are free. The thread's state is at the loader's own word for the distance. x0 = function, x1 = site, x16 = thread, x9 = top,
+// x5 = the stack pointer that its frame is known by, x4 = that of the top. x12 keeps the return address.
+.macro INSTRUMENTED_THREAD
+    mov x12, x30
+    .cfi_register x30, x12
+    THREAD_STATE x16, x4
+    ldr x9, [x16, #THREAD_TOP]
+    ldr x4, [x9, #FRAME_STACK_POINTER]
+    sub x5, sp, #(RETURN_SLOT + 8 - INSTRUMENTED_ABOVE)
+.endm
+// The descriptor of the function, in x17. Elsewhere when there is none.
+.macro FIND_INSTRUMENTED none
+    adrp x2, tracer_instrumented
+    ldr x2, [x2, #:lo12:tracer_instrumented]
+    mov w3, #LABEL_HASH & 0xffff
+    movk w3, #LABEL_HASH >> 16, lsl #16
+    mul w3, w0, w3
+    ldur w6, [x2, #-8]
+    and w3, w6, w3, lsr #12             // functions lie at multiples of 16
+    add x2, x2, x3
+.Lprobe_function\@:
+    ldr x17, [x2], #8
+    ldr x3, [x17, #FUNCTION_TARGET]
+    cmp x3, x0
+    b.eq .Lfound_function\@
+    cbnz x3, .Lprobe_function\@
+    b \none
+.Lfound_function\@:
+.endm
+// Returns when recording is off, and this is no child that fork has just made, in which the page is empty.
+.macro INSTRUMENTED_OFF
+    PROCESS w2, x3, PROCESS_ENABLED
+    ldr w4, [x3, #PROCESS_DROPPING]
+    orr w2, w2, w4
+    cbnz w2, .Lon\@
+    ldr w2, [x3, #PROCESS_ALIVE]
+    cbz w2, .Lon\@
+    ret x12
+.Lon\@:
+.endm
+.macro INSTRUMENTED_SLOW function
+    mov x30, x12
+    .cfi_restore x30
+    CONFINED w16, x16
+    cbz w16, .Lheard\@
+    ret
+.Lheard\@:
+    SPILL
+    THREAD_STATE x9, x10
+    ldr x9, [x9, #THREAD_TOP]
+    ldr w9, [x9, #FRAME_LAST]
+    cmp w9, #LAST_CHILD
+    b.eq .Lin_child\@
+    mov x9, x0
+    mov x10, x1
+    SLOW_CALL \function
+.Lin_child\@:
+    RELOAD
+    ret
+.endm
+    .globl tracer_instrumented_enter, tracer_instrumented_exit
+    .hidden tracer_instrumented_enter, tracer_instrumented_exit
+    .type tracer_instrumented_enter, %function
+tracer_instrumented_enter:
+    .cfi_startproc
+    INSTRUMENTED_THREAD
+    FIND_INSTRUMENTED .Linstrumented_slow_enter
+    ldr x3, [x17, #FUNCTION_INSTANT]
+    cbnz x3, .Linstrumented_passed
+    cmp x5, x4
+    b.hi .Linstrumented_slow_enter
+    b.ne .Linstrumented_below
+    ldr x3, [x9, #FRAME_FUNCTION]       // at the same place: it was inlined there, or the top is dead
+    cmp x3, x17
+    b.eq .Linstrumented_slow_enter
+.Linstrumented_below:
+    sub x3, x5, #INSTRUMENTED_ABOVE
+    ldr x4, [x16, #THREAD_LOW]
+    cmp x3, x4
+    b.lo .Linstrumented_slow_enter
+    adrp x3, tracer_labels
+    sub x3, x1, x3
+    cmp x3, #(LABEL_COUNT * LABEL_BYTES)
+    b.lo .Linstrumented_hooked
+.Linstrumented_new:
+    ldr x9, [x9, #FRAME_ABOVE]
+    cbz x9, .Linstrumented_slow_enter
+    str x9, [x16, #THREAD_TOP]
+    adrp x10, tracer_instrumented_label
+    ldr x10, [x10, #:lo12:tracer_instrumented_label]
+    stp x10, x5, [x9, #FRAME_LABEL]
+    mrs x11, cntvct_el0
+    stp x11, x17, [x9, #FRAME_ENTER]
+    ldr x16, [x16, #THREAD_POSITION]
+    ENTER_WORD 0, .Linstrumented_undo
+.Linstrumented_passed:
+    ret x12
+.Linstrumented_hooked:
+    // It returns to a label: its call is recorded already. If the top is that call's, but of another function, this one is inlined there.
+    ldr x3, [x9, #FRAME_LABEL]
+    cmp x3, x1
+    b.ne .Linstrumented_slow_enter
+    ldr x3, [x9, #FRAME_FUNCTION]
+    ldr x3, [x3, #FUNCTION_TARGET]
+    cmp x3, x0
+    b.ne .Linstrumented_new
+    ret x12
+.Linstrumented_undo:
+    THREAD_STATE x16, x3
+    ldr x11, [x9, #FRAME_BELOW]
+    str xzr, [x9, #FRAME_EVENT]
+    str x11, [x16, #THREAD_TOP]
+.Linstrumented_slow_enter:
+    INSTRUMENTED_OFF
+    INSTRUMENTED_SLOW tracer_slow_instrumented_enter
+    .cfi_endproc
+    .size tracer_instrumented_enter, . - tracer_instrumented_enter
+
+    .type tracer_instrumented_exit, %function
+tracer_instrumented_exit:
+    .cfi_startproc
+    INSTRUMENTED_THREAD
+    adrp x2, tracer_instrumented
+    ldr x2, [x2, #:lo12:tracer_instrumented]
+    ldur w2, [x2, #-8]
+    cbz w2, .Linstrumented_closed
+    cmp x4, x5
+    b.ne .Linstrumented_other
+    ldr x10, [x9, #FRAME_LABEL]
+    adrp x11, tracer_instrumented_label
+    ldr x11, [x11, #:lo12:tracer_instrumented_label]
+    cmp x10, x11
+    b.ne .Linstrumented_slow_exit
+    ldr x3, [x9, #FRAME_FUNCTION]
+    ldr x3, [x3, #FUNCTION_TARGET]
+    cmp x3, x0
+    b.ne .Linstrumented_slow_exit
+.Linstrumented_end:
+    mrs x10, cntvct_el0
+    ldr x11, [x9, #FRAME_ENTER]
+    sub x10, x10, x11
+    ldr x11, [x9, #FRAME_EVENT]
+    add x30, x11, #FRAME_CLOSING
+    str x30, [x9, #FRAME_EVENT]
+    ldr x17, [x16, #THREAD_POSITION]
+    ldr x30, [x17, #POSITION_CURSOR]
+    cmp x30, x11                        // its enter is the last event: the call becomes one word
+    b.ne .Linstrumented_two_words
+    cmp x10, #(1 << (EVENT_DURATION_BITS - 12)), lsl #12
+    b.hs .Linstrumented_two_words
+    COMPLETE_CALL x11, x10, x30
+.Linstrumented_ended:
+    ldr x11, [x9, #FRAME_BELOW]
+    str xzr, [x9, #FRAME_EVENT]
+    str x11, [x16, #THREAD_TOP]         // from here on a handler may reuse the record
+    ret x12
+.Linstrumented_two_words:
+    WRITE_EXIT 0, .Linstrumented_ended, .Linstrumented_lost
+.Linstrumented_lost:
+    ldr x11, [x9, #FRAME_EVENT]
+    mov x17, #FRAME_ELSEWHERE
+    ands x11, x11, #~FRAME_CLOSING      // its end is Swift's to write
+    csel x11, x17, x11, eq
+    str x11, [x9, #FRAME_EVENT]
+    b .Linstrumented_slow_exit
+.Linstrumented_other:
+    b.lo .Linstrumented_tail
+    // Its call is recorded by another frame, or not at all.
+    ldr x3, [x9, #FRAME_LABEL]
+    cmp x3, x1
+    b.ne .Linstrumented_left_out
+    ldr x3, [x9, #FRAME_FUNCTION]
+    ldr x3, [x3, #FUNCTION_TARGET]
+    cmp x3, x0
+    b.ne .Linstrumented_left_out
+    ret x12
+.Linstrumented_tail:
+    // The last thing that it does, a branch: then it is to return where we are, and of all that is below there its frame is the outermost.
+    cmp x30, x1
+    b.ne .Linstrumented_left_out
+    ldr x10, [x9, #FRAME_LABEL]
+    adrp x11, tracer_instrumented_label
+    ldr x11, [x11, #:lo12:tracer_instrumented_label]
+    cmp x10, x11
+    b.ne .Linstrumented_left_out
+    ldr x3, [x9, #FRAME_FUNCTION]
+    ldr x3, [x3, #FUNCTION_TARGET]
+    cmp x3, x0
+    b.ne .Linstrumented_left_out
+    ldr x3, [x9, #FRAME_BELOW]
+    ldr x3, [x3, #FRAME_STACK_POINTER]
+    cmp x5, x3
+    b.lo .Linstrumented_end
+.Linstrumented_left_out:
+    FIND_INSTRUMENTED .Linstrumented_slow_exit
+    ldr x3, [x17, #FUNCTION_INSTANT]
+    cbz x3, .Linstrumented_slow_exit
+    ret x12
+.Linstrumented_closed:
+    // Nothing is recorded, perhaps for good: but what was begun before still ends.
+    tbnz x4, #INSTRUMENTED_ABOVE_BIT, .Linstrumented_slow_exit
+    INSTRUMENTED_OFF
+.Linstrumented_slow_exit:
+    INSTRUMENTED_SLOW tracer_slow_instrumented_exit
+    .cfi_endproc
+    .size tracer_instrumented_exit, . - tracer_instrumented_exit
+
 // long tracer_system_call(number, a, b, c, d, e, f)
     .globl tracer_system_call
     .hidden tracer_system_call

@@ -1307,6 +1307,203 @@ span:
     .cfi_endproc
     .size span, . - span
 
+// void __cyg_profile_func_enter(function, site) and …_exit: calls like any other, in which all registers but those that every function
+// preserves are free. The thread's state is at the loader's own word for the distance. rdi = function, rsi = site, r9 = the distance,
+// r10 = the stack pointer that its frame is known by.
+.macro INSTRUMENTED_THREAD
+    movq tracer_thread@gottpoff(%rip), %r9
+    movq %fs:THREAD_TOP(%r9), %rcx
+    leaq (INSTRUMENTED_ABOVE - RETURN_SLOT)(%rsp), %r10
+.endm
+// The descriptor of the function, in r11. Elsewhere when there is none.
+.macro FIND_INSTRUMENTED none
+    movq tracer_instrumented(%rip), %r8
+    imull $LABEL_HASH, %edi, %eax
+    shrl $12, %eax                      // functions lie at multiples of 16
+    andl -8(%r8), %eax
+.Lprobe_function\@:
+    movq (%r8, %rax), %r11
+    movq FUNCTION_TARGET(%r11), %rdx
+    cmpq %rdi, %rdx
+    je .Lfound_function\@
+    testq %rdx, %rdx
+    jz \none
+    addq $8, %rax
+    jmp .Lprobe_function\@
+.Lfound_function\@:
+.endm
+// Recording is off, and this is no child that fork has just made, in which the page is empty.
+.macro INSTRUMENTED_OFF passed
+    movl tracer_process+PROCESS_ENABLED(%rip), %eax
+    orl tracer_process+PROCESS_DROPPING(%rip), %eax
+    jnz .Lon\@
+    cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
+    jne \passed
+.Lon\@:
+.endm
+.macro INSTRUMENTED_SLOW function
+    cmpl $0, tracer_confined(%rip)
+    je .Lheard\@
+.Lover\@:
+    retq
+.Lheard\@:
+    RETURN_IN_CHILD .Lover\@
+    SPILL
+    movq %rdi, %rcx
+    movq %rsi, %rax
+    SLOW_CALL \function
+    RELOAD
+    retq
+.endm
+    .globl tracer_instrumented_enter, tracer_instrumented_exit
+    .hidden tracer_instrumented_enter, tracer_instrumented_exit
+    .type tracer_instrumented_enter, @function
+tracer_instrumented_enter:
+    .cfi_startproc
+    FIND_INSTRUMENTED .Linstrumented_slow_enter
+    cmpq $0, FUNCTION_INSTANT(%r11)
+    jne .Linstrumented_passed
+    INSTRUMENTED_THREAD
+    cmpq FRAME_STACK_POINTER(%rcx), %r10
+    ja .Linstrumented_slow_enter
+    jne .Linstrumented_below
+    cmpq FRAME_FUNCTION(%rcx), %r11     // at the same place: it was inlined there, or the top is dead
+    je .Linstrumented_slow_enter
+.Linstrumented_below:
+    leaq -INSTRUMENTED_ABOVE(%r10), %rax
+    cmpq %fs:THREAD_LOW(%r9), %rax
+    jb .Linstrumented_slow_enter
+    leaq tracer_labels(%rip), %rax
+    subq %rsi, %rax
+    negq %rax
+    cmpq $(LABEL_COUNT * LABEL_BYTES), %rax
+    jb .Linstrumented_hooked
+.Linstrumented_new:
+    movq FRAME_ABOVE(%rcx), %rcx
+    testq %rcx, %rcx
+    jz .Linstrumented_slow_enter
+    movq %rcx, %fs:THREAD_TOP(%r9)
+    movq %r10, FRAME_STACK_POINTER(%rcx)
+    movq %r11, FRAME_FUNCTION(%rcx)
+    movq tracer_instrumented_label(%rip), %rax
+    movq %rax, FRAME_LABEL(%rcx)
+    rdtsc
+    shlq $32, %rdx
+    orq %rdx, %rax
+    movq %rax, FRAME_ENTER(%rcx)
+    movq %fs:THREAD_POSITION(%r9), %r11
+    ENTER_WORD .Linstrumented_undo
+.Linstrumented_passed:
+    retq
+.Linstrumented_hooked:
+    // It returns to a label: its call is recorded already. If the top is that call's, but of another function, this one is inlined there.
+    cmpq %rsi, FRAME_LABEL(%rcx)
+    jne .Linstrumented_slow_enter
+    movq FRAME_FUNCTION(%rcx), %rax
+    cmpq %rdi, FUNCTION_TARGET(%rax)
+    jne .Linstrumented_new
+    retq
+.Linstrumented_undo:
+    movq FRAME_BELOW(%rcx), %rdx
+    movq $0, FRAME_EVENT(%rcx)
+    movq %rdx, %fs:THREAD_TOP(%r9)
+.Linstrumented_slow_enter:
+    INSTRUMENTED_OFF .Linstrumented_passed
+    INSTRUMENTED_SLOW tracer_slow_instrumented_enter
+    .cfi_endproc
+    .size tracer_instrumented_enter, . - tracer_instrumented_enter
+
+    .type tracer_instrumented_exit, @function
+tracer_instrumented_exit:
+    .cfi_startproc
+    INSTRUMENTED_THREAD
+    movq tracer_instrumented(%rip), %r8
+    cmpl $0, -8(%r8)
+    je .Linstrumented_closed
+    cmpq %r10, FRAME_STACK_POINTER(%rcx)
+    jne .Linstrumented_other
+    movq tracer_instrumented_label(%rip), %rax
+    cmpq %rax, FRAME_LABEL(%rcx)
+    jne .Linstrumented_slow_exit
+    movq FRAME_FUNCTION(%rcx), %rax
+    cmpq %rdi, FUNCTION_TARGET(%rax)
+    jne .Linstrumented_slow_exit
+.Linstrumented_end:
+    rdtsc
+    shlq $32, %rdx
+    orq %rdx, %rax
+    subq FRAME_ENTER(%rcx), %rax
+    movq FRAME_EVENT(%rcx), %rdx
+    leaq FRAME_CLOSING(%rdx), %r11
+    movq %r11, FRAME_EVENT(%rcx)
+    movq %fs:THREAD_POSITION(%r9), %r8
+    cmpq %rdx, POSITION_CURSOR(%r8)     // its enter is the last event: the call becomes one word
+    jne .Linstrumented_two_words
+    cmpq $(1 << EVENT_DURATION_BITS), %rax
+    jae .Linstrumented_two_words
+    COMPLETE_CALL %rdx, %rax
+.Linstrumented_ended:
+    movq FRAME_BELOW(%rcx), %rdx
+    movq $0, FRAME_EVENT(%rcx)
+    movq %rdx, %fs:THREAD_TOP(%r9)      // from here on a handler may reuse the record
+    retq
+.Linstrumented_two_words:
+    cmpq $FRAME_ELSEWHERE, %rdx
+    jb .Linstrumented_lost              // its enter could not be written
+    addq FRAME_ENTER(%rcx), %rax
+    movl $8, %edx
+    xaddq %rdx, POSITION_CURSOR(%r8)
+    cmpq POSITION_LIMIT(%r8), %rdx
+    jae .Linstrumented_lost
+    subq POSITION_BASE(%r8), %rax
+    movq %rax, %r11
+    shrq $EVENT_TIME_BITS, %r11
+    jnz .Linstrumented_lost
+    EXIT_WORD %rax, %r11
+    movq %rax, (%rdx)
+    jmp .Linstrumented_ended
+.Linstrumented_lost:
+    andq $~FRAME_CLOSING, FRAME_EVENT(%rcx) // its end is Swift's to write
+    jnz .Linstrumented_slow_exit
+    movq $FRAME_ELSEWHERE, FRAME_EVENT(%rcx)
+    jmp .Linstrumented_slow_exit
+.Linstrumented_other:
+    jb .Linstrumented_tail
+    // Its call is recorded by another frame, or not at all.
+    cmpq %rsi, FRAME_LABEL(%rcx)
+    jne .Linstrumented_left_out
+    movq FRAME_FUNCTION(%rcx), %rax
+    cmpq %rdi, FUNCTION_TARGET(%rax)
+    je .Linstrumented_passed
+    jmp .Linstrumented_left_out
+.Linstrumented_tail:
+    // The last thing that it does, a jump: then its own return address is on top, and of all that is below there its frame is the outermost.
+    cmpq (%rsp), %rsi
+    jne .Linstrumented_left_out
+    movq tracer_instrumented_label(%rip), %rax
+    cmpq %rax, FRAME_LABEL(%rcx)
+    jne .Linstrumented_left_out
+    movq FRAME_FUNCTION(%rcx), %rax
+    cmpq %rdi, FUNCTION_TARGET(%rax)
+    jne .Linstrumented_left_out
+    movq FRAME_BELOW(%rcx), %rax
+    cmpq FRAME_STACK_POINTER(%rax), %r10
+    jb .Linstrumented_end
+.Linstrumented_left_out:
+    FIND_INSTRUMENTED .Linstrumented_slow_exit
+    cmpq $0, FUNCTION_INSTANT(%r11)
+    jne .Linstrumented_passed
+    jmp .Linstrumented_slow_exit
+.Linstrumented_closed:
+    // Nothing is recorded, perhaps for good: but what was begun before still ends.
+    testb $INSTRUMENTED_ABOVE, FRAME_STACK_POINTER(%rcx)
+    jnz .Linstrumented_slow_exit
+    INSTRUMENTED_OFF .Linstrumented_passed
+.Linstrumented_slow_exit:
+    INSTRUMENTED_SLOW tracer_slow_instrumented_exit
+    .cfi_endproc
+    .size tracer_instrumented_exit, . - tracer_instrumented_exit
+
 // long tracer_system_call(number, a, b, c, d, e, f)
     .globl tracer_system_call
     .hidden tracer_system_call

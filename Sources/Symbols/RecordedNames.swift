@@ -14,6 +14,7 @@ package final class RecordedNames: Sendable {
     private struct State {
         var symbolizer = Symbolizer()
         var sources: [ModuleIdentity: Source] = [:]
+        var missing: [ModuleIdentity: Int] = [:]
     }
     private let state = Mutex(State())
     private let folder = PlanFolder()
@@ -31,9 +32,16 @@ package final class RecordedNames: Sendable {
                 return addresses.map { address in
                     symbolizer.function(at: address, in: module).flatMap { $0.address == address ? $0.name : nil }
                 }
-            case .none: return nil
+            case .none:
+                state.missing[module] = max(state.missing[module] ?? 0, addresses.count)
+                return nil
             }
         }
+    }
+
+    /// Modules that are neither here nor have a plan, and how many of their functions, of one trace, have no names for that.
+    package var missing: [(module: ModuleIdentity, functions: Int)] {
+        state.withLock { $0.missing.map { ($0.key, $0.value) } }.sorted { $0.module.path < $1.module.path }
     }
 
     private func find(_ module: ModuleIdentity, _ symbolizer: Symbolizer) -> Source {

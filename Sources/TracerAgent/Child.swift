@@ -11,6 +11,7 @@ extension Agent {
         recorder.forgetSharing()
         FramePool.becomeChild()
         FunctionTable.becomeChild()
+        InstrumentedTable.becomeChild()
         HotFunctions.becomeChild()
         LoaderWatch.becomeChild()
         ReturnLabels.becomeChild()

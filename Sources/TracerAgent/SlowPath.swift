@@ -120,6 +120,39 @@ public func tracer_slow_span(
 }
 
 @c @implementation
+public func tracer_slow_instrumented_enter(
+    _ state: UnsafeMutablePointer<thread_state>!, _ function: UInt64, _ stackPointer: UInt64, _ site: UInt64
+) {
+    if !agent.isRecorded { return }
+    var recorder = ThreadRecorder(state)
+    if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
+    if recorder.isOther { return }
+    if recorder.context.pointee.sharing != 0 { recorder.checkSharing(stackPointer) }
+    stopAfterLoss()
+    recorder.resumeFaultHandler()
+    if tracer_process_page().pointee.enabled != 0 {
+        InstrumentedFunctions.enter(recorder, function, at: stackPointer, from: site)
+    } else if tracer_process_page().pointee.dropping != 0 {
+        TraceOutput.drop()
+    }
+    reportStop()
+}
+
+@c @implementation
+public func tracer_slow_instrumented_exit(
+    _ state: UnsafeMutablePointer<thread_state>!, _ function: UInt64, _ stackPointer: UInt64, _ site: UInt64
+) {
+    if !agent.isRecorded { return }
+    var recorder = ThreadRecorder(state)
+    if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
+    if recorder.isOther { return }
+    recorder.endPassing()
+    stopAfterLoss()
+    recorder.exitInstrumented(function, at: stackPointer, from: site, isLast: Spills(stackPointer).returnAddress == site)
+    reportStop()
+}
+
+@c @implementation
 public func tracer_slow_bind(
     _ state: UnsafeMutablePointer<thread_state>!, _ descriptor: UnsafeMutablePointer<function_descriptor>!,
     _ stackPointer: UInt64, _ slot: UInt64

@@ -157,6 +157,18 @@ def cross_compile(machine):
         DRIVERS["clang"][language] += f" --target={machine}-linux-gnu"
 
 
+INSTRUMENT = "-finstrument-functions"
+
+
+def instrument():
+    """From here on C and C++ subjects and their libraries are built so that each function calls __cyg_profile_func_enter and _exit."""
+    global BUILD
+    BUILD += "-instrumented"
+    for compiler in ("gcc", "clang"):
+        for language in (".c", ".cpp"):
+            DRIVERS[compiler][language] += " " + INSTRUMENT
+
+
 def is_meant(case, key):
     """True when the subject's line of this key names the case."""
     return any(w == "*" or w == case.case for line in case.subject.all(key) for w in line.split(" because ")[0].split())

@@ -219,7 +219,7 @@ class Case:
         where = self.place.fresh()
         for name in os.listdir(self.place.traces):
             os.unlink(os.path.join(self.place.traces, name))
-        run = harness.execute(argv, where, harness.traced_environment(self.settings, self.environment(TRACER_FUNCTIONS=functions, **more), self.place))
+        run = harness.execute(argv, where, harness.traced_environment(self.settings, self.environment(**({"TRACER_FUNCTIONS": functions} if functions else {}), **more), self.place))
         said = [line for line in run.stderr.decode(errors="replace").splitlines() if line.startswith("tracer: ")]
         run.stderr = b"".join(line + b"\n" for line in run.stderr.splitlines() if not line.startswith(b"tracer: "))
         faults = harness.same(bare, run)
@@ -258,6 +258,59 @@ def counts_are_those_of_the_program(compiler, *options):
         if wrong:
             raise Failed("; ".join(wrong))
     return check
+
+
+def instrumented(compiler, *options, **settings):
+    """-finstrument-functions: without a plan, through the calls that the compiler has put into each function."""
+    def check(case):
+        program = case.compile(compiler, "-finstrument-functions", *options)
+        run, said = case.traced([program], None, **settings)
+        if said:
+            raise Failed(said[0])
+        kept = dict(line.split() for line in run.stdout.decode().splitlines())
+        trace, = case.traces()
+        recorded = {name: trace.count(name) for name in NAMES}
+        if settings.get("TRACER_MAXDEPTH"):
+            if not 0 < recorded["fibonacci"] < int(kept["fibonacci"]) or trace.filtered_by_depth == 0 or trace.maximum_depth_seen > int(settings["TRACER_MAXDEPTH"]):
+                raise Failed(f"{recorded}, {trace.filtered_by_depth} left out by depth, {trace.maximum_depth_seen} deep")
+            return
+        wrong = [f"{name}: called {kept[name]} times, recorded {recorded[name]}" for name in NAMES if recorded[name] != int(kept[name])]
+        # What is left by longjmp, and by an exception where the compiler does not say so (clang), has not returned.
+        left = {name: count for name, count in ((name, trace.count(name, trace.unwound)) for name in NAMES) if count}
+        most = {"jumper": int(kept["jumper"]), **({"thrower": int(kept["thrower"])} if compiler == "clang++" else {})}
+        if not left.keys() <= most.keys() or left.get("jumper") != most["jumper"]:
+            wrong.append(f"left without returning: {left}, expected {most}")
+        if wrong:
+            raise Failed("; ".join(wrong))
+    return check
+
+
+# A function of an instrumented library that is called through a slot, one that is inlined there, and one that it calls itself.
+INSTRUMENTED_LIBRARY = r"""
+#ifdef LIBRARY
+static inline __attribute__((always_inline)) long inlined(long n) { return n ^ 5; }
+__attribute__((noinline, noclone, visibility("hidden"))) long inner(long n) { return n + 1; }
+long outer(long n) { long m = inner(inlined(n)); __asm__ volatile("" : "+r"(m)); return m; }
+#else
+#include <stdio.h>
+long outer(long n);
+__attribute__((noinline, noclone)) static void last(long n) { static volatile long sink; sink = n; }
+int main(void) { long sum = 0; for (long i = 0; i < 1000; i++) { sum += outer(i); last(sum); } printf("%ld\n", sum); return 0; }
+#endif
+"""
+
+
+def an_instrumented_function_that_is_called_through_a_slot_counts_once(case):
+    for compiler in ("gcc", "clang"):
+        library = case.compile(compiler, "-O2", "-DLIBRARY", "-shared", "-fPIC", "-finstrument-functions", source=INSTRUMENTED_LIBRARY, name="libouter.so")
+        program = case.compile(compiler, "-O2", "-finstrument-functions", "-Wl,--no-as-needed", library, source=INSTRUMENTED_LIBRARY, name=f"host_{compiler}")
+        run, said = case.traced([program], None)
+        if said or run.status:
+            raise Failed(f"{said} {run}")
+        trace = case.traces()[-1]
+        counts = {name: trace.count(name) for name in ("outer", "inner", "inlined", "last", "main")}
+        if counts != {"outer": 1000, "inner": 1000, "inlined": 1000, "last": 1000, "main": 1} or trace.unwound:
+            raise Failed(f"{compiler}: {counts}, {trace.unwound} left")
 
 
 def kinds_of_functions(compiler, *options):
@@ -563,9 +616,14 @@ def tests():
             "gcc.Os": ("g++", "-Os"), "gcc.frame": ("g++", "-O2", "-fno-omit-frame-pointer")}
     kinds = {f"{compiler}.{option}": (compiler, "-" + option) for compiler in ("gcc", "clang") for option in ("O0", "O2", "O3", "Os")}
     return [Case("counts_are_those_of_the_program." + name, counts_are_those_of_the_program(*way)) for name, way in ways.items()] + \
+        [Case("instrumented." + name, instrumented(*way, **settings)) for name, (way, settings) in {
+            **{f"{compiler}.{option}": ((compiler, "-" + option), {}) for compiler in ("g++", "clang++") for option in ("O0", "O2", "O3", "Os")},
+            "sites": (("g++", "-O2"), {"TRACER_CALLSITES": "on"}), "kernels_clock": (("g++", "-O2"), {"TRACER_CLOCK": "monotonic"}),
+            "depth": (("g++", "-O2"), {"TRACER_MAXDEPTH": "6"})}.items()] + \
         [Case("kinds_of_functions." + name, kinds_of_functions(*way)) for name, way in kinds.items()] + \
         [Case(check.__name__, check) for check in (time_filter_and_depth_apply, only_what_is_chosen_is_patched, a_call_through_a_slot_counts_once,
                                                    a_short_function_called_very_often_is_left_out, small_leaves_are_left_out_on_request,
+                                                   an_instrumented_function_that_is_called_through_a_slot_counts_once,
                                                    record_makes_the_plans, record_says_when_it_cannot_make_plans,
                                                    a_folded_function_has_all_its_names_and_its_line, a_glob_that_means_nothing_is_said, a_plan_that_does_not_fit_is_refused)] + \
         [Case("every_function_of." + name, every_function_of(argv)) for name, argv in PROGRAMS.items()]

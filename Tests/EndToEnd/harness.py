@@ -42,6 +42,7 @@ class Settings:
     keep: bool = False
     functions: bool = False  # every function of every module is recorded
     moments: int = 0  # at which durability.kill_9 kills, both together; 0: a few
+    instrumented: bool = False  # subjects are built with -finstrument-functions
     call_sites: bool = False  # calls are recorded with where they are made from
 
 

@@ -83,6 +83,8 @@ class SubjectTest:
             raise Skipped("the program alone does not end under the emulator")
         if bare.status != status and harness.EMULATOR:
             raise Skipped(f"the program alone does not run under the emulator: {harness.describe(bare.status)}")
+        if bare.status != status and settings.instrumented:
+            raise Skipped(f"the program alone does not run when it is instrumented: {harness.describe(bare.status)}")
         if bare.status != status:
             raise Failed(f"bare: {harness.describe(bare.status)}, expected {harness.describe(status)}\n"
                          + (bare.stdout[-400:] + bare.stderr[-800:]).decode(errors="replace"))
@@ -102,6 +104,9 @@ class SubjectTest:
                 faults.append(f"{len(traces)} traces, none expected")
         elif not traces:
             faults.append("no trace was written")
+        elif settings.instrumented:
+            if not any(trace.addressed for trace in traces):
+                faults.append("no function was recorded by its instrumentation")
         elif settings.functions:  # a way that patches nothing would pass all else
             if not any(patched for trace in traces for _, patched in trace.patched.values()):
                 faults.append("no function was recorded by itself")
@@ -161,6 +166,8 @@ def main(suites=SUITES):
     parser.add_argument("--only", default=",".join(suites), help="suites, of " + ", ".join(SUITES))
     parser.add_argument("--moments", type=int, default=0, help="how often durability.kill_9 kills (default: some dozens)")
     parser.add_argument("--functions", action="store_true", help="record every function of every module; trees and counts are not compared")
+    parser.add_argument("--instrumented", action="store_true",
+                        help="subjects are built with -finstrument-functions; trees and counts are not compared")
     parser.add_argument("--call-sites", action="store_true", help="record call sites; trees and counts are the same")
     parser.add_argument("--arch", choices=["aarch64"], help="test the agent of another machine, with qemu-user-static")
     parser.add_argument("--cpu", default="max", help="the processor that qemu plays (max; cortex-a57 has neither LSE nor SVE)")
@@ -172,13 +179,15 @@ def main(suites=SUITES):
         build.cross_compile(arguments.arch)
         harness.emulate(arguments.arch, arguments.cpu, f"/usr/{arguments.arch}-linux-gnu")
         agent = os.path.join(build.ROOT, ".build", arguments.arch, "libtracer.so")
+    if arguments.instrumented:
+        build.instrument()
     arguments.agent = arguments.agent or agent
     TESTS = [t for t in collect(arguments.only.split(",")) if re.search(arguments.filter, t.name)]
     if arguments.list:
         print("\n".join(t.name for t in TESTS))
         return 0
     SETTINGS = harness.Settings(os.path.abspath(arguments.agent), arguments.tool and os.path.abspath(arguments.tool), arguments.bare, arguments.keep,
-                                arguments.functions, arguments.moments, arguments.call_sites)
+                                arguments.functions, arguments.moments, arguments.instrumented, arguments.call_sites)
     for path in () if arguments.bare else (SETTINGS.agent, SETTINGS.tool):
         if path and not os.path.exists(path):
             print(f"run.py: no {path}; build it (swift build -c release) or pass --bare", file=sys.stderr)

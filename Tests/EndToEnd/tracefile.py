@@ -155,14 +155,15 @@ class Thread:
 
 
 def names_of_functions(module):
-    """{address as linked: the first of its names}, by the plan of this module, or by the module's file if it has no build-id."""
-    if not module.build_id:
-        return names_of_file(module.path) if os.path.exists(module.path) else {}
-    path = PLANS and os.path.join(PLANS, module.build_id + ".plan")
-    return names_of_plan(path, os.stat(path).st_ino) if path and os.path.exists(path) else {}
+    """{address as linked: the first of its names}, by the plan of this module, or by the module's file."""
+    path = PLANS and module.build_id and os.path.join(PLANS, module.build_id + ".plan")
+    if path and os.path.exists(path):
+        return names_of_plan(path, os.stat(path).st_mtime_ns)
+    return names_of_file(module.path, os.stat(module.path).st_mtime_ns) if os.path.exists(module.path) else {}
 
 
-def names_of_file(path):
+@functools.lru_cache
+def names_of_file(path, _):
     found = {}
     for line in subprocess.run(["readelf", "-sW", path], capture_output=True, text=True, check=True).stdout.splitlines():
         fields = line.split()
@@ -201,6 +202,7 @@ class Trace:
         self.calls, self.unwound, self.open, self.tail = {}, {}, {}, {}  # function index -> count
         self.filtered_by_time = self.filtered_by_depth = self.dropped = self.events = 0
         self.maximum_depth_seen = 0
+        self.addressed = 0  # functions of which the file has the address alone
         self.patched = {}  # of a module's functions: how many are wanted, and record their calls themselves
         self._gone = []  # ([node], what is wrong if nobody has closed one): in a chunk's list no more
         self._again = []  # (module, load)
@@ -349,6 +351,7 @@ class Trace:
                     count = 0
                 for index, place in enumerate(struct.unpack_from(f"<{count}I", body, 24), first):
                     if place:
+                        self.addressed += 1
                         if index in self.functions:
                             self.anomalies.append(f"function {index} is declared twice")
                         self.functions[index] = self._planned_function(index, self.modules[module], place)

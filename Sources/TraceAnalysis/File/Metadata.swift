@@ -73,8 +73,6 @@ package struct Metadata: Sendable {
 
     /// Of modules: ids of functions of which the file has no more than how far behind the lowest address they begin.
     private var addressed: [UInt32: [(id: UInt32, offset: UInt32)]] = [:]
-    /// Modules that are neither here nor have a plan, and how many of their functions have no name for that.
-    private(set) var nameless: [UInt32: Int] = [:]
 
     private mutating func addFunctions() {
         for (index, entries) in addressed {
@@ -84,7 +82,6 @@ package struct Metadata: Sendable {
             }
             let addresses = entries.map { module.addresses.lowerBound &+ UInt64($0.offset) }
             let names = RecordedNames.shared.names(of: addresses.map { $0 &- module.loadBias }, in: module.identity)
-            if names == nil { nameless[index] = entries.count }
             for (n, entry) in entries.enumerated() {
                 functions[entry.id] = Function(
                     id: entry.id, module: index, address: addresses[n], isTail: false, isSpan: false, isMark: false,

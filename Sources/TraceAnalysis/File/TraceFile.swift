@@ -120,13 +120,6 @@ package struct TraceFile: Sendable {
         if metadata.damagedRecords > 0 {
             warnings.append("\(metadata.damagedRecords) damaged metadata records were skipped")
         }
-        for (index, count) in metadata.nameless.sorted(by: { $0.key < $1.key }) {
-            guard let module = metadata.modules[index] else { continue }
-            let identity = module.buildID.isEmpty ? "" : " (build-id \(hexadecimal(module.buildID)))"
-            warnings.append(
-                "\(counted(UInt64(count), "function")) of \(module.name) have no names: \(module.path)\(identity) is not here, nor is its plan"
-            )
-        }
         if !scale.isKnown, !walk.chunks.isEmpty {
             warnings.append("the file does not say how long a tick is: times are shown as if it were a nanosecond")
         }

@@ -12,6 +12,7 @@ enum FunctionHome {
     private static func checked(_ treatment: Treatment, _ name: Name, _ owner: UnsafePointer<Image>, _ isSanitizer: Bool) -> Treatment {
         switch treatment {
         case .threadName, .output, .ending: return isLibc(owner, isSanitizer) ? treatment : .ordinary
+        case .instrumentation: return isLibc(owner, isSanitizer) ? treatment : .untouched
         case .vfork: return isLibc(owner, isSanitizer) ? treatment : .tail
         case .clone, .makeContext: return isLibc(owner, isSanitizer) ? treatment : .ordinary
         case .dlopen: return isLibc(owner, isSanitizer) ? treatment : .tail // it may still ask who called it, for the one that it stands in for

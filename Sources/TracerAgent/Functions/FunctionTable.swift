@@ -108,7 +108,7 @@ enum FunctionTable {
         if !hasNone || UInt32(entries.count) &+ count > Event.functionReach { return false }
         let first = UInt32(entries.count)
         for _ in 0..<count {
-            if !entries.append(Entry(target: 0, name: 0, module: 0, descriptor: .max, treatment: .ordinary)) { return false }
+            if !entries.append(Entry(target: 0, name: 0, module: UInt32(module), descriptor: .max, treatment: .ordinary)) { return false }
             numberedCount &+= 1
         }
         guard let offsets = MetadataWriter.functions(first, module: UInt32(module), count: count) else { return false }

@@ -8,6 +8,7 @@ enum Treatment: UInt8 {
     case frames // a traced call of our own function, which calls the original (Backtraces.swift)
     case tail // entry is recorded, then a jump: the function sees its real caller's return address
     case dlopen, systemCall, threadName, confinement, identity, ending, signalAction // looked at call by call (Inspection.swift)
+    case instrumentation // the agent's own stands in for it (InstrumentedFunctions.swift)
     case makeContext // looked at for the stack that it is given (OtherStacks.swift)
     case vfork, clone // their child runs in this memory (SharedMemory.swift)
     case start // libc's, which is given main
@@ -170,8 +171,9 @@ struct SpecialFunction {
         .init(name: "_mcount", treatment: .untouched),
         .init(name: "mcount", treatment: .untouched),
         .init(name: "__fentry__", treatment: .untouched),
-        .init(name: "__cyg_profile_func_enter", treatment: .untouched),
-        .init(name: "__cyg_profile_func_exit", treatment: .untouched),
+        // Called by each function of a program that was built so, with its own address.
+        .init(name: "__cyg_profile_func_enter", treatment: .instrumentation),
+        .init(name: "__cyg_profile_func_exit", treatment: .instrumentation),
         // The start-up code's own hooks, usually absent; nothing to learn from them.
         .init(name: "__gmon_start__", treatment: .untouched),
         .init(name: "_ITM_registerTMCloneTable", treatment: .untouched),

@@ -156,6 +156,7 @@ enum LoaderWatch {
             ModuleTable.filters[n] = BloomFilter() // the old one is no longer mapped
             ModuleEvents.release(n)
             ReturnLabels.forget(module.pointee.image.low, module.pointee.image.high)
+            InstrumentedTable.forget(module.pointee.image.low, module.pointee.image.high)
             MetadataWriter.moduleEnd(UInt32(n), ticks: Clock.ticks(), &module.pointee.endRecord)
         }
     }

@@ -137,7 +137,7 @@ extension ThreadRecorder {
         return nil
     }
 
-    private func exit(_ frame: Frame, _ now: UInt64) {
+    func exit(_ frame: Frame, _ now: UInt64) {
         if frame.pointee.function.pointee.kind == UInt32(KIND_LOAD) { Returns.ofLoad(state, frame, now) }
         let wasForeign = frame.pointee.owner != nil
         // While the frame still counts as open: a chunk that is opened now must say so.

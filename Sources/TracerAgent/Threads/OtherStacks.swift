@@ -266,6 +266,18 @@ extension ThreadRecorder {
     }
     /// Their enters are in a chunk that is no longer written. If words of an interrupted trampoline are reserved in it, it
     /// is left alone, and these words do not matter to the next one.
+    /// Of the frames on other stacks that `isWanted` admits the outermost whose stack pointer is in the range.
+    func instrumentedFrame(_ range: Range<UInt64>, _ isWanted: (Frame) -> Bool) -> Frame? {
+        var found: Frame?
+        forEachForeign { frame in
+            if range.contains(frame.pointee.stack_pointer) && isWanted(frame)
+                && found.map({ $0.pointee.stack_pointer < frame.pointee.stack_pointer }) ?? true
+            {
+                found = frame
+            }
+        }
+        return found
+    }
     func markForeignElsewhere() {
         let knowsYoung = knowsYoung
         context.pointee.spent_count = 0

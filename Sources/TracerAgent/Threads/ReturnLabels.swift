@@ -120,12 +120,14 @@ enum ReturnLabels {
         lock.lock()
         isOpen = true
         forEachKind { if $1.pointee.table_count > 0 { tracer_publish_label_table($0.rawValue, $1.pointee.open_table) } }
+        InstrumentedTable.open()
         lock.unlock()
     }
     static func close() {
         lock.lock()
         isOpen = false
         forEachKind { kind, _ in tracer_close_label_table(kind.rawValue, end) }
+        InstrumentedTable.close()
         lock.unlock()
     }
 

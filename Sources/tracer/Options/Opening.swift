@@ -2,6 +2,7 @@
 import ArgumentParser
 import Glibc
 import Presentation
+import Symbols
 import TraceAnalysis
 
 /// Opens a trace; one that cannot be read at all ends the command with one line and status 1.
@@ -147,15 +148,27 @@ func sayInterpreter(_ traces: [TraceFile]) {
     if let hint = traces.lazy.compactMap({ $0.interpreterHint }).first { complain(hint) }
 }
 
+/// Functions that go by their addresses, since what has their names is not on this machine.
+func sayNameless() {
+    for (module, count) in RecordedNames.shared.missing {
+        let identity = module.buildID.isEmpty ? "" : " (build-id \(hexadecimal(module.buildID)))"
+        complain(
+            "\(counted(count, "function")) of \(basename(module.path)) go by their addresses: \(module.path)\(identity) is not here, nor is its plan"
+        )
+    }
+}
+
 /// After the good part was shown: says on stderr what is missing and ends with status 1 if anything is.
 func finish(_ trace: TraceFile) throws { try finish([trace]) }
 
 func finish(_ traces: [TraceFile]) throws {
+    sayNameless()
     for trace in traces { for warning in trace.warnings { complain("\(trace.path): \(warning)") } }
     if traces.contains(where: { !$0.warnings.isEmpty }) { throw ExitCode(1) }
 }
 
 func finish(_ run: RunSummary) throws {
+    sayNameless()
     for warning in run.warnings { complain(warning) }
     if !run.warnings.isEmpty { throw ExitCode(1) }
 }

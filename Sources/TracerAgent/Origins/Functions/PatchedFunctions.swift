@@ -31,6 +31,12 @@ enum PatchedFunctions {
         return target &- areas[module].code < areas[module].codeBytes
     }
 
+    /// Whether any function of this module records its calls itself.
+    static func hasPatched(_ module: UnsafePointer<Module>) -> Bool {
+        guard wanted != nil, let index = ModuleTable.index(of: module.pointee.image.low) else { return false }
+        return index < areas.count && areas[index].code != 0
+    }
+
     // MARK: - Patching
 
     /// At the start, before the first module.

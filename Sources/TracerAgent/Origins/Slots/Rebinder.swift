@@ -223,6 +223,8 @@ struct Rebinder {
         if !other.pointee.image.isCode(target) || other.pointee.image.contains(tracer_code_low()) { return nil } // our own
         if other.pointee.isForeign || PatchedFunctions.isPatched(target, in: owner) { return nil }
         var treatment = FunctionHome.treatment(namedTreatment, of: name, in: &other.pointee.image, isSanitizer: other.pointee.isSanitizer)
+        if treatment == .untouched { return nil }
+        if treatment == .instrumentation { return InstrumentedFunctions.entry(name, calledBy: module) }
         // It lists the namespace of its caller (glibc elf/dl-iteratephdr.c), and labels are in the base one.
         if !other.pointee.inBaseNamespace && equal(name.text, literal: "dl_iterate_phdr") { treatment = .tail }
         if module.pointee.hasForeignCalls { return SafetyHooks.stub(target: target, treatment: treatment) }

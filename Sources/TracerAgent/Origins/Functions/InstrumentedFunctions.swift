@@ -1,0 +1,64 @@
+// -finstrument-functions: each function of the program calls __cyg_profile_func_enter and _exit, with its own address and the one that it
+// returns to (gcc, "Program Instrumentation Options"). libc's do nothing (glibc debug/noophooks.c): the agent's stand in their slots, and
+// the calls are recorded like all others. Somebody else's are left alone. Of a module whose functions record their calls by their own
+// first bytes, the slots stay as they are.
+import CSupport
+import CTraceLayout
+
+enum InstrumentedFunctions {
+    nonisolated(unsafe) private static var descriptors = Table<function_descriptor>() // InstrumentedTable's lock is held by who appends
+
+    /// What a slot with this name is to hold. nil: what it holds.
+    static func entry(_ name: Name, calledBy module: UnsafePointer<Module>) -> UInt64? {
+        if module.pointee.hasForeignCalls || PatchedFunctions.hasPatched(module) || !admits(0, module.pointee.path) { return nil }
+        InstrumentedTable.isFast = Limits.minimumTicks == 0 && !Trampolines.recordsSites && Clock.source != UInt32(TRACE_CLOCK_MONOTONIC)
+        return equal(name.text, literal: "__cyg_profile_func_enter")
+            ? tracer_address_instrumented_enter() : tracer_address_instrumented_exit()
+    }
+
+    static func enter(_ recorder: ThreadRecorder, _ function: UInt64, at stackPointer: UInt64, from site: UInt64) {
+        let index = ModuleTable.index(of: function)
+        let found = InstrumentedTable.descriptor(
+            of: function,
+            { $0.pointee.function != 0 && FunctionTable.entry($0.pointee.function).module == UInt32(index ?? Int(Int32.max)) },
+            { make(function, index) })
+        guard let descriptor = found else { return TraceOutput.drop() }
+        if descriptor.pointee.instant != 0 { return } // it is not to be recorded, or not any more
+        recorder.enterInstrumented(descriptor, at: stackPointer, from: site)
+    }
+
+    private static func make(_ function: UInt64, _ index: Int?) -> InstrumentedTable.Descriptor? {
+        let place = descriptors.count
+        var descriptor = function_descriptor()
+        descriptor.target = UnsafeRawPointer(bitPattern: UInt(function))
+        descriptor.kind = UInt32(KIND_CALL)
+        descriptor.instant = 1 // of code that was made at run time
+        var isNew = false
+        if let index {
+            let module = ModuleTable.modules.pointer(index)
+            if admits(function &- module.pointee.image.bias, module.pointee.path),
+                let id = FunctionTable.locked({ FunctionTable.number(offset: function &- module.pointee.image.low, module: index) })
+            {
+                descriptor.function = id
+                descriptor.head = Event.head(.enter, id)
+                descriptor.instant = 0
+                isNew = true
+            }
+        }
+        if !descriptors.append(descriptor) { return nil }
+        let made = descriptors.pointer(place)
+        if isNew { FunctionTable.locked { HotFunctions.add(made.pointee.function, made) } }
+        return made
+    }
+
+    /// Names are found when the trace is read: here a function goes by its address.
+    private static func admits(_ address: UInt64, _ path: CText) -> Bool {
+        var room = InlineArray<24, UInt8>(repeating: 0)
+        var span = room.mutableSpan
+        return span.withUnsafeMutableBufferPointer {
+            var text = TextBuffer($0.baseAddress!, capacity: 24)
+            text.append(address: address)
+            return NameFilter.admits(function: CText(text.start), path: path)
+        }
+    }
+}
