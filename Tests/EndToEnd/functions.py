@@ -313,6 +313,35 @@ def an_instrumented_function_that_is_called_through_a_slot_counts_once(case):
             raise Failed(f"{compiler}: {counts}, {trace.unwound} left")
 
 
+def names_are_found_by_build_id(case):
+    """In the plan when the program has been built again, in the program's file where there is no plan; with neither, addresses and a line."""
+    program = case.compile("g++", "-O1")
+    case.plan(program)
+    case.traced([program], "*")
+    path, = (os.path.join(case.place.traces, name) for name in os.listdir(case.place.traces))
+
+    def report(**more):
+        done = subprocess.run([case.settings.tool, "report", path, "--json"], capture_output=True, text=True, env=case.environment(**more), timeout=harness.HANGS)
+        if done.returncode:
+            raise Failed(f"status {done.returncode}: {done.stderr[-400:]}")
+        return {function["symbol"]: function["calls"] for function in json.loads(done.stdout)["functions"] if function["module"] == "counts"}, done.stderr
+
+    whole, _ = report()
+    if "fibonacci" not in whole:
+        raise Failed(f"no fibonacci in {sorted(whole)}")
+    nowhere = {"XDG_CACHE_HOME": case.path("no-cache")}
+    if report(**nowhere) != (whole, ""):
+        raise Failed("the program's file gives other names than its plan")
+    case.compile("g++", "-O2", "-DANOTHER")  # in its place
+    if report() != (whole, ""):
+        raise Failed("the plan is not asked when another program is in the place of the one that ran")
+    found, said = report(**nowhere)
+    if sorted(found.values()) != sorted(whole.values()) or any(not name.startswith("0x") for name in found if name in whole and name != "main"):
+        raise Failed(f"without plan and file: {found}")
+    if said.count("go by their addresses") != 1 or "counts" not in said:
+        raise Failed(f"nothing says so: {said}")
+
+
 def kinds_of_functions(compiler, *options):
     def check(case):
         program = case.compile(compiler, "-w", *options, source=KINDS, name="kinds")
@@ -622,7 +651,7 @@ def tests():
             "depth": (("g++", "-O2"), {"TRACER_MAXDEPTH": "6"})}.items()] + \
         [Case("kinds_of_functions." + name, kinds_of_functions(*way)) for name, way in kinds.items()] + \
         [Case(check.__name__, check) for check in (time_filter_and_depth_apply, only_what_is_chosen_is_patched, a_call_through_a_slot_counts_once,
-                                                   a_short_function_called_very_often_is_left_out, small_leaves_are_left_out_on_request,
+                                                   a_short_function_called_very_often_is_left_out, small_leaves_are_left_out_on_request, names_are_found_by_build_id,
                                                    an_instrumented_function_that_is_called_through_a_slot_counts_once,
                                                    record_makes_the_plans, record_says_when_it_cannot_make_plans,
                                                    a_folded_function_has_all_its_names_and_its_line, a_glob_that_means_nothing_is_said, a_plan_that_does_not_fit_is_refused)] + \
