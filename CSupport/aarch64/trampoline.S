@@ -1423,6 +1423,9 @@ tracer_instrumented_enter:
     cmp x3, x1
     b.ne .Linstrumented_slow_enter
     ldr x3, [x9, #FRAME_FUNCTION]
+    ldr w4, [x3, #FUNCTION_KIND]
+    cmp w4, #KIND_PATCHED               // whose target is moved code
+    b.eq .Linstrumented_slow_enter
     ldr x3, [x3, #FUNCTION_TARGET]
     cmp x3, x0
     b.ne .Linstrumented_new

@@ -1400,6 +1400,8 @@ tracer_instrumented_enter:
     cmpq %rsi, FRAME_LABEL(%rcx)
     jne .Linstrumented_slow_enter
     movq FRAME_FUNCTION(%rcx), %rax
+    cmpl $KIND_PATCHED, FUNCTION_KIND(%rax) // whose target is moved code
+    je .Linstrumented_slow_enter
     cmpq %rdi, FUNCTION_TARGET(%rax)
     jne .Linstrumented_new
     retq

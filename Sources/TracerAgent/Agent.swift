@@ -97,6 +97,7 @@ extension Agent {
         ModuleEvents.release = { ModuleTable.modules.pointer($0).pointee.lazy.giveBack() }
         Returns.isOther = { Initializers.returned(ThreadRecorder($0), $1, $2, $3) }
         Returns.ofLoad = { Agent.loadReturned(ThreadRecorder($0), $1, $2) }
+        Returns.address = { FunctionTable.entry($0).target }
         if Machine.returnsInRegister { Returns.isInside = { FunctionTable.entry($0).contains($1) } }
     }
     private static func bind(_ index: Int) {

@@ -264,7 +264,11 @@ def instrumented(compiler, *options, **settings):
     """-finstrument-functions: without a plan, through the calls that the compiler has put into each function."""
     def check(case):
         program = case.compile(compiler, "-finstrument-functions", *options)
-        run, said = case.traced([program], None, **settings)
+        if settings.pop("planned", None):  # both ways at once
+            case.plan(program)
+            run, said = case.traced([program], "*", **settings)
+        else:
+            run, said = case.traced([program], None, **settings)
         if said:
             raise Failed(said[0])
         kept = dict(line.split() for line in run.stdout.decode().splitlines())
@@ -648,7 +652,8 @@ def tests():
         [Case("instrumented." + name, instrumented(*way, **settings)) for name, (way, settings) in {
             **{f"{compiler}.{option}": ((compiler, "-" + option), {}) for compiler in ("g++", "clang++") for option in ("O0", "O2", "O3", "Os")},
             "sites": (("g++", "-O2"), {"TRACER_CALLSITES": "on"}), "kernels_clock": (("g++", "-O2"), {"TRACER_CLOCK": "monotonic"}),
-            "depth": (("g++", "-O2"), {"TRACER_MAXDEPTH": "6"})}.items()] + \
+            "depth": (("g++", "-O2"), {"TRACER_MAXDEPTH": "6"}),
+            "with_a_plan": (("g++", "-O2"), {"planned": True})}.items()] + \
         [Case("kinds_of_functions." + name, kinds_of_functions(*way)) for name, way in kinds.items()] + \
         [Case(check.__name__, check) for check in (time_filter_and_depth_apply, only_what_is_chosen_is_patched, a_call_through_a_slot_counts_once,
                                                    a_short_function_called_very_often_is_left_out, small_leaves_are_left_out_on_request, names_are_found_by_build_id,

@@ -84,14 +84,16 @@ enum FunctionTable {
     }
 
     /// An id for a function that is not called through a slot; `locked` is held. nil when the table is full.
-    /// - Parameter offset: from the module's lowest address
-    static func number(offset: UInt64, module: Int) -> UInt32? {
+    /// - Parameter low: the module's lowest address
+    static func number(_ target: UInt64, module: Int, low: UInt64) -> UInt32? {
         while blocks.count <= module { if !blocks.append(Block()) { return nil } }
         let block = blocks.pointer(module)
         if block.pointee.used == block.pointee.count && !begin(block, module) { return nil }
-        tracer_store_release_32(block.pointee.offsets! + Int(block.pointee.used), UInt32(truncatingIfNeeded: offset))
+        tracer_store_release_32(block.pointee.offsets! + Int(block.pointee.used), UInt32(truncatingIfNeeded: target &- low))
+        let id = block.pointee.first &+ block.pointee.used
+        entries.pointer(Int(id)).pointee.target = target
         block.pointee.used &+= 1
-        return block.pointee.first &+ block.pointee.used &- 1
+        return id
     }
     /// Ids of a module's functions, which have one record together: four bytes each, and their names are in the module's file.
     private struct Block: BitwiseCopyable {

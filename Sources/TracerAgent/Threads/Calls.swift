@@ -8,6 +8,8 @@ enum Returns {
     nonisolated(unsafe) static var isOther: (@convention(c) (UnsafeMutablePointer<thread_state>, UInt64, UInt64, UInt64) -> Bool)!
     /// A frame of KIND_LOAD is about to end.
     nonisolated(unsafe) static var ofLoad: (@convention(c) (UnsafeMutablePointer<thread_state>, Frame, UInt64) -> Void)!
+    /// Where the function begins.
+    nonisolated(unsafe) static var address: (@convention(c) (UInt32) -> UInt64)!
     /// The address lies in the code of the function.
     nonisolated(unsafe) static var isInside: (@convention(c) (UInt32, UInt64) -> Bool)!
 }

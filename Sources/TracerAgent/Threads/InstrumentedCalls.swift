@@ -135,12 +135,14 @@ extension ThreadRecorder {
         return Trampolines.recordsSites ? ReturnLabels.label(of: site) ?? 0 : tracer_label_of_instrumented().pointee
     }
 
-    /// Whether the call that returns to this label is one of this function: it came through a slot.
+    /// Whether the call that returns to this label is one of this function: it came through a slot, or through its own first bytes.
     private func isRecorded(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ label: UInt64, _ isOwn: Bool) -> Bool {
         if !isOwn { return true } // what is inlined into a coroutine's first function is not told apart
         var frame = top
         while frame != base {
-            if frame.label == label && !frame.isInstrumented { return frame.pointee.function.pointee.target == descriptor.pointee.target }
+            if frame.label == label && !frame.isInstrumented {
+                return Returns.address(frame.function) == UInt64(UInt(bitPattern: descriptor.pointee.target))
+            }
             frame = frame.pointee.below
         }
         return false

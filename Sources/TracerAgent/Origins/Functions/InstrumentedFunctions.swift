@@ -1,7 +1,6 @@
 // -finstrument-functions: each function of the program calls __cyg_profile_func_enter and _exit, with its own address and the one that it
 // returns to (gcc, "Program Instrumentation Options"). libc's do nothing (glibc debug/noophooks.c): the agent's stand in their slots, and
-// the calls are recorded like all others. Somebody else's are left alone. Of a module whose functions record their calls by their own
-// first bytes, the slots stay as they are.
+// the calls are recorded like all others. Somebody else's are left alone.
 import CSupport
 import CTraceLayout
 
@@ -10,7 +9,7 @@ enum InstrumentedFunctions {
 
     /// What a slot with this name is to hold. nil: what it holds.
     static func entry(_ name: Name, calledBy module: UnsafePointer<Module>) -> UInt64? {
-        if module.pointee.hasForeignCalls || PatchedFunctions.hasPatched(module) || !admits(0, module.pointee.path) { return nil }
+        if module.pointee.hasForeignCalls || !admits(0, module.pointee.path) { return nil }
         InstrumentedTable.isFast = Limits.minimumTicks == 0 && !Trampolines.recordsSites && Clock.source != UInt32(TRACE_CLOCK_MONOTONIC)
         return equal(name.text, literal: "__cyg_profile_func_enter")
             ? tracer_address_instrumented_enter() : tracer_address_instrumented_exit()
@@ -37,7 +36,7 @@ enum InstrumentedFunctions {
         if let index {
             let module = ModuleTable.modules.pointer(index)
             if admits(function &- module.pointee.image.bias, module.pointee.path),
-                let id = FunctionTable.locked({ FunctionTable.number(offset: function &- module.pointee.image.low, module: index) })
+                let id = FunctionTable.locked({ FunctionTable.number(function, module: index, low: module.pointee.image.low) })
             {
                 descriptor.function = id
                 descriptor.head = Event.head(.enter, id)

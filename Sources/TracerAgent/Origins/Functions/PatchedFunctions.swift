@@ -31,12 +31,6 @@ enum PatchedFunctions {
         return target &- areas[module].code < areas[module].codeBytes
     }
 
-    /// Whether any function of this module records its calls itself.
-    static func hasPatched(_ module: UnsafePointer<Module>) -> Bool {
-        guard wanted != nil, let index = ModuleTable.index(of: module.pointee.image.low) else { return false }
-        return index < areas.count && areas[index].code != 0
-    }
-
     // MARK: - Patching
 
     /// At the start, before the first module.
@@ -318,8 +312,8 @@ enum PatchedFunctions {
         FunctionTable.locked {
             if descriptor.pointee.kind != UInt32(KIND_UNNAMED) { return true } // another thread was faster
             let index = Int(descriptor.pointee.function)
-            let offset = areas[index].base &+ descriptor.pointee.head &- ModuleTable.modules.pointer(index).pointee.image.low
-            guard let id = FunctionTable.number(offset: offset, module: index) else { return false }
+            let low = ModuleTable.modules.pointer(index).pointee.image.low
+            guard let id = FunctionTable.number(areas[index].base &+ descriptor.pointee.head, module: index, low: low) else { return false }
             descriptor.pointee.head = Event.head(.enter, id)
             descriptor.pointee.function = id
             descriptor.pointee.kind = UInt32(KIND_PATCHED)
