@@ -6,3 +6,5 @@
 @_cdecl("tracer_slow_loader_event") public func slowLoaderEvent() {}
 @_cdecl("tracer_slow_bind") public func slowBind() -> UInt64 { 0 }
 @_cdecl("tracer_slow_span") public func slowSpan() {}
+@_cdecl("tracer_slow_instrumented_enter") public func slowInstrumentedEnter() {}
+@_cdecl("tracer_slow_instrumented_exit") public func slowInstrumentedExit() {}
