@@ -35,6 +35,7 @@
 #define CONTROL_PAYLOAD_BITS 56
 #define CONTROL_RESUME 2 /* those that trampolines write */
 #define CONTROL_SITE 4
+#define CONTROL_ARGUMENT 5
 
 #ifndef __ASSEMBLER__
 #include <stdint.h>
@@ -168,6 +169,13 @@ enum {
     TRACE_RECORD_PATCHED = 17,
     TRACE_RECORD_LEFT_OUT = 18,
     TRACE_RECORD_FUNCTIONS = 19,
+    // What the kernel has seen of the process, by `tracer record`: the agent writes none of these. No child inherits them.
+    TRACE_RECORD_KERNEL = 20,
+    TRACE_RECORD_SWITCHES = 21,
+    TRACE_RECORD_TASK = 22,
+    TRACE_RECORD_PAGE_FAULT = 23,
+    TRACE_RECORD_WAIT = 24,
+    TRACE_RECORD_SAMPLES = 25,
     TRACE_RECORD_REPLACED = 0xffff, // skipped: another record is being written over it
 };
 enum { // of a phase
@@ -198,6 +206,28 @@ enum { // of a module's details
     TRACE_MODULE_SEARCHED = 2,   // which GLOB_DAT slots are for calls alone: its text was searched for that …
     TRACE_MODULE_REMEMBERED = 4, // … or an earlier process had found it
 };
+enum { // what the kernel was asked to tell of
+    TRACE_KERNEL_SWITCHES = 1,     // when threads got a processor and left it, began and ended
+    TRACE_KERNEL_MAJOR_FAULTS = 2, // pages that were read from disk
+    TRACE_KERNEL_MINOR_FAULTS = 4, // pages that were there
+    TRACE_KERNEL_SAMPLES = 8,      // stacks
+    TRACE_KERNEL_INSIDE = 16,      // also what it does itself for the process: system calls' page faults, samples in the kernel
+};
+enum { // what has become of a thread
+    TRACE_SWITCH_IN = 1,        // it runs on a processor from here on
+    TRACE_SWITCH_WAITS = 2,     // it left it, and waits for something
+    TRACE_SWITCH_PREEMPTED = 3, // it left it, and could have gone on
+};
+enum { TRACE_TASK_BEGAN = 1, TRACE_TASK_ENDED = 2, TRACE_TASK_NAMED = 3 };
+enum { TRACE_FAULT_MAJOR = 1, TRACE_FAULT_MINOR = 2 };
+// In place of an address in a sample: code that records its calls stands here, so that the stack goes on with the caller of a call
+// that is open in the trace; and: what is here could not be known.
+#define TRACE_SAMPLE_UNKNOWN 0
+#define TRACE_SAMPLE_CALL 1
+enum { // of a sample
+    TRACE_SAMPLE_WHOLE = 1,  // its last address is the thread's outermost frame
+    TRACE_SAMPLE_KERNEL = 2, // the thread was in the kernel
+};
 #define TRACE_NONE 0xffffffffu /* no module, no initializer, no load */
 enum {
     TRACE_TEXT_PROGRAM = 1,     // path of the executable
@@ -209,8 +239,11 @@ enum {
 enum {
     TRACE_FUNCTION_TAIL = 1,  // entry is recorded, as a complete call of no length; exit is not
     TRACE_FUNCTION_SPAN = 2,  // no function: tracer_begin and tracer_end with this name
-    TRACE_FUNCTION_MARK = 4
-}; // no function: tracer_mark with this name; TAIL as well
+    TRACE_FUNCTION_MARK = 4   // no function: tracer_mark with this name; TAIL as well
+};
+// Also of a function's flags: which argument its calls have recorded before them (ARGUMENT), from 1 on; 0 none.
+#define TRACE_FUNCTION_ARGUMENT_SHIFT 8
+#define TRACE_FUNCTION_ARGUMENT_BITS 3
 
 /// Every metadata record begins so. `type` is written last. Size is a multiple of 8 and includes this.
 struct trace_record {
@@ -363,6 +396,70 @@ struct trace_left_out_record {
     uint32_t function;
     uint32_t reserved;
     uint64_t ticks;
+};
+
+/// What `tracer record` has asked the kernel for, for this process. Absent: nobody asked (LD_PRELOAD alone). All its times, and those of
+/// the five records below, are CLOCK_MONOTONIC; thread and process ids are those of the recorder's pid namespace.
+struct trace_kernel_record {
+    struct trace_record record;
+    uint32_t asked;       // TRACE_KERNEL_ bits
+    uint32_t granted;     // of these; what is missing was refused, with …
+    uint32_t error;       // … this errno, 0 none
+    int32_t paranoid;     // kernel.perf_event_paranoid then; INT32_MIN unknown
+    uint64_t from_ns;     // what the kernel told is from here …
+    uint64_t until_ns;    // … to here
+    uint64_t lost;        // records that found no room, of all processes of the run
+    uint64_t period_ns;   // of a processor, from one sample to the next; 0 no samples
+};
+struct trace_switch {
+    uint64_t ns;
+    uint32_t tid;
+    uint16_t processor;
+    uint16_t kind; // TRACE_SWITCH_
+};
+/// In the order of their times, within a record and from one to the next.
+struct trace_switches_record {
+    struct trace_record record;
+    uint32_t count;
+    uint32_t reserved; // then `count` times a struct trace_switch
+};
+struct trace_task_record { // key: what, TRACE_TASK_
+    struct trace_record record;
+    uint64_t ns;
+    uint32_t tid;
+    uint32_t by;   // of BEGAN: the thread that began it
+    char name[16]; // of NAMED, NUL-padded
+};
+struct trace_page_fault_record { // key: TRACE_FAULT_
+    struct trace_record record;
+    uint64_t ns;       // the page was there; a thread that had to wait for it was switched out before
+    uint32_t tid;
+    uint32_t path_bytes;
+    uint64_t address;
+    uint64_t code;     // the instruction that touched it, 0 unknown: the kernel itself
+    uint64_t offset;   // in the file of that path, which follows; 0 where there is none
+};
+/// What a thread was found waiting in, while it was off the processor for long.
+struct trace_wait_record {
+    struct trace_record record;
+    uint64_t ns;         // when it was looked at
+    uint32_t tid;
+    int32_t system_call; // its number; -1: in none (a page fault)
+    uint64_t arguments[2];
+    uint32_t place_bytes;  // where in the kernel (proc(5), wchan), empty: unknown …
+    uint32_t object_bytes; // … and what the first argument is open on, where it is a descriptor; the texts follow
+};
+/// One stack, innermost first.
+struct trace_sample {
+    uint64_t ns;
+    uint32_t tid;
+    uint16_t count;
+    uint16_t flags; // then `count` times a uint64_t: an address of code (from the second on where a call returns to), or TRACE_SAMPLE_…
+};
+struct trace_samples_record {
+    struct trace_record record;
+    uint32_t count; // of struct trace_sample, each with its addresses behind it
+    uint32_t reserved;
 };
 
 /// What a module's relocations lead to, once per pair. A slot that was bound lazily counts where it would lead.
