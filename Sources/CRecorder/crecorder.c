@@ -104,25 +104,36 @@ static void replace_variable(char *environment[], char *variable) {
         if (!strncmp(*environment, variable, length)) *environment = variable;
 }
 
-int recorder_spawn(const char *path, char *const arguments[], char *environment[], const char *exec_time,
-                   struct recorder_directory *directory, pid_t *pid) {
-    int failure[2];
-    if (pipe2(failure, O_CLOEXEC)) return errno;
-    // A program started with a closed stdin, stdout or stderr must find it closed: the pipe has to lie above them.
+/// A program started with a closed stdin, stdout or stderr must find it closed: the pipe has to lie above them. 0 or errno.
+static int make_pipe(int ends[2]) {
+    if (pipe2(ends, O_CLOEXEC)) return errno;
     for (int end = 0; end < 2; end++)
-        if (failure[end] <= 2) {
-            int moved = fcntl(failure[end], F_DUPFD_CLOEXEC, 3);
+        if (ends[end] <= 2) {
+            int moved = fcntl(ends[end], F_DUPFD_CLOEXEC, 3);
             if (moved < 0) return errno;
-            close(failure[end]);
-            failure[end] = moved;
+            close(ends[end]);
+            ends[end] = moved;
         }
-    pid_t child = fork();
-    if (child < 0) {
-        int error = errno;
+    return 0;
+}
+
+int recorder_spawn(const char *path, char *const arguments[], char *environment[], const char *exec_time,
+                   struct recorder_directory *directory, void (*prepare)(pid_t, void *), void *context, pid_t *pid) {
+    int failure[2], gate[2];
+    int error = make_pipe(failure);
+    if (error) return error;
+    if ((error = make_pipe(gate))) {
         close(failure[0]), close(failure[1]);
         return error;
     }
+    pid_t child = fork();
+    if (child < 0) {
+        error = errno;
+        close(failure[0]), close(failure[1]), close(gate[0]), close(gate[1]);
+        return error;
+    }
     if (child == 0) {
+        close(gate[1]);
         for (int i = 0; i < CHANGED; i++) sigaction(changed_signals[i], &inherited_actions[i], 0);
         sigprocmask(SIG_SETMASK, &inherited_mask, 0);
         char made[PATH_MAX] = "", variable[2 * PATH_MAX];
@@ -131,15 +142,19 @@ int recorder_spawn(const char *path, char *const arguments[], char *environment[
             if (write(failure[1], &attempt, sizeof attempt) < 0 || attempt < 0) _exit(125);
             replace_variable(environment, variable);
         }
+        char opened; // when the tool is gone, the program goes on
+        while (read(gate[0], &opened, 1) < 0 && errno == EINTR);
         write_exec_time(environment, exec_time);
         execve(path, arguments, environment);
-        int error = errno;
+        error = errno;
         if (directory) rmdir(made);
         if (write(failure[1], &error, sizeof error) < 0) _exit(125);
         _exit(126);
     }
     close(failure[1]);
-    int error = 0;
+    close(gate[0]);
+    if (prepare) prepare(child, context);
+    close(gate[1]);
     if (directory && !read_number(failure[0], &directory->attempt)) directory->attempt = -EIO;
     if (directory && directory->attempt < 0) error = -directory->attempt;
     else read_number(failure[0], &error);

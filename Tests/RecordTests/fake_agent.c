@@ -7,6 +7,7 @@
 //   take BYTES    a chunk, filled to half with non-zero words; left open
 //   close         the last chunk, as a clean end does
 //   exec ARGS…    this program again, in the same process, as another image
+//   read PATH     until it has an end
 //   kill          oneself
 //   exit STATUS
 #include "trace_layout.h"
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct trace_file_header *header;
@@ -53,6 +55,9 @@ static void make_file(const char *program) {
     header->session = strtoull(session, 0, 16);
     header->pid_namespace = namespace;
     header->next_offset = TRACE_HEADER_BYTES;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    header->first.monotonic_ns = header->last.monotonic_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
     __atomic_thread_fence(__ATOMIC_RELEASE);
     memcpy(header->magic, "TRACER\x1a\n", 8);
 }
@@ -123,6 +128,9 @@ int main(int argc, char **argv) {
             argv[i] = "image2";
             execv(self, argv + i);
             fail("exec");
+        } else if (!strcmp(argv[i], "read")) {
+            int source = open(argv[++i], O_RDONLY);
+            for (char byte; read(source, &byte, 1) > 0;);
         } else if (!strcmp(argv[i], "kill")) raise(SIGKILL);
         else fail(argv[i]);
     }

@@ -498,6 +498,11 @@ class Terminal(RecordTest):
 
 
 class Preparation(RecordTest):
+    """How long files are: without what the kernel tells, which comes behind it (States)."""
+
+    def record(self, *arguments, **options):
+        return super().record("--no-states", *arguments, **options)
+
     def files(self):
         return sorted(name for name in os.listdir(self.directory))
 
@@ -549,6 +554,166 @@ class Preparation(RecordTest):
         self.assertEqual(self.size("t.old"), 9 + (1 << 20))
 
 
+class Told:
+    """What the kernel has told of the image of a trace: the records that follow KERNEL in its last chunks."""
+
+    def __init__(self, path):
+        with open(path, "rb") as file:
+            content = file.read()
+        self.kernel, self.tasks, self.switches, self.waits, self.faults = None, [], [], [], []
+        at = 4096
+        while at + 128 <= len(content):
+            magic, kind, _, count, body = struct.unpack_from("<IHHII", content, at)
+            if magic == 0x4b484354 and kind == 2:
+                self.read(content[at + body:at + count])
+            at += count if magic == 0x4b484354 else 4096
+        self.end = at
+
+    def read(self, records):
+        at = 0
+        while at + 8 <= len(records):
+            kind, key, count = struct.unpack_from("<HHI", records, at)
+            if kind == 0:
+                return
+            assert count >= 8 and count % 8 == 0 and at + count <= len(records)
+            body = records[at + 8:at + count]
+            if kind == 20:
+                assert self.kernel is None
+                self.kernel = dict(zip(("asked", "granted", "error", "paranoid", "since", "until", "lost", "period"),
+                                       struct.unpack("<IIIiQQQQ", body)))
+            elif kind == 21:
+                [n] = struct.unpack_from("<I", body)
+                self.switches += [struct.unpack_from("<QIHH", body, 8 + 16 * i) for i in range(n)]
+            elif kind == 22:
+                time, tid, by, name = struct.unpack("<QII16s", body)
+                self.tasks.append(({1: "began", 2: "ended", 3: "named"}[key], tid, by, name.rstrip(b"\0").decode(), time))
+            elif kind == 23:
+                self.faults.append(struct.unpack_from("<QI", body))
+            elif kind == 24:
+                time, tid, number, first, second, place, obj = struct.unpack_from("<QIiQQII", body)
+                self.waits.append((tid, number, body[40:40 + place].decode(), body[40 + place:40 + place + obj].decode()))
+            at += count
+
+
+# perf_event_open(2) is refused as containers refuse it, then a command is run.
+REFUSING = """
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int count, char *arguments[]) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof code / sizeof *code, code};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 99;
+    execv(arguments[1], arguments + 1);
+    return 98;
+}
+"""
+
+
+def kernel_tells():
+    """Whether this machine lets anybody ask."""
+    try:
+        with open("/proc/sys/kernel/perf_event_paranoid") as file:
+            level = int(file.read())
+    except FileNotFoundError:
+        return False
+    if level > 2 and os.geteuid() != 0:
+        return False
+    # A container's seccomp filter refuses whatever the level is.
+    import ctypes
+    attributes = struct.pack("<IIQQ", 1, 112, 9, 0) + bytes(16) + struct.pack("<Q", 1 << 5 | 1 << 6) + bytes(112 - 48)
+    descriptor = ctypes.CDLL(None, use_errno=True).syscall({"x86_64": 298, "aarch64": 241}[platform.machine()], attributes, 0, -1, -1, 0)
+    if descriptor >= 0:
+        os.close(descriptor)
+    return descriptor >= 0
+
+
+class States(RecordTest):
+    """When threads ran and waited, as the kernel tells it, behind what the agent has written."""
+
+    def told(self, name):
+        return Told(os.path.join(self.directory, name))
+
+    @unittest.skipUnless(kernel_tells(), "perf_event_open is not allowed here")
+    def test_switches_of_the_program_are_in_its_trace(self):
+        done = self.record("-o", "t", FAKE, "here", "file", "await", "4096", "take", "4096", "close")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = self.told("t")
+        self.assertEqual(told.kernel["granted"] & 3, 3)
+        self.assertEqual((told.kernel["error"], told.kernel["lost"]), (0, 0))
+        self.assertTrue(told.switches)  # it waited for the recorder
+        [ended] = [task for task in told.tasks if task[0] == "ended"]
+        [named] = [task for task in told.tasks if task[0] == "named"]
+        self.assertEqual(named[3], "fake_agent")
+        self.assertTrue(all(told.kernel["since"] <= switch[0] <= ended[4] <= told.kernel["until"] for switch in told.switches))
+        self.assertEqual([switch[0] for switch in told.switches], sorted(switch[0] for switch in told.switches))
+        kinds = [switch[3] for switch in told.switches]
+        self.assertTrue(all((one == 1) != (other == 1) for one, other in zip(kinds, kinds[1:])), kinds)  # in and out by turns
+        size = os.stat(os.path.join(self.directory, "t")).st_size
+        self.assertEqual(told.end, size)
+        with open(os.path.join(self.directory, "t"), "rb") as file:
+            self.assertEqual(struct.unpack_from("<Q", file.read(104), 96), (size,))  # next_offset
+
+    @unittest.skipUnless(kernel_tells(), "perf_event_open is not allowed here")
+    def test_each_image_and_each_process_has_its_own(self):
+        done = self.record("-o", "t.%p.%e", "sh", "-c", f"{FAKE} here file exec here file; exec {FAKE} here file")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        names = sorted(os.listdir(self.directory))
+        self.assertEqual(sorted(name.rsplit(".", 1)[1] for name in names), ["fake_agent", "fake_agent", "image2"])
+        for name in names:
+            told, pid = self.told(name), int(name.split(".")[1])
+            self.assertEqual({task[1] for task in told.tasks} | {switch[1] for switch in told.switches}, {pid}, name)
+            ends = [task for task in told.tasks if task[0] == "ended"]
+            hasGoneOn = name.endswith("fake_agent") and any(other.startswith(f"t.{pid}.image2") for other in names)
+            self.assertEqual(len(ends), 0 if hasGoneOn else 1, name)
+
+    @unittest.skipUnless(kernel_tells(), "perf_event_open is not allowed here")
+    def test_a_long_wait_is_looked_at(self):
+        read = {"x86_64": 0, "aarch64": 63}[platform.machine()]
+        for seconds in (0.1, 1, 10): # the recorder may itself wait for a processor
+            os.mkfifo(os.path.join(self.directory, "p"))
+            done = self.record("-o", "t", "sh", "-c", f"sleep {seconds} > p & exec {FAKE} here file read p")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = {(number, obj) for _, number, _, obj in self.told("t").waits}
+            os.remove(os.path.join(self.directory, "p"))
+            if found:
+                break
+        self.assertEqual(found, {(read, os.path.join(self.directory, "p"))})
+
+    def test_it_can_be_left_out(self):
+        done = self.record("--no-states", "-o", "t", FAKE, "here", "file")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIsNone(self.told("t").kernel)
+
+    def test_where_it_is_refused_the_trace_says_so_and_all_else_works(self):
+        source = os.path.join(self.directory, "refusing.c")
+        with open(source, "w") as file:
+            file.write(REFUSING)
+        refusing = os.path.join(self.directory, "refusing")
+        subprocess.run(["gcc", "-o", refusing, source], check=True)
+        done = subprocess.run([refusing, TOOL, "record", "-o", "t", FAKE, "here", "file", "exit", "3"], cwd=self.directory,
+                              capture_output=True, timeout=LIMIT)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        told = self.told("t")
+        self.assertEqual((told.kernel["granted"], told.kernel["error"]), (0, 1))
+        self.assertEqual((told.switches, told.tasks), ([], []))
+
+    def test_the_program_sees_nothing_of_it(self):
+        script = "ls /proc/self/fd; grep -E '^(Sig|Threads)' /proc/self/status"
+        bare = subprocess.run(["sh", "-c", script], stdin=subprocess.DEVNULL, capture_output=True)
+        self.assertEqual(self.record("sh", "-c", script).stdout.split(), bare.stdout.split())
+
+
 class OneThing(RecordTest):
     """What a run leaves when nobody has said where."""
 
@@ -556,7 +721,7 @@ class OneThing(RecordTest):
         return sorted(os.listdir(self.directory))
 
     def test_one_process_leaves_one_file_prepared_ahead(self):
-        done = self.record(FAKE, "file", "await", str(1 << 20), "take", "65536", "close")
+        done = self.record("--no-states", FAKE, "file", "await", str(1 << 20), "take", "65536", "close")
         self.assertEqual(done.returncode, 0, done.stderr)
         [name] = self.there()
         self.assertRegex(name, r"^tracer\.fake_agent\.\d+\.trace$")

@@ -40,9 +40,10 @@ int recorder_make_directory(const char *path);
 /// If the variable `exec_time` of the environment is digits, '-' and digits, these become CLOCK_MONOTONIC in nanoseconds and
 /// the child's process id, just before it calls execve: where the time of the new program begins.
 /// `directory`, when it is not null, is made before that. On failure there is none.
-/// On failure returns errno of fork, mkdir or execve; 0 and *pid otherwise.
+/// `prepare`, when it is not null, is called with the child's process id while that waits to call execve.
+/// On failure returns errno of pipe, fork, mkdir or execve; 0 and *pid otherwise.
 int recorder_spawn(const char *path, char *const arguments[], char *environment[], const char *exec_time,
-                   struct recorder_directory *directory, pid_t *pid);
+                   struct recorder_directory *directory, void (*prepare)(pid_t, void *), void *context, pid_t *pid);
 
 /// What stands at two names changes places. 0 or errno.
 int recorder_exchange(const char *one, const char *other);

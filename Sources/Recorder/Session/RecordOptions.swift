@@ -21,6 +21,8 @@ package struct RecordOptions: Sendable {
     package var children: Bool?
     package var cache: Bool?
     package var start: String?
+    /// When threads run and wait, and which pages come from disk, as the kernel tells it. nil: where that costs little.
+    package var states: Bool?
     /// The function whose first call means that the program is ready.
     package var ready: String?
     package var quiet = false

@@ -24,6 +24,8 @@ package struct RecordingResult: Sendable {
     package var files: [File]
     /// `StopCondition` ended the program.
     package var wasStopped = false
+    /// When threads ran and waited could not be written.
+    package var statesAreCut = false
 }
 
 package struct RecordingRun {
@@ -35,6 +37,7 @@ package struct RecordingRun {
     package var template: OutputTemplate
     private var directory: RunDirectory?
     let session: UInt64
+    private let kernelWish: KernelWish
     package var stopCondition: StopCondition?
 
     /// Checks everything that can be checked before something is started. `command` is the program and its
@@ -68,6 +71,7 @@ package struct RecordingRun {
         environment.set("LD_PRELOAD", agent.preload(keeping: inherited["LD_PRELOAD"]))
         environment.set(Variables.output.name.description, template.text)
         for (name, value) in variables { environment.set(name, value) }
+        kernelWish = KernelWish(options, environment)
         // Filled in by the child just before it calls execve (crecorder.c).
         environment.set(
             Variables.exec.name.description,
@@ -103,9 +107,13 @@ package struct RecordingRun {
         }
         var watch = directory?.isNumbered == true ? nil : FileWatch(template: template, session: session)
         let program: RunningProgram
+        var kernel: KernelWatch?
         do {
             program = try RunningProgram(
-                target.path, arguments, environment: environment, directory: directory?.numbered, number: &number)
+                target.path, arguments, environment: environment, directory: directory?.numbered, number: &number
+            ) { [kernelWish, template] in
+                kernel = kernelWish.watch($0, directory: template.directory)
+            }
         } catch {
             if let directory, !directory.isNumbered { rmdir(directory.path) }
             throw error
@@ -119,7 +127,12 @@ package struct RecordingRun {
         let ends = ProcessEnds()
         let status = follow(program, watch!, ends, &relay, &stop)
         ends.look()
-        var files = tidyFiles(of: program, template, status: status, ends), path: String?
+        let told = (kernel?.end()).map { KernelAppendix(account: $0) }
+        var isCut = false
+        var files = tidyFiles(of: program, template, status: status, ends) { header, isGone in
+            if let told { isCut = !told.write(to: header, isGone: isGone) || isCut }
+        }
+        var path: String?
         if let directory {
             path = template.directory
             if files.allSatisfy({ $0.isEnded }), files.count <= 1, !LivingSessions.mayHaveAny(of: session, since: program.pid) {
@@ -131,7 +144,8 @@ package struct RecordingRun {
                 }
             }
         }
-        return RecordingResult(status: status, path: path, files: files, wasStopped: stop?.isUnderWay ?? false)
+        return RecordingResult(
+            status: status, path: path, files: files, wasStopped: stop?.isUnderWay ?? false, statesAreCut: isCut)
     }
 
     /// What is done before the program starts. A thread of the tool that did not block the signals of the run loop could take them
@@ -184,9 +198,10 @@ package struct RecordingRun {
     }
 
     /// Cuts off what was prepared and not used, and lists the files. Only of processes that are gone for certain: another one
-    /// may still write, and truncating a file under its mapping would kill it.
+    /// may still write, and truncating a file under its mapping would kill it. `append` puts behind each what belongs there.
     private func tidyFiles(
-        of program: RunningProgram, _ template: OutputTemplate, status: Int32, _ ends: ProcessEnds
+        of program: RunningProgram, _ template: OutputTemplate, status: Int32, _ ends: ProcessEnds,
+        append: (_ header: TraceHeader, _ isGone: Bool) -> Void
     ) -> [RecordingResult.File] {
         let entries = SessionFiles.all(template, session: session)
         var laterImages: Set<UInt32> = [] // of a process that called exec, all but the last image are gone
@@ -208,6 +223,11 @@ package struct RecordingRun {
                 bytes = UsedEnd.cut(file: header.file, size: bytes, nextOffset: state.next_offset)
                 if bytes < state.next_offset { header.set(nextOffset: bytes) } // a chunk was reserved and never opened
                 header.limit(extendedOffset: bytes)
+            }
+            append(header, isGone)
+            if isGone {
+                fstat(header.file, &info)
+                bytes = UInt64(info.st_size)
             }
             return RecordingResult.File(
                 path: header.path, bytes: bytes, isRoot: isRoot, isEnded: isGone,

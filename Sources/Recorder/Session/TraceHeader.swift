@@ -1,4 +1,4 @@
-// The first page of a trace file that a process may be writing: the recorder reads it, and writes one word of it.
+// The first page of a trace file that a process may be writing: the recorder reads it, and writes a few words of it.
 import CTraceLayout
 import Glibc
 import Synchronization
@@ -43,6 +43,8 @@ final class TraceHeader {
 
     /// Only when the process has ended.
     func set(nextOffset: UInt64) { atomic(\.next_offset).pointee.store(nextOffset, ordering: .relaxed) }
+    /// A range behind all others, as threads of the process take theirs.
+    func reserve(_ byteCount: UInt64) -> UInt64 { atomic(\.next_offset).pointee.add(byteCount, ordering: .relaxed).oldValue }
     /// As a shell tells it. Only when the process has ended.
     func set(exitStatus: Int32) {
         atomic(\.exit_status).pointee.store(UInt64(TRACE_EXIT_KNOWN) | UInt64(UInt32(bitPattern: exitStatus)), ordering: .relaxed)

@@ -36,6 +36,9 @@ enum ProcessStatus {
         return digits.count == 16 ? UInt64(digits, radix: 16) ?? 0 : 0
     }
 
+    /// A file that holds one number.
+    static func number(_ path: String) -> Int? { read(path).flatMap { Int($0.prefix { $0 != "\n" }) } }
+
     /// nil when there is no such file, or not for us. Files of /proc do not say how long they are.
     static func readAll(_ path: String) -> [UInt8]? {
         let file = open(path, O_RDONLY | O_CLOEXEC)

@@ -28,9 +28,11 @@ package struct RunningProgram {
         try self.init(path, arguments, environment: environment, directory: nil, number: &number)
     }
 
-    /// Throws a `Refusal` with the shell's statuses when exec fails. `number` is what the directory's name ends in.
+    /// Throws a `Refusal` with the shell's statuses when exec fails. `number` is what the directory's name ends in. `prepare` is called
+    /// with the process, which has not called exec yet.
     init(
-        _ path: String, _ arguments: [[CChar]], environment: ProgramEnvironment, directory: NumberedDirectory?, number: inout String
+        _ path: String, _ arguments: [[CChar]], environment: ProgramEnvironment, directory: NumberedDirectory?, number: inout String,
+        prepare: (pid_t) -> Void = { _ in }
     ) throws(Refusal) {
         var pid: pid_t = -1, attempt: Int32 = 0
         let error = withCStrings(arguments) { arguments in
@@ -38,12 +40,12 @@ package struct RunningProgram {
                 // Changed by the child, in memory of its own.
                 let variables = UnsafeMutablePointer(mutating: variables)
                 guard let directory else {
-                    return recorder_spawn(path, arguments, variables, Variables.exec.name.description, nil, &pid)
+                    return Self.spawn(path, arguments, variables, nil, prepare, &pid)
                 }
                 return withCStrings([directory.start, directory.variable, directory.ending].map { Array($0.utf8CString) }) { texts in
                     var wanted = recorder_directory(start: texts[0], variable: texts[1], ending: texts[2], attempt: 0)
                     defer { attempt = wanted.attempt }
-                    return recorder_spawn(path, arguments, variables, Variables.exec.name.description, &wanted, &pid)
+                    return Self.spawn(path, arguments, variables, &wanted, prepare, &pid)
                 }
             }
         }
@@ -57,6 +59,21 @@ package struct RunningProgram {
         case ENOENT: throw .notFound("\(path): \(String(cString: strerror(error)))")
         case ENOEXEC: throw .cannotRun("\(path) is not a program that this system can run")
         default: throw .cannotRun("\(path) cannot be started: \(String(cString: strerror(error)))")
+        }
+    }
+
+    private static func spawn(
+        _ path: String, _ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>,
+        _ variables: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, _ directory: UnsafeMutablePointer<recorder_directory>?,
+        _ prepare: (pid_t) -> Void, _ pid: inout pid_t
+    ) -> Int32 {
+        withoutActuallyEscaping(prepare) { prepare in
+            var prepare = prepare // called before recorder_spawn returns
+            return withUnsafeMutablePointer(to: &prepare) {
+                recorder_spawn(
+                    path, arguments, variables, Variables.exec.name.description, directory,
+                    { $1!.assumingMemoryBound(to: ((pid_t) -> Void).self).pointee($0) }, $0, &pid)
+            }
         }
     }
 

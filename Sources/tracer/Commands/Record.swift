@@ -52,6 +52,12 @@ struct Record: ParsableCommand {
         inversion: .prefixedNo,
         help: "Cache what was found in libraries for the next start, in ~/.cache/tracer; on by default. \(Variables.cache.name).")
     var cache: Bool?
+    @Flag(
+        inversion: .prefixedNo,
+        help:
+            "Also record when threads run and wait, and pages read from disk, as the kernel tells it; on where there are up to 32 processors."
+    )
+    var states: Bool?
     @Option(help: ArgumentHelp("off waits until the program calls tracer_start(). \(Variables.start.name).", valueName: "on|off"))
     var start: String?
     @Flag(help: "No summary, and no messages from the agent. \(Variables.quiet.name).")
@@ -86,6 +92,7 @@ struct Record: ParsableCommand {
         options.children = children
         options.cache = cache
         options.start = start
+        options.states = states
         options.quiet = quiet
         options.gathersProcesses = true
         let result: RecordingResult

@@ -19,7 +19,8 @@ struct RecordSummary {
         if result.path == nil, result.files.count > 1 { first += "; \(counted(result.files.count - 1, "more file")) of this run beside it" }
         let writing = result.files.count { $0.isBeingWritten }
         if writing > 0 { first += ", \(writing) still being written" }
-        let notes = Set(whole.processes.flatMap { $0.images.flatMap { $0.notes } }).sorted()
+        var notes = Set(whole.processes.flatMap { $0.images.flatMap { $0.notes } }).sorted()
+        if result.statesAreCut { notes.append("not all of when threads ran and waited could be written: is the disk full?") }
         lines =
             [first] + RecordSummary.losses(whole, main.path).map { "lost: \($0)" } + notes.map { "note: \($0)" } + [
                 "next: tracer report \(shellWord(path))"

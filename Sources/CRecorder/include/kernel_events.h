@@ -1,0 +1,46 @@
+// What the kernel tells of a program and all it starts: perf_event_open(2), an event or two for each processor, whose records lie in a
+// ring that is shared with us. In C for struct perf_event_attr, which is bit-fields. Runs in the tool, never in a traced program.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/// Of one processor.
+struct recorder_ring {
+    int event;   // -1: none
+    int sampler; // samples of it go to the same ring; -1: none
+    uint64_t event_id, sampler_id; // which of the two a sample is of
+    void *control;
+    uint64_t data_bytes; // of the ring; a power of two
+};
+
+/// What to ask for. Times are CLOCK_MONOTONIC.
+struct recorder_kernel_wishes {
+    int with_kernel;         // also page faults that the kernel makes itself, in system calls
+    uint64_t sample_period;  // ns of a processor; 0: no samples
+    uint64_t sample_registers; // as in perf_event_attr.sample_regs_user
+    uint32_t sample_stack;   // bytes; a multiple of 8
+    uint64_t data_bytes;     // of each ring: a power of two, pages; it is halved where so much may not be locked
+};
+
+/// Of the process, from its next exec on; it must not have begun any thread. `ring->data_bytes` is what could be had.
+/// 0 or errno: EACCES and EPERM where the system forbids it (kernel.perf_event_paranoid, seccomp), ENODEV where the processor is off.
+int recorder_ring_open(pid_t pid, int processor, const struct recorder_kernel_wishes *wishes, struct recorder_ring *ring);
+
+/// Copies what is new, in one piece, to `bytes`, which has room for `data_bytes`, and frees its room in the ring.
+size_t recorder_ring_take(struct recorder_ring *ring, void *bytes);
+
+void recorder_ring_close(struct recorder_ring *ring);
+
+/// Until a ring is half full, `wake` is readable or the time is over. 1: nobody is left to tell anything of.
+int recorder_rings_await(const struct recorder_ring *rings, size_t count, int wake, int milliseconds);
+
+/// A descriptor to wake one who waits, and waking him.
+int recorder_make_wake(void);
+void recorder_wake(int wake);
+
+/// Whether the first argument of this system call is a descriptor.
+int recorder_takes_descriptor(int system_call);
+
+/// Numbers of the processors on which the caller may run, in order; how many there are.
+size_t recorder_processors(int *numbers, size_t room);

@@ -1,0 +1,154 @@
+#define _GNU_SOURCE
+#include "kernel_events.h"
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LEAST_PAGES = 4 };
+
+static struct perf_event_attr attributes(const struct recorder_kernel_wishes *wishes) {
+    return (struct perf_event_attr){
+        .type = PERF_TYPE_SOFTWARE,
+        .size = sizeof(struct perf_event_attr),
+        .sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_CPU,
+        .sample_id_all = 1,
+        .disabled = 1,
+        .enable_on_exec = 1,
+        .inherit = 1,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+        .exclude_hv = 1,
+        .exclude_kernel = 1,
+        .watermark = 1,
+        .wakeup_watermark = (uint32_t)(wishes->data_bytes / 2),
+    };
+}
+
+static int open_event(const struct perf_event_attr *attributes, pid_t pid, int processor) {
+    return (int)syscall(SYS_perf_event_open, attributes, pid, processor, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/// One event carries all that is told of without being counted; each further one makes threads and forks dearer.
+static int open_faults(pid_t pid, int processor, const struct recorder_kernel_wishes *wishes) {
+    struct perf_event_attr faults = attributes(wishes);
+    faults.config = PERF_COUNT_SW_PAGE_FAULTS_MAJ;
+    faults.sample_period = 1;
+    faults.exclude_kernel = !wishes->with_kernel;
+    faults.context_switch = 1;
+    faults.mmap2 = faults.mmap = faults.mmap_data = 1;
+    faults.comm = faults.comm_exec = 1;
+    faults.task = 1;
+    return open_event(&faults, pid, processor);
+}
+
+static int open_sampler(pid_t pid, int processor, const struct recorder_kernel_wishes *wishes) {
+    struct perf_event_attr clock = attributes(wishes);
+    clock.config = PERF_COUNT_SW_CPU_CLOCK;
+    clock.sample_period = wishes->sample_period;
+    clock.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+    clock.sample_regs_user = wishes->sample_registers;
+    clock.sample_stack_user = wishes->sample_stack;
+    clock.exclude_callchain_user = 1;
+    return open_event(&clock, pid, processor);
+}
+
+int recorder_ring_open(pid_t pid, int processor, const struct recorder_kernel_wishes *wishes, struct recorder_ring *ring) {
+    *ring = (struct recorder_ring){.event = -1, .sampler = -1};
+    ring->event = open_faults(pid, processor, wishes);
+    if (ring->event < 0) return errno;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    // perf_event_mlock_kb and RLIMIT_MEMLOCK say how much of it there may be (EPERM), and nobody tells what is left of that.
+    for (uint64_t bytes = wishes->data_bytes; bytes >= LEAST_PAGES * page; bytes /= 2) {
+        void *view = mmap(0, page + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->event, 0);
+        if (view != MAP_FAILED) {
+            ring->control = view;
+            ring->data_bytes = bytes;
+            break;
+        }
+        if (errno != EPERM && errno != ENOMEM) break;
+    }
+    int error = ring->control ? 0 : errno;
+    if (!error && ioctl(ring->event, PERF_EVENT_IOC_ID, &ring->event_id)) error = errno;
+    if (!error && wishes->sample_period) {
+        ring->sampler = open_sampler(pid, processor, wishes);
+        if (ring->sampler < 0 || ioctl(ring->sampler, PERF_EVENT_IOC_SET_OUTPUT, ring->event) ||
+            ioctl(ring->sampler, PERF_EVENT_IOC_ID, &ring->sampler_id))
+            error = errno;
+    }
+    if (error) recorder_ring_close(ring);
+    return error;
+}
+
+void recorder_ring_close(struct recorder_ring *ring) {
+    if (ring->control) munmap(ring->control, (uint64_t)sysconf(_SC_PAGESIZE) + ring->data_bytes);
+    if (ring->sampler >= 0) close(ring->sampler);
+    if (ring->event >= 0) close(ring->event);
+    *ring = (struct recorder_ring){.event = -1, .sampler = -1};
+}
+
+size_t recorder_ring_take(struct recorder_ring *ring, void *bytes) {
+    struct perf_event_mmap_page *control = ring->control;
+    uint64_t head = __atomic_load_n(&control->data_head, __ATOMIC_ACQUIRE), tail = control->data_tail, count = head - tail;
+    if (count == 0 || count > ring->data_bytes) return 0;
+    const char *data = (const char *)control + control->data_offset;
+    uint64_t first = tail & (ring->data_bytes - 1), before_end = count < ring->data_bytes - first ? count : ring->data_bytes - first;
+    memcpy(bytes, data + first, before_end);
+    memcpy((char *)bytes + before_end, data, count - before_end);
+    __atomic_store_n(&control->data_tail, head, __ATOMIC_RELEASE);
+    return count;
+}
+
+int recorder_rings_await(const struct recorder_ring *rings, size_t count, int wake, int milliseconds) {
+    struct pollfd sources[count + 1];
+    for (size_t i = 0; i < count; i++) sources[i] = (struct pollfd){.fd = rings[i].event, .events = POLLIN};
+    sources[count] = (struct pollfd){.fd = wake, .events = POLLIN};
+    if (poll(sources, count + 1, milliseconds) <= 0) return 0;
+    // perf_event_open(2): POLLHUP when the process, and all that have inherited the event, are gone.
+    for (size_t i = 0; i < count; i++)
+        if (!(sources[i].revents & POLLHUP)) return 0;
+    return 1;
+}
+
+int recorder_make_wake(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+void recorder_wake(int wake) { eventfd_write(wake, 1); }
+
+int recorder_takes_descriptor(int system_call) {
+    static const int calls[] = {
+        SYS_read,         SYS_write,       SYS_pread64,   SYS_pwrite64,  SYS_readv,   SYS_writev,   SYS_preadv,          SYS_pwritev,
+        SYS_recvfrom,     SYS_recvmsg,     SYS_recvmmsg,  SYS_sendto,    SYS_sendmsg, SYS_sendmmsg, SYS_accept,          SYS_accept4,
+        SYS_connect,      SYS_epoll_pwait, SYS_fsync,     SYS_fdatasync, SYS_flock,   SYS_fcntl,    SYS_ioctl,           SYS_sendfile,
+        SYS_splice,       SYS_getdents64,  SYS_ftruncate, SYS_fallocate, SYS_fstat,   SYS_syncfs,   SYS_sync_file_range, SYS_close,
+#ifdef SYS_epoll_wait
+        SYS_epoll_wait,
+#endif
+#ifdef SYS_epoll_pwait2
+        SYS_epoll_pwait2,
+#endif
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (calls[i] == system_call) return 1;
+    return 0;
+}
+
+size_t recorder_processors(int *numbers, size_t room) {
+    int possible = (int)sysconf(_SC_NPROCESSORS_CONF);
+    cpu_set_t *set = CPU_ALLOC((size_t)possible + 1024); // the kernel may know of more than there are (sched_setaffinity(2))
+    size_t bytes = CPU_ALLOC_SIZE((size_t)possible + 1024), count = 0;
+    if (!set) return 0;
+    CPU_ZERO_S(bytes, set);
+    if (!sched_getaffinity(0, bytes, set))
+        for (int number = 0; number < possible + 1024 && count < room; number++)
+            if (CPU_ISSET_S((size_t)number, bytes, set)) numbers[count++] = number;
+    CPU_FREE(set);
+    return count;
+}

@@ -1,0 +1,126 @@
+// What the kernel tells of one image of a process, from exec (or fork) to the next exec or its end: as the records that go to the end of its trace.
+import CTraceLayout
+import Glibc
+
+struct ImageHistory {
+    /// CLOCK_MONOTONIC.
+    let begun: UInt64
+    var ended: UInt64?
+    private(set) var blocks: [KernelSpool.Block] = []
+    private var bytes: [UInt8] = []
+    private var switches: [trace_switch] = []
+    /// More than the file may have: so many records are gone.
+    private(set) var left: UInt64 = 0
+    private var kept = 0
+    private var recordsInBlock: UInt64 = 0
+
+    private static let blockBytes = 256 << 10, mostSwitches = 2048
+
+    init(begun: UInt64) { self.begun = begun }
+
+    var isEmpty: Bool { blocks.isEmpty && bytes.isEmpty && switches.isEmpty }
+
+    mutating func add(_ change: trace_switch, _ room: KernelRoom) {
+        switches.append(change)
+        if switches.count == Self.mostSwitches { endSwitches(room) }
+    }
+
+    mutating func add(task key: Int, tid: pid_t, by: pid_t = 0, name: String = "", at nanoseconds: UInt64, _ room: KernelRoom) {
+        var task = trace_task_record()
+        task.ns = nanoseconds
+        task.tid = UInt32(bitPattern: tid)
+        task.by = UInt32(bitPattern: by)
+        withUnsafeMutableBytes(of: &task.name) { $0.copyBytes(from: name.utf8.prefix(15)) }
+        task.record.key = UInt16(key)
+        add(task, TRACE_RECORD_TASK, \.record, [], room)
+    }
+
+    mutating func add(
+        majorFault address: UInt64, code: UInt64, place: (path: String, offset: UInt64)?, _ origin: KernelRecord.Origin, _ room: KernelRoom
+    ) {
+        var fault = trace_page_fault_record()
+        let path = Array((place?.path ?? "").utf8)
+        fault.record.key = UInt16(TRACE_FAULT_MAJOR)
+        fault.ns = origin.nanoseconds
+        fault.tid = UInt32(bitPattern: origin.tid)
+        fault.path_bytes = UInt32(path.count)
+        fault.address = address
+        fault.code = code
+        fault.offset = place?.offset ?? 0
+        add(fault, TRACE_RECORD_PAGE_FAULT, \.record, path, room)
+    }
+
+    mutating func add(_ look: WaitLook, _ room: KernelRoom) {
+        var wait = trace_wait_record()
+        let place = Array(look.place.utf8), object = Array(look.object.utf8)
+        wait.ns = look.nanoseconds
+        wait.tid = UInt32(bitPattern: look.tid)
+        wait.system_call = look.systemCall
+        wait.arguments = (look.arguments.0, look.arguments.1)
+        wait.place_bytes = UInt32(place.count)
+        wait.object_bytes = UInt32(object.count)
+        add(wait, TRACE_RECORD_WAIT, \.record, place + object, room)
+    }
+
+    /// What is not in a block yet becomes one.
+    mutating func end(_ room: KernelRoom) {
+        endSwitches(room)
+        endBlock(room)
+    }
+
+    private mutating func endSwitches(_ room: KernelRoom) {
+        guard !switches.isEmpty else { return }
+        var record = trace_switches_record()
+        record.count = UInt32(switches.count)
+        let changes = switches.withUnsafeBytes { Array($0) }
+        switches.removeAll(keepingCapacity: true)
+        add(record, TRACE_RECORD_SWITCHES, \.record, changes, room)
+        recordsInBlock += UInt64(record.count) - 1
+    }
+
+    /// The fixed part and what follows it, padded to the next word.
+    private mutating func add<Fixed: BitwiseCopyable>(
+        _ fixed: Fixed, _ type: Int, _ head: WritableKeyPath<Fixed, trace_record>, _ tail: [UInt8], _ room: KernelRoom
+    ) {
+        var fixed = fixed
+        let byteCount = (MemoryLayout<Fixed>.size + tail.count + 7) & ~7
+        fixed[keyPath: head].type = UInt16(type)
+        fixed[keyPath: head].byte_count = UInt32(byteCount)
+        if bytes.count + byteCount > Self.blockBytes { endBlock(room) }
+        recordsInBlock += 1
+        withUnsafeBytes(of: fixed) { bytes.append(contentsOf: $0) }
+        bytes.append(contentsOf: tail)
+        bytes.append(contentsOf: repeatElement(0, count: byteCount - MemoryLayout<Fixed>.size - tail.count))
+    }
+
+    private mutating func endBlock(_ room: KernelRoom) {
+        guard !bytes.isEmpty else { return }
+        defer {
+            bytes.removeAll(keepingCapacity: true)
+            recordsInBlock = 0
+        }
+        if !room.keepsEnd, kept + bytes.count > room.mostBytes {
+            left += recordsInBlock
+            return
+        }
+        guard let block = room.spool.keep(bytes) else {
+            left += recordsInBlock
+            return
+        }
+        blocks.append(block)
+        kept += block.byteCount
+        while room.keepsEnd, kept > room.mostBytes, blocks.count > 1 {
+            let oldest = blocks.removeFirst()
+            kept -= oldest.byteCount
+            room.spool.drop(oldest)
+        }
+    }
+}
+
+/// How much may be kept of an image, and where.
+struct KernelRoom {
+    let spool: KernelSpool
+    /// At most so many bytes; their end where the trace keeps its end (ring), else their beginning.
+    let mostBytes: Int
+    let keepsEnd: Bool
+}

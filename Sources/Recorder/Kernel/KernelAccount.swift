@@ -1,0 +1,25 @@
+// All that the kernel has told of a run, when no more comes.
+import Glibc
+
+struct KernelAccount {
+    /// What the kernel has granted, and why not more.
+    struct Grant: Equatable {
+        /// TRACE_KERNEL_ bits.
+        var asked: Int, granted: Int
+        /// errno, 0 none.
+        var error: Int32
+    }
+
+    let grant: Grant
+    /// kernel.perf_event_paranoid; nil unknown.
+    let paranoid: Int32?
+    /// Records that found no room in the rings.
+    let lost: UInt64
+    /// By process id, the oldest first.
+    let images: [pid_t: [ImageHistory]]
+    /// Where their blocks are.
+    let spool: KernelSpool
+
+    /// That of the process which was there at the moment, of CLOCK_MONOTONIC.
+    func image(of pid: pid_t, at nanoseconds: UInt64) -> ImageHistory? { images[pid]?.last { $0.begun <= nanoseconds } }
+}

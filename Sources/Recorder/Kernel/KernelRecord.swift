@@ -1,0 +1,129 @@
+// One record of a ring, as include/uapi/linux/perf_event.h lays it out for what kernel_events.c asks for.
+import CRecorder
+import CTraceLayout
+
+enum KernelRecord {
+    struct Origin {
+        var pid: pid_t, tid: pid_t
+        /// CLOCK_MONOTONIC.
+        var nanoseconds: UInt64
+        var processor: UInt16
+    }
+    struct Mapping {
+        var addresses: Range<UInt64>
+        /// In the file.
+        var offset: UInt64
+        var path: String
+    }
+    struct Stack {
+        var address: UInt64
+        /// In the order of the bits that were asked for; empty for a thread that has no registers of its own.
+        var registers: [UInt64]
+        /// From its pointer on.
+        var bytes: [UInt8]
+    }
+
+    case switched(UInt16)
+    case began(child: pid_t, of: pid_t, by: pid_t)
+    case ended
+    /// `isExec`: a new program, in the place of the one before.
+    case named(String, isExec: Bool)
+    case mapped(Mapping)
+    case fault(address: UInt64, code: UInt64)
+    case sample(Stack)
+    case lost(UInt64)
+
+    // enum perf_event_type, and PERF_RECORD_MISC_…
+    private enum Kind {
+        static let lost = 2, comm = 3, exit = 4, fork = 7, sample = 9, mmap2 = 10, lostSamples = 13, switched = 14
+    }
+    private static let commExec: UInt16 = 1 << 13, switchOut: UInt16 = 1 << 13, switchPreempted: UInt16 = 1 << 14
+    private static let headerBytes = 8, trailerBytes = 32
+
+    /// The record at the beginning of `bytes`, and how long it is; without what is not for us. nil: it does not hold together.
+    static func read(_ bytes: UnsafeRawBufferPointer, _ ring: recorder_ring) -> (record: (KernelRecord, Origin)?, byteCount: Int)? {
+        guard bytes.count >= headerBytes else { return nil }
+        let type = Int(bytes.loadUnaligned(as: UInt32.self)), flags = bytes.loadUnaligned(fromByteOffset: 4, as: UInt16.self)
+        let byteCount = Int(bytes.loadUnaligned(fromByteOffset: 6, as: UInt16.self))
+        guard byteCount >= headerBytes, byteCount <= bytes.count else { return nil }
+        let body = Fields(UnsafeRawBufferPointer(rebasing: bytes[headerBytes..<byteCount]))
+        return (type == Kind.sample ? read(sample: body, ring) : read(type, flags, body), byteCount)
+    }
+
+    private static func read(_ type: Int, _ flags: UInt16, _ all: Fields) -> (KernelRecord, Origin)? {
+        // sample_id_all: pid, tid; time; processor; id.
+        guard all.count >= trailerBytes else { return nil }
+        let end = all.count - trailerBytes
+        let origin = Origin(
+            pid: pid_t(bitPattern: all.half(end)), tid: pid_t(bitPattern: all.half(end + 4)), nanoseconds: all.word(end + 8),
+            processor: UInt16(truncatingIfNeeded: all.half(end + 16)))
+        let record: KernelRecord
+        switch type {
+        case Kind.switched:
+            record = .switched(
+                UInt16(
+                    flags & switchOut == 0
+                        ? TRACE_SWITCH_IN : flags & switchPreempted == 0 ? TRACE_SWITCH_WAITS : TRACE_SWITCH_PREEMPTED))
+        case Kind.fork where end >= 24: // pid, ppid; tid, ptid; time
+            let child = Origin(
+                pid: pid_t(bitPattern: all.half(0)), tid: pid_t(bitPattern: all.half(8)), nanoseconds: all.word(16),
+                processor: origin.processor)
+            return (.began(child: child.tid, of: pid_t(bitPattern: all.half(4)), by: pid_t(bitPattern: all.half(12))), child)
+        case Kind.exit where end >= 24:
+            let over = Origin(
+                pid: pid_t(bitPattern: all.half(0)), tid: pid_t(bitPattern: all.half(8)), nanoseconds: all.word(16),
+                processor: origin.processor)
+            return (.ended, over)
+        case Kind.comm where end >= 8:
+            record = .named(all.text(8, end), isExec: flags & commExec != 0)
+        case Kind.mmap2 where end >= 64: // pid, tid; address; length; offset; 24 bytes of the file; protection, flags; path
+            let address = all.word(8), length = all.word(16)
+            guard length <= UInt64.max - address else { return nil }
+            record = .mapped(Mapping(addresses: address..<address + length, offset: all.word(24), path: all.text(64, end)))
+        case Kind.lost where end >= 16, Kind.lostSamples where end >= 8:
+            record = .lost(all.word(type == Kind.lost ? 8 : 0))
+        default: return nil
+        }
+        return (record, origin)
+    }
+
+    /// id; instruction; pid, tid; time; address; processor. Of the sampler also: ABI, registers; byte count, stack, how much of it there was.
+    private static func read(sample all: Fields, _ ring: recorder_ring) -> (KernelRecord, Origin)? {
+        guard all.count >= 48 else { return nil }
+        let origin = Origin(
+            pid: pid_t(bitPattern: all.half(16)), tid: pid_t(bitPattern: all.half(20)), nanoseconds: all.word(24),
+            processor: UInt16(truncatingIfNeeded: all.half(40)))
+        if all.word(0) == ring.event_id { return (.fault(address: all.word(32), code: all.word(8)), origin) }
+        guard all.word(0) == ring.sampler_id else { return nil }
+        var stack = Stack(address: all.word(8), registers: [], bytes: []), place = 56
+        guard all.count >= place else { return nil }
+        if all.word(48) != 0 {
+            let count = KernelWatch.sampleRegisters.nonzeroBitCount
+            guard all.count >= place + count * 8 + 8 else { return nil }
+            stack.registers = (0..<count).map { all.word(place + $0 * 8) }
+            place += count * 8
+        }
+        if all.count >= place + 8 {
+            let room = Int(truncatingIfNeeded: all.word(place))
+            if room > 0, room <= all.count - place - 16 {
+                let there = Int(truncatingIfNeeded: all.word(place + 8 + room))
+                stack.bytes = all.bytes(place + 8, min(max(there, 0), room))
+            }
+        }
+        return (.sample(stack), origin)
+    }
+
+    /// The fields of a record, by where they stand behind its header. Who asks has compared with `count`.
+    private struct Fields {
+        private let bytes: UnsafeRawBufferPointer
+        var count: Int { bytes.count }
+
+        init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+        func half(_ place: Int) -> UInt32 { bytes.loadUnaligned(fromByteOffset: place, as: UInt32.self) }
+        func word(_ place: Int) -> UInt64 { bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self) }
+        func bytes(_ place: Int, _ count: Int) -> [UInt8] { Array(bytes[place..<place + count]) }
+        /// Up to a NUL.
+        func text(_ place: Int, _ end: Int) -> String { String(decoding: bytes[place..<end].prefix { $0 != 0 }, as: UTF8.self) }
+    }
+}

@@ -1,0 +1,58 @@
+// Where what the kernel tells waits until the processes that it is about have ended: in memory, and when that is much, in a file without
+// a name beside the traces.
+import Glibc
+
+final class KernelSpool {
+    /// Records, whole, in the order of their making.
+    struct Block {
+        let byteCount: Int
+        fileprivate let place: Place
+    }
+    fileprivate enum Place {
+        case memory([UInt8])
+        case file(off_t)
+    }
+
+    private let directory: String
+    private var inMemory = 0
+    private var file: Int32 = -1
+    private var fileEnd: off_t = 0
+    /// Bytes that could be kept neither here nor there.
+    private(set) var lostBytes = 0
+    private static let mostInMemory = 32 << 20
+
+    init(directory: String) { self.directory = directory }
+
+    deinit { if file >= 0 { close(file) } }
+
+    /// nil when there is no room for it anywhere.
+    func keep(_ bytes: [UInt8]) -> Block? {
+        if inMemory + bytes.count <= Self.mostInMemory {
+            inMemory += bytes.count
+            return Block(byteCount: bytes.count, place: .memory(bytes))
+        }
+        if file < 0 { file = open(directory, O_TMPFILE_ | O_RDWR | O_CLOEXEC, 0o600) }
+        guard file >= 0, pwrite(file, bytes, bytes.count, fileEnd) == bytes.count else {
+            lostBytes += bytes.count
+            return nil
+        }
+        fileEnd += off_t(bytes.count)
+        return Block(byteCount: bytes.count, place: .file(fileEnd - off_t(bytes.count)))
+    }
+
+    /// It is not wanted any more.
+    func drop(_ block: Block) { if case .memory = block.place { inMemory -= block.byteCount } }
+
+    /// nil when it cannot be read back.
+    func read(_ block: Block) -> [UInt8]? {
+        switch block.place {
+        case .memory(let bytes): return bytes
+        case .file(let offset):
+            var bytes = [UInt8](repeating: 0, count: block.byteCount)
+            return pread(file, &bytes, bytes.count, offset) == bytes.count ? bytes : nil
+        }
+    }
+
+    /// open(2): __O_TMPFILE | O_DIRECTORY, a macro that Swift does not see. The former is the same on all processors of this project.
+    private let O_TMPFILE_ = 0o20000000 | O_DIRECTORY
+}

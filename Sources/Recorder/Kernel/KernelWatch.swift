@@ -1,0 +1,148 @@
+// Has the kernel tell when the threads of a program, and of all it starts, run and wait, and which pages come from disk. A thread of the
+// tool takes it from the rings while the program runs. Nothing of it is inside the traced processes.
+import CRecorder
+import CTraceLayout
+import Glibc
+import Synchronization
+
+final class KernelWatch: @unchecked Sendable { // the thread alone has what changes, until `end` has waited for it
+    private let grant: KernelAccount.Grant
+    private let spool: KernelSpool
+    private var rings: [recorder_ring]
+    private var history: KernelHistory
+    private var buffer: UnsafeMutableRawBufferPointer
+    /// Read, and not older than the last look but one: a ring that was looked at before may still bring something from before them.
+    private var pending: [(record: KernelRecord, origin: KernelRecord.Origin)] = []
+    private var thread: pthread_t?
+    private let wake: Int32
+    private let isEnding = Atomic<Bool>(false)
+
+    static let sampleRegisters: UInt64 = 0
+    private static let ringBytes: UInt64 = 512 << 10, interval: Int32 = 10, mostInterval: Int32 = 80
+
+    /// The process has not called exec yet; what is told begins there. nil: there is nothing that could be told.
+    init(pid: pid_t, _ room: KernelRoom) {
+        var opened: [recorder_ring] = [], error: Int32 = 0
+        var wishes = recorder_kernel_wishes(
+            with_kernel: 1, sample_period: 0, sample_registers: 0, sample_stack: 0, data_bytes: Self.ringBytes)
+        for processor in Self.processors {
+            var ring = recorder_ring()
+            error = recorder_ring_open(pid, processor, &wishes, &ring)
+            if error == EACCES || error == EPERM, wishes.with_kernel != 0 {
+                wishes.with_kernel = 0
+                error = recorder_ring_open(pid, processor, &wishes, &ring)
+            }
+            if error == ENODEV { continue } // switched off
+            if error != 0 { break }
+            wishes.data_bytes = ring.data_bytes
+            opened.append(ring)
+        }
+        if error == ENODEV { error = 0 }
+        if error != 0 {
+            for n in opened.indices { recorder_ring_close(&opened[n]) }
+            opened = []
+        }
+        var asked = TRACE_KERNEL_SWITCHES | TRACE_KERNEL_MAJOR_FAULTS
+        if !opened.isEmpty, wishes.with_kernel != 0 { asked |= TRACE_KERNEL_INSIDE } // nobody misses it where it is refused
+        grant = .init(asked: asked, granted: opened.isEmpty ? 0 : asked, error: error)
+        rings = opened
+        spool = room.spool
+        history = KernelHistory(root: pid, room)
+        buffer = .allocate(byteCount: Int(wishes.data_bytes), alignment: 8)
+        wake = recorder_make_wake()
+        if !rings.isEmpty { begin() }
+    }
+
+    deinit {
+        for n in rings.indices { recorder_ring_close(&rings[n]) }
+        if wake >= 0 { close(wake) }
+        buffer.deallocate()
+    }
+
+    /// No more is taken.
+    func end() -> KernelAccount {
+        isEnding.store(true, ordering: .releasing)
+        recorder_wake(wake)
+        if let thread { pthread_join(thread, nil) }
+        thread = nil
+        let paranoid = ProcessStatus.number("/proc/sys/kernel/perf_event_paranoid").flatMap { Int32(exactly: $0) }
+        return KernelAccount(grant: grant, paranoid: paranoid, lost: history.lost, images: history.end(), spool: spool)
+    }
+
+    /// On which the tool may run, and so what it starts.
+    static var processors: [Int32] {
+        var numbers = [Int32](repeating: 0, count: 1024)
+        let count = recorder_processors(&numbers, numbers.count)
+        return Array(numbers[..<count])
+    }
+
+    // MARK: - The thread
+
+    private func begin() {
+        // Signals are for the run loop.
+        var every = sigset_t(), before = sigset_t()
+        sigfillset(&every)
+        pthread_sigmask(SIG_BLOCK, &every, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        let me = Unmanaged.passRetained(self)
+        var made = pthread_t()
+        let result = pthread_create(
+            &made, nil,
+            { argument in
+                Unmanaged<KernelWatch>.fromOpaque(argument!).takeRetainedValue().drain()
+                return nil
+            }, me.toOpaque())
+        if result == 0 { thread = made } else { me.release() }
+    }
+
+    private func drain() {
+        var interval = Self.interval, last: UInt64 = 0
+        while true {
+            let isLast = isEnding.load(ordering: .acquiring)
+            let now = Self.now
+            let isNew = takeAll()
+            deliver(olderThan: isLast ? .max : last)
+            if isLast { return }
+            history.lookAtWaits(now)
+            last = now
+            interval = isNew || history.isAnybodyWaiting ? Self.interval : min(interval * 2, Self.mostInterval)
+            if recorder_rings_await(rings, rings.count, wake, interval) != 0, !isEnding.load(ordering: .acquiring) {
+                // Everybody has gone: only the end is waited for.
+                var end = pollfd(fd: wake, events: Int16(POLLIN), revents: 0)
+                poll(&end, 1, -1)
+            }
+        }
+    }
+
+    /// False when there was nothing.
+    private func takeAll() -> Bool {
+        let before = pending.count
+        for n in rings.indices {
+            let count = recorder_ring_take(&rings[n], buffer.baseAddress)
+            var place = 0
+            while place < count,
+                let (record, byteCount) = KernelRecord.read(UnsafeRawBufferPointer(rebasing: buffer[place..<count]), rings[n])
+            {
+                if let (record, origin) = record { pending.append((record, origin)) }
+                place += byteCount
+            }
+        }
+        return pending.count > before
+    }
+
+    /// All of one moment in the order in which they were read.
+    private func deliver(olderThan limit: UInt64) {
+        let order = pending.indices.sorted {
+            (pending[$0].origin.nanoseconds, $0) < (pending[$1].origin.nanoseconds, $1)
+        }
+        let ready = order.prefix { pending[$0].origin.nanoseconds < limit }
+        for n in ready { history.add(pending[n].record, pending[n].origin) }
+        pending = order.dropFirst(ready.count).map { pending[$0] }
+    }
+
+    static var now: UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+}

@@ -1,0 +1,44 @@
+// Which files lie where in a process, to say of an address that was touched what had to be read.
+
+struct MappedFiles {
+    /// By address; none overlaps another.
+    private var mappings: [KernelRecord.Mapping] = []
+
+    /// What was there before is gone. (munmap(2) is not told of: what it takes away is there until something else comes.)
+    mutating func add(_ new: KernelRecord.Mapping) {
+        guard !new.addresses.isEmpty else { return }
+        let first = index(after: new.addresses.lowerBound),
+            end = mappings[first...].firstIndex { $0.addresses.lowerBound >= new.addresses.upperBound } ?? mappings.count
+        var parts = [new]
+        if first < end {
+            let low = mappings[first], high = mappings[end - 1]
+            if low.addresses.lowerBound < new.addresses.lowerBound {
+                parts.insert(
+                    .init(addresses: low.addresses.lowerBound..<new.addresses.lowerBound, offset: low.offset, path: low.path), at: 0)
+            }
+            if high.addresses.upperBound > new.addresses.upperBound {
+                let skipped = new.addresses.upperBound - high.addresses.lowerBound
+                parts.append(
+                    .init(addresses: new.addresses.upperBound..<high.addresses.upperBound, offset: high.offset &+ skipped, path: high.path))
+            }
+        }
+        mappings.replaceSubrange(first..<end, with: parts)
+    }
+
+    /// The file and the place in it; nil for memory that is of no file.
+    func place(of address: UInt64) -> (path: String, offset: UInt64)? {
+        let n = index(after: address)
+        guard n < mappings.count, mappings[n].addresses.contains(address), mappings[n].path.hasPrefix("/") else { return nil }
+        return (mappings[n].path, mappings[n].offset &+ (address - mappings[n].addresses.lowerBound))
+    }
+
+    /// The first mapping that ends behind the address.
+    private func index(after address: UInt64) -> Int {
+        var low = 0, high = mappings.count
+        while low < high {
+            let middle = (low + high) / 2
+            if mappings[middle].addresses.upperBound > address { high = middle } else { low = middle + 1 }
+        }
+        return low
+    }
+}

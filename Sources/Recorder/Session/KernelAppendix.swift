@@ -1,0 +1,69 @@
+// What the kernel has told of an image, at the end of its trace: metadata chunks as the agent's own are.
+import CTraceLayout
+import Glibc
+
+struct KernelAppendix {
+    let account: KernelAccount
+
+    /// Behind what is there. False: not all was written, for want of room on the disk as a rule.
+    func write(to header: TraceHeader, isGone: Bool) -> Bool {
+        let state = header.current
+        // A process that counts in another pid namespace is told of under other numbers.
+        let image =
+            state.pid_namespace == ProcessStatus.ownNamespace
+            ? account.image(of: pid_t(bitPattern: state.pid), at: state.first.monotonic_ns) : nil
+        if image == nil, !isGone { return true } // its process counts elsewhere, and may be writing
+        var kernel = trace_kernel_record()
+        kernel.record.type = UInt16(TRACE_RECORD_KERNEL)
+        kernel.record.byte_count = UInt32(MemoryLayout<trace_kernel_record>.size)
+        kernel.asked = UInt32(account.grant.asked)
+        kernel.granted = UInt32(image == nil ? 0 : account.grant.granted)
+        kernel.error = UInt32(bitPattern: account.grant.error)
+        kernel.paranoid = account.paranoid ?? .min
+        kernel.from_ns = image?.begun ?? 0
+        kernel.until_ns = image?.ended ?? KernelWatch.now
+        kernel.lost = account.lost &+ (image?.left ?? 0)
+        let opened = state.last
+        guard write(withUnsafeBytes(of: kernel) { Array($0) }, opened, header, isGone) else { return false }
+        for block in image?.blocks ?? [] {
+            guard let bytes = account.spool.read(block), write(bytes, opened, header, isGone) else { return false }
+        }
+        return true
+    }
+
+    /// The magic last: the file may be being read.
+    private func write(_ records: [UInt8], _ opened: trace_clock_sample, _ header: TraceHeader, _ isGone: Bool) -> Bool {
+        let headBytes = MemoryLayout<trace_chunk_header>.size, used = headBytes + records.count
+        let byteCount = UInt64(used).roundedUp(to: UInt64(TRACE_CHUNK_ALIGNMENT))
+        var chunk = trace_chunk_header()
+        chunk.kind = UInt16(TRACE_CHUNK_METADATA)
+        chunk.flags = UInt16(TRACE_CHUNK_CLOSED)
+        chunk.byte_count = UInt32(byteCount)
+        chunk.body_offset = UInt32(headBytes)
+        chunk.opened = opened
+        chunk.used_bytes = UInt64(used)
+        var bytes = withUnsafeBytes(of: chunk) { Array($0) } + records
+        bytes += repeatElement(0, count: Int(byteCount) - bytes.count)
+        let offset = header.reserve(byteCount)
+        guard Self.write(bytes, header.file, offset) else {
+            if isGone { // otherwise a thread may have taken what comes behind it: then this is a range that nobody has opened
+                header.set(nextOffset: offset)
+                ftruncate(header.file, off_t(offset))
+            }
+            return false
+        }
+        var magic = UInt32(TRACE_CHUNK_MAGIC)
+        return pwrite(header.file, &magic, 4, off_t(offset)) == 4
+    }
+
+    private static func write(_ bytes: [UInt8], _ file: Int32, _ offset: UInt64) -> Bool {
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes { pwrite(file, $0.baseAddress! + done, bytes.count - done, off_t(offset) + off_t(done)) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            done += count
+        }
+        return true
+    }
+}

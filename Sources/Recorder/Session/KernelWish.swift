@@ -1,0 +1,28 @@
+// Whether a run wants to know what the kernel sees, and how much of it its traces may hold.
+import Glibc
+import TraceFormat
+
+struct KernelWish {
+    /// nil: where that costs little.
+    private let isWanted: Bool?
+    /// Of a trace, where it has a limit: what the kernel tells comes on top, at most a quarter of it.
+    private let mostBytes: Int
+    private let keepsEnd: Bool
+
+    /// Each thread and each process that begins costs some 3 us for each processor that it may run on.
+    private static let mostProcessors = 32
+
+    init(_ options: RecordOptions, _ environment: ProgramEnvironment) {
+        isWanted = options.states
+        let limit = environment[Variables.maximumSize.name.description].flatMap { Variables.maximumSize.read($0) } ?? 0
+        mostBytes = limit == 0 ? .max : Int(limit / 4)
+        keepsEnd = environment[Variables.mode.name.description].flatMap { Variables.mode.read($0) } == .ring
+    }
+
+    /// nil: it is not wanted.
+    func watch(_ pid: pid_t, directory: String) -> KernelWatch? {
+        guard isWanted ?? (KernelWatch.processors.count <= Self.mostProcessors) else { return nil }
+        return KernelWatch(
+            pid: pid, KernelRoom(spool: KernelSpool(directory: directory), mostBytes: mostBytes, keepsEnd: keepsEnd))
+    }
+}
