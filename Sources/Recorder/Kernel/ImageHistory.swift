@@ -9,21 +9,34 @@ struct ImageHistory {
     private(set) var blocks: [KernelSpool.Block] = []
     private var bytes: [UInt8] = []
     private var switches: [trace_switch] = []
+    /// Each with its addresses behind it.
+    private var samples: [UInt8] = []
+    private var sampleCount: UInt32 = 0
     /// More than the file may have: so many records are gone.
     private(set) var left: UInt64 = 0
     private var kept = 0
     private var recordsInBlock: UInt64 = 0
 
-    private static let blockBytes = 256 << 10, mostSwitches = 2048
+    private static let blockBytes = 256 << 10, mostSwitches = 2048, mostSampleBytes = 32 << 10
 
     init(begun: UInt64) { self.begun = begun }
 
-    var isEmpty: Bool { blocks.isEmpty && bytes.isEmpty && switches.isEmpty }
-
-    mutating func add(_ change: trace_switch, _ room: KernelRoom) {
+        mutating func add(_ change: trace_switch, _ room: KernelRoom) {
         switches.append(change)
         if switches.count == Self.mostSwitches { endSwitches(room) }
     }
+
+    /// - Parameter frames: as TRACE_RECORD_SAMPLES has them, innermost first
+    mutating func add(sample frames: [UInt64], flags: Int, _ origin: KernelRecord.Origin, _ room: KernelRoom) {
+        let frames = frames.prefix(Self.mostFrames)
+        let sample = trace_sample(
+            ns: origin.nanoseconds, tid: UInt32(bitPattern: origin.tid), count: UInt16(frames.count), flags: UInt16(flags))
+        withUnsafeBytes(of: sample) { samples.append(contentsOf: $0) }
+        for frame in frames { withUnsafeBytes(of: frame) { samples.append(contentsOf: $0) } }
+        sampleCount += 1
+        if samples.count >= Self.mostSampleBytes { endSamples(room) }
+    }
+    private static let mostFrames = 2000
 
     mutating func add(task key: Int, tid: pid_t, by: pid_t = 0, name: String = "", at nanoseconds: UInt64, _ room: KernelRoom) {
         var task = trace_task_record()
@@ -65,7 +78,18 @@ struct ImageHistory {
     /// What is not in a block yet becomes one.
     mutating func end(_ room: KernelRoom) {
         endSwitches(room)
+        endSamples(room)
         endBlock(room)
+    }
+
+    private mutating func endSamples(_ room: KernelRoom) {
+        guard sampleCount > 0 else { return }
+        var record = trace_samples_record()
+        record.count = sampleCount
+        add(record, TRACE_RECORD_SAMPLES, \.record, samples, room)
+        recordsInBlock += UInt64(sampleCount) - 1
+        samples.removeAll(keepingCapacity: true)
+        sampleCount = 0
     }
 
     private mutating func endSwitches(_ room: KernelRoom) {

@@ -14,6 +14,8 @@ enum KernelRecord {
         /// In the file.
         var offset: UInt64
         var path: String
+        /// The kernel calls memory that is of none //anon, [heap] and so on.
+        var isOfFile: Bool { path.hasPrefix("/") && !path.hasPrefix("//") }
     }
     struct Stack {
         var address: UInt64

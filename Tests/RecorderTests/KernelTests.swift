@@ -1,0 +1,186 @@
+// What the kernel tells: its records as bytes, and which image of which process they are about.
+import CRecorder
+import CTraceLayout
+import Glibc
+import Testing
+
+@testable import Recorder
+
+/// A record as the kernel writes it: header, body, and what sample_id_all puts behind it.
+private struct RecordBytes {
+    var bytes: [UInt8] = []
+
+    init(type: UInt32, flags: UInt16 = 0, _ body: [UInt8], pid: Int32 = 7, tid: Int32 = 8, time: UInt64 = 1000, processor: UInt32 = 3) {
+        var trailer: [UInt8] = []
+        trailer.add(UInt32(bitPattern: pid))
+        trailer.add(UInt32(bitPattern: tid))
+        trailer.add(time)
+        trailer.add(processor)
+        trailer.add(UInt32(0))
+        trailer.add(UInt64(1))
+        bytes.add(type)
+        bytes.add(flags)
+        bytes.add(UInt16(8 + body.count + trailer.count))
+        bytes += body + trailer
+    }
+
+    func read(ring: recorder_ring = recorder_ring()) -> (KernelRecord, KernelRecord.Origin)? {
+        bytes.withUnsafeBytes { KernelRecord.read($0, ring)?.record }
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func add<T: FixedWidthInteger>(_ value: T) {
+        Swift.withUnsafeBytes(of: value.littleEndian) { self.append(contentsOf: $0) }
+    }
+}
+
+@Suite struct KernelRecordTests {
+    @Test func aSwitchTellsWhetherTheThreadCouldHaveGoneOn() throws {
+        for (flags, kind) in [(0, TRACE_SWITCH_IN), (1 << 13, TRACE_SWITCH_WAITS), (3 << 13, TRACE_SWITCH_PREEMPTED)] {
+            let (record, origin) = try #require(RecordBytes(type: 14, flags: UInt16(flags), []).read())
+            guard case .switched(let found) = record else { throw Unexpected() }
+            #expect(Int(found) == kind)
+            #expect(origin.pid == 7 && origin.tid == 8 && origin.nanoseconds == 1000 && origin.processor == 3)
+        }
+    }
+
+    @Test func aMappingHasItsPlaceInTheFile() throws {
+        var body: [UInt8] = []
+        for half in [7, 8] as [UInt32] { body.add(half) }
+        for word in [0x1000, 0x3000, 0x2000] as [UInt64] { body.add(word) }
+        body += [UInt8](repeating: 0, count: 32) + Array("/lib/x.so\0\0\0\0\0\0\0".utf8)
+        let (record, _) = try #require(RecordBytes(type: 10, body).read())
+        guard case .mapped(let mapping) = record else { throw Unexpected() }
+        #expect(mapping.addresses == 0x1000..<0x4000 && mapping.offset == 0x2000 && mapping.path == "/lib/x.so")
+    }
+
+    @Test func aSampleOfTheFaultEventIsAFault() throws {
+        var bytes: [UInt8] = [], ring = recorder_ring()
+        ring.event_id = 77
+        bytes.add(UInt32(9))
+        bytes.add(UInt16(0))
+        bytes.add(UInt16(8 + 48))
+        for word in [77, 0x401000] as [UInt64] { bytes.add(word) }
+        for half in [7, 8] as [UInt32] { bytes.add(half) }
+        for word in [2000, 0x5000, 1] as [UInt64] { bytes.add(word) }
+        let (record, origin) = try #require(bytes.withUnsafeBytes { KernelRecord.read($0, ring)?.record })
+        guard case .fault(let address, let code) = record else { throw Unexpected() }
+        #expect(address == 0x5000 && code == 0x401000 && origin.nanoseconds == 2000 && origin.processor == 1)
+    }
+
+    /// Nothing is read that is not there, whatever the bytes say.
+    @Test func recordsThatAreCutOrContradictThemselvesAreLeft() {
+        var random = SystemRandomNumberGenerator()
+        for _ in 0..<20_000 {
+            let count = Int.random(in: 0...96, using: &random)
+            var bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
+            if count >= 8 {
+                bytes[0] = UInt8.random(in: 0...16, using: &random)
+                bytes.replaceSubrange(1..<4, with: [0, 0, 0])
+                bytes[6] = UInt8(count - Int.random(in: 0...1, using: &random))
+                bytes[7] = 0
+            }
+            bytes.withUnsafeBytes { _ = KernelRecord.read($0, recorder_ring()) }
+        }
+    }
+}
+
+private struct Unexpected: Error {}
+
+@Suite struct MappedFilesTests {
+    @Test func whatIsMappedOverAnotherTakesItsPlaceAlone() {
+        var files = MappedFiles()
+        files.add(.init(addresses: 0x1000..<0x9000, offset: 0, path: "/a"))
+        files.add(.init(addresses: 0x3000..<0x5000, offset: 0x100000, path: "/b"))
+        #expect(files.place(of: 0x1010).map { [$0.path, String($0.offset)] } == ["/a", String(0x10)])
+        #expect(files.place(of: 0x3010).map { [$0.path, String($0.offset)] } == ["/b", String(0x100010)])
+        #expect(files.place(of: 0x5010).map { [$0.path, String($0.offset)] } == ["/a", String(0x4010)])
+        #expect(files.place(of: 0x9000) == nil)
+        files.add(.init(addresses: 0x2000..<0x20000, offset: 0, path: "//anon"))
+        #expect(files.place(of: 0x3010) == nil)
+        #expect(files.place(of: 0x1fff)?.offset == 0xfff)
+        #expect(files.place(of: 0) == nil)
+    }
+}
+
+@Suite struct KernelHistoryTests {
+    private let spool = KernelSpool(directory: "/nonexistent")
+    private var room: KernelRoom { KernelRoom(spool: spool, mostBytes: .max, keepsEnd: false) }
+
+    private func origin(_ pid: pid_t, _ tid: pid_t? = nil, at time: UInt64) -> KernelRecord.Origin {
+        .init(pid: pid, tid: tid ?? pid, nanoseconds: time, processor: 0)
+    }
+
+    /// Keys and thread ids of the TASK records of an image.
+    private func tasks(_ image: ImageHistory?) -> [String] {
+        (image?.blocks ?? []).flatMap { block -> [String] in
+            let bytes = spool.read(block) ?? []
+            var found: [String] = [], at = 0
+            while at + 8 <= bytes.count {
+                let (type, key, count) = bytes.withUnsafeBytes {
+                    (
+                        $0.loadUnaligned(fromByteOffset: at, as: UInt16.self), $0.loadUnaligned(fromByteOffset: at + 2, as: UInt16.self),
+                        Int($0.loadUnaligned(fromByteOffset: at + 4, as: UInt32.self))
+                    )
+                }
+                if Int(type) == TRACE_RECORD_TASK {
+                    found.append("\(["began", "ended", "named"][Int(key) - 1]) \(bytes[at + 16])")
+                }
+                at += count
+            }
+            return found
+        }
+    }
+
+    @Test func execBeginsAnotherImageAndAForkAnotherProcess() {
+        var history = KernelHistory(root: 5, room)
+        history.add(.named("a", isExec: true), origin(5, at: 10))
+        history.add(.began(child: 6, of: 5, by: 5), origin(5, 6, at: 20)) // a thread
+        history.add(.began(child: 9, of: 5, by: 6), origin(9, at: 30)) // a process
+        history.add(.named("b", isExec: true), origin(9, at: 40))
+        history.add(.ended, origin(5, 6, at: 50))
+        history.add(.ended, origin(9, at: 60))
+        let images = history.end()
+        #expect(images[5]?.map(\.begun) == [0, 10])
+        #expect(tasks(images[5]?.last) == ["named 5", "began 6", "ended 6"])
+        #expect(images[9]?.map(\.begun) == [30, 40])
+        #expect(tasks(images[9]?.last) == ["named 9", "ended 9"])
+        #expect(images[9]?.last?.ended == 60)
+    }
+
+    @Test func aProcessIdMayBeUsedAgain() {
+        var history = KernelHistory(root: 5, room)
+        for time in [10, 30] as [UInt64] {
+            history.add(.began(child: 9, of: 5, by: 5), origin(9, at: time))
+            history.add(.ended, origin(9, at: time + 5))
+        }
+        let account = KernelAccount(
+            grant: .init(asked: 1, granted: 1, error: 0), paranoid: nil, lost: 0, images: history.end(), spool: spool)
+        #expect(account.image(of: 9, at: 12)?.begun == 10)
+        #expect(account.image(of: 9, at: 31)?.begun == 30)
+        #expect(account.image(of: 8, at: 31) == nil)
+    }
+
+    @Test func ofALimitedTraceTheBeginningIsKeptAndOfARingTheEnd() {
+        for keepsEnd in [false, true] {
+            var history = KernelHistory(root: 5, KernelRoom(spool: spool, mostBytes: 1 << 20, keepsEnd: keepsEnd))
+            for n in 0..<200_000 as Range<UInt64> { history.add(.switched(UInt16(1 + n % 2)), origin(5, at: n)) }
+            let image = history.end()[5]?.last
+            let bytes = (image?.blocks ?? []).flatMap { spool.read($0) ?? [] }
+            #expect(bytes.count <= 1 << 20 && bytes.count > 1 << 19)
+            let first = bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 16, as: UInt64.self) }
+            #expect(keepsEnd ? first > 100_000 : first == 0)
+            #expect(keepsEnd || image?.left ?? 0 > 0)
+        }
+    }
+
+    @Test func whatDoesNotFitIntoMemoryGoesToAFileWithoutAName() {
+        let directory = Scratch()
+        let spool = KernelSpool(directory: directory.path)
+        let blocks = (0..<80).compactMap { spool.keep([UInt8](repeating: UInt8($0), count: 1 << 20)) }
+        #expect(blocks.count == 80)
+        #expect(blocks.enumerated().allSatisfy { spool.read($0.element) == [UInt8](repeating: UInt8($0.offset), count: 1 << 20) })
+        #expect(RunDirectory.names(in: directory.path) == [])
+    }
+}
