@@ -45,11 +45,17 @@ protocol CallSink: ~Copyable {
     static var wantsSites: Bool { get }
     /// Of the leaf that is told of next.
     mutating func leafSite(_ address: UInt64)
+    /// Calls shall have the arguments that were recorded of them.
+    static var wantsArguments: Bool { get }
+    /// Of the call that is told of next, as it begins; `noArgument`: unknown.
+    mutating func argument(_ bits: UInt64)
 }
 
 extension CallSink where Self: ~Copyable {
     static var wantsSites: Bool { false }
     @inline(__always) mutating func leafSite(_ address: UInt64) {}
+    static var wantsArguments: Bool { false }
+    @inline(__always) mutating func argument(_ bits: UInt64) {}
 }
 
 struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
@@ -61,6 +67,7 @@ struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     private var beyond = 0
     /// What the word before has said of the next call.
     private var nextSite: UInt64 = 0
+    private var nextArgument = noArgument
     private(set) var completes: UInt64 = 0
     private(set) var enters: UInt64 = 0
     private(set) var exits: UInt64 = 0
@@ -150,25 +157,39 @@ extension CallStack: EventSink where Sink: ~Copyable {
         return nextSite
     }
 
+    @inline(__always) mutating func argument(_ bits: UInt64) { if Sink.wantsArguments { nextArgument = bits } }
+    @inline(__always) private mutating func takeArgument() -> UInt64 {
+        guard Sink.wantsArguments else { return noArgument }
+        defer { nextArgument = noArgument }
+        return nextArgument
+    }
+
     @inline(__always) mutating func complete(_ function: UInt32, from start: UInt64, to end: UInt64) {
-        let row = sink.row(of: function), site = takeSite()
-        guard _fastPath(isInside && start < boundTicks && end <= boundTicks) else { return crossing(row, site, from: start, to: end) }
+        let row = sink.row(of: function), site = takeSite(), argument = takeArgument()
+        guard _fastPath(isInside && start < boundTicks && end <= boundTicks) else {
+            return crossing(row, site, argument, from: start, to: end)
+        }
         completes &+= 1
         sink.leafSite(site)
+        sink.argument(argument)
         sink.leaf(row, from: start, to: end, depth: frames.count, parent: top, isOutermost: !isActive(row))
     }
 
     /// A leaf that does not lie within a moment, or not as a whole.
-    @inline(never) private mutating func crossing(_ row: UInt32, _ site: UInt64, from start: UInt64, to end: UInt64) {
+    @inline(never) private mutating func crossing(_ row: UInt32, _ site: UInt64, _ argument: UInt64, from start: UInt64, to end: UInt64) {
         advance(to: start)
         if isInside { completes &+= 1 }
         if end <= boundTicks {
             guard isInside else { return }
             sink.leafSite(site)
+            sink.argument(argument)
             return sink.leaf(row, from: start, to: end, depth: frames.count, parent: top, isOutermost: !isActive(row))
         }
         var frame = Frame(enter: start, row: row, site: site)
-        if isInside { sink.opened(&frame, parent: top, at: start, depth: frames.count, isCall: true) }
+        if isInside {
+            sink.argument(argument)
+            sink.opened(&frame, parent: top, at: start, depth: frames.count, isCall: true)
+        }
         push(frame)
         advance(before: end)
         pop(at: end, .returned)
@@ -177,8 +198,10 @@ extension CallStack: EventSink where Sink: ~Copyable {
     @inline(__always) mutating func enter(_ function: UInt32, at time: UInt64, exactly enterTicks: UInt64) {
         if _slowPath(time >= boundTicks) { advance(to: time) }
         var frame = Frame(enter: enterTicks, row: sink.row(of: function), site: takeSite())
+        let argument = takeArgument()
         if _fastPath(isInside) {
             enters &+= 1
+            sink.argument(argument)
             sink.opened(&frame, parent: top, at: time, depth: frames.count, isCall: true)
         }
         if frames.count < deepest { push(frame) } else { beyond += 1 }
@@ -240,6 +263,7 @@ extension CallStack where Sink: ~Copyable {
         _ chunk: Chunk, _ stored: [trace_open_frame], sites: [UInt64] = [], after previous: Chunk?, latest: UInt64, areCalls: Bool
     ) {
         nextSite = 0
+        nextArgument = noArgument
         if chunk.isUnsettled, let previous, previous.sequence &+ 1 == chunk.sequence { return } // its words know better
         adopt(
             stored, sites: sites, bottom: previous == nil ? 0 : chunk.openFrames - chunk.storedFrames, latest: latest, areCalls: areCalls)

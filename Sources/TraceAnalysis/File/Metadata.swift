@@ -1,5 +1,4 @@
-// The records that make a trace self-contained: program, settings, modules, functions, threads. Each says its own
-// size; one that cannot be believed ends its chunk, since nothing tells where the next begins.
+// The records that make a trace self-contained: program, settings, modules, functions, threads.
 import CTraceLayout
 import Presentation
 import Symbols
@@ -41,33 +40,28 @@ package struct ThreadLife: Sendable {
     package var ended: Ticks?
 }
 
-package struct Metadata: Sendable {
+package struct Metadata: Sendable, RecordReader {
     /// By TRACE_TEXT_ key, in file order; the parts of a NUL-separated text are joined by `texts`, split by `list`.
     package private(set) var texts: [Int: [String]] = [:]
     package private(set) var modules: [UInt32: Module] = [:]
     package private(set) var functions: [UInt32: Function] = [:]
     package private(set) var threads: [UInt32: ThreadLife] = [:]
     package private(set) var start = StartRecords()
+    /// What the kernel was asked for; what it has told is read by who wants it (`KernelRecords`). nil: nobody asked.
+    package private(set) var kernel: KernelGrant?
     /// Those that the agent took because the clock's rate had changed.
     private(set) var clockSamples: [trace_clock_sample] = []
     /// Modules whose functions the user wants recorded: how many there are, and how many of them are. None: there was no plan.
     private(set) var patched: [UInt32: (functions: Int, patched: Int)] = [:]
     /// Functions of which no call is recorded from a moment on, by id: there were very many, and they are short.
     private(set) var leftOut: [UInt32: Ticks] = [:]
-    package private(set) var damagedRecords = 0
+    package internal(set) var damagedRecords = 0
     package private(set) var unknownRecords = 0
 
     static let longestText = 64 << 10, longestName = 16 << 10, mostTexts = 1000, mostClockSamples = 100_000
-    static let largestChunk = 64 << 20
 
     init(_ file: InputFile, _ chunks: [Chunk]) {
-        var buffer = ByteBuffer(capacity: 64 << 10)
-        for chunk in chunks {
-            let byteCount = min(chunk.endOffset - chunk.bodyOffset, Self.largestChunk)
-            if byteCount < chunk.endOffset - chunk.bodyOffset { damagedRecords += 1 }
-            file.read(byteCount, at: chunk.offset + UInt64(chunk.bodyOffset), into: &buffer)
-            readRecords(buffer)
-        }
+        readRecords(of: file, chunks)
         addFunctions()
     }
 
@@ -113,23 +107,11 @@ package struct Metadata: Sendable {
         start.stretch(clock)
     }
 
-    private mutating func readRecords(_ buffer: borrowing ByteBuffer) {
-        var offset = 0
-        functions.reserveCapacity(functions.count + buffer.count / (2 * MemoryLayout<trace_function_record>.size))
-        while let record = buffer.load(trace_record.self, at: offset), record.type != 0 {
-            let byteCount = Int(record.byte_count)
-            guard byteCount >= 8, byteCount % 8 == 0, byteCount <= buffer.count - offset,
-                read(record, buffer, offset, byteCount)
-            else {
-                damagedRecords += 1
-                return
-            }
-            offset += byteCount
-        }
+    mutating func begin(byteCount: Int) {
+        functions.reserveCapacity(functions.count + byteCount / (2 * MemoryLayout<trace_function_record>.size))
     }
 
-    /// false when the record contradicts itself.
-    private mutating func read(
+    mutating func read(
         _ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int,
         _ byteCount: Int
     ) -> Bool {
@@ -198,7 +180,11 @@ package struct Metadata: Sendable {
         case TRACE_RECORD_LEFT_OUT:
             guard let left = body(trace_left_out_record.self, buffer, offset, byteCount) else { return false }
             leftOut[left.function] = Ticks(left.ticks)
+        case TRACE_RECORD_KERNEL:
+            guard let kernel = body(trace_kernel_record.self, buffer, offset, byteCount) else { return false }
+            self.kernel = KernelGrant(kernel)
         case TRACE_RECORD_REPLACED: break
+        case _ where KernelRecords.kinds.contains(Int(record.type)): break
         default:
             return readStart(record, buffer, offset, byteCount)
         }
@@ -296,23 +282,6 @@ package struct Metadata: Sendable {
     private mutating func unknown() -> Bool {
         unknownRecords += 1
         return true
-    }
-
-    /// The fixed part of a record, nil when the record is shorter than that.
-    private func body<T: BitwiseCopyable>(
-        _ type: T.Type, _ buffer: borrowing ByteBuffer, _ offset: Int,
-        _ byteCount: Int
-    ) -> T? {
-        byteCount >= MemoryLayout<T>.size ? buffer.load(T.self, at: offset) : nil
-    }
-
-    /// What follows the fixed part, nil when the record is too short for it.
-    private func tail(
-        _ fixed: Int, _ length: UInt32, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int,
-        _ longest: Int
-    ) -> [UInt8]? {
-        guard Int(length) <= byteCount - fixed else { return nil }
-        return buffer.bytes(at: offset + fixed, byteCount: min(Int(length), longest))
     }
 
     private mutating func add(_ bytes: [UInt8], key: Int) {

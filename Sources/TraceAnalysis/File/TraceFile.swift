@@ -20,7 +20,8 @@ package struct TraceFile: Sendable {
     /// Clock at the opening of the latest chunk or at the file's last sample, whichever is later.
     let lastSample: Ticks
     package let chunkCount: Int
-    package let metadataChunkCount: Int
+    /// In the order in which they were written.
+    let metadataChunks: [Chunk]
     package let byteCount: UInt64
     /// What of it is told. `narrowed(to:)`.
     package internal(set) var window = TimeWindow.whole
@@ -40,12 +41,9 @@ package struct TraceFile: Sendable {
         self.file = file
         self.header = header
         byteCount = file.byteCount
-        metadataChunkCount = walk.chunks.count { $0.isMetadata }
         // A ring writes some of them anew, so a younger one may lie before an older one.
-        var metadata = Metadata(
-            file,
-            walk.chunks.filter { $0.isMetadata }
-                .sorted { ($0.opened.ticks, $0.offset) < ($1.opened.ticks, $1.offset) })
+        metadataChunks = walk.chunks.filter { $0.isMetadata }.sorted { ($0.opened.ticks, $0.offset) < ($1.opened.ticks, $1.offset) }
+        var metadata = Metadata(file, metadataChunks)
         let scale = TimeScale(
             clock: header.clock, ticksPerSecond: header.ticks_per_second,
             samples: Self.samples(header, walk.chunks), certain: metadata.clockSamples.filter { $0.ticks > header.first.ticks })
@@ -56,7 +54,7 @@ package struct TraceFile: Sendable {
         threadNames = walk.threadNames.mapValues { $0.name }
         chunksOfThread = Dictionary(grouping: walk.chunks.lazy.filter { !$0.isMetadata }, by: { $0.thread })
             .sorted { $0.key < $1.key }.map { Self.inOrder($0.value).map { $0.even(scale) } }
-        chunkCount = chunksOfThread.reduce(metadataChunkCount) { $0 + $1.count }
+        chunkCount = chunksOfThread.reduce(metadataChunks.count) { $0 + $1.count }
         warnings = Self.warnings(header, walk, metadata, timeScale, byteCount: byteCount)
     }
 
@@ -149,6 +147,15 @@ package struct TraceFile: Sendable {
 
     package var program: String { metadata.texts[TRACE_TEXT_PROGRAM]?.first ?? "?" }
     package var firstTicks: Ticks { Ticks(header.first.ticks) }
+    package var metadataChunkCount: Int { metadataChunks.count }
+    /// A moment of CLOCK_MONOTONIC on the recording clock.
+    func ticks(monotonic: UInt64) -> Ticks {
+        let first = header.first, isLater = monotonic >= first.monotonic_ns
+        let length = timeScale.ticks(Nanoseconds(isLater ? monotonic - first.monotonic_ns : first.monotonic_ns - monotonic))
+        if !isLater { return Ticks(first.ticks - min(length, first.ticks)) }
+        let (moment, isBeyond) = first.ticks.addingReportingOverflow(length)
+        return Ticks(isBeyond ? .max : moment)
+    }
     package var isRing: Bool { header.mode == UInt32(TRACE_MODE_RING) }
     /// Whether threads may be writing to it; or were, when they were killed.
     var mayChange: Bool { header.state == UInt32(TRACE_RECORDING) }

@@ -5,7 +5,7 @@ import TraceFormat
 /// One word of an event chunk, or one frame that a chunk stores.
 package struct DumpedEvent {
     package enum Kind: String {
-        case frame, enter, exit, complete, tail, base, resume, unwound, site, unknown
+        case frame, enter, exit, complete, tail, base, resume, unwound, site, argument, unknown
     }
     /// From the start of the file.
     package var offset: UInt64
@@ -78,6 +78,7 @@ private struct DumpSink: EventSink, ~Copyable {
     }
     mutating func base(_ ticks: UInt64) { emit(.base, at: ticks) }
     mutating func site(_ address: UInt64) { if address != 0 { emit(.site, at: time, value: address) } }
+    mutating func argument(_ bits: UInt64) { if bits != noArgument { emit(.argument, at: time, value: bits) } }
 
     mutating func enter(_ function: UInt32, at time: UInt64, exactly enterTicks: UInt64) {
         emit(.enter, at: time, function: function)

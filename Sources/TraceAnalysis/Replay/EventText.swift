@@ -16,7 +16,7 @@ extension DumpedEvent {
             line += "  \(readable(trace.timeScale.nanoseconds(duration)))"
         }
         if let value {
-            line += [.unknown, .resume, .site].contains(kind) ? "  0x" + String(value, radix: 16) : "  \(value)"
+            line += [.unknown, .resume, .site, .argument].contains(kind) ? "  0x" + String(value, radix: 16) : "  \(value)"
         }
         return line
     }

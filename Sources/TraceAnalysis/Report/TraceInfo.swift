@@ -149,6 +149,17 @@ extension TraceFile {
         return places.contains { isLink($0, to: program) } ? called : own
     }
 
+    /// What the kernel was asked to tell of the process; nil: nothing.
+    package var kernelText: String? { metadata.kernel?.text }
+    private var kernelJSON: JSON {
+        guard let kernel = metadata.kernel else { return .null }
+        return .object([
+            ("asked", strings(kernel.asked.texts)), ("granted", strings(kernel.granted.texts)), ("refusal", text(kernel.refusal)),
+            ("paranoid", kernel.paranoid.map { .signed(Int64($0)) } ?? .null), ("lost", .unsigned(kernel.lost)),
+            ("period_ns", .time(kernel.period)),
+        ])
+    }
+
     package var directory: String? { metadata.texts[TRACE_TEXT_DIRECTORY]?.first }
     package var settings: [String] { metadata.texts[TRACE_TEXT_SETTINGS] ?? [] }
     /// What a variable was set to; nil where the trace does not say.
@@ -172,7 +183,7 @@ extension TraceFile {
         .object(
             aboutFile(summary) + counts(summary) + aboutProgram + [
                 ("threads", .array(summary.threads.map(about))), ("modules", .array(sortedModules.map(about))),
-                ("left_out", leftOutFunctions),
+                ("left_out", leftOutFunctions), ("kernel", kernelJSON),
             ])
     }
 

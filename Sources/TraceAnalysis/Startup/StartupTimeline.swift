@@ -240,11 +240,6 @@ extension TraceFile {
     func ticks(of phase: Phase) -> Ticks {
         phase.monotonic.map { ticks(monotonic: $0.count) } ?? phase.usage.ticks
     }
-
-    func ticks(monotonic: UInt64) -> Ticks {
-        let distance = Double(Int64(truncatingIfNeeded: monotonic &- header.first.monotonic_ns)) / timeScale.nanosecondsPerTick
-        return Ticks(UInt64(exactly: (Double(header.first.ticks) + distance).rounded()) ?? 0)
-    }
 }
 
 package enum StartupError: Error, CustomStringConvertible, Sendable {

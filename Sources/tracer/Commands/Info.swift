@@ -105,6 +105,7 @@ struct Info: ParsableCommand {
                 + (trace.timeScale.isKnown ? "" : " (unknown)"))
         try row("agent start", trace.startCost.map { readable($0) })
         try row("cost of a call", trace.leafCost.map { "\(readable($0)) ±\(percent(trace.costError))" })
+        try row("kernel", trace.kernelText)
         try row("minimum time", trace.minimumTime.map { readable($0) })
         try row("maximum depth", header.maximum_depth > 0 ? "\(header.maximum_depth)" : nil)
         try row("calls", grouped(summary.calls))

@@ -1,0 +1,81 @@
+// What the kernel was asked to tell of a process, and what it was ready to.
+import CTraceLayout
+import Glibc
+import Presentation
+
+package struct KernelGrant: Sendable {
+    package struct Parts: OptionSet, Sendable {
+        package var rawValue: UInt32
+        package init(rawValue: UInt32) { self.rawValue = rawValue }
+        package static let switches = Parts(rawValue: UInt32(TRACE_KERNEL_SWITCHES))
+        package static let majorFaults = Parts(rawValue: UInt32(TRACE_KERNEL_MAJOR_FAULTS))
+        package static let minorFaults = Parts(rawValue: UInt32(TRACE_KERNEL_MINOR_FAULTS))
+        package static let samples = Parts(rawValue: UInt32(TRACE_KERNEL_SAMPLES))
+        /// Also what it does itself for the process.
+        package static let inside = Parts(rawValue: UInt32(TRACE_KERNEL_INSIDE))
+
+        private static let names: [(Parts, String)] = [
+            (.switches, "switches"), (.majorFaults, "major faults"), (.minorFaults, "minor faults"), (.samples, "samples"),
+            (.inside, "the kernel's own work"),
+        ]
+        package var texts: [String] { Self.names.filter { contains($0.0) }.map { $0.1 } }
+    }
+
+    package let asked: Parts
+    package let granted: Parts
+    /// With which it refused the rest; 0: it did not.
+    package let error: Int32
+    /// kernel.perf_event_paranoid; nil unknown.
+    package let paranoid: Int32?
+    /// CLOCK_MONOTONIC, between which it has told.
+    package let from: Nanoseconds
+    package let until: Nanoseconds
+    /// Records that found no room, of all processes of the run.
+    package let lost: UInt64
+    /// Of a processor's time, from one sample to the next.
+    package let period: Nanoseconds?
+
+    init(_ record: trace_kernel_record) {
+        asked = Parts(rawValue: record.asked)
+        granted = Parts(rawValue: record.granted & record.asked)
+        error = Int32(truncatingIfNeeded: record.error)
+        paranoid = record.paranoid == .min ? nil : record.paranoid
+        from = Nanoseconds(record.from_ns)
+        until = Nanoseconds(max(record.until_ns, record.from_ns))
+        lost = record.lost
+        period = record.period_ns == 0 ? nil : Nanoseconds(record.period_ns)
+    }
+
+    /// Why something was refused, and what allows it; nil when all was granted.
+    package var refusal: String? {
+        let missing = asked.subtracting(granted)
+        guard !missing.isEmpty else { return nil }
+        let reason = error == 0 ? "" : ": \(String(cString: strerror(error)))"
+        guard let paranoid, paranoid > 2 || missing.contains(.inside) && paranoid > 1 else { return "not granted" + reason }
+        let needed = missing.contains(.inside) ? 1 : 2
+        return "not granted\(reason), kernel.perf_event_paranoid is \(paranoid): sysctl kernel.perf_event_paranoid=\(needed)"
+    }
+
+    /// "switches, major faults; samples not granted: Permission denied, …"
+    package var text: String {
+        let missing = asked.subtracting(granted)
+        var parts = granted.isEmpty ? [] : [granted.texts.joined(separator: ", ")]
+        if let refusal { parts.append("\(missing.texts.joined(separator: ", ")) \(refusal)") }
+        if lost > 0 { parts.append("\(counted(lost, "record")) lost") }
+        return parts.isEmpty ? "nothing asked" : parts.joined(separator: "; ")
+    }
+}
+
+extension TraceFile {
+    /// Why the trace does not have when its threads ran, in one line; nil when it does.
+    package var noSwitches: String? {
+        guard let kernel = metadata.kernel else {
+            return header.session == 0
+                ? "it was recorded by LD_PRELOAD alone, which does not ask the kernel: use tracer record"
+                : "tracer record did not ask the kernel"
+        }
+        if kernel.granted.contains(.switches) { return nil }
+        return kernel.asked.contains(.switches)
+            ? "switches \(kernel.refusal ?? "not granted")" : "tracer record was not to ask for switches"
+    }
+}

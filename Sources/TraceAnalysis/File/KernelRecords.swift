@@ -1,0 +1,174 @@
+// What the kernel has seen of a process: when its threads had a processor, began and ended, waited for pages, and what they were found
+// waiting in. There may be many millions, so that only those read them who want them. Their moments become ticks of the recording clock.
+import CTraceLayout
+import Presentation
+import TraceFormat
+
+package struct KernelRecords: Sendable, RecordReader {
+    struct Switch: Equatable, BitwiseCopyable, Sendable {
+        enum Kind: UInt16 {
+            /// It runs from here on.
+            case runs = 1
+            /// It left the processor, and waits for something.
+            case waits
+            /// It left it, and could have gone on.
+            case isPreempted
+        }
+        var at: UInt64
+        var processor: UInt16
+        private var rawKind: UInt16
+        var kind: Kind { Kind(rawValue: rawKind)! }
+
+        /// nil for a kind that this reader does not know.
+        init?(_ record: trace_switch, at ticks: UInt64) {
+            guard Kind(rawValue: record.kind) != nil else { return nil }
+            at = ticks
+            processor = record.processor
+            rawKind = record.kind
+        }
+    }
+    struct Task: Sendable {
+        enum Kind: Int { case began = 1, ended, named }
+        var at: UInt64
+        var kind: Kind
+        /// The thread that began it.
+        var by: UInt32
+        var name: String
+    }
+    /// Of a page that was read from disk, or was in memory.
+    package struct PageFault: Sendable {
+        /// The page was there.
+        package var at: UInt64
+        package var isMajor: Bool
+        package var address: UInt64
+        /// The instruction that touched it, 0 unknown.
+        package var code: UInt64
+        /// Empty: no file.
+        package var path: String
+        package var offset: UInt64
+    }
+    /// What a thread was found in.
+    struct FoundWait: Sendable {
+        var at: UInt64
+        /// nil: none.
+        var systemCall: Int32?
+        var arguments: [UInt64]
+        /// In the kernel, empty: unknown.
+        var place: String
+        /// What the descriptor is open on.
+        var object: String
+    }
+    struct Sample: BitwiseCopyable, Sendable {
+        var at: UInt64
+        var isInKernel: Bool
+    }
+
+    static let kinds = TRACE_RECORD_SWITCHES...TRACE_RECORD_SAMPLES
+
+    // Of each thread, in the order of time.
+    private(set) var switches: [UInt32: [Switch]] = [:]
+    private(set) var tasks: [UInt32: [Task]] = [:]
+    private(set) var faults: [UInt32: [PageFault]] = [:]
+    private(set) var waits: [UInt32: [FoundWait]] = [:]
+    private(set) var samples: [UInt32: [Sample]] = [:]
+    /// Between which the kernel has told, nil when nobody has asked.
+    let span: Range<UInt64>?
+    package internal(set) var damagedRecords = 0
+    private let trace: TraceFile
+    /// Each once.
+    private var texts: [[UInt8]: String] = [:]
+
+    private static let longestText = 4096
+
+    package init(_ trace: TraceFile) {
+        self.trace = trace
+        span = trace.metadata.kernel.map { kernel in
+            let from = trace.ticks(monotonic: kernel.from.count).raw
+            return from..<max(from, trace.ticks(monotonic: kernel.until.count).raw)
+        }
+        guard span != nil else { return }
+        readRecords(of: trace.file, trace.metadataChunks)
+        texts = [:]
+        for tid in switches.keys { Self.sort(&switches[tid]!) { $0.at } }
+        for tid in tasks.keys { Self.sort(&tasks[tid]!) { $0.at } }
+        for tid in faults.keys { Self.sort(&faults[tid]!) { $0.at } }
+        for tid in waits.keys { Self.sort(&waits[tid]!) { $0.at } }
+        for tid in samples.keys { Self.sort(&samples[tid]!) { $0.at } }
+    }
+
+    /// They mostly are in order.
+    private static func sort<T>(_ all: inout [T], by moment: (T) -> UInt64) {
+        guard (1..<max(all.count, 1)).contains(where: { moment(all[$0]) < moment(all[$0 - 1]) }) else { return }
+        // Of one moment they stay as they are.
+        all = all.enumerated().sorted { (moment($0.element), $0.offset) < (moment($1.element), $1.offset) }.map { $0.element }
+    }
+
+    mutating func read(_ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) -> Bool {
+        switch Int(record.type) {
+        case TRACE_RECORD_SWITCHES:
+            let size = MemoryLayout<trace_switches_record>.size, stride = MemoryLayout<trace_switch>.stride
+            guard let fixed = body(trace_switches_record.self, buffer, offset, byteCount), Int(fixed.count) <= (byteCount - size) / stride
+            else { return false }
+            for index in 0..<Int(fixed.count) {
+                let one = buffer.load(trace_switch.self, at: offset + size + index * stride)!
+                if let known = Switch(one, at: ticks(one.ns)) { switches[one.tid, default: []].append(known) }
+            }
+        case TRACE_RECORD_TASK:
+            guard let fixed = body(trace_task_record.self, buffer, offset, byteCount) else { return false }
+            guard let kind = Task.Kind(rawValue: Int(record.key)) else { return true }
+            let name = buffer.bytes(at: offset + MemoryLayout<trace_task_record>.offset(of: \.name)!, byteCount: 16).prefix { $0 != 0 }
+            tasks[fixed.tid, default: []].append(Task(at: ticks(fixed.ns), kind: kind, by: fixed.by, name: text(Array(name))))
+        case TRACE_RECORD_PAGE_FAULT:
+            let size = MemoryLayout<trace_page_fault_record>.size
+            guard let fixed = body(trace_page_fault_record.self, buffer, offset, byteCount),
+                let path = tail(size, fixed.path_bytes, buffer, offset, byteCount, Self.longestText)
+            else { return false }
+            guard [TRACE_FAULT_MAJOR, TRACE_FAULT_MINOR].contains(Int(record.key)) else { return true }
+            faults[fixed.tid, default: []].append(
+                PageFault(
+                    at: ticks(fixed.ns), isMajor: Int(record.key) == TRACE_FAULT_MAJOR, address: fixed.address, code: fixed.code,
+                    path: text(path), offset: fixed.offset))
+        case TRACE_RECORD_WAIT:
+            let size = MemoryLayout<trace_wait_record>.size
+            guard let fixed = body(trace_wait_record.self, buffer, offset, byteCount),
+                UInt64(fixed.place_bytes) + UInt64(fixed.object_bytes) <= UInt64(byteCount - size)
+            else { return false }
+            let place = buffer.bytes(at: offset + size, byteCount: min(Int(fixed.place_bytes), Self.longestText))
+            let object = buffer.bytes(
+                at: offset + size + Int(fixed.place_bytes), byteCount: min(Int(fixed.object_bytes), Self.longestText))
+            waits[fixed.tid, default: []].append(
+                FoundWait(
+                    at: ticks(fixed.ns), systemCall: fixed.system_call < 0 ? nil : fixed.system_call,
+                    arguments: [fixed.arguments.0, fixed.arguments.1], place: text(place), object: text(object)))
+        case TRACE_RECORD_SAMPLES:
+            return readSamples(buffer, offset, byteCount)
+        default: break
+        }
+        return true
+    }
+
+    /// Their addresses are for others.
+    private mutating func readSamples(_ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) -> Bool {
+        guard let fixed = body(trace_samples_record.self, buffer, offset, byteCount) else { return false }
+        var place = MemoryLayout<trace_samples_record>.size
+        let size = MemoryLayout<trace_sample>.size
+        for _ in 0..<fixed.count {
+            guard place + size <= byteCount, let sample = buffer.load(trace_sample.self, at: offset + place),
+                Int(sample.count) <= (byteCount - place - size) / 8
+            else { return false }
+            let isInKernel = sample.flags & UInt16(TRACE_SAMPLE_KERNEL) != 0
+            samples[sample.tid, default: []].append(Sample(at: ticks(sample.ns), isInKernel: isInKernel))
+            place += size + Int(sample.count) * 8
+        }
+        return true
+    }
+
+    private func ticks(_ monotonic: UInt64) -> UInt64 { trace.ticks(monotonic: monotonic).raw }
+
+    private mutating func text(_ bytes: [UInt8]) -> String {
+        if let known = texts[bytes] { return known }
+        let text = TraceAnalysis.text(bytes)
+        texts[bytes] = text
+        return text
+    }
+}

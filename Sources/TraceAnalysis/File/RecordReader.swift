@@ -1,0 +1,55 @@
+// The records of metadata chunks, one after another. Each says its own size; one that cannot be believed ends its chunk, since nothing
+// tells where the next begins.
+import CTraceLayout
+
+protocol RecordReader {
+    var damagedRecords: Int { get set }
+    /// Records of so many bytes come next.
+    mutating func begin(byteCount: Int)
+    /// false when the record contradicts itself.
+    mutating func read(_ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) -> Bool
+}
+
+extension RecordReader {
+    mutating func begin(byteCount: Int) {}
+
+    mutating func readRecords(of file: InputFile, _ chunks: [Chunk]) {
+        let largestChunk = 64 << 20
+        var buffer = ByteBuffer(capacity: 64 << 10)
+        for chunk in chunks {
+            let byteCount = min(chunk.endOffset - chunk.bodyOffset, largestChunk)
+            if byteCount < chunk.endOffset - chunk.bodyOffset { damagedRecords += 1 }
+            file.read(byteCount, at: chunk.offset + UInt64(chunk.bodyOffset), into: &buffer)
+            readRecords(buffer)
+        }
+    }
+
+    private mutating func readRecords(_ buffer: borrowing ByteBuffer) {
+        var offset = 0
+        begin(byteCount: buffer.count)
+        while let record = buffer.load(trace_record.self, at: offset), record.type != 0 {
+            let byteCount = Int(record.byte_count)
+            guard byteCount >= 8, byteCount % 8 == 0, byteCount <= buffer.count - offset,
+                read(record, buffer, offset, byteCount)
+            else {
+                damagedRecords += 1
+                return
+            }
+            offset += byteCount
+        }
+    }
+
+    /// The fixed part of a record, nil when the record is shorter than that.
+    func body<T: BitwiseCopyable>(_ type: T.Type, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) -> T? {
+        byteCount >= MemoryLayout<T>.size ? buffer.load(T.self, at: offset) : nil
+    }
+
+    /// What follows the fixed part, nil when the record is too short for it.
+    func tail(
+        _ fixed: Int, _ length: UInt32, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int,
+        _ longest: Int
+    ) -> [UInt8]? {
+        guard Int(length) <= byteCount - fixed else { return nil }
+        return buffer.bytes(at: offset + fixed, byteCount: min(Int(length), longest))
+    }
+}

@@ -1,0 +1,88 @@
+import CTraceLayout
+import Testing
+import TraceTesting
+@testable import TraceAnalysis
+
+@Suite struct KernelRecordTests {
+    @Test func recordsOfTheKernelAreReadAsTheyWereWritten() throws {
+        var builder = demo { _, _ in }
+        builder.header.session = 7
+        builder.kernel(
+            asked: TRACE_KERNEL_SWITCHES | TRACE_KERNEL_SAMPLES, from: 900_000, until: 2_000_000, lost: 3, period: 1_000_000)
+        builder.switches([(1_000_500, 4711, TRACE_SWITCH_IN), (1_000_100, 4711, TRACE_SWITCH_WAITS), (1_000_200, 8, 99)])
+        builder.task(TRACE_TASK_BEGAN, 4712, at: 1_000_300, by: 4711)
+        builder.task(TRACE_TASK_NAMED, 4712, at: 1_000_301, name: "loader")
+        builder.task(TRACE_TASK_ENDED, 4712, at: 1_000_900)
+        builder.pageFault(4711, at: 1_000_600, address: 0x7000, code: 0x5000, "/usr/lib/a.so", offset: 4096)
+        builder.foundWaiting(4712, at: 1_000_700, systemCall: 0, (5, 6), place: "pipe_read", object: "pipe:[77]")
+        builder.foundWaiting(4712, at: 1_000_800, systemCall: -1)
+        builder.samples([(1_000_010, 4711, 0, [1, 2, 3]), (1_000_020, 4711, TRACE_SAMPLE_KERNEL, [])])
+        let trace = try Loaded(builder.bytes()).trace, records = KernelRecords(trace)
+        #expect(trace.metadata.damagedRecords == 0 && trace.metadata.unknownRecords == 0 && records.damagedRecords == 0)
+        #expect(trace.noSwitches == nil && records.span == 900_000..<2_000_000)
+        #expect(records.switches[4711]?.map { $0.at } == [1_000_100, 1_000_500] && records.switches[4711]?[0].kind == .waits)
+        #expect(records.switches[8] == nil)
+        #expect(records.tasks[4712]?.map { $0.kind } == [.began, .named, .ended])
+        #expect(records.tasks[4712]?[0].by == 4711 && records.tasks[4712]?[1].name == "loader")
+        let fault = try #require(records.faults[4711]?.first)
+        #expect(fault.isMajor && fault.path == "/usr/lib/a.so" && fault.offset == 4096 && fault.at == 1_000_600)
+        let waits = try #require(records.waits[4712])
+        #expect(
+            waits[0].systemCall == 0 && waits[0].arguments == [5, 6] && waits[0].place == "pipe_read" && waits[0].object == "pipe:[77]")
+        #expect(waits[1].systemCall == nil && waits[1].place == "")
+        #expect(records.samples[4711]?.map { $0.isInKernel } == [false, true])
+        #expect(trace.kernelText == "switches, samples; 3 records lost")
+    }
+
+    @Test func momentsOfTheKernelAreOnTheClockOfTheTrace() throws {
+        var builder = TraceBuilder(start: 3_000_000, ticksPerNanosecond: 3)
+        let thread = builder.thread()
+        builder.complete(thread, 1, from: 3_000_000, to: 9_000_000)
+        builder.kernel(until: 3_000_000)
+        builder.switches([(999_000, 4711, TRACE_SWITCH_WAITS), (1_001_000, 4711, TRACE_SWITCH_IN)])
+        let records = KernelRecords(try Loaded(builder.bytes()).trace)
+        #expect(records.switches[4711]?.map { $0.at } == [2_997_000, 3_003_000])
+    }
+
+    @Test func countsAndLengthsBeyondTheirRecordsAreDamage() throws {
+        func damaged(_ body: (inout TraceBuilder) -> Void) throws -> Int {
+            var builder = demo { _, _ in }
+            builder.kernel(until: 2_000_000)
+            body(&builder)
+            return KernelRecords(try Loaded(builder.bytes()).trace).damagedRecords
+        }
+        #expect(try damaged { $0.switches([(1, 2, TRACE_SWITCH_IN)], count: 2) } == 1)
+        #expect(try damaged { $0.switches([], count: .max) } == 1)
+        #expect(try damaged { $0.samples([(1, 2, 0, [3])], count: 2) } == 1)
+        #expect(try damaged { $0.samples([], count: .max) } == 1)
+        #expect(
+            try damaged {
+                var fault = trace_page_fault_record()
+                fault.path_bytes = .max
+                $0.record(TRACE_RECORD_PAGE_FAULT, fault, [])
+            } == 1)
+        #expect(
+            try damaged {
+                var wait = trace_wait_record()
+                (wait.place_bytes, wait.object_bytes) = (.max, .max)
+                $0.record(TRACE_RECORD_WAIT, wait, [])
+            } == 1)
+    }
+
+    @Test func whatWasRefusedSaysWhyAndWhatAllowsIt() throws {
+        func trace(session: UInt64 = 1, _ body: (inout TraceBuilder) -> Void) throws -> TraceFile {
+            var builder = demo { _, _ in }
+            builder.header.session = session
+            body(&builder)
+            return try Loaded(builder.bytes()).trace
+        }
+        let refused = try trace { $0.kernel(granted: 0, error: 13, paranoid: 4, until: 2) }
+        #expect(
+            refused.noSwitches
+                == "switches not granted: Permission denied, kernel.perf_event_paranoid is 4: sysctl kernel.perf_event_paranoid=2")
+        #expect(try trace { $0.kernel(granted: 0, error: 1, until: 2) }.noSwitches == "switches not granted: Operation not permitted")
+        #expect(try trace { $0.kernel(asked: 0, until: 2) }.noSwitches == "tracer record was not to ask for switches")
+        #expect(try trace { _ in }.noSwitches == "tracer record did not ask the kernel")
+        #expect(try trace(session: 0) { _ in }.noSwitches?.contains("use tracer record") == true)
+    }
+}

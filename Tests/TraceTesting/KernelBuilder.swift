@@ -1,0 +1,80 @@
+// What the kernel has seen of a process, for traces that tests write.
+import CTraceLayout
+
+extension TraceBuilder {
+    public mutating func kernel(
+        asked: Int = TRACE_KERNEL_SWITCHES | TRACE_KERNEL_MAJOR_FAULTS, granted: Int? = nil, error: UInt32 = 0, paranoid: Int32 = 2,
+        from: UInt64 = 0, until: UInt64, lost: UInt64 = 0, period: UInt64 = 0
+    ) {
+        var record = trace_kernel_record()
+        record.asked = UInt32(asked)
+        record.granted = UInt32(granted ?? asked)
+        record.error = error
+        record.paranoid = paranoid
+        record.from_ns = from
+        record.until_ns = until
+        record.lost = lost
+        record.period_ns = period
+        self.record(TRACE_RECORD_KERNEL, record, [])
+    }
+
+    /// In one record, each a moment, a thread and a TRACE_SWITCH_ kind.
+    public mutating func switches(_ all: [(ns: UInt64, tid: UInt32, kind: Int)], count: UInt32? = nil) {
+        var record = trace_switches_record()
+        record.count = count ?? UInt32(all.count)
+        self.record(
+            TRACE_RECORD_SWITCHES, record,
+            all.flatMap { one in
+                withUnsafeBytes(of: trace_switch(ns: one.ns, tid: one.tid, processor: 0, kind: UInt16(one.kind))) { Array($0) }
+            })
+    }
+
+    public mutating func task(_ kind: Int, _ tid: UInt32, at ns: UInt64, by: UInt32 = 0, name: String = "") {
+        var record = trace_task_record()
+        record.ns = ns
+        record.tid = tid
+        record.by = by
+        withUnsafeMutableBytes(of: &record.name) { $0.copyBytes(from: Array(name.utf8.prefix(15))) }
+        self.record(TRACE_RECORD_TASK, key: kind, record, [])
+    }
+
+    public mutating func pageFault(
+        _ tid: UInt32, at ns: UInt64, kind: Int = TRACE_FAULT_MAJOR, address: UInt64 = 0, code: UInt64 = 0, _ path: String = "",
+        offset: UInt64 = 0
+    ) {
+        var record = trace_page_fault_record()
+        record.ns = ns
+        record.tid = tid
+        record.path_bytes = UInt32(path.utf8.count)
+        record.address = address
+        record.code = code
+        record.offset = offset
+        self.record(TRACE_RECORD_PAGE_FAULT, key: kind, record, Array(path.utf8))
+    }
+
+    public mutating func foundWaiting(
+        _ tid: UInt32, at ns: UInt64, systemCall: Int32, _ arguments: (UInt64, UInt64) = (0, 0), place: String = "", object: String = ""
+    ) {
+        var record = trace_wait_record()
+        record.ns = ns
+        record.tid = tid
+        record.system_call = systemCall
+        record.arguments = arguments
+        record.place_bytes = UInt32(place.utf8.count)
+        record.object_bytes = UInt32(object.utf8.count)
+        self.record(TRACE_RECORD_WAIT, record, Array((place + object).utf8))
+    }
+
+    /// Each a moment, a thread, flags and addresses.
+    public mutating func samples(_ all: [(ns: UInt64, tid: UInt32, flags: Int, addresses: [UInt64])], count: UInt32? = nil) {
+        var record = trace_samples_record()
+        record.count = count ?? UInt32(all.count)
+        self.record(
+            TRACE_RECORD_SAMPLES, record,
+            all.flatMap { one in
+                let head = trace_sample(ns: one.ns, tid: one.tid, count: UInt16(one.addresses.count), flags: UInt16(one.flags))
+                return withUnsafeBytes(of: head) { Array($0) }
+                    + one.addresses.flatMap { address in withUnsafeBytes(of: address) { Array($0) } }
+            })
+    }
+}
