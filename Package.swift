@@ -108,7 +108,7 @@ let package = Package(
                 ])
             ]),
         .target(name: "CRecorder"),
-        .target(name: "Recorder", dependencies: ["CRecorder", "CTraceLayout", "Symbols", "TraceFormat"], swiftSettings: coldSwift),
+        .target(name: "Recorder", dependencies: ["CRecorder", "CTraceLayout", "Symbols", "TraceFormat"]),
         .target(name: "CLaunch"),
         .target(name: "Statistics"),
         .systemLibrary(name: "CSQLite"),

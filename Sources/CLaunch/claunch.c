@@ -179,12 +179,10 @@ int launch_spawn(const char *path, char *const arguments[], char *const environm
     close(channel[1]);
     child->pid = pid;
     child->listener = -1;
-    child->faults = 0;
-    child->faults_error = 0;
     if (pid > 0) {
         setpgid(pid, pid); // both sides: whoever is first
         if (options->watched) child->listener = receive_descriptor(channel[0]);
-        if (options->watches_faults) child->faults_error = launch_faults_open(pid, &child->faults);
+        if (options->prepare) options->prepare(pid, options->context);
         if (send(channel[0], "", 1, MSG_NOSIGNAL) < 0) { /* it is gone, and its error is told below */
         }
         // exec closes the child's end; so does its death. Its execve may be among the calls that are reported.
@@ -212,8 +210,6 @@ int launch_spawn(const char *path, char *const arguments[], char *const environm
             int status;
             while (waitpid(pid, &status, 0) < 0 && errno == EINTR);
             if (child->listener >= 0) close(child->listener);
-            launch_faults_close(child->faults);
-            child->faults = 0;
         }
     }
     close(channel[0]);

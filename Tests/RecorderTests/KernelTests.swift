@@ -38,8 +38,8 @@ extension [UInt8] {
 @Suite struct KernelRecordTests {
     @Test func aSwitchTellsWhetherTheThreadCouldHaveGoneOn() throws {
         for (flags, kind) in [(0, TRACE_SWITCH_IN), (1 << 13, TRACE_SWITCH_WAITS), (3 << 13, TRACE_SWITCH_PREEMPTED)] {
-            let (record, origin) = try #require(RecordBytes(type: 14, flags: UInt16(flags), []).read())
-            guard case .switched(let found) = record else { throw Unexpected() }
+            let bytes = RecordBytes(type: 14, flags: UInt16(flags), []).bytes
+            let (found, origin) = try #require(bytes.withUnsafeBytes { KernelRecord.readSwitch($0) })
             #expect(Int(found) == kind)
             #expect(origin.pid == 7 && origin.tid == 8 && origin.nanoseconds == 1000 && origin.processor == 3)
         }
@@ -81,7 +81,10 @@ extension [UInt8] {
                 bytes[6] = UInt8(count - Int.random(in: 0...1, using: &random))
                 bytes[7] = 0
             }
-            bytes.withUnsafeBytes { _ = KernelRecord.read($0, recorder_ring()) }
+            bytes.withUnsafeBytes {
+                _ = KernelRecord.readSwitch($0)
+                _ = KernelRecord.read($0, recorder_ring())
+            }
         }
     }
 }
@@ -165,7 +168,7 @@ private struct Unexpected: Error {}
     @Test func ofALimitedTraceTheBeginningIsKeptAndOfARingTheEnd() {
         for keepsEnd in [false, true] {
             var history = KernelHistory(root: 5, KernelRoom(spool: spool, mostBytes: 1 << 20, keepsEnd: keepsEnd))
-            for n in 0..<200_000 as Range<UInt64> { history.add(.switched(UInt16(1 + n % 2)), origin(5, at: n)) }
+            for n in 0..<200_000 as Range<UInt64> { history.add(switched: UInt16(1 + n % 2), origin(5, at: n)) }
             let image = history.end()[5]?.last
             let bytes = (image?.blocks ?? []).flatMap { spool.read($0) ?? [] }
             #expect(bytes.count <= 1 << 20 && bytes.count > 1 << 19)

@@ -18,17 +18,15 @@ struct launch_options {
     int processor;       // the only one it may run on, -1 any
     int fixed_addresses; // address space randomization off
     int input, output;   // descriptors for stdin, and for stdout and stderr; -1: as they are
-    int watches_faults;  // note major page faults
+    // Called with the process id, if it is not null, while the process waits to call execve.
+    void (*prepare)(pid_t pid, void *context);
+    void *context;
 };
 
-struct launch_faults;
-
 struct launch_child {
-    pid_t pid;            // also the id of a new process group
-    int listener;         // where its reports arrive, -1 without `watched`
-    uint64_t exec_ns;     // CLOCK_MONOTONIC immediately before execve
-    struct launch_faults *faults; // with watches_faults; 0 when the kernel does not let us
-    int faults_error;             // errno of that
+    pid_t pid;        // also the id of a new process group
+    int listener;     // where its reports arrive, -1 without `watched`
+    uint64_t exec_ns; // CLOCK_MONOTONIC immediately before execve
 };
 
 /// Starts a program in a process group of its own. 0, or errno of what failed; then no child is left.
@@ -53,21 +51,6 @@ int launch_wait(const struct launch_child *child, int limit_ms, int *status, str
 
 /// Ends what is left of the group: SIGTERM, and SIGKILL for who has not gone after `patience_ms`. As launch_wait.
 int launch_end(const struct launch_child *child, int patience_ms, int *status, struct rusage *usage);
-
-/// A page fault for which something was read from disk.
-struct launch_fault {
-    uint64_t time_ns; // CLOCK_MONOTONIC
-    uint64_t offset;  // in the file, of the page
-    const char *path; // as the kernel names the mapping: "//anon", "[heap]"; "" not known
-};
-
-/// Watches a process from its exec on, and its threads. 0, or errno: containers and perf_event_paranoid 3 forbid it.
-int launch_faults_open(pid_t pid, struct launch_faults **result);
-
-/// What was noted so far, in the order of time; to be called once. Valid until closed. `*lost`: records for which there
-/// was no room.
-const struct launch_fault *launch_faults_read(struct launch_faults *faults, size_t *count, uint64_t *lost);
-void launch_faults_close(struct launch_faults *faults);
 
 /// Pages of the file in the page cache, of `*pages` in all; with `map` also which, a byte a page. -1 when the kernel
 /// does not tell (mincore(2) answers owners and those who may write only), or the file cannot be read.

@@ -2,18 +2,6 @@
 import Statistics
 import TraceAnalysis
 
-enum DiskFaults {
-    struct Moment {
-        /// CLOCK_MONOTONIC, nanoseconds.
-        var time: UInt64
-        var path: String
-        var offset: UInt64
-    }
-    case known([Moment], lost: UInt64)
-    /// The kernel does not tell, for this reason.
-    case unknown(String)
-}
-
 /// A fault of a launch, in the stage in which it was.
 package struct DiskFault: Hashable, Sendable {
     package var stage: String

@@ -26,7 +26,7 @@ enum LaunchReader {
 
     /// - Parameter exit: nanoseconds from exec to the end of the program, when that is what is measured.
     static func profile(
-        _ trace: TraceFile, _ symbolizer: Symbolizer, readySymbol: String?, exit: UInt64?, faults: [DiskFaults.Moment]? = nil
+        _ trace: TraceFile, _ symbolizer: Symbolizer, readySymbol: String?, exit: UInt64?, isCold: Bool = false
     ) throws(LaunchProblem) -> LaunchProfile {
         let timeline = try timeline(trace, symbolizer, readySymbol: readySymbol)
         let seesLoader = timeline.stages.contains { $0.kind == .exec }
@@ -64,11 +64,14 @@ enum LaunchReader {
             minorFaults: Int(timeline.minorFaults), majorFaults: Int(timeline.majorFaults),
             tracerTime: NanosecondCount(timeline.tracerTime.count))
         profile.insideShare = trace.insideCostShare ?? profile.insideShare
-        profile.diskFaults = faults?.filter { !$0.path.hasSuffix("/libtracer.so") && !$0.path.hasSuffix(".trace") }.compactMap { fault in
-            let since = Nanoseconds(fault.time > timeline.beginMonotonic.count ? fault.time - timeline.beginMonotonic.count : 0)
-            if exit == nil, since > timeline.total { return nil } // what it did while it was ended
-            let place = exit != nil && since > timeline.total ? stages.count - 1 : stage(at: since)
-            return place.map { DiskFault(stage: stages[$0].key.name, path: fault.path, offset: fault.offset) }
+        if isCold, trace.noSwitches == nil {
+            profile.diskFaults = KernelRecords(trace).programFaults.filter(\.isMajor).compactMap { fault in
+                let since = trace.timeScale.nanoseconds(from: timeline.origin, to: fault.moment)
+                if exit == nil, since > timeline.total { return nil } // what it did while it was ended
+                let place = exit != nil && since > timeline.total ? stages.count - 1 : stage(at: since),
+                    page = UInt64(max(trace.header.page_bytes, 1))
+                return place.map { DiskFault(stage: stages[$0].key.name, path: fault.path, offset: fault.offset / page * page) }
+            }
         }
         return profile
     }

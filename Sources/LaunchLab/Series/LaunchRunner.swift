@@ -1,6 +1,7 @@
 // One launch: prepared, made, watched until its end point, ended, and read.
 import Foundation
 import Glibc
+import Recorder
 import Symbols
 import TraceAnalysis
 
@@ -38,8 +39,8 @@ struct LaunchRunner {
         let calls = plan.controls.runsToExit ? EndPoint.exit.calls : endPoint.calls
         var process = try LaunchedProcess(
             path: subject.path, arguments: subject.arguments, environment: isTraced ? subject.traced : subject.bare,
-            watched: calls, controls: plan.controls, watchesFaults: isTraced && plan.cold != .no)
-        defer { _ = process.diskFaults() } // closes them
+            watched: calls, controls: plan.controls, traces: isTraced ? subject.folder : nil)
+        defer { process.kernel?.stop() }
         let deadline = process.execTime + UInt64(plan.controls.timeout * 1e9)
         let waiting = process.wait(for: calls, until: deadline, done: endPoint == .insideOnly ? isReady(subject, process.pid) : { nil })
         let usage: LaunchedProcess.Usage?
@@ -66,17 +67,11 @@ struct LaunchRunner {
         var profile: LaunchProfile?
         var complaint: String?
         if isTraced {
-            var faults: [DiskFaults.Moment]?
-            switch process.diskFaults() {
-            case .known(let all, let lost):
-                faults = all
-                if lost > 0 { complaint = "\(lost) page-fault samples were lost" }
-            case .unknown(let reason): complaint = "no page-in map: the kernel does not report page faults (perf_event_open: \(reason))"
-            case nil: break
-            }
+            let trace = try trace(of: process, subject)
+            complaint = plan.cold == .no ? nil : trace.noSwitches.map { "no page-in map: \($0)" }
             profile = try LaunchReader.profile(
-                try trace(of: process, subject), symbolizer, readySymbol: plan.readySymbol,
-                exit: plan.controls.runsToExit || endPoint == .exit ? moment - process.execTime : nil, faults: faults)
+                trace, symbolizer, readySymbol: plan.readySymbol,
+                exit: plan.controls.runsToExit || endPoint == .exit ? moment - process.execTime : nil, isCold: plan.cold != .no)
             subject.removeTraces()
         }
         return MeasuredLaunch(total: moment - process.execTime, profile: profile, usage: usage, drop: drop, faultComplaint: complaint)
@@ -99,6 +94,7 @@ struct LaunchRunner {
         guard let path = subject.trace(of: process.pid) else {
             throw LaunchProblem("\(subject.command.text) left no trace: is it statically linked, or does it clear its environment?")
         }
+        if let kernel = process.kernel { _ = KernelAppendix(kernel).write(toTrace: path) }
         do {
             return try TraceFile(path: path)
         } catch {

@@ -20,27 +20,47 @@ struct LaunchedProcess {
         var involuntarySwitches: Int
     }
 
+    /// Begins while the process waits to call execve.
+    private struct Asking {
+        let traces: String?
+        var kernel: KernelWatch?
+        mutating func begin(_ pid: pid_t) { kernel = traces.map { KernelWatch(pid: pid, directory: $0) } }
+    }
+
     private var child: launch_child
     /// CLOCK_MONOTONIC immediately before execve, nanoseconds.
     var execTime: UInt64 { child.exec_ns }
     var pid: pid_t { child.pid }
 
-    /// - Parameter watched: LAUNCH_ bits.
+    /// What the kernel tells of it; nil when nobody asks.
+    private(set) var kernel: KernelWatch?
+
+    /// - Parameters:
+    ///   - watched: LAUNCH_ bits
+    ///   - traces: where its trace lies; with it the kernel tells when its threads run and wait, and of page faults
     init(
         path: String, arguments: [String], environment: [[CChar]], watched: UInt32, controls: LaunchControls,
-        watchesFaults: Bool = false
+        traces: String? = nil
     ) throws(Refusal) {
         let null = open("/dev/null", O_RDWR | O_CLOEXEC)
         defer { close(null) }
         var options = launch_options(
             watched: watched, processor: Int32(controls.processor ?? -1), fixed_addresses: controls.hasFixedAddresses ? 1 : 0,
-            input: null, output: controls.keepsOutput ? -1 : null,
-            watches_faults: watchesFaults ? 1 : 0)
+            input: null, output: controls.keepsOutput ? -1 : null, prepare: nil, context: nil)
         child = launch_child()
+        var asking = Asking(traces: traces)
+        options.prepare = { $1!.assumingMemoryBound(to: Asking.self).pointee.begin($0) }
         let words = arguments.map { Array($0.utf8CString) }
         let error = withCStrings(words) { words in
-            withCStrings(environment) { variables in launch_spawn(path, words, variables, &options, &child) }
+            withCStrings(environment) { variables in
+                withUnsafeMutablePointer(to: &asking) {
+                    options.context = UnsafeMutableRawPointer($0) // until launch_spawn returns
+                    return launch_spawn(path, words, variables, &options, &child)
+                }
+            }
         }
+        kernel = asking.kernel
+        if error != 0 { kernel?.stop() }
         switch error {
         case 0: return
         case ENOENT: throw .notFound("\(path): \(String(cString: strerror(error)))")
@@ -82,20 +102,6 @@ struct LaunchedProcess {
                 return .ended(status: info.si_code == CLD_EXITED ? status : 128 + status)
             }
         }
-    }
-
-    /// The page faults that read from disk, in the order of time, after its end and once; nil when they were not watched.
-    mutating func diskFaults() -> DiskFaults? {
-        guard let faults = child.faults else {
-            return child.faults_error == 0 ? nil : .unknown(String(cString: strerror(child.faults_error)))
-        }
-        defer {
-            launch_faults_close(faults)
-            child.faults = nil
-        }
-        var count = 0, lost: UInt64 = 0
-        let all = UnsafeBufferPointer(start: launch_faults_read(faults, &count, &lost), count: count)
-        return .known(all.map { DiskFaults.Moment(time: $0.time_ns, path: String(cString: $0.path), offset: $0.offset) }, lost: lost)
     }
 
     /// nil when it did not end in time.

@@ -21,7 +21,7 @@ struct ImageHistory {
 
     init(begun: UInt64) { self.begun = begun }
 
-        mutating func add(_ change: trace_switch, _ room: KernelRoom) {
+    mutating func add(_ change: trace_switch, _ room: KernelRoom) {
         switches.append(change)
         if switches.count == Self.mostSwitches { endSwitches(room) }
     }

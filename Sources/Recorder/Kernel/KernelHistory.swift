@@ -4,22 +4,39 @@ import CTraceLayout
 import Glibc
 
 struct KernelHistory {
-    private struct Process {
+    private final class Process {
+        let pid: pid_t
         var images: [ImageHistory]
-        var files = MappedFiles()
-        var threads: Set<pid_t> = []
+        var files: MappedFiles
+        var threads: Set<pid_t>
+
+        init(_ pid: pid_t, begun: UInt64, files: MappedFiles = MappedFiles()) {
+            self.pid = pid
+            images = [ImageHistory(begun: begun)]
+            self.files = files
+            threads = [pid]
+        }
+
+        var image: ImageHistory {
+            get { images[images.count - 1] }
+            _modify { yield &images[images.count - 1] }
+        }
     }
-    /// A thread that is off the processor, and since when.
-    private struct Waiting {
-        var pid: pid_t
-        var since: UInt64
+    private struct Thread {
+        var tid: pid_t
+        var process: Process
+        /// Since when it has been off the processor, waiting; 0: it is not, or was looked at.
+        var waits: UInt64
     }
 
     private let room: KernelRoom
     /// Those that live, by process id; and those of whose ids others may have become.
     private var processes: [pid_t: Process] = [:]
     private var over: [pid_t: [ImageHistory]] = [:]
-    private var waiting: [pid_t: Waiting] = [:]
+    /// Whose switches have been seen, by thread id; and where one of them is, by the last bits of that.
+    private var threads: [Thread] = []
+    private var places: [pid_t: Int] = [:]
+    private var likelyPlaces = [Int](repeating: -1, count: 1024)
     private(set) var lost: UInt64 = 0
 
     /// A wait is looked at when it has lasted so long, and so many at one time.
@@ -27,86 +44,109 @@ struct KernelHistory {
 
     init(root: pid_t, _ room: KernelRoom) {
         self.room = room
-        processes[root] = Process(images: [ImageHistory(begun: 0)], threads: [root])
+        processes[root] = Process(root, begun: 0)
     }
 
-    /// In the order of their times.
+    /// In the order of their times, as what follows.
+    mutating func add(switched kind: UInt16, _ origin: KernelRecord.Origin) {
+        guard let place = place(of: origin.tid, in: origin.pid) else { return }
+        threads[place].process.image.add(
+            trace_switch(ns: origin.nanoseconds, tid: UInt32(bitPattern: origin.tid), processor: origin.processor, kind: kind), room)
+        threads[place].waits = Int(kind) == TRACE_SWITCH_WAITS ? origin.nanoseconds : 0
+    }
+
     mutating func add(_ record: KernelRecord, _ origin: KernelRecord.Origin) {
         let pid = origin.pid, tid = origin.tid, now = origin.nanoseconds
+        if case .began(_, let parent, _) = record, pid != parent { begin(process: pid, from: parent, at: now) }
+        if case .lost(let count) = record { lost += count }
+        guard let process = processes[pid] else { return }
         switch record {
-        case .switched(let kind):
-            let change = trace_switch(ns: now, tid: UInt32(bitPattern: tid), processor: origin.processor, kind: kind)
-            withImage(pid) { $0.add(change, $1) }
-            waiting[tid] = Int(kind) == TRACE_SWITCH_WAITS ? Waiting(pid: pid, since: now) : nil
-        case .began(let child, let parent, let by):
-            if pid != parent { begin(process: pid, from: parent, at: now) }
-            processes[pid]?.threads.insert(child)
-            withImage(pid) { $0.add(task: TRACE_TASK_BEGAN, tid: child, by: by, at: now, $1) }
+        case .began(let child, _, let by):
+            process.threads.insert(child)
+            process.image.add(task: TRACE_TASK_BEGAN, tid: child, by: by, at: now, room)
         case .ended:
-            waiting[tid] = nil
-            withImage(pid) { $0.add(task: TRACE_TASK_ENDED, tid: tid, at: now, $1) }
-            processes[pid]?.threads.remove(tid)
-            if processes[pid]?.threads.isEmpty == true { end(process: pid, at: now) }
+            forget(tid)
+            process.image.add(task: TRACE_TASK_ENDED, tid: tid, at: now, room)
+            process.threads.remove(tid)
+            if process.threads.isEmpty { end(process, at: now) }
         case .named(let name, let isExec):
-            if isExec { exec(pid, tid, at: now) }
-            withImage(pid) { $0.add(task: TRACE_TASK_NAMED, tid: tid, name: name, at: now, $1) }
-        case .mapped(let mapping): processes[pid]?.files.add(mapping)
+            if isExec { exec(process, at: now) }
+            process.image.add(task: TRACE_TASK_NAMED, tid: tid, name: name, at: now, room)
+        case .mapped(let mapping): process.files.add(mapping)
         case .fault(let address, let code):
-            let place = processes[pid]?.files.place(of: address)
-            withImage(pid) { $0.add(majorFault: address, code: code, place: place, origin, $1) }
-        case .sample: break
-        case .lost(let count): lost += count
+            process.image.add(majorFault: address, code: code, place: process.files.place(of: address), origin, room)
+        case .sample, .lost: break
         }
     }
 
-    /// Threads that have waited for long by now are looked at, each once a wait.
-    mutating func lookAtWaits(_ now: UInt64) {
-        var looks = 0
-        for (tid, wait) in waiting where wait.since + Self.longWait <= now && looks < Self.mostLooks {
+    /// Threads that have waited for long by now are looked at, each once a wait. False when nobody waits who was not.
+    mutating func lookAtWaits(_ now: UInt64) -> Bool {
+        var looks = 0, isAnybodyLeft = false
+        for place in threads.indices where threads[place].waits != 0 {
+            guard threads[place].waits + Self.longWait <= now, looks < Self.mostLooks else {
+                isAnybodyLeft = true
+                continue
+            }
             looks += 1
-            waiting[tid] = nil
-            guard let look = WaitLook(pid: wait.pid, tid: tid, at: now) else { continue }
-            withImage(wait.pid) { $0.add(look, $1) }
+            threads[place].waits = 0
+            let thread = threads[place]
+            guard let look = WaitLook(pid: thread.process.pid, tid: thread.tid, at: now) else { continue }
+            thread.process.image.add(look, room)
         }
+        return isAnybodyLeft
     }
-
-    /// Somebody waits who is to be looked at soon.
-    var isAnybodyWaiting: Bool { !waiting.isEmpty }
 
     /// No more comes. What there is of each process id, the oldest first.
     mutating func end() -> [pid_t: [ImageHistory]] {
-        for pid in processes.keys { end(process: pid, at: nil) }
+        for process in processes.values { end(process, at: nil) }
         return over
+    }
+
+    // MARK: - Threads
+
+    private mutating func place(of tid: pid_t, in pid: pid_t) -> Int? {
+        let slot = Int(tid) & (likelyPlaces.count - 1), likely = likelyPlaces[slot]
+        if likely >= 0, likely < threads.count, threads[likely].tid == tid, threads[likely].process.pid == pid { return likely }
+        guard let process = processes[pid] else { return nil }
+        if places[tid] == nil {
+            places[tid] = threads.count
+            threads.append(Thread(tid: tid, process: process, waits: 0))
+        }
+        let place = places[tid]!
+        threads[place].process = process
+        likelyPlaces[slot] = place
+        return place
+    }
+
+    private mutating func forget(_ tid: pid_t) {
+        guard let place = places.removeValue(forKey: tid) else { return }
+        threads.swapAt(place, threads.count - 1)
+        threads.removeLast()
+        if place < threads.count { places[threads[place].tid] = place }
     }
 
     // MARK: - Processes
 
-    private mutating func withImage(_ pid: pid_t, _ body: (inout ImageHistory, KernelRoom) -> Void) {
-        guard let process = processes.index(forKey: pid) else { return }
-        body(&processes.values[process].images[processes.values[process].images.count - 1], room)
-    }
-
     private mutating func begin(process pid: pid_t, from parent: pid_t, at now: UInt64) {
-        end(process: pid, at: now) // its end was lost
-        processes[pid] = Process(images: [ImageHistory(begun: now)], files: processes[parent]?.files ?? MappedFiles())
+        if let earlier = processes[pid] { end(earlier, at: now) } // its end was lost
+        processes[pid] = Process(pid, begun: now, files: processes[parent]?.files ?? MappedFiles())
     }
 
     /// Of its threads the one that has called exec is left, under the process's id.
-    private mutating func exec(_ pid: pid_t, _ tid: pid_t, at now: UInt64) {
-        guard processes[pid] != nil else { return }
-        processes[pid]?.files = MappedFiles()
-        processes[pid]?.threads = [pid]
-        withImage(pid) {
-            $0.ended = now
-            $0.end($1)
-        }
-        processes[pid]?.images.append(ImageHistory(begun: now))
+    private mutating func exec(_ process: Process, at now: UInt64) {
+        for tid in process.threads where tid != process.pid { forget(tid) }
+        process.files = MappedFiles()
+        process.threads = [process.pid]
+        process.image.ended = now
+        process.image.end(room)
+        process.images.append(ImageHistory(begun: now))
     }
 
-    private mutating func end(process pid: pid_t, at now: UInt64?) {
-        guard var process = processes.removeValue(forKey: pid) else { return }
-        process.images[process.images.count - 1].ended = now
-        process.images[process.images.count - 1].end(room)
-        over[pid, default: []] += process.images
+    private mutating func end(_ process: Process, at now: UInt64?) {
+        for tid in process.threads { forget(tid) }
+        processes[process.pid] = nil
+        process.image.ended = now
+        process.image.end(room)
+        over[process.pid, default: []] += process.images
     }
 }

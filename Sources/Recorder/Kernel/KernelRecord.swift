@@ -1,4 +1,4 @@
-// One record of a ring, as include/uapi/linux/perf_event.h lays it out for what kernel_events.c asks for.
+// A record of a ring, as include/uapi/linux/perf_event.h lays it out for what kernel_events.c asks for.
 import CRecorder
 import CTraceLayout
 
@@ -25,7 +25,6 @@ enum KernelRecord {
         var bytes: [UInt8]
     }
 
-    case switched(UInt16)
     case began(child: pid_t, of: pid_t, by: pid_t)
     case ended
     /// `isExec`: a new program, in the place of the one before.
@@ -42,7 +41,26 @@ enum KernelRecord {
     private static let commExec: UInt16 = 1 << 13, switchOut: UInt16 = 1 << 13, switchPreempted: UInt16 = 1 << 14
     private static let headerBytes = 8, trailerBytes = 32
 
-    /// The record at the beginning of `bytes`, and how long it is; without what is not for us. nil: it does not hold together.
+    /// Of the kind of which there may be a million in a second: what the thread did, and when. nil: it is of another kind.
+    @inline(__always)
+    static func readSwitch(_ bytes: UnsafeRawBufferPointer) -> (kind: UInt16, origin: Origin)? {
+        guard bytes.count >= headerBytes + trailerBytes, bytes.loadUnaligned(as: UInt32.self) == Kind.switched,
+            Int(bytes.loadUnaligned(fromByteOffset: 6, as: UInt16.self)) == switchBytes
+        else { return nil }
+        let flags = bytes.loadUnaligned(fromByteOffset: 4, as: UInt16.self)
+        let origin = Origin(
+            pid: bytes.loadUnaligned(fromByteOffset: 8, as: pid_t.self), tid: bytes.loadUnaligned(fromByteOffset: 12, as: pid_t.self),
+            nanoseconds: bytes.loadUnaligned(fromByteOffset: 16, as: UInt64.self),
+            processor: UInt16(truncatingIfNeeded: bytes.loadUnaligned(fromByteOffset: 24, as: UInt32.self)))
+        return (
+            UInt16(flags & switchOut == 0 ? TRACE_SWITCH_IN : flags & switchPreempted == 0 ? TRACE_SWITCH_WAITS : TRACE_SWITCH_PREEMPTED),
+            origin
+        )
+    }
+    /// A header, and what sample_id_all puts behind it.
+    static let switchBytes = headerBytes + trailerBytes
+
+    /// The record at the beginning of `bytes`, and how long it is; without what is not for us and switches. nil: it does not hold together.
     static func read(_ bytes: UnsafeRawBufferPointer, _ ring: recorder_ring) -> (record: (KernelRecord, Origin)?, byteCount: Int)? {
         guard bytes.count >= headerBytes else { return nil }
         let type = Int(bytes.loadUnaligned(as: UInt32.self)), flags = bytes.loadUnaligned(fromByteOffset: 4, as: UInt16.self)
@@ -61,11 +79,6 @@ enum KernelRecord {
             processor: UInt16(truncatingIfNeeded: all.half(end + 16)))
         let record: KernelRecord
         switch type {
-        case Kind.switched:
-            record = .switched(
-                UInt16(
-                    flags & switchOut == 0
-                        ? TRACE_SWITCH_IN : flags & switchPreempted == 0 ? TRACE_SWITCH_WAITS : TRACE_SWITCH_PREEMPTED))
         case Kind.fork where end >= 24: // pid, ppid; tid, ptid; time
             let child = Origin(
                 pid: pid_t(bitPattern: all.half(0)), tid: pid_t(bitPattern: all.half(8)), nanoseconds: all.word(16),

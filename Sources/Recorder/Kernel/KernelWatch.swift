@@ -5,14 +5,17 @@ import CTraceLayout
 import Glibc
 import Synchronization
 
-final class KernelWatch: @unchecked Sendable { // the thread alone has what changes, until `end` has waited for it
+package final class KernelWatch: @unchecked Sendable { // the thread alone has what changes, until `end` has waited for it
     private let grant: KernelAccount.Grant
     private let spool: KernelSpool
     private var rings: [recorder_ring]
     private var history: KernelHistory
     private var buffer: UnsafeMutableRawBufferPointer
     /// Read, and not older than the last look but one: a ring that was looked at before may still bring something from before them.
-    private var pending: [(record: KernelRecord, origin: KernelRecord.Origin)] = []
+    private var pending: [Pending] = []
+    /// Of those that are no switches, in the order in which they were read.
+    private var records: [Int: KernelRecord] = [:]
+    private var recordCount = 0
     private var thread: pthread_t?
     private let wake: Int32
     private let isEnding = Atomic<Bool>(false)
@@ -59,12 +62,21 @@ final class KernelWatch: @unchecked Sendable { // the thread alone has what chan
         buffer.deallocate()
     }
 
-    /// No more is taken.
-    func end() -> KernelAccount {
+    /// Of a single process, whose trace lies in the directory.
+    package convenience init(pid: pid_t, directory: String) {
+        self.init(pid: pid, KernelRoom(spool: KernelSpool(directory: directory), mostBytes: .max, keepsEnd: false))
+    }
+
+    /// No more is taken. Once or more.
+    package func stop() {
         isEnding.store(true, ordering: .releasing)
         recorder_wake(wake)
         if let thread { pthread_join(thread, nil) }
         thread = nil
+    }
+
+    func end() -> KernelAccount {
+        stop()
         let paranoid = ProcessStatus.number("/proc/sys/kernel/perf_event_paranoid").flatMap { Int32(exactly: $0) }
         return KernelAccount(grant: grant, paranoid: paranoid, lost: history.lost, images: history.end(), spool: spool)
     }
@@ -103,9 +115,9 @@ final class KernelWatch: @unchecked Sendable { // the thread alone has what chan
             let isNew = takeAll()
             deliver(olderThan: isLast ? .max : last)
             if isLast { return }
-            history.lookAtWaits(now)
+            let isAnybodyWaiting = history.lookAtWaits(now)
             last = now
-            interval = isNew || history.isAnybodyWaiting ? Self.interval : min(interval * 2, Self.mostInterval)
+            interval = isNew || isAnybodyWaiting ? Self.interval : min(interval * 2, Self.mostInterval)
             if recorder_rings_await(rings, rings.count, wake, interval) != 0, !isEnding.load(ordering: .acquiring) {
                 // Everybody has gone: only the end is waited for.
                 var end = pollfd(fd: wake, events: Int16(POLLIN), revents: 0)
@@ -114,30 +126,53 @@ final class KernelWatch: @unchecked Sendable { // the thread alone has what chan
         }
     }
 
+    /// Small, since there may be a million in a second.
+    private struct Pending {
+        var origin: KernelRecord.Origin
+        /// What the thread did, TRACE_SWITCH_; 0: it is in `records`.
+        var switched: UInt16
+        /// In the order in which they were read.
+        var number: Int
+    }
+
     /// False when there was nothing.
     private func takeAll() -> Bool {
         let before = pending.count
         for n in rings.indices {
             let count = recorder_ring_take(&rings[n], buffer.baseAddress)
-            var place = 0
-            while place < count,
-                let (record, byteCount) = KernelRecord.read(UnsafeRawBufferPointer(rebasing: buffer[place..<count]), rings[n])
-            {
-                if let (record, origin) = record { pending.append((record, origin)) }
-                place += byteCount
+            var rest = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+            while !rest.isEmpty {
+                recordCount += 1
+                if let (kind, origin) = KernelRecord.readSwitch(rest) {
+                    pending.append(Pending(origin: origin, switched: kind, number: recordCount))
+                    rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(KernelRecord.switchBytes))
+                    continue
+                }
+                guard let (record, byteCount) = KernelRecord.read(rest, rings[n]) else { break }
+                if let (record, origin) = record {
+                    records[recordCount] = record
+                    pending.append(Pending(origin: origin, switched: 0, number: recordCount))
+                }
+                rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(byteCount))
             }
         }
         return pending.count > before
     }
 
-    /// All of one moment in the order in which they were read.
+    /// All of one moment in the order in which they were read. (What each ring brings is in order already, which the sort makes use of.)
     private func deliver(olderThan limit: UInt64) {
-        let order = pending.indices.sorted {
-            (pending[$0].origin.nanoseconds, $0) < (pending[$1].origin.nanoseconds, $1)
+        pending.sort { ($0.origin.nanoseconds, $0.number) < ($1.origin.nanoseconds, $1.number) }
+        var ready = 0
+        while ready < pending.count, pending[ready].origin.nanoseconds < limit {
+            let one = pending[ready]
+            ready += 1
+            if one.switched != 0 {
+                history.add(switched: one.switched, one.origin)
+            } else if let record = records.removeValue(forKey: one.number) {
+                history.add(record, one.origin)
+            }
         }
-        let ready = order.prefix { pending[$0].origin.nanoseconds < limit }
-        for n in ready { history.add(pending[n].record, pending[n].origin) }
-        pending = order.dropFirst(ready.count).map { pending[$0] }
+        pending.removeFirst(ready)
     }
 
     static var now: UInt64 {

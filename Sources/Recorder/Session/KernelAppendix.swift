@@ -2,8 +2,16 @@
 import CTraceLayout
 import Glibc
 
-struct KernelAppendix {
-    let account: KernelAccount
+package struct KernelAppendix {
+    private let account: KernelAccount
+
+    /// Ends it.
+    package init(_ watch: KernelWatch) { account = watch.end() }
+
+    /// Behind a trace whose process has ended. False: not all was written.
+    package func write(toTrace path: String) -> Bool {
+        TraceHeader(path: path).map { write(to: $0, isGone: true) } ?? false
+    }
 
     /// Behind what is there. False: not all was written, for want of room on the disk as a rule.
     func write(to header: TraceHeader, isGone: Bool) -> Bool {

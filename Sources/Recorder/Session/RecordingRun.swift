@@ -127,7 +127,7 @@ package struct RecordingRun {
         let ends = ProcessEnds()
         let status = follow(program, watch!, ends, &relay, &stop)
         ends.look()
-        let told = (kernel?.end()).map { KernelAppendix(account: $0) }
+        let told = kernel.map { KernelAppendix($0) }
         var isCut = false
         var files = tidyFiles(of: program, template, status: status, ends) { header, isGone in
             if let told { isCut = !told.write(to: header, isGone: isGone) || isCut }

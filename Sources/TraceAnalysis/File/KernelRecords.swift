@@ -39,6 +39,7 @@ package struct KernelRecords: Sendable, RecordReader {
     package struct PageFault: Sendable {
         /// The page was there.
         package var at: UInt64
+        package var moment: Ticks { Ticks(at) }
         package var isMajor: Bool
         package var address: UInt64
         /// The instruction that touched it, 0 unknown.
@@ -79,6 +80,11 @@ package struct KernelRecords: Sendable, RecordReader {
     private var texts: [[UInt8]: String] = [:]
 
     private static let longestText = 4096
+
+    /// In the order of time, without those of the agent's own file and code.
+    package var programFaults: [PageFault] {
+        faults.values.joined().filter { !$0.path.hasSuffix("/libtracer.so") && !$0.path.hasSuffix(".trace") }.sorted { $0.at < $1.at }
+    }
 
     package init(_ trace: TraceFile) {
         self.trace = trace
