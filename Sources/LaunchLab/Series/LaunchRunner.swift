@@ -94,7 +94,7 @@ struct LaunchRunner {
         guard let path = subject.trace(of: process.pid) else {
             throw LaunchProblem("\(subject.command.text) left no trace: is it statically linked, or does it clear its environment?")
         }
-        if let kernel = process.kernel { _ = KernelAppendix(kernel).write(toTrace: path) }
+        if let kernel = process.kernel { _ = KernelAppendix(kernel).write(wholeStartTo: path) }
         do {
             return try TraceFile(path: path)
         } catch {

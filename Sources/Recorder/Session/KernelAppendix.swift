@@ -8,9 +8,12 @@ package struct KernelAppendix {
     /// Ends it.
     package init(_ watch: KernelWatch) { account = watch.end() }
 
-    /// Behind a trace whose process has ended. False: not all was written.
-    package func write(toTrace path: String) -> Bool {
-        TraceHeader(path: path).map { write(to: $0, isGone: true) } ?? false
+    /// Behind a trace whose process has ended; with what was before it in this process (a script's interpreter, say), from its first
+    /// exec on. False: not all was written.
+    package func write(wholeStartTo path: String) -> Bool {
+        guard let header = TraceHeader(path: path) else { return false }
+        let images = account.images[pid_t(bitPattern: header.current.pid)] ?? []
+        return write(images.filter { $0.begun > 0 && $0.begun <= header.current.first.monotonic_ns }, to: header, isGone: true)
     }
 
     /// Behind what is there. False: not all was written, for want of room on the disk as a rule.
@@ -21,19 +24,23 @@ package struct KernelAppendix {
             state.pid_namespace == ProcessStatus.ownNamespace
             ? account.image(of: pid_t(bitPattern: state.pid), at: state.first.monotonic_ns) : nil
         if image == nil, !isGone { return true } // its process counts elsewhere, and may be writing
+        return write(image.map { [$0] } ?? [], to: header, isGone: isGone)
+    }
+
+    private func write(_ images: [ImageHistory], to header: TraceHeader, isGone: Bool) -> Bool {
         var kernel = trace_kernel_record()
         kernel.record.type = UInt16(TRACE_RECORD_KERNEL)
         kernel.record.byte_count = UInt32(MemoryLayout<trace_kernel_record>.size)
         kernel.asked = UInt32(account.grant.asked)
-        kernel.granted = UInt32(image == nil ? 0 : account.grant.granted)
+        kernel.granted = UInt32(images.isEmpty ? 0 : account.grant.granted)
         kernel.error = UInt32(bitPattern: account.grant.error)
         kernel.paranoid = account.paranoid ?? .min
-        kernel.from_ns = image?.begun ?? 0
-        kernel.until_ns = image?.ended ?? KernelWatch.now
-        kernel.lost = account.lost &+ (image?.left ?? 0)
-        let opened = state.last
+        kernel.from_ns = images.first?.begun ?? 0
+        kernel.until_ns = images.last?.ended ?? KernelWatch.now
+        kernel.lost = account.lost &+ images.reduce(0) { $0 &+ $1.left }
+        let opened = header.current.last
         guard write(withUnsafeBytes(of: kernel) { Array($0) }, opened, header, isGone) else { return false }
-        for block in image?.blocks ?? [] {
+        for block in images.flatMap(\.blocks) {
             guard let bytes = account.spool.read(block), write(bytes, opened, header, isGone) else { return false }
         }
         return true
