@@ -56,6 +56,12 @@ private func consume(_ trace: TraceFile, number: Int) {
         _ = sites.lines(width: 80, names: .usual, style: plain)
         _ = TreeDiff(before: [tree], after: [tree], isCorrected: true).text(top: 3, width: 80, plain)
     case 4:
+        let waits = WaitReport([trace], workers: 1)
+        _ = waits.json(limit: 0).text()
+        _ = waits.lines(limit: 3, width: 80, names: .usual, style: plain)
+        let threads = ThreadReport([trace], workers: 1)
+        _ = threads.json.text()
+        _ = threads.lines(width: 80, style: plain)
         let page = ViewPage([trace])
         _ = page.html
         for question in ViewPage.Question.allCases { _ = page.answer(question, 1000..<UInt64.max, lanes: [0, 1, 2]) }

@@ -10,7 +10,8 @@ struct Tracer: ParsableCommand {
         abstract: "Records the calls of a program with exact times, and reads the traces.",
         version: "tracer \(TRACER_VERSION) (\(sourceCommit))",
         subcommands: [
-            Record.self, Startup.self, Plan.self, Report.self, Tree.self, Callers.self, Diff.self, Replay.self, Libs.self,
+            Record.self, Startup.self, Plan.self, Report.self, Tree.self, Callers.self, Diff.self, Replay.self, Waits.self, Threads.self,
+            Libs.self,
             ExportCommand.self,
             Open.self, View.self, Launch.self, BaselineCommand.self, Check.self, HistoryCommand.self, BisectStep.self, Info.self,
             Clean.self,

@@ -166,6 +166,19 @@ class Outputs(unittest.TestCase):
         self.check("startup", "startup", "one.trace", "--json")
         self.check("libs", "libs", "one.trace", "--json")
 
+    def test_waits_and_threads(self):
+        for trace in ("one.trace", "run"):
+            waits, = self.check("waits", "waits", trace, "--json")
+            lengths = [wait["duration_ns"] for wait in waits["waits"]]
+            self.assertEqual(lengths, sorted(lengths, reverse=True))
+            self.assertEqual(sum(kind["waits"] for kind in waits["totals"].values()), len(lengths))
+            threads, = self.check("threads", "threads", trace, "--json")
+            for thread in threads["threads"]:
+                self.assertAlmostEqual(thread["waiting_ns"], sum(thread["waits"].values()), delta=8)
+            for options in (("--from", "20%", "--to", "80%"), ("--thread", "program")):
+                self.check("waits", "waits", trace, "--json", *options)
+                self.check("threads", "threads", trace, "--json", *options)
+
     def test_plan(self):
         self.check("plan", "plan", "./program", "--json")
 

@@ -18,6 +18,8 @@ private func readAll(_ file: TemporaryFile) -> Bool {
         try? trace.replay(thread: thread.index, until: TraceEnd(trace), deepest: 0, limit: 0, window: 16, table) { _ in true }
     }
     try? trace.dump(table) { _ in }
+    _ = WaitReport([trace], workers: 2).json(limit: 0).text()
+    _ = ThreadReport([trace], workers: 2).lines(width: nil, style: TextStyle(isColoured: false))
     return true
 }
 
@@ -26,6 +28,12 @@ private func readAll(_ file: TemporaryFile) -> Bool {
         var builder = program(seed: 7, events: 60, wordsPerChunk: 25)
         builder.text(TRACE_TEXT_ARGUMENTS, bytes: Array("demo\0-v\0\0".utf8))
         builder.threadEnd(0, at: start + 5)
+        builder.kernel(until: start + 10_000, period: 1000)
+        builder.switches([(start + 10, 4711, TRACE_SWITCH_WAITS), (start + 500, 4711, TRACE_SWITCH_IN)])
+        builder.task(TRACE_TASK_BEGAN, 4712, at: start + 20, by: 4711)
+        builder.pageFault(4711, at: start + 501, "/usr/lib/a.so")
+        builder.foundWaiting(4711, at: start + 300, systemCall: 0, place: "pipe_read", object: "pipe:[1]")
+        builder.samples([(start + 600, 4711, 0, [1, 2])])
         return builder
     }()
 

@@ -1,0 +1,38 @@
+// What a thread that was looked at was found waiting for: by the system call, the place in the kernel, and what the descriptor is open on.
+
+struct FoundPlace: Equatable {
+    var kind: WaitKind
+    /// nil: none that is known.
+    var systemCall: String?
+    var object: String?
+
+    init(_ found: KernelRecords.FoundWait, machine: UInt32) {
+        object = found.object.isEmpty ? nil : found.object
+        guard let number = found.systemCall else {
+            // A page that it touched.
+            kind = Self.isOfPages(found.place) ? .disk : .other
+            return
+        }
+        systemCall = SystemCall.name(number, machine: machine)
+        kind = systemCall.map { Self.kind($0, found) } ?? .other
+    }
+
+    private static func kind(_ name: String, _ found: KernelRecords.FoundWait) -> WaitKind {
+        if name.hasPrefix("futex") { return .lock }
+        let kind = WaitingFunction(name)?.kind ?? .other
+        switch kind {
+        case .pipe where isFile(found), .other where isOfPages(found.place): return .disk
+        default: return kind
+        }
+    }
+
+    /// A file has a path; so has a terminal, a device or a pipe with a name, which are waited for elsewhere in the kernel.
+    private static func isFile(_ found: KernelRecords.FoundWait) -> Bool {
+        guard found.object.hasPrefix("/"), !found.object.hasPrefix("/dev/") else { return false }
+        return !["pipe", "tty", "poll", "sock", "select"].contains { found.place.contains($0) }
+    }
+
+    private static func isOfPages(_ place: String) -> Bool {
+        ["folio", "page", "io_schedule", "filemap", "writeback", "jbd2"].contains { place.contains($0) }
+    }
+}

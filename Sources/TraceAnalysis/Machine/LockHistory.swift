@@ -1,0 +1,107 @@
+// Who held an object when, and who let go of it or signalled it: made of what all threads did to it, in the order of time.
+import Symbols
+import TraceFormat
+
+struct LockHistory: Sendable {
+    struct Hold: Sendable {
+        /// It was taken by this call …
+        var act: ThreadCall
+        /// … when that returned, and is held until here. .max: to the end of the trace.
+        var from: UInt64
+        var until: UInt64
+    }
+
+    /// By the time at which they were taken.
+    private let holds: [Hold]
+    /// For each, the latest end of those up to it.
+    private let latestEnd: [UInt64]
+    /// Of locks and semaphores, signals of conditions: what may let a waiting thread go on. In the order of time.
+    private let releases: [ThreadCall]
+
+    /// - Parameters:
+    ///   - acts: on one object
+    ///   - functions: by row
+    ///   - suspended: by thread, when it waited for a condition, in order
+    init(_ acts: [ThreadCall], _ functions: [WaitingFunction?], suspended: [UInt32: [Range<UInt64>]]) {
+        func act(_ act: ThreadCall) -> WaitingFunction.Act? { functions[Int(act.call.row)]?.act }
+        let sorted = acts.sorted { ($0.call.enter, $0.end) < ($1.call.enter, $1.end) }
+        releases = sorted.filter { act($0) == .releases || act($0) == .signals }
+        var holds: [Hold] = []
+        for own in Dictionary(grouping: sorted, by: { $0.thread }).values {
+            var taken: ThreadCall?, depth = 0
+            for (index, one) in own.enumerated() where one.isOver {
+                switch act(one) {
+                // Whether it was taken shows in what the thread does next.
+                case .mayAcquire where index + 1 == own.count || act(own[index + 1]) != .releases: break
+                case .acquires, .mayAcquire:
+                    if depth == 0 { taken = one }
+                    depth += 1
+                case .releases where depth > 0:
+                    depth -= 1
+                    if depth == 0, let taken { holds.append(Hold(act: taken, from: taken.end, until: one.call.enter)) }
+                default: break
+                }
+            }
+            if depth > 0, let taken { holds.append(Hold(act: taken, from: taken.end, until: .max)) }
+        }
+        holds.sort { $0.from < $1.from }
+        // Of what one thread alone can have, the next has it no more.
+        if !sorted.contains(where: { functions[Int($0.call.row)]?.isShared == true }) {
+            for index in holds.indices.dropLast() { holds[index].until = min(holds[index].until, holds[index + 1].from) }
+        }
+        self.holds = holds.flatMap { hold in Self.parts(hold, without: suspended[hold.act.thread] ?? []) }.sorted { $0.from < $1.from }
+        var latest: UInt64 = 0
+        latestEnd = self.holds.map { hold in
+            latest = max(latest, hold.until)
+            return latest
+        }
+    }
+
+    /// A thread that waits for a condition has let go of a lock, and which is not known: it is not said to hold any.
+    private static func parts(_ hold: Hold, without suspended: [Range<UInt64>]) -> [Hold] {
+        var parts: [Hold] = [], rest = hold
+        for index in bisect(suspended.count, { suspended[$0].upperBound <= hold.from })..<suspended.count {
+            let wait = suspended[index]
+            if wait.lowerBound >= rest.until { break }
+            if wait.lowerBound > rest.from {
+                var part = rest
+                part.until = wait.lowerBound
+                parts.append(part)
+            }
+            rest.from = max(rest.from, wait.upperBound)
+        }
+        return rest.from < rest.until ? parts + [rest] : parts
+    }
+
+    /// Who held it while `thread` waited from `begin` to `end`: at its beginning, or the first that took it in that time.
+    func holder(while thread: UInt32, waitsFrom begin: UInt64, to end: UInt64) -> Hold? {
+        let next = bisect(holds.count) { holds[$0].from <= begin }
+        var index = next
+        while index > 0, latestEnd[index - 1] > begin {
+            index -= 1
+            if holds[index].until > begin, holds[index].act.thread != thread { return holds[index] }
+        }
+        index = next
+        while index < holds.count, holds[index].from < end {
+            if holds[index].act.thread != thread { return holds[index] }
+            index += 1
+        }
+        return nil
+    }
+
+    /// How often it was taken by others in that time.
+    func acquisitions(while thread: UInt32, waitsFrom begin: UInt64, to end: UInt64) -> Int {
+        let low = bisect(holds.count) { holds[$0].from <= begin }, high = bisect(holds.count) { holds[$0].from < end }
+        return low < high ? holds[low..<high].count { $0.act.thread != thread } : 0
+    }
+
+    /// The last of another thread that let go or signalled before `end`.
+    func release(for thread: UInt32, waitingFrom begin: UInt64, to end: UInt64) -> ThreadCall? {
+        var index = bisect(releases.count) { releases[$0].call.enter <= end }
+        while index > 0, releases[index - 1].call.enter >= begin {
+            index -= 1
+            if releases[index].thread != thread { return releases[index] }
+        }
+        return nil
+    }
+}

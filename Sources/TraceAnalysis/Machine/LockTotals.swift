@@ -1,0 +1,86 @@
+// How much threads waited for each lock, and from where in the code: those who waited, and those who held it then.
+import Presentation
+import TraceFormat
+
+struct LockTotals: Sendable {
+    /// Waits that follow each other without a gap: whenever the lock was let go, somebody waited for it.
+    struct Queue: Sendable, Equatable {
+        var waits: Int
+        var threads: Int
+        var duration: UInt64
+        /// Whether it is a convoy: as many threads wait as one after the other, and come back for more.
+        var isConvoy: Bool { threads >= 3 && waits > threads }
+    }
+    struct Place: Sendable {
+        /// "refresh, dir.c:12 (git)" or a function; nil unknown.
+        var name: String?
+        var waits = 0
+        var duration: UInt64 = 0
+    }
+
+    let process: Int
+    let object: String
+    private(set) var waits = 0
+    private(set) var duration: UInt64 = 0
+    private(set) var longest: UInt64 = 0
+    private(set) var threads = 0
+    private(set) var mostAtOnce = 0
+    private(set) var longestQueue: Queue
+    /// Most time first.
+    private(set) var waitedIn: [Place] = []
+    private(set) var heldIn: [Place] = []
+
+    /// - Parameters:
+    ///   - all: of one object
+    ///   - names: where a call was made
+    init(_ all: [Wait], process: Int, object: String, place: (OpenCall) -> String?, heldIn holding: (Wait.Holder) -> String?) {
+        self.process = process
+        self.object = object
+        var waiters: [String?: Place] = [:], holders: [String?: Place] = [:]
+        for wait in all {
+            duration += wait.duration
+            longest = max(longest, wait.duration)
+            Self.add(wait, place(wait.call), to: &waiters)
+            if let holder = wait.holder { Self.add(wait, holding(holder), to: &holders) }
+        }
+        waits = all.count
+        threads = Set(all.map { $0.thread }).count
+        waitedIn = Self.sorted(waiters)
+        heldIn = Self.sorted(holders)
+        longestQueue = Queue(waits: 0, threads: 0, duration: 0)
+        findQueues(all.sorted { $0.begin < $1.begin })
+    }
+
+    private static func add(_ wait: Wait, _ name: String?, to places: inout [String?: Place]) {
+        places[name, default: Place(name: name)].waits += 1
+        places[name]!.duration += wait.duration
+    }
+
+    private static func sorted(_ places: [String?: Place]) -> [Place] {
+        places.values.sorted { ($0.duration, $1.name ?? "") > ($1.duration, $0.name ?? "") }
+    }
+
+    private mutating func findQueues(_ waits: [Wait]) {
+        var first = 0, end: UInt64 = 0, ends: [UInt64] = []
+        func close(_ last: Int) -> Queue {
+            Queue(
+                waits: last - first, threads: Set(waits[first..<last].map { $0.thread }).count,
+                duration: first < last ? end - waits[first].begin : 0)
+        }
+        for (index, wait) in waits.enumerated() {
+            ends.removeAll { $0 <= wait.begin }
+            if ends.isEmpty {
+                longestQueue = max(longestQueue, close(index))
+                (first, end) = (index, wait.end)
+            }
+            ends.append(wait.end)
+            end = max(end, wait.end)
+            mostAtOnce = max(mostAtOnce, ends.count)
+        }
+        longestQueue = max(longestQueue, close(waits.count))
+    }
+}
+
+extension LockTotals.Queue: Comparable {
+    static func < (a: Self, b: Self) -> Bool { (a.isConvoy ? 1 : 0, a.duration) < (b.isConvoy ? 1 : 0, b.duration) }
+}

@@ -1,0 +1,200 @@
+// Which call was innermost on a thread at some moments. Chunks are read in any order: of the calls that were open at a moment the one that
+// began last is kept.
+import Symbols
+import TraceFormat
+
+struct OpenCall: BitwiseCopyable, Sendable {
+    /// Of the function table; 0: no call was open.
+    var row: UInt32 = 0
+    /// Of the call that it was made in; 0: none.
+    var parent: UInt32 = 0
+    var enter: UInt64 = 0
+    var end: UInt64 = 0
+    var depth: UInt32 = 0
+    /// Where it returns to; 0 unknown.
+    var site: UInt64 = 0
+    var argument = noArgument
+
+    var isKnown: Bool { row != 0 }
+    func isSame(as other: OpenCall) -> Bool { row == other.row && enter == other.enter }
+}
+
+struct OpenCalls: StreamSink, ~Copyable {
+    static var wantsSites: Bool { true }
+    static var wantsArguments: Bool { true }
+
+    private var rows: RowNumbers
+    /// By thread, in order.
+    private let moments: [UInt32: [UInt64]]
+    /// By row: calls that do not count.
+    private let isPassedOver: [Bool]
+    /// By thread, one for each moment.
+    private(set) var found: [UInt32: [OpenCall]] = [:]
+    private(set) var calls: UInt64 = 0
+    private var migrations = Migrations()
+
+    // Of the thread that is read.
+    private var thread: UInt32?
+    private var wanted: [UInt64] = []
+    private var current: [OpenCall] = []
+    /// The first moment behind the call that ended last; nil: to be looked for.
+    private var next: Int?
+    /// When it is; 0 where that has to be looked for.
+    private var nextMoment: UInt64 = 0
+    private var site: UInt64 = 0
+    private var argument = noArgument
+    /// The call that began last may end where its argument does not stand any more: in the thread's next chunk, which another may read.
+    private var latest = OpenCall()
+    private var carried: [CallKey: UInt64] = [:]
+
+    init(_ table: FunctionNames, at moments: [UInt32: [UInt64]], passingOver isPassedOver: [Bool]) {
+        rows = RowNumbers(table)
+        self.moments = moments
+        self.isPassedOver = isPassedOver
+    }
+
+    /// Of each thread, one call for each of its moments.
+    static func at(
+        _ moments: [UInt32: [UInt64]], in trace: TraceFile, _ table: FunctionNames, passingOver isPassedOver: [Bool] = [],
+        workers: Int, progress: ReadingProgress? = nil
+    ) -> (calls: [UInt32: [OpenCall]], strangers: [UInt32]) {
+        // Of a call that began before the window nothing is told but that it was open then.
+        let trace = trace.narrowed(to: .whole).only(Set(moments.lazy.filter { !$0.value.isEmpty }.map { $0.key }))
+        return StreamWorker.read(trace, table, workers: workers, progress: progress) {
+            OpenCalls(table, at: moments, passingOver: isPassedOver)
+        }.withSink { sink in
+            sink.settle()
+            return (sink.found, sink.rows.strangers)
+        }
+    }
+
+    private mutating func settle() {
+        leave()
+        for (thread, calls) in found {
+            for (index, call) in calls.enumerated() where call.isKnown && call.argument == noArgument {
+                if let argument = carried[CallKey(thread: thread, row: call.row, enter: call.enter)] {
+                    found[thread]![index].argument = argument
+                }
+            }
+        }
+    }
+
+    // MARK: - Moments
+
+    @inline(never) private mutating func note(_ call: OpenCall) {
+        if Int(call.row) < isPassedOver.count, isPassedOver[Int(call.row)] { return }
+        var index = next ?? bisect(wanted.count) { wanted[$0] <= call.end }
+        while index < wanted.count, wanted[index] <= call.end { index += 1 }
+        next = index
+        nextMoment = index < wanted.count ? wanted[index] : .max
+        while index > 0, wanted[index - 1] >= call.enter {
+            index -= 1
+            // Those inside it have ended, and were noted, before.
+            if !current[index].isKnown || (call.enter, call.depth) > (current[index].enter, current[index].depth) { current[index] = call }
+        }
+    }
+
+    /// What has been found of a thread goes to the others' findings.
+    private mutating func leave() {
+        if let thread {
+            if latest.isKnown, latest.argument != noArgument {
+                carried[CallKey(thread: thread, row: latest.row, enter: latest.enter)] = latest.argument
+            }
+            found[thread] = current
+        }
+        thread = nil
+        latest = OpenCall()
+    }
+
+    mutating func begin(thread: UInt32) {
+        leave()
+        self.thread = thread
+        wanted = moments[thread] ?? []
+        current = found.removeValue(forKey: thread) ?? [OpenCall](repeating: OpenCall(), count: wanted.count)
+        next = nil
+        nextMoment = wanted.isEmpty ? .max : 0
+    }
+
+    // MARK: - Calls
+
+    mutating func row(of function: UInt32) -> UInt32 {
+        let row = rows.known(function)
+        return _fastPath(row != 0) ? row : rows.strangerRow(function)
+    }
+    mutating func leafSite(_ address: UInt64) { site = address }
+    mutating func argument(_ bits: UInt64) { argument = bits }
+
+    mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
+        if isCall { calls &+= 1 }
+        frame.tag = argument
+        if argument != noArgument { latest = OpenCall(row: frame.row, enter: frame.enter, argument: argument) }
+        argument = noArgument
+    }
+    mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
+        if latest.row == frame.row, latest.enter == frame.enter { latest = OpenCall() }
+        if wanted.isEmpty { return }
+        note(
+            OpenCall(
+                row: frame.row, parent: parent.row, enter: frame.enter, end: time, depth: UInt32(truncatingIfNeeded: depth),
+                site: frame.site,
+                argument: frame.tag))
+    }
+    @inline(__always) mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
+        calls &+= 1
+        if _fastPath(end < nextMoment) { return }
+        note(
+            OpenCall(
+                row: row, parent: parent.row, enter: start, end: end, depth: UInt32(truncatingIfNeeded: depth), site: site,
+                argument: argument))
+    }
+    /// It was open on two threads: on neither is known when.
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migrations.insert(row, enter: start) }
+    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
+    mutating func unknown() {}
+
+    // MARK: - Parts of a trace
+
+    private mutating func translate(_ row: UInt32, from other: borrowing OpenCalls) -> UInt32 {
+        other.rows.stranger(row).map { rows.strangerRow($0) } ?? row
+    }
+
+    mutating func add(_ other: borrowing OpenCalls) {
+        leave()
+        calls &+= other.calls
+        var theirs = other.found
+        if let thread = other.thread { theirs[thread] = other.current }
+        for (thread, all) in theirs {
+            var mine = found.removeValue(forKey: thread) ?? [OpenCall](repeating: OpenCall(), count: all.count)
+            for (index, call) in all.enumerated() where call.isKnown {
+                guard !mine[index].isKnown || (call.enter, call.depth) > (mine[index].enter, mine[index].depth) else { continue }
+                mine[index] = call
+                mine[index].row = translate(call.row, from: other)
+                if call.parent != 0 { mine[index].parent = translate(call.parent, from: other) }
+            }
+            found[thread] = mine
+        }
+        for (key, argument) in other.carried {
+            carried[CallKey(thread: key.thread, row: translate(key.row, from: other), enter: key.enter)] = argument
+        }
+        if let thread = other.thread, other.latest.isKnown {
+            carried[CallKey(thread: thread, row: translate(other.latest.row, from: other), enter: other.latest.enter)] =
+                other.latest.argument
+        }
+        var union = migrations
+        union.formUnion(other.migrations) { translate($0, from: other) }
+        migrations = union
+    }
+
+    mutating func translate(_ frame: Frame, from other: borrowing OpenCalls) -> Frame {
+        var frame = frame
+        frame.row = translate(frame.row, from: other)
+        return frame
+    }
+    func hasMigrated(_ frame: Frame) -> Bool { migrations.contains(frame.row, enter: frame.enter) }
+}
+
+private struct CallKey: Hashable {
+    var thread: UInt32
+    var row: UInt32
+    var enter: UInt64
+}

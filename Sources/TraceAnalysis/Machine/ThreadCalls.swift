@@ -1,0 +1,107 @@
+// Calls of some functions, one by one, with what was recorded of them.
+import TraceFormat
+
+struct ThreadCall: BitwiseCopyable, Sendable {
+    /// Index in the trace.
+    var thread: UInt32
+    var call: OpenCall
+    /// It has returned.
+    var isOver: Bool
+
+    /// .max: it has not ended.
+    var end: UInt64 { isOver ? call.end : .max }
+}
+
+struct ThreadCalls: StreamSink, ~Copyable {
+    static var wantsSites: Bool { true }
+    static var wantsArguments: Bool { true }
+
+    /// Functions that are asked for have records, and so rows of the table.
+    private var rows: RowNumbers
+    /// By row.
+    private let isWanted: [Bool]
+    private let isChosen: @Sendable (OpenCall) -> Bool
+    private var thread: UInt32 = 0
+    private var site: UInt64 = 0
+    private var argument = noArgument
+    private(set) var found: [ThreadCall] = []
+    private(set) var isTooMany = false
+    private(set) var calls: UInt64 = 0
+    private var migrations = Migrations()
+
+    private static var most: Int { 1 << 22 }
+
+    init(_ table: FunctionNames, _ isWanted: [Bool], _ isChosen: @escaping @Sendable (OpenCall) -> Bool) {
+        rows = RowNumbers(table)
+        self.isWanted = isWanted
+        self.isChosen = isChosen
+    }
+
+    /// - Parameter isWanted: by row
+    /// - Returns: in no order; nil where they are too many
+    static func all(
+        in trace: TraceFile, _ table: FunctionNames, _ isWanted: [Bool], workers: Int, progress: ReadingProgress? = nil,
+        where isChosen: @escaping @Sendable (OpenCall) -> Bool
+    ) -> [ThreadCall]? {
+        StreamWorker.read(trace, table, workers: workers, progress: progress) { ThreadCalls(table, isWanted, isChosen) }.withSink { sink in
+            sink.isTooMany ? nil : sink.found
+        }
+    }
+
+    @inline(never) private mutating func note(_ call: OpenCall, isOver: Bool) {
+        guard !isTooMany, isChosen(call) else { return }
+        found.append(ThreadCall(thread: thread, call: call, isOver: isOver))
+        limit()
+    }
+
+    private mutating func limit() {
+        isTooMany = isTooMany || found.count > Self.most
+        if isTooMany { found = [] }
+    }
+
+    @inline(__always) private func isWanted(_ row: UInt32) -> Bool { Int(row) < isWanted.count && isWanted[Int(row)] }
+
+    mutating func row(of function: UInt32) -> UInt32 {
+        let row = rows.known(function)
+        return _fastPath(row != 0) ? row : rows.strangerRow(function)
+    }
+    mutating func leafSite(_ address: UInt64) { site = address }
+    mutating func argument(_ bits: UInt64) { argument = bits }
+    mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
+        if isCall { calls &+= 1 }
+        frame.tag = argument
+        argument = noArgument
+    }
+    mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
+        guard isWanted(frame.row) else { return }
+        note(
+            OpenCall(
+                row: frame.row, parent: parent.row, enter: frame.enter, end: time, depth: UInt32(truncatingIfNeeded: depth),
+                site: frame.site,
+                argument: frame.tag), isOver: ending == .returned)
+    }
+    @inline(__always) mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
+        calls &+= 1
+        guard isWanted(row) else { return }
+        note(
+            OpenCall(
+                row: row, parent: parent.row, enter: start, end: end, depth: UInt32(truncatingIfNeeded: depth), site: site,
+                argument: argument), isOver: true)
+    }
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migrations.insert(row, enter: start) }
+    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
+    mutating func unknown() {}
+
+    mutating func begin(thread: UInt32) { self.thread = thread }
+    mutating func add(_ other: borrowing ThreadCalls) {
+        calls &+= other.calls
+        isTooMany = isTooMany || other.isTooMany
+        found += other.found
+        limit()
+        var union = migrations
+        union.formUnion(other.migrations) { $0 }
+        migrations = union
+    }
+    mutating func translate(_ frame: Frame, from other: borrowing ThreadCalls) -> Frame { frame }
+    func hasMigrated(_ frame: Frame) -> Bool { migrations.contains(frame.row, enter: frame.enter) }
+}

@@ -1,0 +1,154 @@
+// What the threads of all processes of a run did with their time, as a whole and in each stage of a start.
+import Presentation
+import Symbols
+import TraceFormat
+
+package struct ThreadReport {
+    /// A part of a process's time.
+    struct Stage {
+        /// nil: all of it.
+        var kind: String?
+        var name: String
+        /// Since the beginning of the trace.
+        var start: Int64
+        var duration: Nanoseconds
+        /// In the order of the process's threads.
+        var times: [ThreadTimes]
+    }
+    struct Process {
+        var search: WaitSearch
+        /// Which of its threads are told of.
+        var threads: [Int]
+        var whole: [ThreadTimes]
+        var stages: [Stage]
+    }
+
+    let processes: [Process]
+    let window: RunWindow?
+
+    package init(
+        _ traces: [TraceFile], window: RunWindow? = nil, _ choice: WaitChoice = WaitChoice(), hasStages: Bool = true,
+        workers: Int = TraceFile.processorCount, progress: ReadingProgress? = nil
+    ) {
+        self.window = window
+        processes = traces.map { trace in
+            let search = WaitSearch(trace, workers: workers, progress: progress)
+            let threads = search.threads.indices.filter { choice.isThread?(search.threads[$0]) ?? true }
+            return Process(
+                search: search, threads: threads, whole: threads.map { ThreadTimes(search, $0, in: trace.window) },
+                stages: hasStages && window == nil ? Self.stages(search, threads) : [])
+        }
+    }
+
+    /// None where the trace does not say how its program started.
+    private static func stages(_ search: WaitSearch, _ threads: [Int]) -> [Stage] {
+        let trace = search.trace
+        guard search.noSwitches == nil, let start = try? StartupTimeline(trace, symbolizer: Symbolizer()), !start.stages.isEmpty else {
+            return []
+        }
+        var bounds = start.stages.map {
+            (kind: $0.kind.rawValue, name: $0.name, begin: start.origin.raw &+ trace.timeScale.ticks($0.start))
+        }
+        let end = start.origin.raw &+ trace.timeScale.ticks(start.total)
+        if case .ready = start.outcome { bounds.append(("ready", "after ready", end)) }
+        return bounds.indices.map { index in
+            let begin = bounds[index].begin
+            let end = index + 1 < bounds.count ? bounds[index + 1].begin : max(TraceEnd(trace).ticks.raw, begin)
+            let part = TimeWindow([begin..<max(begin, end)])
+            return Stage(
+                kind: bounds[index].kind, name: bounds[index].name,
+                start: trace.timeScale.signedNanoseconds(Int64(truncatingIfNeeded: begin &- trace.firstTicks.raw)),
+                duration: trace.timeScale.nanoseconds(max(begin, end) - begin), times: threads.map { ThreadTimes(search, $0, in: part) })
+        }
+    }
+
+    var missing: [String] {
+        var texts: [String] = []
+        for text in processes.compactMap({ $0.search.noSwitches }) where !texts.contains(text) { texts.append(text) }
+        return texts
+    }
+}
+
+// MARK: - JSON
+
+extension ThreadReport {
+    package var json: JSON {
+        .object([
+            ("schema", .unsigned(1)), ("window", window?.json ?? .null), ("missing", missing.first.map { .string($0) } ?? .null),
+            ("notes", .array(processes.flatMap { $0.search.notes }.map { .string($0) })),
+            ("threads", .array(processes.flatMap { Self.json($0, $0.whole) })),
+            (
+                "stages",
+                .array(
+                    processes.flatMap { process in
+                        process.stages.map { stage in
+                            .object([
+                                ("stage", stage.kind.map { .string($0) } ?? .null), ("name", .string(stage.name)),
+                                ("pid", .unsigned(UInt64(process.search.trace.header.pid))), ("start_ns", .signed(stage.start)),
+                                ("duration_ns", .time(stage.duration)), ("threads", .array(Self.json(process, stage.times))),
+                            ])
+                        }
+                    })
+            ),
+        ])
+    }
+
+    private static func json(_ process: Process, _ times: [ThreadTimes]) -> [JSON] {
+        let search = process.search, scale = search.trace.timeScale
+        func time(_ ticks: UInt64?) -> JSON { .time(ticks.map { scale.nanoseconds($0) }) }
+        return zip(process.threads, times).map { thread, times in
+            .object([
+                ("thread", .string(search.threads[thread].name)), ("tid", .unsigned(UInt64(search.threads[thread].tid))),
+                ("pid", .unsigned(UInt64(search.trace.header.pid))),
+                ("running_ns", time(times.running)), ("runnable_ns", time(times.runnable)), ("waiting_ns", time(times.waiting)),
+                ("unknown_ns", time(times.unknown)), ("kernel_ns", time(times.kernel)),
+                ("waits", .object(WaitKind.allCases.compactMap { kind in times.waits[kind].map { (kind.rawValue, time($0)) } })),
+            ])
+        }
+    }
+}
+
+// MARK: - Text
+
+extension ThreadReport {
+    package func lines(width: Int?, style: TextStyle) -> [String] {
+        var lines = [style.bold(headline)]
+        for text in missing { lines.append(style.alarm("no switches: \(text); waiting is the length of calls of 10 us or more that wait")) }
+        for text in processes.flatMap({ $0.search.notes }) { lines.append(style.alarm(text)) }
+        lines += [""] + table(processes.map { ($0, $0.whole) }, isWhole: true, width, style)
+        for process in processes {
+            for stage in process.stages where stage.times.contains(where: { !$0.isEmpty }) {
+                let pid = processes.count > 1 ? "\(process.search.trace.programName)/\(process.search.trace.header.pid): " : ""
+                lines += ["", style.bold("\(pid)\(stage.name)") + ", \(readable(stage.duration))"]
+                lines += table([(process, stage.times)], isWhole: false, width, style)
+            }
+        }
+        return lines
+    }
+
+    private var headline: String {
+        let name = processes.count == 1 ? processes[0].search.trace.programName : counted(processes.count, "process", "processes")
+        return "\(name): \(counted(processes.reduce(0) { $0 + $1.threads.count }, "thread"))" + (window.map { ", \($0.text)" } ?? "")
+    }
+
+    private func table(_ parts: [(process: Process, times: [ThreadTimes])], isWhole: Bool, _ width: Int?, _ style: TextStyle) -> [String] {
+        let all = parts.flatMap { $0.times }
+        let kinds = WaitKind.allCases.filter { kind in all.contains { $0.waits[kind] != nil } }
+        let hasKernel = all.contains { $0.kernel != nil }, hasUnknown = all.contains { $0.unknown ?? 0 > 0 }
+        var table = TextTable(
+            ["running"] + (hasKernel ? ["in kernel"] : []) + ["runnable", "waiting"] + kinds.map { $0.rawValue }
+                + (hasUnknown ? ["unknown"] : [])
+                + ["thread"], leftAligned: [3 + kinds.count + (hasKernel ? 1 : 0) + (hasUnknown ? 1 : 0)])
+        for (process, times) in parts {
+            let scale = process.search.trace.timeScale
+            func time(_ ticks: UInt64?) -> String { ticks.map { $0 == 0 ? "-" : column(readable(scale.nanoseconds($0))) } ?? "?" }
+            for (thread, times) in zip(process.threads, times) where isWhole || !times.isEmpty {
+                table.add(
+                    [time(times.running)] + (hasKernel ? [time(times.kernel)] : []) + [time(times.runnable), time(times.waiting)]
+                        + kinds.map { time(times.waits[$0] ?? 0) } + (hasUnknown ? [time(times.unknown)] : [])
+                        + [process.search.threads[thread].title])
+            }
+        }
+        return table.lines(style, width: width)
+    }
+}

@@ -1,0 +1,138 @@
+// The waits of all processes of a run, longest first, and the locks that were waited for.
+import Presentation
+import Symbols
+import TraceFormat
+
+package struct WaitChoice: Sendable {
+    /// Shorter ones are not told of.
+    package var least: Nanoseconds?
+    package var kind: WaitKind?
+    /// Of a thread's name or number.
+    package var isThread: (@Sendable (ThreadStates) -> Bool)?
+    package init(least: Nanoseconds? = nil, kind: WaitKind? = nil, isThread: (@Sendable (ThreadStates) -> Bool)? = nil) {
+        self.least = least
+        self.kind = kind
+        self.isThread = isThread
+    }
+}
+
+package struct WaitReport {
+    let processes: [WaitSearch]
+    let window: RunWindow?
+    /// Index of the process, and of the wait there: longest first.
+    let order: [(process: Int, wait: Int)]
+    /// The longest waited for first.
+    let locks: [LockTotals]
+    /// CLOCK_MONOTONIC from which times count: when the first process was traced.
+    private let origin: UInt64
+    private let sites: [SiteNames]
+
+    package init(
+        _ traces: [TraceFile], window: RunWindow? = nil, _ choice: WaitChoice = WaitChoice(), workers: Int = TraceFile.processorCount,
+        progress: ReadingProgress? = nil
+    ) {
+        let processes = traces.map { WaitSearch($0, workers: workers, progress: progress) }
+        let symbolizer = Symbolizer()
+        let sites = processes.map { SiteNames($0.trace, symbolizer) }
+        self.processes = processes
+        self.sites = sites
+        self.window = window
+        origin = traces.map { $0.header.first.monotonic_ns }.min() ?? 0
+        order = processes.indices.flatMap { process -> [(process: Int, wait: Int, length: UInt64)] in
+            let search = processes[process], scale = search.trace.timeScale
+            return search.waits.indices.lazy.filter { search.isChosen($0, choice) }.map {
+                ($0, scale.nanoseconds(search.waits[$0].duration))
+            }
+            .map { (process, $0.0, $0.1.count) }
+        }.sorted { ($0.length, $1.process, $1.wait) > ($1.length, $0.process, $0.wait) }.map { ($0.process, $0.wait) }
+        locks = Self.locks(order, processes, sites)
+    }
+
+    private static func locks(_ order: [(process: Int, wait: Int)], _ processes: [WaitSearch], _ sites: [SiteNames]) -> [LockTotals] {
+        struct Key: Hashable {
+            var process: Int
+            var object: UInt64
+        }
+        var waits: [Key: [Wait]] = [:]
+        for (process, index) in order {
+            let search = processes[process], wait = search.waits[index]
+            guard wait.kind != .processor, wait.call.argument != noArgument,
+                [.acquires, .mayAcquire].contains(search.function(wait.call.row)?.act)
+            else { continue }
+            waits[Key(process: process, object: wait.call.argument), default: []].append(wait)
+        }
+        return waits.map { key, all in
+            let search = processes[key.process]
+            return LockTotals(
+                all, process: key.process, object: "0x" + String(key.object, radix: 16),
+                place: { sites[key.process].place(of: $0, search) },
+                heldIn: { sites[key.process].place(of: $0, search) })
+        }.sorted { ($0.duration, $1.process, $1.object) > ($1.duration, $0.process, $0.object) }
+    }
+
+    /// Since the beginning of the first process.
+    func time(_ ticks: UInt64, _ process: Int) -> Int64 {
+        let trace = processes[process].trace
+        let since = trace.timeScale.signedNanoseconds(Int64(truncatingIfNeeded: ticks &- trace.firstTicks.raw))
+        return Int64(truncatingIfNeeded: trace.header.first.monotonic_ns &- origin) &+ since
+    }
+    func length(_ ticks: UInt64, _ process: Int) -> Nanoseconds { processes[process].trace.timeScale.nanoseconds(ticks) }
+    func place(of call: OpenCall, _ process: Int) -> String? { sites[process].place(of: call, processes[process]) }
+    func place(of holder: Wait.Holder, _ process: Int) -> String? { sites[process].place(of: holder, processes[process]) }
+
+    /// Why there are no switches, one line for each reason.
+    var missing: [String] {
+        var texts: [String] = []
+        for text in processes.compactMap({ $0.noSwitches }) where !texts.contains(text) { texts.append(text) }
+        return texts
+    }
+
+    /// By kind.
+    var totals: [(kind: WaitKind, count: Int, duration: Nanoseconds)] {
+        var totals: [WaitKind: (Int, UInt64)] = [:]
+        for (process, index) in order {
+            let wait = processes[process].waits[index], known = totals[wait.kind] ?? (0, 0)
+            totals[wait.kind] = (known.0 + 1, known.1 &+ length(wait.duration, process).count)
+        }
+        return totals.map { ($0.key, $0.value.0, Nanoseconds($0.value.1)) }.sorted {
+            ($0.duration, $1.kind.rawValue) > ($1.duration, $0.kind.rawValue)
+        }
+    }
+}
+
+extension WaitSearch {
+    fileprivate func isChosen(_ index: Int, _ choice: WaitChoice) -> Bool {
+        let wait = waits[index]
+        return trace.timeScale.nanoseconds(wait.duration) >= choice.least ?? Nanoseconds(0) && wait.kind == choice.kind ?? wait.kind
+            && choice.isThread?(threads[wait.thread]) ?? true
+    }
+}
+
+/// Where calls of a trace were made. Not for use by two threads at once.
+final class SiteNames {
+    private struct Key: Hashable {
+        var address: UInt64
+        var epoch: UInt32
+    }
+    private let modules: ModuleTimes
+    private let sites: CallSites
+    private var known: [Key: String] = [:]
+
+    init(_ trace: TraceFile, _ symbolizer: Symbolizer) {
+        modules = ModuleTimes(trace.metadata)
+        sites = CallSites(symbolizer)
+    }
+
+    /// The line, where the trace has it; else the recorded function that it was made in; nil unknown.
+    func place(of call: OpenCall, _ search: WaitSearch) -> String? {
+        guard call.site != 0 else { return search.name(call.parent) }
+        let key = Key(address: call.site, epoch: modules.epoch(at: call.enter))
+        if let text = known[key] { return text }
+        let text = sites.site(key.address, in: modules.module(at: key.address, epoch: key.epoch)).text { $0 }
+        known[key] = text
+        return text
+    }
+
+    /// The function that was open; of one that records no calls, where it took the lock.
+    func place(of holder: Wait.Holder, _ search: WaitSearch) -> String? { search.name(holder.inside.row) ?? place(of: holder.act, search) }
+}

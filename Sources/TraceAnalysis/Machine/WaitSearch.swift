@@ -1,0 +1,282 @@
+// The waits of a process. Where the kernel has told of switches, a wait is a stretch off the processor, and the call that was innermost
+// then tells what for. Where it has not, the calls that can do nothing but wait are the waits, as long as they took.
+import Presentation
+import Symbols
+import TraceFormat
+
+package struct WaitSearch: Sendable {
+    package let trace: TraceFile
+    package let threads: [ThreadStates]
+    /// Why the trace does not have when threads were off the processor: then the waits are the lengths of calls. nil: it has.
+    package let noSwitches: String?
+    /// Thread by thread, in the order of time.
+    private(set) var waits: [Wait] = []
+    /// Of which so many are each thread's.
+    private(set) var waitsOfThread: [Range<Int>] = []
+    /// Of each thread, when it had no processor and why, in the order of time; where only calls tell, those.
+    private(set) var parts: [[Part]] = []
+    /// What could not be found out, one line each.
+    package private(set) var notes: [String] = []
+    struct Part: BitwiseCopyable, Sendable {
+        var begin: UInt64
+        var end: UInt64
+        var kind: WaitKind
+    }
+    let functions: [WaitingFunction?]
+    let samples: [UInt32: [KernelRecords.Sample]]
+    private let table: FunctionNames
+    private var strangers: [UInt32] = []
+
+    /// A call that takes less can do so without having waited.
+    static let leastCall = Nanoseconds(10_000)
+    /// From where a page has come to the moment that the kernel says so: 5 us are usual.
+    private static let longestArrival = Nanoseconds(100_000)
+    /// A thread is looked at when it has been off the processor for long, so that what it was found in is not another wait.
+    private static let leastFound = Nanoseconds(5_000_000)
+    /// A call with a time limit was woken when it ran again so soon.
+    private static let promptness = Nanoseconds(1_000_000)
+
+    package init(_ trace: TraceFile, workers: Int = TraceFile.processorCount, progress: ReadingProgress? = nil) {
+        let records = KernelRecords(trace)
+        self.trace = trace
+        noSwitches = trace.noSwitches
+        table = FunctionNames(trace.metadata)
+        functions = WaitingFunction.all(table, of: basename(trace.program))
+        threads = ThreadStates.all(trace, records)
+        samples = records.samples
+        if records.damagedRecords > 0 {
+            notes.append("\(counted(records.damagedRecords, "damaged record")) of the kernel's account skipped")
+        }
+        if let lost = trace.metadata.kernel?.lost, lost > 0 {
+            notes.append("the kernel's account lacks \(counted(lost, "record")): some states are unknown")
+        }
+        if noSwitches == nil { findStretches(records, workers, progress) } else { findCalls(workers, progress) }
+        findHolders(workers, progress)
+        findEnds()
+    }
+
+    /// As people call it; nil: no call.
+    func name(_ row: UInt32) -> String? {
+        if row == 0 { return nil }
+        let index = Int(row) - 1
+        if index < table.rows.count { return table.rows[index].name }
+        let stranger = index - table.rows.count
+        return stranger < strangers.count ? FunctionNames.strangerName(strangers[stranger]) : nil
+    }
+
+    /// All that may be told.
+    var names: [String] { table.rows.map { $0.name } }
+
+    func function(_ row: UInt32) -> WaitingFunction? { Int(row) < functions.count ? functions[Int(row)] : nil }
+
+    // MARK: - Off the processor
+
+    private mutating func findStretches(_ records: KernelRecords, _ workers: Int, _ progress: ReadingProgress?) {
+        let stretches = threads.map { thread in
+            thread.stretches.filter { $0.state == .waiting || $0.state == .runnable }.flatMap { stretch in trace.window.parts(stretch) }
+        }
+        var moments: [UInt32: [UInt64]] = [:]
+        for (index, thread) in threads.enumerated() {
+            if let number = thread.thread { moments[number] = stretches[index].map { $0.begin } }
+        }
+        let open = OpenCalls.at(moments, in: trace, table, workers: workers, progress: progress)
+        strangers = open.strangers
+        for (index, thread) in threads.enumerated() {
+            let first = waits.count, calls = thread.thread.flatMap { open.calls[$0] } ?? []
+            parts.append([])
+            for (number, part) in stretches[index].enumerated() {
+                add(part, number < calls.count ? calls[number] : OpenCall(), of: index, records, first: first)
+            }
+            waitsOfThread.append(first..<waits.count)
+        }
+    }
+
+    private mutating func add(
+        _ part: ThreadStates.Stretch, _ call: OpenCall, of thread: Int, _ records: KernelRecords, first: Int
+    ) {
+        var wait = Wait(thread: thread, begin: part.begin, end: part.end, duration: part.end - part.begin, kind: .processor, call: call)
+        if part.state == .waiting { explain(&wait, records) }
+        parts[thread].append(Part(begin: part.begin, end: part.end, kind: wait.kind))
+        // What woke it was not what it waits for.
+        if let last = waits.indices.last, last >= first, wait.kind != .processor, function(call.row)?.kind != nil,
+            let earlier = waits[first...].lastIndex(where: { $0.kind != .processor }), waits[earlier].call.isSame(as: call),
+            waits[earlier].kind == wait.kind
+        {
+            waits[earlier].end = wait.end
+            waits[earlier].duration += wait.duration
+            waits[earlier].count += 1
+            waits[earlier].object = waits[earlier].object ?? wait.object
+        } else {
+            waits.append(wait)
+        }
+    }
+
+    /// What for: by the call that was open; by a page that came; by what the thread was found in.
+    private func explain(_ wait: inout Wait, _ records: KernelRecords) {
+        let tid = threads[wait.thread].tid, function = function(wait.call.row)
+        let found = records.waits[tid].flatMap { all -> KernelRecords.FoundWait? in
+            let index = bisect(all.count) { all[$0].at <= wait.end }
+            let least = wait.begin &+ trace.timeScale.ticks(Self.leastFound)
+            return index > 0 && all[index - 1].at >= least ? all[index - 1] : nil
+        }.map { FoundPlace($0, machine: trace.header.machine) }
+        wait.kind = function?.kind ?? .other
+        wait.object = function?.text(wait.call.argument)
+        if let found, wait.kind == .other || wait.kind == .disk || wait.kind == .pipe {
+            // A call of the program's says more than the system call in it, but for what its descriptor is open on.
+            if function?.kind == nil {
+                (wait.kind, wait.systemCall, wait.object) = (found.kind, found.systemCall, found.object ?? wait.object)
+            } else if found.kind == .disk || found.kind == .pipe {
+                (wait.kind, wait.object) = (found.kind, found.object ?? wait.object)
+            }
+        }
+        if wait.kind == .other || wait.kind == .pipe && found == nil,
+            let page = page(at: wait.end, after: wait.begin, records.faults[tid] ?? [])
+        {
+            wait.kind = .disk
+            if !page.path.isEmpty { wait.object = page.path }
+        }
+    }
+
+    /// The major fault whose page the thread waited for until then.
+    private func page(at end: UInt64, after begin: UInt64, _ faults: [KernelRecords.PageFault]) -> KernelRecords.PageFault? {
+        let last = end &+ trace.timeScale.ticks(Self.longestArrival)
+        let first = bisect(faults.count) { faults[$0].at < begin }
+        return faults[first...].prefix { $0.at <= last }.first { $0.isMajor }
+    }
+
+    // MARK: - Calls alone
+
+    private mutating func findCalls(_ workers: Int, _ progress: ReadingProgress?) {
+        let least = trace.timeScale.ticks(Self.leastCall), window = trace.window
+        let found = ThreadCalls.all(
+            in: trace.narrowed(to: .whole), table, functions.map { $0?.kind != nil }, workers: workers, progress: progress
+        ) { $0.end >= $0.enter && $0.end - $0.enter >= least && window.touches($0.enter, $0.end) }
+        if found == nil { notes.append("there are too many calls that wait to tell of them") }
+        let calls = Dictionary(grouping: found ?? []) { $0.thread }
+        for (index, thread) in threads.enumerated() {
+            let first = waits.count
+            for one in (thread.thread.flatMap { calls[$0] } ?? []).sorted(by: {
+                ($0.call.enter, $1.call.depth) < ($1.call.enter, $0.call.depth)
+            }) {
+                let parts = window.parts(ThreadStates.Stretch(begin: one.call.enter, end: one.call.end, state: .waiting))
+                // A call that waits in another: waitpid in system.
+                guard let begin = parts.first?.begin, let end = parts.last?.end, waits.count == first || waits[waits.count - 1].end < end
+                else { continue }
+                let function = function(one.call.row)
+                waits.append(
+                    Wait(
+                        thread: index, begin: begin, end: end, duration: window.length(from: begin, to: end),
+                        kind: function?.kind ?? .other,
+                        call: one.call, object: function?.text(one.call.argument)))
+            }
+            waitsOfThread.append(first..<waits.count)
+            parts.append(waits[first...].map { Part(begin: $0.begin, end: $0.end, kind: $0.kind) })
+        }
+    }
+
+    // MARK: - Who
+
+    private mutating func findHolders(_ workers: Int, _ progress: ReadingProgress?) {
+        let isAct = functions.map { $0?.act != nil }
+        let wanted = waits.indices.filter { index in
+            let call = waits[index].call
+            return waits[index].kind != .processor && call.argument != noArgument && function(call.row)?.act != nil
+        }
+        guard !wanted.isEmpty else { return }
+        let objects = Set(wanted.map { waits[$0].call.argument }), functions = functions
+        // A lock may have been taken before the window.
+        let whole = trace.narrowed(to: .whole)
+        let acts = ThreadCalls.all(in: whole, table, isAct, workers: workers, progress: progress) { call in
+            functions[Int(call.row)]?.act == .suspends || call.argument != noArgument && objects.contains(call.argument)
+        }
+        guard let acts else {
+            notes.append("the locks that threads waited for were taken too often to tell who held them")
+            return
+        }
+        var suspended: [UInt32: [Range<UInt64>]] = [:]
+        for one in acts where functions[Int(one.call.row)]?.act == .suspends {
+            suspended[one.thread, default: []].append(one.call.enter..<max(one.end, one.call.enter))
+        }
+        for thread in suspended.keys { suspended[thread]!.sort { $0.lowerBound < $1.lowerBound } }
+        let histories = Dictionary(grouping: acts.lazy.filter { objects.contains($0.call.argument) }) { $0.call.argument }
+            .mapValues { LockHistory($0, functions, suspended: suspended) }
+        let indexOfThread = Dictionary(
+            threads.enumerated().compactMap { index, thread in thread.thread.map { ($0, index) } }, uniquingKeysWith: { first, _ in first })
+        for index in wanted {
+            guard let history = histories[waits[index].call.argument] else { continue }
+            name(&waits[index], history, indexOfThread)
+        }
+        findPlacesOfHolders(workers, progress)
+    }
+
+    private func name(_ wait: inout Wait, _ history: LockHistory, _ indexOfThread: [UInt32: Int]) {
+        guard let own = threads[wait.thread].thread, let function = function(wait.call.row) else { return }
+        if function.act != .suspends, let hold = history.holder(while: own, waitsFrom: wait.begin, to: wait.end),
+            let thread = indexOfThread[hold.act.thread]
+        {
+            wait.holder = Wait.Holder(thread: thread, since: hold.from, act: hold.act.call)
+            wait.handovers = history.acquisitions(while: own, waitsFrom: wait.begin, to: wait.end)
+        }
+        guard let release = history.release(for: own, waitingFrom: wait.begin, to: wait.end), let thread = indexOfThread[release.thread]
+        else {
+            return
+        }
+        let at = release.call.enter, ran = threads[wait.thread].runs(after: at)
+        let late = ran.map { $0 - at }
+        if function.isTimed {
+            guard late ?? (wait.end - at) <= trace.timeScale.ticks(Self.promptness) else { return }
+        }
+        wait.waker = Wait.Waker(thread: thread, act: release.call, at: at, late: late)
+    }
+
+    /// What those who held a lock were doing as another began to wait for it.
+    private mutating func findPlacesOfHolders(_ workers: Int, _ progress: ReadingProgress?) {
+        var asked: [UInt32: [(moment: UInt64, wait: Int)]] = [:]
+        for (index, wait) in waits.enumerated() {
+            guard let holder = wait.holder, let thread = threads[holder.thread].thread else { continue }
+            asked[thread, default: []].append((max(wait.begin, holder.since), index))
+        }
+        for thread in asked.keys { asked[thread]!.sort { $0.moment < $1.moment } }
+        let isPassedOver = functions.map { $0?.kind != nil || $0?.act != nil }
+        let open = OpenCalls.at(
+            asked.mapValues { $0.map { $0.moment } }, in: trace, table, passingOver: isPassedOver, workers: workers,
+            progress: progress)
+        for (thread, all) in asked {
+            for (number, one) in all.enumerated() {
+                if let call = open.calls[thread]?[number] { waits[one.wait].holder?.inside = call }
+            }
+        }
+        if strangers.isEmpty { strangers = open.strangers }
+    }
+
+    /// A thread that is waited for has not ended before, and has then. When one alone has ended in the meantime, it is that one.
+    private mutating func findEnds() {
+        let ends = threads.indices.compactMap { index -> (thread: Int, from: UInt64, to: UInt64)? in
+            let recorded = threads[index].thread.flatMap { trace.metadata.threads[$0]?.ended?.raw }
+            let seen = threads[index].hasEnded ? threads[index].life.upperBound : recorded
+            return seen.map { (index, min(recorded ?? $0, $0), $0) }
+        }
+        for index in waits.indices where waits[index].kind == .join {
+            let wait = waits[index]
+            // The kernel says that it has ended after it has let go on who waits.
+            let candidates = ends.filter { $0.thread != wait.thread && $0.to >= wait.begin && $0.from <= wait.end }
+            guard candidates.count == 1, let one = candidates.first else { continue }
+            waits[index].waker = Wait.Waker(
+                thread: one.thread, act: OpenCall(), at: one.from, late: threads[wait.thread].runs(after: one.from).map { $0 - one.from })
+        }
+    }
+}
+
+extension ThreadStates {
+    /// The first moment behind this one at which it has a processor after having had none; nil unknown.
+    fileprivate func runs(after moment: UInt64) -> UInt64? {
+        var index = bisect(stretches.count) { stretches[$0].end <= moment }
+        if index < stretches.count, stretches[index].state == .running { index += 1 }
+        while index < stretches.count {
+            if stretches[index].state == .running { return stretches[index].begin }
+            if stretches[index].state == .unknown { return nil }
+            index += 1
+        }
+        return nil
+    }
+}

@@ -1,0 +1,116 @@
+// `tracer waits` for people: the longest waits, each with who held and who woke, and the locks.
+import Presentation
+import TraceFormat
+
+extension WaitReport {
+    /// - Parameter limit: of waits and of locks; 0 all
+    package func lines(limit: Int, width: Int?, names nameStyle: NameStyle, style: TextStyle) -> [String] {
+        let shown = limit == 0 ? order[...] : order.prefix(limit)
+        let short = ShortNames(processes.flatMap { $0.names }, nameStyle)
+        var lines = [style.bold(headline)]
+        for text in missing { lines.append(style.alarm("no switches: \(text); a wait is the length of a call of 10 us or more")) }
+        for text in processes.flatMap({ $0.notes }) { lines.append(style.alarm(text)) }
+        if order.isEmpty { return lines + ["no waits"] }
+        var table = TextTable(
+            [missing.isEmpty ? "off the processor" : "took", "at", "thread", "kind", "waiting in"], leftAligned: [2, 3, 4], names: [4])
+        for (process, index) in shown {
+            let search = processes[process], wait = search.waits[index]
+            table.add([
+                column(readable(length(wait.duration, process))), column(readable(signed: time(wait.begin, process))),
+                search.threads[wait.thread].title, wait.kind.rawValue, what(wait, process) { short[$0] },
+            ])
+        }
+        let rows = table.lines(style, width: width)
+        lines += ["", rows[0]]
+        for (row, one) in zip(rows.dropFirst(), shown) {
+            lines.append(row)
+            let details = details(one.process, one.wait) { short[$0] }
+            if !details.isEmpty { lines.append(style.dim("    " + details.joined(separator: "; "))) }
+        }
+        if shown.count < order.count { lines.append(style.dim("    and \(counted(order.count - shown.count, "shorter one"))")) }
+        return lines + lockLines(limit, width, style) { short[$0] }
+    }
+
+    private var headline: String {
+        let name = processes.count == 1 ? processes[0].trace.programName : counted(processes.count, "process", "processes")
+        let all = totals.reduce(UInt64(0)) { $0 &+ $1.duration.count }
+        return "\(name): \(counted(order.count, "wait")), \(readable(Nanoseconds(all)))"
+            + (totals.isEmpty ? "" : ": " + totals.map { "\($0.kind.rawValue) \(readable($0.duration))" }.joined(separator: ", "))
+            + (window.map { ", \($0.text)" } ?? "")
+    }
+
+    /// "pthread_mutex_lock(0x559c) in refresh, dir.c:12 (git)"
+    private func what(_ wait: Wait, _ process: Int, _ spelt: (String) -> String) -> String {
+        let search = processes[process]
+        guard let name = search.name(wait.call.row) else {
+            let found = [wait.systemCall.map { "system call \($0)" }, wait.object].compactMap { $0 }
+            return found.isEmpty ? "-" : found.joined(separator: ", ")
+        }
+        var text = spelt(name)
+        if search.function(wait.call.row)?.kind != nil {
+            text += "(\(wait.object ?? ""))"
+        } else if let object = wait.object {
+            text += ", \(object)"
+        }
+        if let systemCall = wait.systemCall { text += ", system call \(systemCall)" }
+        return text + (place(of: wait.call, process).map { " in \(spelt($0))" } ?? "")
+    }
+
+    private func details(_ process: Int, _ index: Int, _ spelt: (String) -> String) -> [String] {
+        let search = processes[process], wait = search.waits[index]
+        var texts: [String] = []
+        if let holder = wait.holder {
+            let name = search.threads[holder.thread].title, chain = WaitChain(of: index, in: search)
+            texts.append(
+                "held by \(name) since \(readable(signed: time(holder.since, process)))"
+                    + (place(of: holder, process).map { ", in \(spelt($0))" } ?? "")
+                    + (wait.handovers > 1 ? ", then taken \(grouped(wait.handovers)) times" : ""))
+            if chain.preempted > 0 {
+                texts.append("\(name) was ready and had no processor for \(readable(length(chain.preempted, process)))")
+            }
+            for link in chain.links {
+                let other = search.waits[link.wait]
+                texts.append(
+                    "\(search.threads[other.thread].title) waited itself \(readable(length(link.duration, process))): "
+                        + what(other, process, spelt) + (other.holder.map { ", held by \(search.threads[$0.thread].title)" } ?? ""))
+            }
+            if chain.isCircular { texts.append("they wait for each other") }
+        }
+        if let waker = wait.waker {
+            let name = search.threads[waker.thread].title, ran = waker.late.map { ", ran \(readable(length($0, process))) after it" } ?? ""
+            texts.append((search.name(waker.act.row).map { "woken by \(spelt($0)) of \(name)" } ?? "\(name) ended") + ran)
+        }
+        return texts
+    }
+
+    private func lockLines(_ limit: Int, _ width: Int?, _ style: TextStyle, _ spelt: (String) -> String) -> [String] {
+        guard !locks.isEmpty else { return [] }
+        var table = TextTable(
+            ["waited", "waits", "longest", "at once", "lock", "waited in", "held in"], leftAligned: [4, 5, 6], names: [5, 6])
+        func places(_ places: [LockTotals.Place]) -> String {
+            let known = places.compactMap { place in place.name.map { spelt($0) + (places.count > 1 ? " ×\(place.waits)" : "") } }
+            return known.isEmpty ? "-" : known.prefix(3).joined(separator: "; ") + (known.count > 3 ? "; and \(known.count - 3) more" : "")
+        }
+        let shown = limit == 0 ? locks[...] : locks.prefix(limit)
+        for lock in shown {
+            table.add([
+                column(readable(length(lock.duration, lock.process))), grouped(lock.waits),
+                column(readable(length(lock.longest, lock.process))),
+                grouped(lock.mostAtOnce), lock.object, places(lock.waitedIn), places(lock.heldIn),
+            ])
+        }
+        let rows = table.lines(style, width: width)
+        var lines = ["", rows[0]]
+        for (row, lock) in zip(rows.dropFirst(), shown) {
+            lines.append(row)
+            let queue = lock.longestQueue
+            if queue.isConvoy {
+                lines.append(
+                    style.dim(
+                        "    convoy: \(queue.waits) waits of \(queue.threads) threads, one behind the other for "
+                            + readable(length(queue.duration, lock.process))))
+            }
+        }
+        return lines
+    }
+}

@@ -1,0 +1,117 @@
+// Which functions wait for what, and which let others go on, by their names in the C library and its kin.
+
+struct WaitingFunction: Equatable, Sendable {
+    /// What a call does to the object that it has recorded.
+    enum Act: UInt8 {
+        case acquires
+        /// It may come back without: the time was over, or it was only tried.
+        case mayAcquire
+        case releases
+        /// Lets go of a lock that it has not recorded, until it returns.
+        case suspends
+        case signals
+    }
+    enum Object: UInt8 { case address, descriptor, process }
+
+    /// nil: it does not wait.
+    var kind: WaitKind?
+    var act: Act?
+    var object: Object
+    /// It may return because the time is over.
+    var isTimed = false
+    /// Several threads may have the object at a time.
+    var isShared = false
+
+    private init(_ kind: WaitKind?, _ act: Act? = nil, _ object: Object = .address, isTimed: Bool = false, isShared: Bool = false) {
+        self.kind = kind
+        self.act = act
+        self.object = object
+        self.isTimed = isTimed
+        self.isShared = isShared
+    }
+
+    private static let known: [String: WaitingFunction] = {
+        var known: [String: WaitingFunction] = [:]
+        func add(_ names: String, _ function: WaitingFunction) {
+            for name in names.split(whereSeparator: { $0.isWhitespace }) { known[String(name)] = function }
+        }
+        add("pthread_mutex_lock pthread_rwlock_wrlock pthread_spin_lock mtx_lock flockfile", .init(.lock, .acquires))
+        add("pthread_rwlock_rdlock", .init(.lock, .acquires, isShared: true))
+        add(
+            "pthread_mutex_timedlock pthread_mutex_clocklock pthread_rwlock_timedwrlock pthread_rwlock_clockwrlock mtx_timedlock",
+            .init(.lock, .mayAcquire, isTimed: true))
+        add("pthread_rwlock_timedrdlock pthread_rwlock_clockrdlock", .init(.lock, .mayAcquire, isTimed: true, isShared: true))
+        add(
+            "pthread_mutex_trylock pthread_rwlock_trywrlock pthread_spin_trylock mtx_trylock ftrylockfile", .init(nil, .mayAcquire))
+        add("pthread_rwlock_tryrdlock sem_trywait", .init(nil, .mayAcquire, isShared: true))
+        add(
+            "pthread_mutex_unlock pthread_rwlock_unlock pthread_spin_unlock mtx_unlock funlockfile sem_post dispatch_semaphore_signal",
+            .init(nil, .releases))
+        // Anybody may post a semaphore: it is no lock, though it may be used as one.
+        add("sem_wait", .init(.condition, .mayAcquire, isShared: true))
+        add("sem_timedwait sem_clockwait dispatch_semaphore_wait", .init(.condition, .mayAcquire, isTimed: true, isShared: true))
+        add("pthread_cond_wait cnd_wait _ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE", .init(.condition, .suspends))
+        add("pthread_cond_timedwait pthread_cond_clockwait cnd_timedwait", .init(.condition, .suspends, isTimed: true))
+        add(
+            """
+            pthread_cond_signal pthread_cond_broadcast cnd_signal cnd_broadcast _ZNSt18condition_variable10notify_oneEv
+            _ZNSt18condition_variable10notify_allEv
+            """, .init(nil, .signals))
+        add("pthread_barrier_wait dispatch_group_wait", .init(.condition))
+        add("semop semtimedop", .init(.condition, nil, .descriptor))
+        add(
+            "pthread_once call_once swift_once __cxa_guard_acquire dispatch_once dispatch_once_f dispatch_sync dispatch_sync_f",
+            .init(.lock))
+        add("flock lockf", .init(.lock, nil, .descriptor))
+        add("pthread_join pthread_timedjoin_np pthread_clockjoin_np thrd_join _ZNSt6thread4joinEv", .init(.join))
+        add("nanosleep clock_nanosleep usleep sleep thrd_sleep", .init(.sleep))
+        add("wait wait3 wait4 waitpid waitid vfork system posix_spawn posix_spawnp pclose", .init(.child, nil, .process))
+        add(
+            """
+            read write readv writev recv recvfrom recvmsg recvmmsg send sendto sendmsg sendmmsg accept accept4 connect poll ppoll select
+            pselect epoll_wait epoll_pwait epoll_pwait2 msgrcv msgsnd mq_receive mq_send mq_timedreceive mq_timedsend splice tee
+            """, .init(.pipe, nil, .descriptor))
+        add(
+            """
+            pread pwrite preadv pwritev preadv2 pwritev2 fsync fdatasync syncfs sync_file_range ftruncate fallocate posix_fallocate
+            getdents copy_file_range readahead fstat
+            """, .init(.disk, nil, .descriptor))
+        add(
+            """
+            sync msync open openat creat fopen freopen opendir readdir stat lstat statx fstatat newfstatat access faccessat rename renameat
+            renameat2 unlink unlinkat mkdir rmdir link symlink truncate
+            """, .init(.disk))
+        return known
+    }()
+
+    /// - Parameter name: as in the file, or of a system call; other names of the same function are known as well: __read, open64, __poll_chk
+    init?(_ name: String) {
+        func found(_ name: Substring) -> WaitingFunction? { Self.known[String(name)] }
+        var rest = name[...]
+        if let known = found(rest) {
+            self = known
+            return
+        }
+        if rest.hasPrefix("__libc_") { rest = rest.dropFirst(7) } else if rest.hasPrefix("__") { rest = rest.dropFirst(2) }
+        if rest.hasSuffix("_chk") { rest = rest.dropLast(4) }
+        if rest.hasSuffix("64") { rest = rest.dropLast(2) }
+        guard let known = found(rest) else { return nil }
+        self = known
+    }
+
+    /// What a descriptor or an address is called.
+    func text(_ argument: UInt64) -> String? {
+        guard argument != noArgument else { return nil }
+        switch object {
+        case .address: return "0x" + String(argument, radix: 16)
+        // 56 bits of an int.
+        case .descriptor: return Int32(truncatingIfNeeded: argument) < 0 ? nil : "descriptor \(Int32(truncatingIfNeeded: argument))"
+        case .process: return Int32(truncatingIfNeeded: argument) <= 0 ? nil : "process \(Int32(truncatingIfNeeded: argument))"
+        }
+    }
+
+    /// By row. A program's own function of such a name is another one.
+    static func all(_ table: FunctionNames, of program: String) -> [WaitingFunction?] {
+        [nil] + table.rows.map { $0.module == program ? nil : WaitingFunction($0.symbol.isEmpty ? $0.name : $0.symbol) }
+    }
+}

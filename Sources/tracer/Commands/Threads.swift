@@ -1,0 +1,43 @@
+// tracer threads: how long each thread ran, could have run, and waited for what.
+import ArgumentParser
+import TraceAnalysis
+
+struct Threads: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows how long each thread ran, could have run and waited, and for what.",
+        discussion: """
+            running: on a processor; in kernel: of that, without what samples found in the program's code. runnable: it \
+            could have gone on, and others had the processors. waiting, by what for: lock, condition, pipe (and sockets, \
+            terminals), disk, sleep, child, join, other. Of a trace that says how its program started, also stage by stage.
+
+            tracer threads app.trace
+            tracer threads app.trace --from 1.2 --to 1.5
+            tracer threads tracer.make.4711 --process 'cc1*' --json
+            """)
+
+    @OptionGroup var trace: RunArgument
+    @OptionGroup var thread: ThreadOption
+    @Flag(inversion: .prefixedNo, help: "Also each stage of the start, where the trace has it.")
+    var stages = true
+    @Flag(help: "One JSON object.")
+    var json = false
+    @OptionGroup var window: WindowOptions
+    @OptionGroup var display: DisplayOptions
+
+    func run() throws {
+        let run = try trace.open()
+        let (traces, window) = try window.narrowRun(trace.choice.open(run), least: nil)
+        let choice = WaitChoice(isThread: thread.isWanted)
+        let report = withProgress(basename(run.path)) {
+            ThreadReport(traces, window: window, choice, hasStages: stages, progress: $0)
+        }
+        var output = display.output()
+        if json {
+            try output.line(report.json.text())
+        } else {
+            for line in report.lines(width: output.width, style: output.style) { try output.line(line) }
+        }
+        try output.finish()
+        try finish(traces)
+    }
+}

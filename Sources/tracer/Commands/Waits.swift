@@ -1,0 +1,58 @@
+// tracer waits: for what threads waited longest, who held it, and who let them go on.
+import ArgumentParser
+import TraceAnalysis
+
+extension WaitKind: ExpressibleByArgument {}
+
+struct Waits: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows the longest waits: for what, held by whom, woken by whom.",
+        discussion: """
+            A wait is a time in which a thread had no processor; the call that was open then tells what for. held by: the \
+            thread that had the lock, since when, and what it was in. woken by: the last that let go of the lock, or \
+            signalled the condition, before the thread ran again. Without the kernel's account of switches a wait is the \
+            length of a call that can do nothing but wait.
+
+            tracer waits app.trace
+            tracer waits app.trace --kind lock --thread main
+            tracer waits app.trace --from 1.2 --to 1.5 --min 1ms
+            tracer waits app.trace --json
+            """)
+
+    @OptionGroup var trace: RunArgument
+    @Option(help: "Number of waits and locks to show; 0 for all. Default: 30, and all with --json.")
+    var limit: Int?
+    @Option(name: .customLong("min"), help: ArgumentHelp("Only waits of at least this length: 5ms.", valueName: "time"))
+    var least: TimeLength?
+    @Option(help: ArgumentHelp("Only waits of this kind.", valueName: WaitKind.allCases.map(\.rawValue).joined(separator: "|")))
+    var kind: WaitKind?
+    @OptionGroup var thread: ThreadOption
+    @Flag(help: "One JSON object.")
+    var json = false
+    @OptionGroup var window: WindowOptions
+    @OptionGroup var names: NameOptions
+    @OptionGroup var display: DisplayOptions
+
+    func validate() throws {
+        if let limit, limit < 0 { throw ValidationError("--limit takes 0 (all) or a number of waits") }
+    }
+
+    func run() throws {
+        let run = try trace.open()
+        let (traces, window) = try window.narrowRun(trace.choice.open(run), least: nil)
+        let choice = WaitChoice(least: least?.nanoseconds, kind: kind, isThread: thread.isWanted)
+        let report = withProgress(basename(run.path)) { WaitReport(traces, window: window, choice, progress: $0) }
+        var output = display.output()
+        if json {
+            try output.line(report.json(limit: limit ?? 0).text())
+        } else {
+            for line in report.lines(
+                limit: limit ?? 30, width: names.fullNames ? nil : output.width, names: names.style, style: output.style)
+            {
+                try output.line(line)
+            }
+        }
+        try output.finish()
+        try finish(traces)
+    }
+}

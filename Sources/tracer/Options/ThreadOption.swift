@@ -1,0 +1,14 @@
+// Which threads, of commands that tell of all of them.
+import ArgumentParser
+import Glibc
+import TraceAnalysis
+
+struct ThreadOption: ParsableArguments {
+    @Option(help: ArgumentHelp("Only these threads: a thread id, or a glob of the name.", valueName: "tid|glob"))
+    var thread: String?
+
+    var isWanted: (@Sendable (ThreadStates) -> Bool)? {
+        guard let thread else { return nil }
+        return { String($0.tid) == thread || fnmatch(thread, $0.name, 0) == 0 }
+    }
+}

@@ -1,0 +1,246 @@
+import CTraceLayout
+import Testing
+import TraceTesting
+@testable import TraceAnalysis
+
+private let runs = TRACE_SWITCH_IN, waits = TRACE_SWITCH_WAITS, preempted = TRACE_SWITCH_PREEMPTED
+private let mutex: UInt64 = 0x559c_0010
+
+/// Two threads, 4711 and 4712, of a program that locks, and `names` of further functions from 20 on.
+private func machine(kernel: Bool = true, _ names: [String] = [], _ body: (inout TraceBuilder, _ main: Int, _ other: Int) -> Void)
+    -> TraceBuilder
+{
+    var builder = TraceBuilder()
+    builder.header.session = 1
+    builder.module(0, "/usr/lib/libdemo.so.1")
+    let functions: [(UInt32, String)] = [
+        (1, "main"), (2, "parse"), (10, "pthread_mutex_lock"), (11, "pthread_mutex_unlock"), (12, "pthread_cond_wait"),
+        (13, "pthread_cond_signal"), (14, "usleep"), (15, "pthread_join"), (16, "read"), (17, "pthread_mutex_trylock"), (18, "sem_wait"),
+        (19, "sem_post"),
+    ]
+    for (id, name) in functions + names.enumerated().map({ (UInt32(20 + $0.offset), $0.element) }) { builder.function(id, name) }
+    let main = builder.thread("main"), other = builder.thread("settings")
+    body(&builder, main, other)
+    if kernel { builder.kernel(from: start, until: start + 20_000_000) }
+    return builder
+}
+
+private func search(_ builder: TraceBuilder, workers: Int = 1) throws -> WaitSearch {
+    WaitSearch(try Loaded(builder.bytes()).trace, workers: workers)
+}
+
+/// Thread 4712 has the lock in parse from 1,000 on, and lets go of it at 5,000; thread 4711 wants it at 2,000.
+private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, _ in }) -> TraceBuilder {
+    machine { builder, main, other in
+        builder.enter(other, 2, at: start + 500)
+        builder.complete(other, 10, from: start + 950, to: start + 1000, argument: mutex)
+        builder.enter(main, 1, at: start + 600)
+        builder.enter(main, 10, at: start + 2000, argument: mutex)
+        body(&builder, main, other)
+        builder.complete(other, 11, from: start + 5000, to: start + 5100, argument: mutex)
+        builder.exit(other, 2, at: start + 9000)
+        builder.exit(main, 10, at: start + 5300)
+        builder.complete(main, 11, from: start + 5400, to: start + 5500, argument: mutex)
+        builder.exit(main, 1, at: start + 9900)
+        builder.switches([(start + 2100, 4711, waits), (start + 5200, 4711, runs)])
+    }
+}
+
+@Suite struct WaitTests {
+    @Test(arguments: [1, 3]) func aWaitForALockHasItsHolderAndWhoWokeIt(workers: Int) throws {
+        let found = try search(contended(), workers: workers)
+        #expect(found.waits.count == 1)
+        let wait = try #require(found.waits.first)
+        #expect(wait.kind == .lock && wait.begin == start + 2100 && wait.duration == 3100 && wait.object == "0x559c0010")
+        #expect(found.name(wait.call.row) == "pthread_mutex_lock" && found.name(wait.call.parent) == "main")
+        let holder = try #require(wait.holder)
+        #expect(found.threads[holder.thread].tid == 4712 && holder.since == start + 1000 && found.name(holder.inside.row) == "parse")
+        let waker = try #require(wait.waker)
+        #expect(found.threads[waker.thread].tid == 4712 && found.name(waker.act.row) == "pthread_mutex_unlock" && waker.late == 200)
+    }
+
+    @Test func chunksThatAreReadAloneTellTheSame() throws {
+        let whole = try search(contended()).waits[0]
+        let parts = contended { builder, main, other in
+            builder.split(main)
+            builder.split(other)
+        }
+        for workers in [1, 2, 4] {
+            let wait = try #require(try search(parts, workers: workers).waits.first)
+            #expect(wait.object == whole.object && wait.holder?.since == whole.holder?.since && wait.waker?.late == whole.waker?.late)
+        }
+    }
+
+    @Test func whoHoldsAndWaitsItselfIsAChain() throws {
+        let builder = contended { builder, _, other in
+            builder.complete(other, 14, from: start + 2200, to: start + 4200)
+            builder.switches([
+                (start + 1100, 4712, preempted), (start + 2150, 4712, runs), (start + 2300, 4712, waits), (start + 4100, 4712, runs),
+            ])
+        }
+        let found = try search(builder), index = try #require(found.waits.firstIndex { $0.kind == .lock })
+        let chain = WaitChain(of: index, in: found)
+        #expect(chain.links.count == 1 && !chain.isCircular && chain.preempted == 50)
+        #expect(found.waits[chain.links[0].wait].kind == .sleep && chain.links[0].duration == 1800)
+        // What waits is no place to be in.
+        #expect(found.waits[index].holder.map { found.name($0.inside.row) } == "parse")
+    }
+
+    @Test func wakeUpsWithinOneCallAreOneWait() throws {
+        let builder = machine { builder, main, other in
+            builder.enter(main, 12, at: start + 100, argument: 0x77)
+            builder.complete(other, 13, from: start + 3000, to: start + 3100, argument: 0x77)
+            builder.exit(main, 12, at: start + 4000)
+            builder.switches([
+                (start + 200, 4711, waits), (start + 1000, 4711, runs), (start + 1100, 4711, waits), (start + 3050, 4711, runs),
+            ])
+        }
+        let found = try search(builder)
+        let wait = try #require(found.waits.first)
+        #expect(found.waits.count == 1 && wait.kind == .condition && wait.count == 2 && wait.duration == 800 + 1950)
+        #expect(wait.holder == nil && wait.waker?.late == 50 && wait.end == start + 3050)
+    }
+
+    @Test func whoWaitsForAConditionHoldsNothing() throws {
+        let builder = machine { builder, main, other in
+            builder.complete(other, 10, from: start + 100, to: start + 200, argument: mutex)
+            builder.enter(other, 12, at: start + 300, argument: 0x77)
+            builder.enter(main, 10, at: start + 1000, argument: mutex)
+            builder.exit(main, 10, at: start + 2000)
+            builder.exit(other, 12, at: start + 8000)
+            builder.complete(other, 11, from: start + 9000, to: start + 9100, argument: mutex)
+            builder.switches([(start + 1100, 4711, waits), (start + 1900, 4711, runs)])
+        }
+        let wait = try #require(try search(builder).waits.first)
+        #expect(wait.kind == .lock && wait.holder == nil && wait.waker == nil)
+    }
+
+    @Test func whoTriesIsAHolderOnlyWhenItLetsGo() throws {
+        func holder(unlocks: Bool) throws -> Wait.Holder? {
+            let builder = machine { builder, main, other in
+                builder.complete(other, 17, from: start + 100, to: start + 200, argument: mutex)
+                builder.enter(main, 10, at: start + 1000, argument: mutex)
+                if unlocks { builder.complete(other, 11, from: start + 1500, to: start + 1600, argument: mutex) }
+                builder.exit(main, 10, at: start + 2000)
+                builder.switches([(start + 1100, 4711, waits), (start + 1900, 4711, runs)])
+            }
+            return try #require(try search(builder).waits.first).holder
+        }
+        #expect(try holder(unlocks: true)?.since == start + 200)
+        #expect(try holder(unlocks: false) == nil)
+    }
+
+    @Test func aSemaphoreIsHeldByWhoPostsItAgain() throws {
+        let builder = machine { builder, main, other in
+            builder.complete(other, 18, from: start + 100, to: start + 200, argument: mutex)
+            builder.enter(main, 18, at: start + 1000, argument: mutex)
+            builder.complete(other, 19, from: start + 1500, to: start + 1600, argument: mutex)
+            builder.exit(main, 18, at: start + 2000)
+            builder.switches([(start + 1100, 4711, waits), (start + 1900, 4711, runs)])
+        }
+        let found = try search(builder), wait = try #require(found.waits.first)
+        #expect(wait.kind == .condition && wait.holder?.since == start + 200 && wait.waker?.late == 400)
+    }
+
+    @Test func theThreadThatEndedIsWhomAJoinWaitedFor() throws {
+        let builder = machine { builder, main, other in
+            builder.complete(other, 2, from: start + 10, to: start + 20)
+            builder.enter(main, 15, at: start + 1000, argument: 0x7f00)
+            builder.exit(main, 15, at: start + 3100)
+            builder.threadEnd(other, at: start + 2900)
+            builder.task(TRACE_TASK_ENDED, 4712, at: start + 3050)
+            builder.switches([(start + 1100, 4711, waits), (start + 3000, 4711, runs)])
+        }
+        let found = try search(builder), wait = try #require(found.waits.first)
+        #expect(wait.kind == .join && wait.waker.map { found.threads[$0.thread].tid } == 4712 && wait.waker?.late == 100)
+    }
+
+    @Test func whatADescriptorIsOpenOnTellsFilesFromPipes() throws {
+        func wait(_ object: String, place: String = "", systemCall: Int32 = 0) throws -> Wait {
+            let builder = machine { builder, main, _ in
+                builder.enter(main, 16, at: start + 1000, argument: 5)
+                builder.exit(main, 16, at: start + 13_000_100)
+                builder.switches([(start + 1100, 4711, waits), (start + 13_000_000, 4711, runs)])
+                if !object.isEmpty || systemCall != 0 {
+                    builder.foundWaiting(4711, at: start + 11_000_000, systemCall: systemCall, (5, 0), place: place, object: object)
+                }
+            }
+            return try #require(try search(builder).waits.first)
+        }
+        #expect(try wait("").kind == .pipe && wait("").object == "descriptor 5")
+        #expect(try wait("pipe:[77]").kind == .pipe && wait("pipe:[77]").object == "pipe:[77]")
+        #expect(try wait("/home/x/data", place: "folio_wait_bit_common").kind == .disk)
+        #expect(try wait("/home/x/fifo", place: "pipe_read").kind == .pipe)
+        #expect(try wait("/dev/pts/3").kind == .pipe)
+        // It was looked at a moment too late: in no call of that name it reads.
+        #expect(try wait("", systemCall: 202).kind == .pipe)
+    }
+
+    @Test func withoutACallTheSystemCallOrThePageTells() throws {
+        let builder = machine { builder, main, _ in
+            builder.enter(main, 2, at: start + 1000)
+            builder.exit(main, 2, at: start + 19_000_000)
+            builder.switches([
+                (start + 1000, 4711, waits), (start + 11_001_000, 4711, runs), (start + 12_000_000, 4711, waits),
+                (start + 12_001_000, 4711, runs), (start + 13_000_000, 4711, preempted), (start + 13_001_000, 4711, runs),
+                (start + 14_000_000, 4711, waits), (start + 14_000_500, 4711, runs),
+            ])
+            builder.foundWaiting(4711, at: start + 10_000_000, systemCall: 202, (0x99, 0), place: "futex_wait_queue")
+            builder.foundWaiting(4711, at: start + 14_000_100, systemCall: 202)
+            builder.pageFault(4711, at: start + 12_001_005, address: 0x5000, "/usr/lib/a.so", offset: 4096)
+        }
+        let found = try search(builder)
+        #expect(found.waits.map { $0.kind } == [.lock, .disk, .processor, .other])
+        #expect(found.waits[0].systemCall == "futex" && found.waits[1].object == "/usr/lib/a.so")
+        #expect(found.waits.allSatisfy { found.name($0.call.row) == "parse" })
+        let times = ThreadTimes(found, found.waits[0].thread, in: .whole)
+        #expect(times.waiting == 11_000_000 + 1000 + 500 && times.runnable == 1000)
+        #expect(times.waits == [.lock: 11_000_000, .disk: 1000, .other: 500])
+        #expect(times.running == 20_000_000 - 11_001_500 - 1000 && times.kernel == nil)
+    }
+
+    @Test func withoutSwitchesCallsThatWaitAreTheWaits() throws {
+        let builder = machine(kernel: false) { builder, main, other in
+            builder.complete(other, 10, from: start + 950, to: start + 1000, argument: mutex)
+            builder.complete(main, 10, from: start + 2000, to: start + 22_000, argument: mutex)
+            builder.complete(other, 11, from: start + 21_000, to: start + 21_100, argument: mutex)
+        }
+        let found = try search(builder), wait = try #require(found.waits.first)
+        #expect(found.noSwitches == "tracer record did not ask the kernel" && found.waits.count == 1)
+        #expect(wait.kind == .lock && wait.duration == 20_000 && wait.waker?.late == nil && wait.waker?.at == start + 21_000)
+        #expect(wait.holder?.since == start + 1000)
+        let times = ThreadTimes(found, wait.thread, in: .whole)
+        #expect(times.running == nil && times.waiting == 20_000)
+    }
+
+    @Test func aWindowHasThePartsOfWaitsThatLieInIt() throws {
+        let trace = try Loaded(contended().bytes()).trace.narrowed(to: TimeWindow([start + 3000..<start + 4000]))
+        let found = WaitSearch(trace, workers: 1), wait = try #require(found.waits.first)
+        #expect(wait.begin == start + 3000 && wait.duration == 1000 && wait.kind == .lock && wait.holder?.since == start + 1000)
+    }
+
+    @Test func samplesLeaveWhatTheKernelDid() throws {
+        var builder = machine(kernel: false) { builder, main, _ in builder.complete(main, 2, from: start + 10, to: start + 20) }
+        builder.kernel(
+            asked: TRACE_KERNEL_SWITCHES | TRACE_KERNEL_SAMPLES, from: start, until: start + 10_000, period: 1000)
+        builder.switches([(start + 8000, 4711, waits)])
+        builder.samples((1...5).map { (start + $0 * 1000, 4711, 0, []) })
+        let found = try search(builder)
+        let times = ThreadTimes(found, try #require(found.threads.firstIndex { $0.tid == 4711 }), in: .whole)
+        #expect(times.running == 8000 && times.kernel == 3000)
+    }
+
+    @Test func threadsThatQueueForALockAreAConvoy() throws {
+        func lock(_ waits: [(thread: Int, begin: UInt64, end: UInt64)]) -> LockTotals {
+            LockTotals(
+                waits.map {
+                    Wait(thread: $0.thread, begin: $0.begin, end: $0.end, duration: $0.end - $0.begin, kind: .lock, call: OpenCall())
+                },
+                process: 0, object: "0x1", place: { _ in "f" }, heldIn: { _ in nil })
+        }
+        let convoy = lock([(0, 0, 10), (1, 5, 15), (2, 8, 20), (0, 12, 25), (1, 18, 30), (2, 100, 101)])
+        #expect(convoy.longestQueue.isConvoy && convoy.longestQueue.waits == 5 && convoy.longestQueue.duration == 30)
+        #expect(convoy.mostAtOnce == 3 && convoy.threads == 3 && convoy.waitedIn.first?.waits == 6 && convoy.longest == 13)
+        #expect(!lock([(0, 0, 10), (1, 5, 15), (2, 8, 20)]).longestQueue.isConvoy)
+    }
+}
