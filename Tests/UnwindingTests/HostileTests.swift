@@ -1,10 +1,10 @@
 import Glibc
-import XCTest
+import Testing
 
 @testable import Unwinding
 
 /// Files and stacks that hold anything.
-final class HostileTests: XCTestCase {
+@Suite struct HostileTests {
     private struct Random: RandomNumberGenerator {
         var state: UInt64
         mutating func next() -> UInt64 { // SplitMix64 (Steele, Lea, Flood 2014)
@@ -16,12 +16,12 @@ final class HostileTests: XCTestCase {
         }
     }
 
-    func testDamagedFilesAndStacksEndAWalk() throws {
-        let libc = try XCTUnwrap(ProcessMaps(pid: getpid()).first { $0.isExecutable && $0.path.contains("/libc.so.6") })
-        let bytes = try XCTUnwrap(contents(libc.path))
+    @Test func damagedFilesAndStacksEndAWalk() throws {
+        let libc = try #require(ProcessMaps(pid: getpid()).first { $0.isExecutable && $0.path.contains("/libc.so.6") })
+        let bytes = try #require(contents(libc.path))
         var random = Random(state: 1)
-        let whole = try XCTUnwrap(image(bytes))
-        let text = try XCTUnwrap(whole.segments.first { $0.isExecutable })
+        let whole = try #require(image(bytes))
+        let text = try #require(whole.segments.first { $0.isExecutable })
         let frames = Int(whole.framesAddress &- whole.segments[0].address)..<Int(whole.framesAddress) + whole.frames.count
         var rules = 0
         for round in 0..<60 {
@@ -51,10 +51,10 @@ final class HostileTests: XCTestCase {
                 _ = registers.withUnsafeBufferPointer { registers in
                     stack.withUnsafeBytes { unwinder.unwind(registers, stack: $0, in: space, nil, into: &found) }
                 }
-                XCTAssertLessThanOrEqual(found.count, Unwinder.mostFrames)
+                #expect(found.count <= Unwinder.mostFrames)
             }
         }
-        XCTAssertGreaterThan(rules, 1000)
+        #expect(rules > 1000)
     }
 
     private func image(_ bytes: [UInt8]) -> ModuleImage? {

@@ -1,13 +1,13 @@
 import CTraceLayout
 import CUnwindingTests
 import Glibc
-import XCTest
+import Testing
 
 @testable import Unwinding
 
 /// Against what others make of the same registers and stacks.
-final class UnwinderTests: XCTestCase {
-    func testAgreesWithBacktraceOfASignalHandler() {
+@Suite struct UnwinderTests {
+    @Test func agreesWithBacktraceOfASignalHandler() {
         let files = ModuleFiles(), space = AddressSpace(pid: getpid(), files)
         for depth in [0, 1, 5, 40] {
             let result = UnsafeMutablePointer<interrupted>.allocate(capacity: 1)
@@ -20,10 +20,10 @@ final class UnwinderTests: XCTestCase {
             let expected = withUnsafeBytes(of: &result.pointee.frames) { bytes in
                 Array(bytes.bindMemory(to: UInt64.self).prefix(Int(result.pointee.frame_count)))
             }
-            XCTAssertGreaterThan(expected.count, depth + 3)
+            #expect(expected.count > depth + 3)
             let (frames, _) = unwind(result, space)
-            XCTAssertGreaterThanOrEqual(frames.count, expected.count)
-            XCTAssertEqual(Array(frames.prefix(expected.count)), expected, "depth \(depth)")
+            #expect(frames.count >= expected.count)
+            #expect(Array(frames.prefix(expected.count)) == expected, "depth \(depth)")
         }
     }
 

@@ -1,7 +1,9 @@
 // Samples a program and unwinds each stack: how long that takes, how many reach the outermost frame, and, with --reference, how many are
 // what elfutils' libdwfl makes of the same registers and the same copy.
 //
-//     unwind-program [--reference] [--show N] [--stack BYTES] [--period NS] PROGRAM [ARGUMENTS…]
+// --print: each stack, as a line: process, thread, nanoseconds, whether it is whole, frames.
+//
+//     unwind-program [--reference] [--print] [--show N] [--stack BYTES] [--period NS] PROGRAM [ARGUMENTS…]
 import CTraceLayout
 import CUnwindingTests
 import Glibc
@@ -11,14 +13,14 @@ final class Sampling {
     let unwinder = SampleUnwinder()
     var samples = 0, whole = 0, frames = 0, nanoseconds = 0, calls = 0
     var compared = 0, equal = 0, longer = 0
-    var isCompared = false, shown = 0
+    var isCompared = false, isPrinted = false, shown = 0
     private var references: [pid_t: OpaquePointer?] = [:]
 
     func forget(_ pid: pid_t) {
         if let reference = references.removeValue(forKey: pid) { reference.map { reference_free($0) } }
     }
 
-    func sample(_ pid: pid_t, _ registers: UnsafeBufferPointer<UInt64>, _ stack: UnsafeRawBufferPointer) {
+    func sample(_ pid: pid_t, _ tid: pid_t, _ ns: UInt64, _ registers: UnsafeBufferPointer<UInt64>, _ stack: UnsafeRawBufferPointer) {
         let start = now()
         let (found, isWhole) = unwinder.sample(pid, registers: registers, stack: stack)
         nanoseconds += now() - start
@@ -26,6 +28,7 @@ final class Sampling {
         frames += found.count
         if isWhole { whole += 1 }
         calls += found.count { $0 == UInt64(TRACE_SAMPLE_CALL) }
+        if isPrinted { print(pid, tid, ns, isWhole ? 1 : 0, found.map { String($0, radix: 16) }.joined(separator: " ")) }
         if isCompared { compare(pid, found, registers, stack) }
     }
 
@@ -68,6 +71,7 @@ while let option = arguments.first, option.hasPrefix("--") {
     arguments.removeFirst()
     switch option {
     case "--reference": sampling.isCompared = true
+    case "--print": sampling.isPrinted = true
     case "--show": sampling.shown = Int(arguments.removeFirst()) ?? 0
     case "--stack": stackBytes = UInt32(arguments.removeFirst()) ?? stackBytes
     case "--period": period = UInt64(arguments.removeFirst()) ?? period
@@ -90,9 +94,9 @@ events.exit = { context, pid in
     of(context).unwinder.exit(pid)
     of(context).forget(pid)
 }
-events.sample = { context, pid, _, _, registers, stack, byteCount in
+events.sample = { context, pid, tid, ns, registers, stack, byteCount in
     of(context).sample(
-        pid, UnsafeBufferPointer(start: registers, count: Int(SampleUnwinder.registerMask.nonzeroBitCount)),
+        pid, tid, ns, UnsafeBufferPointer(start: registers, count: Int(SampleUnwinder.registerMask.nonzeroBitCount)),
         UnsafeRawBufferPointer(start: stack, count: Int(byteCount)))
 }
 var pointers = arguments.map { strdup($0) } + [nil]
