@@ -37,5 +37,8 @@ package struct Processor: Sendable {
         return registers
     }
 
+    /// And back.
+    package func sampled(_ dwarf: [UInt64]) -> [UInt64] { sampleOrder.map { dwarf[$0] } }
+
     var registerCount: Int { programCounter + 1 }
 }

@@ -3,6 +3,7 @@
 #include <execinfo.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -50,12 +51,21 @@ __attribute__((noinline)) static int descend(int depth) {
     return room[0];
 }
 
+static int depth_wanted;
+static int compare(const void *a, const void *b) {
+    if (depth_wanted >= 0) descend(depth_wanted);
+    depth_wanted = -1;
+    return *(const int *)a - *(const int *)b;
+}
+
 void interrupt(struct interrupted *into, int depth) {
+    int numbers[] = {2, 1};
     void *warm[1];
     backtrace(warm, 1); // loads libgcc
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO}, old;
     result = into;
     sigaction(SIGUSR2, &action, &old);
-    descend(depth);
+    depth_wanted = depth;
+    qsort(numbers, 2, sizeof *numbers, compare); // through a library that calls back
     sigaction(SIGUSR2, &old, 0);
 }

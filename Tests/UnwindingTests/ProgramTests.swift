@@ -5,30 +5,30 @@ import Testing
 
 @testable import Unwinding
 
-/// Real programs, whose stacks libdwfl makes of the same registers and the same copies.
-@Suite(.enabled(if: ProgramTests.maySample, "perf_event_open(2) is not permitted")) struct ProgramTests {
-    /// Whether the kernel lets this user sample programs of their own (kernel.perf_event_paranoid, seccomp).
-    static let maySample: Bool = {
-        var nothing = sampling_events()
-        nothing.exec = { _, _ in }
-        nothing.fork = { _, _, _ in }
-        nothing.map = { _, _, _, _, _, _, _ in }
-        nothing.exit = { _, _ in }
-        nothing.sample = { _, _, _, _, _, _, _ in }
-        var arguments = [strdup("/bin/true"), nil]
-        defer { free(arguments[0]) }
-        return sampling_run(&arguments, 1_000_000, 4096, SampleUnwinder.registerMask, &nothing) == 0
-    }()
+/// Whether the kernel lets this user sample programs of their own (kernel.perf_event_paranoid, seccomp).
+private let maySample: Bool = {
+    var nothing = sampling_events()
+    nothing.exec = { _, _ in }
+    nothing.fork = { _, _, _ in }
+    nothing.map = { _, _, _, _, _, _, _ in }
+    nothing.exit = { _, _ in }
+    nothing.sample = { _, _, _, _, _, _, _ in }
+    var arguments = [strdup("/bin/true"), nil]
+    defer { free(arguments[0]) }
+    return sampling_run(&arguments, 1_000_000, 4096, SampleUnwinder.registerMask, &nothing) == 0
+}()
 
+private let python = "/usr/bin/python3"
+
+/// Real programs, whose stacks libdwfl makes of the same registers and the same copies.
+@Suite(.enabled(if: maySample, "perf_event_open(2) is not permitted")) struct ProgramTests {
     @Test func shell() throws {
         try check(["/bin/bash", "-c", "for ((n = 0; n < 40000; n++)); do x=${n//1/2}; done"])
     }
 
-    private static let python = "/usr/bin/python3"
-
-    @Test(.enabled(if: access(python, X_OK) == 0, "no python3")) func python() throws {
+    @Test(.enabled(if: access(python, X_OK) == 0, "no python3")) func interpreter() throws {
         let program = "import json, re\nfor n in range(1500): json.loads(json.dumps(list(range(n % 300)))); re.sub('a+', 'b', 'aaxa' * 20)"
-        try check([Self.python, "-c", program])
+        try check([python, "-c", program])
     }
 
     private func check(_ arguments: [String]) throws {

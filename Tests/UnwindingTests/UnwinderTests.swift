@@ -30,7 +30,7 @@ import Testing
     private func unwind(_ context: UnsafeMutablePointer<interrupted>, _ space: AddressSpace) -> ([UInt64], Bool) {
         let processor = Processor.current
         let dwarf = withUnsafeBytes(of: &context.pointee.dwarf_registers) { Array($0.bindMemory(to: UInt64.self)) }
-        let sampled = processor.sampleOrder.map { dwarf[$0] }
+        let sampled = processor.sampled(dwarf)
         let unwinder = Unwinder(processor)
         var frames: [UInt64] = []
         let stack = UnsafeRawBufferPointer(start: context.pointee.stack, count: Int(context.pointee.stack_bytes))

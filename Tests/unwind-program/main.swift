@@ -3,6 +3,10 @@
 //
 // --print: each stack, as a line: process, thread, nanoseconds, whether it is whole, frames.
 //
+// --self: instead of a program this one, interrupted by a signal: whether its stack is the one that backtrace() gives. With the agent in it
+// (LD_PRELOAD) that goes through the labels of recorded calls.
+//
+//     unwind-program --self
 //     unwind-program [--reference] [--print] [--show N] [--stack BYTES] [--period NS] PROGRAM [ARGUMENTS…]
 import CTraceLayout
 import CUnwindingTests
@@ -63,6 +67,30 @@ final class Sampling {
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) // others may have the processor meanwhile
         return time.tv_sec * 1_000_000_000 + time.tv_nsec
     }
+}
+
+/// Of this process.
+func compareOwn(depth: Int32) -> (isEqual: Bool, calls: Int) {
+    var context = interrupted()
+    let stack = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
+    defer { stack.deallocate() }
+    context.stack = stack.bindMemory(to: UInt8.self).baseAddress
+    context.stack_bytes = UInt64(stack.count)
+    interrupt(&context, depth)
+    let expected = withUnsafeBytes(of: &context.frames) { Array($0.bindMemory(to: UInt64.self).prefix(Int(context.frame_count))) }
+    let dwarf = withUnsafeBytes(of: &context.dwarf_registers) { Array($0.bindMemory(to: UInt64.self)) }
+    let found = Processor.current.sampled(dwarf).withUnsafeBufferPointer {
+        SampleUnwinder().sample(getpid(), registers: $0, stack: UnsafeRawBufferPointer(rebasing: stack[..<Int(context.stack_bytes)])).frames
+    }
+    let frames = found.filter { $0 != UInt64(TRACE_SAMPLE_CALL) }
+    return (frames.starts(with: expected) && expected.count > Int(depth), found.count - frames.count)
+}
+if CommandLine.arguments.dropFirst().first == "--self" {
+    for depth in [0, 1, 7, 40] {
+        let (isEqual, calls) = compareOwn(depth: Int32(depth))
+        print("depth \(depth): \(isEqual ? "equal" : "different"), \(calls) calls recorded")
+    }
+    exit(0)
 }
 
 let sampling = Sampling()

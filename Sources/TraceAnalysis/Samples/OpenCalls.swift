@@ -84,7 +84,8 @@ private struct OpenCallSink: StreamSink, ~Copyable {
     mutating func row(of function: UInt32) -> UInt32 { function }
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {}
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
-        note(frame.row, from: frame.enter, to: time, depth: depth)
+        // Samples may be younger than the last event: the calls that were open then still were.
+        note(frame.row, from: frame.enter, to: ending == .open ? .max : time, depth: depth)
     }
     @inline(__always)
     mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {

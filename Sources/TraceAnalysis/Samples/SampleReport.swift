@@ -29,7 +29,8 @@ package struct SampleReport: Sendable {
     package let damagedRecords: Int
 
     package init(
-        _ traces: [TraceFile], symbolizer: Symbolizer = Symbolizer(), workers: Int = TraceFile.processorCount, progress: ReadingProgress? = nil
+        _ traces: [TraceFile], symbolizer: Symbolizer = Symbolizer(), workers: Int = TraceFile.processorCount,
+        progress: ReadingProgress? = nil
     ) {
         var trees: [CallTree] = [], samples: UInt64 = 0, cut: UInt64 = 0, damaged = 0
         for trace in traces {

@@ -13,7 +13,8 @@ extension SampleReport {
     }
 
     package func title(_ root: CallTree.Root, in tree: CallTree) -> String {
-        let thread = root.tid.map { "thread \($0)\(root.name.isEmpty ? "" : " " + root.name)" } ?? counted(UInt64(root.threadCount), "thread")
+        let thread =
+            root.tid.map { "thread \($0)\(root.name.isEmpty ? "" : " " + root.name)" } ?? counted(UInt64(root.threadCount), "thread")
         return "\(thread), \(counted(tree.nodes[root.node].total, "sample"))"
     }
 
@@ -22,7 +23,8 @@ extension SampleReport {
     ///   - least: share of all samples of the thread that gets a line
     ///   - deepest: levels, 0 all
     package static func lines(
-        _ tree: CallTree, _ root: CallTree.Root, least: Double, deepest: Int, width: Int?, _ style: TextStyle, _ body: (String) throws -> Void
+        _ tree: CallTree, _ root: CallTree.Root, least: Double, deepest: Int, width: Int?, _ style: TextStyle,
+        _ body: (String) throws -> Void
     ) rethrows {
         let whole = tree.nodes[root.node].total
         func line(_ total: UInt64, _ own: UInt64, _ indentation: Int, _ text: String) -> String {

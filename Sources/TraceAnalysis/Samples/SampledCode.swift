@@ -66,7 +66,8 @@ final class SampledCode {
         if isAgent { return Place(functions: [number(Self.agent(module.name))], start: nil, isAgent: true) }
         guard let function = symbolizer.function(at: linked, in: module.identity) else {
             guard let start = symbolizer.functionStart(at: linked, in: module.identity) else {
-                return Place(functions: [number(CallTree.Function(name: module.name, symbol: "", module: module.name))], start: nil, isAgent: false)
+                return Place(
+                    functions: [number(CallTree.Function(name: module.name, symbol: "", module: module.name))], start: nil, isAgent: false)
             }
             let code = names.name(at: start &+ module.loadBias, in: module.index)
             return Place(

@@ -94,7 +94,9 @@ struct Samples: ParsableCommand {
             if tree.processes.count > 1, root.process != process {
                 process = root.process
                 try output.line("")
-                try output.line(style.bold(root.process.map { tree.title(tree.processes[$0]) } ?? counted(tree.processes.count, "process", "processes")))
+                try output.line(
+                    style.bold(root.process.map { tree.title(tree.processes[$0]) } ?? counted(tree.processes.count, "process", "processes"))
+                )
             }
             try output.line("")
             try output.line(style.bold(report.title(root, in: tree)))

@@ -24,7 +24,7 @@ void reference_free(struct reference *);
 int reference_stack(struct reference *, const uint64_t *dwarf_registers, int register_count, uint64_t stack_pointer, const void *stack,
                     uint64_t stack_bytes, uint64_t *frames, int most);
 
-/// A signal interrupts the caller, a few calls deep. What the handler was given and what backtrace() says there.
+/// A signal interrupts the caller, a few calls deep, some of them through linkage tables. What the handler was given and what backtrace() says there.
 struct interrupted {
     uint64_t dwarf_registers[33]; // in DWARF's order, with the next instruction behind the last
     uint8_t *stack; // from the handler's stack pointer, with room for this:
