@@ -179,6 +179,11 @@ class Outputs(unittest.TestCase):
                 self.check("waits", "waits", trace, "--json", *options)
                 self.check("threads", "threads", trace, "--json", *options)
 
+    def test_samples(self):
+        # Also of a trace without.
+        samples, = self.check("samples", "samples", "one.trace", "--json")
+        self.assertEqual(samples["samples"], sum(thread["samples"] for thread in samples["threads"]))
+
     def test_plan(self):
         self.check("plan", "plan", "./program", "--json")
 

@@ -1,4 +1,5 @@
 // Where exceptions land, from .gcc_except_table (Itanium C++ ABI, "Exception Handling Tables").
+import Symbols
 
 enum LandingPads {
     /// Calls `body` with the address of each handler of the function whose table this is.

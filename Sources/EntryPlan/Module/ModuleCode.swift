@@ -54,11 +54,3 @@ struct ModuleCode: @unchecked Sendable {
 
     var dataSegments: [CodeFile.Segment] { segments.filter { !$0.isExecutable } }
 }
-
-/// Little-endian, at any alignment; nil behind the end.
-extension UnsafeRawBufferPointer {
-    func load<T: FixedWidthInteger>(_ offset: Int, as type: T.Type) -> T? {
-        guard offset >= 0, offset <= count - MemoryLayout<T>.size else { return nil }
-        return T(littleEndian: loadUnaligned(fromByteOffset: offset, as: type))
-    }
-}
