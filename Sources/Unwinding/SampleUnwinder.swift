@@ -59,6 +59,9 @@ package final class SampleUnwinder {
         return PerfMap(pid: pid)?.code(holding: process.madeCode) ?? []
     }
 
+    /// All that are left.
+    package func end() -> [(pid: pid_t, code: [PerfMap.Code])] { processes.keys.map { ($0, exit($0)) } }
+
     /// - Parameters:
     ///   - registers: of `registerMask`, lowest bit first
     ///   - stack: from the stack pointer up

@@ -1,6 +1,7 @@
 // What the kernel tells of one image of a process, from exec (or fork) to the next exec or its end: as the records that go to the end of its trace.
 import CTraceLayout
 import Glibc
+import Unwinding
 
 struct ImageHistory {
     /// CLOCK_MONOTONIC.
@@ -73,6 +74,15 @@ struct ImageHistory {
         wait.place_bytes = UInt32(place.count)
         wait.object_bytes = UInt32(object.count)
         add(wait, TRACE_RECORD_WAIT, \.record, place + object, room)
+    }
+
+    mutating func add(_ code: PerfMap.Code, _ room: KernelRoom) {
+        var record = trace_code_name_record()
+        let name = Array(code.name.utf8)
+        record.address = code.start
+        record.code_bytes = code.end - code.start
+        record.name_bytes = UInt32(name.count)
+        add(record, TRACE_RECORD_CODE_NAME, \.record, name, room)
     }
 
     /// What is not in a block yet becomes one.

@@ -8,6 +8,8 @@ struct KernelAccount {
         var asked: Int, granted: Int
         /// errno, 0 none.
         var error: Int32
+        /// Nanoseconds of a processor from one sample to the next, 0: none.
+        var period: UInt64 = 0
     }
 
     let grant: Grant

@@ -2,6 +2,7 @@
 import CRecorder
 import CTraceLayout
 import Glibc
+import Unwinding
 
 struct KernelHistory {
     private final class Process {
@@ -75,8 +76,23 @@ struct KernelHistory {
         case .mapped(let mapping): process.files.add(mapping)
         case .fault(let address, let code):
             process.image.add(majorFault: address, code: code, place: process.files.place(of: address), origin, room)
+        case .unwound(let frames, let isWhole):
+            process.image.add(sample: frames, flags: isWhole ? TRACE_SAMPLE_WHOLE : 0, origin, room)
         case .sample, .lost: break
         }
+    }
+
+    /// Names of code that the process made while it ran.
+    mutating func add(_ code: [PerfMap.Code], of pid: pid_t) {
+        // It may be over by now, but no other has its id yet: nobody else was told of.
+        guard let process = processes[pid] else {
+            if let last = over[pid]?.indices.last {
+                for one in code { over[pid]![last].add(one, room) }
+                over[pid]![last].end(room)
+            }
+            return
+        }
+        for one in code { process.image.add(one, room) }
     }
 
     /// Threads that have waited for long by now are looked at, each once a wait. False when nobody waits who was not.

@@ -1,6 +1,7 @@
 // A record of a ring, as include/uapi/linux/perf_event.h lays it out for what kernel_events.c asks for.
 import CRecorder
 import CTraceLayout
+import Unwinding
 
 enum KernelRecord {
     struct Origin {
@@ -14,11 +15,12 @@ enum KernelRecord {
         /// In the file.
         var offset: UInt64
         var path: String
+        /// 0 unknown.
+        var inode: UInt64 = 0
         /// The kernel calls memory that is of none //anon, [heap] and so on.
         var isOfFile: Bool { path.hasPrefix("/") && !path.hasPrefix("//") }
     }
     struct Stack {
-        var address: UInt64
         /// In the order of the bits that were asked for; empty for a thread that has no registers of its own.
         var registers: [UInt64]
         /// From its pointer on.
@@ -31,7 +33,10 @@ enum KernelRecord {
     case named(String, isExec: Bool)
     case mapped(Mapping)
     case fault(address: UInt64, code: UInt64)
+    /// Registers and stack; what is made of it as soon as it has been read is `unwound`.
     case sample(Stack)
+    /// As TRACE_RECORD_SAMPLES has them, innermost first.
+    case unwound([UInt64], isWhole: Bool)
     case lost(UInt64)
 
     // enum perf_event_type, and PERF_RECORD_MISC_…
@@ -94,7 +99,8 @@ enum KernelRecord {
         case Kind.mmap2 where end >= 64: // pid, tid; address; length; offset; 24 bytes of the file; protection, flags; path
             let address = all.word(8), length = all.word(16)
             guard length <= UInt64.max - address else { return nil }
-            record = .mapped(Mapping(addresses: address..<address + length, offset: all.word(24), path: all.text(64, end)))
+            record = .mapped(
+                Mapping(addresses: address..<address + length, offset: all.word(24), path: all.text(64, end), inode: all.word(40)))
         case Kind.lost where end >= 16, Kind.lostSamples where end >= 8:
             record = .lost(all.word(type == Kind.lost ? 8 : 0))
         default: return nil
@@ -110,10 +116,10 @@ enum KernelRecord {
             processor: UInt16(truncatingIfNeeded: all.half(40)))
         if all.word(0) == ring.event_id { return (.fault(address: all.word(32), code: all.word(8)), origin) }
         guard all.word(0) == ring.sampler_id else { return nil }
-        var stack = Stack(address: all.word(8), registers: [], bytes: []), place = 56
+        var stack = Stack(registers: [], bytes: []), place = 56
         guard all.count >= place else { return nil }
         if all.word(48) != 0 {
-            let count = KernelWatch.sampleRegisters.nonzeroBitCount
+            let count = SampleUnwinder.registerMask.nonzeroBitCount
             guard all.count >= place + count * 8 + 8 else { return nil }
             stack.registers = (0..<count).map { all.word(place + $0 * 8) }
             place += count * 8

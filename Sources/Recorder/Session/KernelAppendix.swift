@@ -38,6 +38,7 @@ package struct KernelAppendix {
         kernel.from_ns = images.first?.begun ?? 0
         kernel.until_ns = images.last?.ended ?? KernelWatch.now
         kernel.lost = account.lost &+ images.reduce(0) { $0 &+ $1.left }
+        kernel.period_ns = kernel.granted & UInt32(TRACE_KERNEL_SAMPLES) != 0 ? account.grant.period : 0
         let opened = header.current.last
         guard write(withUnsafeBytes(of: kernel) { Array($0) }, opened, header, isGone) else { return false }
         for block in images.flatMap(\.blocks) {

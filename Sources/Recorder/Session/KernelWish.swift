@@ -5,6 +5,8 @@ import TraceFormat
 struct KernelWish {
     /// nil: where that costs little.
     private let isWanted: Bool?
+    /// Nanoseconds, 0: none.
+    private let samplePeriod: UInt64
     /// Of a trace, where it has a limit: what the kernel tells comes on top, at most a quarter of it.
     private let mostBytes: Int
     private let keepsEnd: Bool
@@ -13,7 +15,8 @@ struct KernelWish {
     private static let mostProcessors = 32
 
     init(_ options: RecordOptions, _ environment: ProgramEnvironment) {
-        isWanted = options.states
+        samplePeriod = options.samplesPerSecond.map { UInt64(1_000_000_000 / $0) } ?? 0
+        isWanted = samplePeriod != 0 ? true : options.states
         let limit = environment[Variables.maximumSize.name.description].flatMap { Variables.maximumSize.read($0) } ?? 0
         mostBytes = limit == 0 ? .max : Int(limit / 4)
         keepsEnd = environment[Variables.mode.name.description].flatMap { Variables.mode.read($0) } == .ring
@@ -23,6 +26,7 @@ struct KernelWish {
     func watch(_ pid: pid_t, directory: String) -> KernelWatch? {
         guard isWanted ?? (KernelWatch.processors.count <= Self.mostProcessors) else { return nil }
         return KernelWatch(
-            pid: pid, KernelRoom(spool: KernelSpool(directory: directory), mostBytes: mostBytes, keepsEnd: keepsEnd))
+            pid: pid, samplePeriod: samplePeriod,
+            KernelRoom(spool: KernelSpool(directory: directory), mostBytes: mostBytes, keepsEnd: keepsEnd))
     }
 }

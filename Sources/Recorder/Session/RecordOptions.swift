@@ -23,6 +23,9 @@ package struct RecordOptions: Sendable {
     package var start: String?
     /// When threads run and wait, and which pages come from disk, as the kernel tells it. nil: where that costs little.
     package var states: Bool?
+    /// Stacks as well, so many times a second of each processor that is at work; nil: none.
+    package var samplesPerSecond: Int?
+    package static let sampleRates = 1...20_000, usualSampleRate = 1000
     /// The function whose first call means that the program is ready.
     package var ready: String?
     package var quiet = false

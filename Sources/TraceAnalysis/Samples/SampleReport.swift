@@ -37,7 +37,7 @@ package struct SampleReport: Sendable {
             let records = SampleRecords(trace)
             damaged += records.damagedRecords
             guard !records.samples.isEmpty else { continue }
-            let open = OpenCalls(trace, records, workers: workers, progress: progress)
+            let open = SampledCalls(trace, records, workers: workers, progress: progress)
             let code = SampledCode(trace, records, symbolizer)
             var builder = SampleTree()
             for (number, sample) in records.samples.enumerated() {

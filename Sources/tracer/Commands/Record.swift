@@ -58,6 +58,12 @@ struct Record: ParsableCommand {
             "Also record when threads run and wait, and pages read from disk, as the kernel tells it; on where there are up to 32 processors."
     )
     var states: Bool?
+    @Option(
+        name: .long, defaultAsFlag: String(RecordOptions.usualSampleRate),
+        help: ArgumentHelp(
+            "Also record stacks, --sample=HZ times a second of a processor; \(RecordOptions.usualSampleRate) without a number.",
+            valueName: "hz"))
+    var sample: String?
     @Option(help: ArgumentHelp("off waits until the program calls tracer_start(). \(Variables.start.name).", valueName: "on|off"))
     var start: String?
     @Flag(help: "No summary, and no messages from the agent. \(Variables.quiet.name).")
@@ -73,6 +79,12 @@ struct Record: ParsableCommand {
             throw CleanExit.helpRequest(self) // captured, as everything that is not an option above
         } else if let first = command.first, first.hasPrefix("-") {
             throw CommandFailure(message: "record has no option \(first): see tracer record --help", status: 2)
+        }
+        var sample = sample
+        if let text = sample, Int(text) == nil {
+            // Written apart, a number is its value and a program is not: record --sample ./app
+            command.insert(text, at: 0)
+            sample = String(RecordOptions.usualSampleRate)
         }
         guard !command.isEmpty else {
             throw CommandFailure(message: "record needs a program: tracer record [options] PROGRAM [ARGUMENT …]", status: 2)
@@ -93,6 +105,16 @@ struct Record: ParsableCommand {
         options.cache = cache
         options.start = start
         options.states = states
+        if let sample {
+            guard let rate = Int(sample), RecordOptions.sampleRates.contains(rate) else {
+                throw CommandFailure(
+                    message: "--sample \(sample): give a number of times a second up to \(RecordOptions.sampleRates.upperBound)", status: 2)
+            }
+            guard states != false else {
+                throw CommandFailure(message: "--sample needs what --no-states leaves out: leave one of them out", status: 2)
+            }
+            options.samplesPerSecond = rate
+        }
         options.quiet = quiet
         options.gathersProcesses = true
         let result: RecordingResult

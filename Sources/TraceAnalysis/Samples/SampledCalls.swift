@@ -4,7 +4,7 @@ import CTraceLayout
 import Symbols
 import TraceFormat
 
-struct OpenCalls: Sendable {
+struct SampledCalls: Sendable {
     struct Call: BitwiseCopyable, Sendable {
         var entered: UInt64
         var depth: Int32
@@ -16,7 +16,7 @@ struct OpenCalls: Sendable {
     init(_ trace: TraceFile, _ records: SampleRecords, workers: Int, progress: ReadingProgress?) {
         let ofThread = SamplesOfThread(trace, records), count = records.samples.count
         let all = StreamWorker.read(trace, FunctionNames(unnamed: trace.metadata), workers: workers, progress: progress) {
-            OpenCallSink(ofThread, count)
+            SampledCallSink(ofThread, count)
         }
         calls = all.withSink { sink in
             sink.callsOfSample.map { $0.sorted { ($0.entered, $0.depth) < ($1.entered, $1.depth) } }
@@ -50,12 +50,12 @@ struct SamplesOfThread: Sendable {
     func of(_ thread: UInt32) -> [Moment] { tids[thread].flatMap { moments[$0] } ?? [] }
 }
 
-private struct OpenCallSink: StreamSink, ~Copyable {
+private struct SampledCallSink: StreamSink, ~Copyable {
     private let ofThread: SamplesOfThread
     private var moments: [SamplesOfThread.Moment] = []
     /// Of those the first that is not before the latest end. Calls of a unit end in the order of time.
     private var next = 0
-    private(set) var callsOfSample: [[OpenCalls.Call]]
+    private(set) var callsOfSample: [[SampledCalls.Call]]
     private var migrations = Migrations()
     private(set) var calls: UInt64 = 0
 
@@ -76,7 +76,7 @@ private struct OpenCallSink: StreamSink, ~Copyable {
         while place > 0, moments[place - 1].at >= start {
             place -= 1
             callsOfSample[Int(moments[place].sample)].append(
-                OpenCalls.Call(entered: start, depth: Int32(clamping: depth), function: function))
+                SampledCalls.Call(entered: start, depth: Int32(clamping: depth), function: function))
         }
     }
 
@@ -95,13 +95,13 @@ private struct OpenCallSink: StreamSink, ~Copyable {
     mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
     mutating func unknown() {}
 
-    mutating func add(_ other: borrowing OpenCallSink) {
+    mutating func add(_ other: borrowing SampledCallSink) {
         for index in callsOfSample.indices { callsOfSample[index] += other.callsOfSample[index] }
         var union = migrations
         union.formUnion(other.migrations) { $0 }
         migrations = union
     }
 
-    mutating func translate(_ frame: Frame, from other: borrowing OpenCallSink) -> Frame { frame }
+    mutating func translate(_ frame: Frame, from other: borrowing SampledCallSink) -> Frame { frame }
     func hasMigrated(_ frame: Frame) -> Bool { migrations.contains(frame.row, enter: frame.enter) }
 }
