@@ -97,6 +97,19 @@ final class ObjectFile {
         }
     }
 
+    /// Of the section that holds an address.
+    func sectionName(at address: UInt64) -> String? {
+        var names = 0, found: String?
+        guard elf_getshdrstrndx(elf, &names) == 0 else { return nil }
+        forEachSection { _, header in
+            guard header.sh_flags & UInt64(SHF_ALLOC) != 0, address >= header.sh_addr, address - header.sh_addr < header.sh_size,
+                let name = elf_strptr(elf, names, Int(header.sh_name))
+            else { return }
+            found = found ?? String(cString: name)
+        }
+        return found
+    }
+
     func section(at index: Int) -> GElf_Shdr? {
         var header = GElf_Shdr()
         guard let section = elf_getscn(elf, index), gelf_getshdr(section, &header) != nil else { return nil }

@@ -65,6 +65,9 @@ package final class Symbolizer {
         entry(module)?.variables.symbol(at: address)?.name
     }
 
+    /// The name of the section that `address` (as linked) lies in.
+    package func section(at address: UInt64, in module: ModuleIdentity) -> String? { entry(module)?.file.sectionName(at: address) }
+
     package func hasDebugInformation(of module: ModuleIdentity) -> Bool { entry(module)?.debugInformation != nil }
 
     /// Functions, mangled where DWARF has that, which the compiler has put into the one that holds `address` (as linked), there: innermost first.

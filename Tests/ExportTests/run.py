@@ -69,6 +69,8 @@ class Traces:
         program = os.path.join(SCRATCH, "marked")
         subprocess.run(["gcc", "-O1", "-I", os.path.join(ROOT, "CSupport/include"), "-o", program, os.path.join(HERE, "marked.c")], check=True, timeout=LIMIT)
         cls.marked = cls.record("marked", program)
+        cls.switched = os.path.join(SCRATCH, "switched.trace") # the same with what the kernel has seen, where it tells
+        tracer("record", "--quiet", "--no-children", "-o", cls.switched, "--", os.path.join(SCRATCH, "threads"))
 
     @staticmethod
     def record(name, *command):
@@ -192,6 +194,20 @@ class Perfetto(ExportTest):
                            "select slice.name as name from slice join args using (arg_set_id) where args.string_value like 'unwound%'")
         self.assertIn("qsort", {row["name"] for row in rows})
 
+
+    def test_the_states_of_threads_are_those_of_tracer_threads(self):
+        report = json.loads(tracer("threads", "--json", "--no-stages", Traces.switched).stdout)
+        if report["missing"]:
+            self.skipTest(report["missing"])
+        rows, wrong = self.query(
+            self.export("perfetto", Traces.switched),
+            "select tid, state, sum(dur) as ns from thread_state join thread using (utid) where dur > 0 group by tid, state",
+            "select name from stats where severity = 'error' and value > 0 or name like 'generic_task%' and value > 0")
+        self.assertEqual(wrong, [])
+        found = {(row["tid"], row["state"]): row["ns"] for row in rows}
+        for thread in report["threads"]:
+            for state, key in (("Running", "running_ns"), ("R", "runnable_ns"), ("S", "waiting_ns")):
+                self.assertAlmostEqual(found.get((thread["tid"], state), 0), thread[key], delta=1000, msg=(thread, state))
 
     def test_marks_are_instants_in_the_spans_they_were_made_in(self):
         marks, spans, calls = self.query(

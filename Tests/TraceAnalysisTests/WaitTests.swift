@@ -1,4 +1,5 @@
 import CTraceLayout
+import Symbols
 import Testing
 import TraceTesting
 @testable import TraceAnalysis
@@ -84,6 +85,39 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         #expect(found.waits[chain.links[0].wait].kind == .sleep && chain.links[0].duration == 1800)
         // What waits is no place to be in.
         #expect(found.waits[index].holder.map { found.name($0.inside.row) } == "parse")
+    }
+
+    /// Each of the two threads holds what the other waits for.
+    private func crossed(lets go: Bool) throws -> WaitChain {
+        let builder = machine { builder, main, other in
+            builder.complete(main, 10, from: start + 100, to: start + 200, argument: 0xa0)
+            builder.complete(other, 10, from: start + 100, to: start + 200, argument: 0xb0)
+            builder.enter(main, 10, at: start + 1000, argument: 0xb0)
+            if go { builder.complete(other, 11, from: start + 1400, to: start + 1450, argument: 0xb0) }
+            builder.enter(other, 10, at: start + 1500, argument: 0xa0)
+            builder.switches([(start + 1100, 4711, waits), (start + 1600, 4712, waits)])
+        }
+        let found = try search(builder)
+        return WaitChain(of: try #require(found.waits.indices.first { found.threads[found.waits[$0].thread].tid == 4711 }), in: found)
+    }
+
+    @Test func whoWaitForEachOtherDoSoAtOneMoment() throws {
+        #expect(try crossed(lets: false).isCircular && crossed(lets: false).links.count == 1)
+        // What it waits for when it has let go holds nobody up.
+        #expect(try !crossed(lets: true).isCircular && crossed(lets: true).links.isEmpty)
+    }
+
+    @Test func aPageThatWasNotInMemoryHasItsFileAndItsWait() throws {
+        let builder = machine { builder, main, _ in
+            builder.complete(main, 2, from: start + 1000, to: start + 9000)
+            builder.pageFault(4711, at: start + 5005, address: 0x5000_0123, "/usr/lib/libdemo.so.1", offset: 4096)
+            builder.pageFault(4711, at: start + 6000, kind: TRACE_FAULT_MINOR)
+            builder.switches([(start + 2000, 4711, waits), (start + 5000, 4711, runs)])
+        }
+        let found = try search(builder), pages = found.pageWaits(Symbolizer())
+        #expect(pages.count == 1 && pages[0].duration == 3000 && pages[0].offset == 4096 && pages[0].path == "/usr/lib/libdemo.so.1")
+        let totals = PageTotals.all(pages, process: 0)
+        #expect(totals.count == 1 && totals[0].count == 1 && totals[0].duration == 3000)
     }
 
     @Test func wakeUpsWithinOneCallAreOneWait() throws {

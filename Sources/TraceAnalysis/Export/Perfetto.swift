@@ -9,7 +9,7 @@ enum PerfettoField {
     enum Trace { static let packet = 1 }
     enum Packet {
         static let clockSnapshot = 6, timestamp = 8, sequence = 10, trackEvent = 11, internedData = 12, flags = 13
-        static let compressedPackets = 50, clock = 58, defaults = 59, trackDescriptor = 60
+        static let compressedPackets = 50, clock = 58, defaults = 59, trackDescriptor = 60, taskState = 117
     }
     enum Snapshot { static let clocks = 1, primaryClock = 2 }
     enum Clock { static let id = 1, timestamp = 2, isIncremental = 3 }
@@ -22,10 +22,14 @@ enum PerfettoField {
     }
     enum Interned { static let categories = 1, names = 2 }
     enum InternedString { static let id = 1, text = 2 }
+    /// GenericKernelTaskStateEvent
+    enum TaskState { static let processor = 1, name = 2, tid = 3, state = 4 }
     enum Annotation { static let integer = 3, string = 6, name = 10 }
 
     /// TrackEvent.Type
     static let sliceBegin: UInt64 = 1, sliceEnd: UInt64 = 2, instant: UInt64 = 3, counter: UInt64 = 4
+    /// TaskStateEnum
+    static let runnable: UInt64 = 2, running: UInt64 = 3, sleeping: UInt64 = 4, stopped: UInt64 = 6, dead: UInt64 = 7
     /// TracePacket.SequenceFlags
     static let cleared: UInt64 = 1, needsState: UInt64 = 2
     /// BuiltinClock, and a number of the range that belongs to a sequence
@@ -312,6 +316,7 @@ struct PerfettoWriter: TimelineWriter {
                 }
                 for source in sources { Self.describe(source, &$0) }
             }.bytes)
+        for source in sources { try PerfettoStates(source).write(write) }
     }
 
     private static func describe(_ source: ExportSource, _ message: inout ProtobufMessage) {

@@ -38,7 +38,7 @@ struct LockTotals: Sendable {
         self.object = object
         var waiters: [String?: Place] = [:], holders: [String?: Place] = [:]
         for wait in all {
-            duration += wait.duration
+            duration &+= wait.duration
             longest = max(longest, wait.duration)
             Self.add(wait, place(wait.call), to: &waiters)
             if let holder = wait.holder { Self.add(wait, holding(holder), to: &holders) }
@@ -53,7 +53,7 @@ struct LockTotals: Sendable {
 
     private static func add(_ wait: Wait, _ name: String?, to places: inout [String?: Place]) {
         places[name, default: Place(name: name)].waits += 1
-        places[name]!.duration += wait.duration
+        places[name]!.duration &+= wait.duration
     }
 
     private static func sorted(_ places: [String?: Place]) -> [Place] {

@@ -133,6 +133,8 @@ struct OpenCalls: StreamSink, ~Copyable {
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
         if latest.row == frame.row, latest.enter == frame.enter { latest = OpenCall() }
         if wanted.isEmpty { return }
+        // The kernel may have told for longer than the trace goes on.
+        let time = ending == .open ? .max : time
         note(
             OpenCall(
                 row: frame.row, parent: parent.row, enter: frame.enter, end: time, depth: UInt32(truncatingIfNeeded: depth),

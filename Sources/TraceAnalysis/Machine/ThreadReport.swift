@@ -1,13 +1,11 @@
 // What the threads of all processes of a run did with their time, as a whole and in each stage of a start.
 import Presentation
-import Symbols
 import TraceFormat
 
 package struct ThreadReport {
     /// A part of a process's time.
     struct Stage {
-        /// nil: all of it.
-        var kind: String?
+        var kind: String
         var name: String
         /// Since the beginning of the trace.
         var start: Int64
@@ -42,23 +40,15 @@ package struct ThreadReport {
 
     /// None where the trace does not say how its program started.
     private static func stages(_ search: WaitSearch, _ threads: [Int]) -> [Stage] {
+        guard search.noSwitches == nil else { return [] }
         let trace = search.trace
-        guard search.noSwitches == nil, let start = try? StartupTimeline(trace, symbolizer: Symbolizer()), !start.stages.isEmpty else {
-            return []
-        }
-        var bounds = start.stages.map {
-            (kind: $0.kind.rawValue, name: $0.name, begin: start.origin.raw &+ trace.timeScale.ticks($0.start))
-        }
-        let end = start.origin.raw &+ trace.timeScale.ticks(start.total)
-        if case .ready = start.outcome { bounds.append(("ready", "after ready", end)) }
-        return bounds.indices.map { index in
-            let begin = bounds[index].begin
-            let end = index + 1 < bounds.count ? bounds[index + 1].begin : max(TraceEnd(trace).ticks.raw, begin)
-            let part = TimeWindow([begin..<max(begin, end)])
+        return StartStages(trace).all.map { stage in
+            let part = TimeWindow([stage.ticks])
             return Stage(
-                kind: bounds[index].kind, name: bounds[index].name,
-                start: trace.timeScale.signedNanoseconds(Int64(truncatingIfNeeded: begin &- trace.firstTicks.raw)),
-                duration: trace.timeScale.nanoseconds(max(begin, end) - begin), times: threads.map { ThreadTimes(search, $0, in: part) })
+                kind: stage.kind, name: stage.name,
+                start: trace.timeScale.signedNanoseconds(Int64(truncatingIfNeeded: stage.ticks.lowerBound &- trace.firstTicks.raw)),
+                duration: trace.timeScale.nanoseconds(stage.ticks.upperBound - stage.ticks.lowerBound),
+                times: threads.map { ThreadTimes(search, $0, in: part) })
         }
     }
 
@@ -83,7 +73,7 @@ extension ThreadReport {
                     processes.flatMap { process in
                         process.stages.map { stage in
                             .object([
-                                ("stage", stage.kind.map { .string($0) } ?? .null), ("name", .string(stage.name)),
+                                ("stage", .string(stage.kind)), ("name", .string(stage.name)),
                                 ("pid", .unsigned(UInt64(process.search.trace.header.pid))), ("start_ns", .signed(stage.start)),
                                 ("duration_ns", .time(stage.duration)), ("threads", .array(Self.json(process, stage.times))),
                             ])

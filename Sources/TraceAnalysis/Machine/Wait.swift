@@ -8,6 +8,8 @@ struct Wait: Sendable {
         var thread: Int
         /// When it got what the other waits for.
         var since: UInt64
+        /// When it let go of that; .max: it has not.
+        var until: UInt64
         /// The call by which it did.
         var act: OpenCall
         /// What it was in as the other began to wait, but for calls that wait themselves.

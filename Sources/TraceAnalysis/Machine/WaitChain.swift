@@ -20,42 +20,49 @@ struct WaitChain: Sendable {
 
     init(of index: Int, in search: WaitSearch) {
         var wait = search.waits[index], threads = Set([wait.thread])
-        if let holder = wait.holder { preempted = search.preempted(holder.thread, from: max(wait.begin, holder.since), to: wait.end) }
+        // What is told of lies in the time in which all before it in the chain wait, and those have what is waited for.
+        var window = wait.begin..<wait.end
         while let holder = wait.holder {
+            window = window.clamped(to: min(holder.since, holder.until)..<holder.until)
+            if window.isEmpty { return }
+            if links.isEmpty { preempted = search.preempted(holder.thread, in: window) }
             guard threads.insert(holder.thread).inserted else {
                 isCircular = true
                 return
             }
-            guard let next = search.longestWait(of: holder.thread, from: max(wait.begin, holder.since), to: wait.end) else { return }
+            guard let next = search.longestWait(of: holder.thread, in: window) else { return }
             links.append(next)
             wait = search.waits[next.wait]
+            window = window.clamped(to: wait.begin..<wait.end)
         }
     }
 }
 
 extension WaitSearch {
     /// Of those of a thread that lie between two moments; for a processor it does not wait for anybody.
-    fileprivate func longestWait(of thread: Int, from begin: UInt64, to end: UInt64) -> WaitChain.Link? {
+    fileprivate func longestWait(of thread: Int, in window: Range<UInt64>) -> WaitChain.Link? {
         let all = waitsOfThread[thread]
-        var index = all.lowerBound + bisect(all.count) { waits[all.lowerBound + $0].end <= begin }, longest: WaitChain.Link?
-        while index < all.upperBound, waits[index].begin < end {
-            let wait = waits[index], low = max(wait.begin, begin), high = min(wait.end, end)
-            if wait.kind != .processor, high > low, high - low > longest?.duration ?? 0 {
-                longest = WaitChain.Link(wait: index, duration: min(high - low, wait.duration))
-            }
+        var index = all.lowerBound + bisect(all.count) { waits[all.lowerBound + $0].end <= window.lowerBound }, longest: WaitChain.Link?
+        while index < all.upperBound, waits[index].begin < window.upperBound {
+            let wait = waits[index], length = min(window.clamped(to: wait.begin..<wait.end).length, wait.duration)
+            if wait.kind != .processor, length > longest?.duration ?? 0 { longest = WaitChain.Link(wait: index, duration: length) }
             index += 1
         }
         return longest
     }
 
-    fileprivate func preempted(_ thread: Int, from begin: UInt64, to end: UInt64) -> UInt64 {
+    fileprivate func preempted(_ thread: Int, in window: Range<UInt64>) -> UInt64 {
         let all = parts[thread]
-        var index = bisect(all.count) { all[$0].end <= begin }, sum: UInt64 = 0
-        while index < all.count, all[index].begin < end {
-            let low = max(all[index].begin, begin), high = min(all[index].end, end)
-            if all[index].kind == .processor, high > low { sum += high - low }
+        var index = bisect(all.count) { all[$0].end <= window.lowerBound }, sum: UInt64 = 0
+        while index < all.count, all[index].begin < window.upperBound {
+            if all[index].kind == .processor { sum += window.clamped(to: all[index].begin..<all[index].end).length }
             index += 1
         }
         return sum
     }
+}
+
+extension Range<UInt64> {
+    /// `count` is an Int.
+    fileprivate var length: UInt64 { upperBound - lowerBound }
 }

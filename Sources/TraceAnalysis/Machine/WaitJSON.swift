@@ -17,6 +17,7 @@ extension WaitReport {
             ),
             ("waits", .array((limit == 0 ? order[...] : order.prefix(limit)).map { json($0.process, $0.wait) })),
             ("locks", .array(locks.map { json($0) })),
+            ("major_faults", .array(pages.enumerated().flatMap { process, pages in pages.map { json($0, process) } })),
         ])
     }
 
@@ -95,6 +96,16 @@ extension WaitReport {
             ),
             ("waited_in", places(lock.waitedIn)), ("held_in", places(lock.heldIn)),
         ])
+    }
+
+    private func json(_ page: PageWait, _ process: Int) -> JSON {
+        let search = processes[process]
+        return .object(
+            about(search.threads[page.thread], search) + [
+                ("at_ns", .signed(time(page.at, process))), ("duration_ns", .time(page.duration.map { length($0, process) })),
+                ("file", page.path.isEmpty ? .null : .string(page.path)), ("offset", .unsigned(page.offset)),
+                ("symbol", Self.text(page.place)), ("stage", Self.text(page.stage)),
+            ])
     }
 
     private static func text(_ text: String?) -> JSON { text.map { .string($0) } ?? .null }

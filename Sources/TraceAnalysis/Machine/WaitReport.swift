@@ -23,6 +23,8 @@ package struct WaitReport {
     let order: [(process: Int, wait: Int)]
     /// The longest waited for first.
     let locks: [LockTotals]
+    /// By process: pages that were not in memory.
+    let pages: [[PageWait]]
     /// CLOCK_MONOTONIC from which times count: when the first process was traced.
     private let origin: UInt64
     private let sites: [SiteNames]
@@ -46,6 +48,9 @@ package struct WaitReport {
             .map { (process, $0.0, $0.1.count) }
         }.sorted { ($0.length, $1.process, $1.wait) > ($1.length, $0.process, $0.wait) }.map { ($0.process, $0.wait) }
         locks = Self.locks(order, processes, sites)
+        pages = processes.map { search in
+            search.pageWaits(symbolizer).filter { choice.isThread?(search.threads[$0.thread]) ?? true && choice.kind ?? .disk == .disk }
+        }
     }
 
     private static func locks(_ order: [(process: Int, wait: Int)], _ processes: [WaitSearch], _ sites: [SiteNames]) -> [LockTotals] {

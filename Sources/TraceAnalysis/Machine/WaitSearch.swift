@@ -24,13 +24,15 @@ package struct WaitSearch: Sendable {
     }
     let functions: [WaitingFunction?]
     let samples: [UInt32: [KernelRecords.Sample]]
+    /// Of the window, with the index of the thread.
+    let majorFaults: [(thread: Int, fault: KernelRecords.PageFault)]
     private let table: FunctionNames
     private var strangers: [UInt32] = []
 
     /// A call that takes less can do so without having waited.
     static let leastCall = Nanoseconds(10_000)
     /// From where a page has come to the moment that the kernel says so: 5 us are usual.
-    private static let longestArrival = Nanoseconds(100_000)
+    static let longestArrival = Nanoseconds(100_000)
     /// A thread is looked at when it has been off the processor for long, so that what it was found in is not another wait.
     private static let leastFound = Nanoseconds(5_000_000)
     /// A call with a time limit was woken when it ran again so soon.
@@ -44,6 +46,10 @@ package struct WaitSearch: Sendable {
         functions = WaitingFunction.all(table, of: basename(trace.program))
         threads = ThreadStates.all(trace, records)
         samples = records.samples
+        majorFaults = threads.enumerated().flatMap { index, thread in
+            (records.faults[thread.tid] ?? []).filter { $0.isMajor && thread.life.contains($0.at) && trace.window.touches($0.at, $0.at) }
+                .map { (index, $0) }
+        }
         if records.damagedRecords > 0 {
             notes.append("\(counted(records.damagedRecords, "damaged record")) of the kernel's account skipped")
         }
@@ -204,29 +210,28 @@ package struct WaitSearch: Sendable {
             threads.enumerated().compactMap { index, thread in thread.thread.map { ($0, index) } }, uniquingKeysWith: { first, _ in first })
         for index in wanted {
             guard let history = histories[waits[index].call.argument] else { continue }
-            name(&waits[index], history, indexOfThread)
+            let wait = waits[index]
+            waits[index] = named(wait, history, indexOfThread)
         }
         findPlacesOfHolders(workers, progress)
     }
 
-    private func name(_ wait: inout Wait, _ history: LockHistory, _ indexOfThread: [UInt32: Int]) {
-        guard let own = threads[wait.thread].thread, let function = function(wait.call.row) else { return }
+    private func named(_ wait: Wait, _ history: LockHistory, _ indexOfThread: [UInt32: Int]) -> Wait {
+        guard let own = threads[wait.thread].thread, let function = function(wait.call.row) else { return wait }
+        var wait = wait
         if function.act != .suspends, let hold = history.holder(while: own, waitsFrom: wait.begin, to: wait.end),
             let thread = indexOfThread[hold.act.thread]
         {
-            wait.holder = Wait.Holder(thread: thread, since: hold.from, act: hold.act.call)
+            wait.holder = Wait.Holder(thread: thread, since: hold.from, until: hold.until, act: hold.act.call)
             wait.handovers = history.acquisitions(while: own, waitsFrom: wait.begin, to: wait.end)
         }
-        guard let release = history.release(for: own, waitingFrom: wait.begin, to: wait.end), let thread = indexOfThread[release.thread]
-        else {
-            return
+        if let release = history.release(for: own, waitingFrom: wait.begin, to: wait.end), let thread = indexOfThread[release.thread] {
+            let at = release.call.enter, late = threads[wait.thread].runs(after: at).map { $0 - at }
+            if !function.isTimed || late ?? (wait.end - at) <= trace.timeScale.ticks(Self.promptness) {
+                wait.waker = Wait.Waker(thread: thread, act: release.call, at: at, late: late)
+            }
         }
-        let at = release.call.enter, ran = threads[wait.thread].runs(after: at)
-        let late = ran.map { $0 - at }
-        if function.isTimed {
-            guard late ?? (wait.end - at) <= trace.timeScale.ticks(Self.promptness) else { return }
-        }
-        wait.waker = Wait.Waker(thread: thread, act: release.call, at: at, late: late)
+        return wait
     }
 
     /// What those who held a lock were doing as another began to wait for it.

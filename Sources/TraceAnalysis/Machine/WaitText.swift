@@ -10,7 +10,7 @@ extension WaitReport {
         var lines = [style.bold(headline)]
         for text in missing { lines.append(style.alarm("no switches: \(text); a wait is the length of a call of 10 us or more")) }
         for text in processes.flatMap({ $0.notes }) { lines.append(style.alarm(text)) }
-        if order.isEmpty { return lines + ["no waits"] }
+        if order.isEmpty { return lines + ["no waits"] + pageLines(limit, width, style) }
         var table = TextTable(
             [missing.isEmpty ? "off the processor" : "took", "at", "thread", "kind", "waiting in"], leftAligned: [2, 3, 4], names: [4])
         for (process, index) in shown {
@@ -28,7 +28,22 @@ extension WaitReport {
             if !details.isEmpty { lines.append(style.dim("    " + details.joined(separator: "; "))) }
         }
         if shown.count < order.count { lines.append(style.dim("    and \(counted(order.count - shown.count, "shorter one"))")) }
-        return lines + lockLines(limit, width, style) { short[$0] }
+        return lines + lockLines(limit, width, style) { short[$0] } + pageLines(limit, width, style)
+    }
+
+    private func pageLines(_ limit: Int, _ width: Int?, _ style: TextStyle) -> [String] {
+        let all = pages.enumerated().flatMap { PageTotals.all($1, process: $0) }
+        guard !all.isEmpty else { return [] }
+        var table = TextTable(["waited", "major faults", "stage", "file", "places"], leftAligned: [2, 3, 4], names: [4])
+        let shown = limit == 0 ? all[...] : all.prefix(limit)
+        for one in shown {
+            let places = one.places.prefix(3).joined(separator: ", ") + (one.places.count > 3 ? " and \(one.places.count - 3) more" : "")
+            table.add([
+                one.duration == 0 ? "-" : column(readable(length(one.duration, one.process))), grouped(one.count), one.stage ?? "-",
+                one.path.isEmpty ? "-" : one.path, places.isEmpty ? "-" : places,
+            ])
+        }
+        return [""] + table.lines(style, width: width)
     }
 
     private var headline: String {
@@ -62,9 +77,10 @@ extension WaitReport {
         if let holder = wait.holder {
             let name = search.threads[holder.thread].title, chain = WaitChain(of: index, in: search)
             texts.append(
-                "held by \(name) since \(readable(signed: time(holder.since, process)))"
+                (holder.since <= wait.begin ? "held by \(name) since " : "then taken by \(name) at ")
+                    + readable(signed: time(holder.since, process))
                     + (place(of: holder, process).map { ", in \(spelt($0))" } ?? "")
-                    + (wait.handovers > 1 ? ", then taken \(grouped(wait.handovers)) times" : ""))
+                    + (wait.handovers > 1 ? ", taken \(grouped(wait.handovers)) times in that time" : ""))
             if chain.preempted > 0 {
                 texts.append("\(name) was ready and had no processor for \(readable(length(chain.preempted, process)))")
             }

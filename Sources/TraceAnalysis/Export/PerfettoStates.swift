@@ -1,0 +1,58 @@
+// When threads ran, could have run and waited: the state lane of each thread and the lane of each processor.
+import TraceFormat
+
+struct PerfettoStates {
+    private typealias Field = PerfettoField
+    private let source: ExportSource
+
+    init(_ source: ExportSource) { self.source = source }
+
+    /// So that memory does not grow with the number of switches.
+    private static let packetsOfPiece = 10_000
+
+    func write(_ write: ([UInt8]) throws -> Void) throws {
+        let trace = source.trace
+        guard trace.noSwitches == nil else { return }
+        let threads = ThreadStates.all(trace, KernelRecords(trace))
+        var piece = ProtobufMessage(), count = 0
+        for (index, thread) in threads.enumerated() {
+            for stretch in thread.stretches.lazy.flatMap({ trace.window.parts($0) }) {
+                add(Self.value(stretch.state), thread, at: stretch.begin, processor: stretch.processor, to: &piece)
+                count += 1
+                if count % Self.packetsOfPiece == 0 {
+                    try write(piece.bytes)
+                    piece = ProtobufMessage()
+                }
+            }
+            // Whoever has the number next is the same thread to Perfetto, and no dead one comes back.
+            let isLast = !threads[(index + 1)...].contains { $0.tid == thread.tid }
+            if thread.hasEnded, isLast, trace.window.isWhole {
+                add(Field.dead, thread, at: thread.life.upperBound, processor: thread.stretches.last?.processor ?? 0, to: &piece)
+            }
+        }
+        try write(piece.bytes)
+    }
+
+    private static func value(_ state: ThreadStates.State) -> UInt64 {
+        switch state {
+        case .running: Field.running
+        case .runnable: Field.runnable
+        case .waiting: Field.sleeping
+        // The importer takes no other for it, and without it the state before would go on.
+        case .unknown: Field.stopped
+        }
+    }
+
+    private func add(_ state: UInt64, _ thread: ThreadStates, at ticks: UInt64, processor: UInt16, to message: inout ProtobufMessage) {
+        message.packet(sequence: PerfettoWriter.ownSequence) {
+            $0.add(Field.Packet.timestamp, source.monotonic(ticks))
+            $0.add(Field.Packet.clock, Field.monotonicClock)
+            $0.add(Field.Packet.taskState) {
+                $0.add(Field.TaskState.processor, UInt64(processor))
+                if !thread.name.isEmpty { $0.add(Field.TaskState.name, thread.name) }
+                $0.add(Field.TaskState.tid, UInt64(thread.tid))
+                $0.add(Field.TaskState.state, state)
+            }
+        }
+    }
+}

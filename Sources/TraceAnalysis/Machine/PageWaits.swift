@@ -1,0 +1,78 @@
+// Pages that were not in memory: which, and how long a thread waited for each.
+import Presentation
+import Symbols
+import TraceFormat
+
+struct PageWait: Sendable {
+    /// Index among the process's threads.
+    var thread: Int
+    /// The page was there.
+    var at: UInt64
+    /// Off the processor just before; nil: it was not, or the kernel has not told.
+    var duration: UInt64?
+    /// Empty: no file.
+    var path: String
+    var offset: UInt64
+    /// What lies there: a function or a variable, or the section; nil unknown.
+    var place: String?
+    /// Of the start.
+    var stage: String?
+}
+
+extension WaitSearch {
+    /// All of the window, in the order of time.
+    func pageWaits(_ symbolizer: Symbolizer) -> [PageWait] {
+        guard !majorFaults.isEmpty else { return [] }
+        let modules = ModuleTimes(trace.metadata), stages = StartStages(trace)
+        let longest = trace.timeScale.ticks(Self.longestArrival)
+        return majorFaults.map { thread, fault in
+            var page = PageWait(thread: thread, at: fault.at, path: fault.path, offset: fault.offset)
+            let all = parts[thread], index = bisect(all.count) { all[$0].end <= fault.at }
+            if index > 0, all[index - 1].kind != .processor, fault.at - all[index - 1].end <= longest {
+                page.duration = all[index - 1].end - all[index - 1].begin
+            }
+            if let module = modules.module(at: fault.address, epoch: modules.epoch(at: fault.at)) {
+                let linked = fault.address &- module.loadBias, identity = module.identity
+                page.place =
+                    symbolizer.function(at: linked, in: identity).map { demangled($0.name) }
+                    ?? symbolizer.variable(at: linked, in: identity).map { demangled($0) } ?? symbolizer.section(at: linked, in: identity)
+            }
+            page.stage = stages.stage(at: fault.at)?.kind
+            return page
+        }.sorted { ($0.at, $0.thread) < ($1.at, $1.thread) }
+    }
+}
+
+/// Those of one file in one stage.
+struct PageTotals: Sendable {
+    let process: Int
+    let stage: String?
+    let path: String
+    private(set) var count = 0
+    private(set) var duration: UInt64 = 0
+    /// Each once, in the order of their offsets.
+    private(set) var places: [String]
+
+    /// In the order of time; of one stage the longest first.
+    static func all(_ pages: [PageWait], process: Int) -> [PageTotals] {
+        struct Key: Hashable {
+            var stage: String?
+            var path: String
+        }
+        var order: [String?: Int] = [:]
+        for page in pages where order[page.stage] == nil { order[page.stage] = order.count }
+        return Dictionary(grouping: pages) { Key(stage: $0.stage, path: $0.path) }.map { key, pages in
+            PageTotals(pages, process: process, stage: key.stage, path: key.path)
+        }.sorted { (order[$0.stage]!, $1.duration, $1.count, $0.path) < (order[$1.stage]!, $0.duration, $0.count, $1.path) }
+    }
+
+    private init(_ pages: [PageWait], process: Int, stage: String?, path: String) {
+        self.process = process
+        self.stage = stage
+        self.path = path
+        count = pages.count
+        duration = pages.reduce(0) { $0 &+ ($1.duration ?? 0) }
+        places = []
+        for place in pages.sorted(by: { $0.offset < $1.offset }).compactMap(\.place) where places.last != place { places.append(place) }
+    }
+}
