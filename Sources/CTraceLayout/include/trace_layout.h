@@ -220,6 +220,7 @@ enum { // what has become of a thread
     TRACE_SWITCH_PREEMPTED = 3, // it left it, and could have gone on
 };
 enum { TRACE_TASK_BEGAN = 1, TRACE_TASK_ENDED = 2, TRACE_TASK_NAMED = 3 };
+#define TRACE_AGENT_TASK "libtracer" /* what a task of the agent's own is called */
 enum { TRACE_FAULT_MAJOR = 1, TRACE_FAULT_MINOR = 2 };
 // In place of an address in a sample: code that records its calls stands here, so that the stack goes on with the caller of a call
 // that is open in the trace; and: what is here could not be known.

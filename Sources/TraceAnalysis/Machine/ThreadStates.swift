@@ -1,4 +1,5 @@
 // When a thread ran, could have run, and waited, as the kernel has seen it. What is not known is not counted.
+import CTraceLayout
 import Presentation
 import TraceFormat
 
@@ -16,11 +17,16 @@ package struct ThreadStates: Sendable {
     /// Its index in the trace; nil: it made no call that was recorded.
     let thread: UInt32?
     package let name: String
+    /// The thread that began it; nil unknown.
+    let by: UInt32?
     let life: Range<UInt64>
     /// Whether its end was seen.
     let hasEnded: Bool
     /// In order, without gaps. Empty where the kernel has not told.
     let stretches: [Stretch]
+
+    /// No thread of the program, but a task of the agent's that uses the file in its place (FileJob.swift).
+    var isAgents: Bool { thread == nil && name == TRACE_AGENT_TASK }
 
     /// "settings/19299".
     package var title: String { "\(name.isEmpty ? "?" : name)/\(tid)" }
@@ -49,7 +55,7 @@ package struct ThreadStates: Sendable {
                     ThreadStates(
                         tid: tid, thread: known?.index,
                         name: name.isEmpty ? life.name ?? life.by.flatMap { Self.name($0, at: life.begin, trace, records) } ?? "" : name,
-                        life: begin..<end, hasEnded: life.end != nil,
+                        by: life.by, life: begin..<end, hasEnded: life.end != nil,
                         stretches: isTold
                             ? Self.stretches(
                                 begin..<end, records.switches[tid] ?? [], isBegun: life.isBegun, hasEnded: life.end != nil,

@@ -9,6 +9,10 @@ package struct WaitSearch: Sendable {
     package let threads: [ThreadStates]
     /// Why the trace does not have when threads were off the processor: then the waits are the lengths of calls. nil: it has.
     package let noSwitches: String?
+    /// By thread id: when tasks of the agent's worked for it, and it waited for them. In the order of time.
+    private let agentsWork: [UInt32: [Range<UInt64>]]
+    /// Such waits; they are none of the program's.
+    private(set) var agentsWaits: (count: UInt64, ticks: UInt64) = (0, 0)
     /// Thread by thread, in the order of time.
     private(set) var waits: [Wait] = []
     /// Of which so many are each thread's.
@@ -44,7 +48,9 @@ package struct WaitSearch: Sendable {
         noSwitches = trace.noSwitches
         table = FunctionNames(trace.metadata)
         functions = WaitingFunction.all(table, of: basename(trace.program))
-        threads = ThreadStates.all(trace, records)
+        let states = ThreadStates.all(trace, records)
+        threads = states.filter { !$0.isAgents }
+        agentsWork = Dictionary(grouping: states.filter { $0.isAgents && $0.by != nil }, by: { $0.by! }).mapValues { $0.map(\.life) }
         samples = records.samples
         majorFaults = threads.enumerated().flatMap { index, thread in
             (records.faults[thread.tid] ?? []).filter { $0.isMajor && thread.life.contains($0.at) && trace.window.touches($0.at, $0.at) }
@@ -57,6 +63,11 @@ package struct WaitSearch: Sendable {
             notes.append("the kernel's account lacks \(counted(lost, "record")): some states are unknown")
         }
         if noSwitches == nil { findStretches(records, workers, progress) } else { findCalls(workers, progress) }
+        if agentsWaits.count > 0 {
+            notes.append(
+                "left out: \(counted(agentsWaits.count, "wait")) for the agent to write, "
+                    + readable(trace.timeScale.nanoseconds(agentsWaits.ticks)))
+        }
         findHolders(workers, progress)
         findEnds()
     }
@@ -101,6 +112,12 @@ package struct WaitSearch: Sendable {
         _ part: ThreadStates.Stretch, _ call: OpenCall, of thread: Int, _ records: KernelRecords, first: Int
     ) {
         var wait = Wait(thread: thread, begin: part.begin, end: part.end, duration: part.end - part.begin, kind: .processor, call: call)
+        if part.state == .waiting, isForAgent(part, threads[thread].tid) {
+            parts[thread].append(Part(begin: part.begin, end: part.end, kind: .other))
+            agentsWaits.count += 1
+            agentsWaits.ticks &+= part.end - part.begin
+            return
+        }
         if part.state == .waiting { explain(&wait, records) }
         parts[thread].append(Part(begin: part.begin, end: part.end, kind: wait.kind))
         // What woke it was not what it waits for.
@@ -115,6 +132,12 @@ package struct WaitSearch: Sendable {
         } else {
             waits.append(wait)
         }
+    }
+
+    private func isForAgent(_ part: ThreadStates.Stretch, _ tid: UInt32) -> Bool {
+        guard let work = agentsWork[tid] else { return false }
+        let next = bisect(work.count) { work[$0].upperBound < part.begin }
+        return next < work.count && work[next].lowerBound <= part.end
     }
 
     /// What for: by the call that was open; by a page that came; by what the thread was found in.
