@@ -28,7 +28,7 @@ extension WaitReport {
             about(search.threads[wait.thread], search) + [
                 ("start_ns", .signed(time(wait.begin, process))), ("end_ns", .signed(time(wait.end, process))),
                 ("duration_ns", .time(length(wait.duration, process))), ("is_call_length", .bool(!isMeasured)),
-                ("stretches", .unsigned(UInt64(wait.count))),
+                ("stretches", .unsigned(UInt64(wait.count))), ("is_of_agent", .bool(search.isOfAgent(wait))),
                 ("function", Self.text(search.name(wait.call.row))), ("caller", Self.text(place(of: wait.call, process))),
                 ("kind", .string(wait.kind.rawValue)), ("object", Self.text(wait.object)), ("system_call", Self.text(wait.systemCall)),
                 ("holder", wait.holder.map { json($0, process, chain) } ?? .null), ("handovers", .unsigned(UInt64(wait.handovers))),

@@ -81,6 +81,13 @@ package struct WaitSearch: Sendable {
         return stranger < strangers.count ? FunctionNames.strangerName(strangers[stranger]) : nil
     }
 
+    /// The agent reads and writes files before the program's first call.
+    func isOfAgent(_ wait: Wait) -> Bool {
+        let header = trace.header, scale = trace.timeScale
+        return !wait.call.isKnown && wait.begin >= scale.even(header.start_ticks) && wait.begin < scale.even(header.started_ticks)
+            && threads[wait.thread].tid == header.pid
+    }
+
     /// All that may be told.
     var names: [String] { table.rows.map { $0.name } }
 

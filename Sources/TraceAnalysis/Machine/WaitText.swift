@@ -59,7 +59,8 @@ extension WaitReport {
         let search = processes[process]
         guard let name = search.name(wait.call.row) else {
             let found = [wait.systemCall.map { "system call \($0)" }, wait.object].compactMap { $0 }
-            return found.isEmpty ? "-" : found.joined(separator: ", ")
+            if found.isEmpty { return search.isOfAgent(wait) ? "the agent's own start" : "-" }
+            return found.joined(separator: ", ")
         }
         var text = spelt(name)
         if search.function(wait.call.row)?.kind != nil {
@@ -67,7 +68,7 @@ extension WaitReport {
         } else if let object = wait.object {
             text += ", \(object)"
         }
-        if let systemCall = wait.systemCall { text += ", system call \(systemCall)" }
+        if let systemCall = wait.systemCall, systemCall != name { text += ", system call \(systemCall)" }
         return text + (place(of: wait.call, process).map { " in \(spelt($0))" } ?? "")
     }
 
