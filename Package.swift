@@ -107,8 +107,10 @@ let package = Package(
                     "-Xlinker", "-z", "-Xlinker", "now", "-Xlinker", "-soname=libtracer-audit.so",
                 ])
             ]),
+        // Stacks out of registers and a copy of a stack's end.
+        .target(name: "Unwinding", dependencies: ["CTraceLayout", "Symbols"]),
         .target(name: "CRecorder"),
-        .target(name: "Recorder", dependencies: ["CRecorder", "CTraceLayout", "Symbols", "TraceFormat"]),
+        .target(name: "Recorder", dependencies: ["CRecorder", "CTraceLayout", "Symbols", "TraceFormat", "Unwinding"]),
         .target(name: "CLaunch"),
         .target(name: "Statistics"),
         .systemLibrary(name: "CSQLite"),
@@ -153,6 +155,10 @@ let package = Package(
         .testTarget(
             name: "LaunchLabTests",
             dependencies: ["LaunchLab", "CLaunch", "Presentation", "Statistics"]),
+        .testTarget(name: "UnwindingTests", dependencies: ["CTraceLayout", "CUnwindingTests", "Unwinding"]),
+        .target(name: "CUnwindingTests", path: "Tests/CUnwindingTests", linkerSettings: [.linkedLibrary("dw")]),
+        .executableTarget(
+            name: "unwind-program", dependencies: ["CTraceLayout", "CUnwindingTests", "Unwinding"], path: "Tests/unwind-program"),
         .testTarget(name: "RecorderTests", dependencies: ["Recorder", "TraceFormat", "CTraceLayout"]),
     ]
 )

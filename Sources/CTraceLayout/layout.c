@@ -45,3 +45,4 @@ _Static_assert(sizeof(struct trace_page_fault_record) == 48, "page fault record"
 _Static_assert(sizeof(struct trace_wait_record) == 48, "wait record");
 _Static_assert(sizeof(struct trace_sample) == 16, "sample");
 _Static_assert(sizeof(struct trace_samples_record) == 16, "samples record");
+_Static_assert(sizeof(struct trace_code_name_record) == 32, "code name record");

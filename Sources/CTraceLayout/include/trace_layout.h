@@ -176,6 +176,7 @@ enum {
     TRACE_RECORD_PAGE_FAULT = 23,
     TRACE_RECORD_WAIT = 24,
     TRACE_RECORD_SAMPLES = 25,
+    TRACE_RECORD_CODE_NAME = 26,
     TRACE_RECORD_REPLACED = 0xffff, // skipped: another record is being written over it
 };
 enum { // of a phase
@@ -399,7 +400,7 @@ struct trace_left_out_record {
 };
 
 /// What `tracer record` has asked the kernel for, for this process. Absent: nobody asked (LD_PRELOAD alone). All its times, and those of
-/// the five records below, are CLOCK_MONOTONIC; thread and process ids are those of the recorder's pid namespace.
+/// the records below, are CLOCK_MONOTONIC; thread and process ids are those of the recorder's pid namespace.
 struct trace_kernel_record {
     struct trace_record record;
     uint32_t asked;       // TRACE_KERNEL_ bits
@@ -460,6 +461,14 @@ struct trace_samples_record {
     struct trace_record record;
     uint32_t count; // of struct trace_sample, each with its addresses behind it
     uint32_t reserved;
+};
+
+/// Code that the process made while it ran, in no file: what its compiler called it.
+struct trace_code_name_record {
+    struct trace_record record;
+    uint64_t address;
+    uint64_t code_bytes;
+    uint32_t name_bytes, reserved; // name follows
 };
 
 /// What a module's relocations lead to, once per pair. A slot that was bound lazily counts where it would lead.

@@ -1,0 +1,88 @@
+// Which code is where in one process.
+import Glibc
+import Symbols
+
+package struct AddressSpace {
+    struct Mapping {
+        var start, end: UInt64
+        /// By how much it is higher than as linked.
+        var bias: UInt64
+        /// nil: code of no file, as compilers make it while the program runs.
+        var module: UnwindModule?
+    }
+    /// By address, disjoint.
+    private var mappings: [Mapping] = []
+    /// Of the agent, where it is loaded.
+    private(set) var agent: AgentRoom?
+
+    package init() {}
+
+    /// Code has been mapped, in place of whatever was there.
+    package mutating func add(_ address: UInt64, _ length: UInt64, offset: UInt64, path: String, inode: UInt64 = 0, _ files: ModuleFiles) {
+        let end = address &+ length
+        guard length > 0, end > address else { return }
+        let module = files.module(at: path, inode: inode)
+        let bias = module?.image.bias(mappedAt: address, offset: offset)
+        add(Mapping(start: address, end: end, bias: bias ?? 0, module: bias == nil ? nil : module))
+        if let module, let bias, let room = AgentRoom(path, module, bias) { agent = room }
+    }
+
+    mutating func add(_ mapping: Mapping) {
+        let first = bisect(mappings.count) { mappings[$0].end <= mapping.start }
+        let last = bisect(mappings.count) { mappings[$0].start < mapping.end }
+        var pieces = [mapping]
+        if first < last {
+            if mappings[first].start < mapping.start {
+                var piece = mappings[first]
+                piece.end = mapping.start
+                pieces.insert(piece, at: 0)
+            }
+            if mappings[last - 1].end > mapping.end {
+                var piece = mappings[last - 1]
+                piece.start = mapping.end
+                pieces.append(piece)
+            }
+        }
+        mappings.replaceSubrange(first..<last, with: pieces)
+    }
+
+    /// As /proc/PID/maps tells it now. For a process whose beginning nobody has seen.
+    package init(pid: pid_t, _ files: ModuleFiles) {
+        for map in ProcessMaps(pid: pid) where map.isExecutable {
+            add(map.start, map.end - map.start, offset: map.offset, path: map.path, inode: map.inode, files)
+        }
+    }
+
+    func mapping(at address: UInt64) -> Mapping? {
+        if let agent, agent.range.contains(address) { return agent.mapping }
+        let index = bisect(mappings.count) { mappings[$0].end <= address }
+        return index < mappings.count && mappings[index].start <= address ? mappings[index] : nil
+    }
+}
+
+/// What the agent's library keeps in its own image: labels, which recorded calls return to, and stubs (docs/trampoline.md, CSupport/room.h).
+struct AgentRoom {
+    let range: Range<UInt64>
+    let mapping: AddressSpace.Mapping
+    /// As in CSupport/frames.h: LABEL_COUNT of LABEL_BYTES, and LABEL_RETURN behind each the address that it stands for.
+    private static let labelBytes: UInt64 = 16, labelsBytes: UInt64 = 0x100000
+
+    init?(_ path: String, _ module: UnwindModule, _ bias: UInt64) {
+        guard path.split(separator: "/").last?.hasPrefix("libtracer") == true, let room = module.image.emptySegment,
+            room.memoryBytes >= 2 * Self.labelsBytes
+        else { return nil }
+        let start = room.address &+ bias, end = start &+ room.memoryBytes
+        guard start < end else { return nil }
+        range = start..<end
+        mapping = AddressSpace.Mapping(start: start, end: end, bias: bias, module: module)
+    }
+
+    func isLabel(_ address: UInt64) -> Bool { address &- range.lowerBound < Self.labelsBytes }
+    /// Where it stands to which address the code of this label returns.
+    func place(ofLabel address: UInt64) -> UInt64 { (address & ~(Self.labelBytes - 1)) &+ Self.labelsBytes }
+    func isPlaceOfLabel(_ address: UInt64) -> Bool {
+        address &- range.lowerBound &- Self.labelsBytes < Self.labelsBytes && address % Self.labelBytes == 0
+    }
+    /// Also its text.
+    func isAgent(_ mapping: AddressSpace.Mapping) -> Bool { mapping.module === self.mapping.module }
+}

@@ -1,0 +1,79 @@
+// Stacks of the processes of a run, from what the kernel tells while they run (perf_event_open(2)): which code they map, and at each
+// sample the registers and a copy of the stack. The order of calls is that of the kernel's times. For one thread.
+import CTraceLayout
+import Glibc
+
+package final class SampleUnwinder {
+    private final class Process {
+        var space: AddressSpace
+        let labels: ReturnLabels
+        /// Where samples were in code of no file.
+        var madeCode: Set<UInt64> = []
+
+        init(_ space: AddressSpace, _ labels: ReturnLabels) {
+            self.space = space
+            self.labels = labels
+        }
+    }
+    private var processes: [pid_t: Process] = [:]
+    private let files = ModuleFiles()
+    private let unwinder = Unwinder()
+    private var frames: [UInt64] = []
+
+    /// For perf_event_attr.sample_regs_user.
+    package static let registerMask = Processor.current.sampleMask
+
+    private static let mostMadeCode = 1 << 16
+
+    package init() {}
+
+    private func process(_ pid: pid_t) -> Process {
+        if let known = processes[pid] { return known }
+        let process = Process(AddressSpace(pid: pid, files), ReturnLabels(pid: pid))
+        processes[pid] = process
+        return process
+    }
+
+    /// It begins with no code at all.
+    package func exec(_ pid: pid_t) { processes[pid] = Process(AddressSpace(), ReturnLabels(pid: pid)) }
+
+    package func fork(parent: pid_t, child: pid_t) {
+        if parent == child { return } // a thread
+        let process = process(parent)
+        processes[child] = Process(process.space, ReturnLabels(pid: child, of: process.labels))
+    }
+
+    /// - Parameters:
+    ///   - path: as the kernel tells it, also of what is no file: "//anon", "[vdso]"
+    ///   - inode: of the file, 0 unknown
+    package func map(_ pid: pid_t, address: UInt64, length: UInt64, offset: UInt64, path: String, inode: UInt64 = 0) {
+        let process = process(pid)
+        process.space.add(address, length, offset: offset, path: path, inode: inode, files)
+        process.labels.forget()
+        if process.space.agent != nil { process.labels.open() }
+    }
+
+    /// - Returns: the names of code that it made while it ran, as far as samples met it and it told (PerfMap)
+    @discardableResult package func exit(_ pid: pid_t) -> [PerfMap.Code] {
+        guard let process = processes.removeValue(forKey: pid), !process.madeCode.isEmpty else { return [] }
+        return PerfMap(pid: pid)?.code(holding: process.madeCode) ?? []
+    }
+
+    /// - Parameters:
+    ///   - registers: of `registerMask`, lowest bit first
+    ///   - stack: from the stack pointer up
+    /// - Returns: the frames, innermost first, as `struct trace_sample` has them; and whether the last is the thread's outermost
+    package func sample(
+        _ pid: pid_t, registers: UnsafeBufferPointer<UInt64>, stack: UnsafeRawBufferPointer
+    ) -> (frames: [UInt64], isWhole: Bool) {
+        let process = process(pid)
+        frames.removeAll(keepingCapacity: true)
+        let isWhole = unwinder.unwind(registers, stack: stack, in: process.space, process.labels, into: &frames)
+        if unwinder.hasFoundMadeCode, process.madeCode.count < Self.mostMadeCode {
+            for address in frames where address > UInt64(TRACE_SAMPLE_CALL) {
+                if let mapping = process.space.mapping(at: address), mapping.module == nil { process.madeCode.insert(address) }
+            }
+        }
+        return (frames, isWhole)
+    }
+}

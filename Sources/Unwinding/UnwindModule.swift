@@ -1,0 +1,198 @@
+// The frames of one file's code. Shared by all processes that run it; each address is looked up once.
+import Glibc
+import Symbols
+
+package final class UnwindModule {
+    let image: ModuleImage
+    /// By address as linked, places in `rules`; -1: nothing is known there.
+    private var known = AddressTable()
+    private var rules: [FrameRule] = []
+    private(set) var saved: [SavedRegister] = []
+    private var commons: [Int: Common?] = [:]
+    /// Whether it describes its functions at all. What is in none of them then is not known; else frame pointers are all there is.
+    let hasFrames: Bool
+    private let rowCount: Int
+
+    private static let rowBytes = 8, tableHeaderBytes = 12
+
+    init(_ image: ModuleImage) {
+        self.image = image
+        let table = Int(clamping: image.tableAddress &- image.framesAddress)
+        let room = (image.frames.count - table - Self.tableHeaderBytes) / Self.rowBytes
+        let said = image.frames.withUnsafeBytes { $0.load(table + 8, as: UInt32.self) } ?? 0
+        rowCount = image.frames.isEmpty ? 0 : max(min(Int(said), room), 0)
+        hasFrames = rowCount > 0
+    }
+
+    /// nil when there is no such file, or it is no ELF file.
+    package convenience init?(path: String) {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        let image = ModuleImage { offset, count in
+            guard count > 0, offset < UInt64(status.st_size) else { return [] }
+            let count = min(count, Int(UInt64(status.st_size) - offset))
+            return [UInt8](unsafeUninitializedCapacity: count) { bytes, used in
+                while used < count {
+                    let got = pread(descriptor, bytes.baseAddress! + used, count - used, off_t(offset) + used)
+                    if got <= 0 { break }
+                    used += got
+                }
+            }
+        }
+        guard let image else { return nil }
+        self.init(image)
+    }
+
+    /// Code that the kernel maps into every process, this one, too.
+    package static func ofKernel() -> UnwindModule? {
+        guard let place = ProcessMaps(pid: getpid()).first(where: { $0.path == kernelPath }) else { return nil }
+        var bytes = [UInt8](repeating: 0, count: Int(place.end - place.start))
+        let count = bytes.withUnsafeMutableBytes { ProcessMemory(pid: getpid()).read(place.start, $0) }
+        let image = ModuleImage { offset, wanted in
+            guard offset < UInt64(count) else { return [] }
+            return Array(bytes[Int(offset)..<min(Int(offset) + wanted, count)])
+        }
+        return image.map { UnwindModule($0) }
+    }
+    static let kernelPath = "[vdso]"
+
+    /// - Parameter address: as linked
+    func rule(at address: UInt64) -> FrameRule? {
+        if let place = known[address] { return place < 0 ? nil : rules[Int(place)] }
+        let rule = image.frames.withUnsafeBytes { bytes in program(at: address, bytes)?.rule(at: address, bytes, &saved) }
+        known[address] = rule == nil ? -1 : Int32(rules.count)
+        if let rule { rules.append(rule) }
+        return rule
+    }
+
+    /// Where in a rule's expressions the section's bytes lie.
+    func withFrames<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R { image.frames.withUnsafeBytes(body) }
+
+    private func program(at address: UInt64, _ bytes: UnsafeRawBufferPointer) -> FrameProgram? {
+        let table = Int(clamping: image.tableAddress &- image.framesAddress)
+        func row(_ index: Int, _ half: Int) -> UInt64 {
+            let value: Int32 = bytes.load(table + Self.tableHeaderBytes + index * Self.rowBytes + half * 4, as: Int32.self) ?? 0
+            return image.tableAddress &+ UInt64(bitPattern: Int64(value))
+        }
+        let next = bisect(rowCount) { row($0, 0) <= address }
+        guard next > 0, let offset = Int(exactly: row(next - 1, 1) &- image.framesAddress) else { return nil }
+        return function(at: offset, address, bytes)
+    }
+
+    /// A reader of the entry at this place, behind its length; nil: there is none.
+    private func entry(at offset: Int, _ bytes: UnsafeRawBufferPointer) -> DwarfReader? {
+        guard bytes.indices.contains(offset) else { return nil }
+        var reader = DwarfReader(bytes, address: image.framesAddress, offset: offset)
+        var length = UInt64(reader.number(UInt32.self))
+        if length == 0xffff_ffff { length = reader.number(UInt64.self) }
+        guard !reader.failed, length > 0, length <= UInt64(reader.end - reader.offset) else { return nil }
+        reader.end = reader.offset + Int(length)
+        return reader
+    }
+
+    /// An FDE, with the CIE that it refers to.
+    private func function(at offset: Int, _ address: UInt64, _ bytes: UnsafeRawBufferPointer) -> FrameProgram? {
+        guard var reader = entry(at: offset, bytes) else { return nil }
+        let place = reader.offset, back = Int(reader.number(UInt32.self))
+        guard back > 0, back <= place, let common = common(at: place - back, bytes),
+            let start = reader.pointer(common.addressEncoding), let count = reader.pointer(common.addressEncoding & 0xf),
+            address &- start < count
+        else { return nil }
+        if common.hasLength { reader.skip(reader.unsigned()) }
+        guard !reader.failed else { return nil }
+        return FrameProgram(
+            common: common.program, own: reader.offset..<reader.end, codeFactor: common.codeFactor, dataFactor: common.dataFactor,
+            returnColumn: common.returnColumn, isSignalFrame: common.isSignalFrame, start: start)
+    }
+
+    private struct Common {
+        var codeFactor: UInt64, dataFactor: Int64
+        var returnColumn: Int
+        var addressEncoding: UInt8 = 0
+        var hasLength = false, isSignalFrame = false
+        var program = 0..<0
+    }
+
+    /// Many functions have one.
+    private func common(at offset: Int, _ bytes: UnsafeRawBufferPointer) -> Common? {
+        if let known = commons[offset] { return known }
+        let common = readCommon(at: offset, bytes)
+        commons[offset] = .some(common)
+        return common
+    }
+
+    private func readCommon(at offset: Int, _ bytes: UnsafeRawBufferPointer) -> Common? {
+        guard var reader = entry(at: offset, bytes) else { return nil }
+        let id = reader.number(UInt32.self), version = reader.byte()
+        guard id == 0, version == 1 || version == 3 else { return nil }
+        var augmentation: [UInt8] = []
+        while augmentation.count < 9 {
+            let byte = reader.byte()
+            if byte == 0 { break }
+            augmentation.append(byte)
+        }
+        var common = Common(codeFactor: reader.unsigned(), dataFactor: reader.signed(), returnColumn: 0)
+        let column = version == 1 ? UInt64(reader.byte()) : reader.unsigned()
+        guard !reader.failed, column < 64 else { return nil }
+        common.returnColumn = Int(column)
+        if augmentation.first == UInt8(ascii: "z") {
+            common.hasLength = true
+            let length = reader.unsigned()
+            guard !reader.failed, length <= UInt64(reader.end - reader.offset) else { return nil }
+            let after = reader.offset + Int(length)
+            for letter in augmentation.dropFirst() {
+                switch letter {
+                case UInt8(ascii: "R"): common.addressEncoding = reader.byte()
+                case UInt8(ascii: "L"): _ = reader.byte()
+                case UInt8(ascii: "P"): _ = reader.pointer(reader.byte())
+                case UInt8(ascii: "S"): common.isSignalFrame = true
+                default: break // "B", "G": of the processor
+                }
+            }
+            reader.offset = after
+        } else if !augmentation.isEmpty {
+            return nil
+        }
+        guard !reader.failed else { return nil }
+        common.program = reader.offset..<reader.end
+        return common
+    }
+}
+
+/// Numbers by address. Open addressing: Swift's own dictionary takes three times as long, and is asked for every frame.
+private struct AddressTable {
+    private var entries = [(address: UInt64, value: Int32)](repeating: (0, 0), count: 1024)
+    private var count = 0
+
+    private static func bucket(_ address: UInt64, _ count: Int) -> Int {
+        Int(truncatingIfNeeded: (address &* 0x9e37_79b9_7f4a_7c15) >> 32) & (count - 1) // Fibonacci hashing (Knuth, TAOCP 3, 6.4)
+    }
+
+    private func place(_ address: UInt64) -> Int {
+        var place = Self.bucket(address, entries.count)
+        while entries[place].address != address, entries[place].address != 0 { place = (place + 1) & (entries.count - 1) }
+        return place
+    }
+
+    /// Of address 0 there is none.
+    subscript(_ address: UInt64) -> Int32? {
+        get {
+            let entry = entries[place(address)]
+            return entry.address == address && address != 0 ? entry.value : nil
+        }
+        set {
+            guard let newValue, address != 0 else { return }
+            if 2 * count >= entries.count {
+                let old = entries
+                entries = Array(repeating: (0, 0), count: 2 * old.count)
+                for entry in old where entry.address != 0 { entries[place(entry.address)] = entry }
+            }
+            let place = place(address)
+            if entries[place].address == 0 { count += 1 }
+            entries[place] = (address, newValue)
+        }
+    }
+}

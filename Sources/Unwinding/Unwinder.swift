@@ -1,0 +1,173 @@
+// One stack, from the registers of a thread and a copy of what lay at its stack pointer. Nothing is guessed: where a frame cannot be
+// known, the walk ends.
+import CTraceLayout
+import Symbols
+
+package final class Unwinder {
+    private let processor: Processor
+    /// Memory, not arrays: they are what each frame is made of.
+    private let registers: UnsafeMutablePointer<UInt64>
+    private let count: Int
+    /// A bit for each that is not known.
+    private var unknown: UInt64 = 0
+
+    /// Whether the last stack has code of no file, of which a map may tell the names.
+    private(set) var hasFoundMadeCode = false
+
+    package static let mostFrames = 4096
+
+    package init(_ processor: Processor = .current) {
+        self.processor = processor
+        count = processor.registerCount
+        registers = .allocate(capacity: 2 * count) // the frame's, and its caller's while they are found
+        registers.initialize(repeating: 0, count: 2 * count)
+    }
+
+    deinit { registers.deallocate() }
+
+    /// - Parameters:
+    ///   - sampled: in the kernel's order, those of `Processor.sampleMask`
+    ///   - stack: from the stack pointer up, as far as there is a copy
+    ///   - labels: of the process, where the agent may be in it
+    ///   - frames: innermost first: the next instruction, then the addresses that calls return to. That of an interrupted
+    ///     instruction (by a signal) is one more than its own, as if it were a call's. TRACE_SAMPLE_CALL stands where a recorded call
+    ///     is open: between the frames of what was called and the one that called it
+    /// - Returns: whether the last frame is the outermost
+    package func unwind(
+        _ sampled: UnsafeBufferPointer<UInt64>, stack: UnsafeRawBufferPointer, in space: AddressSpace, _ labels: ReturnLabels?,
+        into frames: inout [UInt64]
+    ) -> Bool {
+        guard sampled.count == processor.sampleOrder.count else { return false }
+        for (place, register) in processor.sampleOrder.enumerated() { registers[register] = sampled[place] }
+        unknown = 0
+        hasFoundMadeCode = false
+        let memory = Memory(stack: stack, start: registers[processor.stackPointer], room: space.agent, labels: labels)
+        frames.append(registers[processor.programCounter])
+        var isReturn = false // the program counter is where a call returns to: what is asked about is the call
+        while frames.count < Self.mostFrames {
+            let pc = registers[processor.programCounter]
+            if let agent = space.agent, agent.isLabel(pc) {
+                // Its frame has no size: everything but the program counter is as it will be.
+                if isReturn { frames[frames.count - 1] = UInt64(TRACE_SAMPLE_CALL) } else { frames.append(UInt64(TRACE_SAMPLE_CALL)) }
+                guard let next = memory.word(agent.place(ofLabel: pc)), next != 0 else { return false }
+                registers[processor.programCounter] = next
+                frames.append(next)
+                isReturn = true
+                continue
+            }
+            guard let mapping = space.mapping(at: isReturn ? pc &- 1 : pc) else { return false }
+            if mapping.module == nil { hasFoundMadeCode = true }
+            let before = registers[processor.stackPointer]
+            if let module = mapping.module, let rule = module.rule(at: (isReturn ? pc &- 1 : pc) &- mapping.bias) {
+                if rule.isOutermost { return true }
+                guard apply(rule, module, memory) else { return false }
+                // The stack grows down: a caller's frame lies above, but where another stack was interrupted. What has called nobody may
+                // have none.
+                let after = registers[processor.stackPointer]
+                if !rule.isSignalFrame, after < before || after == before && isReturn { return false }
+                isReturn = !rule.isSignalFrame
+            } else if mapping.module == nil || !mapping.module!.hasFrames || space.agent?.isAgent(mapping) == true {
+                guard followFramePointer(memory) else { return false }
+                isReturn = true
+                guard let caller = space.mapping(at: registers[processor.programCounter] &- 1) else { return false }
+                // The agent's own code is called by itself: else that was not a frame pointer.
+                if space.agent?.isAgent(mapping) == true, space.agent?.isAgent(caller) != true { return false }
+            } else {
+                return false
+            }
+            let next = registers[processor.programCounter]
+            if next == 0 { return true } // so begin threads and coroutines whose first frame is not described
+            frames.append(isReturn ? next : next &+ 1)
+        }
+        return false
+    }
+
+    private func value(_ register: Int) -> UInt64? {
+        register < count && unknown & 1 << UInt64(register) == 0 ? registers[register] : nil
+    }
+
+    private func computed(_ range: Range<Int>, first: UInt64?, _ module: UnwindModule, _ memory: Memory) -> UInt64? {
+        module.withFrames { bytes in
+            Expression(bytes: bytes, range: range).value(first: first, register: { self.value($0) }, memory: { memory.word($0) })
+        }
+    }
+
+    private func apply(_ rule: FrameRule, _ module: UnwindModule, _ memory: Memory) -> Bool {
+        let frameAddress: UInt64?
+        switch rule.frameAddress {
+        case .register(let register, let offset): frameAddress = value(register).map { $0 &+ UInt64(bitPattern: offset) }
+        case .expression(let range): frameAddress = computed(range, first: nil, module, memory)
+        }
+        guard let frameAddress else { return false }
+        let results = registers + count
+        var found: UInt64 = 0, lost: UInt64 = 0
+        for index in rule.saved {
+            let each = module.saved[index], bit: UInt64 = 1 << UInt64(each.register)
+            guard each.register < count else { continue }
+            let result: UInt64?
+            switch each.place {
+            case .offset(let offset): result = saved(each.register, at: frameAddress &+ UInt64(bitPattern: offset), rule, memory)
+            case .valueOffset(let offset): result = frameAddress &+ UInt64(bitPattern: offset)
+            case .register(let register): result = value(register)
+            case .expression(let range):
+                result = computed(range, first: frameAddress, module, memory).flatMap { saved(each.register, at: $0, rule, memory) }
+            case .valueExpression(let range): result = computed(range, first: frameAddress, module, memory)
+            case .undefined: result = nil
+            }
+            if let result {
+                results[each.register] = result
+                found |= bit
+            } else {
+                lost |= bit
+            }
+        }
+        unknown = unknown & ~found | lost
+        guard rule.returnColumn < count, unknown & 1 << UInt64(rule.returnColumn) == 0 else { return false }
+        registers[processor.stackPointer] = frameAddress
+        while found != 0 {
+            let register = found.trailingZeroBitCount
+            registers[register] = results[register]
+            found &= found - 1
+        }
+        registers[processor.programCounter] = registers[rule.returnColumn] & processor.addressMask
+        return true
+    }
+
+    /// The value of a register that the function has saved here. Where a function ends it has taken back what it saved, and the place is
+    /// below the stack pointer, while the description still tells of it: then the register has its value already.
+    private func saved(_ register: Int, at address: UInt64, _ rule: FrameRule, _ memory: Memory) -> UInt64? {
+        if address < memory.start, register != rule.returnColumn {
+            return value(register)
+        }
+        return memory.word(address)
+    }
+
+    /// Code that nobody describes: the frame pointer points to the caller's, and to the address to return to behind it.
+    private func followFramePointer(_ memory: Memory) -> Bool {
+        let (frame, stack) = (processor.framePointer, processor.stackPointer)
+        guard unknown & 1 << UInt64(frame) == 0, registers[frame] >= registers[stack], registers[frame] % 8 == 0,
+            let below = memory.word(registers[frame]), let next = memory.word(registers[frame] &+ 8)
+        else { return false }
+        registers[stack] = registers[frame] &+ 16
+        registers[frame] = below
+        registers[processor.programCounter] = next & processor.addressMask
+        unknown = ~(1 << UInt64(frame) | 1 << UInt64(stack) | 1 << UInt64(processor.programCounter))
+        return true
+    }
+
+    /// What can be known of the memory at the time of the sample: the stack, and what labels stand for, which does not change.
+    private struct Memory {
+        let stack: UnsafeRawBufferPointer
+        let start: UInt64
+        let room: AgentRoom?
+        let labels: ReturnLabels?
+
+        func word(_ address: UInt64) -> UInt64? {
+            if address >= start, let offset = Int(exactly: address - start) {
+                return stack.load(offset, as: UInt64.self) ?? outside(address)
+            }
+            return outside(address)
+        }
+        private func outside(_ address: UInt64) -> UInt64? { room?.isPlaceOfLabel(address) == true ? labels?.address(at: address) : nil }
+    }
+}

@@ -1,0 +1,36 @@
+// What unwinding is tested against: samples of a program by perf_event_open(2), other people's stacks of the same samples, and the stack of
+// a signal handler as libc's backtrace() has it.
+#ifndef UNWINDING_TESTS_H
+#define UNWINDING_TESTS_H
+#include <stdint.h>
+#include <sys/types.h>
+
+struct sampling_events {
+    void *context;
+    void (*exec)(void *, pid_t);
+    void (*fork)(void *, pid_t parent, pid_t child);
+    void (*map)(void *, pid_t, uint64_t address, uint64_t length, uint64_t offset, uint64_t inode, const char *path);
+    void (*exit)(void *, pid_t);
+    void (*sample)(void *, pid_t, pid_t thread, uint64_t ns, const uint64_t *registers, const void *stack, uint64_t stack_bytes);
+};
+/// Runs a program, and every process that it makes, and tells of it. Its output goes to /dev/null. An errno, or 0.
+int sampling_run(char *const *arguments, uint64_t period_ns, uint32_t stack_bytes, uint64_t register_mask, const struct sampling_events *);
+
+/// The same stack by elfutils' libdwfl. How many frames, as struct trace_sample has them; -1: none. `dwarf_registers` in DWARF's order, with
+/// the next instruction last.
+struct reference;
+struct reference *reference_of_process(pid_t);
+void reference_free(struct reference *);
+int reference_stack(struct reference *, const uint64_t *dwarf_registers, int register_count, uint64_t stack_pointer, const void *stack,
+                    uint64_t stack_bytes, uint64_t *frames, int most);
+
+/// A signal interrupts the caller, a few calls deep, some of them through linkage tables. What the handler was given and what backtrace() says there.
+struct interrupted {
+    uint64_t dwarf_registers[33]; // in DWARF's order, with the next instruction behind the last
+    uint8_t *stack; // from the handler's stack pointer, with room for this:
+    uint64_t stack_bytes;
+    uint64_t frames[64]; // from the interrupted instruction on
+    int frame_count;
+};
+void interrupt(struct interrupted *, int depth);
+#endif

@@ -1,0 +1,96 @@
+import CTraceLayout
+import CUnwindingTests
+import Glibc
+import Testing
+
+@testable import Unwinding
+
+/// Whether the kernel lets this user sample programs of their own (kernel.perf_event_paranoid, seccomp).
+private let maySample: Bool = {
+    var nothing = sampling_events()
+    nothing.exec = { _, _ in }
+    nothing.fork = { _, _, _ in }
+    nothing.map = { _, _, _, _, _, _, _ in }
+    nothing.exit = { _, _ in }
+    nothing.sample = { _, _, _, _, _, _, _ in }
+    var arguments = [strdup("/bin/true"), nil]
+    defer { free(arguments[0]) }
+    return sampling_run(&arguments, 1_000_000, 4096, SampleUnwinder.registerMask, &nothing) == 0
+}()
+
+private let python = "/usr/bin/python3"
+
+/// Real programs, whose stacks libdwfl makes of the same registers and the same copies.
+@Suite(.enabled(if: maySample, "perf_event_open(2) is not permitted")) struct ProgramTests {
+    @Test func shell() throws {
+        try check(["/bin/bash", "-c", "for ((n = 0; n < 40000; n++)); do x=${n//1/2}; done"])
+    }
+
+    @Test(.enabled(if: access(python, X_OK) == 0, "no python3")) func interpreter() throws {
+        let program = "import json, re\nfor n in range(1500): json.loads(json.dumps(list(range(n % 300)))); re.sub('a+', 'b', 'aaxa' * 20)"
+        try check([python, "-c", program])
+    }
+
+    private func check(_ arguments: [String]) throws {
+        let sampling = Sampling()
+        var events = sampling_events()
+        events.context = Unmanaged.passUnretained(sampling).toOpaque()
+        events.exec = { Sampling.of($0).unwinder.exec($1) }
+        events.fork = { Sampling.of($0).unwinder.fork(parent: $1, child: $2) }
+        events.map = { context, pid, address, length, offset, inode, path in
+            Sampling.of(context).map(pid, address, length, offset, inode, String(cString: path!))
+        }
+        events.exit = { Sampling.of($0).exit($1) }
+        events.sample = { context, pid, _, _, registers, stack, byteCount in
+            Sampling.of(context).sample(
+                pid, UnsafeBufferPointer(start: registers, count: Processor.current.sampleOrder.count),
+                UnsafeRawBufferPointer(start: stack, count: Int(byteCount)))
+        }
+        var pointers = arguments.map { strdup($0) } + [nil]
+        defer { pointers.forEach { free($0) } }
+        let failure = sampling_run(&pointers, 1_000_000, 16384, SampleUnwinder.registerMask, &events)
+        #expect(failure == 0)
+        #expect(sampling.compared > 10)
+        // libdwfl looks at the process as it is some milliseconds later, and gives up where a file has gone or come meanwhile.
+        #expect(sampling.equal * 100 >= sampling.compared * 98, "\(sampling.different.prefix(2))")
+    }
+}
+
+private final class Sampling {
+    let unwinder = SampleUnwinder()
+    var compared = 0, equal = 0
+    var different: [([UInt64], [UInt64])] = []
+    private var references: [pid_t: OpaquePointer] = [:]
+
+    static func of(_ context: UnsafeMutableRawPointer?) -> Sampling { Unmanaged<Sampling>.fromOpaque(context!).takeUnretainedValue() }
+
+    func map(_ pid: pid_t, _ address: UInt64, _ length: UInt64, _ offset: UInt64, _ inode: UInt64, _ path: String) {
+        unwinder.map(pid, address: address, length: length, offset: offset, path: path, inode: inode)
+        forget(pid)
+    }
+
+    func exit(_ pid: pid_t) {
+        unwinder.exit(pid)
+        forget(pid)
+    }
+
+    private func forget(_ pid: pid_t) { references.removeValue(forKey: pid).map { reference_free($0) } }
+
+    func sample(_ pid: pid_t, _ registers: UnsafeBufferPointer<UInt64>, _ stack: UnsafeRawBufferPointer) {
+        let (frames, _) = unwinder.sample(pid, registers: registers, stack: stack)
+        if references[pid] == nil { references[pid] = reference_of_process(pid) }
+        guard let reference = references[pid] else { return }
+        let dwarf = Processor.current.dwarfRegisters(registers)
+        var expected = [UInt64](repeating: 0, count: Unwinder.mostFrames)
+        let count = reference_stack(
+            reference, dwarf, Int32(dwarf.count), dwarf[Processor.current.stackPointer], stack.baseAddress, UInt64(stack.count), &expected,
+            Int32(expected.count))
+        guard count > 0 else { return }
+        compared += 1
+        if frames.starts(with: expected[..<Int(count)]) {
+            equal += 1
+        } else {
+            different.append((frames, Array(expected[..<Int(count)])))
+        }
+    }
+}
