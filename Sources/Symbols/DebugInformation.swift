@@ -1,5 +1,6 @@
 // DWARF of one file, as far as it is asked for: lines of addresses, and the variables of a compilation unit.
 import CElfutils
+import Glibc
 
 package struct SourceLocation: Sendable, Equatable, Hashable {
     /// As the compiler was told, made absolute where DWARF has the directory.
@@ -86,6 +87,26 @@ final class DebugInformation {
         var number: Int32 = 0
         guard dwarf_lineno(line, &number) == 0, number > 0, let source = dwarf_linesrc(line, nil, nil) else { return nil }
         return SourceLocation(path: absolute(String(cString: source), string(&unit, Int(DW_AT_comp_dir))), line: Int(number))
+    }
+
+    private static let mostInlined = 256
+
+    func inlined(at address: UInt64) -> [String] {
+        var unit = unit(at: address) ?? Dwarf_Die(), found: UnsafeMutablePointer<Dwarf_Die>?, names: [String] = []
+        guard unit.addr != nil else { return [] }
+        // The first goes on with where an inlined function was declared, the second with what it was put into.
+        guard dwarf_getscopes(&unit, address, &found) > 0, let innermost = found else { return [] }
+        defer { free(innermost) }
+        var around: UnsafeMutablePointer<Dwarf_Die>?
+        let count = dwarf_getscopes_die(innermost, &around)
+        guard count > 0, let around else { return [] }
+        defer { free(around) }
+        for index in 0..<min(Int(count), Self.mostInlined) where Int(dwarf_tag(&around[index])) == DW_TAG_inlined_subroutine {
+            if let name = Self.string(&around[index], Int(DW_AT_linkage_name)) ?? Self.string(&around[index], Int(DW_AT_name)) {
+                names.append(name)
+            }
+        }
+        return names
     }
 
     private static func absolute(_ path: String, _ directory: String?) -> String {

@@ -67,6 +67,11 @@ package final class Symbolizer {
 
     package func hasDebugInformation(of module: ModuleIdentity) -> Bool { entry(module)?.debugInformation != nil }
 
+    /// Functions, mangled where DWARF has that, which the compiler has put into the one that holds `address` (as linked), there: innermost first.
+    package func inlined(at address: UInt64, in module: ModuleIdentity) -> [String] {
+        entry(module)?.debugInformation?.inlined(at: address) ?? []
+    }
+
     /// File and line of `address` (as linked), when there is DWARF. Of a return address ask for the byte before it.
     package func source(at address: UInt64, in module: ModuleIdentity) -> SourceLocation? {
         entry(module)?.debugInformation?.line(at: address)

@@ -166,6 +166,11 @@ class Outputs(unittest.TestCase):
         self.check("startup", "startup", "one.trace", "--json")
         self.check("libs", "libs", "one.trace", "--json")
 
+    def test_samples(self):
+        # Also of a trace without.
+        samples, = self.check("samples", "samples", "one.trace", "--json")
+        self.assertEqual(samples["samples"], sum(thread["samples"] for thread in samples["threads"]))
+
     def test_plan(self):
         self.check("plan", "plan", "./program", "--json")
 

@@ -149,6 +149,32 @@ struct CommandTests {
         #expect(try run("export", file.path, "--format=folded", "-o", "-").errors == "")
     }
 
+    @Test func samplesAreATreeAndSayWhereToGetThemWhenThereAreNone() throws {
+        let without = TemporaryFile(demo { $0.complete($1, 1, from: 1_000_000, to: 1_000_010) }.bytes())
+        let none = try run("samples", without.path)
+        #expect(none.status == 1 && none.output == "")
+        #expect(none.errors == "tracer: no samples in \(without.path): record them with `tracer record --sample -- PROGRAM`\n")
+        var builder = demo { builder, thread in
+            builder.enter(thread, 1, at: 1_000_000)
+            builder.enter(thread, 2, at: 1_000_100)
+        }
+        builder.kernel(asked: TRACE_KERNEL_SAMPLES, until: 9_000_000, period: 1_000_000)
+        builder.codeName(0x1000, 0x100, "hot")
+        builder.samples([(1_000_500, 4711, 0, [0x1010]), (1_000_600, 4711, 0, [0x1020]), (1_000_050, 4711, 0, [0x1020])])
+        let file = TemporaryFile(builder.bytes())
+        let tree = try run("samples", file.path)
+        #expect(tree.status == 0 && tree.errors == "")
+        #expect(tree.output.contains("3 samples, one for each 1.000 ms of processor time"))
+        #expect(tree.output.contains("   66.7%                    2   a (libdemo.so.1)\n   66.7%                    2   > …\n"))
+        let folded = try run("samples", "--folded", file.path)
+        #expect(folded.output.contains("libdemo.so.1`a;?`…;[made at run time]`hot 2\n"))
+        let json = try run("samples", "--json", file.path)
+        #expect(json.output.contains("\"self\": 3, \"total\": 3, \"self_share\": 1.0, \"total_share\": 1.0"))
+        let pprof = try run("samples", "--pprof", "-", file.path)
+        #expect(pprof.status == 0 && !pprof.output.isEmpty)
+        #expect(try run("samples", "--json", "--folded", file.path).status == 2)
+    }
+
     @Test func aReportOfOneFunctionIsOfTheNewestTraceWhenNoneIsNamed() throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-test-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)

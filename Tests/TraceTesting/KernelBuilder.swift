@@ -77,4 +77,13 @@ extension TraceBuilder {
                     + one.addresses.flatMap { address in withUnsafeBytes(of: address) { Array($0) } }
             })
     }
+
+    /// Code that the process made while it ran.
+    public mutating func codeName(_ address: UInt64, _ byteCount: UInt64, _ name: String) {
+        var record = trace_code_name_record()
+        record.address = address
+        record.code_bytes = byteCount
+        record.name_bytes = UInt32(name.utf8.count)
+        self.record(TRACE_RECORD_CODE_NAME, record, Array(name.utf8))
+    }
 }

@@ -29,23 +29,44 @@ struct PprofExport {
         return UInt64(strings.count - 1)
     }
 
-    static func write(_ tree: CallTree, _ sources: [ExportSource], to output: ([UInt8]) throws -> Void) throws {
+    enum Measure {
+        case calls
+        /// So many nanoseconds each; 0 unknown.
+        case samples(period: UInt64)
+
+        var types: [(name: String, unit: String)] {
+            switch self {
+            case .calls: [("calls", "count"), ("time", "nanoseconds")]
+            case .samples: [("samples", "count"), ("cpu", "nanoseconds")]
+            }
+        }
+        func values(_ node: CallTree.Node) -> [UInt64] {
+            switch self {
+            case .calls: [node.calls, UInt64(bitPattern: node.selfTime)]
+            case .samples(let period): [node.calls, node.calls &* period]
+            }
+        }
+    }
+
+    static func write(
+        _ tree: CallTree, _ sources: [ExportSource], _ measure: Measure = .calls, to output: ([UInt8]) throws -> Void
+    ) throws {
         var export = PprofExport()
-        export.describe(sources)
-        export.add(tree, mappings: export.mappings(sources))
+        export.describe(sources, measure)
+        export.add(tree, measure, mappings: export.mappings(sources))
         for text in export.strings { export.profile.add(Field.Profile.strings, text) }
         try output(Compressor(level: 6).gzip(export.profile.bytes))
     }
 
-    private mutating func describe(_ sources: [ExportSource]) {
-        for (type, unit) in [("calls", "count"), ("time", "nanoseconds")] {
+    private mutating func describe(_ sources: [ExportSource], _ measure: Measure) {
+        for (type, unit) in measure.types {
             let (type, unit) = (string(type), string(unit))
             profile.add(Field.Profile.sampleType) {
                 $0.add(Field.ValueType.type, type)
                 $0.add(Field.ValueType.unit, unit)
             }
         }
-        profile.add(Field.Profile.defaultSampleType, string("time"))
+        profile.add(Field.Profile.defaultSampleType, string(measure.types[1].name))
         guard let first = sources.min(by: { $0.trace.header.first.monotonic_ns < $1.trace.header.first.monotonic_ns }) else { return }
         profile.add(Field.Profile.time, first.trace.header.first_realtime_ns)
         let end = sources.map { $0.monotonic($0.end.raw) }.max() ?? 0
@@ -74,7 +95,7 @@ struct PprofExport {
         return ids
     }
 
-    private mutating func add(_ tree: CallTree, mappings: [String: UInt64]) {
+    private mutating func add(_ tree: CallTree, _ measure: Measure, mappings: [String: UInt64]) {
         for (index, function) in tree.functions.enumerated() {
             let id = UInt64(index + 1)
             let (name, symbol) = (string(function.name), string(function.symbol))
@@ -106,7 +127,7 @@ struct PprofExport {
                 guard node.calls != 0 || node.selfTime != 0 else { continue }
                 profile.add(Field.Profile.sample) {
                     $0.add(Field.Sample.locations, packed: path.reversed())
-                    $0.add(Field.Sample.values, packed: [node.calls, UInt64(bitPattern: node.selfTime)])
+                    $0.add(Field.Sample.values, packed: measure.values(node))
                     for (key, text) in [(process, program), (thread, name)] {
                         $0.add(Field.Sample.labels) {
                             $0.add(Field.Label.key, key)

@@ -64,7 +64,7 @@ package struct KernelRecords: Sendable, RecordReader {
         var isInKernel: Bool
     }
 
-    static let kinds = TRACE_RECORD_SWITCHES...TRACE_RECORD_SAMPLES
+    static let kinds = TRACE_RECORD_SWITCHES...TRACE_RECORD_CODE_NAME
 
     // Of each thread, in the order of time.
     private(set) var switches: [UInt32: [Switch]] = [:]

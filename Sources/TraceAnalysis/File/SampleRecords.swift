@@ -1,0 +1,83 @@
+// The stacks that `tracer record --sample` has taken, as they lie in the file.
+import CTraceLayout
+import Symbols
+import TraceFormat
+
+package struct SampleRecords: Sendable, RecordReader {
+    struct Sample: BitwiseCopyable, Sendable {
+        var at: UInt64
+        var tid: UInt32
+        /// The last address is the thread's outermost frame.
+        var isWhole: Bool
+        var isInKernel: Bool
+        /// In `addresses`.
+        fileprivate var first: Int
+        fileprivate var count: Int
+    }
+    /// Code that the process made while it ran.
+    struct MadeCode: Sendable {
+        var start: UInt64, end: UInt64
+        var name: String
+    }
+
+    /// In the order of time.
+    private(set) var samples: [Sample] = []
+    private var addresses: [UInt64] = []
+    /// By address.
+    private(set) var madeCode: [MadeCode] = []
+    package internal(set) var damagedRecords = 0
+    private let trace: TraceFile
+
+    private static let longestName = 16 << 10
+
+    package init(_ trace: TraceFile) {
+        self.trace = trace
+        readRecords(of: trace.file, trace.metadataChunks)
+        samples.sort { ($0.at, $0.first) < ($1.at, $1.first) }
+        madeCode.sort { $0.start < $1.start }
+    }
+
+    /// Innermost first; TRACE_SAMPLE_CALL and TRACE_SAMPLE_UNKNOWN among them.
+    func stack(of sample: Sample) -> ArraySlice<UInt64> { addresses[sample.first..<sample.first + sample.count] }
+
+    func madeCode(at address: UInt64) -> MadeCode? {
+        let next = bisect(madeCode.count) { madeCode[$0].start <= address }
+        return next > 0 && address < madeCode[next - 1].end ? madeCode[next - 1] : nil
+    }
+
+    mutating func read(_ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) -> Bool {
+        switch Int(record.type) {
+        case TRACE_RECORD_SAMPLES:
+            return readSamples(buffer, offset, byteCount)
+        case TRACE_RECORD_CODE_NAME:
+            guard let fixed = body(trace_code_name_record.self, buffer, offset, byteCount), fixed.address <= .max - fixed.code_bytes,
+                let name = tail(
+                    MemoryLayout<trace_code_name_record>.size, fixed.name_bytes, buffer, offset, byteCount, Self.longestName)
+            else { return false }
+            madeCode.append(MadeCode(start: fixed.address, end: fixed.address + fixed.code_bytes, name: text(name)))
+        default: break
+        }
+        return true
+    }
+
+    private mutating func readSamples(_ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) -> Bool {
+        guard let fixed = body(trace_samples_record.self, buffer, offset, byteCount) else { return false }
+        var place = MemoryLayout<trace_samples_record>.size
+        let size = MemoryLayout<trace_sample>.size
+        for _ in 0..<fixed.count {
+            guard place + size <= byteCount, let sample = buffer.load(trace_sample.self, at: offset + place),
+                Int(sample.count) <= (byteCount - place - size) / 8
+            else { return false }
+            place += size
+            samples.append(
+                Sample(
+                    at: trace.ticks(monotonic: sample.ns).raw, tid: sample.tid, isWhole: sample.flags & UInt16(TRACE_SAMPLE_WHOLE) != 0,
+                    isInKernel: sample.flags & UInt16(TRACE_SAMPLE_KERNEL) != 0, first: addresses.count, count: Int(sample.count)))
+            for _ in 0..<sample.count {
+                addresses.append(buffer.load(UInt64.self, at: offset + place)!)
+                place += 8
+            }
+        }
+        return true
+    }
+}

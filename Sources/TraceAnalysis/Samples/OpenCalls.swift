@@ -1,0 +1,107 @@
+// Which recorded calls were open at each sample. Chunks are read in any order, so each call, as it ends, looks for the samples that it
+// was open at.
+import CTraceLayout
+import Symbols
+import TraceFormat
+
+struct OpenCalls: Sendable {
+    struct Call: BitwiseCopyable, Sendable {
+        var entered: UInt64
+        var depth: Int32
+        var function: UInt32
+    }
+    /// By number of the sample, outermost first.
+    private let calls: [[Call]]
+
+    init(_ trace: TraceFile, _ records: SampleRecords, workers: Int, progress: ReadingProgress?) {
+        let ofThread = SamplesOfThread(trace, records), count = records.samples.count
+        let all = StreamWorker.read(trace, FunctionNames(unnamed: trace.metadata), workers: workers, progress: progress) {
+            OpenCallSink(ofThread, count)
+        }
+        calls = all.withSink { sink in
+            sink.callsOfSample.map { $0.sorted { ($0.entered, $0.depth) < ($1.entered, $1.depth) } }
+        }
+    }
+
+    /// Function ids, outermost first.
+    subscript(_ sample: Int) -> [UInt32] { calls[sample].map { $0.function } }
+}
+
+/// The samples of each thread of the trace, in the order of time.
+struct SamplesOfThread: Sendable {
+    struct Moment: BitwiseCopyable, Sendable {
+        var at: UInt64
+        var sample: Int32
+    }
+    /// By thread id; a thread of the trace asks with its own. One that ended and one that came later may have the same.
+    private let moments: [UInt32: [Moment]]
+    private let tids: [UInt32: UInt32]
+
+    init(_ trace: TraceFile, _ records: SampleRecords) {
+        var moments: [UInt32: [Moment]] = [:]
+        for (number, sample) in records.samples.enumerated() {
+            moments[sample.tid, default: []].append(Moment(at: sample.at, sample: Int32(clamping: number)))
+        }
+        self.moments = moments
+        tids = Dictionary(
+            trace.chunksOfThread.compactMap { $0.last }.map { ($0.thread, $0.tid) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    func of(_ thread: UInt32) -> [Moment] { tids[thread].flatMap { moments[$0] } ?? [] }
+}
+
+private struct OpenCallSink: StreamSink, ~Copyable {
+    private let ofThread: SamplesOfThread
+    private var moments: [SamplesOfThread.Moment] = []
+    /// Of those the first that is not before the latest end. Calls of a unit end in the order of time.
+    private var next = 0
+    private(set) var callsOfSample: [[OpenCalls.Call]]
+    private var migrations = Migrations()
+    private(set) var calls: UInt64 = 0
+
+    init(_ ofThread: SamplesOfThread, _ count: Int) {
+        self.ofThread = ofThread
+        callsOfSample = Array(repeating: [], count: count)
+    }
+
+    mutating func begin(thread: UInt32) {
+        moments = ofThread.of(thread)
+        next = 0
+    }
+
+    @inline(__always) private mutating func note(_ function: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
+        if next > 0, moments[next - 1].at >= end { next = bisect(moments.count) { moments[$0].at < end } } // another unit
+        while next < moments.count, moments[next].at < end { next += 1 }
+        var place = next
+        while place > 0, moments[place - 1].at >= start {
+            place -= 1
+            callsOfSample[Int(moments[place].sample)].append(
+                OpenCalls.Call(entered: start, depth: Int32(clamping: depth), function: function))
+        }
+    }
+
+    /// Functions are known by their ids.
+    mutating func row(of function: UInt32) -> UInt32 { function }
+    mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {}
+    mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
+        // Samples may be younger than the last event: the calls that were open then still were.
+        note(frame.row, from: frame.enter, to: ending == .open ? .max : time, depth: depth)
+    }
+    @inline(__always)
+    mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
+        note(row, from: start, to: end, depth: depth)
+    }
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) { migrations.insert(row, enter: start) }
+    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
+    mutating func unknown() {}
+
+    mutating func add(_ other: borrowing OpenCallSink) {
+        for index in callsOfSample.indices { callsOfSample[index] += other.callsOfSample[index] }
+        var union = migrations
+        union.formUnion(other.migrations) { $0 }
+        migrations = union
+    }
+
+    mutating func translate(_ frame: Frame, from other: borrowing OpenCallSink) -> Frame { frame }
+    func hasMigrated(_ frame: Frame) -> Bool { migrations.contains(frame.row, enter: frame.enter) }
+}

@@ -1,0 +1,107 @@
+// tracer samples: where the processor's time went, by samples that are merged with the recorded calls.
+import ArgumentParser
+import Presentation
+import Symbols
+import TraceAnalysis
+
+struct Samples: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows where processor time went, also in code whose calls are not recorded: sampled stacks, merged with the calls.",
+        discussion: """
+            For traces of tracer record --sample. total: share of the thread's samples with the function in their stack, self: \
+            with it innermost. What could not be known is shown as …: a stack that is longer than what was copied of it goes on, \
+            behind it, with the calls that were open. A line that begins with > is the only callee of the line above that is worth \
+            a line.
+
+            tracer record --sample -- ./app
+            tracer samples app.trace
+            tracer samples app.trace --min 5%
+            tracer samples app.trace --folded | flamegraph.pl > app.svg
+            tracer samples app.trace --pprof app.pb.gz
+            """)
+
+    @OptionGroup var traces: TraceArguments
+
+    @Option(name: .customLong("min"), help: ArgumentHelp("Smallest share that gets a line; 0 for all.", valueName: "percent"))
+    var least = Percentage(0.01)
+
+    @Option(help: "Levels of the tree to show; 0 for all.")
+    var depth = 0
+
+    @Option(help: ArgumentHelp("One tree for each thread, process, or for the whole run.", valueName: "thread|process|run"))
+    var by = Tree.Roots.thread
+
+    @Flag(help: "One JSON object: the functions and their shares.")
+    var json = false
+
+    @Flag(help: "Folded stacks: a line for each, with its number of samples.")
+    var folded = false
+
+    @Option(help: ArgumentHelp("Writes a profile for pprof; - is standard output.", valueName: "file"))
+    var pprof: String?
+
+    @Flag(help: "Overwrites the profile if it exists.")
+    var force = false
+
+    @OptionGroup var names: NameOptions
+    @OptionGroup var display: DisplayOptions
+
+    func validate() throws {
+        if depth < 0 { throw ValidationError("--depth takes 0 (all) or a number of levels") }
+        if [json, folded, pprof != nil].count(where: { $0 }) > 1 { throw ValidationError("give one of --json, --folded and --pprof") }
+    }
+
+    func run() throws {
+        let files = try traces.open()
+        let report = withProgress(files.count == 1 ? basename(files[0].path) : "\(files.count) traces") {
+            SampleReport(files, progress: $0)
+        }
+        if report.damagedRecords > 0 { complain("\(files[0].path): \(counted(report.damagedRecords, "damaged record")) skipped") }
+        if report.samples == 0, !json { throw CommandFailure(message: noSamples(files)) }
+        if let pprof {
+            let file = try ExportOutput(pprof, force: force, isBinary: true)
+            try file.writing { try report.writePprof(files, to: $0) }
+            if pprof != "-" { complain("wrote \(pprof), \(readable(byteCount: file.byteCount))") }
+        } else if folded {
+            try ExportOutput("-", force: false, isBinary: false).writing { try report.writeFolded(to: $0) }
+        } else {
+            var output = display.output()
+            if json { try output.line(report.json().text()) } else { try show(report, &output) }
+            try output.finish()
+        }
+        try finish(files)
+    }
+
+    private func noSamples(_ files: [TraceFile]) -> String {
+        let kernel = files.lazy.compactMap { $0.metadata.kernel }.first
+        if let kernel, kernel.asked.contains(.samples), let refusal = kernel.refusal { return "no samples in \(files[0].path): \(refusal)" }
+        let isAsked = kernel?.asked.contains(.samples) == true
+        return "no samples in \(files[0].path)"
+            + (isAsked ? ": it used too little of a processor" : ": record them with `tracer record --sample -- PROGRAM`")
+    }
+
+    private func show(_ report: SampleReport, _ output: inout Output) throws {
+        var tree = report.tree.named(names.style)
+        switch by {
+        case .thread: break
+        case .process: tree = tree.merged(.threads)
+        case .run: tree = tree.merged(.processes)
+        }
+        let style = output.style, width = names.style == .full ? nil : output.width
+        try output.line(style.bold(report.title))
+        var process: Int?
+        for root in tree.roots {
+            if tree.processes.count > 1, root.process != process {
+                process = root.process
+                try output.line("")
+                try output.line(
+                    style.bold(root.process.map { tree.title(tree.processes[$0]) } ?? counted(tree.processes.count, "process", "processes"))
+                )
+            }
+            try output.line("")
+            try output.line(style.bold(report.title(root, in: tree)))
+            try output.line(style.dim(SampleReport.columns))
+            try SampleReport.lines(tree, root, least: least.share, deepest: depth, width: width, style) { try output.line($0) }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+import CTraceLayout
+import Testing
+import TraceFormat
+import TraceTesting
+@testable import TraceAnalysis
+
+/// Samples and the calls that are open at them become one stack.
+@Suite struct SampleTests {
+    /// Code without a file, so that the trace has its names: outer, f, g and main at 0x1000, 0x2000, 0x3000 and 0x4000, and the calls of
+    /// the first three, which are functions 1 to 3; the agent lies at 0x9000_0000.
+    private static let outer: UInt64 = 0x1010, f: UInt64 = 0x2010, g: UInt64 = 0x3010, main: UInt64 = 0x4010, agent: UInt64 = 0x9000_0010
+    private static let call = UInt64(TRACE_SAMPLE_CALL), whole = TRACE_SAMPLE_WHOLE
+
+    private func builder() -> (TraceBuilder, Int) {
+        var builder = TraceBuilder()
+        for (index, name) in ["outer", "f", "g", "main"].enumerated() {
+            builder.codeName(UInt64(index + 1) * 0x1000, 0x100, name)
+            if name != "main" { builder.function(UInt32(index + 1), name, module: .max, address: UInt64(index + 1) * 0x1000) }
+        }
+        builder.module(0, "/usr/lib/libtracer.so", bias: 0x9000_0000)
+        builder.kernel(asked: TRACE_KERNEL_SAMPLES, until: 10_000_000, period: 1_000_000)
+        let thread = builder.thread()
+        return (builder, thread)
+    }
+
+    /// The path of one sample, while these functions' calls are open, outermost first.
+    private func path(_ open: [UInt32], _ stack: [UInt64], _ flags: Int = whole) throws -> String {
+        var (builder, thread) = builder()
+        for (index, function) in open.enumerated() { builder.enter(thread, function, at: 1_000_100 + UInt64(index)) }
+        for (index, function) in open.reversed().enumerated() { builder.exit(thread, function, at: 1_000_900 + UInt64(index)) }
+        builder.samples([(1_000_500, 4711, flags, stack)])
+        let report = SampleReport([try Loaded(builder.bytes()).trace])
+        #expect(report.samples == 1 && report.damagedRecords == 0)
+        return report.tree.path(to: report.tree.nodes.count - 1).map { $0.name }.joined(separator: " ")
+    }
+
+    @Test func aCallIsTheFrameInFrontOfItsMark() throws {
+        #expect(try path([2], [Self.f, Self.call, Self.main]) == "main f")
+        #expect(try path([1, 2], [Self.g, Self.f, Self.call, Self.outer, Self.call, Self.main]) == "main outer f g")
+        #expect(try path([2, 2], [Self.f, Self.f, Self.call, Self.f, Self.call, Self.main]) == "main f f f")
+        #expect(try path([], [Self.g, Self.main]) == "main g")
+    }
+
+    @Test func aCallThatWentOnByAJumpHasNoFrameAndIsThere() throws {
+        #expect(try path([1, 2], [Self.g, Self.call, Self.outer, Self.call, Self.main]) == "main outer f g")
+    }
+
+    @Test func beyondACutStackAreTheCallsThatWereOpen() throws {
+        #expect(try path([1, 2], [Self.f, Self.call, Self.main], 0) == "outer … main f")
+        #expect(try path([1, 2], [Self.g], 0) == "outer f … g")
+        #expect(try path([1, 2], [Self.f], 0) == "outer … f") // -finstrument-functions: a call without a mark
+        #expect(try path([], [Self.g], 0) == "… g")
+        #expect(try path([1, 2], [Self.f, Self.call, Self.main, UInt64(TRACE_SAMPLE_UNKNOWN)], Self.whole) == "outer … main f")
+        #expect(try path([1], [], TRACE_SAMPLE_KERNEL) == "outer … (kernel)")
+    }
+
+    @Test func theTrampolineMayBeAheadOfTheTraceOrBehindIt() throws {
+        // The mark is there, and the call has not begun; it is no more, and the call has not ended.
+        #expect(try path([1], [Self.agent, Self.call, Self.outer, Self.call, Self.main]) == "main outer (recording)")
+        #expect(try path([1, 2], [Self.agent, Self.outer, Self.call, Self.main]) == "main outer (recording)")
+        #expect(try path([], [Self.agent, Self.call, Self.main]) == "main (recording)")
+        // So may the clocks: a short call that the sample does not have, and one that it has alone.
+        #expect(try path([1, 3], [Self.f, Self.outer, Self.call, Self.main]) == "main outer f")
+        #expect(try path([1], [Self.f, Self.call, Self.outer, Self.call, Self.main]) == "main outer f")
+        #expect(
+            try path([1, 2], [Self.agent, Self.agent + 8, Self.f, Self.call, Self.outer, Self.call, Self.main])
+                == "main outer f (recording)")
+    }
+
+    @Test func samplesAddUpByThread() throws {
+        var (builder, thread) = builder()
+        builder.complete(thread, 1, from: 1_000_100, to: 1_000_200)
+        builder.enter(thread, 1, at: 1_001_000)
+        builder.enter(thread, 2, at: 1_002_000)
+        builder.samples([
+            (1_000_150, 4711, 0, [Self.outer]), (1_000_250, 4711, 0, [Self.main]), (1_002_500, 4711, 0, [Self.g]),
+            (1_002_600, 4711, 0, [Self.g]), (1_002_700, 99, Self.whole, [Self.g, Self.main]),
+        ])
+        builder.samples([(1_002_550, 4711, 0, [Self.main])])
+        for workers in [1, 3] {
+            let report = SampleReport([try Loaded(builder.bytes()).trace], workers: workers)
+            #expect(report.samples == 6 && report.cut == 5 && report.period?.count == 1_000_000)
+            #expect(report.threads.map { $0.tid } == [4711, 99] && report.threads.map { $0.samples } == [5, 1])
+            // The names of code and those of the calls are of different modules here.
+            let shares = Dictionary(report.functions.map { ($0.function.name, ($0.own, $0.total)) }) { ($0.0 + $1.0, $0.1 + $1.1) }
+            #expect(shares["g"]! == (3, 3) && shares["main"]! == (2, 3) && shares["outer"]! == (1, 4) && shares["f"]! == (0, 3))
+            var folded = ""
+            try report.writeFolded { folded += String(decoding: $0, as: UTF8.self) }
+            #expect(folded.contains("demo 4711;demo 4711;?`outer;?`f;?`…;[made at run time]`g 2\n"))
+        }
+    }
+
+    @Test func aTraceWithoutSamplesHasNone() throws {
+        let report = SampleReport([
+            try Loaded(demo { builder, thread in builder.complete(thread, 1, from: 1_000_000, to: 1_000_010) }.bytes()).trace
+        ])
+        #expect(report.samples == 0 && report.functions.isEmpty && report.tree.roots.isEmpty)
+    }
+
+    @Test func namesBeyondTheirRecordsAreDamage() throws {
+        var (builder, _) = builder()
+        var name = trace_code_name_record()
+        name.name_bytes = .max
+        builder.record(TRACE_RECORD_CODE_NAME, name, [])
+        #expect(SampleReport([try Loaded(builder.bytes()).trace]).damagedRecords == 1)
+    }
+}
