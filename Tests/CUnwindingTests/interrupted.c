@@ -63,9 +63,15 @@ void interrupt(struct interrupted *into, int depth) {
     void *warm[1];
     backtrace(warm, 1); // loads libgcc
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO}, old;
+    sigset_t wanted, blocked; // a thread of libdispatch takes no signals
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGUSR2);
     result = into;
+    result->frame_count = 0;
     sigaction(SIGUSR2, &action, &old);
+    pthread_sigmask(SIG_UNBLOCK, &wanted, &blocked);
     depth_wanted = depth;
     qsort(numbers, 2, sizeof *numbers, compare); // through a library that calls back
+    pthread_sigmask(SIG_SETMASK, &blocked, 0);
     sigaction(SIGUSR2, &old, 0);
 }

@@ -25,10 +25,9 @@ struct MergedStack {
         for (index, segment) in segments.enumerated() {
             for place in segment { found += place.functions }
             guard index + 1 < segments.count else { continue }
-            // A mark: whose call is it? Of the outermost frame here, as a rule.
-            if isOf(next, segment.last) {
-                next += 1
-            } else if let call = Self.nextCall(after: next, segment, isFirst: index == 0, isOf) {
+            // A mark: whose call is it? Of the outermost frame here, as a rule, which then goes by the name that the trace has for it.
+            if let call = isOf(next, segment.last) ? next : Self.nextCall(after: next, segment, isFirst: index == 0, isOf) {
+                found[found.count - 1] = code.number(ofCall: open[call], metadata)
                 next = call + 1
             } else if index + 2 < segments.count, isOf(next, segments[index + 1].last) || next >= open.count {
                 // Its call was not open yet, or no more: one of its two trampolines has been interrupted.

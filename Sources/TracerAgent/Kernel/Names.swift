@@ -26,7 +26,8 @@ enum Advice {
 
 /// prctl(2).
 enum Control {
-    static let setName = 15, getName = 16, getFilters = 21 /* PR_GET_SECCOMP */, setFilters = 22, getCounter = 25 /* PR_GET_TSC */, setCounter = 26
+    static let setName = 15, getName = 16, getFilters = 21 /* PR_GET_SECCOMP */, setFilters = 22, getCounter = 25 /* PR_GET_TSC */,
+        setCounter = 26
     static let setDispatch = 59 // PR_SET_SYSCALL_USER_DISPATCH
 }
 
