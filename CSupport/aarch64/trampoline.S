@@ -1281,6 +1281,25 @@ tracer_loader_event:
     .cfi_endproc
     .size tracer_loader_event, . - tracer_loader_event
 
+// The rest of a C function, on the agent's stack as a call through a stub would be: function(thread, first argument, stack pointer, \second).
+.macro SLOW_FUNCTION function, second
+    CONFINED w16, x16
+    cbz w16, .Lheard\@
+    ret
+.Lheard\@:
+    SPILL
+    THREAD_STATE x9, x10
+    ldr x9, [x9, #THREAD_TOP]
+    ldr w9, [x9, #FRAME_LAST]
+    cmp w9, #LAST_CHILD
+    b.eq .Lin_child\@
+    mov x9, x0
+    mov x10, \second
+    SLOW_CALL \function
+.Lin_child\@:
+    RELOAD
+    ret
+.endm
 // void tracer_mark(name), tracer_begin(name), tracer_end(name): like a call through a stub, on the agent's stack.
 .macro SPAN name, kind
     .globl \name
@@ -1300,22 +1319,7 @@ SPAN tracer_begin_thread, SPAN_NONE
     .type span, %function
 span:
     .cfi_startproc
-    CONFINED w16, x16
-    cbz w16, .Lspan_heard
-    ret
-.Lspan_heard:
-    SPILL
-    THREAD_STATE x9, x10
-    ldr x9, [x9, #THREAD_TOP]
-    ldr w9, [x9, #FRAME_LAST]
-    cmp w9, #LAST_CHILD
-    b.eq .Lspan_in_child
-    mov x9, x0
-    mov x10, x17
-    SLOW_CALL tracer_slow_span
-.Lspan_in_child:
-    RELOAD
-    ret
+    SLOW_FUNCTION tracer_slow_span, x17
     .cfi_endproc
     .size span, . - span
 
@@ -1363,22 +1367,19 @@ span:
 .macro INSTRUMENTED_SLOW function
     mov x30, x12
     .cfi_restore x30
-    CONFINED w16, x16
-    cbz w16, .Lheard\@
-    ret
-.Lheard\@:
-    SPILL
-    THREAD_STATE x9, x10
-    ldr x9, [x9, #THREAD_TOP]
-    ldr w9, [x9, #FRAME_LAST]
-    cmp w9, #LAST_CHILD
-    b.eq .Lin_child\@
-    mov x9, x0
-    mov x10, x1
-    SLOW_CALL \function
-.Lin_child\@:
-    RELOAD
-    ret
+    SLOW_FUNCTION \function, x1
+.endm
+// The top is a frame that the function's own instrumentation has opened. Elsewhere when it is not.
+.macro IS_INSTRUMENTED not
+    ldr x10, [x9, #FRAME_LABEL]
+    adrp x11, tracer_instrumented_label
+    ldr x11, [x11, #:lo12:tracer_instrumented_label]
+    cmp x10, x11
+    b.ne \not
+    ldr x3, [x9, #FRAME_FUNCTION]
+    ldr x3, [x3, #FUNCTION_TARGET]
+    cmp x3, x0
+    b.ne \not
 .endm
     .globl tracer_instrumented_enter, tracer_instrumented_exit
     .hidden tracer_instrumented_enter, tracer_instrumented_exit
@@ -1451,15 +1452,7 @@ tracer_instrumented_exit:
     cbz w2, .Linstrumented_closed
     cmp x4, x5
     b.ne .Linstrumented_other
-    ldr x10, [x9, #FRAME_LABEL]
-    adrp x11, tracer_instrumented_label
-    ldr x11, [x11, #:lo12:tracer_instrumented_label]
-    cmp x10, x11
-    b.ne .Linstrumented_slow_exit
-    ldr x3, [x9, #FRAME_FUNCTION]
-    ldr x3, [x3, #FUNCTION_TARGET]
-    cmp x3, x0
-    b.ne .Linstrumented_slow_exit
+    IS_INSTRUMENTED .Linstrumented_slow_exit
 .Linstrumented_end:
     mrs x10, cntvct_el0
     ldr x11, [x9, #FRAME_ENTER]
@@ -1503,15 +1496,7 @@ tracer_instrumented_exit:
     // The last thing that it does, a branch: then it is to return where we are, and of all that is below there its frame is the outermost.
     cmp x30, x1
     b.ne .Linstrumented_left_out
-    ldr x10, [x9, #FRAME_LABEL]
-    adrp x11, tracer_instrumented_label
-    ldr x11, [x11, #:lo12:tracer_instrumented_label]
-    cmp x10, x11
-    b.ne .Linstrumented_left_out
-    ldr x3, [x9, #FRAME_FUNCTION]
-    ldr x3, [x3, #FUNCTION_TARGET]
-    cmp x3, x0
-    b.ne .Linstrumented_left_out
+    IS_INSTRUMENTED .Linstrumented_left_out
     ldr x3, [x9, #FRAME_BELOW]
     ldr x3, [x3, #FRAME_STACK_POINTER]
     cmp x5, x3

@@ -1273,7 +1273,22 @@ tracer_signal_return:
     syscall
     .size tracer_signal_return, . - tracer_signal_return
 
-// void tracer_mark(name), tracer_begin(name), tracer_end(name): like a call through a stub, on the agent's stack.
+// The rest of a C function, on the agent's stack as a call through a stub would be: function(thread, first argument, stack pointer, \second).
+.macro SLOW_FUNCTION function, second
+    cmpl $0, tracer_confined(%rip)
+    je .Lheard\@
+.Lover\@:
+    retq
+.Lheard\@:
+    RETURN_IN_CHILD .Lover\@
+    SPILL
+    movq %rdi, %rcx
+    movq \second, %rax
+    SLOW_CALL \function
+    RELOAD
+    retq
+.endm
+// void tracer_mark(name), tracer_begin(name), tracer_end(name).
 .macro SPAN name, kind
     .globl \name
     .type \name, @function
@@ -1292,18 +1307,7 @@ SPAN tracer_begin_thread, SPAN_NONE
     .type span, @function
 span:
     .cfi_startproc
-    cmpl $0, tracer_confined(%rip)
-    je .Lspan_heard
-.Lspan_over:
-    retq
-.Lspan_heard:
-    RETURN_IN_CHILD .Lspan_over
-    SPILL
-    movq %rdi, %rcx
-    movq %r11, %rax
-    SLOW_CALL tracer_slow_span
-    RELOAD
-    retq
+    SLOW_FUNCTION tracer_slow_span, %r11
     .cfi_endproc
     .size span, . - span
 
@@ -1341,19 +1345,14 @@ span:
     jne \passed
 .Lon\@:
 .endm
-.macro INSTRUMENTED_SLOW function
-    cmpl $0, tracer_confined(%rip)
-    je .Lheard\@
-.Lover\@:
-    retq
-.Lheard\@:
-    RETURN_IN_CHILD .Lover\@
-    SPILL
-    movq %rdi, %rcx
-    movq %rsi, %rax
-    SLOW_CALL \function
-    RELOAD
-    retq
+// The top is a frame that the function's own instrumentation has opened. Elsewhere when it is not.
+.macro IS_INSTRUMENTED not
+    movq tracer_instrumented_label(%rip), %rax
+    cmpq %rax, FRAME_LABEL(%rcx)
+    jne \not
+    movq FRAME_FUNCTION(%rcx), %rax
+    cmpq %rdi, FUNCTION_TARGET(%rax)
+    jne \not
 .endm
     .globl tracer_instrumented_enter, tracer_instrumented_exit
     .hidden tracer_instrumented_enter, tracer_instrumented_exit
@@ -1411,7 +1410,7 @@ tracer_instrumented_enter:
     movq %rdx, %fs:THREAD_TOP(%r9)
 .Linstrumented_slow_enter:
     INSTRUMENTED_OFF .Linstrumented_passed
-    INSTRUMENTED_SLOW tracer_slow_instrumented_enter
+    SLOW_FUNCTION tracer_slow_instrumented_enter, %rsi
     .cfi_endproc
     .size tracer_instrumented_enter, . - tracer_instrumented_enter
 
@@ -1424,12 +1423,7 @@ tracer_instrumented_exit:
     je .Linstrumented_closed
     cmpq %r10, FRAME_STACK_POINTER(%rcx)
     jne .Linstrumented_other
-    movq tracer_instrumented_label(%rip), %rax
-    cmpq %rax, FRAME_LABEL(%rcx)
-    jne .Linstrumented_slow_exit
-    movq FRAME_FUNCTION(%rcx), %rax
-    cmpq %rdi, FUNCTION_TARGET(%rax)
-    jne .Linstrumented_slow_exit
+    IS_INSTRUMENTED .Linstrumented_slow_exit
 .Linstrumented_end:
     rdtsc
     shlq $32, %rdx
@@ -1482,12 +1476,7 @@ tracer_instrumented_exit:
     // The last thing that it does, a jump: then its own return address is on top, and of all that is below there its frame is the outermost.
     cmpq (%rsp), %rsi
     jne .Linstrumented_left_out
-    movq tracer_instrumented_label(%rip), %rax
-    cmpq %rax, FRAME_LABEL(%rcx)
-    jne .Linstrumented_left_out
-    movq FRAME_FUNCTION(%rcx), %rax
-    cmpq %rdi, FUNCTION_TARGET(%rax)
-    jne .Linstrumented_left_out
+    IS_INSTRUMENTED .Linstrumented_left_out
     movq FRAME_BELOW(%rcx), %rax
     cmpq FRAME_STACK_POINTER(%rax), %r10
     jb .Linstrumented_end
@@ -1502,7 +1491,7 @@ tracer_instrumented_exit:
     jnz .Linstrumented_slow_exit
     INSTRUMENTED_OFF .Linstrumented_passed
 .Linstrumented_slow_exit:
-    INSTRUMENTED_SLOW tracer_slow_instrumented_exit
+    SLOW_FUNCTION tracer_slow_instrumented_exit, %rsi
     .cfi_endproc
     .size tracer_instrumented_exit, . - tracer_instrumented_exit
 

@@ -78,6 +78,15 @@ public func tracer_slow_enter(
     return frame
 }
 
+/// The recorder of the calling thread, for what is not a call through a stub. nil: nothing is recorded, or the thread's block is in use by
+/// another task.
+private func ownRecorder(_ state: UnsafeMutablePointer<thread_state>) -> ThreadRecorder? {
+    if !agent.isRecorded { return nil }
+    var recorder = ThreadRecorder(state)
+    if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
+    return recorder.isOther ? nil : recorder
+}
+
 @inline(__always) func stopAfterLoss() {
     if MappingFaults.takeLoss() { TraceOutput.stop(TRACE_STOP_FILE, Failure.cut) }
 }
@@ -95,10 +104,7 @@ public func tracer_slow_exit(_ state: UnsafeMutablePointer<thread_state>!, _ lab
 @c @implementation
 public func tracer_slow_loader_event(_ state: UnsafeMutablePointer<thread_state>!, _ unused: UInt64, _ stackPointer: UInt64) {
     let entered = Clock.ticks()
-    if !agent.isRecorded { return }
-    var recorder = ThreadRecorder(state)
-    if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
-    if recorder.isOther { return }
+    guard let recorder = ownRecorder(state) else { return }
     LoaderWatch.event(recorder, stackPointer, since: entered, within: Initializers.innermost(recorder.context))
     OwnWork.add(since: entered, until: Clock.ticks())
     reportStop()
@@ -109,10 +115,7 @@ public func tracer_slow_span(
     _ state: UnsafeMutablePointer<thread_state>!, _ name: UnsafePointer<CChar>!, _ stackPointer: UInt64,
     _ kind: UInt64
 ) {
-    guard let name, agent.isRecorded else { return }
-    var recorder = ThreadRecorder(state)
-    if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
-    if kind == UInt64(SPAN_NONE) || recorder.isOther { return }
+    guard let name, let recorder = ownRecorder(state), kind != UInt64(SPAN_NONE) else { return }
     if agent.isRecorded && TraceOutput.isWritable {
         Spans.add(recorder, UnsafeRawPointer(name).assumingMemoryBound(to: UInt8.self), kind)
     }
@@ -123,10 +126,7 @@ public func tracer_slow_span(
 public func tracer_slow_instrumented_enter(
     _ state: UnsafeMutablePointer<thread_state>!, _ function: UInt64, _ stackPointer: UInt64, _ site: UInt64
 ) {
-    if !agent.isRecorded { return }
-    var recorder = ThreadRecorder(state)
-    if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
-    if recorder.isOther { return }
+    guard let recorder = ownRecorder(state) else { return }
     if recorder.context.pointee.sharing != 0 { recorder.checkSharing(stackPointer) }
     stopAfterLoss()
     recorder.resumeFaultHandler()
@@ -142,10 +142,7 @@ public func tracer_slow_instrumented_enter(
 public func tracer_slow_instrumented_exit(
     _ state: UnsafeMutablePointer<thread_state>!, _ function: UInt64, _ stackPointer: UInt64, _ site: UInt64
 ) {
-    if !agent.isRecorded { return }
-    var recorder = ThreadRecorder(state)
-    if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
-    if recorder.isOther { return }
+    guard let recorder = ownRecorder(state) else { return }
     recorder.endPassing()
     stopAfterLoss()
     recorder.exitInstrumented(function, at: stackPointer, from: site, isLast: Spills(stackPointer).returnAddress == site)
