@@ -23,6 +23,8 @@ public enum ControlKind: UInt8, Sendable {
     case unwound = 3
     /// The address that the call of the next word, an enter or a complete call, returns to; 0 unknown.
     case site = 4
+    /// The low 56 bits of an argument of the call of the next word, an enter or a complete call: its object.
+    case argument = 5
 }
 
 /// How the bits of an event are shared out; from these two the rest follows.

@@ -29,7 +29,7 @@ enum InstrumentedFunctions {
         let place = descriptors.count
         var descriptor = function_descriptor()
         descriptor.target = UnsafeRawPointer(bitPattern: UInt(function))
-        descriptor.kind = UInt32(KIND_CALL)
+        descriptor.kind = UInt16(KIND_CALL)
         descriptor.instant = 1 // of code that was made at run time
         var isNew = false
         if let index {
