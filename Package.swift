@@ -81,7 +81,7 @@ let package = Package(
         .systemLibrary(name: "CDemangle"),
         // libdw and libelf of elfutils.
         .systemLibrary(name: "CElfutils"),
-        .target(name: "Symbols", dependencies: ["CElfutils", "CTraceLayout", "TraceFormat"]),
+        .target(name: "Symbols", dependencies: ["CElfutils", "CTraceLayout", "Presentation", "TraceFormat"]),
         .systemLibrary(name: "CDeflate"),
         // Loads libZydis when it is asked to decode; needs its headers alone.
         .target(name: "CZydis"),

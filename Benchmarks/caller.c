@@ -4,6 +4,7 @@
 //   deep    bench_leaf          from inside bench_repeat, depth 2
 //   own     own_leaf            of this program itself, depth 1
 //   own-deep own_leaf           from inside own_repeat, depth 2
+//   object  dispatch_semaphore_signal, as leaf: recorded with its object
 //   elsewhere bench_leaf      on a stack of its own (makecontext)
 //   memory  bench_leaf, then the resident bytes of this process but for mapped *.trace files
 // Calls are made in slices and the median slice counts, so that a slice in which the processor was taken away does not.
@@ -55,6 +56,8 @@ static void make_calls(unsigned long count) {
         for (unsigned long n = 0; n < count; n++) x = bench_parent(x);
     else if (!strcmp(what, "deep")) x = bench_repeat(count);
     else if (!strcmp(what, "own-deep")) x = own_repeat(count);
+    else if (!strcmp(what, "object"))
+        for (unsigned long n = 0; n < count; n++) x = dispatch_semaphore_signal(x);
     else if (!strcmp(what, "own"))
         for (unsigned long n = 0; n < count; n++) x = own_leaf(x);
     else
@@ -138,7 +141,7 @@ static long resident_bytes(void) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 3) return fprintf(stderr, "usage: caller leaf|parent|deep|own|own-deep|elsewhere|memory CALLS [THREADS]\n"), 2;
+    if (argc < 3) return fprintf(stderr, "usage: caller leaf|parent|deep|own|own-deep|object|elsewhere|memory CALLS [THREADS]\n"), 2;
     what = argv[1];
     calls = strtoul(argv[2], 0, 10);
     int threads = argc > 3 ? atoi(argv[3]) : 1;

@@ -1,5 +1,7 @@
 #pragma once
 unsigned long bench_leaf(unsigned long x);
+/// The same (object.c).
+unsigned long dispatch_semaphore_signal(unsigned long x);
 /// Calls bench_leaf once: a call that is not a leaf.
 unsigned long bench_parent(unsigned long x);
 /// Calls bench_leaf `calls` times: one level deeper than a caller's own loop.

@@ -24,6 +24,7 @@
 #define USE_ENDED 4 /* it has returned elsewhere, or while its lists were changing: its thread takes it back */
 #define FRAME_SIGNAL 68
 #define FRAME_OLDER 72
+#define FRAME_ARGUMENT 120
 #define FRAME_BYTES 128
 
 // A label: code for one address that calls return to, LABEL_BYTES from the next. FRAME_LABEL is its address and a flag.
@@ -175,7 +176,8 @@ struct frame_record {
     struct thread_context *owner; // whose record it is, for good. NULL: one of the thread's own stack
     uint32_t level; // 0 under the outermost frame
     uint32_t unused;
-    uint64_t reserved[3];
+    uint64_t reserved[2];
+    uint64_t argument; // the word that says the call's object, 0 none; of a function with one, and meaningful until its enter is written
 };
 
 /// Pages full of records of one thread; in the place of the first.
@@ -274,7 +276,8 @@ _Static_assert(sizeof(struct frame_record) == FRAME_BYTES && AT(frame_record, la
                    AT(frame_record, above, FRAME_ABOVE) && AT(frame_record, event, FRAME_EVENT) &&
                    AT(frame_record, enter_ticks, FRAME_ENTER) && AT(frame_record, function, FRAME_FUNCTION) &&
                    AT(frame_record, tails, FRAME_TAILS) && AT(frame_record, last, FRAME_LAST) && AT(frame_record, use, FRAME_USE) &&
-                   AT(frame_record, on_signal_stack, FRAME_SIGNAL) && AT(frame_record, older, FRAME_OLDER),
+                   AT(frame_record, on_signal_stack, FRAME_SIGNAL) && AT(frame_record, older, FRAME_OLDER) &&
+                   AT(frame_record, argument, FRAME_ARGUMENT),
                "frame record");
 _Static_assert(AT(thread_context, foreign_mode, CONTEXT_FOREIGN_MODE) && AT(thread_context, top, CONTEXT_TOP) &&
                    AT(thread_context, ready, CONTEXT_READY) && AT(thread_context, foreign_count, CONTEXT_FOREIGN) &&

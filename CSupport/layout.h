@@ -9,6 +9,7 @@
 #define FUNCTION_TARGET 0
 #define FUNCTION_HEAD 8
 #define FUNCTION_KIND 16
+#define FUNCTION_ARGUMENT 18
 #define FUNCTION_ID 20
 #define FUNCTION_INSTANT 24
 #define FUNCTION_ENTER 24 /* of a patched function: where its stub goes */
@@ -61,7 +62,8 @@
 struct function_descriptor {
     const void *target;
     uint64_t head;    // of an enter event
-    uint32_t kind;
+    uint16_t kind;
+    uint16_t argument; // which one its calls record, the first is 1; 0 none. Of KIND_NUMBER: calls of futex alone
     uint32_t function;
     uint64_t instant; // head of a complete event of no length; FUNCTION_ENTER of a patched function
 };
@@ -75,7 +77,8 @@ struct process_page {
 };
 
 _Static_assert(sizeof(struct function_descriptor) == FUNCTION_BYTES && AT(function_descriptor, instant, FUNCTION_INSTANT) &&
-                   AT(function_descriptor, function, FUNCTION_ID),
+                   AT(function_descriptor, function, FUNCTION_ID) && AT(function_descriptor, kind, FUNCTION_KIND) &&
+                   AT(function_descriptor, argument, FUNCTION_ARGUMENT),
                "function descriptor");
 _Static_assert(STUB_BLOCK_BYTES == STUB_BLOCK * (STUB_BYTES + FUNCTION_BYTES), "stub block");
 _Static_assert(AT(process_page, alive, PROCESS_ALIVE) && AT(process_page, dropping, PROCESS_DROPPING) &&

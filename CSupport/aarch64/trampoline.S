@@ -41,6 +41,7 @@
 #define SYS_exit_group 94
 #define SYS_seccomp 277
 #define SYS_clone3 435
+#define SYS_futex 98
 // Those of SystemCall.changesIdentity.
 #define IDENTITY_NUMBERS 143, 144, 145, 146, 147, 149, 151, 152, 159, 91, 41, 51, 97, 268, 446
 #define SYS_rt_sigprocmask 135
@@ -213,9 +214,10 @@
     .cfi_escape 0x16, 30, 7, 0x81, 0, 0x23, 0x80, 0x80, 0x40, 0x06
 .endm
 
-// The enter word of the record in x9. x10 = label, x11 = time, x16 = position; out: x17 = descriptor.
-.macro ENTER_WORD lse, slow, sited=0
-    RESERVE \lse, 30, 16, 17, 8 + 8 * \sited
+// The enter word of the record in x9. x10 = label, x11 = time, x16 = position; out: x17 = descriptor. sited, objected: with the words that
+// say where the call is made from, and its object.
+.macro ENTER_WORD lse, slow, sited=0, objected=0
+    RESERVE \lse, 30, 16, 17, 8 + 8 * \sited + 8 * \objected
     ldp x17, x16, [x16, #POSITION_LIMIT]     // limit, base
     cmp x30, x17
     b.hs \slow
@@ -228,10 +230,38 @@
     str x16, [x30], #8                  // alone it says nothing: the next word is empty
     .endif
     ldr x17, [x9, #FRAME_FUNCTION]
+    .if \objected
+    OBJECT_OF 16, x17
+    str x16, [x30], #8                  // likewise
+    .endif
     ldr x16, [x17, #FUNCTION_HEAD]
     orr x11, x16, x11, lsl #EVENT_TIME_SHIFT
     str x11, [x30], #8
     str x30, [x9, #FRAME_EVENT]
+.endm
+// to = the word that says the object of a call of the function.
+.macro OBJECT_OF to, function
+    ldrh w\to, [\function, #FUNCTION_ARGUMENT]
+    cmp w\to, #2
+    csel x\to, x1, x0, eq
+    lsl x\to, x\to, #CONTROL_PAYLOAD_SHIFT
+    add x\to, x\to, #(CONTROL_ARGUMENT << CONTROL_KIND_SHIFT)
+.endm
+// The function in x17 has calls with an object, and this is one: of system calls by number, futex. Under a time filter those of other
+// numbers go there as well, where their records say that they have none. w11 is spent.
+.macro IF_OBJECT filtered, then
+    ldrh w11, [x17, #FUNCTION_ARGUMENT]
+    .if \filtered
+    cbnz w11, \then
+    .else
+    cbz w11, .Lno_object\@
+    ldrh w11, [x17, #FUNCTION_KIND]
+    cmp w11, #KIND_NUMBER
+    b.ne \then
+    cmp w0, #SYS_futex
+    b.eq \then
+.Lno_object\@:
+    .endif
 .endm
 // A return address becomes the word that says it.
 .macro SITE_OF address
@@ -241,9 +271,19 @@
 
 // The enter event of the record in x9, which is the top, and has label and stack pointer. The clock first, then a word, then its
 // time. In and out: x10 = label, x17 = descriptor, which it stores; x16 = thread. Out: x11, x16 and x30 are spent.
-.macro WRITE_ENTER filtered, lse, slow, sited
+.macro WRITE_ENTER filtered, lse, slow, sited, objected=0
     READ_CLOCK x11
     stp x11, x17, [x9, #FRAME_ENTER]
+    .if \filtered && \objected
+    OBJECT_OF 11, x17
+    ldrh w30, [x17, #FUNCTION_KIND]
+    cmp w30, #KIND_NUMBER
+    b.ne .Lobject_known\@
+    cmp w0, #SYS_futex
+    csel x11, x11, xzr, eq
+.Lobject_known\@:
+    str x11, [x9, #FRAME_ARGUMENT]      // for the enter, when it is written
+    .endif
     .if \filtered
     mov x11, #FRAME_UNWRITTEN
     str x11, [x9, #FRAME_EVENT]
@@ -252,7 +292,7 @@
     .ifnb \sited
     SITED \sited
     .endif
-    ENTER_WORD \lse, \slow
+    ENTER_WORD \lse, \slow, 0, \objected
     .endif
 .endm
 
@@ -359,6 +399,21 @@
     add x\list, x\scratch, x\list, lsl #3
 .endm
 
+// The record that a call takes, in x9, and the label of its return address, in x10; x16 = thread. Elsewhere when it is not as simple as that.
+.macro FIND_RECORD variant, far
+    THREAD x16, \far
+    TLS ldr x9, [x16, #THREAD_TOP]
+    ldr x10, [x9, #FRAME_STACK_POINTER]
+    cmp sp, x10                         // stacks grow down: a nested frame lies below its caller's
+    b.hs .Lnot_below\variant
+    TLS ldr x10, [x16, #THREAD_LOW]
+    cmp sp, x10
+    b.lo .Lnot_below\variant
+    ldr x9, [x9, #FRAME_ABOVE]
+    cbz x9, .Lno_record\variant
+    FIND_LABEL .Lno_label\variant
+.endm
+
 // filtered: TRACER_MINMS is in force; then an enter is not written when it happens but when something inside it is kept, so
 // that a call which is not kept never touches the chunk. lse: the processor has atomic additions. far: the thread's state is
 // more than 32 KB from the thread pointer.
@@ -373,17 +428,7 @@ tracer_enter\variant:
     .cfi_startproc
     SPILL
 .Lspilled\variant:
-    THREAD x16, \far
-    TLS ldr x9, [x16, #THREAD_TOP]
-    ldr x10, [x9, #FRAME_STACK_POINTER]
-    cmp sp, x10                         // stacks grow down: a nested frame lies below its caller's
-    b.hs .Lnot_below\variant
-    TLS ldr x10, [x16, #THREAD_LOW]
-    cmp sp, x10
-    b.lo .Lnot_below\variant
-    ldr x9, [x9, #FRAME_ABOVE]
-    cbz x9, .Lno_record\variant
-    FIND_LABEL .Lno_label\variant
+    FIND_RECORD \variant, \far
 .Lfound\variant:
     THREAD x16, \far
     TLS str x9, [x16, #THREAD_TOP]
@@ -652,6 +697,7 @@ tracer_returned\variant:
 .Lprobed\variant:
     .cfi_remember_state
     POP x12, x17
+    IF_OBJECT \filtered, .Lobject_found\variant
     b .Lfound\variant
     .cfi_restore_state
 .Llabel_refused\variant:
@@ -663,7 +709,9 @@ tracer_returned\variant:
     adrp x10, tracer_label_state
     add x10, x10, :lo12:tracer_label_state
     ldr w10, [x10, #LABELS_FULL]
-    cbnz w10, .Linstant\variant
+    cbz w10, .Lslow_enter\variant
+    ldrh w10, [x17, #FUNCTION_ARGUMENT]
+    cbz w10, .Linstant\variant
     b .Lslow_enter\variant
 
 .Lnot_below\variant:
@@ -702,7 +750,11 @@ tracer_returned\variant:
     str w11, [x9, #FRAME_TAILS]
     mov x11, sp
     stp x10, x11, [x9, #FRAME_LABEL]
+    IF_OBJECT \filtered, .Lobject_tail\variant
     WRITE_ENTER \filtered, \lse, .Lunwritten\variant
+    b .Lpass\variant
+.Lobject_tail\variant:
+    WRITE_ENTER \filtered, \lse, .Lunwritten\variant, , 1
     b .Lpass\variant
 
     .ifeq \filtered
@@ -786,6 +838,7 @@ tracer_returned\variant:
     mov x10, x12
     THREAD x16, \far
     POP x12, x13
+    IF_OBJECT \filtered, .Lobject_taken\variant
     b .Ltaken\variant
     CFI_SPILLED 16
 .Lenter_unlock\variant:
@@ -832,13 +885,31 @@ tracer_returned\variant:
     COUNT \lse, x9, 0, x10, w16
     b .Lpass\variant
 
-    // A function that must see its real caller, or returns twice: entry only. Or one that Swift looks at.
+    // A function whose calls have an object; or one that must see its real caller, or returns twice: entry only; or one that Swift
+    // looks at.
     .cfi_def_cfa_offset 0
     .cfi_restore x30
     .type tracer_special\variant, %function
 tracer_special\variant:
     SPILL
-    ldr w9, [x17, #FUNCTION_KIND]
+    ldrh w9, [x17, #FUNCTION_KIND]
+    cmp w9, #KIND_CALL
+    mov w10, #KIND_PATCHED
+    ccmp w9, w10, #4, ne                // Z
+    b.ne .Lspecial_kind\variant
+    ldrh w10, [x17, #FUNCTION_ARGUMENT] // none: looked at once, and no longer; or it had no number, and another thread was faster
+    cbz w10, .Lspilled\variant
+.Lobject\variant:
+    FIND_RECORD \variant, \far
+.Lobject_found\variant:
+    THREAD x16, \far
+    TLS str x9, [x16, #THREAD_TOP]
+.Lobject_taken\variant:
+    mov x11, sp
+    stp x10, x11, [x9, #FRAME_LABEL]
+    WRITE_ENTER \filtered, \lse, .Lunwritten\variant, .Lsited_object\variant, 1
+    b .Lcall\variant
+.Lspecial_kind\variant:
     cmp w9, #KIND_TAIL
     b.ne .Lspecial_call\variant
     adrp x10, tracer_labels
@@ -880,12 +951,10 @@ tracer_special\variant:
     b .Lslow_enter\variant
     .endif
 .Lspecial_call\variant:
-    cmp w9, #KIND_CALL                  // looked at once, and no longer
-    b.eq .Lspilled\variant
     cmp w9, #KIND_ONCE
     b.ne .Lspecial_number\variant
     ldr w10, [x0]                       // the flag: somebody has begun it, or all is done
-    cbnz w10, .Lspilled\variant
+    cbnz w10, .Lspecial_recorded\variant
     b .Lspecial_slow\variant
 .Lspecial_number\variant:
     cmp w9, #KIND_NUMBER
@@ -895,15 +964,17 @@ tracer_special\variant:
     b.eq .Lspecial_slow\variant
     .endr
     ldr w10, [x17, #FUNCTION_ID]
-    cbnz w10, .Lspilled\variant
-    b .Lpass\variant                    // only looked at, and not recorded
+    cbz w10, .Lpass\variant             // only looked at, and not recorded
+.Lspecial_recorded\variant:
+    IF_OBJECT \filtered, .Lobject\variant
+    b .Lspilled\variant
 .Lspecial_disabled\variant:
     PROCESS w10, x10, PROCESS_ALIVE
     cbnz w10, .Lnot_recording\variant
 .Lspecial_slow\variant:
     CONFINED w10, x10                   // a system call of ours could be forbidden
     cbz w10, .Lslow_enter\variant
-    ldr w10, [x17, #FUNCTION_KIND]
+    ldrh w10, [x17, #FUNCTION_KIND]
     cmp w10, #KIND_INITIALIZER
     b.eq .Lunrecorded\variant
     ldr w10, [x17, #FUNCTION_ID]        // of no id: no call that would be counted
@@ -973,6 +1044,9 @@ tracer_sited\variant:
     CFI_SPILLED
 .Lsited_enter\variant:
     ENTER_WORD \lse, .Lunwritten\variant, 1
+    b .Lcall\variant
+.Lsited_object\variant:
+    ENTER_WORD \lse, .Lunwritten\variant, 1, 1
     b .Lcall\variant
 .Lsited_instant\variant:
     INSTANT_WORD \lse, .Linstant_refused\variant, 1
@@ -1281,6 +1355,25 @@ tracer_loader_event:
     .cfi_endproc
     .size tracer_loader_event, . - tracer_loader_event
 
+// The rest of a C function, on the agent's stack as a call through a stub would be: function(thread, first argument, stack pointer, \second).
+.macro SLOW_FUNCTION function, second
+    CONFINED w16, x16
+    cbz w16, .Lheard\@
+    ret
+.Lheard\@:
+    SPILL
+    THREAD_STATE x9, x10
+    ldr x9, [x9, #THREAD_TOP]
+    ldr w9, [x9, #FRAME_LAST]
+    cmp w9, #LAST_CHILD
+    b.eq .Lin_child\@
+    mov x9, x0
+    mov x10, \second
+    SLOW_CALL \function
+.Lin_child\@:
+    RELOAD
+    ret
+.endm
 // void tracer_mark(name), tracer_begin(name), tracer_end(name): like a call through a stub, on the agent's stack.
 .macro SPAN name, kind
     .globl \name
@@ -1300,22 +1393,7 @@ SPAN tracer_begin_thread, SPAN_NONE
     .type span, %function
 span:
     .cfi_startproc
-    CONFINED w16, x16
-    cbz w16, .Lspan_heard
-    ret
-.Lspan_heard:
-    SPILL
-    THREAD_STATE x9, x10
-    ldr x9, [x9, #THREAD_TOP]
-    ldr w9, [x9, #FRAME_LAST]
-    cmp w9, #LAST_CHILD
-    b.eq .Lspan_in_child
-    mov x9, x0
-    mov x10, x17
-    SLOW_CALL tracer_slow_span
-.Lspan_in_child:
-    RELOAD
-    ret
+    SLOW_FUNCTION tracer_slow_span, x17
     .cfi_endproc
     .size span, . - span
 
@@ -1363,22 +1441,19 @@ span:
 .macro INSTRUMENTED_SLOW function
     mov x30, x12
     .cfi_restore x30
-    CONFINED w16, x16
-    cbz w16, .Lheard\@
-    ret
-.Lheard\@:
-    SPILL
-    THREAD_STATE x9, x10
-    ldr x9, [x9, #THREAD_TOP]
-    ldr w9, [x9, #FRAME_LAST]
-    cmp w9, #LAST_CHILD
-    b.eq .Lin_child\@
-    mov x9, x0
-    mov x10, x1
-    SLOW_CALL \function
-.Lin_child\@:
-    RELOAD
-    ret
+    SLOW_FUNCTION \function, x1
+.endm
+// The top is a frame that the function's own instrumentation has opened. Elsewhere when it is not.
+.macro IS_INSTRUMENTED not
+    ldr x10, [x9, #FRAME_LABEL]
+    adrp x11, tracer_instrumented_label
+    ldr x11, [x11, #:lo12:tracer_instrumented_label]
+    cmp x10, x11
+    b.ne \not
+    ldr x3, [x9, #FRAME_FUNCTION]
+    ldr x3, [x3, #FUNCTION_TARGET]
+    cmp x3, x0
+    b.ne \not
 .endm
     .globl tracer_instrumented_enter, tracer_instrumented_exit
     .hidden tracer_instrumented_enter, tracer_instrumented_exit
@@ -1423,7 +1498,7 @@ tracer_instrumented_enter:
     cmp x3, x1
     b.ne .Linstrumented_slow_enter
     ldr x3, [x9, #FRAME_FUNCTION]
-    ldr w4, [x3, #FUNCTION_KIND]
+    ldrh w4, [x3, #FUNCTION_KIND]
     cmp w4, #KIND_PATCHED               // whose target is moved code
     b.eq .Linstrumented_slow_enter
     ldr x3, [x3, #FUNCTION_TARGET]
@@ -1451,15 +1526,7 @@ tracer_instrumented_exit:
     cbz w2, .Linstrumented_closed
     cmp x4, x5
     b.ne .Linstrumented_other
-    ldr x10, [x9, #FRAME_LABEL]
-    adrp x11, tracer_instrumented_label
-    ldr x11, [x11, #:lo12:tracer_instrumented_label]
-    cmp x10, x11
-    b.ne .Linstrumented_slow_exit
-    ldr x3, [x9, #FRAME_FUNCTION]
-    ldr x3, [x3, #FUNCTION_TARGET]
-    cmp x3, x0
-    b.ne .Linstrumented_slow_exit
+    IS_INSTRUMENTED .Linstrumented_slow_exit
 .Linstrumented_end:
     mrs x10, cntvct_el0
     ldr x11, [x9, #FRAME_ENTER]
@@ -1503,15 +1570,7 @@ tracer_instrumented_exit:
     // The last thing that it does, a branch: then it is to return where we are, and of all that is below there its frame is the outermost.
     cmp x30, x1
     b.ne .Linstrumented_left_out
-    ldr x10, [x9, #FRAME_LABEL]
-    adrp x11, tracer_instrumented_label
-    ldr x11, [x11, #:lo12:tracer_instrumented_label]
-    cmp x10, x11
-    b.ne .Linstrumented_left_out
-    ldr x3, [x9, #FRAME_FUNCTION]
-    ldr x3, [x3, #FUNCTION_TARGET]
-    cmp x3, x0
-    b.ne .Linstrumented_left_out
+    IS_INSTRUMENTED .Linstrumented_left_out
     ldr x3, [x9, #FRAME_BELOW]
     ldr x3, [x3, #FRAME_STACK_POINTER]
     cmp x5, x3

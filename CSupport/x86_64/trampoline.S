@@ -32,6 +32,7 @@
 #define SYS_exit_group 231
 #define SYS_seccomp 317
 #define SYS_clone3 435
+#define SYS_futex 202
 // Those of SystemCall.changesIdentity.
 #define IDENTITY_NUMBERS 105, 106, 113, 114, 116, 117, 119, 122, 123, 126, 155, 161, 272, 308, 446
 #define SYS_rt_sigprocmask 14
@@ -195,9 +196,9 @@
 .endm
 
 // The enter word of the record in rcx. rax = time, r11 = position; out: r11 = descriptor. The instruction that says how much is reserved
-// is five bytes long: room for a jump.
-.macro ENTER_WORD slow, sited=0
-    movl $(8 + 8 * \sited), %edx
+// is five bytes long: room for a jump. sited, objected: with the words that say where the call is made from, and its object.
+.macro ENTER_WORD slow, sited=0, objected=0
+    movl $(8 + 8 * \sited + 8 * \objected), %edx
     xaddq %rdx, POSITION_CURSOR(%r11)
     cmpq POSITION_LIMIT(%r11), %rdx
     jae \slow
@@ -210,12 +211,40 @@
     SITE_OF %r11
     movq %r11, (%rdx)                   // alone it says nothing: the next word is empty
     .endif
+    .if \objected
+    movq FRAME_FUNCTION(%rcx), %r11
+    OBJECT_OF %r11
+    movq %r11, (8 * \sited)(%rdx)      // likewise
+    .endif
     shlq $EVENT_TIME_SHIFT, %rax
     movq FRAME_FUNCTION(%rcx), %r11
     orq FUNCTION_HEAD(%r11), %rax
-    movq %rax, (8 * \sited)(%rdx)
-    addq $(8 + 8 * \sited), %rdx
+    movq %rax, (8 * \sited + 8 * \objected)(%rdx)
+    addq $(8 + 8 * \sited + 8 * \objected), %rdx
     movq %rdx, FRAME_EVENT(%rcx)
+.endm
+// A descriptor becomes the word that says the call's object.
+.macro OBJECT_OF function
+    cmpw $2, FUNCTION_ARGUMENT(\function)
+    movq %rdi, \function
+    cmoveq %rsi, \function
+    shlq $CONTROL_PAYLOAD_SHIFT, \function
+    addq $(CONTROL_ARGUMENT << CONTROL_KIND_SHIFT), \function
+.endm
+// The function in r11 has calls with an object, and this is one: of system calls by number, futex. Under a time filter those of other
+// numbers go there as well, where their records say that they have none. No patched function has them.
+.macro IF_OBJECT filtered, patched, then
+    cmpw $0, FUNCTION_ARGUMENT(%r11)
+    .if \filtered || \patched
+    jne \then
+    .else
+    je .Lno_object\@
+    cmpw $KIND_NUMBER, FUNCTION_KIND(%r11)
+    jne \then
+    cmpl $SYS_futex, %edi
+    je \then
+.Lno_object\@:
+    .endif
 .endm
 // A return address becomes the word that says it.
 .macro SITE_OF address
@@ -224,7 +253,20 @@
 .endm
 
 // The enter event of the record in rcx, which is the top and otherwise filled. The clock first, then a word, then its time.
-.macro WRITE_ENTER filtered, slow, sited
+.macro WRITE_ENTER filtered, patched, slow, sited, objected=0
+    .if \filtered && \objected
+    movq %r11, %rax
+    OBJECT_OF %rax
+    .ifeq \patched
+    cmpw $KIND_NUMBER, FUNCTION_KIND(%r11)
+    jne .Lobject_known\@
+    cmpl $SYS_futex, %edi
+    je .Lobject_known\@
+    xorl %eax, %eax
+.Lobject_known\@:
+    .endif
+    movq %rax, FRAME_ARGUMENT(%rcx)     // for the enter, when it is written
+    .endif
     READ_CLOCK
     movq %rax, FRAME_ENTER(%rcx)
     .if \filtered
@@ -234,7 +276,7 @@
     .ifnb \sited
     SITED \sited
     .endif
-    ENTER_WORD \slow
+    ENTER_WORD \slow, 0, \objected
     .endif
 .endm
 
@@ -347,19 +389,8 @@
     addq CONTEXT_LISTS(\context), \list
 .endm
 
-// filtered: TRACER_MINMS is in force; then an enter is not written when it happens but when something inside it is kept, so
-// that a call which is not kept never touches the chunk.
-.macro TRAMPOLINE variant, filtered, patched
-    .pushsection .data.rel.ro
-    .quad tracer_enter\variant, tracer_special\variant, tracer_returned\variant, tracer_returned_checked\variant, .Lend\variant
-    .popsection
-    .section .text.trampolines, "ax"
-    .p2align 5 // both fit into one page
-    .type tracer_enter\variant, @function
-tracer_enter\variant:
-    .cfi_startproc
-    SPILL_ENTER \patched
-.Lspilled\variant:
+// The record that a call takes, in rcx, and the label of its return address, in rax. Elsewhere when it is not as simple as that.
+.macro FIND_RECORD variant, patched
     TLS movq IN_TLS(THREAD_TOP), %rcx
     COMPARE_STACK_POINTER \patched, FRAME_STACK_POINTER(%rcx), %rax // stacks grow down: a nested frame lies below its caller's
     jae .Lnot_below\variant
@@ -373,15 +404,35 @@ tracer_enter\variant:
     testq %rcx, %rcx
     jz .Lno_record\variant
     FIND_LABEL \patched, .Lno_label\variant
-.Lfound\variant:
-    TLS movq %rcx, IN_TLS(THREAD_TOP)
-.Ltaken\variant:
+.endm
+// What return and unwinders need.
+.macro FILL_RECORD patched
     STORE_STACK_POINTER \patched, %rdx
     movq %r11, FRAME_FUNCTION(%rcx)
     movq %rax, FRAME_LABEL(%rcx)
     movq %rax, SLOT(\patched)
     CFI_RETURN_OF_LABEL
-    WRITE_ENTER \filtered, .Lunwritten\variant, .Lsited_enter\variant
+.endm
+
+// filtered: TRACER_MINMS is in force; then an enter is not written when it happens but when something inside it is kept, so
+// that a call which is not kept never touches the chunk.
+.macro TRAMPOLINE variant, filtered, patched
+    .pushsection .data.rel.ro
+    .quad tracer_enter\variant, tracer_special\variant, tracer_returned\variant, tracer_returned_checked\variant, .Lend\variant
+    .popsection
+    .section .text.trampolines, "ax"
+    .p2align 5 // both fit into one page
+    .type tracer_enter\variant, @function
+tracer_enter\variant:
+    .cfi_startproc
+    SPILL_ENTER \patched
+.Lspilled\variant:
+    FIND_RECORD \variant, \patched
+.Lfound\variant:
+    TLS movq %rcx, IN_TLS(THREAD_TOP)
+.Ltaken\variant:
+    FILL_RECORD \patched
+    WRITE_ENTER \filtered, \patched, .Lunwritten\variant, .Lsited_enter\variant
 .Lcall\variant:
     .if \patched
     RELOAD_WITH_TARGET                  // where the label finds it
@@ -636,6 +687,7 @@ tracer_returned\variant:
 .Lprobed\variant:
     .cfi_remember_state
     POP %r11
+    IF_OBJECT \filtered, \patched, .Lobject_found\variant
     jmp .Lfound\variant
     CFI_SPILLED \patched, 8
 .Llabel_refused\variant:
@@ -645,7 +697,9 @@ tracer_returned\variant:
     cmpl $0, tracer_process+PROCESS_ENABLED(%rip) // while recording is off no label is found
     je .Lnot_recording\variant
     cmpl $0, LABEL_STATE(\patched, LABELS_FULL)
-    jne .Linstant\variant
+    je .Lslow_enter\variant
+    cmpw $0, FUNCTION_ARGUMENT(%r11)
+    je .Linstant\variant
     jmp .Lslow_enter\variant
 
 .Lnot_below\variant:
@@ -685,7 +739,11 @@ tracer_returned\variant:
     movq %r11, FRAME_FUNCTION(%rcx)
     addq $LABEL_TAIL, %rax
     movq %rax, FRAME_LABEL(%rcx)
-    WRITE_ENTER \filtered, .Lunwritten_tail\variant
+    IF_OBJECT \filtered, \patched, .Lobject_tail\variant
+    WRITE_ENTER \filtered, \patched, .Lunwritten_tail\variant
+    jmp .Lpass\variant
+.Lobject_tail\variant:
+    WRITE_ENTER \filtered, \patched, .Lunwritten_tail\variant, , 1
     jmp .Lpass\variant
 
     .ifeq \filtered
@@ -760,6 +818,7 @@ tracer_returned\variant:
     movq %rsi, %rax
     POP %rdi
     POP %rsi
+    IF_OBJECT \filtered, \patched, .Lobject_taken\variant
     jmp .Ltaken\variant
     CFI_SPILLED \patched, 16
 .Lenter_unlock\variant:
@@ -804,19 +863,41 @@ tracer_returned\variant:
     lock incq (%rax)
     jmp .Lpass\variant
 
-    // A function that must see its real caller, or returns twice: entry only. Or one that Swift looks at.
+    // A function whose calls have an object; or one that must see its real caller, or returns twice: entry only; or one that Swift
+    // looks at.
     .cfi_def_cfa_offset 8
     .type tracer_special\variant, @function
 tracer_special\variant:
     .if \patched
     .cfi_def_cfa_offset 8
-    SPILL_ENTER 1                       // the first call of a function: Swift gives it a number
-    cmpl $0, tracer_process+PROCESS_ENABLED(%rip)
+    SPILL_ENTER 1
+    cmpw $0, FUNCTION_ARGUMENT(%r11)
+    je .Lfirst_call\variant
+    .else
+    SPILL
+    cmpw $KIND_CALL, FUNCTION_KIND(%r11)
+    jne .Lspecial_kind\variant
+    cmpw $0, FUNCTION_ARGUMENT(%r11)    // none: looked at once, and no longer
+    je .Lspilled\variant
+    .endif
+.Lobject\variant:
+    FIND_RECORD \variant, \patched
+.Lobject_found\variant:
+    TLS movq %rcx, IN_TLS(THREAD_TOP)
+.Lobject_taken\variant:
+    FILL_RECORD \patched
+    WRITE_ENTER \filtered, \patched, .Lunwritten\variant, .Lsited_object\variant, 1
+    jmp .Lcall\variant
+    CFI_SPILLED \patched
+    CFI_RETURN_ON_STACK
+    .if \patched
+.Lfirst_call\variant:
+    cmpl $0, tracer_process+PROCESS_ENABLED(%rip) // Swift gives it a number
     je .Lspecial_disabled\variant
     jmp .Lspecial_slow\variant
     .else
-    SPILL
-    cmpl $KIND_TAIL, FUNCTION_KIND(%r11)
+.Lspecial_kind\variant:
+    cmpw $KIND_TAIL, FUNCTION_KIND(%r11)
     jne .Lspecial_call\variant
     movq SLOT(\patched), %rax
     leaq tracer_labels(%rip), %rdx
@@ -853,15 +934,13 @@ tracer_special\variant:
     .endif
     .ifeq \patched
 .Lspecial_call\variant:
-    cmpl $KIND_CALL, FUNCTION_KIND(%r11)// looked at once, and no longer
-    je .Lspilled\variant
-    cmpl $KIND_ONCE, FUNCTION_KIND(%r11)
+    cmpw $KIND_ONCE, FUNCTION_KIND(%r11)
     jne .Lspecial_number\variant
     cmpl $0, (%rdi)                     // the flag: somebody has begun it, or all is done
-    jne .Lspilled\variant
+    jne .Lspecial_recorded\variant
     jmp .Lspecial_slow\variant
 .Lspecial_number\variant:
-    cmpl $KIND_NUMBER, FUNCTION_KIND(%r11)
+    cmpw $KIND_NUMBER, FUNCTION_KIND(%r11)
     jne .Lspecial_slow\variant
     leal -SYS_clone(%rdi), %eax         // clone, fork, vfork
     cmpl $2, %eax
@@ -871,8 +950,10 @@ tracer_special\variant:
     je .Lspecial_slow\variant
     .endr
     cmpl $0, FUNCTION_ID(%r11)
-    jne .Lspilled\variant
-    jmp .Lpass\variant                  // only looked at, and not recorded
+    je .Lpass\variant                   // only looked at, and not recorded
+.Lspecial_recorded\variant:
+    IF_OBJECT \filtered, \patched, .Lobject\variant
+    jmp .Lspilled\variant
     .endif
 .Lspecial_disabled\variant:
     cmpl $0, tracer_process+PROCESS_ALIVE(%rip)
@@ -881,7 +962,7 @@ tracer_special\variant:
     cmpl $0, tracer_confined(%rip)      // a system call of ours could be forbidden
     je .Lslow_enter\variant
     .ifeq \patched
-    cmpl $KIND_INITIALIZER, FUNCTION_KIND(%r11)
+    cmpw $KIND_INITIALIZER, FUNCTION_KIND(%r11)
     je .Lunrecorded\variant
     .endif
     cmpl $0, FUNCTION_ID(%r11)          // of no id: no call that would be counted
@@ -946,11 +1027,12 @@ tracer_special\variant:
     .globl tracer_code_begin
     .hidden tracer_code_begin
 tracer_code_begin:
-// In the order of tracer_trampolines (processor.h).
+// In the order of tracer_trampolines (processor.h). Only what is used is made writable. Two that one process may use share no page, since the
+// second may be made writable while the first runs: those of slots and of patched functions, with a filter or without.
 TRAMPOLINE , 0, 0
 TRAMPOLINE _filtered, 1, 0
-    .p2align PAGE_SHIFT // only what is used is patched
 TRAMPOLINE _patched, 0, 1
+    .p2align PAGE_SHIFT
 TRAMPOLINE _patched_filtered, 1, 1
     .p2align PAGE_SHIFT
 
@@ -964,6 +1046,9 @@ tracer_sited\variant:
     CFI_RETURN_OF_LABEL
 .Lsited_enter\variant:
     ENTER_WORD .Lunwritten\variant, 1
+    jmp .Lcall\variant
+.Lsited_object\variant:
+    ENTER_WORD .Lunwritten\variant, 1, 1
     jmp .Lcall\variant
     CFI_RETURN_ON_STACK
 .Lsited_instant\variant:
@@ -1273,7 +1358,22 @@ tracer_signal_return:
     syscall
     .size tracer_signal_return, . - tracer_signal_return
 
-// void tracer_mark(name), tracer_begin(name), tracer_end(name): like a call through a stub, on the agent's stack.
+// The rest of a C function, on the agent's stack as a call through a stub would be: function(thread, first argument, stack pointer, \second).
+.macro SLOW_FUNCTION function, second
+    cmpl $0, tracer_confined(%rip)
+    je .Lheard\@
+.Lover\@:
+    retq
+.Lheard\@:
+    RETURN_IN_CHILD .Lover\@
+    SPILL
+    movq %rdi, %rcx
+    movq \second, %rax
+    SLOW_CALL \function
+    RELOAD
+    retq
+.endm
+// void tracer_mark(name), tracer_begin(name), tracer_end(name).
 .macro SPAN name, kind
     .globl \name
     .type \name, @function
@@ -1292,18 +1392,7 @@ SPAN tracer_begin_thread, SPAN_NONE
     .type span, @function
 span:
     .cfi_startproc
-    cmpl $0, tracer_confined(%rip)
-    je .Lspan_heard
-.Lspan_over:
-    retq
-.Lspan_heard:
-    RETURN_IN_CHILD .Lspan_over
-    SPILL
-    movq %rdi, %rcx
-    movq %r11, %rax
-    SLOW_CALL tracer_slow_span
-    RELOAD
-    retq
+    SLOW_FUNCTION tracer_slow_span, %r11
     .cfi_endproc
     .size span, . - span
 
@@ -1341,19 +1430,14 @@ span:
     jne \passed
 .Lon\@:
 .endm
-.macro INSTRUMENTED_SLOW function
-    cmpl $0, tracer_confined(%rip)
-    je .Lheard\@
-.Lover\@:
-    retq
-.Lheard\@:
-    RETURN_IN_CHILD .Lover\@
-    SPILL
-    movq %rdi, %rcx
-    movq %rsi, %rax
-    SLOW_CALL \function
-    RELOAD
-    retq
+// The top is a frame that the function's own instrumentation has opened. Elsewhere when it is not.
+.macro IS_INSTRUMENTED not
+    movq tracer_instrumented_label(%rip), %rax
+    cmpq %rax, FRAME_LABEL(%rcx)
+    jne \not
+    movq FRAME_FUNCTION(%rcx), %rax
+    cmpq %rdi, FUNCTION_TARGET(%rax)
+    jne \not
 .endm
     .globl tracer_instrumented_enter, tracer_instrumented_exit
     .hidden tracer_instrumented_enter, tracer_instrumented_exit
@@ -1400,7 +1484,7 @@ tracer_instrumented_enter:
     cmpq %rsi, FRAME_LABEL(%rcx)
     jne .Linstrumented_slow_enter
     movq FRAME_FUNCTION(%rcx), %rax
-    cmpl $KIND_PATCHED, FUNCTION_KIND(%rax) // whose target is moved code
+    cmpw $KIND_PATCHED, FUNCTION_KIND(%rax) // whose target is moved code
     je .Linstrumented_slow_enter
     cmpq %rdi, FUNCTION_TARGET(%rax)
     jne .Linstrumented_new
@@ -1411,7 +1495,7 @@ tracer_instrumented_enter:
     movq %rdx, %fs:THREAD_TOP(%r9)
 .Linstrumented_slow_enter:
     INSTRUMENTED_OFF .Linstrumented_passed
-    INSTRUMENTED_SLOW tracer_slow_instrumented_enter
+    SLOW_FUNCTION tracer_slow_instrumented_enter, %rsi
     .cfi_endproc
     .size tracer_instrumented_enter, . - tracer_instrumented_enter
 
@@ -1424,12 +1508,7 @@ tracer_instrumented_exit:
     je .Linstrumented_closed
     cmpq %r10, FRAME_STACK_POINTER(%rcx)
     jne .Linstrumented_other
-    movq tracer_instrumented_label(%rip), %rax
-    cmpq %rax, FRAME_LABEL(%rcx)
-    jne .Linstrumented_slow_exit
-    movq FRAME_FUNCTION(%rcx), %rax
-    cmpq %rdi, FUNCTION_TARGET(%rax)
-    jne .Linstrumented_slow_exit
+    IS_INSTRUMENTED .Linstrumented_slow_exit
 .Linstrumented_end:
     rdtsc
     shlq $32, %rdx
@@ -1482,12 +1561,7 @@ tracer_instrumented_exit:
     // The last thing that it does, a jump: then its own return address is on top, and of all that is below there its frame is the outermost.
     cmpq (%rsp), %rsi
     jne .Linstrumented_left_out
-    movq tracer_instrumented_label(%rip), %rax
-    cmpq %rax, FRAME_LABEL(%rcx)
-    jne .Linstrumented_left_out
-    movq FRAME_FUNCTION(%rcx), %rax
-    cmpq %rdi, FUNCTION_TARGET(%rax)
-    jne .Linstrumented_left_out
+    IS_INSTRUMENTED .Linstrumented_left_out
     movq FRAME_BELOW(%rcx), %rax
     cmpq FRAME_STACK_POINTER(%rax), %r10
     jb .Linstrumented_end
@@ -1502,7 +1576,7 @@ tracer_instrumented_exit:
     jnz .Linstrumented_slow_exit
     INSTRUMENTED_OFF .Linstrumented_passed
 .Linstrumented_slow_exit:
-    INSTRUMENTED_SLOW tracer_slow_instrumented_exit
+    SLOW_FUNCTION tracer_slow_instrumented_exit, %rsi
     .cfi_endproc
     .size tracer_instrumented_exit, . - tracer_instrumented_exit
 

@@ -1,6 +1,7 @@
 // Names of functions of which a trace has the addresses alone: first from the plan by which they were patched, which stays when the
 // program is built again, then from the module's file, if it is here and is the one that was traced.
 import CTraceLayout
+import Presentation
 import Synchronization
 import TraceFormat
 
@@ -55,7 +56,7 @@ private struct PlannedNames: Sendable {
     private let content: [UInt8]
 
     init?(of module: ModuleIdentity, in folder: PlanFolder) {
-        guard !module.buildID.isEmpty, let content = folder.read(module.buildID.hexadecimal + ".plan") else { return nil }
+        guard !module.buildID.isEmpty, let content = folder.read(hexadecimal(module.buildID) + ".plan") else { return nil }
         let isRight = content.withUnsafeBytes { raw in
             guard let plan = PlanContent(raw.baseAddress!, byteCount: raw.count) else { return false }
             return withUnsafeBytes(of: plan.header.pointee.identity) {
@@ -78,14 +79,5 @@ private struct PlannedNames: Sendable {
             }
             return String(cString: plan.names + Int(function.names))
         }
-    }
-}
-
-extension [UInt8] {
-    fileprivate var hexadecimal: String {
-        map { byte in
-            let digits = String(byte, radix: 16)
-            return byte < 16 ? "0" + digits : digits
-        }.joined()
     }
 }

@@ -23,7 +23,7 @@ public enum ControlKind: UInt8, Sendable {
     case unwound = 3
     /// The address that the call of the next word, an enter or a complete call, returns to; 0 unknown.
     case site = 4
-    /// The low 56 bits of what the call of the next word, an enter or a complete call, waits for or lets go: a lock, a descriptor …
+    /// The low 56 bits of an argument of the call of the next word, an enter or a complete call: its object.
     case argument = 5
 }
 

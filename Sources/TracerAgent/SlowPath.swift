@@ -12,15 +12,15 @@ public func tracer_slow_enter(
     defer { reportStop() }
     var kind = descriptor.pointee.kind
     let spills = Spills(stackPointer)
-    if kind == UInt32(KIND_START) {
+    if kind == UInt16(KIND_START) {
         if let main = InitializerStubs.main(spills.firstArgument) { spills.setFirstArgument(main) }
         return nil
     }
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
-    if kind == UInt32(KIND_UNNAMED) {
+    if kind == UInt16(KIND_UNNAMED) {
         if recorder.isOther || !PatchedFunctions.number(descriptor) { return nil }
-        kind = UInt32(KIND_PATCHED)
+        kind = UInt16(KIND_PATCHED)
     }
     if recorder.isOther {
         if Inspection.changesAction(descriptor, spills) { MappingFaults.restoreInChild() }
@@ -30,7 +30,7 @@ public func tracer_slow_enter(
     if recorder.context.pointee.sharing != 0 { recorder.checkSharing(stackPointer) }
     stopAfterLoss()
     recorder.resumeFaultHandler()
-    if kind == UInt32(KIND_INITIALIZER) {
+    if kind == UInt16(KIND_INITIALIZER) {
         let entered = Clock.ticks()
         let stub = InitializerStub(descriptor)
         if stub.load != 0 {
@@ -41,8 +41,9 @@ public func tracer_slow_enter(
         return Initializers.begin(recorder, descriptor, spills, since: entered)
     }
     let site = spills.site // a tail call's would be that of its caller
-    if kind == UInt32(KIND_TAIL) { recorder.endTailCaller(spills) }
+    if kind == UInt16(KIND_TAIL) { recorder.endTailCaller(spills) }
     if let unwritten {
+        unwritten.pointee.argument = spills.object(descriptor)
         unwritten.setUnwritten() // no longer being filled by an interrupted trampoline: by us
         recorder.begin(unwritten)
         return unwritten
@@ -60,9 +61,9 @@ public func tracer_slow_enter(
         return nil
     }
     recorder.leaveForeignModeIfPossible()
-    if kind == UInt32(KIND_ONCE) {
+    if kind == UInt16(KIND_ONCE) {
         OnceCalls.record(descriptor, spills, recorder, isPassing: Ready.isPast)
-    } else if kind != UInt32(KIND_CALL) && kind != UInt32(KIND_PATCHED) {
+    } else if kind != UInt16(KIND_CALL) && kind != UInt16(KIND_PATCHED) {
         let isTail = isTail(descriptor, spills, recorder)
         let isEntryOnly = FunctionTable.entry(descriptor.pointee.function).isEntryOnly
         if isTail || isEntryOnly {
@@ -74,8 +75,17 @@ public func tracer_slow_enter(
     }
     let frame = recorder.enter(descriptor, spills)
     if changesAction { recorder.suspendFaultHandler(until: frame) }
-    if kind == UInt32(KIND_LOAD), let frame { Loads.entered(recorder, frame) }
+    if kind == UInt16(KIND_LOAD), let frame { Loads.entered(recorder, frame) }
     return frame
+}
+
+/// The recorder of the calling thread, for what is not a call through a stub. nil: nothing is recorded, or the thread's block is in use by
+/// another task.
+private func ownRecorder(_ state: UnsafeMutablePointer<thread_state>) -> ThreadRecorder? {
+    if !agent.isRecorded { return nil }
+    var recorder = ThreadRecorder(state)
+    if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
+    return recorder.isOther ? nil : recorder
 }
 
 @inline(__always) func stopAfterLoss() {
@@ -95,10 +105,7 @@ public func tracer_slow_exit(_ state: UnsafeMutablePointer<thread_state>!, _ lab
 @c @implementation
 public func tracer_slow_loader_event(_ state: UnsafeMutablePointer<thread_state>!, _ unused: UInt64, _ stackPointer: UInt64) {
     let entered = Clock.ticks()
-    if !agent.isRecorded { return }
-    var recorder = ThreadRecorder(state)
-    if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
-    if recorder.isOther { return }
+    guard let recorder = ownRecorder(state) else { return }
     LoaderWatch.event(recorder, stackPointer, since: entered, within: Initializers.innermost(recorder.context))
     OwnWork.add(since: entered, until: Clock.ticks())
     reportStop()
@@ -109,10 +116,7 @@ public func tracer_slow_span(
     _ state: UnsafeMutablePointer<thread_state>!, _ name: UnsafePointer<CChar>!, _ stackPointer: UInt64,
     _ kind: UInt64
 ) {
-    guard let name, agent.isRecorded else { return }
-    var recorder = ThreadRecorder(state)
-    if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
-    if kind == UInt64(SPAN_NONE) || recorder.isOther { return }
+    guard let name, let recorder = ownRecorder(state), kind != UInt64(SPAN_NONE) else { return }
     if agent.isRecorded && TraceOutput.isWritable {
         Spans.add(recorder, UnsafeRawPointer(name).assumingMemoryBound(to: UInt8.self), kind)
     }
@@ -123,10 +127,7 @@ public func tracer_slow_span(
 public func tracer_slow_instrumented_enter(
     _ state: UnsafeMutablePointer<thread_state>!, _ function: UInt64, _ stackPointer: UInt64, _ site: UInt64
 ) {
-    if !agent.isRecorded { return }
-    var recorder = ThreadRecorder(state)
-    if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
-    if recorder.isOther { return }
+    guard let recorder = ownRecorder(state) else { return }
     if recorder.context.pointee.sharing != 0 { recorder.checkSharing(stackPointer) }
     stopAfterLoss()
     recorder.resumeFaultHandler()
@@ -142,10 +143,7 @@ public func tracer_slow_instrumented_enter(
 public func tracer_slow_instrumented_exit(
     _ state: UnsafeMutablePointer<thread_state>!, _ function: UInt64, _ stackPointer: UInt64, _ site: UInt64
 ) {
-    if !agent.isRecorded { return }
-    var recorder = ThreadRecorder(state)
-    if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
-    if recorder.isOther { return }
+    guard let recorder = ownRecorder(state) else { return }
     recorder.endPassing()
     stopAfterLoss()
     recorder.exitInstrumented(function, at: stackPointer, from: site, isLast: Spills(stackPointer).returnAddress == site)
@@ -174,7 +172,7 @@ private func isTail(
     _ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills,
     _ recorder: ThreadRecorder
 ) -> Bool {
-    if descriptor.pointee.kind == UInt32(KIND_TAIL) { return true }
+    if descriptor.pointee.kind == UInt16(KIND_TAIL) { return true }
     switch FunctionTable.entry(descriptor.pointee.function).treatment {
     case .dlopen:
         Loads.asked(recorder, spills)

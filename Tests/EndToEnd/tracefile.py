@@ -6,6 +6,7 @@ run.py asserts that both count the same. It favours clarity over speed, and it s
 """
 import functools
 import os
+import re
 import struct
 import subprocess
 from dataclasses import dataclass, field
@@ -15,12 +16,13 @@ VERSIONS = 1, 2
 HEADER_BYTES = 4096
 CHUNK_MAGIC = 0x4B484354
 CONTROL, ENTER, EXIT, COMPLETE = range(4)
-BASE, RESUME, UNWOUND, SITE = range(1, 5)
+BASE, RESUME, UNWOUND, SITE, ARGUMENT = range(1, 6)
 FUNCTION_SHIFT = 2
 CONTROL_SHIFT, CONTROL_MASK, PAYLOAD_SHIFT, PAYLOAD_MASK = 2, 0x3F, 8, (1 << 56) - 1
 CLOSED, UNSETTLED, SITES = 1, 4, 8  # flags of a chunk
 CALL_SITES = 32  # flag of the file
 TAIL, SPAN, NAMED_MARK = 1, 2, 4
+ARGUMENT_SHIFT, ARGUMENT_IS_INT = 8, 2048  # of the same flags: which argument, from 1 on
 NONE = 0xFFFFFFFF
 PHASES = {1: "created", 2: "exec", 3: "loader", 4: "agent", 5: "main", 6: "main returned", 7: "exit"}
 INITIALIZERS = {1: "preinit_array", 2: "init", 3: "init_array", 4: "fini", 5: "fini_array"}
@@ -61,12 +63,13 @@ class Damaged(Exception):
 
 
 class Node:
-    """One call. `mark` is "", "unwound", "open" (never left), "tail" (entry only). `site`: where it returns to, 0 unknown."""
-    __slots__ = ("function", "name", "own", "enter", "site", "exit", "mark", "inherited", "children")
+    """One call. `mark` is "", "unwound", "open" (never left), "tail" (entry only). `site`: where it returns to, 0 unknown.
+    `object`: what it waits for, or None."""
+    __slots__ = ("function", "name", "own", "enter", "site", "object", "exit", "mark", "inherited", "children")
 
     def __init__(self, function, name, own, enter, site=0):
         self.function, self.name, self.own, self.enter, self.site = function, name, own, enter, site
-        self.exit, self.mark, self.inherited, self.children = None, "", False, []
+        self.object, self.exit, self.mark, self.inherited, self.children = None, None, "", False, []
 
 
 @dataclass
@@ -433,6 +436,13 @@ class Trace:
             self._names[index] = known
         return known
 
+    @staticmethod
+    def object(flags, bits):
+        """Of a call of a function with these flags, before which the trace has these bits of its argument."""
+        if bits is None or not flags & ARGUMENT_IS_INT:
+            return bits
+        return (bits & 0xffffffff ^ 0x80000000) - 0x80000000
+
     # -- events ---------------------------------------------------------------------------------------------------
     def _walk(self, thread, chunks):
         stack, expected, hidden = [], None, 0
@@ -440,9 +450,10 @@ class Trace:
         calls, wrong = self.calls, self.anomalies
         where = f"thread {thread.index}"
 
-        def push(function, enter, site=0):
-            name, own, _ = self._describe(function)
+        def push(function, enter, site=0, argument=None):
+            name, own, flags = self._describe(function)
             node = Node(function, name, own, enter, site)
+            node.object = self.object(flags, argument)
             (stack[-1].children if stack else thread.roots).append(node)
             stack.append(node)
             return node
@@ -508,24 +519,30 @@ class Trace:
                             wrong.append(f"{where}: chunk {sequence} says that {node.name} was called from {site:#x}, not {node.site:#x}")
             expected = sequence + 1
             base = chunk["opened_ticks"]
-            resume = site = None
+            resume = site = argument = None
             start = offset + chunk["body_offset"]
             end = min(offset + (chunk["used_bytes"] or chunk["byte_count"]), len(self.data) & ~7)
             words = memoryview(self.data)[start:start + max(0, (end - start) & ~7)].cast("Q")
             for place, word in enumerate(words):
                 if word == 0:
-                    resume = site = None
+                    resume = site = argument = None
                     continue
                 kind = word & 3
-                if site is not None and kind not in (ENTER, COMPLETE):
-                    wrong.append(f"{where}: chunk {sequence}, word {place}: a call site before something that is no call")
-                    site = None
+                if kind in (ENTER, COMPLETE):
+                    name, _, flags = self._describe((word >> FUNCTION_SHIFT) & layout.function_mask)
+                    # Of system calls by number futex alone has one.
+                    if (argument is None) != (flags >> ARGUMENT_SHIFT & 7 == 0) and not (argument is None and name == "syscall"):
+                        wrong.append(f"{where}: chunk {sequence}, word {place}: {name} with the object {argument}, and flags {flags:#x}")
+                elif argument is not None or site is not None and word & 0xff != ARGUMENT << CONTROL_SHIFT:
+                    wrong.append(f"{where}: chunk {sequence}, word {place}: a call site or an object before something that is no call")
+                    site = argument = None
                 if kind == COMPLETE:
                     function = (word >> FUNCTION_SHIFT) & layout.function_mask
                     enter = base + ((word >> layout.time_shift) & layout.start_mask)
                     name, own, flags = self._describe(function)
                     node = Node(function, name, own, enter, site or 0)
-                    site = None
+                    node.object = self.object(flags, argument)
+                    site = argument = None
                     node.exit = enter + (word >> layout.duration_shift)
                     if flags & TAIL:
                         node.mark = "tail"
@@ -549,6 +566,8 @@ class Trace:
                         resume = payload
                     elif which == SITE:
                         site = payload
+                    elif which == ARGUMENT:
+                        argument = payload
                     elif which == UNWOUND:
                         reference = base + (payload & layout.time_mask)
                         count = payload >> layout.count_shift
@@ -578,8 +597,8 @@ class Trace:
                     if stack and reference < stack[-1].enter:
                         wrong.append(f"{where}: enter of function {function} {stack[-1].enter - reference} ticks "
                                      f"before its caller {stack[-1].name}")
-                    push(function, reference, site or 0)
-                    site = None
+                    push(function, reference, site or 0, argument)
+                    site = argument = None
                     calls[function] = calls.get(function, 0) + 1
                     thread.calls += 1
                     if len(stack) > self.maximum_depth_seen:
@@ -629,7 +648,12 @@ class Trace:
         return os.path.basename(self.text(1).decode(errors="replace"))
 
     def count(self, name, of=None):
-        """How many calls (or, with `of`, unwound/open/tail ones) functions of this name have, all threads together."""
+        """How many calls (or, with `of`, unwound/open/tail ones) functions of this name have, all threads together. `name(object)`: with
+        this object."""
+        called, _, object = name.partition("(")
+        if re.fullmatch(r"(0x[0-9a-f]+|-?\d+)\)", object):
+            wanted = int(object[:-1], 0)
+            return sum(node.name == called and node.object == wanted and not node.inherited for node in self.nodes())
         counts = self.calls if of is None else of
         return sum(n for index, n in counts.items() if self._describe(index)[0] == name)
 

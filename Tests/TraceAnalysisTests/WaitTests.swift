@@ -34,14 +34,14 @@ private func search(_ builder: TraceBuilder, workers: Int = 1) throws -> WaitSea
 private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, _ in }) -> TraceBuilder {
     machine { builder, main, other in
         builder.enter(other, 2, at: start + 500)
-        builder.complete(other, 10, from: start + 950, to: start + 1000, argument: mutex)
+        builder.complete(other, 10, from: start + 950, to: start + 1000, object: mutex)
         builder.enter(main, 1, at: start + 600)
-        builder.enter(main, 10, at: start + 2000, argument: mutex)
+        builder.enter(main, 10, at: start + 2000, object: mutex)
         body(&builder, main, other)
-        builder.complete(other, 11, from: start + 5000, to: start + 5100, argument: mutex)
+        builder.complete(other, 11, from: start + 5000, to: start + 5100, object: mutex)
         builder.exit(other, 2, at: start + 9000)
         builder.exit(main, 10, at: start + 5300)
-        builder.complete(main, 11, from: start + 5400, to: start + 5500, argument: mutex)
+        builder.complete(main, 11, from: start + 5400, to: start + 5500, object: mutex)
         builder.exit(main, 1, at: start + 9900)
         builder.switches([(start + 2100, 4711, waits), (start + 5200, 4711, runs)])
     }
@@ -90,11 +90,11 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     /// Each of the two threads holds what the other waits for.
     private func crossed(lets go: Bool) throws -> WaitChain {
         let builder = machine { builder, main, other in
-            builder.complete(main, 10, from: start + 100, to: start + 200, argument: 0xa0)
-            builder.complete(other, 10, from: start + 100, to: start + 200, argument: 0xb0)
-            builder.enter(main, 10, at: start + 1000, argument: 0xb0)
-            if go { builder.complete(other, 11, from: start + 1400, to: start + 1450, argument: 0xb0) }
-            builder.enter(other, 10, at: start + 1500, argument: 0xa0)
+            builder.complete(main, 10, from: start + 100, to: start + 200, object: 0xa0)
+            builder.complete(other, 10, from: start + 100, to: start + 200, object: 0xb0)
+            builder.enter(main, 10, at: start + 1000, object: 0xb0)
+            if go { builder.complete(other, 11, from: start + 1400, to: start + 1450, object: 0xb0) }
+            builder.enter(other, 10, at: start + 1500, object: 0xa0)
             builder.switches([(start + 1100, 4711, waits), (start + 1600, 4712, waits)])
         }
         let found = try search(builder)
@@ -122,8 +122,8 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
 
     @Test func wakeUpsWithinOneCallAreOneWait() throws {
         let builder = machine { builder, main, other in
-            builder.enter(main, 12, at: start + 100, argument: 0x77)
-            builder.complete(other, 13, from: start + 3000, to: start + 3100, argument: 0x77)
+            builder.enter(main, 12, at: start + 100, object: 0x77)
+            builder.complete(other, 13, from: start + 3000, to: start + 3100, object: 0x77)
             builder.exit(main, 12, at: start + 4000)
             builder.switches([
                 (start + 200, 4711, waits), (start + 1000, 4711, runs), (start + 1100, 4711, waits), (start + 3050, 4711, runs),
@@ -137,12 +137,12 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
 
     @Test func whoWaitsForAConditionHoldsNothing() throws {
         let builder = machine { builder, main, other in
-            builder.complete(other, 10, from: start + 100, to: start + 200, argument: mutex)
-            builder.enter(other, 12, at: start + 300, argument: 0x77)
-            builder.enter(main, 10, at: start + 1000, argument: mutex)
+            builder.complete(other, 10, from: start + 100, to: start + 200, object: mutex)
+            builder.enter(other, 12, at: start + 300, object: 0x77)
+            builder.enter(main, 10, at: start + 1000, object: mutex)
             builder.exit(main, 10, at: start + 2000)
             builder.exit(other, 12, at: start + 8000)
-            builder.complete(other, 11, from: start + 9000, to: start + 9100, argument: mutex)
+            builder.complete(other, 11, from: start + 9000, to: start + 9100, object: mutex)
             builder.switches([(start + 1100, 4711, waits), (start + 1900, 4711, runs)])
         }
         let wait = try #require(try search(builder).waits.first)
@@ -152,9 +152,9 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     @Test func whoTriesIsAHolderOnlyWhenItLetsGo() throws {
         func holder(unlocks: Bool) throws -> Wait.Holder? {
             let builder = machine { builder, main, other in
-                builder.complete(other, 17, from: start + 100, to: start + 200, argument: mutex)
-                builder.enter(main, 10, at: start + 1000, argument: mutex)
-                if unlocks { builder.complete(other, 11, from: start + 1500, to: start + 1600, argument: mutex) }
+                builder.complete(other, 17, from: start + 100, to: start + 200, object: mutex)
+                builder.enter(main, 10, at: start + 1000, object: mutex)
+                if unlocks { builder.complete(other, 11, from: start + 1500, to: start + 1600, object: mutex) }
                 builder.exit(main, 10, at: start + 2000)
                 builder.switches([(start + 1100, 4711, waits), (start + 1900, 4711, runs)])
             }
@@ -166,9 +166,9 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
 
     @Test func aSemaphoreIsHeldByWhoPostsItAgain() throws {
         let builder = machine { builder, main, other in
-            builder.complete(other, 18, from: start + 100, to: start + 200, argument: mutex)
-            builder.enter(main, 18, at: start + 1000, argument: mutex)
-            builder.complete(other, 19, from: start + 1500, to: start + 1600, argument: mutex)
+            builder.complete(other, 18, from: start + 100, to: start + 200, object: mutex)
+            builder.enter(main, 18, at: start + 1000, object: mutex)
+            builder.complete(other, 19, from: start + 1500, to: start + 1600, object: mutex)
             builder.exit(main, 18, at: start + 2000)
             builder.switches([(start + 1100, 4711, waits), (start + 1900, 4711, runs)])
         }
@@ -179,7 +179,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     @Test func theThreadThatEndedIsWhomAJoinWaitedFor() throws {
         let builder = machine { builder, main, other in
             builder.complete(other, 2, from: start + 10, to: start + 20)
-            builder.enter(main, 15, at: start + 1000, argument: 0x7f00)
+            builder.enter(main, 15, at: start + 1000, object: 0x7f00)
             builder.exit(main, 15, at: start + 3100)
             builder.threadEnd(other, at: start + 2900)
             builder.task(TRACE_TASK_ENDED, 4712, at: start + 3050)
@@ -192,7 +192,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     @Test func whatADescriptorIsOpenOnTellsFilesFromPipes() throws {
         func wait(_ object: String, place: String = "", systemCall: Int32 = 0) throws -> Wait {
             let builder = machine { builder, main, _ in
-                builder.enter(main, 16, at: start + 1000, argument: 5)
+                builder.enter(main, 16, at: start + 1000, object: 5)
                 builder.exit(main, 16, at: start + 13_000_100)
                 builder.switches([(start + 1100, 4711, waits), (start + 13_000_000, 4711, runs)])
                 if !object.isEmpty || systemCall != 0 {
@@ -235,9 +235,9 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
 
     @Test func withoutSwitchesCallsThatWaitAreTheWaits() throws {
         let builder = machine(kernel: false) { builder, main, other in
-            builder.complete(other, 10, from: start + 950, to: start + 1000, argument: mutex)
-            builder.complete(main, 10, from: start + 2000, to: start + 22_000, argument: mutex)
-            builder.complete(other, 11, from: start + 21_000, to: start + 21_100, argument: mutex)
+            builder.complete(other, 10, from: start + 950, to: start + 1000, object: mutex)
+            builder.complete(main, 10, from: start + 2000, to: start + 22_000, object: mutex)
+            builder.complete(other, 11, from: start + 21_000, to: start + 21_100, object: mutex)
         }
         let found = try search(builder), wait = try #require(found.waits.first)
         #expect(found.noSwitches == "tracer record did not ask the kernel" && found.waits.count == 1)

@@ -124,17 +124,16 @@ public struct TraceBuilder: Sendable {
         push(thread, .control(.site, address), at: ticks)
     }
 
-    /// So has the argument: behind the site, before the call.
-    private mutating func argument(_ thread: Int, _ bits: UInt64?, at ticks: UInt64) {
+    /// Likewise: the next call is recorded with this argument.
+    private mutating func object(_ thread: Int, _ bits: UInt64?, at ticks: UInt64) {
         guard let bits else { return }
         _ = time(thread, of: ticks, reach: Event.startReach)
         push(thread, .control(.argument, bits), at: ticks)
     }
 
-    public mutating func enter(_ thread: Int, _ function: UInt32, at ticks: UInt64, site address: UInt64 = 0, argument bits: UInt64? = nil)
-    {
+    public mutating func enter(_ thread: Int, _ function: UInt32, at ticks: UInt64, site address: UInt64 = 0, object bits: UInt64? = nil) {
         site(thread, address, at: ticks)
-        argument(thread, bits, at: ticks)
+        object(thread, bits, at: ticks)
         threads[thread].sites[ticks] = address
         word(thread, at: ticks, reach: Event.startReach) { .enter(function, after: $0) }
         threads[thread].frames.append(trace_open_frame(enter_ticks: ticks, function: function, flags: 0))
@@ -156,15 +155,15 @@ public struct TraceBuilder: Sendable {
     }
 
     public mutating func complete(
-        _ thread: Int, _ function: UInt32, from start: UInt64, to end: UInt64, site address: UInt64 = 0, argument bits: UInt64? = nil
+        _ thread: Int, _ function: UInt32, from start: UInt64, to end: UInt64, site address: UInt64 = 0, object bits: UInt64? = nil
     ) {
         let time = time(thread, of: start, reach: Event.startReach)
         if let event = Event.complete(function, after: time, duration: end - start) {
             site(thread, address, at: start)
-            argument(thread, bits, at: start)
+            object(thread, bits, at: start)
             push(thread, event, at: end)
         } else {
-            enter(thread, function, at: start, site: address, argument: bits)
+            enter(thread, function, at: start, site: address, object: bits)
             exit(thread, function, at: end)
         }
     }
@@ -204,7 +203,7 @@ public struct TraceBuilder: Sendable {
         open(thread, at: ticks)
         threads[thread].words.append(event.word)
         threads[thread].latest = max(threads[thread].latest, ticks)
-        // RESUME, SITE and ARGUMENT speak of the word behind them: they are never parted.
+        // RESUME, SITE and ARGUMENT speak of the word behind them: the two are never parted.
         if threads[thread].words.count >= threads[thread].wordsPerChunk,
             event.kind != .control || ![.resume, .site, .argument].contains(event.controlKind)
         {

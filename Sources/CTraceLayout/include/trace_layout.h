@@ -246,6 +246,7 @@ enum {
 // Also of a function's flags: which argument its calls have recorded before them (ARGUMENT), from 1 on; 0 none.
 #define TRACE_FUNCTION_ARGUMENT_SHIFT 8
 #define TRACE_FUNCTION_ARGUMENT_BITS 3
+#define TRACE_FUNCTION_ARGUMENT_IS_INT 2048 /* it is an int, a descriptor or a process: what is above its 32 bits means nothing */
 
 /// Every metadata record begins so. `type` is written last. Size is a multiple of 8 and includes this.
 struct trace_record {

@@ -14,7 +14,20 @@ struct Frame: BitwiseCopyable {
     var tag: UInt64 = 0
     /// The address that it returns to, for listeners that want it; 0 unknown.
     var site: UInt64 = 0
+    /// Of the argument that it was recorded with, 56 bits (`Metadata.object`), for listeners that want it; nil without, and of a call that
+    /// began in a chunk which is not there.
+    var object: UInt64? {
+        get { objectWord == 0 ? nil : objectWord >> UInt64(CONTROL_PAYLOAD_SHIFT) }
+        set { objectWord = newValue.map { $0 << UInt64(CONTROL_PAYLOAD_SHIFT) | 1 } ?? 0 }
+    }
+    private var objectWord: UInt64 = 0
 
+    init(enter: UInt64, row: UInt32, site: UInt64 = 0, object: UInt64? = nil) {
+        self.enter = enter
+        self.row = row
+        self.site = site
+        self.object = object
+    }
     static var nobody: Frame { Frame(enter: 0, row: 0) }
 }
 
@@ -45,17 +58,17 @@ protocol CallSink: ~Copyable {
     static var wantsSites: Bool { get }
     /// Of the leaf that is told of next.
     mutating func leafSite(_ address: UInt64)
-    /// Calls shall have the arguments that were recorded of them.
-    static var wantsArguments: Bool { get }
-    /// Of the call that is told of next, as it begins; `noArgument`: unknown.
-    mutating func argument(_ bits: UInt64)
+    /// Frames and leaves shall have their objects.
+    static var wantsObjects: Bool { get }
+    /// Of the leaf that is told of next: as `Frame.object`.
+    mutating func leafObject(_ bits: UInt64?)
 }
 
 extension CallSink where Self: ~Copyable {
     static var wantsSites: Bool { false }
     @inline(__always) mutating func leafSite(_ address: UInt64) {}
-    static var wantsArguments: Bool { false }
-    @inline(__always) mutating func argument(_ bits: UInt64) {}
+    static var wantsObjects: Bool { false }
+    @inline(__always) mutating func leafObject(_ bits: UInt64?) {}
 }
 
 struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
@@ -67,7 +80,7 @@ struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     private var beyond = 0
     /// What the word before has said of the next call.
     private var nextSite: UInt64 = 0
-    private var nextArgument = noArgument
+    private var nextObject: UInt64?
     private(set) var completes: UInt64 = 0
     private(set) var enters: UInt64 = 0
     private(set) var exits: UInt64 = 0
@@ -86,7 +99,7 @@ struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
 
     /// - Parameters:
     ///   - rowCount: rows known from the start; more may come
-    ///   - deepest: frames to keep, of 32 bytes each; a damaged file may pile up any number
+    ///   - deepest: frames to keep, of 40 bytes each; a damaged file may pile up any number
     init(_ sink: consuming Sink, rowCount: Int, deepest: Int = 1 << 20, window: TimeWindow = .whole) {
         self.sink = sink
         self.deepest = deepest
@@ -157,39 +170,37 @@ extension CallStack: EventSink where Sink: ~Copyable {
         return nextSite
     }
 
-    @inline(__always) mutating func argument(_ bits: UInt64) { if Sink.wantsArguments { nextArgument = bits } }
-    @inline(__always) private mutating func takeArgument() -> UInt64 {
-        guard Sink.wantsArguments else { return noArgument }
-        defer { nextArgument = noArgument }
-        return nextArgument
+    @inline(__always) mutating func object(_ bits: UInt64?) { if Sink.wantsObjects { nextObject = bits } }
+    @inline(__always) private mutating func takeObject() -> UInt64? {
+        guard Sink.wantsObjects else { return nil }
+        defer { nextObject = nil }
+        return nextObject
     }
 
     @inline(__always) mutating func complete(_ function: UInt32, from start: UInt64, to end: UInt64) {
-        let row = sink.row(of: function), site = takeSite(), argument = takeArgument()
+        let row = sink.row(of: function), site = takeSite(), object = takeObject()
         guard _fastPath(isInside && start < boundTicks && end <= boundTicks) else {
-            return crossing(row, site, argument, from: start, to: end)
+            return crossing(Frame(enter: start, row: row, site: site, object: object), to: end)
         }
         completes &+= 1
         sink.leafSite(site)
-        sink.argument(argument)
+        sink.leafObject(object)
         sink.leaf(row, from: start, to: end, depth: frames.count, parent: top, isOutermost: !isActive(row))
     }
 
     /// A leaf that does not lie within a moment, or not as a whole.
-    @inline(never) private mutating func crossing(_ row: UInt32, _ site: UInt64, _ argument: UInt64, from start: UInt64, to end: UInt64) {
+    @inline(never) private mutating func crossing(_ frame: Frame, to end: UInt64) {
+        let start = frame.enter, row = frame.row
         advance(to: start)
         if isInside { completes &+= 1 }
         if end <= boundTicks {
             guard isInside else { return }
-            sink.leafSite(site)
-            sink.argument(argument)
+            sink.leafSite(frame.site)
+            sink.leafObject(frame.object)
             return sink.leaf(row, from: start, to: end, depth: frames.count, parent: top, isOutermost: !isActive(row))
         }
-        var frame = Frame(enter: start, row: row, site: site)
-        if isInside {
-            sink.argument(argument)
-            sink.opened(&frame, parent: top, at: start, depth: frames.count, isCall: true)
-        }
+        var frame = frame
+        if isInside { sink.opened(&frame, parent: top, at: start, depth: frames.count, isCall: true) }
         push(frame)
         advance(before: end)
         pop(at: end, .returned)
@@ -197,11 +208,9 @@ extension CallStack: EventSink where Sink: ~Copyable {
 
     @inline(__always) mutating func enter(_ function: UInt32, at time: UInt64, exactly enterTicks: UInt64) {
         if _slowPath(time >= boundTicks) { advance(to: time) }
-        var frame = Frame(enter: enterTicks, row: sink.row(of: function), site: takeSite())
-        let argument = takeArgument()
+        var frame = Frame(enter: enterTicks, row: sink.row(of: function), site: takeSite(), object: takeObject())
         if _fastPath(isInside) {
             enters &+= 1
-            sink.argument(argument)
             sink.opened(&frame, parent: top, at: time, depth: frames.count, isCall: true)
         }
         if frames.count < deepest { push(frame) } else { beyond += 1 }
@@ -263,7 +272,7 @@ extension CallStack where Sink: ~Copyable {
         _ chunk: Chunk, _ stored: [trace_open_frame], sites: [UInt64] = [], after previous: Chunk?, latest: UInt64, areCalls: Bool
     ) {
         nextSite = 0
-        nextArgument = noArgument
+        nextObject = nil
         if chunk.isUnsettled, let previous, previous.sequence &+ 1 == chunk.sequence { return } // its words know better
         adopt(
             stored, sites: sites, bottom: previous == nil ? 0 : chunk.openFrames - chunk.storedFrames, latest: latest, areCalls: areCalls)

@@ -14,8 +14,9 @@ protocol EventSink: ~Copyable {
     mutating func resumedUnwound(entered ticks56: UInt64, at time: UInt64)
     /// The call of the next word, an enter or a complete call, returns to this address; 0: it is not known.
     mutating func site(_ address: UInt64)
-    /// An argument of the call of the next word, an enter or a complete call; `noArgument`: it has not been recorded.
-    mutating func argument(_ bits: UInt64)
+    /// 56 bits of an argument of the call of the next word, an enter or a complete call (`Metadata.object` says what they mean). nil: what
+    /// was said of the next call is void.
+    mutating func object(_ bits: UInt64?)
     /// A control word of a kind that this reader does not know.
     mutating func unknown(_ word: UInt64)
     /// Every word that is not zero, before it is decoded.
@@ -28,11 +29,8 @@ extension EventSink where Self: ~Copyable {
     @inline(__always) mutating func word(_ word: UInt64, at offset: UInt64) {}
     @inline(__always) mutating func base(_ ticks: UInt64) {}
     @inline(__always) mutating func site(_ address: UInt64) {}
-    @inline(__always) mutating func argument(_ bits: UInt64) {}
+    @inline(__always) mutating func object(_ bits: UInt64?) {}
 }
-
-/// In place of an argument, of which a word has 56 bits.
-let noArgument = UInt64.max
 
 /// The state of decoding one chunk. Arithmetic wraps: whatever a damaged file holds, it yields some number.
 struct EventDecoder {
@@ -67,7 +65,7 @@ struct EventDecoder {
             if event.isEmpty {
                 resume = .max // killed between the two words
                 sink.site(0)
-                sink.argument(noArgument)
+                sink.object(nil)
                 continue
             }
             sink.word(event.word, at: offset &+ UInt64(index) &* 8)
@@ -117,7 +115,7 @@ struct EventDecoder {
         case .site:
             sink.site(event.payload)
         case .argument:
-            sink.argument(event.payload)
+            sink.object(event.payload)
         case nil:
             sink.unknown(event.word)
         }

@@ -27,6 +27,8 @@ package struct Function: Sendable {
     /// No function but a name that the program gave to a span or a mark.
     package var isSpan: Bool
     package var isMark: Bool
+    /// What its calls are recorded with, if anything.
+    package var object: ObjectArgument?
     /// As in the file: mangled.
     package var rawName: String
 }
@@ -147,7 +149,7 @@ package struct Metadata: Sendable, RecordReader {
                 id: function.function, module: function.module == .max ? nil : function.module,
                 address: function.address, isTail: function.flags & UInt32(TRACE_FUNCTION_TAIL) != 0,
                 isSpan: function.flags & UInt32(TRACE_FUNCTION_SPAN) != 0,
-                isMark: function.flags & UInt32(TRACE_FUNCTION_MARK) != 0, rawName: name)
+                isMark: function.flags & UInt32(TRACE_FUNCTION_MARK) != 0, object: ObjectArgument(flags: function.flags), rawName: name)
         case TRACE_RECORD_FUNCTIONS:
             let size = MemoryLayout<trace_functions_record>.size
             guard let fixed = body(trace_functions_record.self, buffer, offset, byteCount), fixed.first > 0,

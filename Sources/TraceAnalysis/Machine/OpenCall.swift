@@ -3,6 +3,9 @@
 import Symbols
 import TraceFormat
 
+/// In place of what a call waits for, of which the trace has 56 bits.
+let noArgument = UInt64.max
+
 struct OpenCall: BitwiseCopyable, Sendable {
     /// Of the function table; 0: no call was open.
     var row: UInt32 = 0
@@ -21,7 +24,7 @@ struct OpenCall: BitwiseCopyable, Sendable {
 
 struct OpenCalls: StreamSink, ~Copyable {
     static var wantsSites: Bool { true }
-    static var wantsArguments: Bool { true }
+    static var wantsObjects: Bool { true }
 
     private var rows: RowNumbers
     /// By thread, in order.
@@ -122,13 +125,11 @@ struct OpenCalls: StreamSink, ~Copyable {
         return _fastPath(row != 0) ? row : rows.strangerRow(function)
     }
     mutating func leafSite(_ address: UInt64) { site = address }
-    mutating func argument(_ bits: UInt64) { argument = bits }
+    mutating func leafObject(_ bits: UInt64?) { argument = bits ?? noArgument }
 
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
         if isCall { calls &+= 1 }
-        frame.tag = argument
-        if argument != noArgument { latest = OpenCall(row: frame.row, enter: frame.enter, argument: argument) }
-        argument = noArgument
+        if let object = frame.object { latest = OpenCall(row: frame.row, enter: frame.enter, argument: object) }
     }
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
         if latest.row == frame.row, latest.enter == frame.enter { latest = OpenCall() }
@@ -139,7 +140,7 @@ struct OpenCalls: StreamSink, ~Copyable {
             OpenCall(
                 row: frame.row, parent: parent.row, enter: frame.enter, end: time, depth: UInt32(truncatingIfNeeded: depth),
                 site: frame.site,
-                argument: frame.tag))
+                argument: frame.object ?? noArgument))
     }
     @inline(__always) mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
         calls &+= 1

@@ -14,7 +14,7 @@ struct ThreadCall: BitwiseCopyable, Sendable {
 
 struct ThreadCalls: StreamSink, ~Copyable {
     static var wantsSites: Bool { true }
-    static var wantsArguments: Bool { true }
+    static var wantsObjects: Bool { true }
 
     /// Functions that are asked for have records, and so rows of the table.
     private var rows: RowNumbers
@@ -66,11 +66,9 @@ struct ThreadCalls: StreamSink, ~Copyable {
         return _fastPath(row != 0) ? row : rows.strangerRow(function)
     }
     mutating func leafSite(_ address: UInt64) { site = address }
-    mutating func argument(_ bits: UInt64) { argument = bits }
+    mutating func leafObject(_ bits: UInt64?) { argument = bits ?? noArgument }
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
         if isCall { calls &+= 1 }
-        frame.tag = argument
-        argument = noArgument
     }
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
         guard isWanted(frame.row) else { return }
@@ -78,7 +76,7 @@ struct ThreadCalls: StreamSink, ~Copyable {
             OpenCall(
                 row: frame.row, parent: parent.row, enter: frame.enter, end: time, depth: UInt32(truncatingIfNeeded: depth),
                 site: frame.site,
-                argument: frame.tag), isOver: ending == .returned)
+                argument: frame.object ?? noArgument), isOver: ending == .returned)
     }
     @inline(__always) mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
         calls &+= 1

@@ -17,6 +17,8 @@ package struct DumpedEvent {
     package var duration: UInt64?
     /// Count of unwound, address of a site, payload of others.
     package var value: UInt64?
+    /// Of an enter or a complete call.
+    package var object: CallObject?
 }
 
 extension TraceFile {
@@ -32,7 +34,7 @@ extension TraceFile {
                         offset: offset, tid: chunk.tid, ticks: Ticks(frame.enter_ticks), kind: .frame,
                         function: frame.function))
             }
-            var sink = DumpSink(tid: chunk.tid, table: table, opened: chunk.opened.ticks, body: body)
+            var sink = DumpSink(tid: chunk.tid, table: table, metadata, opened: chunk.opened.ticks, body: body)
             _ = reader.read(chunk, into: &sink)
             if let error = sink.error { throw error }
         }
@@ -42,14 +44,17 @@ extension TraceFile {
 private struct DumpSink: EventSink, ~Copyable {
     let tid: UInt32
     let table: FunctionNames
+    let metadata: Metadata
     let body: (DumpedEvent) throws -> Void
     var error: (any Error)?
     private var offset: UInt64 = 0
     private var time: UInt64 = 0
+    private var nextObject: UInt64?
 
-    init(tid: UInt32, table: FunctionNames, opened ticks: UInt64, body: @escaping (DumpedEvent) throws -> Void) {
+    init(tid: UInt32, table: FunctionNames, _ metadata: Metadata, opened ticks: UInt64, body: @escaping (DumpedEvent) throws -> Void) {
         self.tid = tid
         self.table = table
+        self.metadata = metadata
         self.body = body
         time = ticks
     }
@@ -59,12 +64,14 @@ private struct DumpSink: EventSink, ~Copyable {
         duration: UInt64? = nil, value: UInt64? = nil
     ) {
         time = ticks
+        let isCall = kind == .enter || kind == .complete || kind == .tail
+        let object = isCall ? nextObject.take() : nil
         guard error == nil else { return }
         do {
             try body(
                 DumpedEvent(
                     offset: offset, tid: tid, ticks: Ticks(ticks), kind: kind, function: function,
-                    duration: duration, value: value))
+                    duration: duration, value: value, object: object.map { metadata.object($0, of: function ?? 0) }))
         } catch {
             self.error = error
         }
@@ -77,8 +84,11 @@ private struct DumpSink: EventSink, ~Copyable {
         if event.kind == .control, event.controlKind == .resume { emit(.resume, at: time, value: event.payload) }
     }
     mutating func base(_ ticks: UInt64) { emit(.base, at: ticks) }
+    mutating func object(_ bits: UInt64?) {
+        nextObject = bits
+        if let bits { emit(.argument, at: time, value: bits) }
+    }
     mutating func site(_ address: UInt64) { if address != 0 { emit(.site, at: time, value: address) } }
-    mutating func argument(_ bits: UInt64) { if bits != noArgument { emit(.argument, at: time, value: bits) } }
 
     mutating func enter(_ function: UInt32, at time: UInt64, exactly enterTicks: UInt64) {
         emit(.enter, at: time, function: function)

@@ -10,7 +10,7 @@ extension DumpedEvent {
             + String(repeating: " ", count: 8 - min(word.utf8.count, 8))
         if let function {
             let name = table.name(of: function)
-            line += "  \(name.name) [\(name.module)]"
+            line += "  \(name.name)" + (object.map { "(\($0.text))" } ?? "") + " [\(name.module)]"
         }
         if let duration, kind == .complete {
             line += "  \(readable(trace.timeScale.nanoseconds(duration)))"
@@ -47,6 +47,7 @@ extension DumpedEvent {
             members += [("duration_ticks", .unsigned(duration)), ("duration_ns", .time(trace.timeScale.nanoseconds(duration)))]
         }
         if let value { members.append(("value", .unsigned(value))) }
+        if let object { members.append(("object", object.json)) }
         return JSON.object(members).text(lines: 0)
     }
 }

@@ -9,7 +9,14 @@ package struct ReplayText {
     private let files: LoadedFiles
     private let short: ShortNames
     private let style: TextStyle
-    private var labels: [UInt32: [UInt8]] = [:]
+    private var labels: [UInt32: Label] = [:]
+
+    /// "name(" and ") [module]"; of a name with its parameters nothing stands between.
+    private struct Label {
+        var name: [UInt8]
+        var hasParameters: Bool
+        var module: [UInt8]
+    }
 
     /// - Parameter end: until when calls that are still open ran
     package init(_ trace: TraceFile, _ table: FunctionNames, until end: TraceEnd, names: NameStyle, _ style: TextStyle) {
@@ -18,12 +25,10 @@ package struct ReplayText {
         short = table.shortNames(names)
     }
 
-    /// "name() [module]".
-    private mutating func label(_ function: UInt32) -> [UInt8] {
+    private mutating func label(_ function: UInt32) -> Label {
         if let label = labels[function] { return label }
-        var name = table.name(of: function)
-        name.name = short[name.name]
-        let label = Array(((name.name.hasSuffix(")") ? name.name : name.name + "()") + style.dim(" [\(name.module)]")).utf8)
+        let name = table.name(of: function), shown = short[name.name]
+        let label = Label(name: Array(shown.utf8), hasParameters: shown.hasSuffix(")"), module: Array(style.dim(" [\(name.module)]").utf8))
         labels[function] = label
         return label
     }
@@ -61,7 +66,14 @@ package struct ReplayText {
     /// The function, and the file that the call loaded.
     private mutating func write(labelOf line: ReplayLine, _ thread: TraceFile.ThreadID, to text: inout [UInt8]) {
         guard let function = line.function else { return }
-        text.append(contentsOf: label(function))
+        let label = label(function), object = line.object.map { trace.metadata.object($0, of: function).text }
+        text.append(contentsOf: label.name)
+        if label.hasParameters {
+            if let object { text.append(" " + object) }
+        } else {
+            text.append("(" + (object ?? "") + ")")
+        }
+        text.append(contentsOf: label.module)
         guard !files.isEmpty else { return }
         let file = files.file(
             table.name(of: function).name, thread: thread.index, from: line.start.raw, to: (line.end?.time ?? end).raw)
@@ -94,6 +106,9 @@ package struct ReplayText {
             ("function", name.map { .string($0.name) } ?? .null), ("module", name.map { .string($0.module) } ?? .null),
             ("ended", ended.map { .string($0) } ?? .null),
         ]
+        if let object = line.object, let function = line.function {
+            fields.append(("object", trace.metadata.object(object, of: function).json))
+        }
         if case .missing(let count) = line.kind { fields.append(("chunks", .unsigned(count))) }
         return JSON.object(fields).text(lines: 0)
     }

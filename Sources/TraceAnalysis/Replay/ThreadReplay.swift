@@ -24,6 +24,8 @@ package struct ReplayLine {
     package var start: Ticks
     package var depth: Int
     package var function: UInt32?
+    /// 56 bits of the argument that it was recorded with (`Metadata.object`).
+    package var object: UInt64?
     /// nil where `kind` has none.
     package var end: (time: Ticks, how: End)?
     /// It was running already when the part of the thread began that the file has.
@@ -127,6 +129,7 @@ private struct ReplayPass: CallSink {
     private(set) var isDone = false
     /// Lines so far, in the stack's `tag` of each frame; .max for a frame that is too deep for a line.
     private(set) var lineCount = 0
+    private var nextLeafObject: UInt64?
     private var pending: [Pending] = []
     private var head = 0
 
@@ -217,7 +220,7 @@ private struct ReplayPass: CallSink {
         let known = isFirst || longCalls.isEmpty ? nil : longCalls[key]
         add(
             ReplayLine(
-                kind: .call, start: Ticks(time), depth: depth, function: key.row &- 1,
+                kind: .call, start: Ticks(time), depth: depth, function: key.row &- 1, object: frame.object,
                 end: known.map { (Ticks($0.time), Self.end($0.how)) }, isInherited: isInherited), key)
     }
 
@@ -247,13 +250,16 @@ private struct ReplayPass: CallSink {
         }
     }
 
+    static var wantsObjects: Bool { true }
+    mutating func leafObject(_ bits: UInt64?) { nextLeafObject = bits }
+
     mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
         guard depth < deepest else { return }
         let isTail = table.isTail(row &- 1)
         add(
             ReplayLine(
                 kind: isTail ? .entered : .call, start: Ticks(start), depth: depth, function: row &- 1,
-                end: isTail ? nil : (Ticks(end), .returned)))
+                object: nextLeafObject, end: isTail ? nil : (Ticks(end), .returned)))
     }
 
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {

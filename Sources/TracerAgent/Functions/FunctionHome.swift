@@ -27,11 +27,11 @@ enum FunctionHome {
     }
 
     /// The C library, what was a part of it, or a sanitizer's function that stands in for one of it.
-    private static func isLibc(_ owner: UnsafePointer<Image>, _ isSanitizer: Bool) -> Bool {
+    static func isLibc(_ owner: UnsafePointer<Image>, _ isSanitizer: Bool = false) -> Bool {
         isSanitizer || isOne(of: "libc.", "libpthread.", owner) || isOne(of: "libdl.", "ld-", owner)
     }
     /// By DT_SONAME: a file may have any name.
-    private static func isOne(of first: StaticString, _ second: StaticString, _ image: UnsafePointer<Image>) -> Bool {
+    static func isOne(of first: StaticString, _ second: StaticString, _ image: UnsafePointer<Image>) -> Bool {
         for n in 0..<image.pointee.dynamicEntryCount where image.pointee.dynamicEntry(at: n).tag == DynamicTag.soname {
             guard let name = image.pointee.string(Int(truncatingIfNeeded: image.pointee.dynamicEntry(at: n).value)) else { return false }
             return rest(of: name, after: first) != nil || rest(of: name, after: second) != nil

@@ -51,7 +51,8 @@ enum FunctionTable {
         {
             treatment = .tail
         }
-        let isCall = treatment == .ordinary || treatment == .frames
+        let object = treatment.mayHaveObject && !isEntryOnly ? CallObjects.flags(of: name, in: image) : 0
+        let isCall = (treatment == .ordinary || treatment == .frames) && object == 0
         guard let index = Stubs.take(isCall ? .call : .special) else { return nil }
         let entry = Entry(
             target: target, name: name.hash, module: UInt32(module), descriptor: UInt32(index),
@@ -63,10 +64,11 @@ enum FunctionTable {
         descriptor.pointee.function = id
         descriptor.pointee.instant = Event.head(.complete, id)
         descriptor.pointee.head = Event.head(.enter, id)
-        descriptor.pointee.kind = isEntryOnly && treatment == .systemCall ? UInt32(KIND_INSPECT) : treatment.kind
+        descriptor.pointee.argument = CallObjects.argument(object)
+        descriptor.pointee.kind = isEntryOnly && treatment == .systemCall ? UInt16(KIND_INSPECT) : treatment.kind
         MetadataWriter.function(
             id, module: UInt32(module), address: target,
-            flags: treatment == .tail || treatment == .vfork || isEntryOnly ? UInt32(TRACE_FUNCTION_TAIL) : 0, name: name)
+            flags: treatment == .tail || treatment == .vfork || isEntryOnly ? UInt32(TRACE_FUNCTION_TAIL) : object, name: name)
         return Stubs.address(of: index)
     }
 
@@ -93,6 +95,16 @@ enum FunctionTable {
         let id = block.pointee.first &+ block.pointee.used
         entries.pointer(Int(id)).pointee.target = target
         block.pointee.used &+= 1
+        return id
+    }
+    /// The same with a record of its own, for what the others' has no room for; `locked` is held.
+    static func number(_ target: UInt64, module: UInt32, flags: UInt32, name: Name) -> UInt32? {
+        if !hasNone { return nil }
+        let id = UInt32(entries.count)
+        let entry = Entry(target: target, name: 0, module: module, descriptor: .max, treatment: .ordinary)
+        if id >= Event.functionReach || !entries.append(entry) { return nil }
+        numberedCount &+= 1
+        MetadataWriter.function(id, module: module, address: target, flags: flags, name: name)
         return id
     }
     /// Ids of a module's functions, which have one record together: four bytes each, and their names are in the module's file.
@@ -152,7 +164,7 @@ enum FunctionTable {
     static func stub(kind: some BinaryInteger) -> (stub: UInt64, descriptor: UnsafeMutablePointer<function_descriptor>)? {
         guard let index = Stubs.take(.special) else { return nil }
         let descriptor = tracer_function(index)!
-        descriptor.pointee.kind = UInt32(truncatingIfNeeded: kind)
+        descriptor.pointee.kind = UInt16(truncatingIfNeeded: kind)
         return (Stubs.address(of: index), descriptor)
     }
 
@@ -162,7 +174,7 @@ enum FunctionTable {
         descriptor = tracer_function(index)
         guard let descriptor else { return nil }
         descriptor.pointee.head = Event.head(.enter, 0)
-        descriptor.pointee.kind = UInt32(KIND_CALL)
+        descriptor.pointee.kind = UInt16(KIND_CALL)
         return unsafeBitCast(UnsafeRawPointer(bitPattern: UInt(Stubs.address(of: index))), to: (@convention(c) () -> Void)?.self)
     }
 

@@ -31,8 +31,8 @@ enum HotFunctions {
     /// The function got this id. FunctionTable's lock is held.
     static func add(_ id: UInt32, _ descriptor: UnsafeMutablePointer<function_descriptor>) {
         if areKept { return }
-        while functions.count < Int(id) { if !functions.append(Seen(descriptor: nil)) { return } }
-        _ = functions.append(Seen(descriptor: descriptor))
+        while functions.count <= Int(id) { if !functions.append(Seen(descriptor: nil)) { return } }
+        functions.pointer(Int(id)).pointee.descriptor = descriptor
         FullChunks.look = { HotFunctions.look($0, $1) }
     }
 

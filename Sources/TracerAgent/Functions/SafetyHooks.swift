@@ -35,7 +35,7 @@ enum SafetyHooks {
         isLooked(at: descriptor) && descriptor.pointee.function == 0
     }
     static func isLooked(at descriptor: UnsafeMutablePointer<function_descriptor>) -> Bool {
-        descriptor.pointee.kind == UInt32(KIND_INSPECT) || descriptor.pointee.kind == UInt32(KIND_NUMBER)
+        descriptor.pointee.kind == UInt16(KIND_INSPECT) || descriptor.pointee.kind == UInt16(KIND_NUMBER)
     }
     static func treatment(_ descriptor: UnsafeMutablePointer<function_descriptor>) -> Treatment {
         if isOne(descriptor) { return Treatment(rawValue: UInt8(truncatingIfNeeded: descriptor.pointee.head)) ?? .ordinary }

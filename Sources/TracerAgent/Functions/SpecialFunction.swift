@@ -15,15 +15,25 @@ enum Treatment: UInt8 {
     case once // a once-function: looked at when its flag says that nothing is done yet
     case output, notify, notifyOfPid, ready // looked at until the program is ready (Ready.swift)
 
-    var kind: UInt32 {
+    var kind: UInt16 {
         switch self {
-        case .ordinary, .untouched, .frames: UInt32(KIND_CALL)
-        case .tail: UInt32(KIND_TAIL)
-        case .start: UInt32(KIND_START)
-        case .once: UInt32(KIND_ONCE)
-        case .dlopen: UInt32(KIND_LOAD)
-        case .systemCall: UInt32(KIND_NUMBER)
-        default: UInt32(KIND_INSPECT)
+        case .ordinary, .untouched, .frames: UInt16(KIND_CALL)
+        case .tail: UInt16(KIND_TAIL)
+        case .start: UInt16(KIND_START)
+        case .once: UInt16(KIND_ONCE)
+        case .dlopen: UInt16(KIND_LOAD)
+        case .systemCall: UInt16(KIND_NUMBER)
+        default: UInt16(KIND_INSPECT)
+        }
+    }
+}
+
+extension Treatment {
+    /// Its calls may be recorded with what they wait for (CallObjects.swift).
+    var mayHaveObject: Bool {
+        switch self {
+        case .ordinary, .once, .output, .ready, .systemCall: true
+        default: false
         }
     }
 }
@@ -36,11 +46,10 @@ struct SpecialFunction {
     nonisolated(unsafe) private static var filter = InlineArray<64, UInt64>(repeating: 0)
 
     static func begin() {
-        for n in 0..<known.count {
-            let hash = gnuHash(known[n].name.utf8Start)
-            filter[Int(hash &>> 6 & 63)] |= 1 &<< UInt64(hash & 63)
-        }
+        for n in 0..<known.count { expect(gnuHash(known[n].name.utf8Start)) }
+        CallObjects.begin { expect($0) }
     }
+    private static func expect(_ hash: UInt32) { filter[Int(hash &>> 6 & 63)] |= 1 &<< UInt64(hash & 63) }
 
     /// Whether a function whose names begin and hash like this (PLAN_NAME_…) may be one that is not ordinary.
     @inline(__always) static func mayBe(_ key: UInt16) -> Bool {

@@ -19,6 +19,15 @@ extension Spills {
     var caller: UInt64 { ReturnLabels.returnAddress(returnAddress) }
     /// Where the call is made from; 0 of a tail call.
     var site: UInt64 { ReturnLabels.contains(returnAddress) ? 0 : returnAddress }
+    /// The word that says the object of the function's call, 0 if it has none. As the trampolines do (OBJECT_OF, IF_OBJECT).
+    @inline(never) func object(_ function: UnsafeMutablePointer<function_descriptor>) -> UInt64 {
+        let number = function.pointee.argument
+        if number == 0 { return 0 }
+        if function.pointee.kind == UInt16(KIND_NUMBER) && UInt32(truncatingIfNeeded: firstArgument) != UInt32(SystemCall.futex) {
+            return 0
+        }
+        return Event.control(.argument, number == 2 ? secondArgument : firstArgument).word
+    }
 }
 
 extension ThreadRecorder {
@@ -29,9 +38,9 @@ extension ThreadRecorder {
         guard
             var label = isTailCall
                 ? ReturnLabels.label(containing: spills.returnAddress)
-                : ReturnLabels.label(of: spills.returnAddress, descriptor.pointee.kind == UInt32(KIND_PATCHED) ? .ofPatched : .slot)
+                : ReturnLabels.label(of: spills.returnAddress, descriptor.pointee.kind == UInt16(KIND_PATCHED) ? .ofPatched : .slot)
         else {
-            writeInstant(descriptor.pointee.function, from: spills.site)
+            writeInstant(descriptor.pointee.function, from: spills.site, of: spills.object(descriptor))
             return nil
         }
         if isOwn {
@@ -51,7 +60,7 @@ extension ThreadRecorder {
                 closeForeign(old)
             } else {
                 guard let another = ReturnLabels.another(of: label, { openFrame(at: stackPointer, $0) != nil }) else {
-                    writeInstant(descriptor.pointee.function, from: spills.site)
+                    writeInstant(descriptor.pointee.function, from: spills.site, of: spills.object(descriptor))
                     return nil
                 }
                 label = another
@@ -62,14 +71,15 @@ extension ThreadRecorder {
             tails = 1
             if let caller = isOwn ? ownFrame(at: stackPointer, label) : openFrame(at: stackPointer, label) {
                 if caller.isTailCall { tails = caller.pointee.tails &+ 1 }
-                if tails >= UInt32(TAIL_LIMIT) { return replace(caller, descriptor) }
+                if tails >= UInt32(TAIL_LIMIT) { return replace(caller, descriptor, spills) }
                 if !isOwn { caller.pointee.label |= UInt64(LABEL_WATCHED) } // its return is that of both
             }
         }
         guard let frame = isOwn ? push(stackPointer, tails: tails) : pushForeign(stackPointer, tails: tails) else { return nil }
-        let isWatched = descriptor.pointee.kind == UInt32(KIND_LOAD)
+        let isWatched = descriptor.pointee.kind == UInt16(KIND_LOAD)
         frame.pointee.label = label | (isTailCall ? UInt64(LABEL_TAIL) : 0) | (isWatched ? UInt64(LABEL_WATCHED) : 0)
         frame.pointee.function = descriptor
+        frame.pointee.argument = spills.object(descriptor)
         begin(frame)
         if isOwn { top = frame } else { openForeign(frame) }
         return frame
@@ -86,10 +96,11 @@ extension ThreadRecorder {
     }
 
     /// An endless row of tail calls: each ends the one before, in its record.
-    private func replace(_ frame: Frame, _ descriptor: UnsafeMutablePointer<function_descriptor>) -> Frame {
+    private func replace(_ frame: Frame, _ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Frame {
         ensureSlack()
         end(frame, Clock.ticks(), frame.pointee.owner != nil)
         frame.pointee.function = descriptor
+        frame.pointee.argument = spills.object(descriptor)
         frame.pointee.label &= ~UInt64(LABEL_LOST)
         frame.setUnwritten()
         begin(frame)
@@ -140,7 +151,7 @@ extension ThreadRecorder {
     }
 
     func exit(_ frame: Frame, _ now: UInt64) {
-        if frame.pointee.function.pointee.kind == UInt32(KIND_LOAD) { Returns.ofLoad(state, frame, now) }
+        if frame.pointee.function.pointee.kind == UInt16(KIND_LOAD) { Returns.ofLoad(state, frame, now) }
         let wasForeign = frame.pointee.owner != nil
         // While the frame still counts as open: a chunk that is opened now must say so.
         if frame.pointee.event == nil { frame.setElsewhere() }

@@ -12,7 +12,9 @@ enum InstrumentedTable {
     nonisolated(unsafe) private static var count = 0
     nonisolated(unsafe) private static var isOpen = true
     /// Not under a time filter, not with call sites, not where the clock is a system call: then each call goes the slow way.
-    nonisolated(unsafe) static var isFast = true
+    private static var isFast: Bool {
+        Limits.minimumTicks == 0 && !Trampolines.recordsSites && Clock.source != UInt32(TRACE_CLOCK_MONOTONIC)
+    }
     private static let slack = Int(INSTRUMENTED_SLACK)
     private static var none: Descriptor? { tracer_address_no_function() }
 
@@ -44,7 +46,7 @@ enum InstrumentedTable {
 
     private static func first(_ function: UInt64, in table: UnsafeMutablePointer<Descriptor?>) -> UnsafeMutablePointer<Descriptor?> {
         let hash = (UInt32(truncatingIfNeeded: function) &* UInt32(LABEL_HASH)) &>> 12
-        return table + (Int(hash) & ((capacity &- 1) &* 8)) / 8
+        return table + Int(hash &>> 3) & (capacity &- 1)
     }
     /// In the target of one whose code was unmapped.
     private static let gone: UInt64 = 1 << 63

@@ -264,8 +264,6 @@ extension ThreadRecorder {
         }
         return isAny
     }
-    /// Their enters are in a chunk that is no longer written. If words of an interrupted trampoline are reserved in it, it
-    /// is left alone, and these words do not matter to the next one.
     /// Of the frames on other stacks that `isWanted` admits the outermost whose stack pointer is in the range.
     func instrumentedFrame(_ range: Range<UInt64>, _ isWanted: (Frame) -> Bool) -> Frame? {
         var found: Frame?
@@ -278,6 +276,8 @@ extension ThreadRecorder {
         }
         return found
     }
+    /// Their enters are in a chunk that is no longer written. If words of an interrupted trampoline are reserved in it, it
+    /// is left alone, and these words do not matter to the next one.
     func markForeignElsewhere() {
         let knowsYoung = knowsYoung
         context.pointee.spent_count = 0

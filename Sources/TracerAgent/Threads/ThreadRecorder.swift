@@ -179,9 +179,10 @@ struct ThreadRecorder {
 
     /// The enter event of a frame at the time that its record says. Nothing that was held back is below it.
     @inline(never) func appendEnter(_ frame: Frame) {
-        ensureSlack(3)
+        ensureSlack(4)
         let after = time(frame.pointee.enter_ticks, within: Event.startReach)
         appendSite(frame.site)
+        if frame.pointee.function.pointee.argument != 0 { appendObject(frame.pointee.argument) }
         frame.pointee.event = append(.enter(frame.function, after: after))
         if frame.pointee.event == nil { frame.setLost() }
     }
@@ -191,13 +192,18 @@ struct ThreadRecorder {
         if Trampolines.recordsSites && address != 0 { append(.control(.site, address)) }
     }
 
+    /// What the call of the next word waits for, or whom it lets go on; 0: none.
+    private func appendObject(_ word: UInt64) {
+        if word != 0 { append(Event(word: word)) }
+    }
+
     /// The enter of a frame that begins now: its clock is read here, after any chunk was opened.
     func begin(_ frame: Frame) {
         if isFiltered {
             frame.pointee.enter_ticks = Clock.ticks()
             return frame.setUnwritten()
         }
-        if !makeRoom(3) {
+        if !makeRoom(4) {
             TraceOutput.drop()
             frame.pointee.enter_ticks = Clock.ticks()
             return frame.setLost()
@@ -225,15 +231,16 @@ struct ThreadRecorder {
     }
 
     /// `isKept`: also under a time filter, with the calls that it was made in.
-    func writeInstant(_ function: UInt32, from site: UInt64 = 0, isKept: Bool = false) {
+    @inline(never) func writeInstant(_ function: UInt32, from site: UInt64 = 0, of object: UInt64 = 0, isKept: Bool = false) {
         if isKept { writeHeldBack(upTo: top) }
-        guard makeRoom(3) else { return TraceOutput.drop() }
+        guard makeRoom(4) else { return TraceOutput.drop() }
         if isFiltered && !isKept {
             position.pointee.chunk.pointee.filtered_by_time &+= 1
             return
         }
         let after = time(Clock.ticks(), within: Event.startReach)
         appendSite(site)
+        appendObject(object)
         append(.complete(function, after: after, duration: 0)!)
     }
 

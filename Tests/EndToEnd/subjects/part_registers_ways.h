@@ -1,4 +1,7 @@
-// The ways to call probe, for registers.c and its twin for aarch64.
+// The ways to call probe, for registers.c and its twin for aarch64. PROBE: what it is called, as a text.
+#ifndef PROBE
+#define PROBE "probe"
+#endif
 static void prepare(unsigned seed) {
     fill(&in, seed * 2);
     fill(&give, seed * 2 + 1);
@@ -43,16 +46,16 @@ int main(int argc, char **argv) {
             prepare((unsigned)i);
             on_thread(first_call, NULL);
         }
-        counted("probe", (unsigned long)count);
+        counted(PROBE, (unsigned long)count);
     } else if (!strcmp(mode, "deep")) {
         on_thread(limited, &(int){1}); // the first call goes by
         descend(count, check_next);
-        counted("probe", (unsigned long)count + 1);
+        counted(PROBE, (unsigned long)count + 1);
         counted("descend", (unsigned long)count / 2 + 2);
         counted("descend_also", (unsigned long)count / 2 + 1);
     } else if (!strcmp(mode, "limited")) {
         on_thread(limited, &count); // on a thread of its own, so that nothing is open around it
-        counted("probe", 1);
+        counted(PROBE, 1);
         counted("descend", 1);
         counted("descend_also", 1);
     } else if (!strcmp(mode, "stacks")) {
@@ -63,15 +66,15 @@ int main(int argc, char **argv) {
         for (int i = 0; i < half; i++) check_next(); // … and here
         CHECK(!swapcontext(&own, &other));
         check(0);
-        counted("probe", (unsigned long)half * 2 + 2);
+        counted(PROBE, (unsigned long)half * 2 + 2);
         counted("descend", 1);
         counted("descend_also", 1);
     } else {
         check(1);
         for (int i = 1; i < count; i++) check_next();
-        if (!strcmp(mode, "fast")) counted("probe", (unsigned long)count);
-        else if (!strcmp(mode, "excluded")) counted("probe", 0);
-        else counted_between("probe", 0, 20); // one that the scheduler interrupted may be long enough
+        if (!strcmp(mode, "fast")) counted(PROBE, (unsigned long)count);
+        else if (!strcmp(mode, "excluded")) counted(PROBE, 0);
+        else counted_between(PROBE, 0, 20); // one that the scheduler interrupted may be long enough
     }
     printf("%llu calls, every register as expected\n", (unsigned long long)calls);
     return 0;

@@ -10,7 +10,6 @@ enum InstrumentedFunctions {
     /// What a slot with this name is to hold. nil: what it holds.
     static func entry(_ name: Name, calledBy module: UnsafePointer<Module>) -> UInt64? {
         if module.pointee.hasForeignCalls || !admits(0, module.pointee.path) { return nil }
-        InstrumentedTable.isFast = Limits.minimumTicks == 0 && !Trampolines.recordsSites && Clock.source != UInt32(TRACE_CLOCK_MONOTONIC)
         return equal(name.text, literal: "__cyg_profile_func_enter")
             ? tracer_address_instrumented_enter() : tracer_address_instrumented_exit()
     }
@@ -30,7 +29,7 @@ enum InstrumentedFunctions {
         let place = descriptors.count
         var descriptor = function_descriptor()
         descriptor.target = UnsafeRawPointer(bitPattern: UInt(function))
-        descriptor.kind = UInt32(KIND_CALL)
+        descriptor.kind = UInt16(KIND_CALL)
         descriptor.instant = 1 // of code that was made at run time
         var isNew = false
         if let index {

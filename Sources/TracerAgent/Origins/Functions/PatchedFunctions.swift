@@ -146,6 +146,17 @@ enum PatchedFunctions {
                     || ContextCapture.isNamed(name) && ContextCapture.captures(base &+ UInt64(function.pointee.address), image)
             }
         }
+        /// The name by which its calls have an object, and what its record says of that.
+        func object(_ function: UnsafePointer<plan_function>, _ image: UnsafePointer<Image>) -> (Name, UInt32)? {
+            if !SpecialFunction.mayBe(function.pointee.name_key) { return nil }
+            var found: (Name, UInt32)?
+            _ = someName(of: function) { text in
+                let name = Name(text), flags = CallObjects.flags(of: name, in: image)
+                if flags != 0 { found = (name, flags) }
+                return flags != 0
+            }
+            return found
+        }
         @inline(__always) private func someName(of function: UnsafePointer<plan_function>, _ test: (CText) -> Bool) -> Bool {
             let end = plan.names + Int(plan.header.pointee.names_count)
             var name = plan.names + Int(function.pointee.names)
@@ -173,7 +184,7 @@ enum PatchedFunctions {
             refuse(module, "there is no room for stubs near it")
             return false
         }
-        if !isAgain && !fill(area, work) {
+        if !isAgain && !fill(area, work, module) {
             _ = Message.refuseCode()
             return false
         }
@@ -212,7 +223,7 @@ enum PatchedFunctions {
     }
 
     /// Stubs, moved code and descriptors, before anybody can come there.
-    private static func fill(_ area: Area, _ work: Work) -> Bool {
+    private static func fill(_ area: Area, _ work: Work, _ module: UnsafeMutablePointer<Module>) -> Bool {
         let plan = work.plan
         var place = area.code, descriptor = area.descriptors
         for n in 0..<plan.functionCount where work.chosen[n] != 0 {
@@ -225,12 +236,30 @@ enum PatchedFunctions {
             entry.pointee.target = UnsafeRawPointer(bitPattern: UInt(moved))
             entry.pointee.head = UInt64(function.address)
             entry.pointee.function = UInt32(work.index)
-            entry.pointee.kind = UInt32(KIND_UNNAMED)
+            entry.pointee.kind = UInt16(KIND_UNNAMED)
             entry.pointee.instant = Trampolines.patchedSet.special // FUNCTION_ENTER
+            nameIfObject(entry, work, plan.function(n), module)
             place = place &+ work.bytes(function)
             descriptor = descriptor &+ UInt64(FUNCTION_BYTES)
         }
         return Memory.protectCode(area.code, area.codeBytes)
+    }
+
+    /// A function whose calls have an object has a record of its own, and a number from the beginning, since its name is known now. It stays
+    /// with the special entry, and is recorded however often it is called.
+    private static func nameIfObject(
+        _ descriptor: UnsafeMutablePointer<function_descriptor>, _ work: Work, _ function: UnsafePointer<plan_function>,
+        _ module: UnsafeMutablePointer<Module>
+    ) {
+        guard let (name, flags) = work.object(function, withUnsafePointer(to: &module.pointee.image) { $0 }) else { return }
+        let address = work.base &+ UInt64(function.pointee.address)
+        guard let id = FunctionTable.locked({ FunctionTable.number(address, module: UInt32(work.index), flags: flags, name: name) }) else {
+            return
+        }
+        descriptor.pointee.head = Event.head(.enter, id)
+        descriptor.pointee.function = id
+        descriptor.pointee.kind = UInt16(KIND_PATCHED)
+        descriptor.pointee.argument = CallObjects.argument(flags)
     }
 
     /// Stubs with their moved code behind each, and descriptors, in pages as near to the module as there is room.
@@ -310,13 +339,13 @@ enum PatchedFunctions {
     /// Gives it a number. False: it has none, and is not recorded.
     static func number(_ descriptor: UnsafeMutablePointer<function_descriptor>) -> Bool {
         FunctionTable.locked {
-            if descriptor.pointee.kind != UInt32(KIND_UNNAMED) { return true } // another thread was faster
+            if descriptor.pointee.kind != UInt16(KIND_UNNAMED) { return true } // another thread was faster
             let index = Int(descriptor.pointee.function)
             let low = ModuleTable.modules.pointer(index).pointee.image.low
             guard let id = FunctionTable.number(areas[index].base &+ descriptor.pointee.head, module: index, low: low) else { return false }
             descriptor.pointee.head = Event.head(.enter, id)
             descriptor.pointee.function = id
-            descriptor.pointee.kind = UInt32(KIND_PATCHED)
+            descriptor.pointee.kind = UInt16(KIND_PATCHED)
             tracer_store_release_64(&descriptor.pointee.instant, Trampolines.patchedSet.enter)
             HotFunctions.add(id, descriptor)
             return true

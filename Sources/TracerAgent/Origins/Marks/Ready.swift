@@ -27,7 +27,7 @@ enum Ready {
         inspected &+= treatment == .output ? 1 : 0
         if isSeen(reason) || treatment == .output && inspected > mostInspected {
             let isEntryOnly = FunctionTable.entry(descriptor.pointee.function).isEntryOnly
-            tracer_store_release_32(&descriptor.pointee.kind, UInt32(isEntryOnly ? KIND_TAIL : KIND_CALL))
+            tracer_store_release_16(&descriptor.pointee.kind, UInt16(isEntryOnly ? KIND_TAIL : KIND_CALL))
             return
         }
         switch treatment {

@@ -1,0 +1,44 @@
+// What a call waited for, or let go on: one of its arguments (docs/format.md, Arguments).
+import CTraceLayout
+import Presentation
+
+package enum CallObject: Hashable, Sendable {
+    /// Of a lock, a condition, a word in memory; a thread or a queue, which are known by one.
+    case address(UInt64)
+    /// A descriptor, a process, an id.
+    case number(Int32)
+
+    package var text: String {
+        switch self {
+        case .address(let address): "0x" + String(address, radix: 16)
+        case .number(let number): String(number)
+        }
+    }
+    package var json: JSON {
+        switch self {
+        case .address(let address): .unsigned(address)
+        case .number(let number): .signed(Int64(number))
+        }
+    }
+}
+
+/// Which argument of a function's calls is in the trace.
+package struct ObjectArgument: Sendable {
+    /// From 1 on.
+    package var number: Int
+    package var isInt: Bool
+
+    /// nil: none is.
+    init?(flags: UInt32) {
+        number = Int(flags >> UInt32(TRACE_FUNCTION_ARGUMENT_SHIFT) & (1 << UInt32(TRACE_FUNCTION_ARGUMENT_BITS) - 1))
+        isInt = flags & UInt32(TRACE_FUNCTION_ARGUMENT_IS_INT) != 0
+        if number == 0 { return nil }
+    }
+}
+
+extension Metadata {
+    /// What the bits of an ARGUMENT word mean before a call of this function.
+    package func object(_ bits: UInt64, of function: UInt32) -> CallObject {
+        functions[function]?.object?.isInt == true ? .number(Int32(truncatingIfNeeded: bits)) : .address(bits)
+    }
+}

@@ -1,0 +1,67 @@
+import CTraceLayout
+import Testing
+import TraceFormat
+import TraceTesting
+@testable import TraceAnalysis
+
+/// What calls wait for (ARGUMENT), as replay and dump are told of it.
+@Suite struct CallObjectTests {
+    private func traced(wordsPerChunk: Int = 1 << 12, _ body: (inout TraceBuilder, Int) -> Void) throws -> Loaded {
+        var builder = TraceBuilder()
+        builder.module(0, "/usr/lib/libdemo.so.1")
+        builder.function(1, "main")
+        builder.function(2, "lock", flags: 1 << Int(TRACE_FUNCTION_ARGUMENT_SHIFT))
+        builder.function(3, "read", flags: 1 << Int(TRACE_FUNCTION_ARGUMENT_SHIFT) | Int(TRACE_FUNCTION_ARGUMENT_IS_INT))
+        let thread = builder.thread()
+        builder.limit(thread, words: wordsPerChunk)
+        body(&builder, thread)
+        return try Loaded(builder.bytes())
+    }
+    private func objects(_ loaded: Loaded) throws -> [String] {
+        var found: [String] = []
+        let table = FunctionNames(loaded.trace.metadata)
+        try loaded.trace.replay(thread: 0, until: TraceEnd(loaded.trace), deepest: 0, limit: 0, table) { line in
+            let object = line.object.map { loaded.trace.metadata.object($0, of: line.function!).text }
+            found.append(table.name(of: line.function!).name + "(" + (object ?? "") + ")")
+            return true
+        }
+        return found
+    }
+
+    @Test(arguments: [1 << 12, 3]) func eachCallHasItsOwn(wordsPerChunk: Int) throws {
+        let loaded = try traced(wordsPerChunk: wordsPerChunk) { builder, thread in
+            builder.enter(thread, 1, at: start)
+            builder.complete(thread, 2, from: start + 10, to: start + 20, object: 0x55d0c0)
+            builder.enter(thread, 2, at: start + 30, site: 0x5000_1234, object: 0x7f00_1234_5678)
+            builder.complete(thread, 3, from: start + 40, to: start + 50, object: 3)
+            builder.exit(thread, 2, at: start + 60)
+            builder.complete(thread, 2, from: start + 70, to: start + 80)
+            builder.complete(thread, 3, from: start + 90, to: start + 95, object: 0x12_ffff_ffff)
+            builder.exit(thread, 1, at: start + 100)
+        }
+        #expect(try objects(loaded) == ["main()", "lock(0x55d0c0)", "lock(0x7f0012345678)", "read(3)", "lock()", "read(-1)"])
+    }
+
+    @Test func anObjectBeforeAnEmptyWordIsNobodys() throws {
+        let loaded = try traced { builder, thread in
+            builder.enter(thread, 1, at: start)
+            builder.word(thread, Event.control(.argument, 0x1234), at: start + 5)
+            builder.word(thread, Event(word: 0), at: start + 5)
+            builder.complete(thread, 2, from: start + 10, to: start + 20)
+            builder.exit(thread, 1, at: start + 100)
+        }
+        #expect(try objects(loaded) == ["main()", "lock()"])
+    }
+
+    @Test func dumpShowsTheWordAndTheCall() throws {
+        let loaded = try traced { builder, thread in
+            builder.complete(thread, 3, from: start + 10, to: start + 20, object: 7)
+        }
+        let table = FunctionNames(loaded.trace.metadata)
+        var lines: [String] = []
+        try loaded.trace.dump(table) { event in
+            lines.append("\(event.kind.rawValue) \(event.value.map { String($0) } ?? "") \(event.object?.text ?? "")")
+        }
+        #expect(lines.suffix(2) == ["argument 7 ", "complete  7"])
+    }
+}
