@@ -106,7 +106,7 @@ struct KernelHistory {
             looks += 1
             threads[place].waits = 0
             let thread = threads[place]
-            guard let look = WaitLook(pid: thread.process.pid, tid: thread.tid, at: now) else { continue }
+            guard let look = WaitLook(pid: thread.process.pid, tid: thread.tid) else { continue }
             thread.process.image.add(look, room)
         }
         return isAnybodyLeft

@@ -1,6 +1,7 @@
 // A record of a ring, as include/uapi/linux/perf_event.h lays it out for what kernel_events.c asks for.
 import CRecorder
 import CTraceLayout
+import Glibc
 import Unwinding
 
 enum KernelRecord {
@@ -17,6 +18,7 @@ enum KernelRecord {
         var path: String
         /// 0 unknown.
         var inode: UInt64 = 0
+        var isCode = false
         /// The kernel calls memory that is of none //anon, [heap] and so on.
         var isOfFile: Bool { path.hasPrefix("/") && !path.hasPrefix("//") }
     }
@@ -100,7 +102,9 @@ enum KernelRecord {
             let address = all.word(8), length = all.word(16)
             guard length <= UInt64.max - address else { return nil }
             record = .mapped(
-                Mapping(addresses: address..<address + length, offset: all.word(24), path: all.text(64, end), inode: all.word(40)))
+                Mapping(
+                    addresses: address..<address + length, offset: all.word(24), path: all.text(64, end), inode: all.word(40),
+                    isCode: all.half(56) & UInt32(PROT_EXEC) != 0))
         case Kind.lost where end >= 16, Kind.lostSamples where end >= 8:
             record = .lost(all.word(type == Kind.lost ? 8 : 0))
         default: return nil
@@ -118,7 +122,7 @@ enum KernelRecord {
         guard all.word(0) == ring.sampler_id else { return nil }
         var stack = Stack(registers: [], bytes: []), place = 56
         guard all.count >= place else { return nil }
-        if all.word(48) != 0 {
+        if all.word(48) == 2 { // PERF_SAMPLE_REGS_ABI_64
             let count = SampleUnwinder.registerMask.nonzeroBitCount
             guard all.count >= place + count * 8 + 8 else { return nil }
             stack.registers = (0..<count).map { all.word(place + $0 * 8) }

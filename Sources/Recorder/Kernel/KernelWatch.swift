@@ -183,12 +183,12 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
             switch records[one.number] {
             case .named(_, isExec: true): unwinder.exec(pid)
             case .began(_, let parent, _): unwinder.fork(parent: parent, child: pid)
-            case .mapped(let mapping):
+            case .mapped(let mapping) where mapping.isCode:
                 unwinder.map(
                     pid, address: mapping.addresses.lowerBound, length: mapping.addresses.upperBound - mapping.addresses.lowerBound,
                     offset: mapping.offset, path: mapping.path, inode: mapping.inode)
             case .ended where one.origin.tid == pid: history.add(unwinder.exit(pid), of: pid)
-            case .sample(let stack):
+            case .sample(let stack) where !stack.registers.isEmpty:
                 let (frames, isWhole) = stack.registers.withUnsafeBufferPointer { registers in
                     stack.bytes.withUnsafeBytes { unwinder.sample(pid, registers: registers, stack: $0) }
                 }

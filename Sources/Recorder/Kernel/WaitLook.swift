@@ -15,14 +15,13 @@ struct WaitLook {
     var object: String
 
     /// nil when the thread is not waiting any more, or may not be looked at.
-    init?(pid: pid_t, tid: pid_t, at nanoseconds: UInt64) {
+    init?(pid: pid_t, tid: pid_t) {
         let folder = "/proc/\(pid)/task/\(tid)/"
         guard let text = Self.line(folder + "syscall") else { return nil }
         let fields = text.split(separator: " ")
         guard let number = fields.first.flatMap({ Int32($0) }) else { return nil } // "running"
         let words = fields.dropFirst().map { $0.hasPrefix("0x") ? UInt64($0.dropFirst(2), radix: 16) ?? 0 : 0 }
         self.tid = tid
-        self.nanoseconds = nanoseconds
         systemCall = number
         arguments = number >= 0 && words.count >= 2 ? (words[0], words[1]) : (0, 0)
         let kernel = Self.line(folder + "wchan") ?? ""
@@ -33,6 +32,7 @@ struct WaitLook {
             let count = readlink("/proc/\(pid)/fd/\(UInt32(truncatingIfNeeded: arguments.0))", &link, link.count)
             if count > 0 { object = String(decoding: link[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) }
         }
+        nanoseconds = KernelWatch.now // what was found was so some time before
     }
 
     private static func line(_ path: String) -> String? {
