@@ -14,7 +14,12 @@ struct StartStages {
 
     /// None where the trace does not say how its program started.
     init(_ trace: TraceFile) {
-        guard let start = try? StartupTimeline(trace, symbolizer: Symbolizer()) else { return }
+        self = (try? StartupTimeline(trace, symbolizer: Symbolizer())).map { StartStages($0, trace) } ?? StartStages()
+    }
+
+    private init() {}
+
+    init(_ start: StartupTimeline, _ trace: TraceFile) {
         let end = start.origin.raw &+ trace.timeScale.ticks(start.total)
         var bounds = start.stages.map { ($0.kind.rawValue, $0.name, start.origin.raw &+ trace.timeScale.ticks($0.start)) }
         var last = end
@@ -29,4 +34,28 @@ struct StartStages {
     }
 
     func stage(at ticks: UInt64) -> Stage? { all.first { $0.ticks.contains(ticks) } }
+}
+
+extension StartupTimeline {
+    /// Says of each stage what the main thread did in it, where the kernel has told.
+    package mutating func addStates(_ trace: TraceFile) {
+        guard trace.noSwitches == nil else { return }
+        let bounds = StartStages(self, trace).all
+        guard let first = bounds.first, stages.count <= bounds.count else { return }
+        let all = first.ticks.lowerBound..<max(first.ticks.lowerBound + 1, bounds[stages.count - 1].ticks.upperBound)
+        let search = WaitSearch(trace.narrowed(to: TimeWindow([all])))
+        guard let main = search.threads.firstIndex(where: { $0.tid == trace.header.pid }) else { return }
+        let waits = search.waits[search.waitsOfThread[main]].filter { !search.isOfAgent($0) }
+        for index in stages.indices {
+            let stage = bounds[index].ticks
+            var times: [WaitKind: UInt64] = [:]
+            for wait in waits where wait.end > stage.lowerBound && wait.begin < stage.upperBound {
+                let inside = min(wait.end, stage.upperBound) - max(wait.begin, stage.lowerBound)
+                times[wait.kind, default: 0] += min(inside, wait.duration)
+            }
+            stages[index].states = StageStates(
+                stage: stages[index].duration,
+                waits: times.map { .init(kind: $0.key.rawValue, duration: trace.timeScale.nanoseconds($0.value)) })
+        }
+    }
 }

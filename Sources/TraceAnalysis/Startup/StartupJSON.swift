@@ -41,7 +41,8 @@ extension StartupTimeline {
     private static func json(_ stage: StartupStage) -> JSON {
         object(
             ("name", .string(stage.name)), ("kind", .string(stage.kind.rawValue)), ("start_ns", .unsigned(stage.start.count)),
-            ("duration_ns", .unsigned(stage.duration.count)), ("exact", .bool(stage.isExact)), ("cut", .bool(stage.isCut)))
+            ("duration_ns", .unsigned(stage.duration.count)), ("exact", .bool(stage.isExact)), ("cut", .bool(stage.isCut)),
+            ("states", stage.states?.json ?? .null))
     }
 
     private static func json(_ lazy: LazyRun) -> JSON {

@@ -22,6 +22,8 @@ package struct StartupStage: Sendable, Equatable {
     package var isExact: Bool
     /// It did not come to its end: the program ended in it.
     package var isCut: Bool
+    /// nil: the kernel has not told.
+    package var states: StageStates?
 
     static func all(
         _ context: StartupContext, first: Phase, main: Phase?, outcome: StartupTimeline.Outcome,

@@ -33,6 +33,7 @@ extension StartupTimeline {
                     lookups = initial.reduce(UInt64(0)) { $0 &+ $1.lookups }
                 detail += (detail.isEmpty ? "" : "  ") + "\(grouped(relocations)) relocations, \(grouped(lookups)) symbol look-ups"
             }
+            if let states = stage.states?.text, share(stage.duration) >= 0.01 { detail += (detail.isEmpty ? "" : "  ") + states }
             if stage.isCut { detail += (detail.isEmpty ? "" : "  ") + style.alarm("ended here") }
             rows.append(("  " + stage.name, stage.duration, detail, stage.isExact))
         }

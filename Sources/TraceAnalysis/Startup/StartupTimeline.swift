@@ -51,7 +51,7 @@ package struct StartupTimeline: Sendable {
     package let pid: UInt32
     /// Where its time begins: exec, or the first moment that is known.
     package let origin: Ticks
-    package let stages: [StartupStage]
+    package internal(set) var stages: [StartupStage]
     package let outcome: Outcome
     /// Other moments that might have been taken for ready, in the order of time.
     package let otherMoments: [(moment: ReadyMoment, at: Nanoseconds)]

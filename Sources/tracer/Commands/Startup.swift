@@ -113,7 +113,7 @@ struct Startup: ParsableCommand {
 
     /// `first` is the trace of the program that became this one by exec; `status` is how it ended.
     private func show(_ trace: TraceFile, in output: consuming Output, after first: TraceFile? = nil, status: Int32? = nil) throws {
-        let timeline: StartupTimeline
+        var timeline: StartupTimeline
         do {
             timeline = try StartupTimeline(
                 trace, symbolizer: Symbolizer(),
@@ -123,6 +123,7 @@ struct Startup: ParsableCommand {
         } catch {
             throw CommandFailure(message: error.description)
         }
+        timeline.addStates(trace)
         var output = output
         if json {
             try output.line(timeline.json().text())

@@ -1,0 +1,38 @@
+// What the main thread did in a stage of the start, as far as the kernel has told: it adds up to the stage's duration.
+import Presentation
+
+package struct StageStates: Sendable, Equatable {
+    package struct Share: Sendable, Equatable {
+        /// "disk", "lock", … as `tracer waits` calls them; "processor": it could have gone on, and others ran.
+        package var kind: String
+        package var duration: Nanoseconds
+    }
+    package var running: Nanoseconds
+    /// The longest first.
+    package var waits: [Share]
+
+    /// - Parameter waits: without those for the agent
+    package init(stage: Nanoseconds, waits: [Share]) {
+        self.waits = waits.filter { $0.duration.count > 0 }.sorted { ($1.duration, $0.kind) < ($0.duration, $1.kind) }
+        let waited = self.waits.reduce(0) { $0 &+ $1.duration.count }
+        running = Nanoseconds(stage.count > waited ? stage.count - waited : 0)
+    }
+
+    /// "running 61%, disk 22%, waiting for a processor 8%"; nil where it did nothing but run.
+    var text: String? {
+        let all = waits.reduce(running.count) { $0 &+ $1.duration.count }
+        let shown = waits.filter { $0.duration.count >= all / 50 }
+        guard all > 0, !shown.isEmpty else { return nil }
+        func share(_ duration: Nanoseconds) -> String { percent(Double(duration.count) / Double(all)) }
+        return
+            (["running \(share(running))"]
+            + shown.map { ($0.kind == "processor" ? "waiting for a processor" : $0.kind) + " " + share($0.duration) }).joined(
+                separator: ", ")
+    }
+
+    var json: JSON {
+        .object([
+            ("running_ns", .time(running)), ("waits", .object(waits.map { ($0.kind, .time($0.duration)) })),
+        ])
+    }
+}
