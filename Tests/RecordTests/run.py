@@ -646,12 +646,13 @@ class States(RecordTest):
 
     @unittest.skipUnless(kernel_tells(), "perf_event_open is not allowed here")
     def test_switches_of_the_program_are_in_its_trace(self):
-        done = self.record("-o", "t", FAKE, "here", "file", "await", "4096", "take", "4096", "close")
+        os.mkfifo(os.path.join(self.directory, "p"))
+        done = self.record("-o", "t", "sh", "-c", f"sleep 0.1 > p & exec {FAKE} here file read p take 4096 close")
         self.assertEqual(done.returncode, 0, done.stderr)
         told = self.told("t")
         self.assertEqual(told.kernel["granted"] & 3, 3)
         self.assertEqual((told.kernel["error"], told.kernel["lost"]), (0, 0))
-        self.assertTrue(told.switches)  # it waited for the recorder
+        self.assertTrue(told.switches)  # it waited for the other process
         [ended] = [task for task in told.tasks if task[0] == "ended"]
         [named] = [task for task in told.tasks if task[0] == "named"]
         self.assertEqual(named[3], "fake_agent")
