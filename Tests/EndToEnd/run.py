@@ -2,7 +2,7 @@
 """End-to-end tests: programs that do what a tracer must survive, with and without the agent.
 
     Tests/EndToEnd/run.py [--filter REGEX] [--list] [--keep] [--bare] [--jobs N]
-                          [--agent libtracer.so] [--tool tracer] [--only subjects,agent_binary,agent_memory,programs,bad_input,security,scan_cache,durability,handover,runs,functions,call_sites,startup,decoder,analysis,arm_programs]
+                          [--agent libtracer.so] [--tool tracer] [--only subjects,agent_binary,agent_memory,programs,bad_input,security,scan_cache,durability,handover,runs,functions,call_sites,startup,waits,decoder,analysis,arm_programs]
 
 Each test runs a program bare, then under the agent, and compares stdout, stderr and exit status; the recorded calls
 are compared with golden/NAME.tree (golden.py says how to read one), with the counts that the subject itself kept
@@ -24,7 +24,7 @@ import golden
 import harness
 from harness import Failed, Outcome, Skipped
 
-SUITES = ("subjects", "agent_binary", "agent_memory", "programs", "conventions", "bad_input", "security", "scan_cache", "durability", "losses", "costs", "handover", "runs", "functions", "call_sites", "startup", "decoder", "analysis", "arm_programs")
+SUITES = ("subjects", "agent_binary", "agent_memory", "programs", "conventions", "bad_input", "security", "scan_cache", "durability", "losses", "costs", "handover", "runs", "functions", "call_sites", "startup", "waits", "decoder", "analysis", "arm_programs")
 
 
 class SubjectTest:

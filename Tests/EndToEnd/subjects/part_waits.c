@@ -1,0 +1,190 @@
+// Waits of each kind, one after the other, each measured by the thread that waits; what it found goes to standard output, a line for each:
+// case, thread that waited, nanoseconds, the object, the thread that it waited for.
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+static int tid(void) { return (int)syscall(SYS_gettid); }
+
+/// As long as a wait is to take. It computes: a wait for a thread that sleeps would be a chain.
+static void work(void) {
+    for (uint64_t begin = now(); now() - begin < 30000000;);
+}
+
+static pthread_mutex_t said = PTHREAD_MUTEX_INITIALIZER;
+static void say(const char *name, uint64_t begin, const void *object, int other) {
+    uint64_t end = now();
+    char line[200];
+    int count = snprintf(line, sizeof line, "%s %d %lu %p %d\n", name, tid(), (unsigned long)(end - begin), object, other);
+    if (write(1, line, (size_t)count) != count) abort();
+}
+
+static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER, third = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static pthread_barrier_t begun;
+static sem_t posted;
+static int ends[2], other, last, isSignalled;
+
+static void *hold(void *mutex) {
+    other = tid();
+    pthread_mutex_lock(mutex);
+    pthread_barrier_wait(&begun);
+    work();
+    pthread_mutex_unlock(mutex);
+    return 0;
+}
+static void *holdTheLast(void *nothing) {
+    last = tid();
+    pthread_mutex_lock(&third);
+    pthread_barrier_wait(&begun);
+    work();
+    pthread_mutex_unlock(&third);
+    return nothing;
+}
+static void *holdAndWait(void *nothing) {
+    other = tid();
+    pthread_mutex_lock(&second);
+    pthread_barrier_wait(&begun);
+    pthread_mutex_lock(&third);
+    pthread_mutex_unlock(&third);
+    pthread_mutex_unlock(&second);
+    return nothing;
+}
+static void *signalLater(void *nothing) {
+    other = tid();
+    pthread_barrier_wait(&begun);
+    work();
+    pthread_mutex_lock(&said);
+    isSignalled = 1;
+    pthread_cond_signal(&condition);
+    pthread_mutex_unlock(&said);
+    return nothing;
+}
+static void *writeLater(void *nothing) {
+    other = tid();
+    pthread_barrier_wait(&begun);
+    work();
+    if (write(ends[1], "", 1) != 1) abort();
+    return nothing;
+}
+static void *postLater(void *nothing) {
+    other = tid();
+    pthread_barrier_wait(&begun);
+    work();
+    sem_post(&posted);
+    return nothing;
+}
+static void *endLater(void *nothing) {
+    other = tid();
+    work();
+    return nothing;
+}
+/// How long it could have run and did not, by the scheduler's own account (proc(5), schedstat).
+static uint64_t delay(void) {
+    char path[64];
+    unsigned long ran, waited;
+    snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", tid());
+    FILE *file = fopen(path, "r");
+    int count = file ? fscanf(file, "%lu %lu", &ran, &waited) : 0;
+    if (file) fclose(file);
+    return count == 2 ? waited : 0;
+}
+static void *spin(void *nothing) {
+    for (int round = 0; round < 4; round++) work();
+    uint64_t waited = delay();
+    say("processor", now() - waited, 0, 0);
+    return nothing;
+}
+
+int main(void) {
+    pthread_t one, two;
+    pthread_barrier_init(&begun, 0, 2);
+    pthread_create(&one, 0, hold, &first);
+    pthread_barrier_wait(&begun);
+    uint64_t begin = now();
+    pthread_mutex_lock(&first);
+    say("lock", begin, &first, other);
+    pthread_mutex_unlock(&first);
+    pthread_join(one, 0);
+
+    pthread_barrier_destroy(&begun);
+    pthread_barrier_init(&begun, 0, 3);
+    pthread_create(&one, 0, holdTheLast, 0);
+    pthread_create(&two, 0, holdAndWait, 0);
+    pthread_barrier_wait(&begun);
+    begin = now();
+    pthread_mutex_lock(&second);
+    say("chain", begin, &second, other);
+    say("chained", begin, &third, last);
+    pthread_mutex_unlock(&second);
+    pthread_join(one, 0), pthread_join(two, 0);
+
+    pthread_barrier_destroy(&begun);
+    pthread_barrier_init(&begun, 0, 2);
+    pthread_create(&one, 0, signalLater, 0);
+    pthread_barrier_wait(&begun);
+    pthread_mutex_lock(&said);
+    begin = now();
+    while (!isSignalled) pthread_cond_wait(&condition, &said);
+    say("condition", begin, &condition, other);
+    pthread_mutex_unlock(&said);
+    pthread_join(one, 0);
+
+    sem_init(&posted, 0, 0);
+    pthread_create(&one, 0, postLater, 0);
+    pthread_barrier_wait(&begun);
+    begin = now();
+    sem_wait(&posted);
+    say("semaphore", begin, &posted, other);
+    pthread_join(one, 0);
+
+    if (pipe(ends)) return 1;
+    pthread_create(&one, 0, writeLater, 0);
+    pthread_barrier_wait(&begun);
+    begin = now();
+    char byte;
+    if (read(ends[0], &byte, 1) != 1) return 1;
+    say("pipe", begin, (void *)(intptr_t)ends[0], 0);
+    pthread_join(one, 0);
+
+    pthread_create(&one, 0, endLater, 0);
+    begin = now();
+    pthread_join(one, 0);
+    say("join", begin, (void *)one, other);
+
+    struct timespec length = {.tv_nsec = 30000000};
+    begin = now();
+    nanosleep(&length, 0);
+    say("sleep", begin, 0, 0);
+
+    pid_t child = fork();
+    if (child == 0) {
+        work();
+        _exit(0);
+    }
+    begin = now();
+    waitpid(child, 0, 0);
+    say("child", begin, (void *)(intptr_t)child, 0);
+
+    pthread_t spinners[130];
+    long count = sysconf(_SC_NPROCESSORS_ONLN) + 2;
+    if (count > 130) count = 130;
+    for (long n = 0; n < count; n++) pthread_create(&spinners[n], 0, spin, 0);
+    for (long n = 0; n < count; n++) pthread_join(spinners[n], 0);
+    return 0;
+}

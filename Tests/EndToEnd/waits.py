@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""`tracer waits`, `threads` and `samples` on real processes: what each wait was for, who held and who woke, against what the program knows
+of itself. Each also says how long it waited; the machine may have given it no processor meanwhile, so that lengths are judged in one of a
+few runs, causes in each."""
+import json
+import os
+import subprocess
+
+import build
+import harness
+from harness import Failed, Skipped
+
+ATTEMPTS = 5
+SHARE = 0.05
+LATE = 2_000_000  # ns: what the scheduler counts as such when it wakes a thread, and is the end of a wait here
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+class Recorded:
+    """A build of a subject, and one recorded run of it."""
+
+    def __init__(self, settings, name):
+        self.settings, self.place = settings, harness.Place("waits." + name, settings.keep)
+        self.trace = os.path.join(self.place.traces, "app.trace")
+
+    def build(self, name, *flags, compiler="gcc"):
+        program = os.path.join(self.place.path, name)
+        command = [compiler, "-O1", "-g", "-pthread", "-o", program, os.path.join(build.SUBJECTS, f"part_{name}.c"), *flags]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=harness.HANGS)
+        expect(done.returncode == 0, f"does not build: {' '.join(command)}\n{done.stderr}")
+        return program
+
+    def record(self, program, *options):
+        self.place.fresh()
+        done = subprocess.run([self.settings.tool, "record", "--quiet", *options, "-o", self.trace, "--", program], capture_output=True,
+                              env=harness.passed_on(os.environ), text=True, stdin=subprocess.DEVNULL, timeout=harness.HANGS)
+        expect(done.returncode == 0, f"{harness.describe(done.returncode)}: {done.stderr}")
+        return done.stdout
+
+    def json(self, *arguments):
+        done = subprocess.run([self.settings.tool, *arguments, self.trace, "--json"], capture_output=True, text=True, timeout=harness.HANGS)
+        expect(done.returncode == 0, f"tracer {' '.join(arguments)}: {harness.describe(done.returncode)}: {done.stderr}")
+        return json.loads(done.stdout)
+
+    def granted(self, what):
+        info = self.json("info")
+        if "processes" in info:
+            done = subprocess.run([self.settings.tool, "info", info["processes"][0]["images"][0]["file"], "--json"], capture_output=True,
+                                  text=True, timeout=harness.HANGS)
+            info = json.loads(done.stdout)
+        return what in ((info["kernel"] or {}).get("granted") or [])
+
+
+class Test:
+    def __init__(self, check, *arguments, name=None):
+        self.name, self.check, self.arguments = "waits." + (name or check.__name__), check, arguments
+
+    def run(self, settings):
+        if settings.bare_only:
+            return
+        recorded = Recorded(settings, self.name)
+        try:
+            self.check(recorded, *self.arguments)
+        finally:
+            recorded.place.done()
+
+
+# What the program calls it: the function, the kind, and whether it is told what was waited for.
+CASES = {
+    "lock": ("pthread_mutex_lock", "lock"), "chain": ("pthread_mutex_lock", "lock"), "condition": ("pthread_cond_wait", "condition"),
+    "semaphore": ("sem_wait", "condition"), "pipe": ("read", "pipe"), "join": ("pthread_join", "join"), "sleep": ("nanosleep", "sleep"),
+    "child": ("waitpid", "child"),
+}
+
+
+def each_wait_has_its_cause(recorded, *options, has_switches=True):
+    program = recorded.build("waits")
+    for attempt in range(ATTEMPTS):
+        lines = recorded.record(program, "--exclude", "clock_gettime", *options).splitlines()
+        told = [(name, int(tid), int(length), int(address, 16) if address != "(nil)" else 0, int(other))
+                for name, tid, length, address, other in (line.split() for line in lines)]
+        if has_switches and not recorded.granted("switches"):
+            raise Skipped("the kernel does not tell of switches here")
+        found = recorded.json("waits")["waits"]
+        expect([wait["duration_ns"] for wait in found] == sorted((wait["duration_ns"] for wait in found), reverse=True), "not the longest first")
+        faults = [fault for case in told if case[0] in CASES for fault in check_wait(case, told, found, has_switches)]
+        if has_switches:
+            faults += check_processor(told, recorded.json("threads")["threads"])
+        if not faults:
+            return
+        if all(fault.startswith("length: ") for fault in faults) and attempt + 1 < ATTEMPTS:
+            continue
+        raise Failed("\n".join(faults))
+
+
+def check_wait(case, told, found, has_switches):
+    name, tid, length, address, other = case
+    function, kind = CASES[name]
+    found = [wait for wait in found if (wait["tid"], wait["function"]) == (tid, function)]
+    if name in ("lock", "chain", "condition", "semaphore"):
+        found = [wait for wait in found if wait["object"] == hex(address)]
+    if name == "join":
+        found = [wait for wait in found if wait["waker"] and wait["waker"]["tid"] == other] if has_switches else found
+    if not found:
+        return [f"{name}: no wait in {function}"]
+    wait = found[0]  # of several joins of one thread the longest
+    faults = []
+    if wait["kind"] != kind:
+        faults.append(f"{name}: is called {wait['kind']}")
+    if name in ("lock", "chain") and (wait["holder"] or {}).get("tid") != other:
+        faults.append(f"{name}: held by {wait['holder']}, not by {other}")
+    if name in ("lock", "chain", "condition", "semaphore") and (wait["waker"] or {}).get("tid") != other:
+        faults.append(f"{name}: woken by {wait['waker']}, not by {other}")
+    if name == "chain":
+        last = next(case[4] for case in told if case[0] == "chained")
+        links = [link for link in wait["chain"] if link["tid"] == other and link["kind"] == "lock"]
+        if not links or not any(link["object"] == hex(next(case[3] for case in told if case[0] == "chained")) for link in links):
+            faults.append(f"chain: {other} waited for {last}, the chain is {wait['chain']}")
+    if name == "pipe" and "pipe" not in (wait["object"] or "") and wait["object"] != f"descriptor {address}":
+        faults.append(f"pipe: waited for {wait['object']}")
+    if name == "child" and wait["object"] != f"process {address}":
+        faults.append(f"child: waited for {wait['object']}")
+    if not abs(wait["duration_ns"] - length) <= max(SHARE * length, 0) and not (name == "join" and not has_switches):
+        faults.append(f"length: {name}: {wait['duration_ns']} ns, the program measured {length}")
+    return faults
+
+
+def check_processor(told, threads):
+    """Threads that compute, two more than there are processors, against the scheduler's own account."""
+    faults = []
+    for name, tid, delay, _, _ in told:
+        if name != "processor" or not delay:
+            continue
+        [runnable] = [thread["runnable_ns"] for thread in threads if thread["tid"] == tid]
+        if abs(runnable - delay) > max(SHARE * delay, LATE):
+            faults.append(f"length: {tid} had no processor for {runnable} ns, the scheduler says {delay}")
+    return faults
+
+
+def shares_of_samples_are_the_programs(recorded):
+    """Of the time of processor that each part took by its own clock."""
+    program = recorded.build("shares", "-fno-optimize-sibling-calls")
+    for attempt in range(ATTEMPTS):
+        out = recorded.record(program, "--sample=2000").split()
+        if not recorded.granted("samples"):
+            raise Skipped("the kernel does not tell of samples here")
+        known = {name: int(nanoseconds) for name, nanoseconds in zip(out[::2], out[1::2])}
+        whole = sum(known.values())
+        samples = recorded.json("samples")
+        expect(samples["samples"] > 200, f"only {samples['samples']} samples")
+        faults = []
+        for name, nanoseconds in known.items():
+            [share] = [function["total_share"] for function in samples["functions"] if function["name"] == name] or [0]
+            if abs(share - nanoseconds / whole) > 0.03:
+                faults.append(f"{name} has {share:.3f} of the samples and {nanoseconds / whole:.3f} of the time")
+        if not faults:
+            return
+    raise Failed("\n".join(faults))
+
+
+def tests():
+    return [
+        Test(each_wait_has_its_cause),
+        Test(lambda recorded: each_wait_has_its_cause(recorded, "--call-sites"), name="each_wait_has_its_cause.call_sites"),
+        Test(lambda recorded: each_wait_has_its_cause(recorded, "--no-states", has_switches=False), name="each_wait_has_its_cause.without_the_kernel"),
+        Test(shares_of_samples_are_the_programs),
+    ]
