@@ -49,6 +49,13 @@ class LaunchTest(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             yield json.loads(done.stdout)
 
+    def kernel_tells(self):
+        """Whether this machine lets anybody ask when threads ran."""
+        trace = os.path.join(self.folder, "states.trace")
+        self.tracer("record", "--quiet", "-o", trace, "--", self.app)
+        kernel = json.loads(self.tracer("info", trace, "--json").stdout)["kernel"]
+        return "switches" in kernel["granted"]
+
     def failure(self, *words, status=2):
         """One line that says what is wrong."""
         text = self.tracer(*words, status=status).stderr
@@ -100,6 +107,8 @@ class LaunchTest(unittest.TestCase):
                         break
                 else:
                     self.fail(f"{named} instead of {expected}")
+                if place == "a lock held by another thread" and self.kernel_tells():
+                    self.assertEqual(comparison["causes"][0]["waiting"], "waiting for a lock")
 
     # Fewer than five launches are never too wild for a baseline: a machine that others use makes five wild now and then.
 

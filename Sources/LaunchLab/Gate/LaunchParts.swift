@@ -40,12 +40,12 @@ struct LaunchParts {
         switch node.key.kind {
         case .root, .library: break
         case .stage: inner.append(node.key.name)
-        case .constructor, .dlopen, .lazy, .call:
+        case .constructor, .dlopen, .lazy, .call, .wait:
             let total = node.totals.first
             let part = Baseline.Part(
                 kind: node.key.kind, module: node.key.module, name: node.key.name, within: within,
                 calls: Int(node.counts.first.median.rounded()), ms: milliseconds(total.median), spreadMs: milliseconds(total.spread))
-            let least = node.key.kind == .call ? callsFrom : Baseline.listedMs
+            let least = node.key.kind == .call || node.key.kind == .wait ? callsFrom : Baseline.listedMs
             guard part.calls > 0, part.ms >= least || known.contains(Place(part)) else { return }
             switch node.key.kind {
             case .constructor: constructors.append(part)

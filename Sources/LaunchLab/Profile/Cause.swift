@@ -16,6 +16,8 @@ package struct Cause: Equatable, Sendable {
     package var path: [String]
     /// Medians of how often, in the first and the second set.
     package var callsBefore: Double, callsAfter: Double
+    /// "waiting for a lock", where that is what takes longer.
+    package var waiting: String?
     /// Medians of what it took, nanoseconds; of a library that is new or gone: what it brings, or brought.
     package var before = 0.0, after = 0.0
 }

@@ -6,7 +6,8 @@
 //
 //   - a node that only one of the two has is the reason itself: new, or gone;
 //   - a node that is entered more often below the same parent is the reason: called more often (or less);
-//   - a node whose own part, without its children, accounts for a difference: slower (or faster).
+//   - a node whose own part, without its children, accounts for a difference: slower (or faster). What the thread
+//     waited for in it is of that part, and is said of the reason.
 //
 // What is named never lies inside something else that is named, so the shares add up, and what is left over is said.
 // Two things that belong together are one reason: a library that is new is the reason for its constructors, for the calls
@@ -76,10 +77,9 @@ package struct CauseSearch {
             for child in node.children where child.key.kind == .dlopen { visit(child, path: path) }
             return
         }
-        if isDifferent(node.owns) {
-            name(node, node.owns, node.owns.difference > 0 ? .slower : .faster, path)
-        }
-        for child in node.children { visit(child, path: path) }
+        let own = node.owns
+        if isDifferent(own) { name(node, own, own.difference > 0 ? .slower : .faster, path) }
+        for child in node.children where child.key.kind != .wait { visit(child, path: path) }
     }
 
     /// Entered more often, not because the parent was, and by enough to explain a good part of what it costs more: the
@@ -107,13 +107,20 @@ package struct CauseSearch {
             ?? Cause(
                 kind: node.key.kind, name: node.key.name, module: node.key.module, difference: 0, share: 0, change: change,
                 path: path, callsBefore: 0, callsAfter: 0)
-        if abs(difference) > abs(cause.difference) { (cause.path, cause.change) = (path, change) }
+        if abs(difference) > abs(cause.difference) { (cause.path, cause.change, cause.waiting) = (path, change, waiting(node, difference)) }
         cause.difference += difference
         cause.before += pair.first.median
         cause.after += pair.second.median
         cause.callsBefore += node.counts.first.median
         cause.callsAfter += node.counts.second.median
         found[node.key] = cause
+    }
+
+    /// What it waited for, if that is the greater part of it.
+    private func waiting(_ node: MergedNode, _ difference: Double) -> String? {
+        let waits = node.children.filter { $0.key.kind == .wait }.map { (name: $0.key.name, difference: $0.totals.difference) }
+        let most = waits.max { abs($0.difference) < abs($1.difference) }
+        return most.flatMap { difference != 0 && $0.difference / difference > 0.5 ? $0.name : nil }
     }
 
     /// What came or went with a library is put down to it. What loading all libraries takes longer is shared among the

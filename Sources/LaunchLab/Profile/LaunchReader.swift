@@ -28,13 +28,19 @@ enum LaunchReader {
     static func profile(
         _ trace: TraceFile, _ symbolizer: Symbolizer, readySymbol: String?, exit: UInt64?, isCold: Bool = false
     ) throws(LaunchProblem) -> LaunchProfile {
-        let timeline = try timeline(trace, symbolizer, readySymbol: readySymbol)
+        var timeline = try timeline(trace, symbolizer, readySymbol: readySymbol)
+        timeline.addStates(trace)
         let seesLoader = timeline.stages.contains { $0.kind == .exec }
         var stages = timeline.stages.map { stage in
+            // What is waited for in constructors is in their own times, and what main waits for in its calls.
+            let isWhole = [.exec, .load, .relocate].contains(stage.kind), waits = isWhole ? stage.states?.waits ?? [] : []
             let name = stage.kind == .load && !seesLoader ? loadingSinceExec : name(of: stage.kind)
             return CallNode(
                 .init(.stage, module: stage.kind == .load ? CauseSearch.loading : "", name: name),
-                count: 1, total: NanosecondCount(stage.duration.count))
+                count: 1, total: NanosecondCount(stage.duration.count),
+                children: waits.map {
+                    CallNode(.init(.wait, module: "", name: $0.text), count: 1, total: NanosecondCount($0.duration.count))
+                })
         }
         /// The stage during which something began.
         func stage(at start: Nanoseconds) -> Int? { timeline.stages.lastIndex { $0.start <= start } }
@@ -116,7 +122,7 @@ enum LaunchReader {
 
     private static func node(_ call: LaunchCalls.Node) -> CallNode {
         CallNode(
-            .init(call.isLazy ? .lazy : .call, module: call.module, name: call.name), count: Int(call.calls),
+            .init(call.isWait ? .wait : call.isLazy ? .lazy : .call, module: call.module, name: call.name), count: Int(call.calls),
             total: NanosecondCount(call.total.count),
             children: call.children.map(node))
     }

@@ -27,7 +27,12 @@ struct MergedNode {
     private static func pair(_ first: [CallNode?], _ second: [CallNode?], _ value: (CallNode) -> Double) -> Pair {
         Pair(first: Sample(first.map { $0.map(value) ?? 0 }), second: Sample(second.map { $0.map(value) ?? 0 }))
     }
-    var owns: Pair { MergedNode.pair(nodes.first, nodes.second) { Double($0.own) } }
+    /// Without children, but with what was waited for.
+    var owns: Pair {
+        MergedNode.pair(nodes.first, nodes.second) { node in
+            Double(node.own + node.children.lazy.filter { $0.key.kind == .wait }.reduce(0) { $0 + $1.total })
+        }
+    }
     var counts: Pair { MergedNode.pair(nodes.first, nodes.second) { Double($0.count) } }
     func totals(without kinds: Set<CallNode.Kind>) -> Pair {
         MergedNode.pair(nodes.first, nodes.second) { node in

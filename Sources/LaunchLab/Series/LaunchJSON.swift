@@ -112,6 +112,7 @@ package enum LaunchJSON {
             ("difference_ns", nanoseconds(cause.difference)), ("share", .number((cause.share * 10000).rounded() / 10000)),
             ("change", .string(cause.change.rawValue)), ("path", .array(cause.path.map { .string($0) })),
             ("calls_before", .number(cause.callsBefore)), ("calls_after", .number(cause.callsAfter)),
+            ("waiting", cause.waiting.map { .string($0) } ?? .null),
         ])
     }
 

@@ -165,7 +165,7 @@ package struct LaunchText {
         case .constructor: text = "constructor \(cause.name) of \(cause.module)"
         case .library: text = "library \(cause.name)"
         case .dlopen: text = "dlopen of \(cause.name)"
-        case .stage, .root: text = cause.name
+        case .stage, .root, .wait: text = cause.name
         case .lazy: text = "lazy initializer \(cause.name) of \(cause.module)"
         case .call: text = cause.name.hasPrefix(cause.module + "+0x") ? cause.name : "\(cause.name) of \(cause.module)"
         }
@@ -174,6 +174,7 @@ package struct LaunchText {
         } else if cause.callsBefore != cause.callsAfter, cause.kind == .call {
             text += ", \(Int(cause.callsBefore.rounded())) → \(Int(cause.callsAfter.rounded())) times"
         }
+        if let waiting = cause.waiting { text += ", \(waiting)" }
         if cause.kind == .call || cause.kind == .lazy, cause.path.count > 2 { text += ", from \(cause.path[cause.path.count - 2])" }
         return text
     }

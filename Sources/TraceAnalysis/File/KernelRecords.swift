@@ -47,6 +47,8 @@ package struct KernelRecords: Sendable, RecordReader {
         /// Empty: no file.
         package var path: String
         package var offset: UInt64
+        /// Of its code, or of the trace that it writes.
+        var isOfAgent: Bool { path.hasSuffix("/libtracer.so") || path.hasSuffix(".trace") }
     }
     /// What a thread was found in.
     struct FoundWait: Sendable {
@@ -81,10 +83,8 @@ package struct KernelRecords: Sendable, RecordReader {
 
     private static let longestText = 4096
 
-    /// In the order of time, without those of the agent's own file and code.
-    package var programFaults: [PageFault] {
-        faults.values.joined().filter { !$0.path.hasSuffix("/libtracer.so") && !$0.path.hasSuffix(".trace") }.sorted { $0.at < $1.at }
-    }
+    /// In the order of time, without the agent's.
+    package var programFaults: [PageFault] { faults.values.joined().filter { !$0.isOfAgent }.sorted { $0.at < $1.at } }
 
     package init(_ trace: TraceFile) {
         self.trace = trace

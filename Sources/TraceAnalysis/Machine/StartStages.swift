@@ -46,6 +46,7 @@ extension StartupTimeline {
         let search = WaitSearch(trace.narrowed(to: TimeWindow([all])))
         guard let main = search.threads.firstIndex(where: { $0.tid == trace.header.pid }) else { return }
         let waits = search.waits[search.waitsOfThread[main]].filter { !search.isOfAgent($0) }
+        mainWaits = waits.map { MainWait(begin: $0.begin, length: $0.duration, kind: $0.kind.rawValue) }
         for index in stages.indices {
             let stage = bounds[index].ticks
             var times: [WaitKind: UInt64] = [:]

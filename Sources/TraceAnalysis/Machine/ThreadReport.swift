@@ -65,7 +65,7 @@ extension ThreadReport {
     package var json: JSON {
         .object([
             ("schema", .unsigned(1)), ("window", window?.json ?? .null), ("missing", missing.first.map { .string($0) } ?? .null),
-            ("notes", .array(processes.flatMap { $0.search.notes }.map { .string($0) })),
+            ("notes", .array(WaitSearch.notes(processes.map { $0.search }).map { .string($0) })),
             ("threads", .array(processes.flatMap { Self.json($0, $0.whole) })),
             (
                 "stages",
@@ -104,7 +104,7 @@ extension ThreadReport {
     package func lines(width: Int?, style: TextStyle) -> [String] {
         var lines = [style.bold(headline)]
         for text in missing { lines.append(style.alarm("no switches: \(text); waiting is the length of calls of 10 us or more that wait")) }
-        for text in processes.flatMap({ $0.search.notes }) { lines.append(style.alarm(text)) }
+        for text in WaitSearch.notes(processes.map { $0.search }) { lines.append(style.alarm(text)) }
         lines += [""] + table(processes.map { ($0, $0.whole) }, isWhole: true, width, style)
         for process in processes {
             for stage in process.stages where stage.times.contains(where: { !$0.isEmpty }) {
@@ -117,7 +117,7 @@ extension ThreadReport {
     }
 
     private var headline: String {
-        let name = processes.count == 1 ? processes[0].search.trace.programName : counted(processes.count, "process", "processes")
+        let name = WaitSearch.title(processes.map { $0.search })
         return "\(name): \(counted(processes.reduce(0) { $0 + $1.threads.count }, "thread"))" + (window.map { ", \($0.text)" } ?? "")
     }
 

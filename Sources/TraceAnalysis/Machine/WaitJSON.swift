@@ -7,7 +7,7 @@ extension WaitReport {
     package func json(limit: Int) -> JSON {
         .object([
             ("schema", .unsigned(1)), ("window", window?.json ?? .null), ("missing", Self.text(missing.first)),
-            ("notes", .array(processes.flatMap { $0.notes }.map { .string($0) })),
+            ("notes", .array(WaitSearch.notes(processes).map { .string($0) })),
             (
                 "totals",
                 .object(

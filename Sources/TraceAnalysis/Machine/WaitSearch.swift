@@ -53,8 +53,10 @@ package struct WaitSearch: Sendable {
         agentsWork = Dictionary(grouping: states.filter { $0.isAgents && $0.by != nil }, by: { $0.by! }).mapValues { $0.map(\.life) }
         samples = records.samples
         majorFaults = threads.enumerated().flatMap { index, thread in
-            (records.faults[thread.tid] ?? []).filter { $0.isMajor && thread.life.contains($0.at) && trace.window.touches($0.at, $0.at) }
-                .map { (index, $0) }
+            (records.faults[thread.tid] ?? []).filter {
+                $0.isMajor && !$0.isOfAgent && thread.life.contains($0.at) && trace.window.touches($0.at, $0.at)
+            }
+            .map { (index, $0) }
         }
         if records.damagedRecords > 0 {
             notes.append("\(counted(records.damagedRecords, "damaged record")) of the kernel's account skipped")
@@ -63,11 +65,6 @@ package struct WaitSearch: Sendable {
             notes.append("the kernel's account lacks \(counted(lost, "record")): some states are unknown")
         }
         if noSwitches == nil { findStretches(records, workers, progress) } else { findCalls(workers, progress) }
-        if agentsWaits.count > 0 {
-            notes.append(
-                "left out: \(counted(agentsWaits.count, "wait")) for the agent to write, "
-                    + readable(trace.timeScale.nanoseconds(agentsWaits.ticks)))
-        }
         findHolders(workers, progress)
         findEnds()
     }
@@ -92,6 +89,21 @@ package struct WaitSearch: Sendable {
     var names: [String] { table.rows.map { $0.name } }
 
     func function(_ row: UInt32) -> WaitingFunction? { Int(row) < functions.count ? functions[Int(row)] : nil }
+
+    /// Of all processes: what could not be found out, and what was left out; one line each.
+    static func notes(_ all: [WaitSearch]) -> [String] {
+        let count = all.reduce(0) { $0 &+ $1.agentsWaits.count }
+        let time = all.reduce(UInt64(0)) { $0 &+ $1.trace.timeScale.nanoseconds($1.agentsWaits.ticks).count }
+        return all.flatMap { $0.notes }
+            + (count == 0 ? [] : ["left out: \(counted(count, "wait")) for the agent to write, \(readable(Nanoseconds(time)))"])
+    }
+
+    /// "git", or "6 processes (10 traces)".
+    static func title(_ all: [WaitSearch]) -> String {
+        if all.count == 1 { return all[0].trace.programName }
+        let processes = Set(all.map { $0.trace.header.pid }).count
+        return counted(processes, "process", "processes") + (processes < all.count ? " (\(counted(all.count, "trace")))" : "")
+    }
 
     // MARK: - Off the processor
 

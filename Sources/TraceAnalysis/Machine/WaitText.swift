@@ -9,7 +9,7 @@ extension WaitReport {
         let short = ShortNames(processes.flatMap { $0.names }, nameStyle)
         var lines = [style.bold(headline)]
         for text in missing { lines.append(style.alarm("no switches: \(text); a wait is the length of a call of 10 us or more")) }
-        for text in processes.flatMap({ $0.notes }) { lines.append(style.alarm(text)) }
+        for text in WaitSearch.notes(processes) { lines.append(style.alarm(text)) }
         if order.isEmpty { return lines + ["no waits"] + pageLines(limit, width, style) }
         var table = TextTable(
             [missing.isEmpty ? "off the processor" : "took", "at", "thread", "kind", "waiting in"], leftAligned: [2, 3, 4], names: [4])
@@ -47,7 +47,7 @@ extension WaitReport {
     }
 
     private var headline: String {
-        let name = processes.count == 1 ? processes[0].trace.programName : counted(processes.count, "process", "processes")
+        let name = WaitSearch.title(processes)
         let all = totals.reduce(UInt64(0)) { $0 &+ $1.duration.count }
         return "\(name): \(counted(order.count, "wait")), \(readable(Nanoseconds(all)))"
             + (totals.isEmpty ? "" : ": " + totals.map { "\($0.kind.rawValue) \(readable($0.duration))" }.joined(separator: ", "))

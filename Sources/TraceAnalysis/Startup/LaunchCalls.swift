@@ -1,6 +1,7 @@
 // What the thread of main called between main and ready, merged by path: the launch lab compares launches by it.
 // Loads of libraries are left out, with everything that ran in them: the timeline has them by themselves. A lazy
-// initializer is a node of its own between the call that needed it and what it ran, the once-function included.
+// initializer is a node of its own between the call that needed it and what it ran, the once-function included; and so is, below the
+// innermost call, what the thread waited for in it.
 import CTraceLayout
 import Presentation
 import Symbols
@@ -16,6 +17,7 @@ package enum LaunchCalls {
         package var total: Nanoseconds
         package var children: [Node]
         package var isLazy = false
+        package var isWait = false
     }
 
     package static func untilReady(_ trace: TraceFile, _ timeline: StartupTimeline, _ symbolizer: Symbolizer) -> [Node] {
@@ -29,7 +31,8 @@ package enum LaunchCalls {
         var reader = ChunkReader(trace)
         for chunks in trace.chunksOfThread where chunks.first?.thread == main.thread {
             let lazy = timeline.lazyInitializers.filter { $0.thread == main.thread }.sorted { $0.begin < $1.begin }
-            let sink = LaunchSink(trace, from: main.usage.ticks.raw, until: end.raw, thread: main.thread, lazy: lazy)
+            let sink = LaunchSink(
+                trace, from: main.usage.ticks.raw, until: end.raw, thread: main.thread, lazy: lazy, waits: timeline.mainWaits)
             var stack = CallStack(sink, rowCount: 0)
             var latest: UInt64 = 0
             var previous: Chunk?
@@ -40,12 +43,14 @@ package enum LaunchCalls {
                 latest = max(latest, reader.read(chunk, into: &stack))
             }
             stack.closeAll(at: end.raw, .open)
-            return nodes(stack.sink.nodes, trace, lazy, CodeNames(trace.metadata, symbolizer))
+            return nodes(stack.sink.nodes, stack.sink.waitsOfNode, trace, lazy, CodeNames(trace.metadata, symbolizer))
         }
         return []
     }
 
-    private static func nodes(_ sums: [LaunchSink.Sum], _ trace: TraceFile, _ lazy: [LazyRun], _ names: CodeNames) -> [Node] {
+    private static func nodes(
+        _ sums: [LaunchSink.Sum], _ waits: [Int: [String: UInt64]], _ trace: TraceFile, _ lazy: [LazyRun], _ names: CodeNames
+    ) -> [Node] {
         // A child lies behind its parent: from the back, each is whole when its parent takes it.
         var built = sums.map { sum -> Node in
             if let place = LaunchSink.place(ofLazy: sum.row) {
@@ -55,6 +60,11 @@ package enum LaunchCalls {
             }
             let (name, module) = names.function(sum.row &- 1)
             return Node(name: name, module: module, calls: sum.calls, total: trace.timeScale.nanoseconds(sum.ticks), children: [])
+        }
+        for (index, kinds) in waits {
+            built[index].children = kinds.sorted { $0.key < $1.key }.map { kind, ticks in
+                Node(name: MainWait.text(kind), module: "", calls: 1, total: trace.timeScale.nanoseconds(ticks), children: [], isWait: true)
+            }
         }
         for index in sums.indices.dropFirst().reversed() {
             built[index].children.reverse()
@@ -86,14 +96,28 @@ private struct LaunchSink: CallSink {
     private var nextLazy = 0
     /// Those that run at the moment, the innermost last.
     private var running: [Int] = []
+    private let waits: [MainWait]
+    private var nextWait = 0
+    /// Waits before this moment that were in none of the calls that have ended.
+    private var openWaits: [Int] = []
+    private var waitsOfPath: [Int: [String: UInt64]] = [:]
+    /// By number of the node and by kind, ticks; those in no call are of the first.
+    var waitsOfNode: [Int: [String: UInt64]] {
+        var all = waitsOfPath
+        for index in openWaits + Array(nextWait..<waits.count) where !isInLoad(waits[index].begin) {
+            all[0, default: [:]][waits[index].kind, default: 0] += waits[index].length
+        }
+        return all
+    }
 
     /// Paths beyond these are counted with their callers.
     private static let mostPaths = 200_000
 
     static func place(ofLazy row: UInt32) -> Int? { row > .max / 2 ? Int(UInt32.max - row) : nil }
 
-    init(_ trace: TraceFile, from: UInt64, until: UInt64, thread: UInt32, lazy: [LazyRun]) {
+    init(_ trace: TraceFile, from: UInt64, until: UInt64, thread: UInt32, lazy: [LazyRun], waits: [MainWait]) {
         self.lazy = lazy
+        self.waits = waits.filter { $0.begin >= from && $0.begin < until }
         self.from = from
         self.until = until
         var outermost: [Range<UInt64>] = []
@@ -169,7 +193,23 @@ private struct LaunchSink: CallSink {
         return running
     }
 
+    /// Of calls one inside the other the inner one ends first, and takes what it waited.
+    private mutating func takeWaits(_ path: UInt64, _ start: UInt64, _ end: UInt64) {
+        while nextWait < waits.count, waits[nextWait].begin < end {
+            openWaits.append(nextWait)
+            nextWait += 1
+        }
+        while let last = openWaits.last, waits[last].begin >= start {
+            openWaits.removeLast()
+            if path > 0 {
+                waitsOfPath[Int(path - 1), default: [:]][waits[last].kind, default: 0] += min(
+                    waits[last].length, min(end, until) - waits[last].begin)
+            }
+        }
+    }
+
     private mutating func add(_ path: UInt64, _ start: UInt64, _ end: UInt64) {
+        if !waits.isEmpty { takeWaits(path, start, end) }
         guard path > 0 else { return }
         nodes[Int(path - 1)].calls &+= 1
         nodes[Int(path - 1)].ticks &+= length(start, min(end, until))

@@ -1,11 +1,33 @@
 // What the main thread did in a stage of the start, as far as the kernel has told: it adds up to the stage's duration.
 import Presentation
 
+/// When the main thread had no processor, and why.
+package struct MainWait: Sendable {
+    var begin: UInt64
+    /// Ticks off the processor, from then on.
+    var length: UInt64
+    /// As of `tracer waits`.
+    var kind: String
+
+    static func text(_ kind: String) -> String {
+        switch kind {
+        case "processor": "waiting for a processor"
+        case "disk": "waiting for the disk"
+        case "sleep": "sleeping"
+        case "other": "waiting"
+        case "join": "waiting for the end of a thread"
+        default: "waiting for a \(kind)"
+        }
+    }
+}
+
 package struct StageStates: Sendable, Equatable {
     package struct Share: Sendable, Equatable {
         /// "disk", "lock", … as `tracer waits` calls them; "processor": it could have gone on, and others ran.
         package var kind: String
         package var duration: Nanoseconds
+        /// "waiting for the disk"
+        package var text: String { MainWait.text(kind) }
     }
     package var running: Nanoseconds
     /// The longest first.

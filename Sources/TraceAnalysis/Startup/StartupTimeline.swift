@@ -52,6 +52,8 @@ package struct StartupTimeline: Sendable {
     /// Where its time begins: exec, or the first moment that is known.
     package let origin: Ticks
     package internal(set) var stages: [StartupStage]
+    /// In the order of time; none where the kernel has not told.
+    package internal(set) var mainWaits: [MainWait] = []
     package let outcome: Outcome
     /// Other moments that might have been taken for ready, in the order of time.
     package let otherMoments: [(moment: ReadyMoment, at: Nanoseconds)]
