@@ -36,7 +36,7 @@ class Recorded:
 
     def record(self, program, *options):
         self.place.fresh()
-        done = subprocess.run([self.settings.tool, "record", "--quiet", *options, "-o", self.trace, "--", program], capture_output=True,
+        done = subprocess.run([self.settings.tool, "record", "--quiet", *options, "-o", self.trace, "--", program], capture_output=True, cwd=self.place.path,
                               env=harness.passed_on(os.environ), text=True, stdin=subprocess.DEVNULL, timeout=harness.HANGS)
         expect(done.returncode == 0, f"{harness.describe(done.returncode)}: {done.stderr}")
         return done.stdout
@@ -73,7 +73,7 @@ class Test:
 CASES = {
     "lock": ("pthread_mutex_lock", "lock"), "chain": ("pthread_mutex_lock", "lock"), "condition": ("pthread_cond_wait", "condition"),
     "semaphore": ("sem_wait", "condition"), "pipe": ("read", "pipe"), "join": ("pthread_join", "join"), "sleep": ("nanosleep", "sleep"),
-    "child": ("waitpid", "child"),
+    "child": ("waitpid", "child"), "disk": ("pread", "disk"),
 }
 
 
@@ -100,7 +100,7 @@ def each_wait_has_its_cause(recorded, *options, has_switches=True):
 def check_wait(case, told, found, has_switches):
     name, tid, length, address, other = case
     function, kind = CASES[name]
-    found = [wait for wait in found if (wait["tid"], wait["function"]) == (tid, function)]
+    found = [wait for wait in found if wait["tid"] == tid and (wait["function"] or "").removesuffix("64") == function]
     if name in ("lock", "chain", "condition", "semaphore"):
         found = [wait for wait in found if wait["object"] == hex(address)]
     if name == "join":
@@ -122,6 +122,8 @@ def check_wait(case, told, found, has_switches):
             faults.append(f"chain: {other} waited for {last}, the chain is {wait['chain']}")
     if name == "pipe" and "pipe" not in (wait["object"] or "") and wait["object"] != f"descriptor {address}":
         faults.append(f"pipe: waited for {wait['object']}")
+    if name == "disk" and length < 1_000_000:
+        return faults  # it had the bytes somewhere nearer
     if name == "child" and wait["object"] != f"process {address}":
         faults.append(f"child: waited for {wait['object']}")
     if not abs(wait["duration_ns"] - length) <= max(SHARE * length, 0) and not (name == "join" and not has_switches):

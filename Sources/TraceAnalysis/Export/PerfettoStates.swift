@@ -14,6 +14,7 @@ struct PerfettoStates {
         let trace = source.trace
         guard trace.noSwitches == nil else { return }
         let threads = ThreadStates.all(trace, KernelRecords(trace))
+        let lastEnd = threads.map { $0.life.upperBound }.max() ?? 0
         var piece = ProtobufMessage(), count = 0
         for (index, thread) in threads.enumerated() {
             for stretch in thread.stretches.lazy.flatMap({ trace.window.parts($0) }) {
@@ -27,7 +28,14 @@ struct PerfettoStates {
             // Whoever has the number next is the same thread to Perfetto, and no dead one comes back.
             let isLast = !threads[(index + 1)...].contains { $0.tid == thread.tid }
             if thread.hasEnded, isLast, trace.window.isWhole {
-                add(Field.dead, thread, at: thread.life.upperBound, processor: thread.stretches.last?.processor ?? 0, to: &piece)
+                let processor = thread.stretches.last?.processor ?? 0
+                var end = thread.life.upperBound
+                if thread.tid == trace.header.pid, lastEnd > end {
+                    // With the first thread the process is over for the importer, and what the others do after it is somebody else's.
+                    add(Field.stopped, thread, at: end, processor: processor, to: &piece)
+                    end = lastEnd
+                }
+                add(Field.dead, thread, at: end, processor: processor, to: &piece)
             }
         }
         try write(piece.bytes)
