@@ -1,4 +1,5 @@
 // When threads ran, could have run and waited: the state lane of each thread and the lane of each processor.
+import Presentation
 import TraceFormat
 
 struct PerfettoStates {
@@ -33,7 +34,7 @@ struct PerfettoStates {
                 if thread.tid == trace.header.pid, lastEnd > end {
                     // With the first thread the process is over for the importer, and what the others do after it is somebody else's.
                     add(Field.stopped, thread, at: end, processor: processor, to: &piece)
-                    end = lastEnd
+                    end = lastEnd &+ trace.timeScale.ticks(Nanoseconds(2)) // after those of the same moment
                 }
                 add(Field.dead, thread, at: end, processor: processor, to: &piece)
             }
