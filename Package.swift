@@ -188,6 +188,7 @@ if Context.environment["TRACER_FUZZ"] != nil {
             name: "AgentReading", dependencies: ["CSupport", "CTraceLayout"], path: "Sources/TracerAgent",
             sources: [
                 "ELF", "Processor", "Kernel", "TraceFormat", "Settings.swift", "Functions/NameFilter.swift",
+                "Functions/CallObjects.swift", "Functions/FunctionHome.swift",
                 "Functions/SpecialFunction.swift",
                 "Guests/SanitizerRuntime.swift",
             ],

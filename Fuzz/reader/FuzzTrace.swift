@@ -47,7 +47,7 @@ private func consume(_ trace: TraceFile, number: Int) {
         _ = report.table(style: plain)
         _ = report.json().text()
     case 3:
-        _ = SampleReport([trace], symbolizer: symbolizer, workers: 1).json().text()
+        _ = SampleReport([trace], symbolizer: Symbolizer(debugDirectories: []), workers: 1).json().text()
         let tree = CallTree(trace, workers: 1)
         for root in tree.roots { tree.lines(root, .init(), plain) { _ in } }
         _ = tree.json().text()
