@@ -12,6 +12,7 @@ from harness import Failed, Skipped
 
 ATTEMPTS = 5
 SHARE = 0.05
+PINNING = 0.3  # of a read past the page cache: before it waits the processor pins the pages that it reads to
 LATE = 2_000_000  # ns: what the scheduler counts as such when it wakes a thread, and is the end of a wait here
 
 
