@@ -127,7 +127,7 @@ def check_wait(case, told, found, has_switches):
         return faults  # it had the bytes somewhere nearer
     if name == "child" and wait["object"] != f"process {address}":
         faults.append(f"child: waited for {wait['object']}")
-    if not abs(wait["duration_ns"] - length) <= max(SHARE * length, 0) and not (name == "join" and not has_switches):
+    if abs(wait["duration_ns"] - length) > (PINNING if name == "disk" else SHARE) * length and not (name == "join" and not has_switches):
         faults.append(f"length: {name}: {wait['duration_ns']} ns, the program measured {length}")
     return faults
 
