@@ -5,10 +5,14 @@ few runs, causes in each."""
 import json
 import os
 import subprocess
+import sys
 
 import build
 import harness
 from harness import Failed, Skipped
+
+sys.path.insert(0, os.path.join(build.ROOT, "Tests"))
+from kernel_account import kernel_tells  # noqa: E402
 
 ATTEMPTS = 5
 SHARE = 0.05
@@ -47,14 +51,6 @@ class Recorded:
         expect(done.returncode == 0, f"tracer {' '.join(arguments)}: {harness.describe(done.returncode)}: {done.stderr}")
         return json.loads(done.stdout)
 
-    def granted(self, what):
-        info = self.json("info")
-        if "processes" in info:
-            done = subprocess.run([self.settings.tool, "info", info["processes"][0]["images"][0]["file"], "--json"], capture_output=True,
-                                  text=True, timeout=harness.HANGS)
-            info = json.loads(done.stdout)
-        return what in ((info["kernel"] or {}).get("granted") or [])
-
 
 class Test:
     def __init__(self, check, *arguments, name=None):
@@ -79,13 +75,13 @@ CASES = {
 
 
 def each_wait_has_its_cause(recorded, *options, has_switches=True):
+    if has_switches and not kernel_tells():
+        raise Skipped("the kernel does not tell of switches here")
     program = recorded.build("waits")
     for attempt in range(ATTEMPTS):
         lines = recorded.record(program, "--exclude", "clock_gettime", *options).splitlines()
         told = [(name, int(tid), int(length), int(address, 16) if address != "(nil)" else 0, int(other))
                 for name, tid, length, address, other in (line.split() for line in lines)]
-        if has_switches and not recorded.granted("switches"):
-            raise Skipped("the kernel does not tell of switches here")
         found = recorded.json("waits")["waits"]
         expect([wait["duration_ns"] for wait in found] == sorted((wait["duration_ns"] for wait in found), reverse=True), "not the longest first")
         faults = [fault for case in told if case[0] in CASES for fault in check_wait(case, told, found, has_switches)]
@@ -146,11 +142,11 @@ def check_processor(told, threads):
 
 def shares_of_samples_are_the_programs(recorded):
     """Of the time of processor that each part took by its own clock."""
+    if not kernel_tells():
+        raise Skipped("the kernel does not tell of samples here")
     program = recorded.build("shares", "-fno-optimize-sibling-calls")
     for attempt in range(ATTEMPTS):
         out = recorded.record(program, "--sample=2000").split()
-        if not recorded.granted("samples"):
-            raise Skipped("the kernel does not tell of samples here")
         known = {name: int(nanoseconds) for name, nanoseconds in zip(out[::2], out[1::2])}
         whole = sum(known.values())
         samples = recorded.json("samples")

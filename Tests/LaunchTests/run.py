@@ -15,6 +15,9 @@ import xml.dom.minidom
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import subject  # noqa: E402
 
+sys.path.insert(0, os.path.dirname(subject.HERE))
+from kernel_account import kernel_tells  # noqa: E402
+
 os.environ.setdefault("TRACER_CACHE", "off")  # the user's own is left alone
 ROOT = os.path.dirname(os.path.dirname(subject.HERE))
 TOOL = os.path.join(ROOT, ".build/release/tracer")
@@ -48,13 +51,6 @@ class LaunchTest(unittest.TestCase):
                 continue
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             yield json.loads(done.stdout)
-
-    def kernel_tells(self):
-        """Whether this machine lets anybody ask when threads ran."""
-        trace = os.path.join(self.folder, "states.trace")
-        self.tracer("record", "--quiet", "-o", trace, "--", "true")
-        kernel = json.loads(self.tracer("info", trace, "--json").stdout)["kernel"]
-        return "switches" in kernel["granted"]
 
     def failure(self, *words, status=2):
         """One line that says what is wrong."""
@@ -107,7 +103,7 @@ class LaunchTest(unittest.TestCase):
                         break
                 else:
                     self.fail(f"{named} instead of {expected}")
-                if place == "a lock held by another thread" and self.kernel_tells():
+                if place == "a lock held by another thread" and kernel_tells():
                     self.assertEqual(comparison["causes"][0]["waiting"], "waiting for a lock")
 
     # Fewer than five launches are never too wild for a baseline: a machine that others use makes five wild now and then.

@@ -115,6 +115,7 @@ package struct RecordingRun {
                 kernel = kernelWish.watch($0, directory: template.directory)
             }
         } catch {
+            kernel?.stop()
             if let directory, !directory.isNumbered { rmdir(directory.path) }
             throw error
         }

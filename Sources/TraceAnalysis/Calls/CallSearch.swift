@@ -119,10 +119,7 @@ private struct SearchSink: StreamSink, ~Copyable {
 
     @inline(__always) private func isWanted(_ row: UInt32) -> Bool { Int(row) < isWanted.count && isWanted[Int(row)] }
 
-    mutating func row(of function: UInt32) -> UInt32 {
-        let row = rows.known(function)
-        return _fastPath(row != 0) ? row : rows.strangerRow(function)
-    }
+    mutating func row(of function: UInt32) -> UInt32 { rows.row(of: function) }
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
         if isCall { calls &+= 1 }
     }

@@ -20,6 +20,17 @@ struct RowNumbers: ~Copyable {
         _fastPath(Int(function) < rows.count) ? rows[Int(function)] : 0
     }
 
+    /// Also of one that no record describes.
+    @inline(__always) mutating func row(of function: UInt32) -> UInt32 {
+        let row = known(function)
+        return _fastPath(row != 0) ? row : strangerRow(function)
+    }
+
+    /// What another reading's row is in this one.
+    mutating func translate(_ row: UInt32, from other: borrowing RowNumbers) -> UInt32 {
+        other.stranger(row).map { strangerRow($0) } ?? row
+    }
+
     @inline(never) mutating func strangerRow(_ function: UInt32) -> UInt32 {
         if let row = strangerRows[function] { return row }
         let row = UInt32(knownCount + strangers.count)

@@ -147,24 +147,11 @@ package struct KernelRecords: Sendable, RecordReader {
                     at: ticks(fixed.ns), systemCall: fixed.system_call < 0 ? nil : fixed.system_call,
                     arguments: [fixed.arguments.0, fixed.arguments.1], place: text(place), object: text(object)))
         case TRACE_RECORD_SAMPLES:
-            return readSamples(buffer, offset, byteCount)
+            return Self.forEachSample(buffer, offset, byteCount) { sample, _ in
+                let isInKernel = sample.flags & UInt16(TRACE_SAMPLE_KERNEL) != 0
+                samples[sample.tid, default: []].append(Sample(at: ticks(sample.ns), isInKernel: isInKernel))
+            }
         default: break
-        }
-        return true
-    }
-
-    /// Their addresses are for others.
-    private mutating func readSamples(_ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) -> Bool {
-        guard let fixed = body(trace_samples_record.self, buffer, offset, byteCount) else { return false }
-        var place = MemoryLayout<trace_samples_record>.size
-        let size = MemoryLayout<trace_sample>.size
-        for _ in 0..<fixed.count {
-            guard place + size <= byteCount, let sample = buffer.load(trace_sample.self, at: offset + place),
-                Int(sample.count) <= (byteCount - place - size) / 8
-            else { return false }
-            let isInKernel = sample.flags & UInt16(TRACE_SAMPLE_KERNEL) != 0
-            samples[sample.tid, default: []].append(Sample(at: ticks(sample.ns), isInKernel: isInKernel))
-            place += size + Int(sample.count) * 8
         }
         return true
     }

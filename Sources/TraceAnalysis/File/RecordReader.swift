@@ -44,6 +44,23 @@ extension RecordReader {
         byteCount >= MemoryLayout<T>.size ? buffer.load(T.self, at: offset) : nil
     }
 
+    /// Each sample of a SAMPLES record, with the place of its addresses in the buffer. false when the record contradicts itself.
+    static func forEachSample(
+        _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int, _ body: (trace_sample, _ addresses: Int) -> Void
+    ) -> Bool {
+        var place = MemoryLayout<trace_samples_record>.size
+        guard byteCount >= place, let fixed = buffer.load(trace_samples_record.self, at: offset) else { return false }
+        let size = MemoryLayout<trace_sample>.size
+        for _ in 0..<fixed.count {
+            guard place + size <= byteCount, let sample = buffer.load(trace_sample.self, at: offset + place),
+                Int(sample.count) <= (byteCount - place - size) / 8
+            else { return false }
+            body(sample, offset + place + size)
+            place += size + Int(sample.count) * 8
+        }
+        return true
+    }
+
     /// What follows the fixed part, nil when the record is too short for it.
     func tail(
         _ fixed: Int, _ length: UInt32, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int,

@@ -48,7 +48,13 @@ package struct SampleRecords: Sendable, RecordReader {
     mutating func read(_ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) -> Bool {
         switch Int(record.type) {
         case TRACE_RECORD_SAMPLES:
-            return readSamples(buffer, offset, byteCount)
+            return Self.forEachSample(buffer, offset, byteCount) { sample, place in
+                samples.append(
+                    Sample(
+                        at: trace.ticks(monotonic: sample.ns).raw, tid: sample.tid, isWhole: sample.flags & UInt16(TRACE_SAMPLE_WHOLE) != 0,
+                        isInKernel: sample.flags & UInt16(TRACE_SAMPLE_KERNEL) != 0, first: addresses.count, count: Int(sample.count)))
+                for index in 0..<Int(sample.count) { addresses.append(buffer.load(UInt64.self, at: place + index * 8)!) }
+            }
         case TRACE_RECORD_CODE_NAME:
             guard let fixed = body(trace_code_name_record.self, buffer, offset, byteCount), fixed.address <= .max - fixed.code_bytes,
                 let name = tail(
@@ -56,27 +62,6 @@ package struct SampleRecords: Sendable, RecordReader {
             else { return false }
             madeCode.append(MadeCode(start: fixed.address, end: fixed.address + fixed.code_bytes, name: text(name)))
         default: break
-        }
-        return true
-    }
-
-    private mutating func readSamples(_ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) -> Bool {
-        guard let fixed = body(trace_samples_record.self, buffer, offset, byteCount) else { return false }
-        var place = MemoryLayout<trace_samples_record>.size
-        let size = MemoryLayout<trace_sample>.size
-        for _ in 0..<fixed.count {
-            guard place + size <= byteCount, let sample = buffer.load(trace_sample.self, at: offset + place),
-                Int(sample.count) <= (byteCount - place - size) / 8
-            else { return false }
-            place += size
-            samples.append(
-                Sample(
-                    at: trace.ticks(monotonic: sample.ns).raw, tid: sample.tid, isWhole: sample.flags & UInt16(TRACE_SAMPLE_WHOLE) != 0,
-                    isInKernel: sample.flags & UInt16(TRACE_SAMPLE_KERNEL) != 0, first: addresses.count, count: Int(sample.count)))
-            for _ in 0..<sample.count {
-                addresses.append(buffer.load(UInt64.self, at: offset + place)!)
-                place += 8
-            }
         }
         return true
     }

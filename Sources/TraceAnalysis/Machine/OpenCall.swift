@@ -120,10 +120,7 @@ struct OpenCalls: StreamSink, ~Copyable {
 
     // MARK: - Calls
 
-    mutating func row(of function: UInt32) -> UInt32 {
-        let row = rows.known(function)
-        return _fastPath(row != 0) ? row : rows.strangerRow(function)
-    }
+    mutating func row(of function: UInt32) -> UInt32 { rows.row(of: function) }
     mutating func leafSite(_ address: UInt64) { site = address }
     mutating func leafObject(_ bits: UInt64?) { argument = bits ?? noArgument }
 
@@ -158,7 +155,7 @@ struct OpenCalls: StreamSink, ~Copyable {
     // MARK: - Parts of a trace
 
     private mutating func translate(_ row: UInt32, from other: borrowing OpenCalls) -> UInt32 {
-        other.rows.stranger(row).map { rows.strangerRow($0) } ?? row
+        rows.translate(row, from: other.rows)
     }
 
     mutating func add(_ other: borrowing OpenCalls) {

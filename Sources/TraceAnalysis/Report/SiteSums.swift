@@ -82,10 +82,7 @@ private struct SiteSums: StreamSink, ~Copyable {
 
     // MARK: - Calls
 
-    mutating func row(of function: UInt32) -> UInt32 {
-        let row = rows.known(function)
-        return _fastPath(row != 0) ? row : rows.strangerRow(function)
-    }
+    mutating func row(of function: UInt32) -> UInt32 { rows.row(of: function) }
 
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
         let number = number(frame.row, frame.site, at: frame.enter)
@@ -144,7 +141,7 @@ private struct SiteSums: StreamSink, ~Copyable {
     }
 
     private mutating func translate(_ row: UInt32, from other: borrowing SiteSums) -> UInt32 {
-        other.rows.stranger(row).map { rows.strangerRow($0) } ?? row
+        rows.translate(row, from: other.rows)
     }
     private mutating func translate(number: Int, from other: borrowing SiteSums) -> Int {
         var key = other.keys[number]
