@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -161,13 +162,14 @@ static void prepare(const char *what) {
     static char name[] = "libheld.so";
     const struct { const char *name; void (*target)(void); } targets[] = {
         {"leaf", call_held_leaf}, {"outer", call_held_outer}, {"tail", call_held_tail}, {"jump", jump_held_leaf},
-        {"sites", call_held_leaf}, {"dlopen", call_dlopen}, {"syscall", call_syscall}};
+        {"sites", call_held_leaf}, {"dlopen", call_dlopen}, {"number", call_syscall}, {"syscall", call_syscall}};
     for (size_t n = 0; n < sizeof targets / sizeof *targets; n++) if (!strcmp(what, targets[n].name)) H->target = targets[n].target;
     CHECK(H->target);
     many_sites = !strcmp(what, "sites");
-    with_arguments = strcmp(what, "dlopen") && strcmp(what, "syscall");
+    with_arguments = H->target != call_dlopen && H->target != call_syscall;
     if (!strcmp(what, "dlopen")) H->arguments[0] = (uintptr_t)name, H->arguments[1] = RTLD_NOW | RTLD_NOLOAD;
-    if (!strcmp(what, "syscall")) H->arguments[0] = SYS_getppid;
+    if (!strcmp(what, "number")) H->arguments[0] = SYS_getppid; // whose number the agent looks at, in its fast path
+    if (!strcmp(what, "syscall")) H->arguments[0] = SYS_prctl, H->arguments[1] = PR_GET_DUMPABLE; // in its slow path
 }
 
 /// Straight to the kernel: the observer's own calls are of no interest, and there are many.
@@ -314,7 +316,7 @@ int main(int argc, char **argv) {
     H->spin = strcmp(how, "step") ? 30 : 3;
     prepare(what);
     callee_wanted = with_arguments && (strcmp(how, "ptrace") || !agent.high || (!getenv("TRACER_CLOCK") && strcmp(where, "signal_stack")));
-    slow_path_wanted = strcmp(how, "signal") && (many_sites || !with_arguments);
+    slow_path_wanted = strcmp(how, "signal") && (many_sites || (!with_arguments && strcmp(what, "number")));
     pthread_t thread;
     if (!strcmp(where, "thread")) CHECK(!pthread_create(&thread, NULL, in_thread, NULL) && !pthread_join(thread, NULL));
     else if (!strcmp(how, "signal")) look_by_signals(where);

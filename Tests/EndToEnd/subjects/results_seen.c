@@ -20,6 +20,7 @@
 // case: at_first_calls_from_many_places_by_step step sites here
 // case: in_dlopen_by_step step dlopen here
 // case: in_a_call_that_the_agent_inspects_by_step step syscall here
+// case: in_a_call_of_a_number_by_step step number here
 // case: of_a_leaf_by_signal signal leaf here
 // case: of_a_call_with_a_call_inside_by_signal signal outer here
 // case: of_a_tail_call_by_signal signal tail here
@@ -29,7 +30,7 @@
 // native: when_the_caller_is_a_tail_call_by_step below_the_time_filter_by_step because an emulator of user programs has no ptrace
 // native: beyond_the_depth_by_step on_a_context_by_step on_a_signal_stack_by_step because an emulator of user programs has no ptrace
 // native: by_the_kernels_clock_by_step at_first_calls_from_many_places_by_step in_dlopen_by_step because an emulator of user programs has no ptrace
-// native: in_a_call_that_the_agent_inspects_by_step because an emulator of user programs has no ptrace
+// native: in_a_call_that_the_agent_inspects_by_step in_a_call_of_a_number_by_step because an emulator of user programs has no ptrace
 // timeout: 900
 // tree: none there are as many calls as the observer needs
 #define JUDGE_SAVED
