@@ -72,6 +72,10 @@ class Traces:
         cls.marked = cls.record("marked", program)
         cls.switched = os.path.join(SCRATCH, "switched.trace") # the same with what the kernel has seen, where it tells
         tracer("record", "--quiet", "--no-children", "-o", cls.switched, "--", os.path.join(SCRATCH, "threads"))
+        program = os.path.join(SCRATCH, "waiting")
+        subprocess.run(["gcc", "-O1", "-pthread", "-o", program, os.path.join(HERE, "waiting.c")], check=True, timeout=LIMIT)
+        cls.waiting = os.path.join(SCRATCH, "waiting.trace") # a thread waits for a lock and is let go on; samples
+        tracer("record", "--quiet", "--no-children", "--sample", "-o", cls.waiting, "--", program)
 
     @staticmethod
     def record(name, *command):
@@ -210,6 +214,46 @@ class Perfetto(ExportTest):
         for thread in report["threads"]:
             for state, key in (("Running", "running_ns"), ("R", "runnable_ns"), ("S", "waiting_ns")):
                 self.assertAlmostEqual(found.get((thread["tid"], state), 0), thread[key], delta=1000, msg=(thread, state))
+
+    def test_samples_have_the_stacks_and_the_shares_of_tracer_samples(self):
+        if not kernel_tells():
+            self.skipTest("the kernel does not tell of samples here")
+        report = json.loads(tracer("samples", "--json", Traces.waiting).stdout)
+        self.assertGreater(report["samples"], 0)
+        leaves, threads, wrong = self.query(
+            self.export("perfetto", Traces.waiting),
+            """select frame.name as name, mapping.name as module, count(*) as n from perf_sample
+               join stack_profile_callsite site on site.id = perf_sample.callsite_id join stack_profile_frame frame on frame.id = site.frame_id
+               join stack_profile_mapping mapping on mapping.id = frame.mapping group by frame.name, mapping.name""",
+            "select thread.tid as tid, count(*) as n from perf_sample join thread using (utid) group by tid", self.HEALTH)
+        self.assertEqual(wrong, [])
+        own = {(function["name"], function["module"]): round(function["self_share"] * report["samples"]) for function in report["functions"]}
+        # The importer joins the parts of a mapping's path, each behind a slash.
+        self.assertEqual({(row["name"], row["module"].removeprefix("/")): row["n"] for row in leaves}, {key: count for key, count in own.items() if count})
+        self.assertEqual({row["tid"]: row["n"] for row in threads}, {thread["tid"]: thread["samples"] for thread in report["threads"]})
+
+    def test_waits_have_a_lane_and_an_arrow_from_the_waker(self):
+        if not kernel_tells():
+            self.skipTest("the kernel does not tell of switches here")
+        waits = json.loads(tracer("waits", "--json", "--limit", "0", Traces.waiting).stdout)["waits"]
+        lanes, arrows, wrong = self.query(
+            self.export("perfetto", Traces.waiting),
+            """select thread.tid as tid, slice.name as kind, slice.ts as ts, slice.dur as ns from slice join thread_track on thread_track.id = slice.track_id
+               join thread using (utid) where slice.category = 'wait' and slice.depth = 0""",
+            """select source.name as act, source.ts as at, below.name as woken, wait.name as kind, wait.ts as ts, wait.dur as ns from flow
+               join slice source on source.id = flow.slice_out join slice below on below.id = flow.slice_in join slice wait on wait.id = below.parent_id""",
+            self.HEALTH)
+        self.assertEqual(wrong, [])
+        self.assertEqual(sorted((row["tid"], row["kind"]) for row in lanes), sorted((wait["tid"], wait["kind"]) for wait in waits))
+        lengths = [wait["end_ns"] - wait["start_ns"] for wait in waits]
+        for one, other in zip(sorted(row["ns"] for row in lanes), sorted(lengths)):
+            self.assertAlmostEqual(one, other, delta=2)
+        inside = [wait for wait in waits if wait["waker"] and wait["start_ns"] <= wait["waker"]["at_ns"] < wait["end_ns"]]
+        self.assertTrue(any(wait["kind"] == "lock" for wait in inside)) # main lets go of it only when the other has come for it
+        self.assertEqual(sorted(row["kind"] for row in arrows), sorted(wait["kind"] for wait in inside))
+        for row in arrows:
+            self.assertTrue(row["act"].startswith("wakes ") and row["woken"].startswith("woken by "), row)
+            self.assertTrue(row["ts"] <= row["at"] < row["ts"] + row["ns"], row)
 
     def test_marks_are_instants_in_the_spans_they_were_made_in(self):
         marks, spans, calls = self.query(

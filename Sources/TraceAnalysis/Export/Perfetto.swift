@@ -9,7 +9,7 @@ enum PerfettoField {
     enum Trace { static let packet = 1 }
     enum Packet {
         static let clockSnapshot = 6, timestamp = 8, sequence = 10, trackEvent = 11, internedData = 12, flags = 13
-        static let compressedPackets = 50, clock = 58, defaults = 59, trackDescriptor = 60, taskState = 117
+        static let compressedPackets = 50, clock = 58, defaults = 59, trackDescriptor = 60, sample = 66, taskState = 117
     }
     enum Snapshot { static let clocks = 1, primaryClock = 2 }
     enum Clock { static let id = 1, timestamp = 2, isIncremental = 3 }
@@ -19,15 +19,26 @@ enum PerfettoField {
     enum Counter { static let unitName = 6 }
     enum Event {
         static let categoryID = 3, annotations = 4, type = 9, nameID = 10, track = 11, category = 22, name = 23, counterValue = 30
+        static let flows = 47, endedFlows = 48
     }
-    enum Interned { static let categories = 1, names = 2 }
+    enum Interned {
+        static let categories = 1, names = 2, functions = 5, frames = 6, stacks = 7, paths = 17, mappings = 19
+    }
     enum InternedString { static let id = 1, text = 2 }
     /// GenericKernelTaskStateEvent
     enum TaskState { static let processor = 1, name = 2, tid = 3, state = 4 }
+    /// PerfSample and what it stands on (profile_common.proto)
+    enum Sample { static let processor = 1, pid = 2, tid = 3, stack = 4, mode = 5 }
+    enum SampleDefaults { static let samples = 12, timebase = 1, frequency = 2, name = 10 }
+    enum Stack { static let id = 1, frames = 2 }
+    enum StackFrame { static let id = 1, function = 2, mapping = 3 }
+    enum Mapping { static let id = 1, path = 7 }
     enum Annotation { static let integer = 3, string = 6, name = 10 }
 
     /// TrackEvent.Type
     static let sliceBegin: UInt64 = 1, sliceEnd: UInt64 = 2, instant: UInt64 = 3, counter: UInt64 = 4
+    /// Profiling.CpuMode
+    static let inKernel: UInt64 = 1, inProgram: UInt64 = 2
     /// TaskStateEnum
     static let runnable: UInt64 = 2, running: UInt64 = 3, sleeping: UInt64 = 4, stopped: UInt64 = 6, dead: UInt64 = 7
     /// TracePacket.SequenceFlags
@@ -89,7 +100,7 @@ extension ExportSource {
 }
 
 extension ExportThread {
-    fileprivate var track: UInt64 { source.processTrack + 1 + UInt64(number) }
+    var track: UInt64 { source.processTrack + 1 + UInt64(number) }
 }
 
 struct PerfettoSink: TimelineSink, ~Copyable {
@@ -316,7 +327,11 @@ struct PerfettoWriter: TimelineWriter {
                 }
                 for source in sources { Self.describe(source, &$0) }
             }.bytes)
-        for source in sources { try PerfettoStates(source).write(write) }
+        for source in sources {
+            try PerfettoStates(source).write(write)
+            try PerfettoSamples(source).write(write)
+        }
+        try PerfettoWaits(sources)?.write(write)
     }
 
     private static func describe(_ source: ExportSource, _ message: inout ProtobufMessage) {

@@ -21,6 +21,11 @@ struct ProtobufMessage {
         varint(value)
     }
 
+    mutating func add(_ field: Int, fixed value: UInt64) {
+        varint(UInt64(field) << 3 | 1)
+        withUnsafeBytes(of: value.littleEndian) { bytes += $0 }
+    }
+
     /// int64: negative ones take ten bytes.
     mutating func add(_ field: Int, signed value: Int64) { add(field, UInt64(bitPattern: value)) }
 

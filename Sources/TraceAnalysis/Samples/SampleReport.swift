@@ -36,19 +36,14 @@ package struct SampleReport: Sendable {
         for trace in traces {
             let records = SampleRecords(trace)
             damaged += records.damagedRecords
-            guard !records.samples.isEmpty else { continue }
-            let open = SampledCalls(trace, records, workers: workers, progress: progress)
-            let code = SampledCode(trace, records, symbolizer)
+            guard let stacks = SampleStacks(trace, records, symbolizer, workers: workers, progress: progress) else { continue }
             var builder = SampleTree()
             for (number, sample) in records.samples.enumerated() {
-                // Spans are between functions, nobody knows which.
-                let labelled = open[number].filter { trace.metadata.functions[$0].map { !$0.isSpan && !$0.isMark } ?? true }
-                let stack = MergedStack(sample, records.stack(of: sample), open: labelled.reversed(), code, trace.metadata)
-                builder.add(stack.functions, tid: sample.tid)
+                builder.add(stacks.stack(number), tid: sample.tid)
                 samples += 1
                 if !sample.isWhole { cut += 1 }
             }
-            trees.append(builder.tree(trace, code.functions))
+            trees.append(builder.tree(trace, stacks.functions))
         }
         tree = CallTree(trees)
         self.samples = samples
