@@ -51,9 +51,20 @@ package struct KernelGrant: Sendable {
         let missing = asked.subtracting(granted)
         guard !missing.isEmpty else { return nil }
         let reason = error == 0 ? "" : ": \(String(cString: strerror(error)))"
-        guard let paranoid, paranoid > 2 || missing.contains(.inside) && paranoid > 1 else { return "not granted" + reason }
-        let needed = missing.contains(.inside) ? 1 : 2
-        return "not granted\(reason), kernel.perf_event_paranoid is \(paranoid): sysctl kernel.perf_event_paranoid=\(needed)"
+        if let paranoid, paranoid > 2 || missing.contains(.inside) && paranoid > 1 {
+            let needed = missing.contains(.inside) ? 1 : 2
+            return "not granted\(reason), kernel.perf_event_paranoid is \(paranoid): sysctl kernel.perf_event_paranoid=\(needed)"
+        }
+        // At this value the kernel itself allows it (perf_event_open(2)): a filter refused, as containers have it.
+        let isFiltered = error == EPERM && missing.contains(.switches)
+        return "not granted" + reason + (isFiltered ? ", as by a container's seccomp filter: docker run --cap-add PERFMON" : "")
+    }
+
+    /// Of what is asked for each program, or was asked for by an option, the rest of `text`; the kernel's own work is little beside it,
+    /// and few allow it.
+    package var refusedParts: String? {
+        let missing = asked.subtracting(granted).subtracting(.inside)
+        return missing.isEmpty ? nil : "\(missing.texts.joined(separator: ", ")) \(refusal ?? "not granted")"
     }
 
     /// "switches, major faults; samples not granted: Permission denied, …"

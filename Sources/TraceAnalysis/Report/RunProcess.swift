@@ -28,6 +28,8 @@ package struct ProcessImage: Sendable {
     package let lossText: String?
     package let warnings: [String]
     package let notes: [String]
+    /// What of its asked account the kernel refused, why, and what allows it; nil: nothing.
+    package let kernelRefusal: String?
 
     init(_ trace: TraceFile, _ summary: Summary) {
         path = trace.path
@@ -51,6 +53,7 @@ package struct ProcessImage: Sendable {
         lossText = trace.lossText
         warnings = trace.warnings
         notes = trace.flagTexts
+        kernelRefusal = trace.metadata.kernel?.refusedParts
     }
 }
 

@@ -20,6 +20,9 @@ struct RecordSummary {
         let writing = result.files.count { $0.isBeingWritten }
         if writing > 0 { first += ", \(writing) still being written" }
         var notes = Set(whole.processes.flatMap { $0.images.flatMap { $0.notes } }).sorted()
+        for text in Set(whole.processes.flatMap { $0.images.compactMap { $0.kernelRefusal } }).sorted() {
+            notes.append("no account of the kernel: \(text)")
+        }
         if result.statesAreCut { notes.append("not all of when threads ran and waited could be written: is the disk full?") }
         lines =
             [first] + RecordSummary.losses(whole, main.path).map { "lost: \($0)" } + notes.map { "note: \($0)" } + [
