@@ -50,6 +50,14 @@ static int open_faults(pid_t pid, int processor, const struct recorder_kernel_wi
     return open_event(&faults, pid, processor);
 }
 
+static int open_minor_faults(pid_t pid, int processor, const struct recorder_kernel_wishes *wishes) {
+    struct perf_event_attr faults = attributes(wishes);
+    faults.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
+    faults.sample_period = 1;
+    faults.exclude_kernel = !wishes->with_kernel;
+    return open_event(&faults, pid, processor);
+}
+
 static int open_sampler(pid_t pid, int processor, const struct recorder_kernel_wishes *wishes) {
     struct perf_event_attr clock = attributes(wishes);
     clock.config = PERF_COUNT_SW_CPU_CLOCK;
@@ -61,8 +69,13 @@ static int open_sampler(pid_t pid, int processor, const struct recorder_kernel_w
     return open_event(&clock, pid, processor);
 }
 
+/// Its records go to the ring. 0 or errno.
+static int join(const struct recorder_ring *ring, int event, uint64_t *id) {
+    return event < 0 || ioctl(event, PERF_EVENT_IOC_SET_OUTPUT, ring->event) || ioctl(event, PERF_EVENT_IOC_ID, id) ? errno : 0;
+}
+
 int recorder_ring_open(pid_t pid, int processor, const struct recorder_kernel_wishes *wishes, struct recorder_ring *ring) {
-    *ring = (struct recorder_ring){.event = -1, .sampler = -1};
+    *ring = (struct recorder_ring){.event = -1, .minor = -1, .sampler = -1};
     ring->event = open_faults(pid, processor, wishes);
     if (ring->event < 0) return errno;
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -78,12 +91,8 @@ int recorder_ring_open(pid_t pid, int processor, const struct recorder_kernel_wi
     }
     int error = ring->control ? 0 : errno;
     if (!error && ioctl(ring->event, PERF_EVENT_IOC_ID, &ring->event_id)) error = errno;
-    if (!error && wishes->sample_period) {
-        ring->sampler = open_sampler(pid, processor, wishes);
-        if (ring->sampler < 0 || ioctl(ring->sampler, PERF_EVENT_IOC_SET_OUTPUT, ring->event) ||
-            ioctl(ring->sampler, PERF_EVENT_IOC_ID, &ring->sampler_id))
-            error = errno;
-    }
+    if (!error && wishes->with_minor_faults) error = join(ring, ring->minor = open_minor_faults(pid, processor, wishes), &ring->minor_id);
+    if (!error && wishes->sample_period) error = join(ring, ring->sampler = open_sampler(pid, processor, wishes), &ring->sampler_id);
     if (error) recorder_ring_close(ring);
     return error;
 }
@@ -91,8 +100,9 @@ int recorder_ring_open(pid_t pid, int processor, const struct recorder_kernel_wi
 void recorder_ring_close(struct recorder_ring *ring) {
     if (ring->control) munmap(ring->control, (uint64_t)sysconf(_SC_PAGESIZE) + ring->data_bytes);
     if (ring->sampler >= 0) close(ring->sampler);
+    if (ring->minor >= 0) close(ring->minor);
     if (ring->event >= 0) close(ring->event);
-    *ring = (struct recorder_ring){.event = -1, .sampler = -1};
+    *ring = (struct recorder_ring){.event = -1, .minor = -1, .sampler = -1};
 }
 
 size_t recorder_ring_take(struct recorder_ring *ring, void *bytes) {

@@ -9,6 +9,8 @@ package final class SampleUnwinder {
         let labels: ReturnLabels
         /// Where samples were in code of no file.
         var madeCode: Set<UInt64> = []
+        /// Which it has mapped, so that one hears of it.
+        var jitDump: String?
 
         init(_ space: AddressSpace, _ labels: ReturnLabels) {
             self.space = space
@@ -50,17 +52,18 @@ package final class SampleUnwinder {
         let process = process(pid)
         process.space.add(address, length, offset: offset, path: path, inode: inode, files)
         process.labels.forget()
+        if JitDump.isOne(path: path, of: pid) { process.jitDump = path }
         if process.space.agent != nil { process.labels.open() }
     }
 
-    /// - Returns: the names of code that it made while it ran, as far as samples met it and it told (PerfMap)
-    @discardableResult package func exit(_ pid: pid_t) -> [PerfMap.Code] {
+    /// - Returns: the names of code that it made while it ran, as far as samples met it and it told (PerfMap, JitDump)
+    @discardableResult package func exit(_ pid: pid_t) -> [MadeCode.Code] {
         guard let process = processes.removeValue(forKey: pid), !process.madeCode.isEmpty else { return [] }
-        return PerfMap(pid: pid)?.code(holding: process.madeCode) ?? []
+        return MadeCode(PerfMap.code(of: pid) + (process.jitDump.map(JitDump.code(path:)) ?? [])).code(holding: process.madeCode)
     }
 
     /// All that are left.
-    package func end() -> [(pid: pid_t, code: [PerfMap.Code])] { processes.keys.map { ($0, exit($0)) } }
+    package func end() -> [(pid: pid_t, code: [MadeCode.Code])] { processes.keys.map { ($0, exit($0)) } }
 
     /// - Parameters:
     ///   - registers: of `registerMask`, lowest bit first

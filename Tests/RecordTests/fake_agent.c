@@ -8,6 +8,7 @@
 //   close         the last chunk, as a clean end does
 //   exec ARGS…    this program again, in the same process, as another image
 //   read PATH     until it has an end
+//   touch PAGES   that were not there before, one by one
 //   kill          oneself
 //   exit STATUS
 #include "trace_layout.h"
@@ -131,6 +132,12 @@ int main(int argc, char **argv) {
         } else if (!strcmp(argv[i], "read")) {
             int source = open(argv[++i], O_RDONLY);
             for (char byte; read(source, &byte, 1) > 0;);
+        } else if (!strcmp(argv[i], "touch")) {
+            size_t pages = (size_t)atol(argv[++i]), size = (size_t)sysconf(_SC_PAGESIZE);
+            volatile char *room = mmap(0, pages * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            if (room == MAP_FAILED) fail("touch");
+            madvise((void *)room, pages * size, MADV_NOHUGEPAGE); // where there are any
+            for (size_t n = 0; n < pages; n++) room[n * size] = 1;
         } else if (!strcmp(argv[i], "kill")) raise(SIGKILL);
         else fail(argv[i]);
     }

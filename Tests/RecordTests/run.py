@@ -560,6 +560,7 @@ class Told:
     """What the kernel has told of the image of a trace: the records that follow KERNEL in its last chunks."""
 
     def __init__(self, path):
+        self.path = path
         with open(path, "rb") as file:
             content = file.read()
         self.kernel, self.tasks, self.switches, self.waits, self.faults = None, [], [], [], []
@@ -590,7 +591,7 @@ class Told:
                 time, tid, by, name = struct.unpack("<QII16s", body)
                 self.tasks.append(({1: "began", 2: "ended", 3: "named"}[key], tid, by, name.rstrip(b"\0").decode(), time))
             elif kind == 23:
-                self.faults.append(struct.unpack_from("<QI", body))
+                self.faults.append((key, *struct.unpack_from("<QI", body)))
             elif kind == 24:
                 time, tid, number, first, second, place, obj = struct.unpack_from("<QIiQQII", body)
                 self.waits.append((tid, number, body[40:40 + place].decode(), body[40 + place:40 + place + obj].decode()))
@@ -626,7 +627,11 @@ class States(RecordTest):
     """When threads ran and waited, as the kernel tells it, behind what the agent has written."""
 
     def told(self, name):
-        return Told(os.path.join(self.directory, name))
+        path = os.path.join(self.directory, name)
+        if os.path.isdir(path): # a process that records nothing lived on, and might have left a trace
+            [file] = os.listdir(path)
+            path = os.path.join(path, file)
+        return Told(path)
 
     @unittest.skipUnless(kernel_tells(), "perf_event_open is not allowed here")
     def test_switches_of_the_program_are_in_its_trace(self):
@@ -644,9 +649,9 @@ class States(RecordTest):
         self.assertEqual([switch[0] for switch in told.switches], sorted(switch[0] for switch in told.switches))
         kinds = [switch[3] for switch in told.switches]
         self.assertTrue(all((one == 1) != (other == 1) for one, other in zip(kinds, kinds[1:])), kinds)  # in and out by turns
-        size = os.stat(os.path.join(self.directory, "t")).st_size
+        size = os.stat(told.path).st_size
         self.assertEqual(told.end, size)
-        with open(os.path.join(self.directory, "t"), "rb") as file:
+        with open(told.path, "rb") as file:
             self.assertEqual(struct.unpack_from("<Q", file.read(104), 96), (size,))  # next_offset
 
     @unittest.skipUnless(kernel_tells(), "perf_event_open is not allowed here")
@@ -667,13 +672,29 @@ class States(RecordTest):
         read = {"x86_64": 0, "aarch64": 63}[platform.machine()]
         for seconds in (0.1, 1, 10): # the recorder may itself wait for a processor
             os.mkfifo(os.path.join(self.directory, "p"))
-            done = self.record("-o", "t", "sh", "-c", f"sleep {seconds} > p & exec {FAKE} here file read p")
+            done = self.record("-o", f"t{seconds}", "sh", "-c", f"sleep {seconds} > p & exec {FAKE} here file read p")
             self.assertEqual(done.returncode, 0, done.stderr)
-            found = {(number, obj) for _, number, _, obj in self.told("t").waits}
+            found = {(number, obj) for _, number, _, obj in self.told(f"t{seconds}").waits}
             os.remove(os.path.join(self.directory, "p"))
             if found:
                 break
         self.assertEqual(found, {(read, os.path.join(self.directory, "p"))})
+
+    @unittest.skipUnless(kernel_tells(), "perf_event_open is not allowed here")
+    def test_minor_faults_are_in_it_on_request(self):
+        for option, least in (("--states", 0), ("--minor-faults", 500)):
+            done = self.record(option, "-o", "t" + option, FAKE, "here", "touch", "500", "file")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            told = self.told("t" + option)
+            minor = [fault for fault in told.faults if fault[0] == 2]
+            self.assertGreaterEqual(len(minor), least)
+            self.assertEqual(bool(minor), least > 0)
+            self.assertEqual((bool(told.kernel["asked"] & 4), bool(told.kernel["granted"] & 4)), (least > 0, least > 0))
+
+    def test_minor_faults_need_what_no_states_leaves_out(self):
+        done = self.record("--no-states", "--minor-faults", "-o", "t", FAKE)
+        self.assertEqual((done.returncode, os.path.exists(os.path.join(self.directory, "t"))), (2, False))
+        self.assertIn(b"--minor-faults needs what --no-states leaves out", done.stderr)
 
     def test_it_can_be_left_out(self):
         done = self.record("--no-states", "-o", "t", FAKE, "here", "file")
@@ -692,6 +713,16 @@ class States(RecordTest):
         told = self.told("t")
         self.assertEqual((told.kernel["granted"], told.kernel["error"]), (0, 1))
         self.assertEqual((told.switches, told.tasks), ([], []))
+        # In one line, with what to do.
+        [line] = [line for line in done.stderr.decode().splitlines() if "not granted" in line]
+        self.assertIn("switches, major faults not granted: Operation not permitted", line)
+        self.assertTrue("sysctl kernel.perf_event_paranoid" in line or "--cap-add PERFMON" in line, line)
+
+    @unittest.skipUnless(kernel_tells(), "perf_event_open is not allowed here")
+    def test_of_what_is_granted_nothing_is_said(self):
+        done = self.record("-o", "t", FAKE, "here", "file")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("granted", done.stderr.decode())
 
     def test_the_program_sees_nothing_of_it(self):
         script = "ls /proc/self/fd; grep -E '^(Sig|Threads)' /proc/self/status"

@@ -58,6 +58,8 @@ extension [UInt8] {
     @Test func aSampleOfTheFaultEventIsAFault() throws {
         var bytes: [UInt8] = [], ring = recorder_ring()
         ring.event_id = 77
+        ring.minor_id = 78
+        ring.sampler_id = 79
         bytes.add(UInt32(9))
         bytes.add(UInt16(0))
         bytes.add(UInt16(8 + 48))
@@ -65,8 +67,20 @@ extension [UInt8] {
         for half in [7, 8] as [UInt32] { bytes.add(half) }
         for word in [2000, 0x5000, 1] as [UInt64] { bytes.add(word) }
         let (record, origin) = try #require(bytes.withUnsafeBytes { KernelRecord.read($0, ring)?.record })
-        guard case .fault(let address, let code) = record else { throw Unexpected() }
-        #expect(address == 0x5000 && code == 0x401000 && origin.nanoseconds == 2000 && origin.processor == 1)
+        guard case .fault(let address, let code, let isMajor) = record else { throw Unexpected() }
+        #expect(isMajor && address == 0x5000 && code == 0x401000 && origin.nanoseconds == 2000 && origin.processor == 1)
+    }
+
+    @Test func whichEventAFaultIsOfSaysItsKind() throws {
+        var bytes: [UInt8] = [], ring = recorder_ring()
+        ring.event_id = 77
+        ring.minor_id = 78
+        bytes.add(UInt32(9))
+        bytes.add(UInt16(0))
+        bytes.add(UInt16(8 + 48))
+        for word in [78] + [UInt64](repeating: 0, count: 5) { bytes.add(word) }
+        let (record, _) = try #require(bytes.withUnsafeBytes { KernelRecord.read($0, ring)?.record })
+        guard case .fault(_, _, isMajor: false) = record else { throw Unexpected() }
     }
 
     /// Nothing is read that is not there, whatever the bytes say.

@@ -120,6 +120,21 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         #expect(totals.count == 1 && totals[0].count == 1 && totals[0].duration == 3000)
     }
 
+    @Test func minorFaultsAreCountedByFileAndAreNoWaits() throws {
+        let builder = machine { builder, main, other in
+            builder.complete(main, 2, from: start + 1000, to: start + 9000)
+            builder.complete(other, 2, from: start + 1000, to: start + 9000)
+            builder.switches([(start + 2000, 4711, waits), (start + 5000, 4711, runs)])
+            for n in 0..<5 { builder.pageFault(4711, at: start + 6000 + UInt64(n), kind: TRACE_FAULT_MINOR, "/usr/lib/b.so", offset: 4096) }
+            builder.pageFault(4712, at: start + 7000, kind: TRACE_FAULT_MINOR)
+            builder.pageFault(4711, at: start + 7000, kind: TRACE_FAULT_MINOR, "/usr/lib/libtracer.so")
+            builder.pageFault(4711, at: start + 8000, "/usr/lib/b.so")
+        }
+        let found = try search(builder)
+        let totals = PageTotals.all(found.minorFaults(), process: 0)
+        #expect(totals.map { [$0.path, String($0.count), String($0.duration)] } == [["/usr/lib/b.so", "5", "0"], ["", "1", "0"]])
+    }
+
     @Test func wakeUpsWithinOneCallAreOneWait() throws {
         let builder = machine { builder, main, other in
             builder.enter(main, 12, at: start + 100, object: 0x77)

@@ -1,4 +1,4 @@
-// What the kernel tells of a program and all it starts: perf_event_open(2), an event or two for each processor, whose records lie in a
+// What the kernel tells of a program and all it starts: perf_event_open(2), an event or a few for each processor, whose records lie in a
 // ring that is shared with us. In C for struct perf_event_attr, which is bit-fields. Runs in the tool, never in a traced program.
 #pragma once
 #include <stddef.h>
@@ -7,9 +7,9 @@
 
 /// Of one processor.
 struct recorder_ring {
-    int event;   // -1: none
-    int sampler; // samples of it go to the same ring; -1: none
-    uint64_t event_id, sampler_id; // which of the two a sample is of
+    int event;          // major page faults, and all that is told of without being counted; -1: none
+    int minor, sampler; // minor page faults, and stacks: to the same ring; -1: none
+    uint64_t event_id, minor_id, sampler_id; // of which a sample is
     void *control;
     uint64_t data_bytes; // of the ring; a power of two
 };
@@ -17,6 +17,7 @@ struct recorder_ring {
 /// What to ask for. Times are CLOCK_MONOTONIC.
 struct recorder_kernel_wishes {
     int with_kernel;         // also page faults that the kernel makes itself, in system calls
+    int with_minor_faults;   // each of them
     uint64_t sample_period;  // ns of a processor; 0: no samples
     uint64_t sample_registers; // as in perf_event_attr.sample_regs_user
     uint32_t sample_stack;   // bytes; a multiple of 8

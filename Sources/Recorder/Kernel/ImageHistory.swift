@@ -50,18 +50,19 @@ struct ImageHistory {
     }
 
     mutating func add(
-        majorFault address: UInt64, code: UInt64, place: (path: String, offset: UInt64)?, _ origin: KernelRecord.Origin, _ room: KernelRoom
+        _ fault: Int, address: UInt64, code: UInt64, place: (path: String, offset: UInt64)?, _ origin: KernelRecord.Origin,
+        _ room: KernelRoom
     ) {
-        var fault = trace_page_fault_record()
+        var record = trace_page_fault_record()
         let path = Array((place?.path ?? "").utf8)
-        fault.record.key = UInt16(TRACE_FAULT_MAJOR)
-        fault.ns = origin.nanoseconds
-        fault.tid = UInt32(bitPattern: origin.tid)
-        fault.path_bytes = UInt32(path.count)
-        fault.address = address
-        fault.code = code
-        fault.offset = place?.offset ?? 0
-        add(fault, TRACE_RECORD_PAGE_FAULT, \.record, path, room)
+        record.record.key = UInt16(fault)
+        record.ns = origin.nanoseconds
+        record.tid = UInt32(bitPattern: origin.tid)
+        record.path_bytes = UInt32(path.count)
+        record.address = address
+        record.code = code
+        record.offset = place?.offset ?? 0
+        add(record, TRACE_RECORD_PAGE_FAULT, \.record, path, room)
     }
 
     mutating func add(_ look: WaitLook, _ room: KernelRoom) {
@@ -76,7 +77,7 @@ struct ImageHistory {
         add(wait, TRACE_RECORD_WAIT, \.record, place + object, room)
     }
 
-    mutating func add(_ code: PerfMap.Code, _ room: KernelRoom) {
+    mutating func add(_ code: MadeCode.Code, _ room: KernelRoom) {
         var record = trace_code_name_record()
         let name = Array(code.name.utf8)
         record.address = code.start

@@ -74,8 +74,11 @@ struct KernelHistory {
             if isExec { exec(process, at: now) }
             process.image.add(task: TRACE_TASK_NAMED, tid: tid, name: name, at: now, room)
         case .mapped(let mapping): process.files.add(mapping)
-        case .fault(let address, let code):
-            process.image.add(majorFault: address, code: code, place: process.files.place(of: address), origin, room)
+        case .fault(let address, let code, let isMajor):
+            process.image.add(
+                isMajor ? TRACE_FAULT_MAJOR : TRACE_FAULT_MINOR, address: address, code: code, place: process.files.place(of: address),
+                origin,
+                room)
         case .unwound(let frames, let isWhole):
             process.image.add(sample: frames, flags: isWhole ? TRACE_SAMPLE_WHOLE : 0, origin, room)
         case .sample, .lost: break
@@ -83,7 +86,7 @@ struct KernelHistory {
     }
 
     /// Names of code that the process made while it ran.
-    mutating func add(_ code: [PerfMap.Code], of pid: pid_t) {
+    mutating func add(_ code: [MadeCode.Code], of pid: pid_t) {
         // It may be over by now, but no other has its id yet: nobody else was told of.
         guard let process = processes[pid] else {
             if let last = over[pid]?.indices.last {

@@ -34,7 +34,7 @@ enum KernelRecord {
     /// `isExec`: a new program, in the place of the one before.
     case named(String, isExec: Bool)
     case mapped(Mapping)
-    case fault(address: UInt64, code: UInt64)
+    case fault(address: UInt64, code: UInt64, isMajor: Bool)
     /// Registers and stack; what is made of it as soon as it has been read is `unwound`.
     case sample(Stack)
     /// As TRACE_RECORD_SAMPLES has them, innermost first.
@@ -118,7 +118,9 @@ enum KernelRecord {
         let origin = Origin(
             pid: pid_t(bitPattern: all.half(16)), tid: pid_t(bitPattern: all.half(20)), nanoseconds: all.word(24),
             processor: UInt16(truncatingIfNeeded: all.half(40)))
-        if all.word(0) == ring.event_id { return (.fault(address: all.word(32), code: all.word(8)), origin) }
+        if all.word(0) == ring.event_id || all.word(0) == ring.minor_id {
+            return (.fault(address: all.word(32), code: all.word(8), isMajor: all.word(0) == ring.event_id), origin)
+        }
         guard all.word(0) == ring.sampler_id else { return nil }
         var stack = Stack(registers: [], bytes: []), place = 56
         guard all.count >= place else { return nil }

@@ -30,11 +30,14 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
     private static let stackBytes: UInt32 = 16 << 10
 
     /// The process has not called exec yet; what is told begins there.
-    /// - Parameter samplePeriod: nanoseconds of a processor, 0: no samples
-    init(pid: pid_t, samplePeriod: UInt64 = 0, _ room: KernelRoom) {
+    /// - Parameters:
+    ///   - samplePeriod: nanoseconds of a processor, 0: no samples
+    ///   - minorFaults: those whose page was in memory, too
+    init(pid: pid_t, samplePeriod: UInt64 = 0, minorFaults: Bool = false, _ room: KernelRoom) {
         var opened: [recorder_ring] = [], error: Int32 = 0
         var wishes = recorder_kernel_wishes(
-            with_kernel: 1, sample_period: samplePeriod, sample_registers: SampleUnwinder.registerMask, sample_stack: Self.stackBytes,
+            with_kernel: 1, with_minor_faults: minorFaults ? 1 : 0, sample_period: samplePeriod,
+            sample_registers: SampleUnwinder.registerMask, sample_stack: Self.stackBytes,
             data_bytes: samplePeriod == 0 ? Self.ringBytes : Self.ringBytes * 2)
         for processor in Self.processors {
             var ring = recorder_ring()
@@ -54,6 +57,7 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
             opened = []
         }
         var asked = TRACE_KERNEL_SWITCHES | TRACE_KERNEL_MAJOR_FAULTS | (samplePeriod == 0 ? 0 : TRACE_KERNEL_SAMPLES)
+        if minorFaults { asked |= TRACE_KERNEL_MINOR_FAULTS }
         if !opened.isEmpty, wishes.with_kernel != 0 { asked |= TRACE_KERNEL_INSIDE } // nobody misses it where it is refused
         grant = .init(asked: asked, granted: opened.isEmpty ? 0 : asked, error: error, period: samplePeriod)
         unwinder = samplePeriod == 0 || opened.isEmpty ? nil : SampleUnwinder()

@@ -7,6 +7,7 @@ struct KernelWish {
     private let isWanted: Bool?
     /// Nanoseconds, 0: none.
     private let samplePeriod: UInt64
+    private let minorFaults: Bool
     /// Of a trace, where it has a limit: what the kernel tells comes on top, at most a quarter of it.
     private let mostBytes: Int
     private let keepsEnd: Bool
@@ -16,7 +17,8 @@ struct KernelWish {
 
     init(_ options: RecordOptions, _ environment: ProgramEnvironment) {
         samplePeriod = options.samplesPerSecond.map { UInt64(1_000_000_000 / $0) } ?? 0
-        isWanted = samplePeriod != 0 ? true : options.states
+        minorFaults = options.minorFaults
+        isWanted = samplePeriod != 0 || minorFaults ? true : options.states
         let limit = environment[Variables.maximumSize.name.description].flatMap { Variables.maximumSize.read($0) } ?? 0
         mostBytes = limit == 0 ? .max : Int(limit / 4)
         keepsEnd = environment[Variables.mode.name.description].flatMap { Variables.mode.read($0) } == .ring
@@ -26,7 +28,7 @@ struct KernelWish {
     func watch(_ pid: pid_t, directory: String) -> KernelWatch? {
         guard isWanted ?? (KernelWatch.processors.count <= Self.mostProcessors) else { return nil }
         return KernelWatch(
-            pid: pid, samplePeriod: samplePeriod,
+            pid: pid, samplePeriod: samplePeriod, minorFaults: minorFaults,
             KernelRoom(spool: KernelSpool(directory: directory), mostBytes: mostBytes, keepsEnd: keepsEnd))
     }
 }

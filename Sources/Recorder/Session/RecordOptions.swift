@@ -25,6 +25,8 @@ package struct RecordOptions: Sendable {
     package var states: Bool?
     /// Stacks as well, so many times a second of each processor that is at work; nil: none.
     package var samplesPerSecond: Int?
+    /// Page faults whose page was in memory, too.
+    package var minorFaults = false
     package static let sampleRates = 1...20_000, usualSampleRate = 1000
     /// The function whose first call means that the program is ready.
     package var ready: String?

@@ -1,4 +1,4 @@
-// Pages that were not in memory: which, and how long a thread waited for each.
+// Page faults: pages that were not in memory, which, and how long a thread waited for each; and how many were.
 import Presentation
 import Symbols
 import TraceFormat
@@ -20,8 +20,9 @@ struct PageWait: Sendable {
 }
 
 extension WaitSearch {
-    /// All of the window, in the order of time.
+    /// Major faults of the window, in the order of time.
     func pageWaits(_ symbolizer: Symbolizer) -> [PageWait] {
+        let majorFaults = faults.filter { $0.fault.isMajor }
         guard !majorFaults.isEmpty else { return [] }
         let modules = ModuleTimes(trace.metadata), stages = StartStages(trace)
         let longest = trace.timeScale.ticks(Self.longestArrival)
@@ -39,6 +40,18 @@ extension WaitSearch {
             }
             page.stage = stages.stage(at: fault.at)?.kind
             return page
+        }.sorted { ($0.at, $0.thread) < ($1.at, $1.thread) }
+    }
+}
+
+extension WaitSearch {
+    /// Minor faults of the window, which is not to wait: no length, no place.
+    func minorFaults() -> [PageWait] {
+        let minor = faults.filter { !$0.fault.isMajor }
+        guard !minor.isEmpty else { return [] }
+        let stages = StartStages(trace)
+        return minor.map { thread, fault in
+            PageWait(thread: thread, at: fault.at, path: fault.path, offset: fault.offset, stage: stages.stage(at: fault.at)?.kind)
         }.sorted { ($0.at, $0.thread) < ($1.at, $1.thread) }
     }
 }

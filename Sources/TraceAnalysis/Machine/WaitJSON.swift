@@ -18,6 +18,7 @@ extension WaitReport {
             ("waits", .array((limit == 0 ? order[...] : order.prefix(limit)).map { json($0.process, $0.wait) })),
             ("locks", .array(locks.map { json($0) })),
             ("major_faults", .array(pages.enumerated().flatMap { process, pages in pages.map { json($0, process) } })),
+            ("minor_faults", isTold(.minorFaults) ? .array(minorFaults.map { json($0) }) : .null),
         ])
     }
 
@@ -106,6 +107,17 @@ extension WaitReport {
                 ("file", page.path.isEmpty ? .null : .string(page.path)), ("offset", .unsigned(page.offset)),
                 ("symbol", Self.text(page.place)), ("stage", Self.text(page.stage)),
             ])
+    }
+
+    private func isTold(_ parts: KernelGrant.Parts) -> Bool {
+        processes.contains { $0.trace.metadata.kernel?.granted.contains(parts) == true }
+    }
+
+    private func json(_ totals: PageTotals) -> JSON {
+        .object([
+            ("pid", .unsigned(UInt64(processes[totals.process].trace.header.pid))), ("stage", Self.text(totals.stage)),
+            ("file", totals.path.isEmpty ? .null : .string(totals.path)), ("faults", .unsigned(UInt64(totals.count))),
+        ])
     }
 
     private static func text(_ text: String?) -> JSON { text.map { .string($0) } ?? .null }

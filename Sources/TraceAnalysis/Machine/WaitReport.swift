@@ -25,6 +25,8 @@ package struct WaitReport {
     let locks: [LockTotals]
     /// By process: pages that were not in memory.
     let pages: [[PageWait]]
+    /// Of all processes, by stage and file; empty where nobody asked for them.
+    let minorFaults: [PageTotals]
     /// CLOCK_MONOTONIC from which times count: when the first process was traced.
     private let origin: UInt64
     private let sites: [SiteNames]
@@ -51,6 +53,12 @@ package struct WaitReport {
         pages = processes.map { search in
             search.pageWaits(symbolizer).filter { choice.isThread?(search.threads[$0.thread]) ?? true && choice.kind ?? .disk == .disk }
         }
+        minorFaults =
+            choice.kind != nil
+            ? []
+            : processes.enumerated().flatMap { process, search in
+                PageTotals.all(search.minorFaults().filter { choice.isThread?(search.threads[$0.thread]) ?? true }, process: process)
+            }
     }
 
     private static func locks(_ order: [(process: Int, wait: Int)], _ processes: [WaitSearch], _ sites: [SiteNames]) -> [LockTotals] {

@@ -29,7 +29,7 @@ package struct WaitSearch: Sendable {
     let functions: [WaitingFunction?]
     let samples: [UInt32: [KernelRecords.Sample]]
     /// Of the window, with the index of the thread.
-    let majorFaults: [(thread: Int, fault: KernelRecords.PageFault)]
+    let faults: [(thread: Int, fault: KernelRecords.PageFault)]
     private let table: FunctionNames
     private var strangers: [UInt32] = []
 
@@ -52,9 +52,9 @@ package struct WaitSearch: Sendable {
         threads = states.filter { !$0.isAgents }
         agentsWork = Dictionary(grouping: states.filter { $0.isAgents && $0.by != nil }, by: { $0.by! }).mapValues { $0.map(\.life) }
         samples = records.samples
-        majorFaults = threads.enumerated().flatMap { index, thread in
+        faults = threads.enumerated().flatMap { index, thread in
             (records.faults[thread.tid] ?? []).filter {
-                $0.isMajor && !$0.isOfAgent && thread.life.contains($0.at) && trace.window.touches($0.at, $0.at)
+                !$0.isOfAgent && thread.life.contains($0.at) && trace.window.touches($0.at, $0.at)
             }
             .map { (index, $0) }
         }

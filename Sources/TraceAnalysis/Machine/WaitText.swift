@@ -10,7 +10,7 @@ extension WaitReport {
         var lines = [style.bold(headline)]
         for text in missing { lines.append(style.alarm("no switches: \(text); a wait is the length of a call of 10 us or more")) }
         for text in WaitSearch.notes(processes) { lines.append(style.alarm(text)) }
-        if order.isEmpty { return lines + ["no waits"] + pageLines(limit, width, style) }
+        if order.isEmpty { return lines + ["no waits"] + pageLines(limit, width, style) + minorLines(limit, width, style) }
         var table = TextTable(
             [missing.isEmpty ? "off the processor" : "took", "at", "thread", "kind", "waiting in"], leftAligned: [2, 3, 4], names: [4])
         for (process, index) in shown {
@@ -28,7 +28,7 @@ extension WaitReport {
             if !details.isEmpty { lines.append(style.dim("    " + details.joined(separator: "; "))) }
         }
         if shown.count < order.count { lines.append(style.dim("    and \(counted(order.count - shown.count, "shorter one"))")) }
-        return lines + lockLines(limit, width, style) { short[$0] } + pageLines(limit, width, style)
+        return lines + lockLines(limit, width, style) { short[$0] } + pageLines(limit, width, style) + minorLines(limit, width, style)
     }
 
     private func pageLines(_ limit: Int, _ width: Int?, _ style: TextStyle) -> [String] {
@@ -46,6 +46,15 @@ extension WaitReport {
         return [""] + table.lines(style, width: width)
     }
 
+    private func minorLines(_ limit: Int, _ width: Int?, _ style: TextStyle) -> [String] {
+        guard !minorFaults.isEmpty else { return [] }
+        var table = TextTable(["minor faults", "stage", "file"], leftAligned: [1, 2], names: [2])
+        for one in limit == 0 ? minorFaults[...] : minorFaults.prefix(limit) {
+            table.add([grouped(one.count), one.stage ?? "-", one.path.isEmpty ? "-" : one.path])
+        }
+        return [""] + table.lines(style, width: width)
+    }
+
     private var headline: String {
         let name = WaitSearch.title(processes)
         let all = totals.reduce(UInt64(0)) { $0 &+ $1.duration.count }
@@ -55,7 +64,7 @@ extension WaitReport {
     }
 
     /// "pthread_mutex_lock(0x559c) in refresh, dir.c:12 (git)"
-    private func what(_ wait: Wait, _ process: Int, _ spelt: (String) -> String) -> String {
+    func what(_ wait: Wait, _ process: Int, _ spelt: (String) -> String) -> String {
         let search = processes[process]
         guard let name = search.name(wait.call.row) else {
             let found = [wait.systemCall.map { "system call \($0)" }, wait.object].compactMap { $0 }
@@ -72,7 +81,8 @@ extension WaitReport {
         return text + (place(of: wait.call, process).map { " in \(spelt($0))" } ?? "")
     }
 
-    private func details(_ process: Int, _ index: Int, _ spelt: (String) -> String) -> [String] {
+    /// Who held and who woke, each a part of a sentence.
+    func details(_ process: Int, _ index: Int, _ spelt: (String) -> String) -> [String] {
         let search = processes[process], wait = search.waits[index]
         var texts: [String] = []
         if let holder = wait.holder {

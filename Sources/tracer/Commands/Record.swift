@@ -64,6 +64,8 @@ struct Record: ParsableCommand {
             "Also record stacks, --sample=HZ times a second of a processor; \(RecordOptions.usualSampleRate) without a number.",
             valueName: "hz"))
     var sample: String?
+    @Flag(help: "Also record each page fault whose page was in memory; tracer waits counts them by stage and file.")
+    var minorFaults = false
     @Option(help: ArgumentHelp("off waits until the program calls tracer_start(). \(Variables.start.name).", valueName: "on|off"))
     var start: String?
     @Flag(help: "No summary, and no messages from the agent. \(Variables.quiet.name).")
@@ -105,13 +107,14 @@ struct Record: ParsableCommand {
         options.cache = cache
         options.start = start
         options.states = states
+        for option in [sample.map { _ in "--sample" }, minorFaults ? "--minor-faults" : nil].compactMap({ $0 }) where states == false {
+            throw CommandFailure(message: "\(option) needs what --no-states leaves out: leave one of them out", status: 2)
+        }
+        options.minorFaults = minorFaults
         if let sample {
             guard let rate = Int(sample), RecordOptions.sampleRates.contains(rate) else {
                 throw CommandFailure(
                     message: "--sample \(sample): give a number of times a second up to \(RecordOptions.sampleRates.upperBound)", status: 2)
-            }
-            guard states != false else {
-                throw CommandFailure(message: "--sample needs what --no-states leaves out: leave one of them out", status: 2)
             }
             options.samplesPerSecond = rate
         }
