@@ -150,7 +150,9 @@ let package = Package(
             dependencies: ["Presentation", "TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting", "tracer"]),
         .testTarget(
             name: "TracePageTests",
-            dependencies: ["CPageFiles", "Presentation", "TracePage", "TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting"]),
+            dependencies: [
+                "CPageFiles", "Presentation", "Symbols", "TracePage", "TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting",
+            ]),
         .testTarget(name: "SymbolsTests", dependencies: ["Symbols"]),
         .testTarget(
             name: "LaunchLabTests",

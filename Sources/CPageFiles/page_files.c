@@ -88,6 +88,16 @@ static const unsigned char flame_mjs[] = {
 };
 PAGE_FILE(flame_mjs);
 
+static const unsigned char states_mjs[] = {
+#embed "../TracePage/Resources/states.mjs"
+};
+PAGE_FILE(states_mjs);
+
+static const unsigned char samples_mjs[] = {
+#embed "../TracePage/Resources/samples.mjs"
+};
+PAGE_FILE(samples_mjs);
+
 static const unsigned char view_mjs[] = {
 #embed "../TracePage/Resources/view.mjs"
 };

@@ -17,6 +17,8 @@ struct PageData {
     var threads: [String]?
     /// Of the traces: the page may have fewer.
     var threadCount = 0
+    /// JSON as well.
+    var samples = "null"
     var table: String, functions: String
     var isServed = false
 
@@ -29,6 +31,7 @@ struct PageData {
         "tree":\(tree),
         "threads":\(threads.map { "[\($0.joined(separator: ",\n"))]" } ?? "null"),
         "threadCount":\(threadCount),"served":\(isServed),
+        "samples":\(samples),
         "table":\(table),
         "functions":\(functions)}
         """

@@ -14,6 +14,8 @@ struct PageTrace: Sendable {
     var start: UInt64 = 0
     let names: FunctionNames
     let startup: StartupTimeline?
+    /// nil where the kernel has not told when threads ran.
+    let waits: WaitSearch?
     private let files: LoadedFiles
 
     init(_ trace: TraceFile, _ symbolizer: Symbolizer) {
@@ -26,6 +28,7 @@ struct PageTrace: Sendable {
         let before = trace.timeScale.nanoseconds(from: Ticks(origin), to: trace.firstTicks).count, first = trace.header.first.monotonic_ns
         begun = first - min(before, first)
         names = FunctionNames(trace.metadata)
+        waits = trace.noSwitches == nil ? WaitSearch(trace) : nil
     }
 
     func length(_ ticks: UInt64) -> UInt64 { trace.timeScale.nanoseconds(ticks).count }

@@ -15,6 +15,11 @@ package struct ViewPage: Sendable {
     static let mostNodes = 120_000
     static let mostSlices = 60_000
     static let mostThreads = 64
+    /// Of states, and of the waits among them that say why.
+    static let mostSpans = 40_000
+    static let mostWaits = 4000
+    static let mostSamples = 60_000
+    static let mostSampledNodes = 60_000
     static let mostConstructors = 2000
     static let mostMarks = 1000
 
@@ -32,7 +37,10 @@ package struct ViewPage: Sendable {
     /// The threads of the timeline.
     let lanes: [Lane]
     private let threadCount: Int
+    private let samples: [PageSamples.Process]
     private let startup: JSON
+    /// CLOCK_MONOTONIC when the page's time begins.
+    private let begun: UInt64
     /// Whether whoever made the page is there to tell more of a part of it.
     package var isServed = false
 
@@ -43,6 +51,8 @@ package struct ViewPage: Sendable {
         /// "" where there is one.
         var process: String
         var timeline: CallTimeline
+        /// nil where the kernel has not told of the thread.
+        var states: StateTimeline?
         /// How the process started, above the first of its threads.
         var stages = JSON.array([])
     }
@@ -68,6 +78,11 @@ package struct ViewPage: Sendable {
         let begun = min(traces.map(\.begun).min() ?? 0, files.map { $0.header.first.monotonic_ns }.min() ?? .max)
         for index in traces.indices { traces[index].start = traces[index].begun - begun }
         self.traces = traces
+        let placeOfFile = Dictionary(uniqueKeysWithValues: chosen.sorted().enumerated().map { ($0.element, $0.offset) })
+        samples = files.indices.map {
+            PageSamples.Process(trace: files[$0], stacks: SampledStacks(files[$0], symbolizer), place: placeOfFile[$0])
+        }.filter { $0.stacks.tree != nil }
+        self.begun = begun
         // Of the others, too, the page has the time.
         duration = max(
             traces.map { $0.moment($0.end) }.max() ?? 1,
@@ -104,10 +119,13 @@ package struct ViewPage: Sendable {
             let timelines = CallTimeline.all(
                 trace.trace, from: hulls[index].lowerBound, until: hulls[index].upperBound, mostThreads: Self.mostThreads,
                 mostSlices: slices)
+            let states = ViewPage.states(
+                of: trace, in: hulls[index], Set(timelines.map { $0.thread }), share: traces.count, begun: begun)
             var lanes = timelines.map { timeline in
                 Lane(
                     trace: index, name: trace.trace.threadName(timeline.thread),
-                    process: isRun ? "\(trace.trace.programName) \(trace.trace.header.pid)" : "", timeline: timeline)
+                    process: isRun ? "\(trace.trace.programName) \(trace.trace.header.pid)" : "", timeline: timeline,
+                    states: states[timeline.thread])
             }
             if isRun, !lanes.isEmpty { lanes[0].stages = ViewPage.stages(trace) }
             return lanes
@@ -125,10 +143,40 @@ package struct ViewPage: Sendable {
         if short > 0 { notes.append("timeline: \(counted(short, "short call")) not drawn one by one, but as bands") }
         let deeper = lanes.reduce(0) { $0 &+ $1.timeline.deeper }
         if deeper > 0 { notes.append("timeline: \(counted(deeper, "call")) deeper than \(CallTimeline.mostLevels) levels are not drawn") }
+        let states = lanes.compactMap { $0.states }
+        let shortStates = states.reduce(0) { $0 + $1.short }, untold = states.reduce(0) { $0 + $1.untold }
+        if shortStates > 0 { notes.append("timeline: \(counted(shortStates, "short state")) not drawn one by one, but as shares") }
+        if untold > 0 { notes.append("timeline: \(counted(untold, "short wait")) without what was waited for") }
+        let searches = traces.compactMap { $0.waits }, silent = searches.reduce(0) { $0 + $1.silentThreads }
+        if silent > 0 { notes.append("timeline: \(counted(silent, "thread")) without a recorded call") }
+        notes += searches.flatMap { $0.notes }
         guard traces.count == 1, let startup = traces[0].startup else { return }
         let constructors = startup.constructors.count - Self.mostConstructors, marks = startup.marks.count - Self.mostMarks
         if constructors > 0 { notes.append("timeline: \(counted(constructors, "short constructor")) not drawn") }
         if marks > 0 { notes.append("timeline: \(counted(marks, "mark")) after the first \(grouped(Self.mostMarks)) not drawn") }
+    }
+
+    /// By thread of the trace.
+    /// - Parameter share: so many traces have what a page holds
+    private static func states(
+        of trace: PageTrace, in time: Range<UInt64>, _ threads: Set<UInt32>, share: Int, begun: UInt64
+    ) -> [UInt32: StateTimeline] {
+        guard let waits = trace.waits else { return [:] }
+        let timelines = StateTimeline.all(
+            waits, in: time, mostSpans: max(mostSpans / share, 1000), mostWaits: max(mostWaits / share, 100), of: threads, origin: begun)
+        return Dictionary(timelines.map { ($0.thread, $0) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// As `states` of schema.mjs, of the threads of these lanes.
+    func states(of index: Int, in time: Range<UInt64>, lanes wanted: [Int], share: Int) -> [Int: String] {
+        let trace = traces[index], time = time.clamped(to: trace.origin..<trace.end)
+        let threads = Set(wanted.map { lanes[$0].timeline.thread })
+        let found = Self.states(of: trace, in: time, threads, share: share, begun: begun)
+        return Dictionary(uniqueKeysWithValues: wanted.map { ($0, text(found[lanes[$0].timeline.thread], of: index)) })
+    }
+
+    private func text(_ states: StateTimeline?, of trace: Int) -> String {
+        PageStates.text(states, of: traces[trace]) { thread in lanes.firstIndex { $0.trace == trace && $0.timeline.thread == thread } }
     }
 
     private static func shortened(_ commandLine: String) -> String {
@@ -179,7 +227,7 @@ package struct ViewPage: Sendable {
 
     private var data: PageData {
         var functions = FunctionNumbers()
-        let treeText = ViewTree(tree, least: Self.leastShare, most: Self.mostNodes).text(&functions)
+        let treeText = ViewTree([tree], least: Self.leastShare, most: Self.mostNodes, &functions).text
         let threads = lanes.map { lane in
             let timeline = lane.timeline, trace = traces[lane.trace]
             let life = timeline.life.map { (trace.moment($0.lowerBound), trace.moment($0.upperBound)) }
@@ -187,12 +235,17 @@ package struct ViewPage: Sendable {
                 "{\"name\":\(JSON.string(lane.name).scriptText),\"tid\":\(timeline.tid),\"isMain\":\(timeline.tid == trace.trace.header.pid),\"process\":\(JSON.string(lane.process).scriptText),"
                 + "\"begin\":\(life.map { "\($0.0)" } ?? "null"),\"end\":\(life.map { "\($0.1)" } ?? "null"),"
                 + "\"own\":\(timeline.own.map { "\(trace.length($0))" } ?? "null"),\"stages\":\(lane.stages.scriptText),"
+                + "\"states\":\(text(lane.states, of: lane.trace)),"
                 + PageCalls.members(timeline, of: trace, &functions) + "}"
         }
+        let samples = PageSamples(
+            self.samples, begun: begun, duration: duration, least: Self.leastShare, mostNodes: Self.mostSampledNodes,
+            mostMoments: Self.mostSamples,
+            lane: { trace, tid in lanes.firstIndex { $0.trace == trace && $0.timeline.tid == tid } }, &functions)
         let table = PageCalls.rows(rows, &functions)
         return PageData(
             title: title, facts: facts, executable: executable, losses: losses, notes: notes, duration: duration, shown: shown,
-            startup: startup, tree: treeText, threads: threads, threadCount: threadCount, table: table, functions: functions.text,
-            isServed: isServed)
+            startup: startup, tree: treeText, threads: threads, threadCount: threadCount, samples: samples?.text ?? "null", table: table,
+            functions: functions.text, isServed: isServed)
     }
 }

@@ -60,9 +60,20 @@ export const comparedTree = {
   names: ["all threads"],
 };
 
+/// Main runs, waits for a lock that pool holds, and has short states behind it.
+export const states = {
+  spans: [0, 100, 0, -1, 100, 300, 2, 0, 400, 50, 1, -1, 450, 150, 0, -1],
+  bands: [600, 200, 0, 0.5, 600, 200, 3, 0.25, 800, 200, 0, 1],
+  waits: [{ what: "pthread_mutex_lock(0x10) in parse", details: ["held by pool/2", "woken by pool"], length: 350, stretches: 2, waker: 1, woken: 390, ran: 400 }],
+};
+
 export const data = {
   title: "app", facts: "pid 1", executable: "app", losses: ["7 calls dropped"], notes: ["a note"], duration: 1000, shown: { from: 0, to: 1000 },
   tree, table, functions, threadCount: 3, served: false,
+  samples: {
+    period: 1000000, step: 0, depth: [0, 1, 2, 0, 1], fn: [-1, 0, 1, -2, 3], names: ["main 1", "pool 2"], lanes: [0, 1],
+    moments: [10, 2, 1, 500, 1, 2, 500, 4, 1, 900, 2, 4],
+  },
   startup: {
     stages: [{ name: "main", at: 0, length: 500 }],
     constructors: [{ name: "init", module: "libui.so", at: 100, length: 50 }],
@@ -70,10 +81,10 @@ export const data = {
   },
   threads: [
     {
-      name: "main", tid: 1, isMain: true, process: "", begin: 0, end: 1000, own: 40, stages: [{ name: "loading", at: 0, length: 100 }], calls: 8, levels: 3, deeper: 2, short: 5,
+      name: "main", tid: 1, isMain: true, process: "", begin: 0, end: 1000, own: 40, stages: [{ name: "loading", at: 0, length: 100 }], states, calls: 8, levels: 3, deeper: 2, short: 5,
       slices: [0, 900, 0, 0, 10, 600, 1, 1, 900, 100, 4, 0], dense: [700, 100, 1, 0.5],
     },
-    { name: "pool", tid: 2, isMain: false, process: "", begin: null, end: null, own: null, stages: [], calls: 1, levels: 1, deeper: 0, short: 0, slices: [0, 60, 3, 0], dense: [] },
+    { name: "pool", tid: 2, isMain: false, process: "", begin: null, end: null, own: null, stages: [], states: null, calls: 1, levels: 1, deeper: 0, short: 0, slices: [0, 60, 3, 0], dense: [] },
   ],
 };
 
@@ -81,7 +92,7 @@ export const data = {
 export const answer = {
   calls: {
     from: 0, to: 500, functions: [["small", "app"], ["parse", "app"]],
-    parts: [{ lane: 0, calls: 2, levels: 2, deeper: 0, short: 0, slices: [5, 1, 0, 1, 10, 20, 1, 1], dense: [400, 10, 1, 0.1] }],
+    parts: [{ lane: 0, states, calls: 2, levels: 2, deeper: 0, short: 0, slices: [5, 1, 0, 1, 10, 20, 1, 1], dense: [400, 10, 1, 0.1] }],
   },
   sums: { from: 0, to: 500, functions: [["small", "app"], ["parse", "app"]], rows: [[0, 3, 3, 3, 1, 1, 1], [1, 1, 20, 20, 20, 20, 20]] },
 };

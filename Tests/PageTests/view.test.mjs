@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { SCHEMA } from "../../Sources/TracePage/Resources/schema.mjs";
-import { answer, asked, comparedTree, data, strict, tree } from "./page.mjs";
+import { answer, asked, comparedTree, data, states, strict, tree } from "./page.mjs";
 
 // Elements, canvases and all that they return are one kind of thing here: it has every method and attribute, and is 800 as a number.
 function anything() {
@@ -24,6 +24,10 @@ test("what is tested with is as the schema says", () => {
   same(data.startup.constructors[0], "constructor");
   same(data.startup.marks[0], "mark");
   for (const thread of data.threads) same(thread, "thread");
+  same(states, "states");
+  same(states.waits[0], "wait");
+  same(data.samples, "samples");
+  for (const [values, name] of [[states.spans, "span"], [states.bands, "stateBand"], [data.samples.moments, "moment"]]) assert.equal(values.length % SCHEMA[name].length, 0, name);
   same(answer.calls, "calls");
   same(answer.calls.parts[0], "part");
   same(answer.sums, "sums");
@@ -45,7 +49,7 @@ async function opened(pageData, name) {
     get: (target, key) => key === "measureText" ? () => ({ width: 100 }) : key === "fillText" ? text => texts.push(text) : () => {},
     set: () => true,
   });
-  for (const id of ["flame", "line", "up", "down"]) element(id).getContext = () => context;
+  for (const id of ["flame", "line", "up", "down", "sampled"]) element(id).getContext = () => context;
   element("threads-search").value = "";
   Object.assign(globalThis, {
     DATA: pageData, document: Object.assign(anything(), { getElementById: element }), window: { devicePixelRatio: 1 }, location: { hash: "" },
@@ -63,20 +67,29 @@ test("the page reads all that the schema names, and nothing else", async () => {
   texts.length = 0;
   element("tab-line").onclick();
   for (const name of ["main", "init", "loaded", "main 1", "8 calls, own code 40 ns, 5 short calls as bands, 2 deeper calls not drawn", "parse", "loading", "(own code)",
-    "1 thread more with less in them: not in this page"]) {
+    "running", "lock", "1 thread more with less in them: not in this page"]) {
     assert(texts.includes(name), `the timeline has ${name}: ${texts}`);
   }
+  const at = { clientX: 240, clientY: 128 };
+  element("line").getBoundingClientRect = () => ({ left: 0, top: 0, width: 800, height: 800 });
+  element("line").onmousemove(at);
+  assert.equal(element("tip").textContent, "lock 300 ns at 100 ns\none of 2 stretches, 350 ns together\npthread_mutex_lock(0x10) in parse\nheld by pool/2\nwoken by pool");
   press("v");
   element("threads-button").onclick();
   element("tab-table").onclick();
   texts.length = 0;
   element("tab-around").onclick();
   assert(texts.includes("main") && texts.includes("malloc"), `callers and callees: ${texts}`);
+  texts.length = 0;
+  element("tab-samples").onclick();
+  assert(texts.includes("parse"), `samples: ${texts}`);
+  assert.equal(element("samples-of").textContent, "8 samples, one for each 1.00 ms of processor time; 0 ns to 1.000 µs");
+  element("tab-around").onclick();
   element("search").oninput({ target: { value: "malloc" } });
   assert.equal(element("matches").textContent, "10 calls, 31.3 % of the time");
   assert.equal(element("title").textContent, "app");
   assert.equal(element("losses").textContent, "Not in this trace: 7 calls dropped");
-  const parts = { page: "data", shown: "shown", startup: "startup", stage: "stages", constructor: "constructors", mark: "marks", thread: "threads" };
+  const parts = { page: "data", shown: "shown", startup: "startup", stage: "stages", constructor: "constructors", mark: "marks", thread: "threads", states: "states", wait: "waits", samples: "samples" };
   for (const [part, name] of Object.entries(parts)) {
     for (const key of SCHEMA[part]) assert(asked.has(`${name}.${key}`), `nothing reads ${key} of ${part}`);
   }

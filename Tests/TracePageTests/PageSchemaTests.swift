@@ -1,4 +1,3 @@
-import CPageFiles
 import CTraceLayout
 import Foundation
 import Testing
@@ -7,21 +6,9 @@ import TraceFormat
 import TraceTesting
 @testable import TracePage
 
-/// What the script reads by: Resources/schema.mjs, which is JSON behind "SCHEMA = ".
-nonisolated(unsafe) private let schema: [String: Any] = {
-    let text = page_schema_mjs.text
-    let json = text[text.range(of: "SCHEMA = ")!.upperBound...].drop { $0 == " " }.prefix { $0 != ";" }
-    return try! JSONSerialization.jsonObject(with: Data(json.utf8)) as! [String: Any]
-}()
-
-private func names(_ key: String) throws -> [String] { try #require(schema[key] as? [String], "the schema has no \(key)") }
-
-/// The data of a page.
-private func data(_ html: String) throws -> [String: Any] {
-    let start = try #require(html.firstRange(of: "const DATA = ")).upperBound
-    let end = try #require(html[start...].firstRange(of: ";</script>")).lowerBound
-    return try #require(JSONSerialization.jsonObject(with: Data(html[start..<end].utf8)) as? [String: Any])
-}
+private func names(_ key: String) throws -> [String] { try PageText.names(key) }
+private func data(_ html: String) throws -> [String: Any] { try PageText.data(html) }
+nonisolated(unsafe) private let schema = PageText.schema
 
 private func keys(_ object: Any?) throws -> Set<String> { Set(try #require(object as? [String: Any]).keys) }
 
@@ -79,6 +66,7 @@ private func trace(length: UInt64) throws -> TraceFile {
             #expect(try Set(thread.keys) == Set(names("thread")))
             #expect((thread["stages"] as? [Any])?.isEmpty == true)
         }
+        #expect(page["samples"] is NSNull && threads.allSatisfy { $0["states"] is NSNull })
         #expect(page["threadCount"] as? Int == 2)
         #expect(page["served"] as? Bool == false)
         for row in try #require(page["table"] as? [[Any]]) { #expect(try row.count == names("row").count) }

@@ -19,8 +19,9 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 os.environ.setdefault("TRACER_CACHE", "off")  # the user's own is left alone
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
 from browser import LIMIT, Browser, BrowserTest  # noqa: E402
+from kernel_account import kernel_tells  # noqa: E402
 
 TOOL = os.path.join(ROOT, ".build/release/tracer")
 AGENT = os.path.join(ROOT, ".build/release/libtracer.so")
@@ -67,6 +68,17 @@ class PageTest(BrowserTest):
             f"(() => {{ const c = document.getElementById('{canvas}'), d = c.getContext('2d').getImageData(0, 0, c.width, Math.min(c.height, 600)).data,"
             " s = new Set(); for (let i = 0; i < d.length; i += 4) s.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return s.size; })()")
 
+    def hovered(self, wanted, having=""):
+        """Where in the timeline the tip begins with this and has that, and what it says; None for nowhere."""
+        return self.browser.evaluate("""((wanted, having) => {
+            const canvas = document.getElementById('line'), area = canvas.getBoundingClientRect(), tip = document.getElementById('tip');
+            const bottom = document.getElementById('line-box').getBoundingClientRect().bottom;
+            for (let y = area.top + 24; y < Math.min(area.bottom, bottom); y += 6) for (let x = area.left + 4; x < area.right - 4; x += 5) {
+                canvas.dispatchEvent(new MouseEvent('mousemove', { clientX: x, clientY: y }));
+                if (tip.style.display === 'block' && tip.textContent.startsWith(wanted) && tip.textContent.includes(having)) return [x, y, tip.textContent];
+            }
+            return null; })(%s, %s)""" % (json.dumps(wanted), json.dumps(having)))
+
 
 class ViewTest(PageTest):
     @classmethod
@@ -81,18 +93,25 @@ class ViewTest(PageTest):
         self.assertNotIn("http://", html.replace("http://www.w3.org", ""))
         self.assertLess(os.path.getsize(self.page), 10_000_000)
 
+    def test_where_the_kernel_has_not_told_there_is_nothing_of_it(self):
+        self.open("#samples")
+        self.assertEqual(self.browser.evaluate("[DATA.samples, ...DATA.threads.map(t => t.states)].filter(one => one !== null).length"), 0)
+        for name in ("tab-samples", "line-legend", "keys-samples"):
+            self.assertTrue(self.browser.evaluate(f"document.getElementById('{name}').hidden"), name)
+        self.assertTrue(self.browser.evaluate("document.getElementById('page-flame').classList.contains('on')"), "a view that is not there")
+
     def test_flame_graph_zooms_in_by_click_and_out_by_escape(self):
         self.open()
         self.assertGreater(self.painted("flame"), 3)
         self.picture("flame")
-        self.assertEqual(self.browser.evaluate("document.querySelectorAll('#crumbs button').length"), 1)
+        self.assertEqual(self.browser.evaluate("document.querySelectorAll('#flame-crumbs button').length"), 1)
         box = self.browser.evaluate("(() => { const b = document.getElementById('flame').getBoundingClientRect(); return [b.left, b.top]; })()")
         self.browser.click(box[0] + 60, box[1] + 30)  # the second row
-        self.assertGreater(self.browser.evaluate("document.querySelectorAll('#crumbs button').length"), 2)
+        self.assertGreater(self.browser.evaluate("document.querySelectorAll('#flame-crumbs button').length"), 2)
         self.assertIn("total", self.text("#flame-details"))
         self.picture("flame-zoomed")
         self.browser.key("0")
-        self.assertEqual(self.browser.evaluate("document.querySelectorAll('#crumbs button').length"), 1)
+        self.assertEqual(self.browser.evaluate("document.querySelectorAll('#flame-crumbs button').length"), 1)
 
     def test_search_counts_calls_of_what_it_highlights(self):
         self.open()
@@ -222,17 +241,6 @@ class ViewTest(PageTest):
         self.drag(box[0] + box[2] * 0.2, box[1] + 100, box[0] + box[2] * 0.3)
         self.assertEqual(self.text("#line-range"), before, "of all the time there is nowhere to move to")
 
-    def hovered(self, wanted):
-        """Where in the timeline the tip begins with this, and what it says; None for nowhere."""
-        return self.browser.evaluate("""(wanted => {
-            const canvas = document.getElementById('line'), area = canvas.getBoundingClientRect(), tip = document.getElementById('tip');
-            const bottom = document.getElementById('line-box').getBoundingClientRect().bottom;
-            for (let y = area.top + 24; y < Math.min(area.bottom, bottom); y += 6) for (let x = area.left + 4; x < area.right - 4; x += 5) {
-                canvas.dispatchEvent(new MouseEvent('mousemove', { clientX: x, clientY: y }));
-                if (tip.style.display === 'block' && tip.textContent.startsWith(wanted)) return [x, y, tip.textContent];
-            }
-            return null; })(%s)""" % json.dumps(wanted))
-
     def test_own_code_is_drawn_with_its_length(self):
         self.open("#timeline")
         own = self.browser.evaluate("""DATA.threads.flatMap((t, lane) => Array.from({ length: t.slices.length / 4 }, (_, i) => [lane, ...t.slices.slice(i * 4, i * 4 + 4)]))
@@ -312,7 +320,7 @@ class ViewTest(PageTest):
         box = self.browser.evaluate("(() => { const b = document.getElementById('flame').getBoundingClientRect(); return [b.left, b.top]; })()")
         self.browser.click(box[0] + 60, box[1] + 10)
         self.assertIn("work × 3", self.text("#flame-details"))
-        self.assertIn("all", self.text("#crumbs"))
+        self.assertIn("all", self.text("#flame-crumbs"))
 
     def test_what_was_dropped_is_a_banner_in_every_view(self):
         lossy = os.path.join(self.folder, "lossy.trace")
@@ -548,6 +556,152 @@ class OwnFunctions(PageTest):
         self.browser.call("Emulation.setDeviceMetricsOverride", width=1280, height=380, deviceScaleFactor=1, mobile=False)
         self.browser.settle()
         self.picture("functions")
+
+
+@unittest.skipUnless(kernel_tells(), "the kernel does not tell of switches and samples here")
+class MachineTest(PageTest):
+    """What the kernel has told: of a program whose threads wait for each other, and which says itself for whom."""
+
+    @classmethod
+    def make(cls):
+        program = os.path.join(cls.folder, "waits")
+        subprocess.run(["gcc", "-O1", "-g", "-pthread", "-o", program, os.path.join(ROOT, "Tests/EndToEnd/subjects/part_waits.c")], check=True, timeout=LIMIT)
+        cls.trace = os.path.join(cls.folder, "waits.trace")
+        done = subprocess.run([TOOL, "record", "--quiet", "--sample", "--exclude", "clock_gettime", "-o", cls.trace, "--", program], cwd=cls.folder,
+                              check=True, capture_output=True, text=True, timeout=LIMIT)
+        lines = [line.split() for line in done.stdout.splitlines()]
+        # By case: the thread that waited, what for, and the thread that it waited for.
+        cls.cases = {name: (int(tid), address, int(other)) for name, tid, _, address, other in lines}
+        subprocess.run([TOOL, "view", cls.trace, "-o", cls.page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
+
+    def json(self, command):
+        return json.loads(subprocess.run([TOOL, command, "--json", self.trace], check=True, capture_output=True, timeout=LIMIT).stdout)
+
+    def canvas(self):
+        """The pixels of the timeline, as rows of numbers."""
+        return self.browser.evaluate("""(() => {
+            const c = document.getElementById('line'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, rows = [];
+            for (let y = 0; y < c.height; y++) rows.push(Array.from({ length: c.width }, (_, x) => d.slice((y * c.width + x) * 4, (y * c.width + x) * 4 + 3).join()));
+            return rows; })()""")
+
+    def test_a_state_lane_is_drawn_and_its_legend_names_the_colours(self):
+        self.open("#timeline")
+        self.picture("states")
+        legend = dict(self.browser.evaluate("[...document.querySelectorAll('#line-legend span')].map(s => [s.textContent, getComputedStyle(s.firstChild).backgroundColor])"))
+        for kind in ("running", "lock", "condition", "pipe", "join", "sleep", "child"):
+            self.assertIn(kind, legend)
+        colours = [pixel for row in self.canvas() for pixel in row]
+        for kind in ("lock", "condition", "pipe", "sleep"):
+            self.assertGreater(colours.count(re.sub(r"[^\d,]", "", legend[kind])), 100, kind)
+        self.browser.key("t")
+        self.browser.settle()
+        self.picture("states-dark")
+        self.assertNotEqual(legend["lock"], self.browser.evaluate(
+            "getComputedStyle([...document.querySelectorAll('#line-legend span')].find(s => s.textContent === 'lock').firstChild).backgroundColor"))
+
+    def test_hovering_says_what_a_thread_waits_for_who_holds_it_and_who_wakes_it(self):
+        self.open("#timeline")
+        _, address, other = self.cases["lock"]
+        found = self.hovered("lock ", f"pthread_mutex_lock({address})")
+        self.assertIsNotNone(found)
+        self.assertRegex(found[2], rf"\nheld by waits/{other} since ")
+        self.assertRegex(found[2], rf"\nwoken by pthread_mutex_unlock of waits/{other}, ran .* after it")
+        _, address, other = self.cases["condition"]
+        found = self.hovered("condition ", f"pthread_cond_wait({address})")
+        self.assertRegex(found[2], rf"\nwoken by pthread_cond_signal of waits/{other}, ran .* after it")
+        # The same is said by tracer waits.
+        printed = subprocess.run([TOOL, "waits", "--limit", "0", self.trace], check=True, capture_output=True, text=True, timeout=LIMIT).stdout
+        for line in found[2].splitlines()[1:]:
+            self.assertTrue(line in printed or line.startswith("one of "), line)
+
+    def test_an_arrow_leads_from_who_woke_a_thread_to_it(self):
+        self.open("#timeline")
+        tid, address, other = self.cases["lock"]
+        wait = self.browser.evaluate("""(address => DATA.threads.flatMap((thread, lane) => thread.states.waits.map(wait => ({ lane, ...wait })))
+            .find(wait => wait.what.includes(address) && wait.waker !== null))(%s)""" % json.dumps(address))
+        tids, duration = self.browser.evaluate("[DATA.threads.map(t => t.tid), DATA.duration]")
+        self.assertEqual([tids[wait["lane"]], tids[wait["waker"]]], [tid, other])
+        found = self.hovered("lock ", f"pthread_mutex_lock({address})")
+        self.browser.settle()
+        pointed = self.canvas()
+        self.picture("arrow")
+        self.browser.evaluate("document.getElementById('line').dispatchEvent(new MouseEvent('mouseleave'))")
+        self.browser.settle()
+        free = self.canvas()
+        changed = [(x, y) for y, rows in enumerate(zip(pointed, free)) for x, (one, two) in enumerate(zip(*rows)) if one != two]
+        left, top, width = self.browser.evaluate("(() => { const b = document.getElementById('line').getBoundingClientRect(); return [b.left, b.top, b.width]; })()")
+        columns, rows = [x for x, _ in changed], [y for _, y in changed]
+        self.assertGreater(min(columns), wait["woken"] / duration * width - 20)
+        self.assertLess(max(columns), wait["ran"] / duration * width + 20)
+        self.assertLess(abs(min(rows) - (found[1] - top)), 20, "it ends in the lane of who waited")
+        self.assertGreater(max(rows) - min(rows), 30, "it comes from another lane")
+
+    def test_a_click_on_a_wait_tells_of_it_and_selects_its_time(self):
+        self.open("#timeline")
+        _, address, other = self.cases["lock"]
+        found = self.hovered("lock ", f"pthread_mutex_lock({address})")
+        self.browser.click(*found[:2])
+        self.assertIn(f"held by waits/{other} since ", self.text("#line-details"))
+        self.picture("wait")
+        self.browser.evaluate("[...document.querySelectorAll('#line-details button')].find(b => b.textContent === 'select this time').click()")
+        self.browser.settle()
+        self.assertRegex(self.text("#line-details"), r"lock \d")
+        self.browser.evaluate("[...document.querySelectorAll('#line-details button')].find(b => b.textContent === 'samples').click()")
+        self.browser.settle()
+        self.picture("samples-selected")
+        in_time = self.browser.evaluate("""((address) => {
+            const { spans, waits } = DATA.threads.map(t => t.states).find(s => s.waits.some(w => w.what.includes(address) && w.waker !== null));
+            const wait = waits.findIndex(w => w.what.includes(address)), at = spans.findIndex((value, i) => i %% 4 === 3 && value === wait) - 3, m = DATA.samples.moments;
+            let sum = 0;
+            for (let i = 0; i < m.length; i += 3) if (m[i] >= spans[at] && m[i] <= spans[at] + spans[at + 1]) sum += m[i + 2];
+            return sum; })(%s)""" % json.dumps(address))
+        self.assertTrue(self.text("#samples-of").startswith(f"{in_time} sample"), f"{in_time}: {self.text('#samples-of')}")
+        self.browser.evaluate("document.getElementById('samples-all').click()")
+        self.browser.settle()
+        self.assertTrue(self.text("#samples-of").startswith(f"{self.json('samples')['samples']:,} sample"))
+
+    def test_samples_have_the_shares_that_tracer_samples_has(self):
+        self.open("#samples")
+        self.picture("samples")
+        told = self.json("samples")
+        tree = self.browser.evaluate("DATA.samples")
+        functions = self.browser.evaluate("DATA.functions")
+        own = [0] * len(tree["depth"])
+        for node, count in zip(tree["moments"][1::3], tree["moments"][2::3]):
+            own[node] += count
+        self.assertEqual(sum(own), told["samples"])
+        path, sums = [], {}
+        for depth, fn, count in zip(tree["depth"], tree["fn"], own):
+            path[depth:] = [fn]
+            for called in {one for one in path if one >= 0}:
+                row = sums.setdefault(tuple(functions[called]), [0, 0])
+                row[0] += count if called == fn else 0
+                row[1] += count
+        self.assertEqual({(f["name"], f["module"]): [f["self"], f["total"]] for f in told["functions"]}, sums)
+        # And so it says of the outermost functions.
+        self.browser.evaluate("(s => { s.value = 'all threads as one'; s.dispatchEvent(new Event('change')); })(document.getElementById('samples-root'))")
+        self.browser.settle()
+        tips = self.browser.evaluate("""(() => {
+            const canvas = document.getElementById('sampled'), area = canvas.getBoundingClientRect(), tips = new Set();
+            for (const row of [0, 1]) for (let x = area.left + 2; x < area.right - 2; x += 3) {
+                canvas.dispatchEvent(new MouseEvent('mousemove', { clientX: x, clientY: area.top + row * 20 + 10 }));
+                tips.add(document.getElementById('tip').textContent);
+            }
+            return [...tips]; })()""")
+        self.assertTrue(tips[0].startswith(f"all threads\ntotal {told['samples']:,} samples (100.0 %)"), tips[0])
+        self.assertGreater(len(tips), 1)
+        for tip in tips[1:]:
+            name, count, share = re.match(r"(.*?)  .*\ntotal ([\d,]+) samples? \(([\d.]+) %\)", tip).groups()
+            [function] = [f for f in told["functions"] if f["name"] == name]
+            self.assertEqual(int(count.replace(",", "")), function["total"], tip)
+            self.assertAlmostEqual(float(share), function["total_share"] * 100, delta=0.051)
+
+    def test_hidden_threads_have_no_samples(self):
+        self.open("#samples")
+        self.browser.evaluate("document.getElementById('threads-none').click()")
+        self.browser.key("2")
+        self.browser.key("5")
+        self.assertTrue(self.text("#samples-of").startswith("0 samples"), self.text("#samples-of"))
 
 
 if __name__ == "__main__":

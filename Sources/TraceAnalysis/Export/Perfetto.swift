@@ -28,7 +28,7 @@ enum PerfettoField {
     /// GenericKernelTaskStateEvent
     enum TaskState { static let processor = 1, name = 2, tid = 3, state = 4 }
     /// PerfSample and what it stands on (profile_common.proto)
-    enum Sample { static let processor = 1, pid = 2, tid = 3, stack = 4, mode = 5 }
+    enum Sample { static let pid = 2, tid = 3, stack = 4 }
     enum SampleDefaults { static let samples = 12, timebase = 1, frequency = 2, name = 10 }
     enum Stack { static let id = 1, frames = 2 }
     enum StackFrame { static let id = 1, function = 2, mapping = 3 }
@@ -37,8 +37,6 @@ enum PerfettoField {
 
     /// TrackEvent.Type
     static let sliceBegin: UInt64 = 1, sliceEnd: UInt64 = 2, instant: UInt64 = 3, counter: UInt64 = 4
-    /// Profiling.CpuMode
-    static let inKernel: UInt64 = 1, inProgram: UInt64 = 2
     /// TaskStateEnum
     static let runnable: UInt64 = 2, running: UInt64 = 3, sleeping: UInt64 = 4, stopped: UInt64 = 6, dead: UInt64 = 7
     /// TracePacket.SequenceFlags

@@ -14,22 +14,20 @@ struct PerfettoSamples {
     private static let samplesOfPiece = 10_000
 
     func write(_ write: ([UInt8]) throws -> Void) throws {
-        let trace = source.trace
-        guard let stacks = SampleStacks(trace, SampleRecords(trace), Symbolizer(), workers: TraceFile.processorCount) else { return }
-        var piece = ProtobufMessage(), names = StackNames()
+        let stacks = SampledStacks(source.trace, Symbolizer())
+        guard let tree = stacks.tree else { return }
+        var piece = ProtobufMessage(), names = StackNames(tree)
         start(to: &piece)
-        for (number, sample) in stacks.records.samples.enumerated() where trace.window.touches(sample.at, sample.at) {
-            let functions = stacks.stack(number)
-            let (stack, news) = names.stack(functions, stacks.functions)
+        for (number, sample) in stacks.samples.enumerated() {
+            let (tid, news) = names.tell(sample.node)
             piece.packet(sequence: sequence, flags: Field.needsState) {
                 $0.add(Field.Packet.timestamp, source.monotonic(sample.at))
                 $0.add(Field.Packet.clock, Field.monotonicClock)
                 if let news { $0.add(Field.Packet.internedData, news) }
                 $0.add(Field.Packet.sample) {
                     $0.add(Field.Sample.pid, UInt64(source.pid))
-                    $0.add(Field.Sample.tid, UInt64(sample.tid))
-                    $0.add(Field.Sample.stack, stack)
-                    $0.add(Field.Sample.mode, sample.isInKernel ? Field.inKernel : Field.inProgram)
+                    $0.add(Field.Sample.tid, UInt64(tid))
+                    $0.add(Field.Sample.stack, StackNames.number(sample.node))
                 }
             }
             if number % Self.samplesOfPiece == 0 {
@@ -56,28 +54,40 @@ struct PerfettoSamples {
     }
 }
 
-/// What a sequence has been told: modules, functions and stacks, each by a number from 1.
+/// What a sequence has been told: modules, functions and stacks, each by a number from 1. A node of the tree is a stack.
 private struct StackNames {
     private typealias Field = PerfettoField
+    private let tree: CallTree
+    private let tids: [Int: UInt32]
     private var modules: [String: UInt64] = [:]
     private var functions: Set<Int> = []
-    private var stacks: [[Int]: UInt64] = [:]
+    private var stacks: [Int: UInt32] = [:]
 
-    /// - Returns: the stack's number; what is to be told before it is used, nil if nothing
-    mutating func stack(_ stack: [Int], _ all: [CallTree.Function]) -> (UInt64, [UInt8]?) {
-        if let known = stacks[stack] { return (known, nil) }
-        let number = UInt64(stacks.count) + 1
-        stacks[stack] = number
-        var news = ProtobufMessage()
-        for index in stack where functions.insert(index).inserted { tell(index, all[index], to: &news) }
-        news.add(Field.Interned.stacks) {
-            $0.add(Field.Stack.id, number)
-            for index in stack { $0.add(Field.Stack.frames, Self.number(index)) }
-        }
-        return (number, news.bytes)
+    init(_ tree: CallTree) {
+        self.tree = tree
+        tids = Dictionary(tree.roots.map { ($0.node, $0.tid ?? 0) }, uniquingKeysWith: { first, _ in first })
     }
 
-    private static func number(_ index: Int) -> UInt64 { UInt64(index) + 1 }
+    static func number(_ index: Int) -> UInt64 { UInt64(index) + 1 }
+
+    /// - Returns: the thread's id; what is to be told before the stack is used, nil if nothing
+    mutating func tell(_ node: Int) -> (tid: UInt32, [UInt8]?) {
+        if let known = stacks[node] { return (known, nil) }
+        var path: [Int] = [], place = node
+        while tids[place] == nil, tree.nodes[place].parent >= 0 {
+            path.append(tree.nodes[place].function)
+            place = tree.nodes[place].parent
+        }
+        var news = ProtobufMessage()
+        for index in path where functions.insert(index).inserted { tell(index, tree.functions[index], to: &news) }
+        news.add(Field.Interned.stacks) {
+            $0.add(Field.Stack.id, Self.number(node))
+            for index in path.reversed() { $0.add(Field.Stack.frames, Self.number(index)) }
+        }
+        let tid = tids[place] ?? 0
+        stacks[node] = tid
+        return (tid, news.bytes)
+    }
 
     /// A frame is a function: where in it the sample was, its stack does not keep.
     private mutating func tell(_ index: Int, _ function: CallTree.Function, to news: inout ProtobufMessage) {

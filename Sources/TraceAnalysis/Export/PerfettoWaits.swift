@@ -29,10 +29,10 @@ struct PerfettoWaits {
             let track = lanes[lane] ?? describe(lane, source, search.threads[wait.thread], of: thread(wait.thread), to: &piece)
             lanes[lane] = track
             let (begin, end) = (source.monotonic(wait.begin), source.monotonic(wait.end))
-            let what = report.what(wait, place.process) { $0 }
+            let explanation = report.explanations[place.process], what = explanation.what(wait) { $0 }
             piece.event(Field.sliceBegin, track: track, at: begin, category: "wait", wait.kind.rawValue) {
                 if what != "-" { $0.annotation("waiting in", what) }
-                for text in report.details(place.process, place.wait, { $0 }) { $0.annotation("why", text) }
+                for text in explanation.details(place.wait, { $0 }) { $0.annotation("why", text) }
             }
             if let waker = wait.waker, wait.begin..<wait.end ~= waker.at, let from = thread(waker.thread) {
                 let flow = UInt64(number) + 1, woken = source.monotonic(waker.at)

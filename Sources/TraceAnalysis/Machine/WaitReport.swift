@@ -27,9 +27,8 @@ package struct WaitReport {
     let pages: [[PageWait]]
     /// Of all processes, by stage and file; empty where nobody asked for them.
     let minorFaults: [PageTotals]
-    /// CLOCK_MONOTONIC from which times count: when the first process was traced.
-    private let origin: UInt64
-    private let sites: [SiteNames]
+    /// By process. Times count from when the first of them was traced.
+    let explanations: [WaitExplanation]
 
     package init(
         _ traces: [TraceFile], window: RunWindow? = nil, _ choice: WaitChoice = WaitChoice(), workers: Int = TraceFile.processorCount,
@@ -37,11 +36,11 @@ package struct WaitReport {
     ) {
         let processes = traces.map { WaitSearch($0, workers: workers, progress: progress) }
         let symbolizer = Symbolizer()
-        let sites = processes.map { SiteNames($0.trace, symbolizer) }
+        let origin = traces.map { $0.header.first.monotonic_ns }.min() ?? 0
+        let explanations = processes.map { WaitExplanation($0, symbolizer, origin: origin) }
         self.processes = processes
-        self.sites = sites
+        self.explanations = explanations
         self.window = window
-        origin = traces.map { $0.header.first.monotonic_ns }.min() ?? 0
         order = processes.indices.flatMap { process -> [(process: Int, wait: Int, length: UInt64)] in
             let search = processes[process], scale = search.trace.timeScale
             return search.waits.indices.lazy.filter { search.isChosen($0, choice) }.map {
@@ -49,7 +48,7 @@ package struct WaitReport {
             }
             .map { (process, $0.0, $0.1.count) }
         }.sorted { ($0.length, $1.process, $1.wait) > ($1.length, $0.process, $0.wait) }.map { ($0.process, $0.wait) }
-        locks = Self.locks(order, processes, sites)
+        locks = Self.locks(order, processes, explanations)
         pages = processes.map { search in
             search.pageWaits(symbolizer).filter { choice.isThread?(search.threads[$0.thread]) ?? true && choice.kind ?? .disk == .disk }
         }
@@ -61,7 +60,9 @@ package struct WaitReport {
             }
     }
 
-    private static func locks(_ order: [(process: Int, wait: Int)], _ processes: [WaitSearch], _ sites: [SiteNames]) -> [LockTotals] {
+    private static func locks(_ order: [(process: Int, wait: Int)], _ processes: [WaitSearch], _ explanations: [WaitExplanation])
+        -> [LockTotals]
+    {
         struct Key: Hashable {
             var process: Int
             var object: UInt64
@@ -75,23 +76,17 @@ package struct WaitReport {
             waits[Key(process: process, object: wait.call.argument), default: []].append(wait)
         }
         return waits.map { key, all in
-            let search = processes[key.process]
+            let explanation = explanations[key.process]
             return LockTotals(
-                all, process: key.process, object: "0x" + String(key.object, radix: 16),
-                place: { sites[key.process].place(of: $0, search) },
-                heldIn: { sites[key.process].place(of: $0, search) })
+                all, process: key.process, object: "0x" + String(key.object, radix: 16), place: { explanation.place(of: $0) },
+                heldIn: { explanation.place(of: $0) })
         }.sorted { ($0.duration, $1.process, $1.object) > ($1.duration, $0.process, $0.object) }
     }
 
-    /// Since the beginning of the first process.
-    func time(_ ticks: UInt64, _ process: Int) -> Int64 {
-        let trace = processes[process].trace
-        let since = trace.timeScale.signedNanoseconds(Int64(truncatingIfNeeded: ticks &- trace.firstTicks.raw))
-        return Int64(truncatingIfNeeded: trace.header.first.monotonic_ns &- origin) &+ since
-    }
-    func length(_ ticks: UInt64, _ process: Int) -> Nanoseconds { processes[process].trace.timeScale.nanoseconds(ticks) }
-    func place(of call: OpenCall, _ process: Int) -> String? { sites[process].place(of: call, processes[process]) }
-    func place(of holder: Wait.Holder, _ process: Int) -> String? { sites[process].place(of: holder, processes[process]) }
+    func time(_ ticks: UInt64, _ process: Int) -> Int64 { explanations[process].time(ticks) }
+    func length(_ ticks: UInt64, _ process: Int) -> Nanoseconds { explanations[process].length(ticks) }
+    func place(of call: OpenCall, _ process: Int) -> String? { explanations[process].place(of: call) }
+    func place(of holder: Wait.Holder, _ process: Int) -> String? { explanations[process].place(of: holder) }
 
     /// Why there are no switches, one line for each reason.
     var missing: [String] {
@@ -119,33 +114,4 @@ extension WaitSearch {
         return trace.timeScale.nanoseconds(wait.duration) >= choice.least ?? Nanoseconds(0) && wait.kind == choice.kind ?? wait.kind
             && choice.isThread?(threads[wait.thread]) ?? true
     }
-}
-
-/// Where calls of a trace were made. Not for use by two threads at once.
-final class SiteNames {
-    private struct Key: Hashable {
-        var address: UInt64
-        var epoch: UInt32
-    }
-    private let modules: ModuleTimes
-    private let sites: CallSites
-    private var known: [Key: String] = [:]
-
-    init(_ trace: TraceFile, _ symbolizer: Symbolizer) {
-        modules = ModuleTimes(trace.metadata)
-        sites = CallSites(symbolizer)
-    }
-
-    /// The line, where the trace has it; else the recorded function that it was made in; nil unknown.
-    func place(of call: OpenCall, _ search: WaitSearch) -> String? {
-        guard call.site != 0 else { return search.name(call.parent) }
-        let key = Key(address: call.site, epoch: modules.epoch(at: call.enter))
-        if let text = known[key] { return text }
-        let text = sites.site(key.address, in: modules.module(at: key.address, epoch: key.epoch)).text { $0 }
-        known[key] = text
-        return text
-    }
-
-    /// The function that was open; of one that records no calls, where it took the lock.
-    func place(of holder: Wait.Holder, _ search: WaitSearch) -> String? { search.name(holder.inside.row) ?? place(of: holder.act, search) }
 }

@@ -25,6 +25,8 @@ package struct WaitSearch: Sendable {
         var begin: UInt64
         var end: UInt64
         var kind: WaitKind
+        /// Index of the wait that it is of; nil: the agent had the thread wait.
+        var wait: Int?
     }
     let functions: [WaitingFunction?]
     let samples: [UInt32: [KernelRecords.Sample]]
@@ -69,6 +71,9 @@ package struct WaitSearch: Sendable {
         findEnds()
     }
 
+    /// How many threads of the program the kernel has told of that made no call that was recorded.
+    package var silentThreads: Int { threads.count { $0.thread == nil } }
+
     /// As people call it; nil: no call.
     func name(_ row: UInt32) -> String? {
         if row == 0 { return nil }
@@ -90,12 +95,15 @@ package struct WaitSearch: Sendable {
 
     func function(_ row: UInt32) -> WaitingFunction? { Int(row) < functions.count ? functions[Int(row)] : nil }
 
+    /// What a wait is for that is none of the program's.
+    static let forAgent = "for the agent to write"
+
     /// Of all processes: what could not be found out, and what was left out; one line each.
     static func notes(_ all: [WaitSearch]) -> [String] {
         let count = all.reduce(0) { $0 &+ $1.agentsWaits.count }
         let time = all.reduce(UInt64(0)) { $0 &+ $1.trace.timeScale.nanoseconds($1.agentsWaits.ticks).count }
         return all.flatMap { $0.notes }
-            + (count == 0 ? [] : ["left out: \(counted(count, "wait")) for the agent to write, \(readable(Nanoseconds(time)))"])
+            + (count == 0 ? [] : ["left out: \(counted(count, "wait")) \(forAgent), \(readable(Nanoseconds(time)))"])
     }
 
     /// "git", or "6 processes (10 traces)".
@@ -132,13 +140,12 @@ package struct WaitSearch: Sendable {
     ) {
         var wait = Wait(thread: thread, begin: part.begin, end: part.end, duration: part.end - part.begin, kind: .processor, call: call)
         if part.state == .waiting, isForAgent(part, threads[thread].tid) {
-            parts[thread].append(Part(begin: part.begin, end: part.end, kind: .other))
+            parts[thread].append(Part(begin: part.begin, end: part.end, kind: .other, wait: nil))
             agentsWaits.count += 1
             agentsWaits.ticks &+= part.end - part.begin
             return
         }
         if part.state == .waiting { explain(&wait, records) }
-        parts[thread].append(Part(begin: part.begin, end: part.end, kind: wait.kind))
         // What woke it was not what it waits for.
         if let last = waits.indices.last, last >= first, wait.kind != .processor, function(call.row)?.kind != nil,
             let earlier = waits[first...].lastIndex(where: { $0.kind != .processor }), waits[earlier].call.isSame(as: call),
@@ -148,7 +155,9 @@ package struct WaitSearch: Sendable {
             waits[earlier].duration += wait.duration
             waits[earlier].count += 1
             waits[earlier].object = waits[earlier].object ?? wait.object
+            parts[thread].append(Part(begin: part.begin, end: part.end, kind: wait.kind, wait: earlier))
         } else {
+            parts[thread].append(Part(begin: part.begin, end: part.end, kind: wait.kind, wait: waits.count))
             waits.append(wait)
         }
     }
@@ -218,7 +227,7 @@ package struct WaitSearch: Sendable {
                         call: one.call, object: function?.text(one.call.argument)))
             }
             waitsOfThread.append(first..<waits.count)
-            parts.append(waits[first...].map { Part(begin: $0.begin, end: $0.end, kind: $0.kind) })
+            parts.append((first..<waits.count).map { Part(begin: waits[$0].begin, end: waits[$0].end, kind: waits[$0].kind, wait: $0) })
         }
     }
 

@@ -17,14 +17,14 @@ extension WaitReport {
             let search = processes[process], wait = search.waits[index]
             table.add([
                 column(readable(length(wait.duration, process))), column(readable(signed: time(wait.begin, process))),
-                search.threads[wait.thread].title, wait.kind.rawValue, what(wait, process) { short[$0] },
+                search.threads[wait.thread].title, wait.kind.rawValue, explanations[process].what(wait) { short[$0] },
             ])
         }
         let rows = table.lines(style, width: width)
         lines += ["", rows[0]]
         for (row, one) in zip(rows.dropFirst(), shown) {
             lines.append(row)
-            let details = details(one.process, one.wait) { short[$0] }
+            let details = explanations[one.process].details(one.wait) { short[$0] }
             if !details.isEmpty { lines.append(style.dim("    " + details.joined(separator: "; "))) }
         }
         if shown.count < order.count { lines.append(style.dim("    and \(counted(order.count - shown.count, "shorter one"))")) }
@@ -61,53 +61,6 @@ extension WaitReport {
         return "\(name): \(counted(order.count, "wait")), \(readable(Nanoseconds(all)))"
             + (totals.isEmpty ? "" : ": " + totals.map { "\($0.kind.rawValue) \(readable($0.duration))" }.joined(separator: ", "))
             + (window.map { ", \($0.text)" } ?? "")
-    }
-
-    /// "pthread_mutex_lock(0x559c) in refresh, dir.c:12 (git)"
-    func what(_ wait: Wait, _ process: Int, _ spelt: (String) -> String) -> String {
-        let search = processes[process]
-        guard let name = search.name(wait.call.row) else {
-            let found = [wait.systemCall.map { "system call \($0)" }, wait.object].compactMap { $0 }
-            if found.isEmpty { return search.isOfAgent(wait) ? "the agent's own start" : "-" }
-            return found.joined(separator: ", ")
-        }
-        var text = spelt(name)
-        if search.function(wait.call.row)?.kind != nil {
-            text += "(\(wait.object ?? ""))"
-        } else if let object = wait.object {
-            text += ", \(object)"
-        }
-        if let systemCall = wait.systemCall, systemCall != name { text += ", system call \(systemCall)" }
-        return text + (place(of: wait.call, process).map { " in \(spelt($0))" } ?? "")
-    }
-
-    /// Who held and who woke, each a part of a sentence.
-    func details(_ process: Int, _ index: Int, _ spelt: (String) -> String) -> [String] {
-        let search = processes[process], wait = search.waits[index]
-        var texts: [String] = []
-        if let holder = wait.holder {
-            let name = search.threads[holder.thread].title, chain = WaitChain(of: index, in: search)
-            texts.append(
-                (holder.since <= wait.begin ? "held by \(name) since " : "then taken by \(name) at ")
-                    + readable(signed: time(holder.since, process))
-                    + (place(of: holder, process).map { ", in \(spelt($0))" } ?? "")
-                    + (wait.handovers > 1 ? ", taken \(grouped(wait.handovers)) times in that time" : ""))
-            if chain.preempted > 0 {
-                texts.append("\(name) was ready and had no processor for \(readable(length(chain.preempted, process)))")
-            }
-            for link in chain.links {
-                let other = search.waits[link.wait]
-                texts.append(
-                    "\(search.threads[other.thread].title) waited itself \(readable(length(link.duration, process))): "
-                        + what(other, process, spelt) + (other.holder.map { ", held by \(search.threads[$0.thread].title)" } ?? ""))
-            }
-            if chain.isCircular { texts.append("they wait for each other") }
-        }
-        if let waker = wait.waker {
-            let name = search.threads[waker.thread].title, ran = waker.late.map { ", ran \(readable(length($0, process))) after it" } ?? ""
-            texts.append((search.name(waker.act.row).map { "woken by \(spelt($0)) of \(name)" } ?? "\(name) ended") + ran)
-        }
-        return texts
     }
 
     private func lockLines(_ limit: Int, _ width: Int?, _ style: TextStyle, _ spelt: (String) -> String) -> [String] {

@@ -53,7 +53,12 @@ extension CallTree {
 
     /// Of several processes with the process.
     package func label(_ root: Root) -> String {
-        guard processes.count > 1, let process = root.process.map({ processes[$0] }) else { return threadLabel(root) }
+        processes.count > 1 ? labelWithProcess(root) : threadLabel(root)
+    }
+
+    /// As among the threads of other processes.
+    package func labelWithProcess(_ root: Root) -> String {
+        guard let process = root.process.map({ processes[$0] }) else { return threadLabel(root) }
         let program = "\(basename(process.program)) \(process.pid)"
         return root.tid == process.pid ? program : "\(program): \(threadLabel(root))"
     }

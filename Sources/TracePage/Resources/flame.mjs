@@ -3,7 +3,7 @@ import { ROW, label, sized } from "./canvas.mjs";
 import { nodeAt } from "./tree.mjs";
 
 export class FlameGraph {
-  /// - box: what scrolls; - paint: {fill, isHit, ink}: colours of a tree's nodes
+  /// - box: what scrolls; - paint: {fill, isPlain, isHit, ink}: colours of a tree's nodes
   /// - isInverted: callers grow up, and the lowest level, which is the function itself, is left out
   constructor(canvas, box, paint, isInverted = false) {
     Object.assign(this, { canvas, box, paint, isInverted, tree: null, zoom: -1, chosen: -1, tops: [], frames: [], levels: [], deepest: 0 });
@@ -32,7 +32,7 @@ export class FlameGraph {
         context.strokeRect(x + 1, y + 1, Math.max(w - 3, 1), ROW - 3);
       }
       if (w > 22) {
-        context.fillStyle = paint.isDark() && !isHit && (tree.isComparison || !tree.isFunction(i)) ? text : onFrame;
+        context.fillStyle = paint.isDark() && !isHit && (tree.isComparison || paint.isPlain(tree, i)) ? text : onFrame;
         label(context, letter, tree.name(i), x, y + ROW / 2, w);
       }
     }

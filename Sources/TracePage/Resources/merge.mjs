@@ -1,5 +1,4 @@
 // Trees made of parts of a tree: threads as one, who calls a function, what it calls.
-import { CallTree } from "./tree.mjs";
 
 const branch = fn => ({ fn, calls: 0, total: 0, self: 0, flags: 0, below: new Map() });
 function grown(parent, fn, key) {
@@ -25,7 +24,7 @@ function planted(top, title, tree) {
     for (const key of ["calls", "total", "self", "flags"]) columns[key].push(node[key]);
     for (const child of [...node.below.values()].sort((a, b) => a.total - b.total)) stack.push([child, depth + 1]);
   }
-  return new CallTree(columns, tree.functions);
+  return new tree.constructor(columns, tree.functions);
 }
 
 /// What was summed up below a caller is one node below the merged one, too, whatever its name.

@@ -31,7 +31,7 @@ export function pixels(start, length, { from, to }, width) {
   return right < 0 || left > width ? null : { x: Math.max(left, -2), end: Math.min(right, width + 2) };
 }
 
-const position = names => Object.fromEntries(names.map((name, index) => [name, index]));
+export const position = names => Object.fromEntries(names.map((name, index) => [name, index]));
 export const SLICE = position(SCHEMA.slice);
 export const BAND_OF = position(SCHEMA.band);
 

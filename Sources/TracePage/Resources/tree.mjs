@@ -90,6 +90,9 @@ export class CallTree {
     return to;
   }
 
+  /// A size, for people.
+  amount(ns) { return time(ns); }
+
   /// A line about a node.
   facts(i) {
     if (this.isComparison) {

@@ -3,7 +3,7 @@
 import { SCHEMA } from "./schema.mjs";
 import { change, many, moment, plural, share, time } from "./numbers.mjs";
 import { CallTree } from "./tree.mjs";
-import { difference, hues, plain, shade } from "./colours.mjs";
+import { difference, hues, inkOn, plain, shade, stateColours } from "./colours.mjs";
 import { escaped, expression, found, matches } from "./search.mjs";
 import { clamped, eachBand, eachSlice, missing, moved, pixels, ticks, widened, zoomed } from "./timeline.mjs";
 import { sorted, tableRows } from "./table.mjs";
@@ -12,6 +12,8 @@ import { answeredSums, drawnSums } from "./selection.mjs";
 import { arranged, groups, isMeant, threadName } from "./threads.mjs";
 import { ROW, label, sized } from "./canvas.mjs";
 import { FlameGraph } from "./flame.mjs";
+import { columnText, spanLines, stateAt, stateLane, stateSums, sumText } from "./states.mjs";
+import { sampledTree } from "./samples.mjs";
 
 const $ = id => document.getElementById(id);
 const root = document.documentElement;
@@ -36,10 +38,12 @@ const isOwnCode = fn => functions[fn][0] === SCHEMA.ownCode;
 const ink = name => getComputedStyle(root).getPropertyValue(name).trim();
 const paint = {
   fill(of, i) {
-    if (!of.isFunction(i)) return plain(isDark());
+    if (paint.isPlain(of, i)) return plain(isDark());
     if (of.isComparison) return difference(of.has(i, "noise") ? 0 : of.total[i] - of.before[i], of.largestChange, isDark());
     return shade(hue(of.module(i)), of.fn[i], isDark());
   },
+  /// Threads, what was summed up, and what nobody knows.
+  isPlain: (of, i) => !of.isFunction(i) || of.name(i) === SCHEMA.unknown,
   isHit: (of, i) => pattern !== null && of.isFunction(i) && isHit(of.fn[i]),
   isSearch: () => pattern !== null,
   ink, isDark,
@@ -47,7 +51,7 @@ const paint = {
 
 // MARK: search
 
-let pattern = null;
+let pattern = null, current = "flame";
 const hits = new Map();
 function isHit(fn) {
   let is = hits.get(fn);
@@ -57,12 +61,14 @@ function isHit(fn) {
 function search(text) {
   pattern = expression(text);
   hits.clear();
-  $("matches").textContent = "";
-  if (pattern) {
-    const { isFound, calls, part, whole } = found(pattern, tree, DATA.table);
-    $("matches").textContent = isFound ? `${calls ? plural(calls, "call") + ", " : ""}${share(part, whole)} of the time` : "no match";
-  }
+  tellMatches();
   redraw();
+}
+function tellMatches() {
+  $("matches").textContent = "";
+  if (!pattern) return;
+  const isOfSamples = current === "samples", { isFound, calls, part, whole } = found(pattern, isOfSamples ? samples.graph.tree : tree, isOfSamples ? [] : DATA.table);
+  $("matches").textContent = isFound ? `${calls ? plural(calls, "call") + ", " : ""}${share(part, whole)} of the ${isOfSamples ? "samples" : "time"}` : "no match";
 }
 
 const tip = $("tip");
@@ -96,63 +102,73 @@ function describe(box, fn, title, module, said) {
   }));
 }
 
-// MARK: flame graph
+// MARK: flame graphs
 
-const flame = new FlameGraph($("flame"), $("flame-box"), paint);
-function drawFlame() {
-  const above = flame.draw(), crumbs = $("crumbs");
-  crumbs.textContent = "";
-  const add = (name, node) => crumbs.append(element("button", "", name, () => zoomTo(node)));
-  add("all", -1);
-  if (flame.zoom >= 0) for (const node of [...above, flame.zoom].slice(-12)) add(flame.tree.name(node), node);
-  if (flame.cutLevels) crumbs.append(element("span", "part", `${plural(flame.cutLevels, "level")} more below: zoom in`));
-  const chosen = flame.chosen >= 0 ? flame.chosen : flame.zoom, box = $("flame-details"), of = flame.tree;
-  if (chosen >= 0) return describe(box, of.fn[chosen], of.name(chosen), of.module(chosen), of.facts(chosen));
-  box.replaceChildren(element("span", "soft", (tree.isComparison ? "Width: the longer of both times. Red: slower than before, blue: faster, grey: as before, or within the noise. " : "Width: time. Colour: module. ")
-    + "Click a frame to zoom in, Esc to zoom out, / to search, ? for all keys."));
-}
-function zoomTo(node) {
-  flame.zoom = flame.chosen = node;
-  $("flame-box").scrollTop = 0;
-  drawFlame();
+/// A flame graph that is zoomed by clicks, with the way up above it, and below it what is said of a frame, or else the hint.
+function zooming(name, hintText) {
+  const graph = new FlameGraph($(name), $(name + "-box"), paint);
+  const draw = () => {
+    const above = graph.draw(), crumbs = $(name + "-crumbs");
+    crumbs.textContent = "";
+    const add = (text, node) => crumbs.append(element("button", "", text, () => zoomTo(node)));
+    add("all", -1);
+    if (graph.zoom >= 0) for (const node of [...above, graph.zoom].slice(-12)) add(graph.tree.name(node), node);
+    if (graph.cutLevels) crumbs.append(element("span", "part", `${plural(graph.cutLevels, "level")} more below: zoom in`));
+    const chosen = graph.chosen >= 0 ? graph.chosen : graph.zoom, box = $(name + "-details"), of = graph.tree;
+    if (chosen >= 0) describe(box, of.fn[chosen], of.name(chosen), of.module(chosen), of.facts(chosen));
+    else box.replaceChildren(element("span", "soft", hintText + "Click a frame to zoom in, Esc to zoom out, / to search, ? for all keys."));
+  };
+  const zoomTo = node => {
+    graph.zoom = graph.chosen = node;
+    $(name + "-box").scrollTop = 0;
+    draw();
+  };
+  /// Chooses a neighbour of what is chosen, and brings it into view.
+  const move = key => {
+    const from = graph.chosen >= 0 ? graph.chosen : graph.zoom >= 0 ? graph.zoom : graph.tops[0];
+    if (from === undefined) return;
+    graph.chosen = graph.tree.neighbour(from, key);
+    draw();
+    const frame = graph.frames.find(f => f.node === graph.chosen), box = $(name + "-box");
+    if (!frame) return;
+    const y = frame.level * ROW;
+    if (y < box.scrollTop || y + ROW > box.scrollTop + box.clientHeight) box.scrollTop = y - box.clientHeight / 2;
+  };
+  graph.canvas.onmousemove = event => pointed(graph, event);
+  graph.canvas.onmouseleave = event => showTip(event, "");
+  graph.canvas.onclick = event => { const i = graph.nodeAt(event); if (i >= 0) zoomTo(i); graph.canvas.focus(); };
+  return { graph, draw, zoomTo, move };
 }
 function pointed(graph, event) {
   const i = graph.nodeAt(event), of = graph.tree;
   showTip(event, i < 0 ? "" : of.name(i) + (of.module(i) ? "  " + of.module(i) : "") + "\n" + of.facts(i));
 }
-flame.canvas.onmousemove = event => pointed(flame, event);
-flame.canvas.onmouseleave = event => showTip(event, "");
-flame.canvas.onclick = event => { const i = flame.nodeAt(event); if (i >= 0) zoomTo(i); flame.canvas.focus(); };
-{
-  const menu = $("root"), choices = [];
-  const add = (text, choose) => {
-    const option = element("option", "", text);
-    option.value = choices.push(choose) - 1;
-    menu.append(option);
+/// The threads of a tree to choose from, each by itself, all, and equal ones as one; `wanted` as far as it is there.
+function offerThreads(menu, { graph, draw }, of, wanted) {
+  const choices = new Map();
+  menu.textContent = "";
+  const add = (name, text, choose) => {
+    choices.set(name, choose);
+    menu.append(Object.assign(element("option", "", text), { value: name }));
   };
-  const merged = (tops, title) => () => { const of = mergedThreads(tree, tops, title); flame.show(of, of.tops); };
-  if (tree.tops.length > 1) add("all threads", () => flame.show(tree, tree.tops));
-  if (!tree.isComparison) {
-    const threads = tree.tops.map((node, index) => ({ name: tree.name(node).replace(/ \d+$/, ""), process: "", isMain: index === 0 }));
-    if (tree.tops.length > 1) add("all threads as one", merged(tree.tops, "all threads"));
+  const merged = (tops, title) => () => { const one = mergedThreads(of, tops, title); graph.show(one, one.tops); };
+  if (of.tops.length !== 1) add("all threads", "all threads", () => graph.show(of, of.tops));
+  if (!of.isComparison) {
+    const threads = of.tops.map((node, index) => ({ name: of.name(node).replace(/ \d+$/, ""), process: "", isMain: index === 0 }));
+    if (of.tops.length > 1) add("all threads as one", "all threads as one", merged(of.tops, "all threads"));
     for (const { name, members } of groups(threads)) {
-      if (members.length > 1) add(`${name} × ${members.length}, as one`, merged(members.map(index => tree.tops[index]), `${name} × ${members.length}`));
+      const title = `${name} × ${members.length}`;
+      if (members.length > 1) add(title, title + ", as one", merged(members.map(index => of.tops[index]), title));
     }
   }
-  for (const node of tree.tops) add(`${tree.name(node)} — ${time(tree.total[node])}`, () => flame.show(tree, [node]));
-  choices[0]();
-  menu.onchange = () => { choices[+menu.value](); drawFlame(); };
+  for (const node of of.tops) add(of.name(node), `${of.name(node)} — ${of.amount(of.total[node])}`, () => graph.show(of, [node]));
+  menu.value = choices.has(wanted) ? wanted : [...choices.keys()][0];
+  choices.get(menu.value)();
+  menu.onchange = () => { choices.get(menu.value)(); draw(); };
 }
-/// Chooses a neighbour of what is chosen, and brings it into view.
-function move(key) {
-  const from = flame.chosen >= 0 ? flame.chosen : flame.zoom >= 0 ? flame.zoom : flame.tops[0];
-  flame.chosen = flame.tree.neighbour(from, key);
-  drawFlame();
-  const frame = flame.frames.find(f => f.node === flame.chosen), box = $("flame-box");
-  if (!frame) return;
-  const y = frame.level * ROW;
-  if (y < box.scrollTop || y + ROW > box.scrollTop + box.clientHeight) box.scrollTop = y - box.clientHeight / 2;
-}
+
+const flame = zooming("flame", tree.isComparison ? "Width: the longer of both times. Red: slower than before, blue: faster, grey: as before, or within the noise. " : "Width: time. Colour: module. ");
+offerThreads($("root"), flame, tree);
 
 // MARK: callers and callees
 
@@ -205,15 +221,17 @@ $("around-name").onchange = event => {
 const lanes = DATA.threads;
 const everything = { from: 0, to: DATA.duration || 1 }, first = DATA.shown || everything;
 const mayOpenAll = lanes && lanes.length <= 12; // more would not fit on a screen
-const line = { from: first.from, to: first.to, canvas: $("line"), boxes: [], selected: null, hidden: new Set(), open: new Set(mayOpenAll ? groups(lanes).map(group => group.key) : []), loaded: null, asked: null };
-const BAND = 18, HEAD = 22, STRIP = 4;
+const line = { from: first.from, to: first.to, canvas: $("line"), boxes: [], selected: null, hidden: new Set(), open: new Set(mayOpenAll ? groups(lanes).map(group => group.key) : []), loaded: null, asked: null,
+  pointed: null, chosen: null, places: new Map() };
+const hasStates = lanes !== null && lanes.some(lane => lane.states !== null);
+const BAND = 18, HEAD = 22, STRIP = 4, STATE = 13;
 const startup = DATA.startup;
 
 /// What is drawn of a lane: while loaded calls cover the view, those in place of the bands.
 function drawnOf(index) {
   const lane = lanes[index], { loaded } = line;
   const part = loaded && loaded.from <= line.from && loaded.to >= line.to ? loaded.parts.get(index) : null;
-  return { slices: part ? [part.slices, lane.slices] : [lane.slices], dense: part ? part.dense : lane.dense, levels: Math.max(lane.levels, part ? part.levels : 0, 1) };
+  return { slices: part ? [part.slices, lane.slices] : [lane.slices], dense: part ? part.dense : lane.dense, states: part ? part.states : lane.states, levels: Math.max(lane.levels, part ? part.levels : 0, 1) };
 }
 
 function drawLine() {
@@ -222,7 +240,7 @@ function drawLine() {
   let height = HEAD + (startup ? (startup.stages.length ? BAND + 4 : 0) + (startup.constructors.length ? BAND + 4 : 0) : 0) + (startup && startup.marks.length ? BAND : 0);
   const tracks = arranged(lanes, line).map(track => {
     const stages = lanes[track.members[0]].stages, top = height, drawn = track.isGroup ? null : drawnOf(track.members[0]);
-    height += 20 + (stages.length ? BAND + 4 : 0) + (drawn ? drawn.levels * BAND : track.members.length * STRIP) + 8;
+    height += 20 + (stages.length ? BAND + 4 : 0) + (drawn ? (drawn.states ? STATE + 2 : 0) + drawn.levels * BAND : track.members.length * (STRIP + (hasStates ? STRIP : 0))) + 8;
     return { ...track, top, stages, drawn };
   });
   const below = DATA.threadCount - lanes.length;
@@ -230,6 +248,7 @@ function drawLine() {
   const { context, cut, letter } = sized(line.canvas, width, Math.max(height, $("line-box").clientHeight - 4));
   const text = ink("--ink"), soft = ink("--soft"), edge = ink("--edge"), onFrame = ink("--on-frame"), hit = ink("--hit"), mark = ink("--mark"), own = ink("--own");
   line.boxes = [];
+  line.places.clear();
   const boxed = (left, top, w, h, tipText, range, onclick) => line.boxes.push({ left, top, width: Math.max(w, 2), height: h, tipText, range, onclick });
 
   const scale = ticks(line, width), step = scale.length > 1 ? scale[1] - scale[0] : span;
@@ -292,6 +311,33 @@ function drawLine() {
     boxed(x0, base + band.level * BAND, w, BAND - 1, `calls too short to be drawn one by one\nfill about ${Math.round(band.share * 100)} % of this`
       + (DATA.served ? "\nzoom in to load them" : ""));
   });
+  const statesOf = (index, states, base, high) => {
+    line.places.set(index, base + high / 2);
+    if (!states) return;
+    const colours = stateColours(isDark()), shown = stateLane(states, line, width);
+    shown.columns.forEach((column, n) => {
+      let bottom = base + high;
+      column.forEach((part, state) => {
+        context.fillStyle = colours[state];
+        context.fillRect(n, bottom - part * high, 1, part * high);
+        bottom -= part * high;
+      });
+    });
+    for (const { state, x: x0, width: w } of shown.spans) {
+      context.fillStyle = colours[state];
+      context.fillRect(x0, base, Math.max(w - (w > 4 ? 1 : 0), 1), high);
+      if (high < STATE) continue;
+      context.fillStyle = inkOn(colours[state]);
+      label(context, letter, SCHEMA.stateNames[state], x0, base + high / 2 + 0.5, w);
+    }
+    const of = px => {
+      const here = stateAt(shown, px);
+      if (!here || Array.isArray(here)) return here && { tipText: columnText(here) };
+      const lines = spanLines(here, states.waits, DATA.served), wait = { lane: index, span: here, told: here.wait < 0 ? null : states.waits[here.wait] };
+      return { tipText: lines.join("\n"), range: [here.start, here.start + here.length], wait, onclick: () => describeWait(wait, lines) };
+    };
+    line.boxes.push({ left: 0, top: base, width, height: high, of });
+  };
   for (const { group, members, isGroup, top, stages, drawn } of tracks) {
     const lane = lanes[members[0]];
     context.globalAlpha = 1;
@@ -310,14 +356,20 @@ function drawLine() {
     if (isOfGroup) boxed(0, top, width, 18, isGroup ? "equal threads: click to see each" : "click to draw equal threads as one", null, () => toggle(line.open, group.key));
     y = top + 20;
     if (stages.length) row(stages, stageColour, stageTip);
-    const base = y;
     if (isGroup) {
-      members.forEach((index, n) => {
-        bandsOf(lanes[index].dense, base + n * STRIP, STRIP - 1, 0, false);
-        slicesOf(index, lanes[index].slices, base + n * STRIP, STRIP, false);
-      });
+      for (const index of members) {
+        if (hasStates) {
+          statesOf(index, lanes[index].states, y, STRIP - 1);
+          y += STRIP;
+        }
+        bandsOf(lanes[index].dense, y, STRIP - 1, 0, false);
+        slicesOf(index, lanes[index].slices, y, STRIP, false);
+        y += STRIP;
+      }
       continue;
     }
+    statesOf(members[0], drawn.states, y, STATE);
+    const base = y + (drawn.states ? STATE + 2 : 0);
     // The thread's life: a frame around what is not even own code.
     if (lane.begin !== null) {
       const place = pixels(lane.begin, lane.end - lane.begin, line, width);
@@ -334,6 +386,7 @@ function drawLine() {
     context.fillStyle = soft;
     context.fillText(`${plural(below, "thread")} more with less in them: not in this page`, 6, height - 10);
   }
+  drawWaker(context, x, width, ink("--paper"), text);
   if (line.selected) {
     const { from, to } = line.selected;
     context.fillStyle = ink("--select");
@@ -345,6 +398,37 @@ function drawLine() {
   $("line-state").textContent = [hidden, tooHigh, line.asked ? "loading calls …" : ""].filter(part => part).join(" · ");
   load();
 }
+/// From who woke a thread, at that moment, to when the thread ran: of the wait that is pointed at, or else of the one that was clicked.
+function drawWaker(context, x, width, paper, text) {
+  const wait = line.pointed || line.chosen;
+  if (!wait || !wait.told || wait.told.waker === null) return;
+  const { lane, span, told } = wait, from = line.places.get(told.waker), to = line.places.get(lane);
+  if (from === undefined || to === undefined) return; // hidden
+  const bounded = at => Math.min(Math.max(x(at), -50), width + 50);
+  const x0 = bounded(told.woken), x1 = bounded(told.ran === null ? span.start + span.length : told.ran), angle = Math.atan2(to - from, x1 - x0);
+  const end = side => [x1 - 9 * Math.cos(angle + side), to - 9 * Math.sin(angle + side)];
+  for (const [colour, wide] of [[paper, 6], [text, 2]]) {
+    context.strokeStyle = context.fillStyle = colour;
+    context.lineWidth = wide;
+    context.beginPath();
+    context.moveTo(x0, from);
+    context.lineTo(x1, to);
+    context.moveTo(...end(0.45));
+    context.lineTo(x1, to);
+    context.lineTo(...end(-0.45));
+    context.stroke();
+    context.beginPath();
+    context.arc(x0, from, 2 + wide / 2, 0, 7);
+    context.fill();
+  }
+}
+/// What the pointer is at.
+function point(wait) {
+  const told = wait && wait.told ? wait : null;
+  if ((line.pointed && line.pointed.told) === (told && told.told)) return;
+  line.pointed = told;
+  schedule(drawLine);
+}
 function toggle(set, key) {
   if (!set.delete(key)) set.add(key);
   schedule(drawLine);
@@ -353,7 +437,7 @@ function boxAt(event) {
   const area = line.canvas.getBoundingClientRect(), px = event.clientX - area.left, py = event.clientY - area.top;
   for (let i = line.boxes.length - 1; i >= 0; i--) {
     const box = line.boxes[i];
-    if (px >= box.left && px < box.left + box.width && py >= box.top && py < box.top + box.height) return box;
+    if (px >= box.left && px < box.left + box.width && py >= box.top && py < box.top + box.height) return box.of ? box.of(px) : box;
   }
 }
 function show({ from, to }) {
@@ -367,7 +451,16 @@ function schedule(draw) {
   waiting.add(draw);
   requestAnimationFrame(() => { waiting.delete(draw); draw(); });
 }
+function describeWait(wait, [title, ...texts]) {
+  line.chosen = wait;
+  const { start, length } = wait.span, range = { from: start, to: start + length };
+  $("line-details").replaceChildren(element("b", "", title), element("span", "soft", ` in ${threadName(lanes[wait.lane])} `), element("button", "", "select this time", () => select(range)),
+    ...texts.map(text => element("div", "soft", text)));
+  schedule(drawLine);
+}
 function describeSlice(index, { start, length, fn }) {
+  line.chosen = null;
+  schedule(drawLine);
   describe($("line-details"), fn, ...functions[fn], `${time(length)}, ${moment(start, length / 100)} to ${moment(start + length, length / 100)}, in ${threadName(lanes[index])}`);
 }
 
@@ -417,6 +510,7 @@ const hint = () => $("line-details").replaceChildren(element("span", "soft", lin
 hint();
 async function select(range) {
   line.selected = range;
+  line.chosen = null;
   schedule(drawLine);
   const box = $("line-details");
   box.textContent = "";
@@ -446,7 +540,10 @@ async function select(range) {
   box.textContent = "";
   const calls = rows.reduce((sum, row) => sum + row.calls, 0);
   box.append(title, element("span", "soft", ` in ${plural(chosen.length, "thread")}: ${plural(calls, "call")}${note ? ", " + note : ""} `),
-    element("button", "", "zoom", () => show(range)), element("button", "", "end", () => select(null)));
+    element("button", "", "zoom", () => show(range)), ...samples ? [element("button", "", "samples", () => page("samples"))] : [],
+    element("button", "", "end", () => select(null)));
+  const states = chosen.map(index => lanes[index].states).filter(one => one);
+  if (states.length) box.append(element("div", "soft", sumText(states.map(one => stateSums(one, range)))));
   const list = element("div", "sums"), grid = element("table"), head = element("tr"), body = element("tbody");
   // Of the long ones alone a percentile would say what is not so.
   const shown = [["name", "Function"], ["self", "Self time", time], ["total", "Total", time], ["calls", isAll ? "Calls" : "Calls drawn", count],
@@ -507,8 +604,8 @@ addEventListener("mouseup", event => {
   const box = boxAt(event);
   if (box && box.onclick) box.onclick();
 });
-line.canvas.onmousemove = event => { if (!drag) { const box = boxAt(event); showTip(event, box ? box.tipText : ""); } };
-line.canvas.onmouseleave = event => showTip(event, "");
+line.canvas.onmousemove = event => { if (!drag) { const box = boxAt(event); showTip(event, box ? box.tipText : ""); point(box && box.wait); } };
+line.canvas.onmouseleave = event => { showTip(event, ""); point(null); };
 line.canvas.ondblclick = event => {
   const box = boxAt(event), range = box && box.range;
   if (range) show(widened({ from: range[0], to: range[1] }, 0.05)); else if (!box || !box.onclick) showAll();
@@ -556,6 +653,28 @@ $("threads-button").onclick = () => {
   if (!panel.hidden) listThreads();
   schedule(drawLine);
 };
+
+// MARK: samples
+
+const samples = DATA.samples ? zooming("sampled", "Width: samples, which are time of a processor. Colour: module. ") : null;
+/// Of the time that is selected in the timeline, and of the threads that are shown there.
+function drawSamples() {
+  const { selected, hidden } = line, shownNow = visible().join();
+  if (samples.range !== selected || samples.shown !== shownNow || !samples.graph.tree) {
+    Object.assign(samples, { range: selected, shown: shownNow });
+    offerThreads($("samples-root"), samples, sampledTree(DATA.samples, selected, lane => lane < 0 ? !hidden.size : !hidden.has(lane), functions), $("samples-root").value);
+  }
+  const { period, step } = DATA.samples, of = samples.graph.tree, sum = of.tops.reduce((part, top) => part + of.total[top], 0);
+  $("samples-of").textContent = [
+    plural(sum, "sample") + (period === null ? "" : `, one for each ${time(period)} of processor time`),
+    selected ? `${moment(selected.from, (selected.to - selected.from) / 1000)} to ${moment(selected.to, (selected.to - selected.from) / 1000)}` : "",
+    selected && step ? `in steps of ${time(step)}` : "",
+    hidden.size ? `without ${plural(hidden.size, "hidden thread")}` : "",
+  ].filter(part => part).join("; ");
+  $("samples-all").hidden = !selected;
+  samples.draw();
+}
+$("samples-all").onclick = () => { select(null); drawSamples(); };
 
 // MARK: table
 
@@ -617,9 +736,9 @@ function drawTable() {
 
 // MARK: pages, keys, theme
 
-const pages = { flame: drawFlame, line: drawLine, table: drawTable, around: drawAround };
-const isThere = { flame: true, line: !!lanes, table: true, around: !tree.isComparison };
-let current = "flame";
+const pages = { flame: flame.draw, line: drawLine, table: drawTable, around: drawAround, samples: drawSamples };
+const isThere = { flame: true, line: !!lanes, table: true, around: !tree.isComparison, samples: samples !== null };
+const graphs = { flame, samples };
 function page(name) {
   if (!isThere[name]) return;
   current = name;
@@ -629,6 +748,7 @@ function page(name) {
   }
   showTip(null, "");
   pages[name]();
+  tellMatches();
 }
 const redraw = () => schedule(pages[current]);
 for (const key of Object.keys(pages)) {
@@ -636,20 +756,34 @@ for (const key of Object.keys(pages)) {
   $("tab-" + key).hidden = !isThere[key];
 }
 $("search").oninput = event => search(event.target.value);
+/// Of the states that there are.
+function drawLegend() {
+  const sums = hasStates ? lanes.filter(lane => lane.states).map(lane => stateSums(lane.states, everything)) : [], colours = stateColours(isDark());
+  const seen = SCHEMA.stateNames.map((name, state) => ({ name, state })).filter(({ state }) => sums.some(one => one[state] > 0));
+  $("line-legend").hidden = !seen.length;
+  $("line-legend").replaceChildren(...seen.map(({ name, state }) => {
+    const item = element("span", "", name), swatch = element("i");
+    swatch.style.background = colours[state];
+    item.prepend(swatch);
+    return item;
+  }));
+}
 function theme(name) {
   root.dataset.theme = name;
+  drawLegend();
   redraw();
 }
 $("theme").onclick = () => theme(isDark() ? "light" : "dark");
 $("help").onclick = () => $("keys").showModal();
 addEventListener("keydown", event => {
+  const graph = graphs[current];
   const isSearch = event.target === $("search"), isTyping = event.target.tagName === "INPUT" && event.target.type !== "checkbox";
   if (event.key === "Escape") {
     if ($("keys").open) return;
     if (isTyping && !isSearch) event.target.blur();
     else if (isSearch || pattern) { $("search").value = ""; $("search").blur(); search(""); }
-    else if (current === "line") { if (line.selected) select(null); else showAll(); }
-    else if (current === "flame") zoomTo(flame.zoom >= 0 ? flame.tree.parent[flame.zoom] : -1);
+    else if (current === "line") { if (line.selected || line.chosen) select(null); else showAll(); }
+    else if (graph) graph.zoomTo(graph.graph.zoom >= 0 ? graph.graph.tree.parent[graph.graph.zoom] : -1);
     return;
   }
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT") return;
@@ -659,17 +793,18 @@ addEventListener("keydown", event => {
   case "2": page("line"); break;
   case "3": page("table"); break;
   case "4": page("around"); break;
+  case "5": page("samples"); break;
   case "h": if (current === "line") $("threads-button").click(); break;
   case "v": if (current === "line") select({ from: line.from, to: line.to }); break;
   case "t": $("theme").click(); break;
   case "?": $("keys").showModal(); break;
-  case "0": if (current === "line") showAll(); else if (current === "flame") zoomTo(-1); break;
+  case "0": if (current === "line") showAll(); else if (graph) graph.zoomTo(-1); break;
   case "ArrowUp": case "ArrowDown": case "ArrowLeft": case "ArrowRight":
-    if (current === "flame") { event.preventDefault(); move(event.key); }
+    if (graph) { event.preventDefault(); graph.move(event.key); }
     if (current === "line" && event.key === "ArrowLeft") show(moved(line, -0.15));
     if (current === "line" && event.key === "ArrowRight") show(moved(line, 0.15));
     break;
-  case "Enter": if (current === "flame" && flame.chosen >= 0) zoomTo(flame.chosen); break;
+  case "Enter": if (graph && graph.graph.chosen >= 0) graph.zoomTo(graph.graph.chosen); break;
   case "+": case "=": case "w": if (current === "line") show(widened(line, -0.15)); break;
   case "-": case "s": if (current === "line") show(widened(line, 0.2)); break;
   }
@@ -685,6 +820,8 @@ for (const [id, texts, before] of [["losses", DATA.losses, "Not in this trace: "
   $(id).textContent = texts.length ? before + texts.join(" · ") : "";
   $(id).title = texts.join("\n");
 }
+$("keys-samples").hidden = !isThere.samples;
 root.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-page({ "#timeline": "line", "#table": "table", "#around": "around" }[location.hash] || "flame");
+drawLegend();
+page({ "#timeline": "line", "#table": "table", "#around": "around", "#samples": "samples" }[location.hash] || "flame");
 root.dataset.ready = "yes"; // for tests

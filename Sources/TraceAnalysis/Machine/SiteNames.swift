@@ -1,0 +1,31 @@
+// Where calls of a trace were made, as text.
+import Symbols
+
+/// Not for use by two threads at once.
+final class SiteNames {
+    private struct Key: Hashable {
+        var address: UInt64
+        var epoch: UInt32
+    }
+    private let modules: ModuleTimes
+    private let sites: CallSites
+    private var known: [Key: String] = [:]
+
+    init(_ trace: TraceFile, _ symbolizer: Symbolizer) {
+        modules = ModuleTimes(trace.metadata)
+        sites = CallSites(symbolizer)
+    }
+
+    /// The line, where the trace has it; else the recorded function that it was made in; nil unknown.
+    func place(of call: OpenCall, _ search: WaitSearch) -> String? {
+        guard call.site != 0 else { return search.name(call.parent) }
+        let key = Key(address: call.site, epoch: modules.epoch(at: call.enter))
+        if let text = known[key] { return text }
+        let text = sites.site(key.address, in: modules.module(at: key.address, epoch: key.epoch)).text { $0 }
+        known[key] = text
+        return text
+    }
+
+    /// The function that was open; of one that records no calls, where it took the lock.
+    func place(of holder: Wait.Holder, _ search: WaitSearch) -> String? { search.name(holder.inside.row) ?? place(of: holder.act, search) }
+}

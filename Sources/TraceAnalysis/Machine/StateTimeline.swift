@@ -1,0 +1,175 @@
+// The states of a thread in the order of time, as much of them as a page can hold: the long stretches each by itself, those off the
+// processor with what `tracer waits` says of them; of the short ones how much of each little stretch of time they fill.
+import Presentation
+import Symbols
+import TraceFormat
+
+package struct StateTimeline: Sendable {
+    package enum State: String, Sendable, CaseIterable {
+        case running, runnable, lock, condition, pipe, disk, sleep, child, join, other, unknown
+
+        fileprivate init(_ kind: WaitKind) {
+            switch kind {
+            case .lock: self = .lock
+            case .condition: self = .condition
+            case .pipe: self = .pipe
+            case .disk: self = .disk
+            case .sleep: self = .sleep
+            case .child: self = .child
+            case .join: self = .join
+            case .processor: self = .runnable
+            case .other: self = .other
+            }
+        }
+    }
+    /// Moments and lengths are ticks.
+    package struct Span: Sendable {
+        package var begin: UInt64, end: UInt64
+        package var state: State
+        /// Index in `waits`; nil: it ran, or that is left out.
+        package var wait: Int?
+    }
+    /// A stretch and the share of it, 0 … 1, that short spans of one state fill. Those of the same stretch follow each other.
+    package struct Band: Sendable {
+        package var begin: UInt64, length: UInt64
+        package var state: State
+        package var share: Double
+    }
+    package struct Wait: Sendable {
+        package var what: String
+        package var details: [String]
+        /// Of all its stretches off the processor.
+        package var duration: UInt64
+        package var stretches: Int
+        /// The thread (its index in the trace) that let this one go on, when, and when this one ran.
+        package var waker: (thread: UInt32, at: UInt64, ran: UInt64?)?
+    }
+
+    /// Index in the trace.
+    package let thread: UInt32
+    /// In the order of time.
+    package let spans: [Span]
+    package let bands: [Band]
+    package let waits: [Wait]
+    /// Spans that are in `bands` alone.
+    package let short: Int
+    /// Spans off the processor that are there without what is said of them.
+    package let untold: Int
+
+    private static let pieces = 16_384, mostPieces = 1024, fewestPieces = 64
+
+    /// Of the threads that are recorded; none where the kernel has not told of switches.
+    /// - Parameters:
+    ///   - mostSpans: to keep, of all of them together
+    ///   - mostWaits: to explain, likewise
+    ///   - wanted: these threads alone
+    ///   - origin: CLOCK_MONOTONIC from which times in texts count
+    package static func all(
+        _ search: WaitSearch, in time: Range<UInt64>, mostSpans: Int, mostWaits: Int, of wanted: Set<UInt32>, origin: UInt64
+    ) -> [StateTimeline] {
+        guard search.noSwitches == nil else { return [] }
+        let threads = search.threads.indices.filter { search.threads[$0].thread.map { wanted.contains($0) } ?? false }
+        let stretches = threads.map { search.stretches(of: $0, in: time) }
+        let least = Self.least(stretches.joined().lazy.map { $0.end - $0.begin }, most: mostSpans)
+        // Those that the agent had wait are told of in few words, and go first.
+        func length(_ wait: Int?) -> UInt64 { wait.map { search.waits[$0].duration } ?? .max }
+        let told = stretches.joined().lazy.filter { $0.isWait && $0.end - $0.begin >= least }.map { length($0.wait) }
+        let leastTold = Self.least(told, most: mostWaits)
+        let explanation = WaitExplanation(search, Symbolizer(), origin: origin), short = ShortNames(search.names)
+        let pieces = UInt64(min(max(Self.pieces / max(threads.count, 1), fewestPieces), mostPieces))
+        return zip(threads, stretches).map { thread, stretches in
+            var spans: [Span] = [], waits: [Wait] = [], numbers: [Int?: Int] = [:], untold = 0
+            for stretch in stretches where stretch.end - stretch.begin >= least {
+                var span = Span(begin: stretch.begin, end: stretch.end, state: stretch.state, wait: nil)
+                if stretch.isWait, length(stretch.wait) >= leastTold {
+                    if let known = numbers[stretch.wait] {
+                        span.wait = known
+                    } else {
+                        span.wait = waits.count
+                        numbers[stretch.wait] = waits.count
+                        waits.append(Wait(stretch.wait, explanation, search) { short[$0] })
+                    }
+                } else if stretch.isWait {
+                    untold += 1
+                }
+                spans.append(span)
+            }
+            let rest = stretches.filter { $0.end - $0.begin < least }
+            return StateTimeline(
+                thread: search.threads[thread].thread!, spans: spans, bands: bands(rest, in: time, pieces), waits: waits, short: rest.count,
+                untold: untold)
+        }
+    }
+
+    /// From which length on there are no more than so many; 0: there are no more.
+    private static func least(_ lengths: some Sequence<UInt64>, most: Int) -> UInt64 {
+        let lengths = lengths.sorted(by: >)
+        return lengths.count > most ? (most > 0 ? lengths[most - 1] : .max - 1) + 1 : 0
+    }
+
+    private static func bands(_ spans: [WaitSearch.Stretch], in time: Range<UInt64>, _ pieces: UInt64) -> [Band] {
+        guard !spans.isEmpty else { return [] }
+        let piece = max((time.upperBound - time.lowerBound) / pieces + 1, 1)
+        var filled: [UInt64: [State: UInt64]] = [:]
+        for span in spans {
+            var at = span.begin
+            while at < span.end {
+                let number = (at - time.lowerBound) / piece, end = min(span.end, time.lowerBound + (number + 1) * piece)
+                filled[number, default: [:]][span.state, default: 0] += end - at
+                at = end
+            }
+        }
+        var bands: [Band] = []
+        for (number, times) in filled.sorted(by: { $0.key < $1.key }) {
+            for state in State.allCases {
+                guard let part = times[state] else { continue }
+                let share = (Double(part) / Double(piece) * 1000).rounded() / 1000
+                if share > 0 { bands.append(Band(begin: time.lowerBound + number * piece, length: piece, state: state, share: share)) }
+            }
+        }
+        return bands
+    }
+}
+
+extension StateTimeline.Wait {
+    /// - Parameter index: nil: the agent had it wait
+    fileprivate init(_ index: Int?, _ explanation: WaitExplanation, _ search: WaitSearch, _ spelt: (String) -> String) {
+        guard let index else {
+            (what, details, duration, stretches) = (WaitSearch.forAgent, [], 0, 1)
+            return
+        }
+        let wait = search.waits[index]
+        what = explanation.what(wait, spelt)
+        details = explanation.details(index, spelt)
+        duration = wait.duration
+        stretches = wait.count
+        if let waker = wait.waker, let thread = search.threads[waker.thread].thread {
+            self.waker = (thread, waker.at, waker.late.map { waker.at &+ $0 })
+        }
+    }
+}
+
+extension WaitSearch {
+    fileprivate struct Stretch {
+        var begin: UInt64, end: UInt64
+        var state: StateTimeline.State
+        var isWait = false
+        var wait: Int?
+    }
+
+    /// Those of a thread that have a length in a part of the time, in order.
+    fileprivate func stretches(of thread: Int, in time: Range<UInt64>) -> [Stretch] {
+        let ran = threads[thread].stretches.lazy.filter { $0.state == .running || $0.state == .unknown }.flatMap { trace.window.parts($0) }
+            .map { Stretch(begin: $0.begin, end: $0.end, state: $0.state == .running ? .running : .unknown) }
+        let waited = parts[thread].lazy.map {
+            Stretch(begin: $0.begin, end: $0.end, state: StateTimeline.State($0.kind), isWait: true, wait: $0.wait)
+        }
+        return (Array(ran) + Array(waited)).compactMap { stretch in
+            let part = (stretch.begin..<stretch.end).clamped(to: time)
+            guard !part.isEmpty else { return nil }
+            var cut = stretch
+            (cut.begin, cut.end) = (part.lowerBound, part.upperBound)
+            return cut
+        }.sorted { $0.begin < $1.begin }
+    }
+}

@@ -1,0 +1,72 @@
+// What is said of a wait wherever it is shown, in a terminal or in a page: for what it was, who held that, who woke the thread.
+import Presentation
+import Symbols
+import TraceFormat
+
+struct WaitExplanation {
+    private let search: WaitSearch
+    private let sites: SiteNames
+    /// CLOCK_MONOTONIC from which times count.
+    private let origin: UInt64
+
+    init(_ search: WaitSearch, _ symbolizer: Symbolizer, origin: UInt64) {
+        self.search = search
+        self.origin = origin
+        sites = SiteNames(search.trace, symbolizer)
+    }
+
+    func time(_ ticks: UInt64) -> Int64 {
+        let trace = search.trace
+        let since = trace.timeScale.signedNanoseconds(Int64(truncatingIfNeeded: ticks &- trace.firstTicks.raw))
+        return Int64(truncatingIfNeeded: trace.header.first.monotonic_ns &- origin) &+ since
+    }
+    func length(_ ticks: UInt64) -> Nanoseconds { search.trace.timeScale.nanoseconds(ticks) }
+    func place(of call: OpenCall) -> String? { sites.place(of: call, search) }
+    func place(of holder: Wait.Holder) -> String? { sites.place(of: holder, search) }
+
+    /// "pthread_mutex_lock(0x559c) in refresh, dir.c:12 (git)"
+    func what(_ wait: Wait, _ spelt: (String) -> String) -> String {
+        guard let name = search.name(wait.call.row) else {
+            let found = [wait.systemCall.map { "system call \($0)" }, wait.object].compactMap { $0 }
+            if found.isEmpty { return search.isOfAgent(wait) ? "the agent's own start" : "-" }
+            return found.joined(separator: ", ")
+        }
+        var text = spelt(name)
+        if search.function(wait.call.row)?.kind != nil {
+            text += "(\(wait.object ?? ""))"
+        } else if let object = wait.object {
+            text += ", \(object)"
+        }
+        if let systemCall = wait.systemCall, systemCall != name { text += ", system call \(systemCall)" }
+        return text + (place(of: wait.call).map { " in \(spelt($0))" } ?? "")
+    }
+
+    /// Who held it, who waited for whom in the meantime, who woke the thread, and how late it then ran.
+    func details(_ index: Int, _ spelt: (String) -> String) -> [String] {
+        let wait = search.waits[index]
+        var texts: [String] = []
+        if let holder = wait.holder {
+            let name = search.threads[holder.thread].title, chain = WaitChain(of: index, in: search)
+            texts.append(
+                (holder.since <= wait.begin ? "held by \(name) since " : "then taken by \(name) at ")
+                    + readable(signed: time(holder.since))
+                    + (place(of: holder).map { ", in \(spelt($0))" } ?? "")
+                    + (wait.handovers > 1 ? ", taken \(grouped(wait.handovers)) times in that time" : ""))
+            if chain.preempted > 0 {
+                texts.append("\(name) was ready and had no processor for \(readable(length(chain.preempted)))")
+            }
+            for link in chain.links {
+                let other = search.waits[link.wait]
+                texts.append(
+                    "\(search.threads[other.thread].title) waited itself \(readable(length(link.duration))): "
+                        + what(other, spelt) + (other.holder.map { ", held by \(search.threads[$0.thread].title)" } ?? ""))
+            }
+            if chain.isCircular { texts.append("they wait for each other") }
+        }
+        if let waker = wait.waker {
+            let name = search.threads[waker.thread].title, ran = waker.late.map { ", ran \(readable(length($0))) after it" } ?? ""
+            texts.append((search.name(waker.act.row).map { "woken by \(spelt($0)) of \(name)" } ?? "\(name) ended") + ran)
+        }
+        return texts
+    }
+}

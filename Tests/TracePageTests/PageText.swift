@@ -1,0 +1,24 @@
+import CPageFiles
+import Foundation
+import Testing
+@testable import TracePage
+
+/// What tests read of a page.
+enum PageText {
+    /// What the script reads by: Resources/schema.mjs, which is JSON behind "SCHEMA = ".
+    nonisolated(unsafe) static let schema: [String: Any] = {
+        let text = page_schema_mjs.text
+        let json = text[text.range(of: "SCHEMA = ")!.upperBound...].drop { $0 == " " }.prefix { $0 != ";" }
+        return try! JSONSerialization.jsonObject(with: Data(json.utf8)) as! [String: Any]
+    }()
+
+    static func names(_ key: String) throws -> [String] { try #require(schema[key] as? [String], "the schema has no \(key)") }
+
+    /// The data of a page.
+    static func data(_ html: String) throws -> [String: Any] {
+        let bytes = Data(html.utf8) // a page may be megabytes, of which characters are slow
+        let start = try #require(bytes.range(of: Data("const DATA = ".utf8))).upperBound
+        let end = try #require(bytes.range(of: Data(";</script>".utf8), in: start..<bytes.endIndex)).lowerBound
+        return try #require(JSONSerialization.jsonObject(with: bytes[start..<end]) as? [String: Any])
+    }
+}
