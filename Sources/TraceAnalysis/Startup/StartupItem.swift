@@ -59,7 +59,7 @@ package struct StartupItem: Sendable {
             thread.leave(before: span.begin)
             if let outer = thread.open.last?.item { // what runs it is not paid twice
                 items[outer].own = items[outer].own.without(total)
-                items[outer].calls &-= min(span.calls, items[outer].calls)
+                items[outer].calls &-= min(span.calls &+ 1, items[outer].calls)
             }
             // Which of them it was: the last that ended before this began.
             let last = label.after.compactMap { name in

@@ -12,6 +12,7 @@
 // variant: lto@clang -std=c11 -O2 -flto -fuse-ld=lld -Wl,--gc-sections
 // variant: lld@clang -std=c11 -O2 -fuse-ld=lld -ffunction-sections -fdata-sections -Wl,--gc-sections
 // variant: mold@gcc -std=c11 -O2 -fuse-ld=mold -ffunction-sections -fdata-sections -Wl,--gc-sections
+// variant: gold@gcc -std=c11 -O2 -fuse-ld=gold -ffunction-sections -fdata-sections -Wl,--gc-sections
 // case: order order
 // case: again again
 // case: circle circle
