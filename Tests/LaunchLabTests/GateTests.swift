@@ -228,7 +228,7 @@ import Testing
         #expect(
             keys == [
                 "schema", "program", "command", "ready", "settings", "machine", "runs", "call_cost_ns", "budgets", "stages", "relocations",
-                "minor_faults", "major_faults", "libraries", "constructors", "loads", "calls_from_ms", "calls",
+                "minor_faults", "major_faults", "libraries", "constructors", "loads", "calls_from_ms", "calls", "items",
             ])
         #expect(lines.first == "{" && lines.last == "}" && lines[1] == "  \"schema\": \"tracer.baseline/1\",")
         let stages = lines.filter { $0.contains("\"p50_ms\"") }.map { line in

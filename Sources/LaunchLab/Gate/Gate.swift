@@ -42,7 +42,8 @@ package struct Gate: Sendable {
     /// With times that do not count, no stage is judged, and a new constructor or item by the launch in which it took least.
     package func findings(_ profiles: [LaunchProfile], areTimesJudged: Bool = true) -> [Finding] {
         let now = LaunchSummary(profiles)
-        return libraries(now) + constructors(now, areTimesJudged) + items(now, areTimesJudged) + (areTimesJudged ? stages(now) : []) + counts(now)
+        return libraries(now) + constructors(now, areTimesJudged) + items(now, areTimesJudged) + (areTimesJudged ? stages(now) : [])
+            + counts(now)
     }
 
     /// What is said and breaks no budget.
@@ -103,7 +104,8 @@ package struct Gate: Sendable {
                 guard time / max(slowdown, 1) > baseline.budgets.itemMs else { return nil }
                 return Finding(
                     rule: .newItem, subject: "\(stage): \(name)",
-                    message: "new item in \(stage): \(name), \(areTimesJudged ? "" : "at least ")\(text(time)) (limit \(text(baseline.budgets.itemMs)))"
+                    message:
+                        "new item in \(stage): \(name), \(areTimesJudged ? "" : "at least ")\(text(time)) (limit \(text(baseline.budgets.itemMs)))"
                 )
             }
             // As a stage, but the file has median and spread alone.
@@ -111,7 +113,9 @@ package struct Gate: Sendable {
             let budget = max(before.ms * (1 + baseline.budgets.stage), before.ms + baseline.budgets.stageMs)
             guard areTimesJudged, scaled.median > budget else { return nil }
             let runs = Sample(Baseline.quantiles(before, baseline.runs).map { $0 / 1e6 })
-            if RankTest.probability(runs, scaled) >= Baseline.probability || Difference(runs, scaled).low + before.ms <= budget { return nil }
+            if RankTest.probability(runs, scaled) >= Baseline.probability || Difference(runs, scaled).low + before.ms <= budget {
+                return nil
+            }
             return Finding(
                 rule: .slowerItem, subject: "\(stage): \(name)",
                 message: "item \(name) in \(stage) takes \(text(scaled.median)), the budget is \(text(budget)) (it was \(text(before.ms)))")

@@ -20,7 +20,8 @@ package struct GateVerdict: Sendable {
     package var acceptCommand: String
 
     package init(
-        baselinePath: String, program: String, runs: Int, findings: [Finding], notes: [String] = [], causes: [Cause], callsFromMs: Double, acceptCommand: String
+        baselinePath: String, program: String, runs: Int, findings: [Finding], notes: [String] = [], causes: [Cause], callsFromMs: Double,
+        acceptCommand: String
     ) {
         self.baselinePath = baselinePath
         self.program = program

@@ -128,7 +128,8 @@ enum LaunchReader {
 
     private static func node(_ call: LaunchCalls.Node) -> CallNode {
         CallNode(
-            .init(call.isWait ? .wait : call.isItem ? .item : call.isLazy ? .lazy : .call, module: call.module, name: call.name), count: Int(call.calls),
+            .init(call.isWait ? .wait : call.isItem ? .item : call.isLazy ? .lazy : .call, module: call.module, name: call.name),
+            count: Int(call.calls),
             total: NanosecondCount(call.total.count),
             children: call.children.map(node))
     }

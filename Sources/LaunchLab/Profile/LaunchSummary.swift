@@ -68,18 +68,15 @@ package struct LaunchSummary: Sendable {
 
     /// Those of most launches.
     private static func items(_ profiles: [LaunchProfile]) -> [Item] {
-        var order: [CallNode.Key] = []
         var times: [CallNode.Key: [Double]] = [:]
         for profile in profiles {
             for (key, items) in Dictionary(grouping: profile.items, by: \.key) { // of one name there may be several
                 times[key, default: []].append(items.reduce(0) { $0 + Double($1.total) })
             }
         }
-        for item in profiles.max(by: { $0.items.count < $1.items.count })?.items ?? [] where !order.contains(item.key) {
-            order.append(item.key)
-        }
-        return order.compactMap { key in
-            times[key].flatMap { $0.count * 2 > profiles.count ? Item(key: key, sample: Sample($0)) : nil }
+        let longest = profiles.max { $0.items.count < $1.items.count }
+        return (longest?.items ?? []).compactMap { item in
+            times.removeValue(forKey: item.key).flatMap { $0.count * 2 > profiles.count ? Item(key: item.key, sample: Sample($0)) : nil }
         }
     }
 }

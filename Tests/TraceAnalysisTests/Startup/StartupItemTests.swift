@@ -10,7 +10,9 @@ private let begin: UInt64 = 100_000_000
 
 @Suite struct StartupItemTests {
     @Test func aLabelIsReadFromTheNameOfItsSpan() {
-        func facts(_ span: String) -> String? { StartupItem.Label(span).map { "\($0.stage) \($0.name)|\($0.after.joined(separator: "|"))" } }
+        func facts(_ span: String) -> String? {
+            StartupItem.Label(span).map { "\($0.stage) \($0.name)|\($0.after.joined(separator: "|"))" }
+        }
         #expect(facts("startup item log (stage 1)") == "1 log|")
         #expect(facts("startup item database (stage -2, after config, log)") == "-2 database|config|log")
         #expect(facts("startup item after (stage 3, after after)") == "3 after|after")
@@ -18,7 +20,9 @@ private let begin: UInt64 = 100_000_000
         // The agent has cut it, in the middle of a name.
         #expect(facts("startup item a (stage 1, after b, c, dee") == "1 a|b|c")
         #expect(facts("startup item a (stage 1") == "1 a|")
-        for other in ["", "startup item", "startup item a", "startup item a (stage one)", "startup item a (stage )", "item a (stage 1)", "stage 1"] {
+        for other in [
+            "", "startup item", "startup item a", "startup item a (stage one)", "startup item a (stage )", "item a (stage 1)", "stage 1",
+        ] {
             #expect(facts(other) == nil, "\(other)")
         }
     }
