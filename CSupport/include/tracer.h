@@ -36,6 +36,75 @@ void tracer_end(const char *name) __attribute__((weak));
 #define tracer_end(name) (tracer_end ? tracer_end(name) : (void)0)
 #define tracer_ready() tracer_mark("ready")
 
+// Start-up items: work of the start that is registered where it is defined, and run when the program says so. The runner is
+// one C file, tracer_startup.c, which belongs to the program: it needs neither the agent nor the tool.
+// docs/startup-items.md shows how constructors become items.
+
+/// The runner's view of an item. Made by the macros below; a program may make one at run time, and keep it for ever.
+struct tracer_startup_item {
+    void (*run)(void *context);
+    void *context;
+    /// "database, config, log": its name, then those of the items that it runs after.
+    const char *names;
+    /// With `line`, where it stands in the order of declaration.
+    const char *file;
+    unsigned line;
+    int stage;
+    /// TRACER_STARTUP_POOL, or 0.
+    unsigned flags;
+    /// These are the runner's.
+    unsigned state;
+    struct tracer_startup_item *next;
+};
+#define TRACER_STARTUP_POOL 1u
+
+/// Runs the items of the stage, each after those that it names, else in the order in which they are declared, and returns when they
+/// have ended. An item runs once. What this call means beside other calls of it is said in tracer_startup.c.
+void tracer_run_startup(int stage);
+/// Registers an item at run time, for languages that have no constant data in sections of their own.
+void tracer_add_startup_item(struct tracer_startup_item *item);
+
+/// Defines an item: TRACER_STARTUP_ITEM(1, database, config, log) { open_database(); }
+/// "database" of stage 1 is run on the thread that calls tracer_run_startup(1), after "config" and "log".
+#define TRACER_STARTUP_ITEM(stage, ...) TRACER_STARTUP_NAMED(stage, 0, #__VA_ARGS__, __VA_ARGS__, )
+/// The same, on a thread of a pool: for work that may happen beside that of other items.
+#define TRACER_STARTUP_POOL_ITEM(stage, ...) TRACER_STARTUP_NAMED(stage, TRACER_STARTUP_POOL, #__VA_ARGS__, __VA_ARGS__, )
+
+// Items lie in a section of their module. A note tells where that is, so that the runner finds the items of every loaded module
+// without a constructor and without an exported symbol. Aligned by hand: a compiler that aligns large data better leaves gaps.
+#define TRACER_STARTUP_NAMED(stage, flags, names, name, ...) \
+    static void tracer_startup_##name(void *) TRACER_STARTUP_THROWS_NOTHING; \
+    TRACER_STARTUP_SECTION static struct tracer_startup_item tracer_startup_item_##name = { \
+        tracer_startup_##name, 0, names, __FILE__, __LINE__, stage, flags, 0, 0}; \
+    TRACER_STARTUP_NOTE \
+    static void tracer_startup_##name(void *tracer_context __attribute__((unused))) TRACER_STARTUP_THROWS_NOTHING
+
+#ifdef __has_attribute
+#if __has_attribute(retain)
+#define TRACER_STARTUP_RETAIN , retain // --gc-sections takes nobody's use of a section's bounds for a use of the section
+#endif
+#endif
+#ifndef TRACER_STARTUP_RETAIN
+#define TRACER_STARTUP_RETAIN
+#endif
+#define TRACER_STARTUP_SECTION __attribute__((section("tracer_items"), used, aligned(8) TRACER_STARTUP_RETAIN))
+#define TRACER_STARTUP_NOTE \
+    __asm__(".pushsection .note.tracer, \"a\", %note\n" \
+            ".balign 4\n" \
+            ".long 7, 8, 1\n" \
+            ".asciz \"tracer\"\n" \
+            ".balign 4\n" \
+            ".hidden __start_tracer_items\n" \
+            ".hidden __stop_tracer_items\n" \
+            ".long __start_tracer_items - .\n" \
+            ".long __stop_tracer_items - .\n" \
+            ".popsection");
+#if defined __cplusplus && __cplusplus >= 201103L
+#define TRACER_STARTUP_THROWS_NOTHING noexcept
+#else
+#define TRACER_STARTUP_THROWS_NOTHING
+#endif
+
 #ifdef __cplusplus
 }
 #endif

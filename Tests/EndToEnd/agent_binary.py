@@ -18,7 +18,7 @@ def exports_only_the_public_api(agent):
              if line.split()[-2] in "TDBRVW"}
     header = os.path.join(os.path.dirname(__file__), "../../CSupport/include/tracer.h")
     with open(header) as file:
-        wanted = set(re.findall(r"^void (tracer_\w+)\(", file.read(), re.MULTILINE))
+        wanted = set(re.findall(r"^void (tracer_\w+)\(.*__attribute__\(\(weak\)\);", file.read(), re.MULTILINE))
     if names != wanted:
         raise Failed(f"exported: {sorted(names)}, tracer.h declares {sorted(wanted)}")
 

@@ -176,6 +176,36 @@ def nested_dlopens_are_split(folder):
         expect(abs(load["load_ns"] + load["constructors_ns"] - load["total_ns"]) <= 2, f"parts do not add up: {load}")
 
 
+def items_have_the_moments_that_they_took_themselves(folder):
+    folder.compile("staged", "part_startup_staged.c", os.path.join(build.ROOT, "Sources/CTracerAPI/tracer_startup.c"), "-pthread")
+    status, _, err = folder.run([os.path.join(folder.path, "staged")], "--items")
+    expect(status == 0, err)
+    timeline, stamps = folder.timeline(), folder.stamps()
+    items = {item["name"]: item for item in timeline["items"]}
+    expect(list(items) == ["config", "log", "fonts", "window", "outer", "inner"] or list(items) == ["config", "fonts", "log", "window", "outer", "inner"],
+           f"items {list(items)}: in the order in which they began, those until ready")
+    begin = timeline["begin_monotonic_ns"]
+    for name, item in items.items():
+        for stamp in (name, name + ".begin", name + ".end"):
+            if stamp in stamps:
+                at = stamps[stamp][0] - begin
+                expect(item["start_ns"] - TOLERANCE <= at <= item["start_ns"] + item["total_ns"] + TOLERANCE, f"{stamp} at {at} is not in {item}")
+    expect({name: item["after"] for name, item in items.items()} == {"config": [], "log": ["config"], "fonts": ["config"],
+           "window": ["fonts", "log"], "outer": ["window"], "inner": []}, f"after: {items}")
+    expect({item["stage"] for item in items.values()} == {1, 2} and all(item["ended"] for item in items.values()), f"{items}")
+    expect([name for name, item in items.items() if not item["main_thread"]] == ["fonts"], f"threads: {items}")
+    expect(items["window"]["waited_for"] == "fonts" and items["window"]["waited_ns"] > 0, f"{items['window']}")
+    expect(items["log"]["waited_for"] is None and items["outer"]["waited_for"] is None, f"{items}")
+    expect(items["outer"]["own_ns"] <= items["outer"]["total_ns"] - items["inner"]["total_ns"] + 2, f"inner is in outer's own time: {items}")
+    expect(not timeline["spans"], f"spans: {timeline['spans']}")
+    for table in (err, folder.tool("startup", folder.trace, "--items")):
+        rows = {line.split()[1]: line for line in table.splitlines() if line.lstrip()[:2] in ("1 ", "2 ")}
+        expect(set(rows) == set(items) and rows["window"].endswith(" for fonts"), table)
+    expect("Start-up items, by own time" in folder.tool("startup", folder.trace), "not in the timeline")
+    folder.run([folder.program(), "print"])
+    expect("no start-up item began before ready" in folder.tool("startup", folder.trace, "--items"), "a program without items")
+
+
 def lazy_initializers_are_named(folder):
     folder.run([folder.program(), "print"])
     lazy = [run for run in folder.timeline()["lazy"] if "lazy" in run["name"]]
@@ -453,7 +483,8 @@ class StartupTest:
 
 def tests():
     plain = [stages_add_up_to_wall_time, sleeping_and_computing_are_told_apart, constructors_have_names_files_and_order,
-             a_replaced_library_is_not_asked_for_names, nested_dlopens_are_split, lazy_initializers_are_named,
+             a_replaced_library_is_not_asked_for_names, nested_dlopens_are_split,
+             items_have_the_moments_that_they_took_themselves, lazy_initializers_are_named,
              an_unknown_ready_symbol_is_said, the_ready_symbol_counts, the_programs_mark_comes_before_everything,
              loader_audit_tells_mapping_from_relocating, without_the_tool_the_beginning_is_an_estimate,
              a_script_that_ends_in_exec_is_part_of_the_start, waiting_for_a_thread_is_told_from_working, a_static_program_is_refused,

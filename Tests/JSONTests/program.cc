@@ -6,6 +6,7 @@
 #include <string>
 #include <sys/wait.h>
 #include <thread>
+#include <tracer.h>
 #include <unistd.h>
 #include <vector>
 
@@ -16,7 +17,11 @@ struct Greeting {
     }
 } greeting;
 
+TRACER_STARTUP_ITEM(1, greeted) { std::string text(100, 'y'); }
+TRACER_STARTUP_POOL_ITEM(1, beside, greeted) { free(malloc(1)); }
+
 int main() {
+    tracer_run_startup(1);
     std::vector<std::thread> threads;
     for (int i = 0; i < 2; i++)
         threads.emplace_back([] {

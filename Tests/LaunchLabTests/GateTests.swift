@@ -53,6 +53,62 @@ import Testing
             new(stripped(["slow_init": "0x100", "extra_init": "0x180"]) { $0.hasExtraLibrary = true }) == ["libslow.so!libslow.so+0x180"])
     }
 
+    @Test func aNewItemIsNamedAndOneThatIsTooShortToMatterIsNot() {
+        let found = findings(baseline()) { $0.items.append((1, "fonts", 14e6)) }
+        #expect(found.map(\.rule) == [.newItem] && found.map(\.subject) == ["stage 1: fonts"])
+        #expect(found[0].message.hasPrefix("new item in stage 1: fonts, 14."), "\(found[0].message)")
+        #expect(findings(baseline()) { $0.items.append((1, "fonts", 1e5)) }.isEmpty)
+        #expect(findings(baseline { $0.budgets.itemMs = 0.05 }) { $0.items.append((1, "fonts", 1e5)) }.map(\.rule) == [.newItem])
+        // One of the same name in another stage is another one; but what was short and is long is no new one.
+        #expect(findings(baseline()) { $0.items.append((2, "config", 2e6)) }.map(\.subject) == ["stage 2: config"])
+        #expect(findings(baseline()) { $0.items[1].time = 5e6 }.map(\.rule) == [.slowerItem])
+    }
+
+    @Test func aSlowerItemFailsBeyondItsBudgetAndNotWhereTimesDoNotCount() {
+        let found = findings(baseline()) { $0.items[0].time = 3e6 }
+        #expect(found.map(\.rule) == [.slowerItem] && found[0].message.hasPrefix("item config in stage 1 takes 3."), "\(found)")
+        #expect(findings(baseline()) { $0.items[0].time = 2.2e6 }.isEmpty) // within 0.5 ms
+        #expect(findings(baseline()) { $0.items[0].time = 1e6 }.isEmpty)
+        func unjudged(_ change: (inout ProfileMaker) -> Void) -> [Finding] {
+            Gate(baseline(), calibrationMs: 2).findings(ProfileMaker.profiles(15, change), areTimesJudged: false)
+        }
+        #expect(unjudged { $0.items[0].time = 30e6 }.isEmpty)
+        #expect(unjudged { $0.items.append((1, "fonts", 14e6)) }.first?.message.contains("fonts, at least 1") == true)
+    }
+
+    @Test func anItemThatIsGoneIsSaidAndBreaksNothing() {
+        let profiles = ProfileMaker.profiles(15) { $0.items.removeFirst() }
+        let gate = Gate(baseline(), calibrationMs: 2), notes = gate.notes(profiles)
+        #expect(gate.findings(profiles).isEmpty)
+        #expect(notes.count == 1 && notes[0].hasPrefix("start-up item config of stage 1 is gone (it took 2."), "\(notes)")
+        #expect(gate.notes(ProfileMaker.profiles(15)).isEmpty)
+        let verdict = GateVerdict(
+            baselinePath: "startup.json", program: "app", runs: 15, findings: [], notes: notes, causes: [], callsFromMs: 0.1,
+            acceptCommand: "tracer baseline")
+        #expect(verdict.text(.text).hasSuffix("\n  note: \(notes[0])\n"))
+        #expect(verdict.text(.github) == "::notice file=startup.json,title=start-up::\(notes[0])\n")
+        #expect(verdict.text(.junit).contains("<system-out>\(notes[0])</system-out>"))
+        #expect(verdict.text(.json).contains(notes[0]))
+    }
+
+    @Test func aBaselineOfAnOlderToolKnowsNoItems() throws {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("baseline-\(UUID().uuidString).json").path
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let made = baseline()
+        try made.text.write(toFile: path, atomically: true, encoding: .utf8)
+        #expect(try Baseline(contentsOf: path) == made)
+        var members = try #require(JSONSerialization.jsonObject(with: Data(made.text.utf8)) as? [String: Any])
+        var budgets = try #require(members["budgets"] as? [String: Any])
+        members["items"] = nil
+        budgets["item_ms"] = nil
+        members["budgets"] = budgets
+        try JSONSerialization.data(withJSONObject: members).write(to: URL(fileURLWithPath: path))
+        let old = try Baseline(contentsOf: path)
+        #expect(old.items == nil && old.budgets.itemMs == 0.2)
+        let gate = Gate(old, calibrationMs: 2)
+        #expect(gate.findings(ProfileMaker.profiles(15)).isEmpty && gate.notes(ProfileMaker.profiles(15)).isEmpty)
+    }
+
     @Test func aStageBeyondItsBudgetFailsAndOneWithinPasses() {
         #expect(findings(baseline()) { $0.constructor = 6.5e6 }.contains { $0.rule == .stage && $0.subject == "constructors of libraries" })
         #expect(!findings(baseline()) { $0.constructor = 5.2e6 }.contains { $0.rule == .stage })
@@ -172,7 +228,7 @@ import Testing
         #expect(
             keys == [
                 "schema", "program", "command", "ready", "settings", "machine", "runs", "call_cost_ns", "budgets", "stages", "relocations",
-                "minor_faults", "major_faults", "libraries", "constructors", "loads", "calls_from_ms", "calls",
+                "minor_faults", "major_faults", "libraries", "constructors", "loads", "calls_from_ms", "calls", "items",
             ])
         #expect(lines.first == "{" && lines.last == "}" && lines[1] == "  \"schema\": \"tracer.baseline/1\",")
         let stages = lines.filter { $0.contains("\"p50_ms\"") }.map { line in

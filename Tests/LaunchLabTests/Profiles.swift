@@ -11,6 +11,8 @@ struct ProfileMaker {
     var relocations = 100
     /// Of a lazy initializer in load; 0: it has none.
     var lazy = 0.0
+    /// Start-up items, by stage and name.
+    var items: [(stage: Int, name: String, time: Double)] = [(1, "config", 2e6), (1, "log", 1e4)]
 
     private mutating func noisy(_ value: Double) -> NanosecondCount {
         NanosecondCount(value * Double.random(in: 0.98...1.04, using: &random))
@@ -39,12 +41,16 @@ struct ProfileMaker {
             stage("constructors of libraries", libraries.reduce(0) { $0 + $1.total }, libraries),
             stage("main → ready", load.total + noisy(1e5), [load]),
         ]
-        return LaunchProfile(
+        var profile = LaunchProfile(
             tree: CallNode(.init(.root, module: "", name: ""), count: 1, total: stages.reduce(0) { $0 + $1.total }, children: stages),
             readyReason: "first listen",
             libraries: [.init(name: "libslow.so", relocations: relocations)]
                 + (hasExtraLibrary ? [.init(name: "libextra.so", relocations: 5)] : []),
             minorFaults: 500, majorFaults: 0, tracerTime: 1000)
+        profile.items = items.map { item in
+            CallNode(.init(.item, module: "stage \(item.stage)", name: item.name), count: 1, total: noisy(item.time))
+        }
+        return profile
     }
 
     private func stage(_ name: String, _ total: NanosecondCount, _ children: [CallNode], module: String = "") -> CallNode {

@@ -132,6 +132,33 @@ class LaunchTest(unittest.TestCase):
         self.assertEqual(json.loads(pathlib.Path(path).read_text())["budgets"]["stage"], 20.0)
         self.tracer("check", "-n", "3", path, "--", program)
 
+    def test_items_are_listed_and_the_gate_names_what_became_of_them(self):
+        result = json.loads(self.tracer("launch", "-n", "3", "--untraced-every", "0", "--history", "", "--json", "--", self.app).stdout)
+        self.assertEqual([(item["stage"], item["name"]) for item in result["items"]], [("stage 1", "settings"), ("stage 1", "cache")])
+        for item in result["items"]:
+            self.assertTrue(item["low_ns"] <= item["p50_ns"] <= item["high_ns"], item)
+        path = os.path.join(self.folder, "items.json")
+        self.tracer("baseline", "-n", "4", "-o", path, "--", self.app)
+        baseline = json.loads(pathlib.Path(path).read_text())
+        self.assertEqual([item["name"] for item in baseline["items"]], ["settings", "cache"])
+        # What is counted is what is tested: a new item is one on a busy machine, too.
+        baseline["budgets"].update(stage=20.0, stage_ms=1000.0, page_faults=5.0)
+        pathlib.Path(path).write_text(json.dumps(baseline))
+        for place in ("a start-up item", "a start-up item of the pool"):
+            program, expected = subject.with_item(os.path.join(self.folder, place.replace(" ", "-")), place, 50_000)
+            verdict = json.loads(self.tracer("check", "-n", "4", "--format", "json", path, "--", program, status=1).stdout)
+            self.assertEqual([(f["rule"], f["subject"]) for f in verdict["findings"]], [expected])
+            self.assertRegex(verdict["findings"][0]["message"], r"^new item in stage 1: planted\w*, (at least )?[\d.]+ ms \(limit")
+        without = subject.build(os.path.join(self.folder, "without-cache"), ["-DWITHOUT_CACHE"])
+        self.assertRegex(self.tracer("check", "-n", "4", path, "--", without).stdout, r"note: start-up item cache of stage 1 is gone \(it took ")
+        # Two versions: what only one has is told from what both have.
+        table = json.loads(self.tracer("launch", "-n", "3", "--untraced-every", "0", "--history", "", "--json", "--vs", self.app, "--", without).stdout)
+        self.assertEqual([(i["name"], i["change"]) for i in table["comparison"]["items"] if i["name"] == "cache"], [("cache", "gone")])
+        # A baseline of an older tracer knows of no items, and of no budget for them.
+        del baseline["items"], baseline["budgets"]["item_ms"]
+        pathlib.Path(path).write_text(json.dumps(baseline))
+        self.tracer("check", "-n", "3", path, "--", program)
+
     def test_check_names_the_cause_and_how_to_accept_it(self):
         path = os.path.join(self.folder, "why.json")
         self.tracer("baseline", "-n", "4", "--no-aslr", "-o", path, "--", self.app)

@@ -4,6 +4,8 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.path.join(HERE, "subject")
+ROOT = os.path.dirname(os.path.dirname(HERE))
+RUNNER = os.path.join(ROOT, "Sources/CTracerAPI/tracer_startup.c")
 
 #: Where a regression may be, what the compiler is told for one of so many microseconds (roughly), and what must be named as
 #: the first cause: its kind and a name.
@@ -12,8 +14,17 @@ PLACES = {
     "extra library": (lambda us: ["-DEXTRA_LIBRARY", f"-DEXTRA_MICROSECONDS={us}"], {("library", "libextra.so")}),
     "more calls": (lambda us: [f"-DWORK_CALLS={4 + us // 200}"], {("call", "work")}),
     "a lazy initializer": (lambda us: [f"-DLAZY_MICROSECONDS={us}"], {("lazy", "make_table")}),
+    "a start-up item": (lambda us: [f"-DITEM_MICROSECONDS={us}"], {("item", "planted")}),
+    "a slower start-up item": (lambda us: [f"-DSETTINGS_MICROSECONDS={us}"], {("item", "settings")}),
     "a lock held by another thread": (lambda us: [f"-DLOCK_MICROSECONDS={us}"], {("call", "pthread_mutex_lock")}),
     "a file read": (lambda us: [f"-DFILE_READS={us // 5}"], {("call", "read"), ("call", "open"), ("call", "open64")}),
+}
+
+#: Likewise, what the gate must find: its rule, and of what.
+ITEMS = {
+    "a start-up item": ("new-item", "stage 1: planted"),
+    "a slower start-up item": ("slower-item", "stage 1: settings"),
+    "a start-up item of the pool": ("new-item", "stage 1: planted_on_pool"),
 }
 
 
@@ -21,14 +32,14 @@ def build(folder, flags=()):
     """The program's path. The files are called the same in every variant."""
     os.makedirs(folder, exist_ok=True)
     run = lambda *words: subprocess.run(words, check=True, cwd=folder)
-    common = ["gcc", "-g", "-O1", "-Wall", "-Wextra", *flags]
+    common = ["gcc", "-g", "-O1", "-Wall", "-Wextra", "-I", os.path.join(ROOT, "CSupport/include"), *flags]
     run(*common, "-fPIC", "-shared", "-Wl,-soname,libwork.so", "-o", "libwork.so", os.path.join(SOURCES, "work.c"))
     libraries = ["-lwork"]
     if "-DEXTRA_LIBRARY" in flags:
         run(*common, "-fPIC", "-shared", "-Wl,-soname,libextra.so", "-o", "libextra.so", os.path.join(SOURCES, "extra.c"), "-L.", "-lwork",
             "-Wl,-rpath,$ORIGIN")
         libraries = ["-lextra", "-lwork"]
-    run(*common, "-pthread", "-o", "app", os.path.join(SOURCES, "app.c"), "-L.", *libraries, "-Wl,-rpath,$ORIGIN")
+    run(*common, "-pthread", "-o", "app", os.path.join(SOURCES, "app.c"), RUNNER, "-L.", *libraries, "-Wl,-rpath,$ORIGIN")
     return os.path.join(folder, "app")
 
 
@@ -42,3 +53,8 @@ def parent(folder):
 def planted(folder, place, microseconds):
     flags, expected = PLACES[place]
     return build(folder, flags(microseconds)), expected
+
+
+def with_item(folder, place, microseconds):
+    flags = [f"-DPOOL_ITEM_MICROSECONDS={microseconds}"] if place not in PLACES else PLACES[place][0](microseconds)
+    return build(folder, flags), ITEMS[place]

@@ -2,7 +2,7 @@
 """How often the lab is right: regressions planted in random places must be named first, and unchanged programs must not
 raise an alarm. The figures of docs/launch-lab.md come from here.
 
-    Tests/LaunchTests/trials.py --planted 20 --refused 20 --unchanged 200
+    Tests/LaunchTests/trials.py --planted 20 --refused 20 --items 20 --unchanged 200
 """
 import argparse
 import json
@@ -68,6 +68,28 @@ def refused(scratch, trials, runs, seed):
     return right == trials
 
 
+def items(scratch, trials, runs, seed):
+    """Start-up items that are new or slower, in front of the gate: it must find each by its name."""
+    chance = random.Random(seed)
+    baseline = os.path.join(scratch, "items.json")
+    before = subject.build(os.path.join(scratch, "items"))
+    subprocess.run([TOOL, "baseline", "-n", "30", "-o", baseline, "--", before], check=True, timeout=600)
+    right = 0
+    for trial in range(trials):
+        place = chance.choice(sorted(subject.ITEMS))
+        after, expected = subject.with_item(os.path.join(scratch, f"item{trial}"), place, chance.randint(2000, 15000))
+        done = subprocess.run([TOOL, "check", "-n", str(runs), "--format", "json", baseline, "--", after], capture_output=True, text=True, timeout=600)
+        if done.returncode not in (0, 1):
+            sys.exit(f"check failed: {done.stderr}")
+        findings = json.loads(done.stdout)["findings"]
+        found = [finding["message"] for finding in findings if (finding["rule"], finding["subject"]) == expected]
+        right += bool(found)
+        print(f"{'right' if found else 'WRONG'}  {place}: {found or [finding['message'] for finding in findings]} {done.stderr.strip()}", flush=True)
+        shutil.rmtree(os.path.dirname(after))
+    print(f"start-up items: {right} of {trials} found by name")
+    return right == trials
+
+
 def unchanged(scratch, trials, runs):
     program = subject.build(os.path.join(scratch, "same"))
     baseline = os.path.join(scratch, "startup.json")
@@ -90,6 +112,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--planted", type=int, default=0, metavar="TRIALS")
     arguments.add_argument("--refused", type=int, default=0, metavar="TRIALS")
+    arguments.add_argument("--items", type=int, default=0, metavar="TRIALS")
     arguments.add_argument("--unchanged", type=int, default=0, metavar="TRIALS")
     arguments.add_argument("-n", "--runs", type=int, default=12, help="launches of each program in a trial")
     arguments.add_argument("--seed", type=int, default=random.randrange(1 << 30))
@@ -99,6 +122,7 @@ def main():
     try:
         fine = not options.planted or planted(scratch, options.planted, options.runs, options.seed)
         fine = (not options.refused or refused(scratch, options.refused, options.runs, options.seed)) and fine
+        fine = (not options.items or items(scratch, options.items, options.runs, options.seed)) and fine
         fine = (not options.unchanged or unchanged(scratch, options.unchanged, options.runs)) and fine
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -26,6 +26,7 @@ LIMIT = 3600  # seconds; it compiles everything when that was not done before
 
 COMMANDS = ["record", "startup", "report", "tree", "diff", "info"]  # some that have manual pages
 FILES = {"bin/tracer": 0o755, "lib/libtracer.so": 0o755, "lib/libtracer-audit.so": 0o755, "include/tracer.h": 0o644,
+         "share/tracer/tracer_startup.c": 0o644,
          "share/bash-completion/completions/tracer": 0o644, "share/fish/vendor_completions.d/tracer.fish": 0o644,
          "share/doc/tracer/copyright": 0o644, "share/doc/tracer/changelog.gz": 0o644}
 

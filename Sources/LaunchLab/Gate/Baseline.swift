@@ -42,12 +42,24 @@ package struct Baseline: Codable, Equatable, Sendable {
         package var stageMs = 0.5
         /// A constructor that was not there fails when it takes longer.
         package var constructorMs = 0.2
+        /// So does a start-up item.
+        package var itemMs = 0.2
         /// Shares.
         package var relocations = 0.05
         package var pageFaults = 0.10
         package init() {}
         enum CodingKeys: String, CodingKey {
-            case stage, stageMs = "stage_ms", constructorMs = "constructor_ms", relocations, pageFaults = "page_faults"
+            case stage, stageMs = "stage_ms", constructorMs = "constructor_ms", itemMs = "item_ms", relocations, pageFaults = "page_faults"
+        }
+        /// A file of an older tracer has no budget for items.
+        package init(from decoder: any Decoder) throws {
+            let members = try decoder.container(keyedBy: CodingKeys.self)
+            stage = try members.decode(Double.self, forKey: .stage)
+            stageMs = try members.decode(Double.self, forKey: .stageMs)
+            constructorMs = try members.decode(Double.self, forKey: .constructorMs)
+            itemMs = try members.decodeIfPresent(Double.self, forKey: .itemMs) ?? itemMs
+            relocations = try members.decode(Double.self, forKey: .relocations)
+            pageFaults = try members.decode(Double.self, forKey: .pageFaults)
         }
     }
 
@@ -72,11 +84,13 @@ package struct Baseline: Codable, Equatable, Sendable {
     package var loads: [Part]
     package var callsFromMs: Double
     package var calls: [Part]
+    /// Start-up items, all of them, of whatever thread: they are few, and named by people. nil: an older tracer has made the file.
+    package var items: [Part]?
 
     enum CodingKeys: String, CodingKey {
         case schema, program, command, ready, settings, machine, runs, callCostNs = "call_cost_ns", budgets, stages, relocations
         case minorFaults = "minor_faults", majorFaults = "major_faults", libraries, constructors, loads, callsFromMs = "calls_from_ms",
-            calls
+            calls, items
     }
 
     /// What is shorter is not listed: the file is for people.
@@ -116,6 +130,11 @@ extension Baseline {
         loads = parts.loads
         callsFromMs = parts.callsFrom
         calls = parts.calls
+        items = summary.items.map { item in
+            Part(
+                kind: .item, module: item.key.module, name: item.key.name, within: [], calls: 1,
+                ms: milliseconds(item.sample.median), spreadMs: milliseconds(item.sample.spread))
+        }
     }
 
     /// Throws a line that says what is wrong with the file.

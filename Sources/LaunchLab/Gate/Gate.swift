@@ -6,7 +6,8 @@ import Statistics
 
 package struct Finding: Equatable, Sendable {
     package enum Rule: String, CaseIterable, Sendable {
-        case newLibrary = "new-library", newConstructor = "new-constructor", stage, relocations, pageFaults = "page-faults"
+        case newLibrary = "new-library", newConstructor = "new-constructor", newItem = "new-item", slowerItem = "slower-item", stage
+        case relocations, pageFaults = "page-faults"
     }
     package var rule: Rule
     /// Of what: a library, a constructor, a stage.
@@ -35,17 +36,22 @@ package struct Gate: Sendable {
 
     /// As they would be at the speed that the machine had when the baseline was made.
     package func scaled(_ profiles: [LaunchProfile]) -> [LaunchProfile] {
-        profiles.map { profile in
-            var profile = profile
-            profile.tree = profile.tree.scaled(by: 1 / slowdown)
-            return profile
-        }
+        profiles.map { $0.mapped { $0.scaled(by: 1 / slowdown) } }
     }
 
-    /// With times that do not count, no stage is judged, and a new constructor by the launch in which it took least.
+    /// With times that do not count, no stage is judged, and a new constructor or item by the launch in which it took least.
     package func findings(_ profiles: [LaunchProfile], areTimesJudged: Bool = true) -> [Finding] {
         let now = LaunchSummary(profiles)
-        return libraries(now) + constructors(now, areTimesJudged) + (areTimesJudged ? stages(now) : []) + counts(now)
+        return libraries(now) + constructors(now, areTimesJudged) + items(now, areTimesJudged) + (areTimesJudged ? stages(now) : [])
+            + counts(now)
+    }
+
+    /// What is said and breaks no budget.
+    package func notes(_ profiles: [LaunchProfile]) -> [String] {
+        let there = Set(LaunchSummary(profiles).items.map(\.key))
+        return (baseline.items ?? []).filter { !there.contains($0.key) }.map {
+            "start-up item \($0.name) of \($0.module) is gone (it took \(text($0.ms)))"
+        }
     }
 
     private func libraries(_ now: LaunchSummary) -> [Finding] {
@@ -85,6 +91,35 @@ package struct Gate: Sendable {
             moved.insert(candidates.remove(at: nearest).key)
         }
         return moved
+    }
+
+    /// A baseline that an older tracer has made knows of no items.
+    private func items(_ now: LaunchSummary, _ areTimesJudged: Bool) -> [Finding] {
+        guard let listed = baseline.items else { return [] }
+        let known = Dictionary(listed.map { ($0.key, $0) }) { first, _ in first }
+        return now.items.compactMap { item in
+            let (stage, name) = (item.key.module, item.key.name)
+            guard let before = known[item.key] else {
+                let time = milliseconds(areTimesJudged ? item.sample.median : item.sample.values[0])
+                guard time / max(slowdown, 1) > baseline.budgets.itemMs else { return nil }
+                return Finding(
+                    rule: .newItem, subject: "\(stage): \(name)",
+                    message:
+                        "new item in \(stage): \(name), \(areTimesJudged ? "" : "at least ")\(text(time)) (limit \(text(baseline.budgets.itemMs)))"
+                )
+            }
+            // As a stage, but the file has median and spread alone.
+            let scaled = Sample(item.sample.values.map { $0 / 1e6 / slowdown })
+            let budget = max(before.ms * (1 + baseline.budgets.stage), before.ms + baseline.budgets.stageMs)
+            guard areTimesJudged, scaled.median > budget else { return nil }
+            let runs = Sample(Baseline.quantiles(before, baseline.runs).map { $0 / 1e6 })
+            if RankTest.probability(runs, scaled) >= Baseline.probability || Difference(runs, scaled).low + before.ms <= budget {
+                return nil
+            }
+            return Finding(
+                rule: .slowerItem, subject: "\(stage): \(name)",
+                message: "item \(name) in \(stage) takes \(text(scaled.median)), the budget is \(text(budget)) (it was \(text(before.ms)))")
+        }
     }
 
     private func stages(_ now: LaunchSummary) -> [Finding] {

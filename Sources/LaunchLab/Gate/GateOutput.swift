@@ -10,6 +10,8 @@ package struct GateVerdict: Sendable {
     package var program: String
     package var runs: Int
     package var findings: [Finding]
+    /// What else has changed.
+    package var notes: [String]
     /// Why, as far as it can be said: what explains most first.
     package var causes: [Cause]
     /// Calls shorter than this were not noted in the baseline, milliseconds.
@@ -18,12 +20,14 @@ package struct GateVerdict: Sendable {
     package var acceptCommand: String
 
     package init(
-        baselinePath: String, program: String, runs: Int, findings: [Finding], causes: [Cause], callsFromMs: Double, acceptCommand: String
+        baselinePath: String, program: String, runs: Int, findings: [Finding], notes: [String] = [], causes: [Cause], callsFromMs: Double,
+        acceptCommand: String
     ) {
         self.baselinePath = baselinePath
         self.program = program
         self.runs = runs
         self.findings = findings
+        self.notes = notes
         self.causes = causes
         self.callsFromMs = callsFromMs
         self.acceptCommand = acceptCommand
@@ -64,10 +68,11 @@ package struct GateVerdict: Sendable {
     }
 
     private var plain: String {
-        guard !findings.isEmpty else { return "\(program) starts within its budgets (\(runs) launches, \(baselinePath))\n" }
+        let noted = notes.map { "  note: \($0)\n" }.joined()
+        guard !findings.isEmpty else { return "\(program) starts within its budgets (\(runs) launches, \(baselinePath))\n" + noted }
         var text = "\(program) breaks its start-up budget (\(runs) launches, \(baselinePath)):\n"
         for finding in findings { text += "  \(finding.rule.rawValue): \(finding.message)\n" }
-        text += "probable causes:\n"
+        text += noted + "probable causes:\n"
         for reason in reasons { text += "  \(reason)\n" }
         return text + "to accept it: \(acceptCommand)\n"
     }
@@ -83,6 +88,7 @@ package struct GateVerdict: Sendable {
                         .object([("rule", .string($0.rule.rawValue)), ("subject", .string($0.subject)), ("message", .string($0.message))])
                     })
             ),
+            ("notes", .array(notes.map { .string($0) })),
             ("causes", .array(findings.isEmpty ? [] : causes.map(LaunchJSON.object))),
             ("because", .array(findings.isEmpty ? [] : reasons.map { .string($0) })),
             ("accept", .string(acceptCommand)),
@@ -105,6 +111,7 @@ package struct GateVerdict: Sendable {
                 text += "/>\n"
             }
         }
+        if !notes.isEmpty { text += "  <system-out>\(XML.escaped(notes.joined(separator: "\n")))</system-out>\n" }
         return text + "</testsuite>\n"
     }
 
@@ -112,9 +119,10 @@ package struct GateVerdict: Sendable {
     private var github: String {
         func data(_ text: String) -> String { text.replacing("%", with: "%25").replacing("\r", with: "%0D").replacing("\n", with: "%0A") }
         func property(_ text: String) -> String { data(text).replacing(":", with: "%3A").replacing(",", with: "%2C") }
+        let noted = notes.map { "::notice file=\(property(baselinePath)),title=start-up::\(data($0))\n" }.joined()
         return findings.map { finding in
             let body = ([finding.message] + ["probable causes:"] + reasons + ["to accept it: \(acceptCommand)"]).joined(separator: "\n")
             return "::error file=\(property(baselinePath)),title=\(property("start-up: \(finding.rule.rawValue)"))::\(data(body))\n"
-        }.joined()
+        }.joined() + noted
     }
 }

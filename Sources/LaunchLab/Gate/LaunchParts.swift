@@ -19,12 +19,12 @@ struct LaunchParts {
         self.callsFrom = callsFrom
         let known = Set(known.map(Place.init))
         for stage in MergedNode.root(profiles.map(\.tree), []).children { add(stage, [], known) }
-        let chosen = calls.filter { !known.contains(Place($0)) && $0.kind != .lazy }
+        let chosen = calls.filter { !known.contains(Place($0)) && ![.lazy, .item].contains($0.kind) }
         if chosen.count > most {
             // A caller takes at least as long as what it calls, so that none is listed without its callers.
             let shortest = chosen.map(\.ms).sorted(by: >)[most - 1]
             self.callsFrom = shortest
-            calls.removeAll { $0.kind != .lazy && $0.ms < shortest && !known.contains(Place($0)) }
+            calls.removeAll { ![.lazy, .item].contains($0.kind) && $0.ms < shortest && !known.contains(Place($0)) }
         }
         self.callsFrom = (self.callsFrom * 1000).rounded(.up) / 1000
     }
@@ -40,7 +40,7 @@ struct LaunchParts {
         switch node.key.kind {
         case .root, .library: break
         case .stage: inner.append(node.key.name)
-        case .constructor, .dlopen, .lazy, .call, .wait:
+        case .constructor, .dlopen, .lazy, .item, .call, .wait:
             let total = node.totals.first
             let part = Baseline.Part(
                 kind: node.key.kind, module: node.key.module, name: node.key.name, within: within,
@@ -112,7 +112,7 @@ extension Baseline {
     }
 
     /// Nanoseconds. The middle half of a normal distribution is 1.349 standard deviations wide.
-    private static func quantiles(_ part: Part, _ count: Int) -> [Double] {
+    static func quantiles(_ part: Part, _ count: Int) -> [Double] {
         (0..<count).map { run in
             let share = (Double(run) + 0.5) / Double(count)
             return max(part.ms + part.spreadMs / 1.349 * normalQuantile(share), 0) * 1e6
@@ -130,7 +130,7 @@ extension Baseline {
     }
 
     /// Stricter than for launches themselves: their medians and spreads stand for them.
-    private static let probability = 0.0005
+    static let probability = 0.0005
 
     /// Why new launches differ from those of this file; `now` is corrected for recording and scaled to this file's machine.
     func attribution(of now: [LaunchProfile]) -> Attribution {

@@ -5,10 +5,11 @@ package typealias NanosecondCount = Int64
 
 /// A function as it was called along one path, merged over all calls there; or a stage, or a library.
 package struct CallNode: Sendable {
-    package enum Kind: String, Codable, Sendable { case root, stage, library, constructor, dlopen, lazy, call, wait }
+    package enum Kind: String, Codable, Sendable { case root, stage, library, constructor, dlopen, lazy, item, call, wait }
     /// What is the same thing in two builds: no folders, and no addresses but those of functions without a name.
     package struct Key: Hashable, Sendable {
         package var kind: Kind
+        /// Of a start-up item its stage, "stage 1".
         package var module: String
         package var name: String
         package init(_ kind: Kind, module: String, name: String) { (self.kind, self.module, self.name) = (kind, module, name) }

@@ -70,11 +70,11 @@ package struct CauseSearch {
                 return
             }
         }
-        if node.key.kind == .constructor || node.key.kind == .lazy {
-            // One thing to its author; what it called is in its own report. What it loaded is not its own.
-            let pair = node.totals(without: [.dlopen])
+        if [.constructor, .lazy, .item].contains(node.key.kind) {
+            // One thing to its author; what it called is in its own report. What it loaded is not its own, nor are items that it ran.
+            let inner = node.children.filter { [.dlopen, .item].contains($0.key.kind) }, pair = node.totals(without: [.dlopen, .item])
             if isDifferent(pair) { name(node, pair, pair.difference > 0 ? .slower : .faster, path) }
-            for child in node.children where child.key.kind == .dlopen { visit(child, path: path) }
+            for child in inner { visit(child, path: path) }
             return
         }
         let own = node.owns

@@ -14,6 +14,9 @@ package struct LaunchProfile: Sendable {
     package var readyReason: String
     package var libraries: [Library]
     package var minorFaults: Int, majorFaults: Int
+    /// Of whatever thread, in the order in which they began, each without those that it has run itself. Those of the thread of main are
+    /// in the tree as well.
+    package var items: [CallNode] = []
     /// What the agent itself took; not part of the stages.
     package var tracerTime: NanosecondCount
     /// Until ready; nil: they were not watched, or the kernel does not tell.
@@ -32,6 +35,14 @@ package struct LaunchProfile: Sendable {
         self.minorFaults = minorFaults
         self.majorFaults = majorFaults
         self.tracerTime = tracerTime
+    }
+
+    /// With times as `change` makes them.
+    func mapped(_ change: (CallNode) -> CallNode) -> LaunchProfile {
+        var profile = self
+        profile.tree = change(tree)
+        profile.items = items.map(change)
+        return profile
     }
 
     package var stages: [CallNode] { tree.children }

@@ -69,6 +69,12 @@ enum LaunchReader {
             readyReason: reason, libraries: timeline.libraries.map { .init(name: $0.name, relocations: Int($0.relocations)) },
             minorFaults: Int(timeline.minorFaults), majorFaults: Int(timeline.majorFaults),
             tracerTime: NanosecondCount(timeline.tracerTime.count))
+        profile.items = timeline.items.map { item in
+            var node = CallNode(
+                .init(.item, module: item.label.stageText, name: item.label.name), count: 1, total: NanosecondCount(item.own.count))
+            node.hiddenCalls = Int(item.calls)
+            return node
+        }
         profile.insideShare = trace.insideCostShare ?? profile.insideShare
         if isCold, trace.noSwitches == nil {
             profile.diskFaults = KernelRecords(trace).programFaults.filter(\.isMajor).compactMap { fault in
@@ -122,7 +128,8 @@ enum LaunchReader {
 
     private static func node(_ call: LaunchCalls.Node) -> CallNode {
         CallNode(
-            .init(call.isWait ? .wait : call.isLazy ? .lazy : .call, module: call.module, name: call.name), count: Int(call.calls),
+            .init(call.isWait ? .wait : call.isItem ? .item : call.isLazy ? .lazy : .call, module: call.module, name: call.name),
+            count: Int(call.calls),
             total: NanosecondCount(call.total.count),
             children: call.children.map(node))
     }

@@ -13,6 +13,16 @@ package struct LaunchSummary: Sendable {
         package var median: Double, least: Double
     }
 
+    package struct Item: Sendable {
+        package var key: CallNode.Key
+        package var sample: Sample
+        /// Where its median lies, with the confidence of all intervals here.
+        package var interval: ClosedRange<Double> {
+            let fromNothing = Difference(Sample([0]), sample)
+            return fromNothing.low...max(fromNothing.low, fromNothing.high)
+        }
+    }
+
     /// The name under which the whole launch stands among its stages.
     package static let wholeLaunch = "launch"
 
@@ -24,6 +34,8 @@ package struct LaunchSummary: Sendable {
     package var libraries: [LaunchProfile.Library]
     /// The slowest first.
     package var constructors: [Constructor]
+    /// Start-up items, in the order in which they begin.
+    package var items: [Item]
 
     package init(_ profiles: [LaunchProfile]) {
         stages = [Stage(name: LaunchSummary.wholeLaunch, sample: Sample(profiles.map { Double($0.total) }))]
@@ -37,6 +49,7 @@ package struct LaunchSummary: Sendable {
         minorFaults = median(\.minorFaults)
         majorFaults = median(\.majorFaults)
 
+        items = LaunchSummary.items(profiles)
         var usual: [String: [Int]] = [:]
         var times: [CallNode.Key: [Double]] = [:]
         for profile in profiles {
@@ -51,5 +64,19 @@ package struct LaunchSummary: Sendable {
         constructors = times.filter { $0.value.count * 2 > profiles.count }
             .map { Constructor(key: $0.key, median: Sample($0.value).median, least: $0.value.min()!) }
             .sorted { ($1.median, $0.key.module, $0.key.name) < ($0.median, $1.key.module, $1.key.name) }
+    }
+
+    /// Those of most launches.
+    private static func items(_ profiles: [LaunchProfile]) -> [Item] {
+        var times: [CallNode.Key: [Double]] = [:]
+        for profile in profiles {
+            for (key, items) in Dictionary(grouping: profile.items, by: \.key) { // of one name there may be several
+                times[key, default: []].append(items.reduce(0) { $0 + Double($1.total) })
+            }
+        }
+        let longest = profiles.max { $0.items.count < $1.items.count }
+        return (longest?.items ?? []).compactMap { item in
+            times.removeValue(forKey: item.key).flatMap { $0.count * 2 > profiles.count ? Item(key: item.key, sample: Sample($0)) : nil }
+        }
     }
 }

@@ -47,6 +47,7 @@ package enum LaunchJSON {
                         .object([("module", .string($0.key.module)), ("name", .string($0.key.name)), ("p50_ns", nanoseconds($0.median))])
                     })
             ),
+            ("items", .array(summary.items.map(object))),
             ("page_faults", .object([("minor", .signed(Int64(summary.minorFaults))), ("major", .signed(Int64(summary.majorFaults)))])),
         ]
         if !result.pageIns.isEmpty {
@@ -100,9 +101,29 @@ package enum LaunchJSON {
                         ])
                     })
             ),
+            (
+                "items",
+                .array(
+                    comparison.items.map { item in
+                        .object([
+                            ("stage", .string(item.key.module)), ("name", .string(item.key.name)),
+                            ("difference_ns", nanoseconds(item.difference.medians)), ("low_ns", nanoseconds(item.difference.low)),
+                            ("high_ns", nanoseconds(item.difference.high)), ("significant", .bool(item.difference.isSignificant)),
+                            ("change", item.change.map { .string($0.rawValue) } ?? .null),
+                        ])
+                    })
+            ),
             ("causes", .array(comparison.attribution.causes.map(object))),
             ("difference_ns", nanoseconds(comparison.attribution.difference)),
             ("unexplained_ns", nanoseconds(comparison.attribution.unexplained)),
+        ])
+    }
+
+    private static func object(_ item: LaunchSummary.Item) -> JSON {
+        .object([
+            ("stage", .string(item.key.module)), ("name", .string(item.key.name)), ("p50_ns", nanoseconds(item.sample.median)),
+            ("low_ns", nanoseconds(item.interval.lowerBound)), ("high_ns", nanoseconds(item.interval.upperBound)),
+            ("p90_ns", nanoseconds(item.sample.quantile(0.9))), ("spread_ns", nanoseconds(item.sample.spread)),
         ])
     }
 

@@ -70,9 +70,7 @@ package struct LaunchResult: Sendable {
     package func corrected(callCost: Double) -> [LaunchProfile] {
         guard callCost > 0 else { return profiles }
         return profiles.map { profile in
-            var profile = profile
-            profile.tree = profile.tree.without(callCost: callCost, insideShare: profile.insideShare)
-            return profile
+            profile.mapped { $0.without(callCost: callCost, insideShare: profile.insideShare) }
         }
     }
     package var corrected: [LaunchProfile] { corrected(callCost: callCost ?? 0) }

@@ -42,8 +42,22 @@ package struct LaunchText {
             for constructor in slow { table.add([text(constructor.median), constructor.key.module, constructor.key.name]) }
             lines += table.lines(style).dropFirst()
         }
+        lines += items(summary)
         if plan.cold != .no { lines += cold(result, top) }
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    private func items(_ summary: LaunchSummary) -> [String] {
+        guard !summary.items.isEmpty else { return [] }
+        var table = TextTable(["p50", "95% interval", "p90", "stage", "item"], leftAligned: [1, 3, 4])
+        for item in summary.items {
+            let interval = item.interval
+            table.add([
+                text(item.sample.median), "\(text(interval.lowerBound)) … \(text(interval.upperBound))", text(item.sample.quantile(0.9)),
+                item.key.module, item.key.name,
+            ])
+        }
+        return ["", style.bold("Start-up items")] + table.lines(style)
     }
 
     private func heading(_ command: String, _ result: LaunchResult) -> String {
@@ -139,6 +153,18 @@ package struct LaunchText {
         if !whole.isSignificant {
             lines.append("no difference larger than \(text(whole.largest)) is visible with \(first.profiles.count) launches each")
         }
+        if !comparison.items.isEmpty {
+            lines.append(style.bold("Start-up items"))
+            var table = TextTable(["A p50", "B p50", "B - A", "95% interval", "", "stage", "item"], leftAligned: [3, 4, 5, 6])
+            for item in comparison.items {
+                let difference = item.difference
+                table.add([
+                    text(item.first.median), text(item.second.median), signed(difference.medians),
+                    "\(signed(difference.low)) … \(signed(difference.high))", item.change?.rawValue ?? "", item.key.module, item.key.name,
+                ])
+            }
+            lines += table.lines(style) + [""]
+        }
         let causes = comparison.attribution.causes.prefix(10)
         if !causes.isEmpty {
             lines.append(style.bold("Why (B - A = \(signed(comparison.attribution.difference)))"))
@@ -166,6 +192,7 @@ package struct LaunchText {
         case .library: text = "library \(cause.name)"
         case .dlopen: text = "dlopen of \(cause.name)"
         case .stage, .root, .wait: text = cause.name
+        case .item: text = "start-up item \(cause.name) of \(cause.module)"
         case .lazy: text = "lazy initializer \(cause.name) of \(cause.module)"
         case .call: text = cause.name.hasPrefix(cause.module + "+0x") ? cause.name : "\(cause.name) of \(cause.module)"
         }

@@ -1,7 +1,7 @@
 // What the thread of main called between main and ready, merged by path: the launch lab compares launches by it.
 // Loads of libraries are left out, with everything that ran in them: the timeline has them by themselves. A lazy
 // initializer is a node of its own between the call that needed it and what it ran, the once-function included; and so is, below the
-// innermost call, what the thread waited for in it.
+// innermost call, what the thread waited for in it. A start-up item is the call that it looks like.
 import CTraceLayout
 import Presentation
 import Symbols
@@ -17,6 +17,8 @@ package enum LaunchCalls {
         package var total: Nanoseconds
         package var children: [Node]
         package var isLazy = false
+        /// A start-up item; its module is its stage.
+        package var isItem = false
         package var isWait = false
     }
 
@@ -57,6 +59,11 @@ package enum LaunchCalls {
                 return Node(
                     name: lazy[place].name.name, module: lazy[place].name.module, calls: sum.calls,
                     total: trace.timeScale.nanoseconds(sum.ticks), children: [], isLazy: true)
+            }
+            if let item = trace.metadata.functions[sum.row &- 1].flatMap({ $0.isSpan ? StartupItem.Label($0.rawName) : nil }) {
+                return Node(
+                    name: item.name, module: item.stageText, calls: sum.calls, total: trace.timeScale.nanoseconds(sum.ticks), children: [],
+                    isItem: true)
             }
             let (name, module) = names.function(sum.row &- 1)
             return Node(name: name, module: module, calls: sum.calls, total: trace.timeScale.nanoseconds(sum.ticks), children: [])

@@ -22,6 +22,8 @@ struct StartupCalls {
         var thread: UInt32
         var begin: Ticks
         var end: Ticks?
+        /// Recorded inside, on its thread.
+        var calls: UInt64
     }
 
     /// Calls of each module's functions.
@@ -193,9 +195,6 @@ private struct StartupSink: CallSink {
         if !releaseRows.isEmpty, releaseRows.contains(row), end <= until, let innermost = openGuards.popLast() {
             finishOnce(innermost.place, at: end, innermost.parent)
         }
-        if !spanRows.isEmpty, spanRows.contains(row), spans.count < Self.mostSpans, start <= until {
-            spans.append(.init(function: row &- 1, thread: thread, begin: Ticks(start), end: isOver ? Ticks(end) : nil))
-        }
     }
 
     private mutating func finishOnce(_ place: Int, at end: UInt64, _ parent: UInt32) {
@@ -203,17 +202,28 @@ private struct StartupSink: CallSink {
             end: Ticks(end), parent: parent == 0 ? nil : parent &- 1, calls: moments.count &- (callsBeforeOnce[place] ?? moments.count))
     }
 
+    private func isSpan(_ row: UInt32) -> Bool { !spanRows.isEmpty && spanRows.contains(row) }
+
+    private mutating func add(_ row: UInt32, _ start: UInt64, _ end: UInt64?, calls: UInt64) {
+        guard spans.count < Self.mostSpans, start <= until else { return }
+        spans.append(.init(function: row &- 1, thread: thread, begin: Ticks(start), end: end.map { Ticks($0) }, calls: calls))
+    }
+
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
-        frame.tag = begin(frame.row, at: time)
+        let once = begin(frame.row, at: time)
+        frame.tag = isSpan(frame.row) ? moments.count : once
     }
 
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
-        end(frame.row, frame.enter, time, parent.row, once: frame.tag, isOver: ending != .open)
+        let isSpan = isSpan(frame.row)
+        end(frame.row, frame.enter, time, parent.row, once: isSpan ? 0 : frame.tag, isOver: ending != .open)
+        if isSpan { add(frame.row, frame.enter, ending == .open ? nil : time, calls: moments.count &- min(frame.tag, moments.count)) }
     }
 
     mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
         let once = begin(row, at: start)
         self.end(row, start, end, parent.row, once: once, isOver: true)
+        if isSpan(row) { add(row, start, end, calls: 0) }
     }
 
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}

@@ -28,6 +28,7 @@ extension StartupTimeline {
         add("libraries", .array(libraries.map { Self.json($0) }))
         add("dlopens", .array(loads.map { Self.json($0) }))
         add("lazy", .array(lazyInitializers.map { Self.json($0) }))
+        add("items", .array(items.map(\.json)))
         add("marks", .array(marks.map { Self.object(("name", .string($0.name)), ("at_ns", .unsigned($0.at.count))) }))
         add("spans", .array(spans.map { Self.json($0) }))
         add("advice", .array(advice().map { Self.json($0) }))

@@ -8,6 +8,7 @@ extension StartupTimeline {
         lines += lazyLines(top, style)
         lines += loadLines(top, style)
         lines += auditLines(top, style)
+        lines += itemLines(top, style)
         lines += markLines(top, style)
         lines += adviceLines(style)
         lines += notes.map { style.alarm("note: \($0)") }
@@ -61,9 +62,9 @@ extension StartupTimeline {
 
     private func spaces(_ count: Int) -> String { String(repeating: " ", count: max(count, 0)) }
 
-    private func time(_ time: Nanoseconds, _ mark: String = "") -> String { leftFilled(mark + column(readable(time)), 11) }
+    func time(_ time: Nanoseconds, _ mark: String = "") -> String { leftFilled(mark + column(readable(time)), 11) }
 
-    private func percent(_ time: Nanoseconds) -> String { leftFilled(Presentation.percent(share(time)), 6) }
+    func ofWhole(_ time: Nanoseconds) -> String { leftFilled(Presentation.percent(share(time)), 6) }
 
     private func constructorLines(_ top: Int, _ style: TextStyle) -> [String] {
         guard !constructors.isEmpty else { return [] }
@@ -86,7 +87,7 @@ extension StartupTimeline {
             if let cost = recording(run.selfRecording, of: run.selfTime) { facts.append(cost) }
             if run.total.count > run.selfTime.count + run.selfTime.count / 10 { facts.append("total \(readable(run.total))") }
             lines.append(
-                "  " + time(run.selfTime) + "  " + percent(run.selfTime) + "  " + rightFilled(run.name.module, moduleWidth)
+                "  " + time(run.selfTime) + "  " + ofWhole(run.selfTime) + "  " + rightFilled(run.name.module, moduleWidth)
                     + "  " + rightFilled(label(run), facts.isEmpty ? 0 : nameWidth)
                     + (facts.isEmpty ? "" : "  " + facts.joined(separator: ", ")))
             if !run.name.globals.isEmpty {
@@ -105,7 +106,7 @@ extension StartupTimeline {
     }
 
     /// When it is a tenth of a time that matters.
-    private func recording(_ cost: Nanoseconds, of time: Nanoseconds) -> String? {
+    func recording(_ cost: Nanoseconds, of time: Nanoseconds) -> String? {
         time.count > 100_000 && cost.count > time.count / 10
             ? "about \(readable(Nanoseconds(min(cost.count, time.count)))) of it recording" : nil
     }

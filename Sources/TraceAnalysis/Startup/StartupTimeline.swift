@@ -81,7 +81,9 @@ package struct StartupTimeline: Sendable {
     package let libraries: [StartupLibrary]
     package let loads: [LibraryLoad]
     package let lazyInitializers: [LazyRun]
+    package let items: [StartupItem]
     package let marks: [ProgramMark]
+    /// Without those that are items.
     package let spans: [ProgramSpan]
     /// Of functions called on the main thread between main and ready: the most self time first.
     package let functionsOfMain: [FunctionShare]
@@ -135,6 +137,7 @@ package struct StartupTimeline: Sendable {
             audit: options.loader, earlier: earlierProgram)
         otherMoments = ready.candidates.dropFirst().filter { !$0.isSame(as: taken) }.map { ($0, clock.since($0.ticks)) }
             .sorted { $0.1 < $1.1 }
+        items = StartupItem.all(context, mainThread: main?.thread ?? agent.thread)
         marks = firsts.marks.map { ProgramMark(name: $0.name, at: clock.since($0.ticks)) }
         spans = ProgramSpan.all(context)
         functionsOfMain = FunctionShare.all(context)
@@ -300,10 +303,12 @@ package struct ProgramSpan: Sendable {
     package var duration: Nanoseconds?
 
     static func all(_ context: StartupContext) -> [ProgramSpan] {
-        context.calls.spans.map { span in
-            ProgramSpan(
-                name: demangled(context.trace.metadata.functions[span.function]?.rawName ?? "?"), tid: context.tid(span.thread),
-                at: context.clock.since(span.begin), duration: span.end.map { context.clock.wall(span.begin, $0) })
+        context.calls.spans.compactMap { span in
+            let name = context.trace.metadata.functions[span.function]?.rawName ?? "?"
+            guard StartupItem.Label(name) == nil else { return nil }
+            return ProgramSpan(
+                name: demangled(name), tid: context.tid(span.thread), at: context.clock.since(span.begin),
+                duration: span.end.map { context.clock.wall(span.begin, $0) })
         }
     }
 }

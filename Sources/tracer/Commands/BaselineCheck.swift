@@ -49,7 +49,7 @@ struct BaselineCheck {
             "tracer baseline -n \(known.runs) " + (known.settings.isEmpty ? "" : known.settings + " ")
             + "-o \(shellWord(baseline)) -- \(command.text)"
         var series = try measure(command, known, accept)
-        if series.findings.contains(where: { $0.rule == .stage || $0.rule == .pageFaults }) {
+        if series.findings.contains(where: { [.stage, .slowerItem, .pageFaults].contains($0.rule) }) {
             // Once more: noise does not come twice.
             let again = try measure(command, known, accept)
             series.findings = series.findings.filter { finding in
@@ -57,12 +57,14 @@ struct BaselineCheck {
             }
         }
         return GateVerdict(
-            baselinePath: baseline, program: known.program, runs: options.runs, findings: series.findings,
+            baselinePath: baseline, program: known.program, runs: options.runs, findings: series.findings, notes: series.notes,
             causes: series.findings.isEmpty ? [] : series.causes, callsFromMs: known.callsFromMs, acceptCommand: accept)
     }
 
-    private func measure(_ command: LaunchCommand, _ known: Baseline, _ accept: String) throws -> (findings: [Finding], causes: [Cause]) {
-        var findings: [Finding] = [], causes: [Cause] = []
+    private func measure(_ command: LaunchCommand, _ known: Baseline, _ accept: String) throws -> (
+        findings: [Finding], causes: [Cause], notes: [String]
+    ) {
+        var findings: [Finding] = [], notes: [String] = [], causes: [Cause] = []
         var plan = options.plan
         plan.bearsDisturbance = true
         plan.untracedEvery = 0 // what recording costs was measured for the baseline, and the same is taken out
@@ -84,8 +86,9 @@ struct BaselineCheck {
                     "machine too noisy (\(results[0].disturbedKept) of \(results[0].launches) launches disturbed): times are not judged")
             }
             findings = gate.findings(profiles, areTimesJudged: isCalm)
+            notes = gate.notes(profiles)
             if !findings.isEmpty { causes = gate.causes(profiles, areTimesJudged: isCalm) }
         }
-        return (findings, causes)
+        return (findings, causes, notes)
     }
 }

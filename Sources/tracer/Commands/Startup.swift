@@ -40,6 +40,8 @@ struct Startup: ParsableCommand {
     var stopAtReady = false
     @Flag(help: "Also time how the loader finds, maps and relocates each library (LD_AUDIT); that makes it slower.")
     var loader = false
+    @Flag(help: "Show the start-up items instead (TRACER_STARTUP_ITEM of tracer.h): thread, time, what each waited for.")
+    var items = false
     @Option(help: "Rows of each list.")
     var top = 10
     @Flag(help: "One JSON object.")
@@ -128,7 +130,7 @@ struct Startup: ParsableCommand {
         if json {
             try output.line(timeline.json().text())
         } else {
-            try output.write(timeline.table(top: top, style: output.style))
+            try output.write(items ? timeline.itemTable(style: output.style) : timeline.table(top: top, style: output.style))
         }
         try output.flush()
     }

@@ -1,10 +1,11 @@
-// A program whose start-up is made of known pieces: constructors, a library's functions, a lock, a file. It says that it
+// A program whose start-up is made of known pieces: constructors, a library's functions, start-up items, a lock, a file. It says that it
 // is ready by its first output, and then waits to be ended, as a server does. What a planted regression changes is set by
 // the compiler's -D.
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tracer.h>
 #include <unistd.h>
 
 void work(int microseconds);
@@ -22,6 +23,9 @@ void extra(void);
 #ifndef LAZY_MICROSECONDS
 #define LAZY_MICROSECONDS 100
 #endif
+#ifndef SETTINGS_MICROSECONDS
+#define SETTINGS_MICROSECONDS 200
+#endif
 #ifndef FILE_READS
 #define FILE_READS 0
 #endif
@@ -36,6 +40,17 @@ static void *holder(void *unused) {
     pthread_mutex_unlock(&lock);
     return unused;
 }
+
+TRACER_STARTUP_ITEM(1, settings) { spin(SETTINGS_MICROSECONDS); }
+#ifndef WITHOUT_CACHE
+TRACER_STARTUP_ITEM(1, cache, settings) { spin(100); }
+#endif
+#ifdef ITEM_MICROSECONDS
+TRACER_STARTUP_ITEM(1, planted, settings) { spin(ITEM_MICROSECONDS); }
+#endif
+#ifdef POOL_ITEM_MICROSECONDS
+TRACER_STARTUP_POOL_ITEM(1, planted_on_pool, settings) { spin(POOL_ITEM_MICROSECONDS); }
+#endif
 
 static void make_table(void) { spin(LAZY_MICROSECONDS); }
 
@@ -65,6 +80,7 @@ int main(int argc, char **argv) {
     if (argc > 2 && !strcmp(argv[1], "--wild")) wait_as_it_pleases(argv[2]);
     static pthread_once_t table = PTHREAD_ONCE_INIT;
     pthread_once(&table, make_table);
+    tracer_run_startup(1);
     for (int i = 0; i < WORK_CALLS; i++) work(200);
     pthread_t thread;
     pthread_barrier_init(&held, 0, 2);

@@ -1,0 +1,15 @@
+// For startup_items.c, its parts and its twin in C++.
+#include "subject.h"
+#include <pthread.h>
+#include <tracer.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+/// Writes down what has run: the names, with a blank behind each.
+void say(const char *text);
+extern char said[512];
+void check_thousands(void);
+#ifdef __cplusplus
+}
+#endif
