@@ -127,10 +127,18 @@ let package = Package(
         .target(
             name: "LaunchPage", dependencies: ["LaunchLab", "Presentation", "TraceAnalysis", "TracePage"],
             swiftSettings: coldSwift),
+        .target(name: "CCoveragePage", cSettings: [.unsafeFlags(["-std=c23"])]),
+        // What functions were called for, over several traces: which never were, and in which order the linker should lay them.
+        .target(
+            name: "FunctionUse",
+            dependencies: ["CCoveragePage", "CTraceLayout", "EntryPlan", "Presentation", "Symbols", "TraceAnalysis", "TraceFormat"],
+            exclude: ["Resources"], // CCoveragePage has them
+            swiftSettings: coldSwift),
         .executableTarget(
             name: "tracer",
             dependencies: [
-                "Presentation", "LaunchPage", "TracePage", "TraceAnalysis", "TraceFormat", "CTraceLayout", "EntryPlan", "Recorder",
+                "FunctionUse", "Presentation", "LaunchPage", "TracePage", "TraceAnalysis", "TraceFormat", "CTraceLayout", "EntryPlan",
+                "Recorder",
                 "LaunchLab",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],

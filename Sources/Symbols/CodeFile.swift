@@ -124,6 +124,18 @@ public final class CodeFile {
         if !hasTable, section(".gnu_debugdata") != nil { forEachMiniDebugSymbol(body) }
     }
 
+    /// Where what other modules may be bound to begins: functions that .dynsym defines.
+    public func forEachExport(_ body: (UInt64) -> Void) {
+        file.forEachSection { section, header in
+            guard header.sh_type == UInt32(SHT_DYNSYM), let data = elf_getdata(section, nil), header.sh_entsize > 0 else { return }
+            for index in 0..<min(Int(clamping: UInt64(data.pointee.d_size) / header.sh_entsize), Self.mostSymbols) {
+                var symbol = GElf_Sym()
+                guard gelf_getsym(data, Int32(index), &symbol) != nil else { return }
+                if Self.isOfInterest(symbol) { body(symbol.st_value) }
+            }
+        }
+    }
+
     /// More than the largest program has.
     private static let mostSymbols = 8 << 20
 

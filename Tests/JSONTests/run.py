@@ -188,6 +188,16 @@ class Outputs(unittest.TestCase):
     def test_plan(self):
         self.check("plan", "plan", "./program", "--json")
 
+    def test_coverage(self):
+        slots, = self.check("coverage", "coverage", "one.trace", "run", "--json")
+        self.assertEqual({module["recorded"] for module in slots["modules"]}, {"slots"})
+        self.tool("record", "--quiet", "--no-children", "--cache", "--functions", "*", "-o", "functions.trace", "--", "./program")
+        whole, = self.check("coverage", "coverage", "functions.trace", "--json")
+        own, = [module for module in whole["modules"] if module["name"] == "program"]
+        self.assertEqual(own["recorded"], "functions")
+        for key, isMeant in (("called", lambda f: f["calls"]), ("never_called", lambda f: f["calls"] == 0), ("unknown", lambda f: f["calls"] is None)):
+            self.assertEqual(own[key], sum(bool(isMeant(f)) for f in whole["functions"] if f["module"] == "program"))
+
     def test_launches(self):
         self.check("launch", "launch", "-n", "3", "--json", "--", "./program")
         self.check("launch", "launch", "-n", "3", "--vs", "./program", "--json", "--", "/bin/true")

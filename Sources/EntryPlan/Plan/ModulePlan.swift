@@ -1,13 +1,7 @@
 // The plan of a module's file, from the cache or made now.
 import CTraceLayout
-import CZydis
 import Glibc
-import Presentation
 import Symbols
-
-public struct PlanProblem: Error {
-    public var message: String
-}
 
 public struct ModulePlan: Sendable {
     public let path: String
@@ -17,44 +11,19 @@ public struct ModulePlan: Sendable {
     /// - Parameter cache: nil: nothing is read from it, nor written
     public init(path: String, options: PlanOptions = PlanOptions(), cache: PlanCache? = PlanCache()) throws(PlanProblem) {
         self.path = path
-        let module: CodeFile
-        do throws(CodeFile.Refusal) {
-            module = try CodeFile(path: path)
-        } catch {
-            switch error {
-            case .noFile(let number): throw PlanProblem(message: "cannot read \(path): \(systemReason(number))")
-            case .noELF: throw PlanProblem(message: "\(path) is no ELF file of 64 bits: name an executable or a shared library")
-            }
-        }
-        guard module.type == 2 || module.type == 3 else {
-            throw PlanProblem(message: "\(path) is not linked: name an executable or a shared library")
-        }
-        guard let machine = Machine(rawValue: module.machine) else {
-            throw PlanProblem(message: "\(path) is for another processor: plans are for x86_64 and aarch64")
-        }
-        guard let code = ModuleCode(module, machine) else {
-            throw PlanProblem(message: "\(path) has no code, or more than 2 GB of it")
-        }
-        let header = Self.header(module, options)
+        let module = try LinkedModule(path: path)
+        let header = Self.header(module.file, options)
         if let kept = cache?.read(header) {
             (file, isRemembered) = (kept, true)
             return
         }
-        if machine == .x86, let why = x86_decoder_open(Self.libraryFolder()) { throw PlanProblem(message: String(cString: why)) }
-        var planner = Planner(module, code, options)
+        try module.openDecoder()
+        var planner = Planner(module.file, module.code, options)
         guard let content = planner.plan().file(header), let made = PlanFile(content) else {
             throw PlanProblem(message: "\(path) has too many functions for a plan")
         }
         (file, isRemembered) = (made, false)
         cache?.write(content, header)
-    }
-
-    /// lib/tracer beside the folder of the program.
-    private static func libraryFolder() -> String? {
-        guard let own = realpath("/proc/self/exe", nil) else { return nil }
-        defer { free(own) }
-        let parts = String(cString: own).split(separator: "/").dropLast(2)
-        return "/" + parts.joined(separator: "/") + "/lib/tracer"
     }
 
     /// What a plan belongs to.

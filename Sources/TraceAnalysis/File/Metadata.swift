@@ -31,6 +31,8 @@ package struct Function: Sendable {
     package var object: ObjectArgument?
     /// As in the file: mangled.
     package var rawName: String
+    /// It is in the file because it was called, whether or not a call of it is.
+    package var isThereByCall = false
 }
 
 package struct ThreadLife: Sendable {
@@ -54,9 +56,9 @@ package struct Metadata: Sendable, RecordReader {
     /// Those that the agent took because the clock's rate had changed.
     private(set) var clockSamples: [trace_clock_sample] = []
     /// Modules whose functions the user wants recorded: how many there are, and how many of them are. None: there was no plan.
-    private(set) var patched: [UInt32: (functions: Int, patched: Int)] = [:]
+    package private(set) var patched: [UInt32: (functions: Int, patched: Int)] = [:]
     /// Functions of which no call is recorded from a moment on, by id: there were very many, and they are short.
-    private(set) var leftOut: [UInt32: Ticks] = [:]
+    package private(set) var leftOut: [UInt32: Ticks] = [:]
     package internal(set) var damagedRecords = 0
     package private(set) var unknownRecords = 0
 
@@ -81,7 +83,7 @@ package struct Metadata: Sendable, RecordReader {
             for (n, entry) in entries.enumerated() {
                 functions[entry.id] = Function(
                     id: entry.id, module: index, address: addresses[n], isTail: false, isSpan: false, isMark: false,
-                    rawName: names?[n] ?? "0x" + String(addresses[n] &- module.loadBias, radix: 16))
+                    rawName: names?[n] ?? "0x" + String(addresses[n] &- module.loadBias, radix: 16), isThereByCall: true)
             }
         }
         addressed = [:]

@@ -8,6 +8,11 @@ extension TraceFile {
         chunksOfThread.reduce(0) { sum, chunks in sum &+ (chunks.last.map { $0.sequence &+ 1 &- UInt64(chunks.count) } ?? 0) }
     }
 
+    /// Calls that were made and are not kept, as was asked for.
+    package var filteredCalls: UInt64 {
+        chunksOfThread.joined().reduce(0) { $0 &+ $1.filteredByTime &+ $1.filteredByDepth }
+    }
+
     /// A phrase each; none of a trace that has everything. Whether it is damaged is in `warnings`.
     package var leftOut: [String] {
         let all = LeftOut([self])

@@ -49,7 +49,7 @@ package struct ProcessImage: Sendable {
         isRing = trace.isRing
         isUnfinished = trace.header.state == UInt32(TRACE_RECORDING)
         exitStatus = trace.exitStatus
-        isCopy = trace.metadata.start.phases.isEmpty
+        isCopy = trace.isOfFork
         lossText = trace.lossText
         warnings = trace.warnings
         notes = trace.flagTexts
@@ -125,4 +125,12 @@ package struct RunProcess: Sendable {
         // A process whose parent has ended belongs to init, or to whoever adopts.
         return image.parentPid == images[images.count - 1].parentPid || image.parentPid == 1
     }
+}
+
+extension TraceFile {
+    /// Its process began as a copy of its parent, not by exec.
+    package var isOfFork: Bool { metadata.start.phases.isEmpty }
+
+    /// The module that was there first: the executable.
+    package var executableModule: Module? { metadata.modules.keys.min().flatMap { metadata.modules[$0] } }
 }

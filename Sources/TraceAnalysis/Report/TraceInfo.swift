@@ -163,8 +163,10 @@ extension TraceFile {
     package var directory: String? { metadata.texts[TRACE_TEXT_DIRECTORY]?.first }
     package var settings: [String] { metadata.texts[TRACE_TEXT_SETTINGS] ?? [] }
     /// What a variable was set to; nil where the trace does not say.
-    func setting(_ name: String) -> String? { settings.first { $0.hasPrefix(name + "=") }.map { String($0.dropFirst(name.count + 1)) } }
-    func setting<Grammar>(_ variable: Variable<Grammar>) -> Grammar.Value? {
+    package func setting(_ name: String) -> String? {
+        settings.first { $0.hasPrefix(name + "=") }.map { String($0.dropFirst(name.count + 1)) }
+    }
+    package func setting<Grammar>(_ variable: Variable<Grammar>) -> Grammar.Value? {
         setting(variable.name.description).flatMap { variable.read($0) }
     }
     package var messages: [String] { metadata.texts[TRACE_TEXT_MESSAGE] ?? [] }

@@ -75,6 +75,12 @@ extension TraceFile {
         }
     }
 
+    /// When the program was ready, nil when it never was; and why the function that the user named does not say it.
+    package func readyMoment(symbol: String?) -> (moment: ReadyMoment?, complaint: String?) {
+        let moments = ReadyMoments(self, symbol: symbol, firsts: FirstCalls(self, symbol: symbol))
+        return (moments.candidates.first, moments.complaint)
+    }
+
     /// The recording clock at this moment, by CLOCK_MONOTONIC.
     private var now: UInt64 {
         var time = timespec()

@@ -1,0 +1,71 @@
+// Which functions of a module lead to which, as its code says: by direct calls and jumps, and by taking an address. What is called through
+// a register or memory is not in it; what may be called so is: its address is taken by an instruction, lies in data, or is exported.
+import CElfutils
+import Symbols
+
+public struct CallGraph: Sendable {
+    /// Of each function where it begins, as linked: ascending, and once each.
+    public let functions: [UInt64]
+    /// By function: those that lead to it, without itself.
+    private let sources: [[Int32]]
+    /// Its address lies in data, another module may be bound to it, or the loader calls it.
+    private let isHeld: [Bool]
+
+    public init(path: String) throws(PlanProblem) {
+        let module = try LinkedModule(path: path)
+        try module.openDecoder()
+        let list = FunctionList(module.file, module.code, FrameTable(module.file, module.code))
+        var reading = ReferenceReading(module.code, list)
+        reading.readAll()
+        let held = HeldFunctions.all(module.file, module.code, list)
+        // What a compiler put elsewhere (.cold) is a part of whatever leads there.
+        var targets: [Set<Int32>] = Array(repeating: [], count: list.entries.count)
+        for (source, target) in reading.found where source != target { targets[Int(target)].insert(source) }
+        for _ in 0..<Self.deepestPart {
+            var isWhole = true
+            for index in targets.indices {
+                let parts = targets[index].filter { list.entries[Int($0)].isPart }
+                if parts.isEmpty { continue }
+                isWhole = false
+                targets[index].subtract(parts)
+                for part in parts where Int(part) != index { targets[index].formUnion(targets[Int(part)]) }
+            }
+            if isWhole { break }
+        }
+        var numbers: [Int32: Int32] = [:], functions: [UInt64] = []
+        for (index, entry) in list.entries.enumerated() where !entry.isPart {
+            numbers[Int32(index)] = Int32(functions.count)
+            functions.append(entry.address)
+        }
+        self.functions = functions
+        sources = list.entries.indices.filter { !list.entries[$0].isPart }.map { index in
+            targets[index].filter { Int($0) != index }.compactMap { numbers[$0] }.sorted()
+        }
+        isHeld = list.entries.indices.filter { !list.entries[$0].isPart }.map { held.contains(list.entries[$0].address) }
+    }
+
+    /// Parts lead to parts at most so often.
+    private static let deepestPart = 4
+
+    /// Those of `functions` to which nothing else leads than others of them.
+    public func reachedOnly(from functions: Set<UInt64>) -> Set<UInt64> {
+        var result: Set<UInt64> = []
+        for (index, address) in self.functions.enumerated() where functions.contains(address) && !isHeld[index] {
+            if sources[index].allSatisfy({ functions.contains(self.functions[Int($0)]) }) { result.insert(address) }
+        }
+        return result
+    }
+
+    /// Those that lead to it directly.
+    public func sources(of address: UInt64) -> [UInt64] {
+        let place = bisect(functions.count) { functions[$0] < address }
+        guard place < functions.count, functions[place] == address else { return [] }
+        return sources[place].map { functions[Int($0)] }
+    }
+
+    /// nil: there is no such function.
+    public func isHeld(_ address: UInt64) -> Bool? {
+        let place = bisect(functions.count) { functions[$0] < address }
+        return place < functions.count && functions[place] == address ? isHeld[place] : nil
+    }
+}

@@ -1,0 +1,51 @@
+// What a function belongs to, by its demangled name: demo::Shape of demo::Shape::area() const.
+
+enum NameScope {
+    /// Empty: nothing.
+    static func of(_ name: String, symbol: String) -> String {
+        if name.hasPrefix("-[") || name.hasPrefix("+[") { return String(name.dropFirst(2).prefix { $0 != " " && $0 != "(" }) }
+        if symbol.hasPrefix("$s") || symbol.hasPrefix("$S") || symbol.hasPrefix("$e") { return swift(name) }
+        return symbol.hasPrefix("_Z") || symbol.hasPrefix("_R") ? cPlusPlus(Array(name.utf8)) : ""
+    }
+
+    /// C++ and Rust: up to the last :: of the name, which the list of parameters ends and a result may stand before.
+    private static func cPlusPlus(_ name: [UInt8]) -> String {
+        func follows(_ text: StaticString, _ place: Int) -> Bool {
+            name.count - place >= text.utf8CodeUnitCount && text.withUTF8Buffer { name[place...].starts(with: $0) }
+        }
+        func isPartOfName(_ byte: UInt8) -> Bool {
+            byte == UInt8(ascii: "_") || byte >= 0x30 && byte <= 0x39 || byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7a
+        }
+        var start = 0, end = 0, place = 0, depth = 0
+        reading: while place < name.count {
+            switch name[place] {
+            case UInt8(ascii: "(") where depth == 0:
+                guard follows("(anonymous namespace)", place) else { break reading }
+                place += 20
+            case UInt8(ascii: "o") where depth == 0 && follows("operator", place) && (place == 0 || !isPartOfName(name[place - 1])):
+                if place + 8 >= name.count || !isPartOfName(name[place + 8]) { break reading }
+            case UInt8(ascii: "<"), UInt8(ascii: "{"), UInt8(ascii: "("): depth += 1
+            case UInt8(ascii: ">") where place > 0 && name[place - 1] == UInt8(ascii: "-"): break
+            case UInt8(ascii: ">"), UInt8(ascii: "}"), UInt8(ascii: ")"): depth -= 1
+            case UInt8(ascii: " ") where depth == 0: (start, end) = (place + 1, place + 1)
+            case UInt8(ascii: ":") where depth == 0 && follows("::", place):
+                end = place
+                place += 1
+            default: break
+            }
+            place += 1
+        }
+        return end > start ? String(decoding: name[start..<end], as: UTF8.self) : ""
+    }
+
+    /// Swift: up to the last dot before the parameters, of a closure that of the function it is in.
+    private static func swift(_ name: String) -> String {
+        var text = name[...]
+        while let range = text.firstRange(of: " in ") { text = text[range.upperBound...] }
+        text = text.prefix { $0 != "(" && $0 != "<" && $0 != ":" }
+        let word = text.split(separator: " ").last ?? ""
+        var parts = word.split(separator: ".")
+        if let last = parts.last, ["getter", "setter", "modify", "read", "unsafeMutableAddressor"].contains(last) { parts.removeLast() }
+        return parts.dropLast().joined(separator: ".")
+    }
+}

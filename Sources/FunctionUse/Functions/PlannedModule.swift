@@ -1,0 +1,34 @@
+// The functions of a module's file, as its plan lists them.
+import CTraceLayout
+import EntryPlan
+import Symbols
+import TraceFormat
+
+struct PlannedFunction: Sendable {
+    /// As linked.
+    var address: UInt64
+    var byteCount: UInt64
+    /// Mangled, the one to show first; empty: it has no name.
+    var symbols: [String]
+    /// nil: its entry can be patched.
+    var refusal: Reason?
+    var isLeaf: Bool
+}
+
+struct PlannedModule: Sendable {
+    /// By address.
+    let functions: [PlannedFunction]
+
+    init(path: String) throws(PlanProblem) {
+        let plan = try ModulePlan(path: path)
+        functions = plan.file.withFunctions { all in
+            all.map { function in
+                PlannedFunction(
+                    address: plan.address(of: function), byteCount: UInt64(function.byte_count),
+                    symbols: function.name_count == 0 ? [] : plan.file.names(of: function),
+                    refusal: function.tactic == 0 ? Reason(rawValue: function.reason) : nil,
+                    isLeaf: UInt32(function.flags) & UInt32(PLAN_FUNCTION_LEAF) != 0)
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+// Names of functions that are not patched even where they could be: they are recorded where they are called through a slot. The agent's
+// own table is Functions/SpecialFunction.swift; a test holds this one against it.
+
+enum SlotTreatment {
+    static func mayConcern(_ symbol: String) -> Bool {
+        if symbol.hasPrefix("_dl_") || names.contains(symbol) { return true }
+        let small = symbol.lowercased() // what captures its caller's context is known by its code as well
+        return small.contains("jmp") || small.contains("context")
+    }
+
+    static let names: Set<String> = [
+        "setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "unw_getcontext", "__unw_getcontext",
+        "_Ux86_64_getcontext", "_Uaarch64_getcontext", "__go_getcontext", "longjmp", "_longjmp", "siglongjmp", "__longjmp_chk",
+        "setcontext", "swapcontext", "vfork", "__vfork", "clone", "__clone", "makecontext", "dlsym", "dlvsym", "__libc_dlsym", "dlopen",
+        "dlmopen", "syscall", "pthread_setname_np", "sigaction", "__sigaction", "signal", "bsd_signal", "sysv_signal", "__sysv_signal",
+        "ssignal", "sigset", "sigignore", "siginterrupt", "backtrace", "_Unwind_Backtrace", "unw_backtrace", "unw_step", "unw_get_reg",
+        "__unw_step", "__unw_get_reg", "_ULx86_64_step", "_ULx86_64_get_reg", "_Ux86_64_step", "_Ux86_64_get_reg", "_ULaarch64_step",
+        "_ULaarch64_get_reg", "_Uaarch64_step", "_Uaarch64_get_reg", "__libc_start_main", "swift_once", "pthread_once", "__pthread_once",
+        "__cxa_guard_acquire", "write", "writev", "sd_notify", "sd_notifyf", "sd_pid_notify", "sd_pid_notifyf", "sd_pid_notify_with_fds",
+        "prctl", "setuid", "setgid", "seteuid", "setegid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid", "setfsgid",
+        "setgroups", "initgroups", "capset", "chroot", "pivot_root", "unshare", "setns", "_exit", "_Exit", "quick_exit", "__tls_get_addr",
+        "___tls_get_addr", "__morestack", "_mcount", "mcount", "__fentry__", "__cyg_profile_func_enter", "__cyg_profile_func_exit",
+        "__gmon_start__", "_ITM_registerTMCloneTable", "_ITM_deregisterTMCloneTable", "__cxa_finalize",
+    ]
+}

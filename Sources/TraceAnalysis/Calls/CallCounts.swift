@@ -1,0 +1,108 @@
+// How often each function of a trace was called, and when first; behind a moment also by whom. By the ids of the trace, since two
+// functions of a module may have one name.
+import TraceFormat
+
+package struct CallCounts: Sendable {
+    package struct Pair: Hashable, Sendable {
+        package var caller: UInt32
+        package var callee: UInt32
+    }
+    package struct First: Sendable {
+        package var function: UInt32
+        package var ticks: Ticks
+    }
+
+    /// Of functions that were called.
+    package private(set) var calls: [UInt32: UInt64] = [:]
+    /// In the order of time: each with its first call.
+    package private(set) var firsts: [First] = []
+    /// Calls from one function to another that began behind the moment.
+    package private(set) var pairs: [Pair: UInt64] = [:]
+    /// All calls that began there.
+    package private(set) var later: [UInt32: UInt64] = [:]
+
+    /// - Parameter moment: nil: nothing is behind it
+    package init(
+        _ trace: TraceFile, behind moment: Ticks? = nil, workers: Int = TraceFile.processorCount, progress: ReadingProgress? = nil
+    ) {
+        let rowCount = Int(trace.metadata.functions.keys.max() ?? 0) + 2
+        let table = FunctionNames(unnamed: trace.metadata)
+        let all = StreamWorker.read(trace, table, workers: workers, progress: progress) {
+            CountingSink(rowCount: rowCount, moment: moment?.raw ?? .max)
+        }
+        all.withSink { sink in
+            for id in trace.metadata.functions.keys.sorted() {
+                let sums = sink.sums[Int(id) + 1]
+                guard sums.calls > 0 else { continue }
+                calls[id] = sums.calls
+                firsts.append(First(function: id, ticks: Ticks(sums.first)))
+                if sums.later > 0 { later[id] = sums.later }
+            }
+            for (edge, count) in sink.edges where edge.from != 0 {
+                pairs[Pair(caller: edge.from &- 1, callee: edge.to &- 1)] = count
+            }
+        }
+        firsts.sort { ($0.ticks, $0.function) < ($1.ticks, $1.function) }
+    }
+}
+
+/// Rows are ids of functions plus one; the last is of those that no record describes.
+private struct CountingSink: StreamSink, ~Copyable {
+    struct Sums: BitwiseCopyable {
+        var calls: UInt64 = 0
+        var first: UInt64 = .max
+        /// Behind the moment.
+        var later: UInt64 = 0
+    }
+    struct Edge: Hashable {
+        var from: UInt32
+        var to: UInt32
+    }
+    private(set) var sums: PlainArray<Sums>
+    private(set) var edges: [Edge: UInt64] = [:]
+    private(set) var calls: UInt64 = 0
+    private let moment: UInt64
+    private let lastRow: UInt32
+
+    init(rowCount: Int, moment: UInt64) {
+        sums = PlainArray(repeating: Sums(), count: rowCount + 1)
+        lastRow = UInt32(rowCount)
+        self.moment = moment
+    }
+
+    @inline(__always) mutating func row(of function: UInt32) -> UInt32 { min(function, lastRow &- 1) &+ 1 }
+
+    @inline(__always) private mutating func count(_ row: UInt32, at time: UInt64, from parent: UInt32) {
+        calls &+= 1
+        sums[Int(row)].calls &+= 1
+        sums[Int(row)].first = min(sums[Int(row)].first, time)
+        if time > moment {
+            sums[Int(row)].later &+= 1
+            edges[Edge(from: parent, to: row), default: 0] &+= 1
+        }
+    }
+
+    mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
+        if isCall { count(frame.row, at: frame.enter, from: parent.row) }
+    }
+    mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
+        count(row, at: start, from: parent.row)
+    }
+    mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {}
+    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {}
+    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) {}
+    mutating func unknown() {}
+
+    mutating func begin(thread: UInt32) {}
+    mutating func add(_ other: borrowing CountingSink) {
+        calls &+= other.calls
+        for row in 0..<other.sums.count {
+            sums[row].calls &+= other.sums[row].calls
+            sums[row].first = min(sums[row].first, other.sums[row].first)
+            sums[row].later &+= other.sums[row].later
+        }
+        edges.merge(other.edges) { $0 &+ $1 }
+    }
+    mutating func translate(_ frame: Frame, from other: borrowing CountingSink) -> Frame { frame }
+    func hasMigrated(_ frame: Frame) -> Bool { false }
+}

@@ -1,0 +1,77 @@
+// tracer coverage: which functions were never called, over several runs.
+import ArgumentParser
+import FunctionUse
+import Glibc
+import Presentation
+import Symbols
+import TraceAnalysis
+
+struct CoverageCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "coverage",
+        abstract: "Shows which functions were never called, in all traces together.",
+        discussion: """
+            For traces of every function (tracer record --functions '*'). What could not be recorded is unknown, with the \
+            reason, and not called never. only from these: nothing leads to it, by a direct call or jump, by its address or \
+            its name, but functions that were never called either. Lines and files need debug information.
+
+            EXAMPLES
+              tracer coverage app-1.trace app-2.trace
+              tracer coverage app.trace --lcov out.info && genhtml -o html out.info
+              tracer coverage app.trace --json | jq -r '.functions[] | select(.calls == 0) | .name'
+            """)
+
+    @OptionGroup var trace: TraceArguments
+    @Option(help: ArgumentHelp("Only modules that match.", valueName: "glob"))
+    var module: String?
+    @Option(help: ArgumentHelp("Write lcov's format: functions, and the lines on which they begin.", valueName: "file"))
+    var lcov: String?
+    @Option(help: ArgumentHelp("Write a page.", valueName: "file"))
+    var html: String?
+    @Flag(help: "Replace files that are there.")
+    var force = false
+    @Option(help: "Rows of each list.")
+    var top = 10
+    @Flag(help: "Each function in a line.")
+    var all = false
+    @Flag(help: "One JSON object.")
+    var json = false
+    @OptionGroup var names: NameOptions
+    @OptionGroup var display: DisplayOptions
+
+    func validate() throws {
+        if top < 0 { throw ValidationError("--top takes 0 (none) or a number of rows") }
+    }
+
+    func run() throws {
+        let traces = try trace.open()
+        let coverage = withProgress(traces.count == 1 ? basename(traces[0].path) : "\(traces.count) traces") { progress in
+            Coverage(traces, symbolizer: Symbolizer(), isWanted: isWanted, progress: progress)
+        }
+        if let module, coverage.modules.isEmpty {
+            throw CommandFailure(message: "no module of the traces matches \(module): tracer info lists them")
+        }
+        if let lcov {
+            try writeFile(Lcov.text(coverage), to: lcov, replaces: force)
+            let count = Lcov.withoutLine(coverage)
+            if count > 0 { complain("\(lcov): \(counted(count, "function")) without a line left out: they have no debug information") }
+        }
+        if let html { try writePage(CoveragePage.html(coverage, names: names.style), to: html, force: force) }
+        var output = display.output()
+        if json {
+            try output.line(coverage.json().text())
+        } else if lcov == nil && html == nil {
+            for line in coverage.lines(
+                top: top, all: all, names: names.style, width: names.style == .full ? nil : output.width, style: output.style)
+            {
+                try output.line(line)
+            }
+        }
+        try output.finish()
+        for complaint in coverage.complaints { complain(complaint) }
+        sayLeftOut(traces)
+        try finish(traces)
+    }
+
+    private func isWanted(_ name: String) -> Bool { module.map { fnmatch($0, name, 0) == 0 } ?? true }
+}

@@ -1,0 +1,414 @@
+#!/usr/bin/env python3
+"""`tracer coverage`, held against what it does not know: gcov's counts of the same runs of the same builds.
+
+- Gcov: programs of C++ and C, built with --coverage in two ways and recorded with every function: each function that gcov has is there
+  and was called as often, in one run and in several together.
+- Reached: which functions are only led to by such as were never called.
+- Unknown: what a filter or a plan left out is never said to be uncalled.
+- Modules: libraries, versions of one, files that are gone, traces without functions.
+- Outputs: lcov reads the tracefile, the page is whole, mistakes end in one line.
+
+    python3 Tests/CoverageTests/run.py [-v] [Gcov | Unknown.test_…]     --tool PATH before them
+"""
+import collections
+import html.parser
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+TOOL = os.path.join(ROOT, ".build/release/tracer")
+if len(sys.argv) > 2 and sys.argv[1] == "--tool":
+    TOOL = os.path.abspath(sys.argv[2])
+    del sys.argv[1:3]
+LIMIT = 300  # seconds, on a machine that has other things to do
+
+
+def setUpModule():
+    global SCRATCH
+    SCRATCH = tempfile.mkdtemp(prefix="coverage-tests-")
+
+
+def tearDownModule():
+    shutil.rmtree(SCRATCH)
+
+
+def run(*command, folder, status=0, **variables):
+    environment = {**os.environ, "XDG_CACHE_HOME": os.path.join(SCRATCH, "cache"), "TRACER_CACHE": "on", **variables}
+    os.makedirs(environment["XDG_CACHE_HOME"], mode=0o700, exist_ok=True)
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=LIMIT, env=environment)
+    if ended.returncode != status:
+        raise AssertionError(f"{' '.join(command)}: status {ended.returncode}\n{ended.stderr[-2000:]}")
+    return ended
+
+
+def tracer(*arguments, folder, **options):
+    return run(TOOL, *arguments, folder=folder, **options)
+
+
+def folder():
+    return tempfile.mkdtemp(dir=SCRATCH)
+
+
+def compiled(name, *options, into):
+    """name.cc and its kin, in a folder of their own."""
+    sources = {"shapes": ["shapes.cc", "main.cc"], "sorting": ["sorting.c"]}[name]
+    for file in [*sources, "shapes.hh"]:
+        shutil.copy(os.path.join(HERE, file), into)
+    run("g++" if name == "shapes" else "gcc", "-g", *options, *sources, "-o", name, "-pthread", folder=into)
+
+
+def record(trace, program, *arguments, into, options=("--functions", "*")):
+    tracer("record", "--quiet", *options, "-o", trace, "--", "./" + program, *arguments, folder=into)
+
+
+def coverage(*traces, into, options=()):
+    return json.loads(tracer("coverage", *traces, "--json", *options, folder=into).stdout)
+
+
+def own(account, module):
+    return [function for function in account["functions"] if function["module"] == module]
+
+
+def by_name(account, module):
+    """Functions by their names without parameters."""
+    return {re.sub(r"\(.*", "", function["name"]): function for function in own(account, module)}
+
+
+def gcov(into):
+    """(file, symbol) to how often it was called, of all runs since the build."""
+    counts = collections.Counter()
+    notes = sorted(name for name in os.listdir(into) if name.endswith(".gcda"))
+    for note in notes:
+        text = run("gcov", "--json-format", "--stdout", note, folder=into).stdout
+        for line in text.splitlines():
+            for file in json.loads(line)["files"]:
+                for function in file["functions"]:
+                    counts[os.path.basename(file["file"]), function["name"]] += function["execution_count"]
+    return counts
+
+
+class Gcov(unittest.TestCase):
+    BUILDS = {"O0": ["-O0"], "O2": ["-O2", "-fno-inline"]}
+    RUNS = {
+        "shapes": [["square"], ["circle", "none"], []],
+        "sorting": [[], ["other"], ["fork"]],
+    }
+
+    def agree(self, account, module, counts, traces):
+        own_counts, symbols = {}, set()
+        for function in own(account, module):
+            if function["file"]:
+                file = os.path.basename(function["file"])
+                for symbol in function["symbols"]:
+                    # A clone of the compiler's counts for what it was made of.
+                    plain = re.sub(r"\.(isra|constprop|part|cold)\..*", "", symbol)
+                    symbols.add(plain)
+                    own_counts.setdefault((file, plain), {})[function["symbols"][0]] = function
+        compared = 0
+        for (file, symbol), count in counts.items():
+            functions = own_counts.get((file, symbol))
+            if functions is None:
+                # A template's file is, for the lines of its code, that of the template.
+                functions = next((found for (_, other), found in own_counts.items() if other == symbol), None)
+            if functions is None:
+                self.assertEqual(count, 0, f"{symbol} has no code, and gcov has seen {count} calls of it")
+                continue
+            compared += 1
+            functions = list(functions.values())
+            self.assertTrue(all(function["reason"] is None for function in functions), functions)
+            if any(function["at_least"] for function in functions):
+                self.assertLessEqual(sum(function["calls"] for function in functions), count)
+                self.assertGreater(count, 0)
+            else:
+                self.assertEqual(sum(function["calls"] for function in functions), count, f"{symbol} of {file}, {traces}")
+        return compared
+
+    def test_functions(self):
+        for name, runs in self.RUNS.items():
+            for build, options in self.BUILDS.items():
+                with self.subTest(name=name, build=build):
+                    into = folder()
+                    compiled(name, *options, "--coverage", "-fprofile-update=atomic", into=into)
+                    traces = []
+                    for number, arguments in enumerate(runs):
+                        traces.append(f"{number}.trace")
+                        record(traces[-1], name, *arguments, into=into)
+                        if number == 0:
+                            account = coverage(traces[0], into=into)
+                            self.assertGreater(self.agree(account, name, gcov(into), traces), 8)
+                    account = coverage(*traces, into=into)
+                    self.assertGreater(self.agree(account, name, gcov(into), traces), 8)
+                    module = next(one for one in account["modules"] if one["name"] == name)
+                    functions = own(account, name)
+                    self.assertEqual(module["recorded"], "functions")
+                    self.assertEqual(module["never_called"], sum(f["calls"] == 0 for f in functions))
+                    self.assertEqual(module["never_called_bytes"], sum(f["size"] for f in functions if f["calls"] == 0))
+                    self.assertEqual(module["unknown"], sum(f["calls"] is None for f in functions))
+                    self.assertEqual([f["name"] for f in functions if f["calls"] is None], ["_start"])
+
+    def test_short_function_that_is_called_very_often(self):
+        into = folder()
+        compiled("sorting", "-O2", "--coverage", "-fprofile-update=atomic", into=into)
+        record("often.trace", "sorting", "often", into=into)
+        counts = gcov(into)
+        self.assertEqual(counts["sorting.c", "tiny"], 400000)
+        account = coverage("often.trace", into=into)
+        tiny = by_name(account, "sorting")["tiny"]
+        self.assertTrue(0 < tiny["calls"] <= 400000)
+        self.assertEqual(tiny["at_least"], tiny["calls"] < 400000)
+        self.agree(account, "sorting", counts, ["often.trace"])
+
+
+class Reached(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.into = folder()
+        for name in ("shapes", "sorting"):
+            compiled(name, "-O0", into=cls.into)
+            record(name + ".trace", name, "square", into=cls.into)
+
+    def only(self, name):
+        account = coverage(name + ".trace", into=self.into)
+        found = {}
+        for function in own(account, name):
+            if function["calls"] == 0:
+                found[re.sub(r"\(.*", "", function["name"].replace("(anonymous namespace)::", ""))] = function["only_from_uncalled"]
+            else:
+                self.assertIsNone(function["only_from_uncalled"], function)
+        return found
+
+    def test_chains_of_calls(self):
+        only = self.only("shapes")
+        self.assertEqual(only["shapes::forgotten"], False)  # sum would call it
+        self.assertEqual((only["shapes::inner"], only["shapes::innermost"]), (True, True))
+        self.assertEqual(only["shapes::Circle::area"], False)  # in a table of virtual functions
+        self.assertEqual(only["shapes::Circle::Circle"], False)  # made calls it for another argument
+        self.assertEqual(only["shapes::tried"], False)
+        self.assertEqual(only["helper"], True)  # of main.cc: tried calls it
+        only = self.only("sorting")
+        self.assertEqual((only["reserve"], only["middle"], only["leaf"]), (False, True, True))
+        self.assertEqual(only["compare_none"], False)  # its address lies in a table
+
+    def test_executable_at_a_fixed_address(self):
+        into = folder()
+        compiled("sorting", "-O2", "-fno-inline", "-no-pie", into=into)
+        record("fixed.trace", "sorting", into=into)
+        account = by_name(coverage("fixed.trace", into=into), "sorting")
+        self.assertEqual([account[name]["only_from_uncalled"] for name in ("reserve", "middle", "leaf", "compare_none")], [False, True, True, False])
+
+    def test_stripped(self):
+        into = folder()
+        compiled("sorting", "-O0", into=into)
+        run("strip", "sorting", folder=into)
+        record("stripped.trace", "sorting", into=into)
+        functions = own(coverage("stripped.trace", into=into), "sorting")
+        self.assertTrue(any(f["calls"] for f in functions) and any(f["calls"] == 0 for f in functions))
+        self.assertTrue(all(f["name"].startswith("0x") for f in functions if not f["symbols"]))
+
+
+class Unknown(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.into = folder()
+        compiled("shapes", "-O0", into=cls.into)
+        record("whole.trace", "shapes", "square", into=cls.into)
+
+    def account(self, *options, traces=("some.trace",)):
+        record("some.trace", "shapes", "square", into=self.into, options=options)
+        return by_name(coverage(*traces, into=self.into), "shapes")
+
+    def test_by_name(self):
+        functions = self.account("--functions", "*sum*:*count*", "--functions", "main")
+        self.assertEqual(functions["main"]["calls"], 1)
+        self.assertEqual(functions["shapes::sum"]["calls"], 1)
+        self.assertIsNone(functions["shapes::forgotten"]["calls"])
+        self.assertIn("--functions", functions["shapes::forgotten"]["reason"])
+
+    def test_excluded(self):
+        functions = self.account("--functions", "*", "--exclude", "*forgotten*")
+        self.assertIsNone(functions["shapes::forgotten"]["calls"])
+        self.assertEqual(functions["shapes::tried"]["calls"], 0)
+        functions = self.account("--functions", "*", "--include", "*forgotten*")
+        self.assertEqual(functions["shapes::forgotten"]["calls"], 0)
+        self.assertIsNone(functions["shapes::tried"]["calls"])
+
+    def test_small(self):
+        functions = self.account("--functions", "*", "--min-size", "1000")
+        self.assertIsNone(functions["shapes::helper"]["calls"])
+        self.assertIn("--min-size", functions["shapes::helper"]["reason"])
+        self.assertEqual(functions["shapes::sum"]["calls"], 1)  # it calls others: it is recorded whatever its size
+
+    def test_time_filter_and_depth(self):
+        # What was called and is not kept was called all the same.
+        whole = by_name(coverage("whole.trace", into=self.into), "shapes")
+        for options in (("--min-ms", "1000"), ("--max-depth", "1")):
+            functions = self.account("--functions", "*", *options)
+            self.assertEqual({n for n, f in functions.items() if f["calls"] == 0}, {n for n, f in whole.items() if f["calls"] == 0}, options)
+            self.assertTrue(functions["shapes::sum"]["calls"] >= 1)
+            self.assertTrue(functions["shapes::sum"]["at_least"])
+
+    def test_in_one_of_the_traces(self):
+        functions = self.account("--functions", "main", traces=("whole.trace", "some.trace"))
+        self.assertEqual(functions["shapes::sum"]["calls"], 1)
+        self.assertIsNone(functions["shapes::forgotten"]["calls"])
+        functions = self.account(traces=("whole.trace", "some.trace"))  # without --functions
+        self.assertIsNone(functions["shapes::forgotten"]["calls"])
+        self.assertIn("slots", functions["shapes::forgotten"]["reason"])
+
+    def test_program_that_begins_to_record_by_itself(self):
+        functions = self.account("--functions", "*", "--start", "off")
+        self.assertTrue(all(f["calls"] is None for n, f in functions.items() if n.startswith("shapes::")), functions)
+
+    def test_functions_of_libc(self):
+        # Those that go by their slots are told apart by the number that the trace has of patched ones.
+        record("libc.trace", "shapes", into=self.into, options=("--functions", "*!*"))
+        account = coverage("libc.trace", into=self.into)
+        libc = [f for f in account["functions"] if f["module"].startswith("libc.so")]
+        names = {name: f for f in libc for name in f["symbols"]}
+        self.assertIsNone(names["setjmp" if "setjmp" in names else "_setjmp"]["calls"])
+        self.assertEqual(names["qsort"]["calls"], 0)
+        self.assertGreater(names["malloc"]["calls"], 0)
+        self.assertFalse([one for one in account["unknown"] if "not the one" in one["reason"]], account["unknown"])
+
+    def test_table_of_what_goes_by_slots(self):
+        def names(text):
+            return set(re.findall(r'"(\w+)"', text))
+        agent, tool = (pathlib.Path(ROOT, "Sources", path).read_text(encoding="utf-8") for path in (
+            "TracerAgent/Functions/SpecialFunction.swift", "FunctionUse/Functions/SlotTreatment.swift"))
+        known = set(re.findall(r'\.init\(name: "(\w+)", treatment: \.(?!ordinary)\w+\)', agent))
+        self.assertGreater(len(known), 50)
+        self.assertEqual(known - names(tool[tool.index("static let names"):]), set())
+
+
+class Modules(unittest.TestCase):
+    def library(self, into, body):
+        with open(os.path.join(into, "one.c"), "w", encoding="utf-8") as file:
+            file.write(body)
+        run("gcc", "-g", "-shared", "-fPIC", "-Wl,--build-id", "one.c", "-o", "libone.so", folder=into)
+
+    def program(self):
+        into = folder()
+        self.library(into, "int one(int n) { return n; } int two(int n) { return n * 2; }\n")
+        with open(os.path.join(into, "use.c"), "w", encoding="utf-8") as file:
+            file.write("int one(int); int two(int);\nint main(int argc, char **argv) { return argc > 1 ? two(0) : one(0); }\n")
+        run("gcc", "-g", "use.c", "-o", "use", "-L.", "-lone", "-Wl,-rpath,$ORIGIN", folder=into)
+        return into
+
+    def test_library(self):
+        into = self.program()
+        record("a.trace", "use", into=into, options=("--functions", "*", "--functions", "libone.so!*"))
+        functions = by_name(coverage("a.trace", into=into, options=("--module", "libone*")), "libone.so")
+        self.assertEqual((functions["one"]["calls"], functions["two"]["calls"]), (1, 0))
+        self.assertEqual(functions["two"]["only_from_uncalled"], False)  # other modules may call it
+        done = tracer("coverage", "a.trace", "--module", "nothing", folder=into, status=1)
+        self.assertIn("no module of the traces matches nothing", done.stderr)
+
+    def test_several_versions(self):
+        into = self.program()
+        options = ("--functions", "*", "--functions", "libone.so!*")
+        record("a.trace", "use", into=into, options=options)
+        self.library(into, "int one(int n) { return n + 0; } int more(int n) { return n - 1; } int two(int n) { return more(n) + 1; }\n")
+        record("b.trace", "use", "x", into=into, options=options)
+        done = tracer("coverage", "a.trace", "b.trace", "--json", folder=into)
+        account = json.loads(done.stdout)
+        self.assertEqual(len(re.findall(r"2 versions of libone\.so", done.stderr)), 1, done.stderr)
+        names = [one["name"] for one in account["modules"] if one["name"].startswith("libone.so")]
+        self.assertEqual(len(names), 2)
+        now = next(name for name in names if "more" in by_name(account, name))
+        old = next(name for name in names if name != now)
+        self.assertEqual({n: f["calls"] for n, f in by_name(account, now).items() if n in ("one", "two", "more")}, {"one": 0, "two": 1, "more": 1})
+        # Its file is not here any more: what was called is told, and nothing of the rest.
+        functions = by_name(account, old)
+        self.assertEqual((functions["one"]["calls"], "two" in functions), (1, False))
+        self.assertEqual(len(re.findall(r"libone\.so.* is not here", done.stderr)), 1, done.stderr)
+        self.assertEqual(by_name(account, "use")["main"]["calls"], 2)
+
+    def test_library_calls_alone(self):
+        into = self.program()
+        record("a.trace", "use", into=into, options=())
+        done = tracer("coverage", "a.trace", folder=into)
+        self.assertEqual(len(re.findall("only library calls were recorded", done.stderr)), 1)
+        account = coverage("a.trace", into=into)
+        functions = by_name(account, "libone.so")
+        self.assertEqual((functions["one"]["calls"], functions["two"]["calls"]), (1, 0))
+        self.assertEqual({one["recorded"] for one in account["modules"]}, {"slots"})
+        self.assertEqual((account["files"], account["scopes"]), ([], []))
+
+    def test_run_of_several_processes(self):
+        into = folder()
+        compiled("sorting", "-O0", into=into)
+        record("run", "sorting", "fork", into=into)
+        functions = by_name(coverage("run", into=into), "sorting")
+        self.assertEqual((functions["main"]["calls"], functions["in_the_child"]["calls"], functions["tiny"]["calls"]), (1, 1, 41))
+
+
+class Page(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.rows = [], 0
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in ("meta", "link", "br"):
+            self.open.append(tag)
+        self.rows += tag == "tr" and ("class", "never") in attributes
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+
+
+class Outputs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.into = folder()
+        compiled("shapes", "-O0", into=cls.into)
+        record("a.trace", "shapes", "square", into=cls.into)
+        cls.functions = own(coverage("a.trace", into=cls.into), "shapes")
+
+    def test_lcov(self):
+        tracer("coverage", "a.trace", "--lcov", "out.info", folder=self.into)
+        placed = [f for f in self.functions if f["file"] and f["calls"] is not None]
+        called = sum(f["calls"] > 0 for f in placed)
+        summary = run("lcov", "--summary", "out.info", folder=self.into)
+        self.assertIn(f"({called} of {len(placed)} functions)", summary.stdout + summary.stderr)
+        run("genhtml", "--quiet", "--output-directory", "pages", "out.info", folder=self.into)
+        done = tracer("coverage", "a.trace", "--lcov", "out.info", folder=self.into, status=2)
+        self.assertIn("--force", done.stderr)
+        tracer("coverage", "a.trace", "--lcov", "out.info", "--force", folder=self.into)
+
+    def test_page(self):
+        tracer("coverage", "a.trace", "--html", "out.html", folder=self.into)
+        page = Page()
+        with open(os.path.join(self.into, "out.html"), encoding="utf-8") as file:
+            text = file.read()
+        page.feed(text)
+        self.assertEqual(page.open, [])
+        self.assertEqual(page.rows, sum(f["calls"] == 0 for f in self.functions))
+        self.assertNotIn("{{", text)
+
+    def test_tables(self):
+        text = tracer("coverage", "a.trace", "--top", "3", folder=self.into).stdout
+        rows = [line for line in text.splitlines() if line.endswith(" shapes")]
+        self.assertEqual(int(rows[0].split()[0].replace(",", "")), sum(f["calls"] == 0 for f in self.functions))
+        self.assertIn("By source file", text)
+        self.assertIn("_start", text)
+        every = tracer("coverage", "a.trace", "--all", folder=self.into).stdout
+        listed = every[every.index("All functions"):].splitlines()[2:]
+        self.assertEqual(len(listed), len(self.functions))
+
+    def test_mistakes(self):
+        for arguments, status, words in ((["none.trace"], 1, "none.trace"), (["a.trace", "--top", "-1"], 2, "--top")):
+            done = tracer("coverage", *arguments, folder=self.into, status=status)
+            self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
+            self.assertIn(words, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
