@@ -68,7 +68,7 @@ struct PageSamples {
         }
         var counts: [Key: UInt64] = [:]
         for one in moments { counts[Key(number: one.at / step, node: one.node), default: 0] += one.count }
-        return counts.map { Moment(at: $0.key.number * step + step / 2, node: $0.key.node, count: $0.value) }
+        return counts.map { Moment(at: $0.key.number * step &+ step / 2, node: $0.key.node, count: $0.value) }
     }
 
     /// `samples` of schema.mjs.

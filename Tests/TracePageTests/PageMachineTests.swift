@@ -58,7 +58,7 @@ private func contended(_ body: (inout TraceBuilder) -> Void = { _ in }) throws -
         let values = try #require(values as? [NSNumber]), names = try PageText.names(kind)
         #expect(values.count % names.count == 0)
         return stride(from: 0, to: values.count, by: names.count).map {
-            Dictionary(uniqueKeysWithValues: zip(names, values[$0...].map(\.doubleValue)))
+            Dictionary(uniqueKeysWithValues: zip(names, values[$0..<$0 + names.count].map(\.doubleValue)))
         }
     }
 

@@ -679,7 +679,7 @@ class MachineTest(PageTest):
                 row[1] += count
         self.assertEqual({(f["name"], f["module"]): [f["self"], f["total"]] for f in told["functions"]}, sums)
         # And so it says of the outermost functions.
-        self.browser.evaluate("(s => { s.value = 'all threads as one'; s.dispatchEvent(new Event('change')); })(document.getElementById('samples-root'))")
+        self.browser.evaluate("(s => { s.selectedIndex = [...s.options].findIndex(o => o.text === 'all threads as one'); s.dispatchEvent(new Event('change')); })(document.getElementById('samples-root'))")
         self.browser.settle()
         tips = self.browser.evaluate("""(() => {
             const canvas = document.getElementById('sampled'), area = canvas.getBoundingClientRect(), tips = new Set();

@@ -71,7 +71,7 @@ package struct StateTimeline: Sendable {
         let threads = search.threads.indices.filter { search.threads[$0].thread.map { wanted.contains($0) } ?? false }
         let stretches = threads.map { search.stretches(of: $0, in: time) }
         let least = Self.least(stretches.joined().lazy.map { $0.end - $0.begin }, most: mostSpans)
-        // Those that the agent had wait are told of in few words, and go first.
+        // Those that the agent had wait are told of all at once.
         func length(_ wait: Int?) -> UInt64 { wait.map { search.waits[$0].duration } ?? .max }
         let told = stretches.joined().lazy.filter { $0.isWait && $0.end - $0.begin >= least }.map { length($0.wait) }
         let leastTold = Self.least(told, most: mostWaits)
@@ -104,7 +104,7 @@ package struct StateTimeline: Sendable {
     /// From which length on there are no more than so many; 0: there are no more.
     private static func least(_ lengths: some Sequence<UInt64>, most: Int) -> UInt64 {
         let lengths = lengths.sorted(by: >)
-        return lengths.count > most ? (most > 0 ? lengths[most - 1] : .max - 1) + 1 : 0
+        return lengths.count > most ? max(lengths[most], lengths[most] &+ 1) : 0
     }
 
     private static func bands(_ spans: [WaitSearch.Stretch], in time: Range<UInt64>, _ pieces: UInt64) -> [Band] {
@@ -114,9 +114,10 @@ package struct StateTimeline: Sendable {
         for span in spans {
             var at = span.begin
             while at < span.end {
-                let number = (at - time.lowerBound) / piece, end = min(span.end, time.lowerBound + (number + 1) * piece)
-                filled[number, default: [:]][span.state, default: 0] += end - at
-                at = end
+                // A damaged file may reach to the end of all numbers.
+                let (number, past) = (at - time.lowerBound).quotientAndRemainder(dividingBy: piece), part = min(span.end - at, piece - past)
+                filled[number, default: [:]][span.state, default: 0] += part
+                at += part
             }
         }
         var bands: [Band] = []

@@ -143,14 +143,11 @@ function pointed(graph, event) {
   const i = graph.nodeAt(event), of = graph.tree;
   showTip(event, i < 0 ? "" : of.name(i) + (of.module(i) ? "  " + of.module(i) : "") + "\n" + of.facts(i));
 }
-/// The threads of a tree to choose from, each by itself, all, and equal ones as one; `wanted` as far as it is there.
-function offerThreads(menu, { graph, draw }, of, wanted) {
-  const choices = new Map();
+/// The threads of a tree to choose from, each by itself, all, and equal ones as one. What was chosen of another tree stays, as far as it is there.
+function offerThreads(menu, view, of) {
+  const { graph, draw } = view, choices = [];
   menu.textContent = "";
-  const add = (name, text, choose) => {
-    choices.set(name, choose);
-    menu.append(Object.assign(element("option", "", text), { value: name }));
-  };
+  const add = (name, text, choose) => menu.append(Object.assign(element("option", "", text), { value: choices.push({ name, choose }) - 1 }));
   const merged = (tops, title) => () => { const one = mergedThreads(of, tops, title); graph.show(one, one.tops); };
   if (of.tops.length !== 1) add("all threads", "all threads", () => graph.show(of, of.tops));
   if (!of.isComparison) {
@@ -162,9 +159,14 @@ function offerThreads(menu, { graph, draw }, of, wanted) {
     }
   }
   for (const node of of.tops) add(of.name(node), `${of.name(node)} — ${of.amount(of.total[node])}`, () => graph.show(of, [node]));
-  menu.value = choices.has(wanted) ? wanted : [...choices.keys()][0];
-  choices.get(menu.value)();
-  menu.onchange = () => { choices.get(menu.value)(); draw(); };
+  const pick = index => {
+    view.wanted = choices[index].name;
+    choices[index].choose();
+  };
+  const kept = Math.max(choices.findIndex(({ name }) => name === view.wanted), 0);
+  menu.selectedIndex = kept;
+  pick(kept);
+  menu.onchange = () => { pick(+menu.value); draw(); };
 }
 
 const flame = zooming("flame", tree.isComparison ? "Width: the longer of both times. Red: slower than before, blue: faster, grey: as before, or within the noise. " : "Width: time. Colour: module. ");
@@ -662,7 +664,7 @@ function drawSamples() {
   const { selected, hidden } = line, shownNow = visible().join();
   if (samples.range !== selected || samples.shown !== shownNow || !samples.graph.tree) {
     Object.assign(samples, { range: selected, shown: shownNow });
-    offerThreads($("samples-root"), samples, sampledTree(DATA.samples, selected, lane => lane < 0 ? !hidden.size : !hidden.has(lane), functions), $("samples-root").value);
+    offerThreads($("samples-root"), samples, sampledTree(DATA.samples, selected, lane => lane < 0 ? !hidden.size : !hidden.has(lane), functions));
   }
   const { period, step } = DATA.samples, of = samples.graph.tree, sum = of.tops.reduce((part, top) => part + of.total[top], 0);
   $("samples-of").textContent = [
@@ -823,5 +825,6 @@ for (const [id, texts, before] of [["losses", DATA.losses, "Not in this trace: "
 $("keys-samples").hidden = !isThere.samples;
 root.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 drawLegend();
-page({ "#timeline": "line", "#table": "table", "#around": "around", "#samples": "samples" }[location.hash] || "flame");
+const asked = { "#timeline": "line", "#table": "table", "#around": "around", "#samples": "samples" }[location.hash];
+page(isThere[asked] ? asked : "flame");
 root.dataset.ready = "yes"; // for tests
