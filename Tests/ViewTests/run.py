@@ -223,8 +223,10 @@ class ViewTest(PageTest):
         sums = self.sums()
         self.picture("selection")
         calls = {f["name"]: f["calls"] for f in self.report["functions"]}
-        for name in ("pthread_create", "pthread_join", "work_parse_text"):
+        for name in ("pthread_create", "work_parse_text"):
             self.assertEqual(int(sums[name][2]), calls[name], name)
+        # A thread that has ended already is joined in no time: that call may be too short to be drawn.
+        self.assertTrue(0 < int(sums["pthread_join"][2]) <= calls["pthread_join"])
         self.assertIn("(own code)", sums)
         self.assertIn("too short to be drawn", self.text("#line-details"))
         self.assertNotIn("p50", self.text("#line-details"))
