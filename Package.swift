@@ -159,6 +159,7 @@ let package = Package(
         .testTarget(
             name: "TracePageTests",
             dependencies: ["CPageFiles", "Presentation", "TracePage", "TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting"]),
+        .testTarget(name: "FunctionUseTests", dependencies: ["FunctionUse"]),
         .testTarget(name: "SymbolsTests", dependencies: ["Symbols"]),
         .testTarget(
             name: "LaunchLabTests",
