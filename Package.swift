@@ -161,6 +161,7 @@ let package = Package(
             dependencies: [
                 "CPageFiles", "Presentation", "Symbols", "TracePage", "TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting",
             ]),
+        .testTarget(name: "FunctionUseTests", dependencies: ["FunctionUse"]),
         .testTarget(name: "SymbolsTests", dependencies: ["Symbols"]),
         .testTarget(
             name: "LaunchLabTests",

@@ -78,6 +78,15 @@ final class DebugInformation {
         return nil
     }
 
+    /// The stretch of its unit's code.
+    func unitRange(at address: UInt64) -> Range<UInt64>? {
+        let next = bisect(units.count) { units[$0].range.lowerBound <= address }
+        for index in stride(from: next - 1, through: max(next - 8, 0), by: -1) where units[index].range.contains(address) {
+            return units[index].range
+        }
+        return nil
+    }
+
     func line(at address: UInt64) -> SourceLocation? {
         guard var die = unit(at: address), let line = dwarf_getsrc_die(&die, address) else { return nil }
         return Self.location(line, in: &die)

@@ -68,6 +68,11 @@ package final class Symbolizer {
     /// The name of the section that `address` (as linked) lies in.
     package func section(at address: UInt64, in module: ModuleIdentity) -> String? { entry(module)?.file.sectionName(at: address) }
 
+    /// Of the code of its compilation unit, the stretch that `address` (as linked) is in: what was one section, as far as DWARF tells.
+    package func unitRange(at address: UInt64, in module: ModuleIdentity) -> Range<UInt64>? {
+        entry(module)?.debugInformation?.unitRange(at: address)
+    }
+
     package func hasDebugInformation(of module: ModuleIdentity) -> Bool { entry(module)?.debugInformation != nil }
 
     /// Functions, mangled where DWARF has that, which the compiler has put into the one that holds `address` (as linked), there: innermost first.

@@ -11,7 +11,7 @@ struct Tracer: ParsableCommand {
         version: "tracer \(TRACER_VERSION) (\(sourceCommit))",
         subcommands: [
             Record.self, Startup.self, Plan.self, Report.self, Tree.self, Callers.self, Diff.self, Replay.self, Waits.self, Threads.self,
-            Samples.self, Libs.self, CoverageCommand.self, ExportCommand.self,
+            Samples.self, Libs.self, CoverageCommand.self, Order.self, ExportCommand.self,
             Open.self, View.self, Launch.self, BaselineCommand.self, Check.self, HistoryCommand.self, BisectStep.self, Info.self,
             Clean.self,
             Dump.self,

@@ -165,7 +165,11 @@ class Outputs(unittest.TestCase):
 
     def test_start(self):
         self.check("startup", "startup", "one.trace", "--json")
-        self.check("libs", "libs", "one.trace", "--json")
+        libs, = self.check("libs", "libs", "one.trace", "--json")
+        calls = {library["name"]: library["calls"] for library in libs["libraries"]}
+        self.assertTrue(all(len(library["functions"]) <= 3 for library in libs["few"]))
+        self.assertEqual({library["library"]: sum(f["calls"] for f in library["functions"]) for library in libs["few"]},
+                         {library["library"]: calls[library["library"]] for library in libs["few"]})
 
     def test_waits_and_threads(self):
         for trace in ("one.trace", "run"):

@@ -70,8 +70,10 @@ package struct FunctionUse: Sendable {
             let count = counts.calls[function.id] ?? 0
             var sums = tallies[key]!.functions[function.address &- module.loadBias] ?? FunctionTally()
             sums.calls &+= count
-            if function.isThereByCall { sums.isCalled = true }
-            if metadata.leftOut[function.id] != nil || hasGaps && count > 0 || function.isThereByCall && count == 0 { sums.isLeast = true }
+            // A forked process begins with those that its parent had called.
+            let isCalled = function.isThereByCall && (hasGaps || !trace.isOfFork)
+            if isCalled { sums.isCalled = true }
+            if metadata.leftOut[function.id] != nil || hasGaps && count > 0 || isCalled && count == 0 { sums.isLeast = true }
             if hasGaps && !function.isThereByCall && count == 0 { sums.mayBeMissed = true }
             if !function.rawName.isEmpty && !function.rawName.hasPrefix("0x") { sums.symbol = function.rawName }
             tallies[key]!.functions[function.address &- module.loadBias] = sums

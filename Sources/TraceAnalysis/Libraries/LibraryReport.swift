@@ -14,11 +14,25 @@ package struct LibraryReport: Sendable {
         package var symbols: [String]
     }
 
+    /// A library of which the program needs little.
+    package struct FewFunctions: Sendable, Equatable {
+        package struct Called: Sendable, Equatable {
+            package var name: String
+            package var calls: UInt64
+        }
+        package var library: String
+        /// The most called first.
+        package var functions: [Called]
+        package static let most = 3
+    }
+
     package let program: String
     package let libraries: [StartupLibrary]
     /// Of the executable: direct dependencies that nothing in it is bound to.
     package let unusedByProgram: [String]
     package let duplicates: [Duplicates]
+    /// Libraries of which `FewFunctions.most` functions or fewer were called, as far as calls were recorded.
+    package let few: [FewFunctions]
     /// Modules whose files are not here any more, or have changed: they may define symbols twice unseen.
     package let unread: [String]
 
@@ -33,7 +47,27 @@ package struct LibraryReport: Sendable {
         let all = StartupLibrary.all(context, ConstructorRun.all(context), withExecutable: true)
         libraries = all.filter { $0.module != context.executable }
         unusedByProgram = all.first { $0.module == context.executable }?.unusedNeeds ?? []
+        few = Self.few(trace, libraries, context.names)
         (duplicates, unread) = Self.duplicates(trace, symbolizer, context.executable)
+    }
+
+    private static func few(_ trace: TraceFile, _ libraries: [StartupLibrary], _ names: CodeNames) -> [FewFunctions] {
+        var called: [UInt32: [UInt32: UInt64]] = [:] // by module
+        for (id, calls) in CallCounts(trace).calls {
+            guard let function = trace.metadata.functions[id], !function.isSpan, !function.isMark, let module = function.module else {
+                continue
+            }
+            called[module, default: [:]][id] = calls
+        }
+        return libraries.compactMap { library in
+            guard let functions = called[library.module], !isLoader(library.name) else { return nil }
+            // What goes by two ids, as a slot's and its own, is one.
+            let sums = Dictionary(functions.map { (names.function($0.key).name, $0.value) }) { $0 &+ $1 }
+            guard sums.count <= FewFunctions.most else { return nil }
+            return FewFunctions(
+                library: library.name,
+                functions: sums.sorted { ($0.value, $1.key) > ($1.value, $0.key) }.map { .init(name: $0.key, calls: $0.value) })
+        }
     }
 
     private static func duplicates(_ trace: TraceFile, _ symbolizer: Symbolizer, _ executable: UInt32?) -> ([Duplicates], [String]) {

@@ -25,6 +25,13 @@ extension LibraryReport {
         if !unused.isEmpty {
             lines += ["", style.bold("Linked and not used: nothing is bound to them (link with -Wl,--as-needed)")] + unused
         }
+        if !few.isEmpty {
+            lines += ["", style.bold("Little used: all of their functions that were called")]
+            for library in few {
+                let functions = library.functions.map { "\($0.name) (\(counted($0.calls, "call")))" }.joined(separator: ", ")
+                lines.append("  \(library.library): \(functions)")
+            }
+        }
         if !duplicates.isEmpty {
             lines += ["", style.bold("Defined twice: the first is used by all, also by what was linked with the second")]
             for pair in duplicates {
@@ -56,6 +63,19 @@ extension LibraryReport {
             ("schema", .unsigned(1)), ("program", .string(program)),
             ("libraries", .array(libraries.map { StartupTimeline.json($0) })),
             ("unused_by_program", .array(unusedByProgram.map { .string($0) })),
+            (
+                "few",
+                .array(
+                    few.map { library in
+                        .object([
+                            ("library", .string(library.library)),
+                            (
+                                "functions",
+                                .array(library.functions.map { .object([("name", .string($0.name)), ("calls", .unsigned($0.calls))]) })
+                            ),
+                        ])
+                    })
+            ),
             (
                 "duplicates",
                 .array(

@@ -1,0 +1,163 @@
+// In which order a module's functions are best laid: those that its start calls, as it calls them; then those that are called later, the
+// hottest groups first. The rest is the linker's.
+import EntryPlan
+import Presentation
+import Symbols
+import TraceAnalysis
+
+package struct LaidFunction: Sendable {
+    /// As linked.
+    package var address: UInt64
+    package var byteCount: UInt64
+    /// Mangled; empty: it has no name.
+    package var symbols: [String]
+    package var name: String { symbols.first.map { demangled($0) } ?? "0x" + String(address, radix: 16) }
+}
+
+package struct LayoutOrder: Sendable {
+    package struct Problem: Error {
+        package var message: String
+    }
+
+    /// Of text, where whole functions count.
+    package struct Pages: Sendable {
+        package static let byteCount: UInt64 = 4096
+        /// Those that some of the functions are on.
+        package var now: Int
+        /// When the functions lie one behind the other.
+        package var together: Int
+
+        init(_ functions: [LaidFunction]) {
+            var pages: Set<UInt64> = [], bytes: UInt64 = 0
+            for function in functions where function.byteCount > 0 {
+                for page in function.address / Self.byteCount...(function.address + function.byteCount - 1) / Self.byteCount {
+                    pages.insert(page)
+                }
+                bytes += function.byteCount
+            }
+            now = pages.count
+            together = Int((bytes + Self.byteCount - 1) / Self.byteCount)
+        }
+    }
+
+    package let module: Module
+    /// The start's, then the others that were called.
+    package private(set) var start: [LaidFunction] = []
+    package private(set) var later: [LaidFunction] = []
+    /// Of the file, that were never called; nil: the file is not here.
+    package private(set) var uncalledCount: Int?
+    /// What ended the start in how many traces, and how many had no end of it.
+    package private(set) var readiness: [(text: String, traces: Int)] = []
+    package private(set) var traceCount = 0
+    package private(set) var doubts = LayoutDoubts()
+    package private(set) var complaints: [String] = []
+
+    /// - Parameters:
+    ///   - isWanted: of a module's name; nil: the executable of the first trace
+    ///   - ready: the function whose first call says that the program is ready
+    package init(
+        _ traces: [TraceFile], symbolizer: Symbolizer, isWanted: ((String) -> Bool)?, ready: String?, progress: ReadingProgress? = nil
+    ) throws(Problem) {
+        module = try Self.module(of: traces, isWanted, &complaints)
+        let key = ModuleKey(module)
+        var vote = FirstCallVote(), calls: [UInt64: UInt64] = [:], pairs: [AddressPair: UInt64] = [:], others: [String: Int] = [:]
+        var readiness: [String: Int] = [:]
+        for trace in traces where trace.metadata.modules.values.contains(where: { ModuleKey($0) == key }) {
+            traceCount += 1
+            let moment = trace.isOfFork ? nil : trace.readyMoment(symbol: ready)
+            if let complaint = moment?.complaint { complaints.append("\(trace.path): \(complaint); the whole of it counts as start") }
+            // A forked process was started before.
+            let end = trace.isOfFork ? trace.firstTicks : moment?.moment?.ticks
+            if !trace.isOfFork { readiness[moment?.moment.map { "ready at \($0.text)" } ?? "never ready", default: 0] += 1 }
+            let counts = CallCounts(trace, behind: end, progress: progress)
+            func place(_ id: UInt32) -> UInt64? {
+                guard let function = trace.metadata.functions[id], !function.isSpan, !function.isMark,
+                    let module = function.module.flatMap({ trace.metadata.modules[$0] })
+                else { return nil }
+                if ModuleKey(module) != key {
+                    return nil
+                }
+                return function.address &- module.loadBias
+            }
+            var first: [UInt64] = [], known: Set<UInt64> = []
+            for call in counts.firsts where end.map({ call.ticks <= $0 }) ?? true {
+                if let address = place(call.function), known.insert(address).inserted { first.append(address) }
+            }
+            if !trace.isOfFork { vote.add(first) }
+            for (id, count) in counts.later { if let address = place(id) { calls[address, default: 0] &+= count } }
+            for (pair, count) in counts.pairs {
+                if let caller = place(pair.caller), let callee = place(pair.callee) {
+                    pairs[AddressPair(caller: caller, callee: callee), default: 0] &+= count
+                }
+            }
+            for id in counts.calls.keys {
+                guard let index = trace.metadata.functions[id]?.module, let module = trace.metadata.modules[index], ModuleKey(module) != key
+                else { continue }
+                others[module.name, default: 0] += 1
+            }
+        }
+        self.readiness = readiness.sorted { ($0.value, $1.key) > ($1.value, $0.key) }.map { ($0.key, $0.value) }
+        let file = functions(symbolizer, Set(vote.order).union(calls.keys), traces)
+        start = vote.order.compactMap { file[$0] }
+        let started = Set(start.lazy.map { $0.address })
+        let rest = calls.keys.filter { !started.contains($0) && file[$0] != nil }.sorted()
+        let numbers = Dictionary(uniqueKeysWithValues: rest.enumerated().map { ($1, $0) })
+        var near: [CallAffinity.Pair: UInt64] = [:]
+        for (pair, count) in pairs {
+            if let caller = numbers[pair.caller], let callee = numbers[pair.callee] { near[.init(caller: caller, callee: callee)] = count }
+        }
+        later = CallAffinity.order(rest.map { .init(byteCount: file[$0]!.byteCount, calls: calls[$0]!) }, near).map { file[rest[$0]]! }
+        if uncalledCount != nil { uncalledCount! -= start.count + later.count }
+        doubts = LayoutDoubts(start + later, all: Array(file.values), module, symbolizer, others: others)
+    }
+
+    private struct AddressPair: Hashable {
+        var caller: UInt64
+        var callee: UInt64
+    }
+
+    /// One build of one module.
+    private static func module(of traces: [TraceFile], _ isWanted: ((String) -> Bool)?, _ complaints: inout [String]) throws(Problem)
+        -> Module
+    {
+        let all = traces.compactMap { trace in
+            isWanted.map { isWanted in trace.sortedModules.first { isWanted($0.name) } } ?? trace.executableModule
+        }
+        guard let first = all.first else { throw Problem(message: "no module of the traces is called so: tracer info lists them") }
+        let same = all.filter { $0.name == first.name }
+        let left = same.count { ModuleKey($0) != ModuleKey(first) }
+        if left > 0 {
+            complaints.append("\(counted(left, "trace")) of another build of \(first.name) left out: an order is made of one build")
+        }
+        return first
+    }
+
+    /// Those of the file; without it those that the traces have names for.
+    private mutating func functions(_ symbolizer: Symbolizer, _ called: Set<UInt64>, _ traces: [TraceFile]) -> [UInt64: LaidFunction] {
+        if symbolizer.hasFile(of: module.identity) {
+            do throws(PlanProblem) {
+                let planned = try PlannedModule(path: module.path).functions
+                uncalledCount = planned.count
+                return Dictionary(
+                    planned.map { ($0.address, LaidFunction(address: $0.address, byteCount: $0.byteCount, symbols: $0.symbols)) },
+                    uniquingKeysWith: { first, _ in first })
+            } catch {
+                complaints.append(error.message)
+            }
+        } else {
+            complaints.append("\(module.path) is not here, or is another build: names are those of the traces, and sizes are not known")
+        }
+        var found: [UInt64: LaidFunction] = [:]
+        for trace in traces {
+            for function in trace.metadata.functions.values {
+                guard let own = function.module.flatMap({ trace.metadata.modules[$0] }), ModuleKey(own) == ModuleKey(module) else {
+                    continue
+                }
+                let address = function.address &- own.loadBias
+                let symbols = function.rawName.isEmpty || function.rawName.hasPrefix("0x") ? [] : [function.rawName]
+                if called.contains(address) { found[address] = LaidFunction(address: address, byteCount: 0, symbols: symbols) }
+            }
+        }
+        return found
+    }
+}

@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""`tracer order`: an order is what a program says itself of its first calls, and linkers lay functions as it says.
+
+- Orders: first calls of all threads before the program is ready; then what is called together, the hottest first; several traces.
+- Linkers: lld, gold, mold and bfd link the program again by the file, at -O0 and -O2: `nm -n` has the functions in that order, and it runs.
+- Doubts: what a linker may not find, and why.
+- Command: modules, builds, mistakes.
+
+    python3 Tests/OrderTests/run.py [-v] [Orders | Linkers.test_…]     --tool PATH before them
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+TOOL = os.path.join(ROOT, ".build/release/tracer")
+if len(sys.argv) > 2 and sys.argv[1] == "--tool":
+    TOOL = os.path.abspath(sys.argv[2])
+    del sys.argv[1:3]
+LIMIT = 300  # seconds, on a machine that has other things to do
+SOURCES = ["start.cc", "other.cc"]
+
+
+def setUpModule():
+    global SCRATCH
+    SCRATCH = tempfile.mkdtemp(prefix="order-tests-")
+
+
+def tearDownModule():
+    shutil.rmtree(SCRATCH)
+
+
+def run(*command, folder, status=0, **variables):
+    environment = {**os.environ, "XDG_CACHE_HOME": os.path.join(SCRATCH, "cache"), "TRACER_CACHE": "on", **variables}
+    os.makedirs(environment["XDG_CACHE_HOME"], mode=0o700, exist_ok=True)
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=LIMIT, env=environment)
+    if ended.returncode != status:
+        raise AssertionError(f"{' '.join(command)}: status {ended.returncode}\n{ended.stderr[-2000:]}")
+    return ended
+
+
+def tracer(*arguments, folder, **options):
+    return run(TOOL, *arguments, folder=folder, **options)
+
+
+def built(*options, name="start", sources=SOURCES):
+    folder = tempfile.mkdtemp(dir=SCRATCH)
+    for source in SOURCES:
+        shutil.copy(os.path.join(HERE, source), folder)
+    run("g++", "-g", *options, *sources, "-o", name, "-pthread", folder=folder)
+    return folder
+
+
+def record(trace, *arguments, folder, options=("--functions", "*"), program="start"):
+    """What the program says of its first calls."""
+    return tracer("record", "--quiet", *options, "-o", trace, "--", "./" + program, *arguments, folder=folder).stderr.split()
+
+
+def ordered(*traces, folder, options=("--ready", "announce_ready")):
+    return tracer("order", *traces, "-o", "-", *options, folder=folder).stdout.splitlines()
+
+
+def laid(program, folder):
+    """Names by address, those of one address in one set."""
+    places = {}
+    for line in run("nm", "-n", program, folder=folder).stdout.splitlines():
+        found = re.match(r"([0-9a-f]+) [tTwW] (\S+)", line)
+        if found:
+            places.setdefault(int(found[1], 16), set()).add(found[2])
+    return [names for _, names in sorted(places.items())]
+
+
+class Orders(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = built("-O0", "-ffunction-sections")
+
+    def noted(self, order, said):
+        return [name for name in order if name in said]
+
+    def test_first_calls(self):
+        said = record("a.trace", "files", "options", folder=self.folder)
+        self.assertEqual(said, ["main", "open_files", "read_options", "in_a_thread", "connect_all", "announce_ready"])
+        order = ordered("a.trace", folder=self.folder)
+        self.assertEqual(self.noted(order, said), said)
+        self.assertNotIn("never_needed", order)
+        self.assertEqual(len(order), len(set(order)))
+        constructor = next(n for n, name in enumerate(order) if name.startswith("_ZN5ThingC"))
+        self.assertLess(constructor, order.index("announce_ready"))
+
+    def test_later_calls(self):
+        record("a.trace", folder=self.folder)
+        order = ordered("a.trace", folder=self.folder)
+        later = order[order.index("announce_ready") + 1:]
+        self.assertEqual([name for name in later if "_work" in name or "_leaf" in name], ["hot_work", "hot_leaf", "warm_work", "warm_leaf"])
+        self.assertEqual(later.index("hot_leaf"), later.index("hot_work") + 1)
+        self.assertIn("say_goodbye", later)
+
+    def test_without_an_end_of_the_start(self):
+        # Then all of it is start: in the order of the first calls.
+        record("a.trace", folder=self.folder)
+        done = tracer("order", "a.trace", "-o", "-", "--ready", "not_there", folder=self.folder)
+        order = done.stdout.splitlines()
+        self.assertIn("not_there", done.stderr)
+        self.assertEqual([n for n in order if "_work" in n or "_leaf" in n], ["warm_work", "warm_leaf", "hot_work", "hot_leaf"])
+
+    def test_vote(self):
+        record("1.trace", "options", "files", folder=self.folder)
+        record("2.trace", "options", "files", "rare", folder=self.folder)
+        record("3.trace", "files", "options", folder=self.folder)
+        names = ("open_files", "read_options", "rarely_needed", "announce_ready")
+        order = [name for name in ordered("1.trace", "2.trace", "3.trace", folder=self.folder) if name in names]
+        self.assertEqual(order, ["read_options", "open_files", "announce_ready", "rarely_needed"])
+        again = ordered("3.trace", "2.trace", "1.trace", folder=self.folder)
+        self.assertEqual(again, ordered("1.trace", "2.trace", "3.trace", folder=self.folder))
+
+
+class Linkers(unittest.TestCase):
+    FORMATS = {"lld": "lld", "gold": "gold", "ld.bfd-script": "bfd", "mold": "mold"}
+
+    def link(self, format, level, folder):
+        """The program again, by order.txt: the options that `order` says."""
+        flags = ["g++", f"-O{level}", "-fno-inline", "-ffunction-sections", "-pthread"]
+        if format == "mold":
+            run(*flags, "-c", *SOURCES, folder=folder)
+            run("ld.bfd", "-r", "--force-group-allocation", "-T", "order.txt", "-o", "ordered.o", "start.o", "other.o", folder=folder)
+            run("g++", "-pthread", "ordered.o", "-fuse-ld=mold", "-o", "new", folder=folder)
+        else:
+            option = {"lld": "--symbol-ordering-file=order.txt", "gold": "--section-ordering-file=order.txt", "ld.bfd-script": "-T,order.txt"}[format]
+            run(*flags, *SOURCES, f"-fuse-ld={self.FORMATS[format]}", "-Wl," + option, "-o", "new", folder=folder)
+
+    def check(self, level):
+        folder = built(f"-O{level}", "-fno-inline", "-ffunction-sections")
+        said = record("a.trace", "files", "options", folder=folder)
+        wanted = ordered("a.trace", folder=folder)
+        self.assertGreater(len(wanted), 10)
+        before = [wanted.index(name) for names in laid("start", folder) for name in names if name in wanted]
+        self.assertNotEqual(before, sorted(before))  # or the linker would have had nothing to do
+        for format, linker in self.FORMATS.items():
+            with self.subTest(linker=linker, level=level):
+                done = tracer("order", "a.trace", "--ready", "announce_ready", "--format", format, "-o", "order.txt", "--force", folder=folder)
+                self.assertIn(f"-fuse-ld={linker}", done.stdout)
+                self.link(format, level, folder)
+                places = laid("new", folder)
+                # note is a function of two files, of which a linker takes both.
+                found = [min(wanted.index(name) for name in names if name in wanted) for names in places if names & set(wanted) and "note" not in names]
+                self.assertGreater(len(found), len(wanted) * 0.6)
+                self.assertEqual(found, sorted(found), [sorted(names) for names in places])
+                first = next(n for n, names in enumerate(places) if names & set(wanted))
+                behind = [n for n, names in enumerate(places) if "never_needed" in names]
+                between = places[first:first + len(found)]
+                self.assertTrue(behind and not any("never_needed" in names for names in between))
+                self.assertEqual(run("./new", "files", "options", folder=folder).stderr.split(), said)
+
+    def test_without_optimization(self):
+        self.check(0)
+
+    def test_optimized(self):
+        self.check(2)
+
+    def test_library(self):
+        folder = built("-O1", "-ffunction-sections", "-fPIC", "-shared", name="libwork.so", sources=["start.cc"])
+        with open(os.path.join(folder, "use.c"), "w", encoding="utf-8") as file:
+            file.write("void open_files(void); void read_options(void);\nint main(void) { open_files(); read_options(); return 0; }\n")
+        run("gcc", "use.c", "-o", "use", "-L.", "-lwork", "-Wl,-rpath,$ORIGIN", folder=folder)
+        record("a.trace", folder=folder, options=("--functions", "libwork.so!*"), program="use")
+        order = ordered("a.trace", folder=folder, options=("--module", "libwork*"))
+        self.assertEqual([name for name in order if name in ("open_files", "read_options", "main")], ["open_files", "read_options"])
+        tracer("order", "a.trace", "--module", "libwork*", "-o", "order.txt", folder=folder)
+        run("g++", "-O1", "-ffunction-sections", "-fPIC", "-shared", "start.cc", "-o", "libwork.so", "-fuse-ld=lld", "-Wl,--symbol-ordering-file=order.txt", folder=folder)
+        flat = [name for names in laid("libwork.so", folder) for name in names]
+        self.assertLess(flat.index("open_files"), flat.index("read_options"))
+        self.assertLess(flat.index("read_options"), flat.index("main"))
+
+
+class Doubts(unittest.TestCase):
+    def report(self, *options, ready="announce_ready", strips=False):
+        folder = built(*options)
+        if strips:
+            run("strip", "start", folder=folder)
+        record("a.trace", folder=folder)
+        return tracer("order", "a.trace", "-o", "order.txt", *(["--ready", ready] if ready else []), folder=folder).stdout
+
+    def test_sections(self):
+        self.assertIn("share a section with others", self.report("-O0"))
+        self.assertNotIn("share a section with others", self.report("-O0", "-ffunction-sections"))
+        self.assertNotIn("share a section with others", self.report("-O2", "-ffunction-sections"))
+
+    def test_without_debug_information(self):
+        text = self.report("-O0", "-g0")
+        self.assertIn("there is no debug information", text)
+        self.assertNotIn("share a section with others", text)
+
+    def test_stripped(self):
+        self.assertIn("have no symbol", self.report("-O0", strips=True, ready=""))
+
+    def test_folded(self):
+        text = self.report("-O1", "-fno-inline", "-ffunction-sections", "-fuse-ld=gold", "-Wl,--icf=all")
+        self.assertIn("folded by ICF", text)
+        self.assertNotIn("folded by ICF", self.report("-O0", "-ffunction-sections"))
+
+    def test_names(self):
+        text = self.report("-O0", "-ffunction-sections")
+        self.assertIn("have the name of another function", text)
+        self.assertIn("start files", text)
+        self.assertRegex(text, r"functions? of other modules were called, too \(.*libc\.so")
+
+
+class Command(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = built("-O0", "-ffunction-sections")
+        record("a.trace", folder=cls.folder)
+
+    def test_file(self):
+        tracer("order", "a.trace", "-o", "one.txt", folder=self.folder)
+        done = tracer("order", "a.trace", "-o", "one.txt", folder=self.folder, status=2)
+        self.assertIn("--force", done.stderr)
+        for arguments, status in ((["a.trace"], 2), (["a.trace", "-o", "x", "--format", "none"], 2), (["none.trace", "-o", "x"], 1),
+                                  (["a.trace", "-o", "x", "--module", "none"], 1)):
+            done = tracer("order", *arguments, folder=self.folder, status=status)
+            self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
+
+    def test_without_functions(self):
+        record("slots.trace", folder=self.folder, options=())
+        done = tracer("order", "slots.trace", "-o", "x", folder=self.folder, status=1)
+        self.assertIn("--functions", done.stderr)
+
+    def test_another_build(self):
+        folder = built("-O0", "-ffunction-sections")
+        record("a.trace", folder=folder)
+        before = ordered("a.trace", folder=folder)
+        run("g++", "-g", "-O1", *SOURCES, "-o", "start", "-pthread", folder=folder)
+        record("b.trace", folder=folder)
+        done = tracer("order", "a.trace", "b.trace", "-o", "-", "--ready", "announce_ready", folder=folder)
+        self.assertIn("1 trace of another build of start left out", done.stderr)
+        self.assertIn("is not here, or is another build", done.stderr)
+        # Names of the first build's functions are in its plan.
+        names = {name for name in done.stdout.splitlines()}
+        self.assertTrue({"main", "announce_ready", "hot_work"} <= names & set(before))
+
+
+if __name__ == "__main__":
+    unittest.main()
