@@ -23,6 +23,8 @@ public func fuzzTrace(_ data: UnsafePointer<UInt8>?, _ byteCount: Int) -> CInt {
     _ = summary.table(trace, by: .selfTime, top: 3, style: TextStyle(isColoured: false))
     _ = summary.json(trace).text()
     _ = trace.infoJSON(summary).text()
+    _ = CallCounts(trace, behind: trace.firstTicks, workers: 1).pairs.count
+    _ = trace.readyMoment(symbol: nil)
     let table = FunctionNames(trace.metadata)
     for thread in trace.threads.prefix(4) {
         try? trace.replay(thread: thread.index, until: TraceEnd(trace), deepest: 0, limit: 0, window: 16, table) { _ in true }

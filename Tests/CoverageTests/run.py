@@ -254,6 +254,7 @@ class Unknown(unittest.TestCase):
             self.assertEqual({n for n, f in functions.items() if f["calls"] == 0}, {n for n, f in whole.items() if f["calls"] == 0}, options)
             self.assertTrue(functions["shapes::sum"]["calls"] >= 1)
             self.assertTrue(functions["shapes::sum"]["at_least"])
+            self.assertEqual(tracer("coverage", "some.trace", folder=self.into).stderr.count("calls are missing"), 1)
 
     def test_in_one_of_the_traces(self):
         functions = self.account("--functions", "main", traces=("whole.trace", "some.trace"))

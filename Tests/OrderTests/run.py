@@ -197,7 +197,13 @@ class Doubts(unittest.TestCase):
         self.assertNotIn("share a section with others", text)
 
     def test_stripped(self):
-        self.assertIn("have no symbol", self.report("-O0", strips=True, ready=""))
+        self.assertIn("have no symbol", self.report("-O0", "-rdynamic", strips=True, ready=""))  # what it exports has
+        folder = built("-O0")
+        run("strip", "start", folder=folder)
+        record("a.trace", folder=folder)
+        done = tracer("order", "a.trace", "-o", "order.txt", folder=folder, status=1)
+        self.assertIn("has a symbol", done.stderr)
+        self.assertFalse(os.path.exists(os.path.join(folder, "order.txt")))
 
     def test_folded(self):
         text = self.report("-O1", "-fno-inline", "-ffunction-sections", "-fuse-ld=gold", "-Wl,--icf=all")
@@ -230,6 +236,11 @@ class Command(unittest.TestCase):
         record("slots.trace", folder=self.folder, options=())
         done = tracer("order", "slots.trace", "-o", "x", folder=self.folder, status=1)
         self.assertIn("--functions", done.stderr)
+
+    def test_program_behind_a_wrapper(self):
+        # Its plan is there since it was recorded before.
+        tracer("record", "--quiet", "--functions", "*", "-o", "wrapped", "--", "env", "A=1", "sh", "-c", "exec ./start", folder=self.folder)
+        self.assertIn("announce_ready", ordered("wrapped", folder=self.folder))
 
     def test_another_build(self):
         folder = built("-O0", "-ffunction-sections")

@@ -53,7 +53,7 @@ package struct LayoutOrder: Sendable {
     package private(set) var complaints: [String] = []
 
     /// - Parameters:
-    ///   - isWanted: of a module's name; nil: the executable of the first trace
+    ///   - isWanted: of a module's name; nil: the program that was started
     ///   - ready: the function whose first call says that the program is ready
     package init(
         _ traces: [TraceFile], symbolizer: Symbolizer, isWanted: ((String) -> Bool)?, ready: String?, progress: ReadingProgress? = nil
@@ -111,6 +111,9 @@ package struct LayoutOrder: Sendable {
         doubts = LayoutDoubts(start + later, all: Array(file.values), module, symbolizer, others: others)
     }
 
+    /// Of something that a linker can lay.
+    package var hasNames: Bool { (start + later).contains { $0.symbols.first.map { !LayoutDoubts.startFileNames.contains($0) } ?? false } }
+
     private struct AddressPair: Hashable {
         var caller: UInt64
         var callee: UInt64
@@ -120,11 +123,12 @@ package struct LayoutOrder: Sendable {
     private static func module(of traces: [TraceFile], _ isWanted: ((String) -> Bool)?, _ complaints: inout [String]) throws(Problem)
         -> Module
     {
-        let all = traces.compactMap { trace in
-            isWanted.map { isWanted in trace.sortedModules.first { isWanted($0.name) } } ?? trace.executableModule
-        }
-        guard let first = all.first else { throw Problem(message: "no module of the traces is called so: tracer info lists them") }
-        let same = all.filter { $0.name == first.name }
+        // What the first process became in the end: a wrapper may have started it.
+        let main = traces.last { $0.header.pid == traces.first?.header.pid }
+        let found =
+            isWanted.map { isWanted in traces.lazy.flatMap { $0.sortedModules }.first { isWanted($0.name) } } ?? main?.executableModule
+        guard let first = found else { throw Problem(message: "no module of the traces is called so: tracer info lists them") }
+        let same = traces.compactMap { $0.sortedModules.first { $0.name == first.name } }
         let left = same.count { ModuleKey($0) != ModuleKey(first) }
         if left > 0 {
             complaints.append("\(counted(left, "trace")) of another build of \(first.name) left out: an order is made of one build")

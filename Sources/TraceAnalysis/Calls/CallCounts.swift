@@ -25,28 +25,25 @@ package struct CallCounts: Sendable {
     package init(
         _ trace: TraceFile, behind moment: Ticks? = nil, workers: Int = TraceFile.processorCount, progress: ReadingProgress? = nil
     ) {
-        let rowCount = Int(trace.metadata.functions.keys.max() ?? 0) + 2
-        let table = FunctionNames(unnamed: trace.metadata)
-        let all = StreamWorker.read(trace, table, workers: workers, progress: progress) {
-            CountingSink(rowCount: rowCount, moment: moment?.raw ?? .max)
-        }
+        let table = FunctionNames(apart: trace.metadata), ids = trace.metadata.functions.keys.sorted()
+        let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { CountingSink(table, moment: moment?.raw ?? .max) }
         all.withSink { sink in
-            for id in trace.metadata.functions.keys.sorted() {
-                let sums = sink.sums[Int(id) + 1]
+            for (index, id) in ids.enumerated() {
+                let sums = sink.sums[index + 1]
                 guard sums.calls > 0 else { continue }
                 calls[id] = sums.calls
                 firsts.append(First(function: id, ticks: Ticks(sums.first)))
                 if sums.later > 0 { later[id] = sums.later }
             }
-            for (edge, count) in sink.edges where edge.from != 0 {
-                pairs[Pair(caller: edge.from &- 1, callee: edge.to &- 1)] = count
+            for (edge, count) in sink.edges where edge.from != 0 && Int(max(edge.from, edge.to)) <= ids.count {
+                pairs[Pair(caller: ids[Int(edge.from) - 1], callee: ids[Int(edge.to) - 1])] = count
             }
         }
         firsts.sort { ($0.ticks, $0.function) < ($1.ticks, $1.function) }
     }
 }
 
-/// Rows are ids of functions plus one; the last is of those that no record describes.
+/// The last row is of functions that no record describes.
 private struct CountingSink: StreamSink, ~Copyable {
     struct Sums: BitwiseCopyable {
         var calls: UInt64 = 0
@@ -62,15 +59,18 @@ private struct CountingSink: StreamSink, ~Copyable {
     private(set) var edges: [Edge: UInt64] = [:]
     private(set) var calls: UInt64 = 0
     private let moment: UInt64
-    private let lastRow: UInt32
+    private let rows: RowNumbers
 
-    init(rowCount: Int, moment: UInt64) {
-        sums = PlainArray(repeating: Sums(), count: rowCount + 1)
-        lastRow = UInt32(rowCount)
+    init(_ table: FunctionNames, moment: UInt64) {
+        sums = PlainArray(repeating: Sums(), count: table.rowCount + 1)
+        rows = RowNumbers(table)
         self.moment = moment
     }
 
-    @inline(__always) mutating func row(of function: UInt32) -> UInt32 { min(function, lastRow &- 1) &+ 1 }
+    @inline(__always) mutating func row(of function: UInt32) -> UInt32 {
+        let row = rows.known(function)
+        return _fastPath(row != 0) ? row : UInt32(rows.knownCount)
+    }
 
     @inline(__always) private mutating func count(_ row: UInt32, at time: UInt64, from parent: UInt32) {
         calls &+= 1

@@ -101,6 +101,16 @@ package struct FunctionNames: Sendable {
         leftOut = Self.rows(of: metadata.leftOut.keys, rowOfFunction)
     }
 
+    /// Each function a row of its own, in the order of their ids, and without a name: two may have the same.
+    init(apart metadata: Metadata) {
+        let ids = metadata.functions.keys.sorted()
+        rows = ids.map { Row(name: "", symbol: "", module: "", isTail: metadata.functions[$0]!.isTail) }
+        var rowOfFunction = [UInt32](repeating: 0, count: Int(ids.last ?? 0) + 1)
+        for (index, id) in ids.enumerated() { rowOfFunction[Int(id)] = UInt32(index) + 1 }
+        self.rowOfFunction = rowOfFunction
+        leftOut = []
+    }
+
     /// The trace has the names that the loader knows. Those of static functions are in the module's file or its debug
     /// file, if it is here and is the one that was traced.
     static func named(_ function: Function, _ metadata: Metadata, _ symbolizer: Symbolizer) -> Function {

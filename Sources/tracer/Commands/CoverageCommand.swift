@@ -69,7 +69,8 @@ struct CoverageCommand: ParsableCommand {
         }
         try output.finish()
         for complaint in coverage.complaints { complain(complaint) }
-        sayLeftOut(traces)
+        let left = LeftOut(traces), lacking = left.lost + left.filtered
+        if !lacking.isEmpty { complain("calls are missing in the traces: \(lacking.joined(separator: ", "))") }
         try finish(traces)
     }
 

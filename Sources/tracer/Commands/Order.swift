@@ -51,6 +51,10 @@ struct Order: ParsableCommand {
             )
         }
         let text = OrderFile.text(order, format), isStandard = output == "-"
+        guard order.hasNames else {
+            throw CommandFailure(
+                message: "no function of \(order.module.name) that was called has a symbol: record a build that is not stripped")
+        }
         if isStandard {
             var standard = Output()
             try standard.write(text)
