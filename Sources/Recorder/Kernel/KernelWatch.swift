@@ -61,7 +61,7 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
         if !opened.isEmpty, wishes.with_kernel != 0 { asked |= TRACE_KERNEL_INSIDE } // nobody misses it where it is refused
         grant = .init(asked: asked, granted: opened.isEmpty ? 0 : asked, error: error, period: samplePeriod)
         unwinder = samplePeriod == 0 || opened.isEmpty ? nil : SampleUnwinder()
-        interval = samplePeriod == 0 ? 10 : 2 // ms: a stack is told best while what it was made of is still there
+        interval = samplePeriod == 0 ? 10 : 5 // ms: a stack is told best while what it was made of is still there
         rings = opened
         spool = room.spool
         history = KernelHistory(root: pid, room)
