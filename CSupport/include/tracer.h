@@ -91,7 +91,7 @@ void tracer_add_startup_item(struct tracer_startup_item *item);
 #define TRACER_STARTUP_NOTE \
     __asm__(".pushsection .note.tracer, \"a\", %note\n" \
             ".balign 4\n" \
-            ".long 7, 8, 1\n" \
+            ".long 7, 8, 2\n" \
             ".asciz \"tracer\"\n" \
             ".balign 4\n" \
             ".hidden __start_tracer_items\n" \

@@ -109,7 +109,7 @@ static int gather(struct dl_phdr_info *module, size_t size, void *context) {
             const ElfW(Nhdr) *note = (const ElfW(Nhdr) *)at;
             const char *name = at + sizeof *note, *bounds = name + ((note->n_namesz + 3) & ~3u);
             at = note->n_namesz ? bounds + ((note->n_descsz + 3) & ~3u) : at + 4; // mold has a gap in front of an aligned one
-            if (note->n_type != 1 || note->n_namesz != 7 || note->n_descsz != 8 || memcmp(name, "tracer", 7)) continue;
+            if (note->n_type != 2 || note->n_namesz != 7 || note->n_descsz != 8 || memcmp(name, "tracer", 7)) continue;
             const char *item = bounds + *(const int32_t *)bounds, *last = bounds + 4 + *(const int32_t *)(bounds + 4);
             if (item == known) continue;
             known = item;

@@ -8,5 +8,6 @@
 // before it preloads the file.
 #define TRACER_NOTE_OWNER "tracer"
 #define TRACER_NOTE_VERSION 1
+// 2: where a program has its start-up items (tracer.h).
 
 #endif
