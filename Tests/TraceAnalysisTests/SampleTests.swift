@@ -45,6 +45,15 @@ import TraceTesting
         #expect(try path([1, 2], [Self.g, Self.call, Self.outer, Self.call, Self.main]) == "main outer f g")
     }
 
+    @Test func callsThatWentOnToEachOtherByJumpsShareAMark() throws {
+        #expect(try path([1, 2, 3], [Self.g, Self.call, Self.outer, Self.call, Self.main]) == "main outer f g")
+        let stack = [Self.g, Self.call, Self.outer, Self.call]
+        #expect(try path([1, 2, 3, 1, 2, 3], stack + stack + [Self.main]) == "main outer f g outer f g")
+        // From the last of them by a jump to code that records nothing.
+        #expect(try path([1, 2, 3], [Self.main, Self.call, Self.outer, Self.call, Self.main]) == "main outer f g main")
+        #expect(try path([1, 2, 3], [Self.g, Self.call, Self.outer, Self.call], 0) == "… outer f g")
+    }
+
     @Test func beyondACutStackAreTheCallsThatWereOpen() throws {
         #expect(try path([1, 2], [Self.f, Self.call, Self.main], 0) == "outer … main f")
         #expect(try path([1, 2], [Self.g], 0) == "outer f … g")

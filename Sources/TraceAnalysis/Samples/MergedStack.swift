@@ -23,16 +23,24 @@ struct MergedStack {
             return metadata.functions[open[call]]?.address == start
         }
         for (index, segment) in segments.enumerated() {
+            let marks = segments.count - 1 - index // from here on
+            // Whose call is the mark? Of the outermost frame here, as a rule, which then goes by the name that the trace has for it.
+            let call = marks == 0 ? nil : Self.call(from: next, of: open.count, marks: marks, segment, isFirst: index == 0, isOf)
+            if let call, index > 0 {
+                // They share the mark before, whose function they have gone on to by a jump (a tail call through a slot).
+                for jumped in next..<call where !segment.contains(where: { isOf(jumped, $0) }) {
+                    found.append(code.number(ofCall: open[jumped], metadata))
+                }
+            }
             for place in segment { found += place.functions }
-            guard index + 1 < segments.count else { continue }
-            // A mark: whose call is it? Of the outermost frame here, as a rule, which then goes by the name that the trace has for it.
-            if let call = isOf(next, segment.last) ? next : Self.nextCall(after: next, segment, isFirst: index == 0, isOf) {
+            if marks == 0 { continue }
+            if let call {
                 found[found.count - 1] = code.number(ofCall: open[call], metadata)
                 next = call + 1
             } else if index + 2 < segments.count, isOf(next, segments[index + 1].last) || next >= open.count {
                 // Its call was not open yet, or no more: one of its two trampolines has been interrupted.
             } else if next < open.count, index > 0 || segment.contains(where: { !$0.isAgent }) {
-                found.append(code.number(ofCall: open[next], metadata)) // it has gone on by a jump (a tail call)
+                found.append(code.number(ofCall: open[next], metadata)) // it has gone on by a jump to code that records nothing
                 next += 1
             }
         }
@@ -45,18 +53,24 @@ struct MergedStack {
         functions = found.reversed()
     }
 
-    /// Calls without a mark come first: those that -finstrument-functions tells of, whose frames are here; and where the innermost one's
-    /// return has been interrupted, that one.
-    private static func nextCall(
-        after next: Int, _ segment: [SampledCode.Place], isFirst: Bool, _ isOf: (Int, SampledCode.Place?) -> Bool
+    /// The next open call whose function the outermost frame is in. Before it there may be calls without a mark of their own: those that
+    /// -finstrument-functions tells of, whose frames are here; where the innermost one's return has been interrupted, that one; and as
+    /// many as there are more calls than marks.
+    private static func call(
+        from next: Int, of count: Int, marks: Int, _ segment: [SampledCode.Place], isFirst: Bool, _ isOf: (Int, SampledCode.Place?) -> Bool
     ) -> Int? {
-        var call = next
-        while segment.contains(where: { isOf(call, $0) }) || isFirst && call == next {
-            call += 1
+        var call = next, others = min(count - next - marks, mostJumps)
+        while call < count {
             if isOf(call, segment.last) { return call }
+            if !segment.contains(where: { isOf(call, $0) }), !(isFirst && call == next) {
+                if others <= 0 { return nil }
+                others -= 1
+            }
+            call += 1
         }
         return nil
     }
+    private static let mostJumps = 64
 
     /// What lies between marks; and whether the last of it is the outermost frame.
     private static func segments(
