@@ -30,7 +30,7 @@ class Subjects:
         with settings.scratch(root.name, self.name) as scratch:
             where = roots.place(scratch, "traced")
             project = os.path.join(where, "project")
-            for folder in ("Tests/EndToEnd", "CSupport/include"):
+            for folder in ("Tests/EndToEnd", "CSupport/include", "Sources/CTracerAPI"):
                 shutil.copytree(os.path.join(build.ROOT, folder), os.path.join(project, folder), ignore=shutil.ignore_patterns("__pycache__"))
             shutil.copy(settings.agent, os.path.join(where, "agent", "libtracer.so"))
             command = ["python3", "/tmp/project/Tests/EndToEnd/run.py", "--only", "subjects", "--jobs", "1", "--filter", settings.subjects,

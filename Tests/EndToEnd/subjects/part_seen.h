@@ -192,7 +192,7 @@ static void pass_time(void) {
     for (volatile uint32_t n = chance >> 16 & 1023; n; n--) {}
 }
 static int slow_path_wanted; // one that the observer can see
-static int callee_wanted;    // PTRACE_INTERRUPT stops at the end of a system call: where each call makes some (for the clock; on a signal stack), perhaps never in the callee
+static int callee_wanted;    // PTRACE_INTERRUPT stops at the end of a system call: where each call makes some (for the clock; on another stack), perhaps never in the callee
 static int enough(unsigned long least) {
     if (H->finished) return 1;
     int all = H->seen[CALLEE] >= 10 || !callee_wanted;
@@ -315,7 +315,7 @@ int main(int argc, char **argv) {
     CHECK(program.high && callee.high);
     H->spin = strcmp(how, "step") ? 30 : 3;
     prepare(what);
-    callee_wanted = with_arguments && (strcmp(how, "ptrace") || !agent.high || (!getenv("TRACER_CLOCK") && strcmp(where, "signal_stack")));
+    callee_wanted = with_arguments && (strcmp(how, "ptrace") || !agent.high || (!getenv("TRACER_CLOCK") && strcmp(where, "signal_stack") && strcmp(where, "context")));
     slow_path_wanted = strcmp(how, "signal") && (many_sites || (!with_arguments && strcmp(what, "number")));
     pthread_t thread;
     if (!strcmp(where, "thread")) CHECK(!pthread_create(&thread, NULL, in_thread, NULL) && !pthread_join(thread, NULL));
