@@ -2,6 +2,7 @@
 // has its names, its defaults (clock and track) and an incremental clock, so that a begin takes some 17 bytes and an end
 // 13. Their constant bytes lie together, where a compressor finds them as one match: about 5 bytes are left of a call.
 // The importer drops silently what it cannot place, so that the tests count slices.
+import Symbols
 import TraceFormat
 
 /// Field numbers and values of perfetto_trace.proto.
@@ -325,11 +326,12 @@ struct PerfettoWriter: TimelineWriter {
                 }
                 for source in sources { Self.describe(source, &$0) }
             }.bytes)
+        let symbolizer = Symbolizer()
         for source in sources {
             try PerfettoStates(source).write(write)
-            try PerfettoSamples(source).write(write)
+            try PerfettoSamples(source).write(write, symbolizer)
+            try PerfettoWaits(source, symbolizer, origin: sources.origin)?.write(write)
         }
-        try PerfettoWaits(sources)?.write(write)
     }
 
     private static func describe(_ source: ExportSource, _ message: inout ProtobufMessage) {

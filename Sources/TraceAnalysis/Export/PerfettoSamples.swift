@@ -13,8 +13,8 @@ struct PerfettoSamples {
     private var sequence: UInt64 { 1 << 30 + UInt64(source.index) }
     private static let samplesOfPiece = 10_000
 
-    func write(_ write: ([UInt8]) throws -> Void) throws {
-        let stacks = SampledStacks(source.trace, Symbolizer())
+    func write(_ write: ([UInt8]) throws -> Void, _ symbolizer: Symbolizer) throws {
+        let stacks = SampledStacks(source.trace, symbolizer)
         guard let tree = stacks.tree else { return }
         var piece = ProtobufMessage(), names = StackNames(tree)
         start(to: &piece)

@@ -1,41 +1,39 @@
 // Why threads waited: a lane of waits under each thread that did, and an arrow from where another one let it go on.
-import Presentation
+import Symbols
 import TraceFormat
 
 struct PerfettoWaits {
     private typealias Field = PerfettoField
-    private let report: WaitReport
-    private let sources: [ExportSource]
+    private let source: ExportSource
+    private let search: WaitSearch
+    private let explanation: WaitExplanation
 
     /// nil: the kernel has not told of any; then waits are the calls themselves.
-    init?(_ sources: [ExportSource]) {
-        let told = sources.filter { $0.trace.noSwitches == nil }
-        guard !told.isEmpty else { return nil }
-        self.sources = told
-        report = WaitReport(told.map { $0.trace })
+    /// - Parameter origin: CLOCK_MONOTONIC from which times in texts count
+    init?(_ source: ExportSource, _ symbolizer: Symbolizer, origin: UInt64) {
+        guard source.trace.noSwitches == nil else { return nil }
+        self.source = source
+        search = WaitSearch(source.trace)
+        explanation = WaitExplanation(search, symbolizer, origin: origin)
     }
 
     private static let waitsOfPiece = 10_000
 
     func write(_ write: ([UInt8]) throws -> Void) throws {
-        var piece = ProtobufMessage(), lanes: [Lane: UInt64] = [:]
-        let tracks = sources.map { source in
-            Dictionary(source.threads.map { ($0.index, $0.track) }, uniquingKeysWith: { first, _ in first })
-        }
-        for (number, place) in report.order.enumerated() {
-            let source = sources[place.process], search = report.processes[place.process], wait = search.waits[place.wait]
-            func thread(_ index: Int) -> UInt64? { search.threads[index].thread.flatMap { tracks[place.process][$0] } }
-            let lane = Lane(process: place.process, thread: wait.thread)
-            let track = lanes[lane] ?? describe(lane, source, search.threads[wait.thread], of: thread(wait.thread), to: &piece)
-            lanes[lane] = track
+        let tracks = Dictionary(source.threads.map { ($0.index, $0.track) }, uniquingKeysWith: { first, _ in first })
+        func thread(_ index: Int) -> UInt64? { search.threads[index].thread.flatMap { tracks[$0] } }
+        var piece = ProtobufMessage(), lanes: [Int: UInt64] = [:]
+        for (number, wait) in search.waits.enumerated() {
+            let track = lanes[wait.thread] ?? describe(wait.thread, of: thread(wait.thread), to: &piece)
+            lanes[wait.thread] = track
             let (begin, end) = (source.monotonic(wait.begin), source.monotonic(wait.end))
-            let explanation = report.explanations[place.process], what = explanation.what(wait) { $0 }
+            let what = explanation.what(wait) { $0 }
             piece.event(Field.sliceBegin, track: track, at: begin, category: "wait", wait.kind.rawValue) {
                 if what != "-" { $0.annotation("waiting in", what) }
-                for text in explanation.details(place.wait, { $0 }) { $0.annotation("why", text) }
+                for text in explanation.details(number, { $0 }) { $0.annotation("why", text) }
             }
             if let waker = wait.waker, wait.begin..<wait.end ~= waker.at, let from = thread(waker.thread) {
-                let flow = UInt64(number) + 1, woken = source.monotonic(waker.at)
+                let flow = source.processTrack + UInt64(number), woken = source.monotonic(waker.at)
                 piece.event(Field.instant, track: from, at: woken, category: "wake", "wakes \(search.threads[wait.thread].title)") {
                     $0.add(Field.Event.flows, fixed: flow)
                 }
@@ -53,16 +51,9 @@ struct PerfettoWaits {
         try write(piece.bytes)
     }
 
-    private struct Lane: Hashable {
-        var process: Int
-        var thread: Int
-    }
-
     /// - Parameter parent: the thread's own track; a thread without calls has none
-    private func describe(
-        _ lane: Lane, _ source: ExportSource, _ thread: ThreadStates, of parent: UInt64?, to message: inout ProtobufMessage
-    ) -> UInt64 {
-        let track = source.processTrack + 1 << 31 + 1 << 30 + UInt64(lane.thread) // beside those of the start
+    private func describe(_ index: Int, of parent: UInt64?, to message: inout ProtobufMessage) -> UInt64 {
+        let thread = search.threads[index], track = source.processTrack + 1 << 31 + 1 << 30 + UInt64(index) // beside those of the start
         message.packet(sequence: PerfettoWriter.ownSequence) {
             $0.add(Field.Packet.trackDescriptor) {
                 $0.add(Field.Track.uuid, track)

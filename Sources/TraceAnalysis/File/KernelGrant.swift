@@ -60,18 +60,15 @@ package struct KernelGrant: Sendable {
         return "not granted" + reason + (isFiltered ? ", as by a container's seccomp filter: docker run --cap-add PERFMON" : "")
     }
 
-    /// Of what is asked for each program, or was asked for by an option, the rest of `text`; the kernel's own work is little beside it,
-    /// and few allow it.
+    /// "samples not granted: …"; nil when all was granted.
     package var refusedParts: String? {
-        let missing = asked.subtracting(granted).subtracting(.inside)
-        return missing.isEmpty ? nil : "\(missing.texts.joined(separator: ", ")) \(refusal ?? "not granted")"
+        refusal.map { "\(asked.subtracting(granted).texts.joined(separator: ", ")) \($0)" }
     }
 
     /// "switches, major faults; samples not granted: Permission denied, …"
     package var text: String {
-        let missing = asked.subtracting(granted)
         var parts = granted.isEmpty ? [] : [granted.texts.joined(separator: ", ")]
-        if let refusal { parts.append("\(missing.texts.joined(separator: ", ")) \(refusal)") }
+        if let refusedParts { parts.append(refusedParts) }
         if lost > 0 { parts.append("\(counted(lost, "record")) lost") }
         return parts.isEmpty ? "nothing asked" : parts.joined(separator: "; ")
     }
