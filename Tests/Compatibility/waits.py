@@ -15,13 +15,13 @@ import glob
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import struct
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOL = os.path.join(ROOT, ".build/release/tracer")
@@ -120,13 +120,18 @@ def record(name, directory):
         return subprocess.Popen(["bash", "-c", SHELL + text], cwd=directory, env=environment, stdin=subprocess.DEVNULL, **options)
     if shell(before or ":").wait(LIMIT) != 0:
         sys.exit(f"{name}: its preparation failed")
+    control, answer = (os.path.join(directory, name) for name in ("control", "answer"))
+    for pipe in (control, answer):
+        os.mkfifo(pipe)
     watching = subprocess.Popen(["perf", "record", "-q", "-a", "-k", "CLOCK_MONOTONIC", "-m", "8M", "-e", "sched:sched_switch", "-e", "sched:sched_wakeup",
-                                 "-o", perf], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    while not os.path.exists(perf):
+                                 "-D", "-1", f"--control=fifo:{control},{answer}", "-o", perf], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    ask, told = os.open(control, os.O_RDWR), os.open(answer, os.O_RDWR) # neither waits for perf to open its end
+    os.write(ask, b"enable\n")
+    while not select.select([told], [], [], 1)[0]:
         if watching.poll() is not None:
-            sys.exit(f"perf record ended: {watching.stderr.read().strip()}")
-        time.sleep(0.05)
-    time.sleep(1) # it has no sign that it has begun
+            sys.exit(f"perf record ended with status {watching.returncode}")
+    os.close(ask)
+    os.close(told)
     program = shell(command, stdout=subprocess.DEVNULL)
     other = shell(meanwhile or ":")
     other.wait(LIMIT)

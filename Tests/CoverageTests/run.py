@@ -17,44 +17,13 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-TOOL = os.path.join(ROOT, ".build/release/tracer")
-if len(sys.argv) > 2 and sys.argv[1] == "--tool":
-    TOOL = os.path.abspath(sys.argv[2])
-    del sys.argv[1:3]
-LIMIT = 300  # seconds, on a machine that has other things to do
-
-
-def setUpModule():
-    global SCRATCH
-    SCRATCH = tempfile.mkdtemp(prefix="coverage-tests-")
-
-
-def tearDownModule():
-    shutil.rmtree(SCRATCH)
-
-
-def run(*command, folder, status=0, **variables):
-    environment = {**os.environ, "XDG_CACHE_HOME": os.path.join(SCRATCH, "cache"), "TRACER_CACHE": "on", **variables}
-    os.makedirs(environment["XDG_CACHE_HOME"], mode=0o700, exist_ok=True)
-    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=LIMIT, env=environment)
-    if ended.returncode != status:
-        raise AssertionError(f"{' '.join(command)}: status {ended.returncode}\n{ended.stderr[-2000:]}")
-    return ended
-
-
-def tracer(*arguments, folder, **options):
-    return run(TOOL, *arguments, folder=folder, **options)
-
-
-def folder():
-    return tempfile.mkdtemp(dir=SCRATCH)
+sys.path.insert(0, os.path.dirname(HERE))
+import recorded_programs  # noqa: E402
+from recorded_programs import ROOT, new_folder as folder, run, tracer  # noqa: E402
 
 
 def compiled(name, *options, into):
@@ -65,8 +34,8 @@ def compiled(name, *options, into):
     run("g++" if name == "shapes" else "gcc", "-g", *options, *sources, "-o", name, "-pthread", folder=into)
 
 
-def record(trace, program, *arguments, into, options=("--functions", "*")):
-    tracer("record", "--quiet", *options, "-o", trace, "--", "./" + program, *arguments, folder=into)
+def record(trace, program, *arguments, into, **options):
+    recorded_programs.record(trace, program, *arguments, folder=into, **options)
 
 
 def coverage(*traces, into, options=()):

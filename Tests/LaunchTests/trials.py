@@ -45,24 +45,35 @@ def planted(scratch, trials, runs, seed):
     return right == trials
 
 
+def accepted(scratch, name):
+    """A baseline of the program as it is."""
+    baseline = os.path.join(scratch, name + ".json")
+    before = subject.build(os.path.join(scratch, name))
+    subprocess.run([TOOL, "baseline", "-n", "30", "-o", baseline, "--", before], check=True, timeout=600)
+    return baseline
+
+
+def check(baseline, after, runs):
+    """Whether the gate refuses it, what it says, and what it complains of."""
+    done = subprocess.run([TOOL, "check", "-n", str(runs), "--format", "json", baseline, "--", after], capture_output=True, text=True, timeout=600)
+    if done.returncode not in (0, 1):
+        sys.exit(f"check failed: {done.stderr}")
+    return done.returncode == 1, json.loads(done.stdout), done.stderr.strip()
+
+
 def refused(scratch, trials, runs, seed):
     """The same regressions in front of the gate: it must refuse them, and name them first."""
     chance = random.Random(seed)
-    before = subject.build(os.path.join(scratch, "accepted"))
-    baseline = os.path.join(scratch, "accepted.json")
-    subprocess.run([TOOL, "baseline", "-n", "30", "-o", baseline, "--", before], check=True, timeout=600)
+    baseline = accepted(scratch, "accepted")
     right = 0
     for trial in range(trials):
         place = chance.choice(sorted(subject.PLACES))
         after, expected = subject.planted(os.path.join(scratch, f"refused{trial}"), place, chance.randint(2000, 7000))
-        done = subprocess.run([TOOL, "check", "-n", str(runs), "--format", "json", baseline, "--", after], capture_output=True, text=True, timeout=600)
-        if done.returncode not in (0, 1):
-            sys.exit(f"check failed: {done.stderr}")
-        verdict = json.loads(done.stdout)
+        is_refused, verdict, complaint = check(baseline, after, runs)
         cause = verdict["causes"][0] if verdict["causes"] else None
-        ok = done.returncode == 1 and cause is not None and (cause["kind"], cause["name"].split("@")[0]) in expected
+        ok = is_refused and cause is not None and (cause["kind"], cause["name"].split("@")[0]) in expected
         right += ok
-        print(f"{'right' if ok else 'WRONG'}  {place}: {verdict['because'][0] if verdict['because'] else 'let through'} {done.stderr.strip()}", flush=True)
+        print(f"{'right' if ok else 'WRONG'}  {place}: {verdict['because'][0] if verdict['because'] else 'let through'} {complaint}", flush=True)
         shutil.rmtree(os.path.dirname(after))
     print(f"planted regressions: {right} of {trials} refused and named first")
     return right == trials
@@ -71,20 +82,16 @@ def refused(scratch, trials, runs, seed):
 def items(scratch, trials, runs, seed):
     """Start-up items that are new or slower, in front of the gate: it must find each by its name."""
     chance = random.Random(seed)
-    baseline = os.path.join(scratch, "items.json")
-    before = subject.build(os.path.join(scratch, "items"))
-    subprocess.run([TOOL, "baseline", "-n", "30", "-o", baseline, "--", before], check=True, timeout=600)
+    baseline = accepted(scratch, "items")
     right = 0
     for trial in range(trials):
         place = chance.choice(sorted(subject.ITEMS))
         after, expected = subject.with_item(os.path.join(scratch, f"item{trial}"), place, chance.randint(2000, 15000))
-        done = subprocess.run([TOOL, "check", "-n", str(runs), "--format", "json", baseline, "--", after], capture_output=True, text=True, timeout=600)
-        if done.returncode not in (0, 1):
-            sys.exit(f"check failed: {done.stderr}")
-        findings = json.loads(done.stdout)["findings"]
+        _, verdict, complaint = check(baseline, after, runs)
+        findings = verdict["findings"]
         found = [finding["message"] for finding in findings if (finding["rule"], finding["subject"]) == expected]
         right += bool(found)
-        print(f"{'right' if found else 'WRONG'}  {place}: {found or [finding['message'] for finding in findings]} {done.stderr.strip()}", flush=True)
+        print(f"{'right' if found else 'WRONG'}  {place}: {found or [finding['message'] for finding in findings]} {complaint}", flush=True)
         shutil.rmtree(os.path.dirname(after))
     print(f"start-up items: {right} of {trials} found by name")
     return right == trials

@@ -11,54 +11,28 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-TOOL = os.path.join(ROOT, ".build/release/tracer")
-if len(sys.argv) > 2 and sys.argv[1] == "--tool":
-    TOOL = os.path.abspath(sys.argv[2])
-    del sys.argv[1:3]
-LIMIT = 300  # seconds, on a machine that has other things to do
+sys.path.insert(0, os.path.dirname(HERE))
+import recorded_programs  # noqa: E402
+from recorded_programs import new_folder, run, tracer  # noqa: E402
+
 SOURCES = ["start.cc", "other.cc"]
 
 
-def setUpModule():
-    global SCRATCH
-    SCRATCH = tempfile.mkdtemp(prefix="order-tests-")
-
-
-def tearDownModule():
-    shutil.rmtree(SCRATCH)
-
-
-def run(*command, folder, status=0, **variables):
-    environment = {**os.environ, "XDG_CACHE_HOME": os.path.join(SCRATCH, "cache"), "TRACER_CACHE": "on", **variables}
-    os.makedirs(environment["XDG_CACHE_HOME"], mode=0o700, exist_ok=True)
-    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=LIMIT, env=environment)
-    if ended.returncode != status:
-        raise AssertionError(f"{' '.join(command)}: status {ended.returncode}\n{ended.stderr[-2000:]}")
-    return ended
-
-
-def tracer(*arguments, folder, **options):
-    return run(TOOL, *arguments, folder=folder, **options)
-
-
 def built(*options, name="start", sources=SOURCES):
-    folder = tempfile.mkdtemp(dir=SCRATCH)
+    folder = new_folder()
     for source in SOURCES:
         shutil.copy(os.path.join(HERE, source), folder)
     run("g++", "-g", *options, *sources, "-o", name, "-pthread", folder=folder)
     return folder
 
 
-def record(trace, *arguments, folder, options=("--functions", "*"), program="start"):
+def record(trace, *arguments, program="start", **options):
     """What the program says of its first calls."""
-    return tracer("record", "--quiet", *options, "-o", trace, "--", "./" + program, *arguments, folder=folder).stderr.split()
+    return recorded_programs.record(trace, program, *arguments, **options).stderr.split()
 
 
 def ordered(*traces, folder, options=("--ready", "announce_ready")):
