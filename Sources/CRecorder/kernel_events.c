@@ -15,11 +15,13 @@
 
 enum { LEAST_PAGES = 4 };
 
+/// Of each record no more than is needed: the processor is the ring's, and which event a sample is of, its length says (kernel_events.h).
+/// Both go into each switch's record too, which makes it a tenth dearer.
 static struct perf_event_attr attributes(const struct recorder_kernel_wishes *wishes) {
     return (struct perf_event_attr){
         .type = PERF_TYPE_SOFTWARE,
         .size = sizeof(struct perf_event_attr),
-        .sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_CPU,
+        .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR,
         .sample_id_all = 1,
         .disabled = 1,
         .enable_on_exec = 1,
@@ -54,6 +56,7 @@ static int open_minor_faults(pid_t pid, int processor, const struct recorder_ker
     struct perf_event_attr faults = attributes(wishes);
     faults.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
     faults.sample_period = 1;
+    faults.sample_type |= PERF_SAMPLE_PERIOD; // a word more, which is 1
     faults.exclude_kernel = !wishes->with_kernel;
     return open_event(&faults, pid, processor);
 }
@@ -70,12 +73,12 @@ static int open_sampler(pid_t pid, int processor, const struct recorder_kernel_w
 }
 
 /// Its records go to the ring. 0 or errno.
-static int join(const struct recorder_ring *ring, int event, uint64_t *id) {
-    return event < 0 || ioctl(event, PERF_EVENT_IOC_SET_OUTPUT, ring->event) || ioctl(event, PERF_EVENT_IOC_ID, id) ? errno : 0;
+static int join(const struct recorder_ring *ring, int event) {
+    return event < 0 || ioctl(event, PERF_EVENT_IOC_SET_OUTPUT, ring->event) ? errno : 0;
 }
 
 int recorder_ring_open(pid_t pid, int processor, const struct recorder_kernel_wishes *wishes, struct recorder_ring *ring) {
-    *ring = (struct recorder_ring){.event = -1, .minor = -1, .sampler = -1};
+    *ring = (struct recorder_ring){.event = -1, .minor = -1, .sampler = -1, .processor = processor};
     ring->event = open_faults(pid, processor, wishes);
     if (ring->event < 0) return errno;
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -90,9 +93,8 @@ int recorder_ring_open(pid_t pid, int processor, const struct recorder_kernel_wi
         if (errno != EPERM && errno != ENOMEM) break;
     }
     int error = ring->control ? 0 : errno;
-    if (!error && ioctl(ring->event, PERF_EVENT_IOC_ID, &ring->event_id)) error = errno;
-    if (!error && wishes->with_minor_faults) error = join(ring, ring->minor = open_minor_faults(pid, processor, wishes), &ring->minor_id);
-    if (!error && wishes->sample_period) error = join(ring, ring->sampler = open_sampler(pid, processor, wishes), &ring->sampler_id);
+    if (!error && wishes->with_minor_faults) error = join(ring, ring->minor = open_minor_faults(pid, processor, wishes));
+    if (!error && wishes->sample_period) error = join(ring, ring->sampler = open_sampler(pid, processor, wishes));
     if (error) recorder_ring_close(ring);
     return error;
 }

@@ -3,30 +3,33 @@ import CRecorder
 import CTraceLayout
 import Glibc
 import Testing
+import Unwinding
 
 @testable import Recorder
+
+/// Of the third processor.
+private var ring: recorder_ring {
+    var ring = recorder_ring()
+    ring.processor = 3
+    return ring
+}
 
 /// A record as the kernel writes it: header, body, and what sample_id_all puts behind it.
 private struct RecordBytes {
     var bytes: [UInt8] = []
 
-    init(type: UInt32, flags: UInt16 = 0, _ body: [UInt8], pid: Int32 = 7, tid: Int32 = 8, time: UInt64 = 1000, processor: UInt32 = 3) {
+    init(type: UInt32, flags: UInt16 = 0, _ body: [UInt8], pid: Int32 = 7, tid: Int32 = 8, time: UInt64 = 1000) {
         var trailer: [UInt8] = []
         trailer.add(UInt32(bitPattern: pid))
         trailer.add(UInt32(bitPattern: tid))
         trailer.add(time)
-        trailer.add(processor)
-        trailer.add(UInt32(0))
-        trailer.add(UInt64(1))
         bytes.add(type)
         bytes.add(flags)
         bytes.add(UInt16(8 + body.count + trailer.count))
         bytes += body + trailer
     }
 
-    func read(ring: recorder_ring = recorder_ring()) -> (KernelRecord, KernelRecord.Origin)? {
-        bytes.withUnsafeBytes { KernelRecord.read($0, ring)?.record }
-    }
+    func read() -> (KernelRecord, KernelRecord.Origin)? { bytes.withUnsafeBytes { KernelRecord.read($0, ring)?.record } }
 }
 
 extension [UInt8] {
@@ -39,7 +42,7 @@ extension [UInt8] {
     @Test func aSwitchTellsWhetherTheThreadCouldHaveGoneOn() throws {
         for (flags, kind) in [(0, TRACE_SWITCH_IN), (1 << 13, TRACE_SWITCH_WAITS), (3 << 13, TRACE_SWITCH_PREEMPTED)] {
             let bytes = RecordBytes(type: 14, flags: UInt16(flags), []).bytes
-            let (found, origin) = try #require(bytes.withUnsafeBytes { KernelRecord.readSwitch($0) })
+            let (found, origin) = try #require(bytes.withUnsafeBytes { KernelRecord.readSwitch($0, ring) })
             #expect(Int(found) == kind)
             #expect(origin.pid == 7 && origin.tid == 8 && origin.nanoseconds == 1000 && origin.processor == 3)
         }
@@ -55,32 +58,41 @@ extension [UInt8] {
         #expect(mapping.addresses == 0x1000..<0x4000 && mapping.offset == 0x2000 && mapping.path == "/lib/x.so")
     }
 
-    @Test func aSampleOfTheFaultEventIsAFault() throws {
-        var bytes: [UInt8] = [], ring = recorder_ring()
-        ring.event_id = 77
-        ring.minor_id = 78
-        ring.sampler_id = 79
+    /// instruction; pid, tid; time; address; and what the event that it is of has asked for besides.
+    private func sample(_ more: [UInt64]) -> (KernelRecord, KernelRecord.Origin)? {
+        var bytes: [UInt8] = []
         bytes.add(UInt32(9))
         bytes.add(UInt16(0))
-        bytes.add(UInt16(8 + 48))
-        for word in [77, 0x401000] as [UInt64] { bytes.add(word) }
+        bytes.add(UInt16(8 + 32 + more.count * 8))
+        bytes.add(UInt64(0x401000))
         for half in [7, 8] as [UInt32] { bytes.add(half) }
-        for word in [2000, 0x5000, 1] as [UInt64] { bytes.add(word) }
-        let (record, origin) = try #require(bytes.withUnsafeBytes { KernelRecord.read($0, ring)?.record })
-        guard case .fault(let address, let code, let isMajor) = record else { throw Unexpected() }
-        #expect(isMajor && address == 0x5000 && code == 0x401000 && origin.nanoseconds == 2000 && origin.processor == 1)
+        for word in [2000, 0x5000] + more { bytes.add(word) }
+        return bytes.withUnsafeBytes { KernelRecord.read($0, ring)?.record }
     }
 
-    @Test func whichEventAFaultIsOfSaysItsKind() throws {
-        var bytes: [UInt8] = [], ring = recorder_ring()
-        ring.event_id = 77
-        ring.minor_id = 78
-        bytes.add(UInt32(9))
-        bytes.add(UInt16(0))
-        bytes.add(UInt16(8 + 48))
-        for word in [78] + [UInt64](repeating: 0, count: 5) { bytes.add(word) }
-        let (record, _) = try #require(bytes.withUnsafeBytes { KernelRecord.read($0, ring)?.record })
-        guard case .fault(_, _, isMajor: false) = record else { throw Unexpected() }
+    @Test func aSampleOfTheFaultEventIsAFault() throws {
+        let (record, origin) = try #require(sample([]))
+        guard case .fault(let address, let code, let isMajor) = record else { throw Unexpected() }
+        #expect(isMajor && address == 0x5000 && code == 0x401000)
+        #expect(origin.pid == 7 && origin.tid == 8 && origin.nanoseconds == 2000 && origin.processor == 3)
+    }
+
+    @Test func aSampleWithItsPeriodIsAMinorFault() throws {
+        let (record, _) = try #require(sample([1]))
+        guard case .fault(0x5000, 0x401000, isMajor: false) = record else { throw Unexpected() }
+    }
+
+    @Test func aSampleOfAThreadWithoutRegistersHasAnEmptyStack() throws {
+        let (record, _) = try #require(sample([0, 0])) // PERF_SAMPLE_REGS_ABI_NONE; no bytes
+        guard case .sample(let stack) = record else { throw Unexpected() }
+        #expect(stack.registers.isEmpty && stack.bytes.isEmpty)
+    }
+
+    @Test func aStackIsWhatThereWasOfIt() throws {
+        let registers = (0..<SampleUnwinder.registerMask.nonzeroBitCount).map { UInt64($0 + 100) }
+        let (record, _) = try #require(sample([2] + registers + [16, 0x0807060504030201, 0, 8]))
+        guard case .sample(let stack) = record else { throw Unexpected() }
+        #expect(stack.registers == registers && stack.bytes == [1, 2, 3, 4, 5, 6, 7, 8])
     }
 
     /// Nothing is read that is not there, whatever the bytes say.
@@ -96,8 +108,8 @@ extension [UInt8] {
                 bytes[7] = 0
             }
             bytes.withUnsafeBytes {
-                _ = KernelRecord.readSwitch($0)
-                _ = KernelRecord.read($0, recorder_ring())
+                _ = KernelRecord.readSwitch($0, ring)
+                _ = KernelRecord.read($0, ring)
             }
         }
     }

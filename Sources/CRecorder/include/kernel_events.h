@@ -9,10 +9,14 @@
 struct recorder_ring {
     int event;          // major page faults, and all that is told of without being counted; -1: none
     int minor, sampler; // minor page faults, and stacks: to the same ring; -1: none
-    uint64_t event_id, minor_id, sampler_id; // of which a sample is
+    int processor;
     void *control;
     uint64_t data_bytes; // of the ring; a power of two
 };
+
+/// Bytes of a PERF_RECORD_SAMPLE behind its header: instruction; pid, tid; time; address. Of a minor fault also the period. Of a stack, in
+/// place of it: ABI, registers; byte count, stack, how much of it there was; without either it is two words longer than a major fault.
+enum { RECORDER_MAJOR_FAULT_BYTES = 32, RECORDER_MINOR_FAULT_BYTES = 40, RECORDER_LEAST_STACK_BYTES = 48 };
 
 /// What to ask for. Times are CLOCK_MONOTONIC.
 struct recorder_kernel_wishes {

@@ -46,19 +46,18 @@ enum KernelRecord {
         static let lost = 2, comm = 3, exit = 4, fork = 7, sample = 9, mmap2 = 10, lostSamples = 13, switched = 14
     }
     private static let commExec: UInt16 = 1 << 13, switchOut: UInt16 = 1 << 13, switchPreempted: UInt16 = 1 << 14
-    private static let headerBytes = 8, trailerBytes = 32
+    private static let headerBytes = 8, trailerBytes = 16
 
     /// Of the kind of which there may be a million in a second: what the thread did, and when. nil: it is of another kind.
     @inline(__always)
-    static func readSwitch(_ bytes: UnsafeRawBufferPointer) -> (kind: UInt16, origin: Origin)? {
+    static func readSwitch(_ bytes: UnsafeRawBufferPointer, _ ring: recorder_ring) -> (kind: UInt16, origin: Origin)? {
         guard bytes.count >= headerBytes + trailerBytes, bytes.loadUnaligned(as: UInt32.self) == Kind.switched,
             Int(bytes.loadUnaligned(fromByteOffset: 6, as: UInt16.self)) == switchBytes
         else { return nil }
         let flags = bytes.loadUnaligned(fromByteOffset: 4, as: UInt16.self)
         let origin = Origin(
             pid: bytes.loadUnaligned(fromByteOffset: 8, as: pid_t.self), tid: bytes.loadUnaligned(fromByteOffset: 12, as: pid_t.self),
-            nanoseconds: bytes.loadUnaligned(fromByteOffset: 16, as: UInt64.self),
-            processor: UInt16(truncatingIfNeeded: bytes.loadUnaligned(fromByteOffset: 24, as: UInt32.self)))
+            nanoseconds: bytes.loadUnaligned(fromByteOffset: 16, as: UInt64.self), processor: UInt16(truncatingIfNeeded: ring.processor))
         return (
             UInt16(flags & switchOut == 0 ? TRACE_SWITCH_IN : flags & switchPreempted == 0 ? TRACE_SWITCH_WAITS : TRACE_SWITCH_PREEMPTED),
             origin
@@ -74,16 +73,16 @@ enum KernelRecord {
         let byteCount = Int(bytes.loadUnaligned(fromByteOffset: 6, as: UInt16.self))
         guard byteCount >= headerBytes, byteCount <= bytes.count else { return nil }
         let body = Fields(UnsafeRawBufferPointer(rebasing: bytes[headerBytes..<byteCount]))
-        return (type == Kind.sample ? read(sample: body, ring) : read(type, flags, body), byteCount)
+        return (type == Kind.sample ? read(sample: body, ring) : read(type, flags, body, ring), byteCount)
     }
 
-    private static func read(_ type: Int, _ flags: UInt16, _ all: Fields) -> (KernelRecord, Origin)? {
-        // sample_id_all: pid, tid; time; processor; id.
+    private static func read(_ type: Int, _ flags: UInt16, _ all: Fields, _ ring: recorder_ring) -> (KernelRecord, Origin)? {
+        // sample_id_all: pid, tid; time.
         guard all.count >= trailerBytes else { return nil }
         let end = all.count - trailerBytes
         let origin = Origin(
             pid: pid_t(bitPattern: all.half(end)), tid: pid_t(bitPattern: all.half(end + 4)), nanoseconds: all.word(end + 8),
-            processor: UInt16(truncatingIfNeeded: all.half(end + 16)))
+            processor: UInt16(truncatingIfNeeded: ring.processor))
         let record: KernelRecord
         switch type {
         case Kind.fork where end >= 24: // pid, ppid; tid, ptid; time
@@ -112,19 +111,17 @@ enum KernelRecord {
         return (record, origin)
     }
 
-    /// id; instruction; pid, tid; time; address; processor. Of the sampler also: ABI, registers; byte count, stack, how much of it there was.
+    /// What there is of it, and so its length, says of which event it is: kernel_events.h.
     private static func read(sample all: Fields, _ ring: recorder_ring) -> (KernelRecord, Origin)? {
-        guard all.count >= 48 else { return nil }
+        guard all.count >= RECORDER_MAJOR_FAULT_BYTES else { return nil }
         let origin = Origin(
-            pid: pid_t(bitPattern: all.half(16)), tid: pid_t(bitPattern: all.half(20)), nanoseconds: all.word(24),
-            processor: UInt16(truncatingIfNeeded: all.half(40)))
-        if all.word(0) == ring.event_id || all.word(0) == ring.minor_id {
-            return (.fault(address: all.word(32), code: all.word(8), isMajor: all.word(0) == ring.event_id), origin)
+            pid: pid_t(bitPattern: all.half(8)), tid: pid_t(bitPattern: all.half(12)), nanoseconds: all.word(16),
+            processor: UInt16(truncatingIfNeeded: ring.processor))
+        if all.count < RECORDER_LEAST_STACK_BYTES {
+            return (.fault(address: all.word(24), code: all.word(0), isMajor: all.count == RECORDER_MAJOR_FAULT_BYTES), origin)
         }
-        guard all.word(0) == ring.sampler_id else { return nil }
-        var stack = Stack(registers: [], bytes: []), place = 56
-        guard all.count >= place else { return nil }
-        if all.word(48) == 2 { // PERF_SAMPLE_REGS_ABI_64
+        var stack = Stack(registers: [], bytes: []), place = 40
+        if all.word(32) == 2 { // PERF_SAMPLE_REGS_ABI_64
             let count = SampleUnwinder.registerMask.nonzeroBitCount
             guard all.count >= place + count * 8 + 8 else { return nil }
             stack.registers = (0..<count).map { all.word(place + $0 * 8) }

@@ -160,7 +160,7 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
             var rest = UnsafeRawBufferPointer(rebasing: buffer[..<count])
             while !rest.isEmpty {
                 recordCount += 1
-                if let (kind, origin) = KernelRecord.readSwitch(rest) {
+                if let (kind, origin) = KernelRecord.readSwitch(rest, rings[n]) {
                     pending.append(Pending(origin: origin, switched: kind, number: recordCount))
                     rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(KernelRecord.switchBytes))
                     continue
