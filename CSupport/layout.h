@@ -61,7 +61,7 @@
 
 struct function_descriptor {
     const void *target;
-    uint64_t head;    // of an enter event
+    uint64_t head;    // of an enter event; where only first calls count (CalledFunctions.swift): how many more are let by
     uint16_t kind;
     uint16_t argument; // which one its calls record, the first is 1; 0 none. Of KIND_NUMBER: calls of futex alone
     uint32_t function;
@@ -160,6 +160,8 @@ void tracer_loader_event(void) __attribute__((visibility("hidden")));
 /// In the place of the loader's function that binds a slot at its first call.
 void tracer_lazy(void) __attribute__((visibility("hidden")));
 void tracer_pass(void) __attribute__((visibility("hidden")));
+void tracer_pass_some(void) __attribute__((visibility("hidden")));
+extern uint64_t tracer_patched_special __attribute__((visibility("hidden")));
 /// What the loader stores there is in no slot.
 extern uint64_t tracer_lazy_sink __attribute__((visibility("hidden")));
 extern uint8_t tracer_code_begin[] __attribute__((visibility("hidden")));
@@ -263,6 +265,9 @@ static inline uint64_t tracer_address_loader_event(void) { return (uint64_t)&tra
 static inline uint64_t tracer_address_lazy(void) { return (uint64_t)&tracer_lazy; }
 /// FUNCTION_ENTER of a patched function that is not recorded any more.
 static inline uint64_t tracer_address_pass(void) { return (uint64_t)&tracer_pass; }
+/// The same, FUNCTION_HEAD times; then its calls go to `special`, of which somebody has told by then.
+static inline uint64_t tracer_address_pass_some(void) { return (uint64_t)&tracer_pass_some; }
+static inline void tracer_publish_patched_special(uint64_t special) { tracer_patched_special = special; }
 static inline uint64_t tracer_address_lazy_sink(void) { return (uint64_t)&tracer_lazy_sink; }
 /// The trampolines begin here, in pages that hold nothing else.
 static inline uint64_t tracer_code_low(void) { return (uint64_t)tracer_code_begin; }

@@ -1258,6 +1258,23 @@ tracer_pass:
     .cfi_endproc
     .size tracer_pass, . - tracer_pass
 
+// The same of a function that was called, whose first bytes are still to be put back (CalledFunctions.swift). Threads that count at once
+// count one call: so what is compared is the sign.
+    .globl tracer_pass_some
+    .hidden tracer_pass_some
+    .type tracer_pass_some, %function
+tracer_pass_some:
+    .cfi_startproc
+    ldr x16, [x17, #FUNCTION_HEAD]
+    sub x16, x16, #1
+    str x16, [x17, #FUNCTION_HEAD]
+    tbz x16, #63, tracer_pass
+    adrp x16, tracer_patched_special
+    ldr x16, [x16, #:lo12:tracer_patched_special]
+    br x16
+    .cfi_endproc
+    .size tracer_pass_some, . - tracer_pass_some
+
 #define LAZY_BYTES 224 /* x0 to x9, q0 to q7, x16, x17 */
 .macro LAZY_ARGUMENTS move
     \move x6, x7, [sp, #16]

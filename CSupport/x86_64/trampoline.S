@@ -1233,6 +1233,20 @@ tracer_pass:
     .cfi_endproc
     .size tracer_pass, . - tracer_pass
 
+// The same of a function that was called, whose first bytes are still to be put back (CalledFunctions.swift). Threads that count at once
+// count one call: so what is compared is the sign.
+    .globl tracer_pass_some
+    .hidden tracer_pass_some
+    .type tracer_pass_some, @function
+tracer_pass_some:
+    .cfi_startproc
+    .cfi_def_cfa_offset 16
+    decq FUNCTION_HEAD(%r11)
+    jns tracer_pass
+    jmpq *tracer_patched_special(%rip)
+    .cfi_endproc
+    .size tracer_pass_some, . - tracer_pass_some
+
 // A stub of a module's lazy slots comes here in the place of _dl_runtime_resolve: r11 = descriptor, on the stack the loader's
 // own pointer to the module, the number of the slot, and the caller's return address. On the program's stack and with its signals,
 // as there: what the loader calls is not for ours. Then as if the slot had held the stub of the target already.

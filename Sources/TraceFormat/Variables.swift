@@ -86,7 +86,9 @@ public enum Variables {
     }
     @inlinable public static var ringSize: UInt64 { 64 << 20 }
     @inlinable public static var mode: Variable<ModeName> {
-        Variable("TRACER_MODE", ModeName.self, .full, form: "full (keep everything) or ring (keep the end)")
+        Variable(
+            "TRACER_MODE", ModeName.self, .full, form: "full (keep everything), ring (keep the end) or counts (which functions were called)"
+        )
     }
     /// The processes that the program starts are recorded, too.
     @inlinable public static var children: Variable<Switch> { Variable("TRACER_CHILDREN", Switch.self, true, form: "on or off") }
@@ -186,15 +188,23 @@ extension Variables {
     public enum RecordingMode: Sendable {
         /// Everything is kept …
         case full
-        /// … or the last `maximumSize` bytes.
+        /// … or the last `maximumSize` bytes …
         case ring
+        /// … or which functions were called at all.
+        case counts
     }
 
     public enum ModeName: VariableGrammar {
         public static func read(_ text: UnsafePointer<UInt8>) -> RecordingMode? {
-            equal(text, literal: "full") ? .full : equal(text, literal: "ring") ? .ring : nil
+            equal(text, literal: "full") ? .full : equal(text, literal: "ring") ? .ring : equal(text, literal: "counts") ? .counts : nil
         }
-        @inlinable public static func word(_ mode: RecordingMode) -> StaticString { mode == .ring ? "ring" : "full" }
+        @inlinable public static func word(_ mode: RecordingMode) -> StaticString {
+            switch mode {
+            case .full: "full"
+            case .ring: "ring"
+            case .counts: "counts"
+            }
+        }
     }
 
     public enum ClockChoice: Sendable {

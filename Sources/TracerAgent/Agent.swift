@@ -70,7 +70,7 @@ extension Agent {
         Message.isQuiet = settings.quiet
         Limits.maximumDepth = settings.maximumDepth
         Limits.fileBytes = settings.sizeLimit
-        Limits.isRing = settings.mode == .ring
+        Limits.mode = settings.mode
         TraceName.template = settings.output
         TraceOutput.session = settings.session.number
         NameFilter.include = settings.include
@@ -79,6 +79,8 @@ extension Agent {
         Phases.execTime = settings.execTime
         PatchedFunctions.wanted = settings.functions
         PatchedFunctions.minimumSize = settings.minimumSize
+        CalledFunctions.areWanted = settings.mode == .counts
+        NameFilter.leavesSlots = settings.mode == .counts
         HotFunctions.areKept = settings.keepsHot
         ReturnLabels.servesPatched = settings.functions != nil
         Trampolines.recordsSites = settings.callSites

@@ -18,6 +18,10 @@ public func tracer_slow_enter(
     }
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
+    if CalledFunctions.areWanted && (kind == UInt16(KIND_UNNAMED) || kind == UInt16(KIND_PATCHED)) {
+        if !recorder.isOther { CalledFunctions.look(at: descriptor) }
+        return nil
+    }
     if kind == UInt16(KIND_UNNAMED) {
         if recorder.isOther || !PatchedFunctions.number(descriptor) { return nil }
         kind = UInt16(KIND_PATCHED)

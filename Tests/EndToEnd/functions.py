@@ -213,13 +213,13 @@ class Case:
     def environment(self, **more):
         return {**harness.passed_on(os.environ), **more}
 
-    def traced(self, argv, functions, status=0, **more):
+    def traced(self, argv, functions, status=0, memory=16 * harness.GIGABYTE, **more):
         """Bare, and under the agent with plans that are there: the same, but for lines of the agent, which are returned."""
-        bare = harness.execute(argv, self.place.fresh(), self.environment())
+        bare = harness.execute(argv, self.place.fresh(), self.environment(), memory=memory)
         where = self.place.fresh()
         for name in os.listdir(self.place.traces):
             os.unlink(os.path.join(self.place.traces, name))
-        run = harness.execute(argv, where, harness.traced_environment(self.settings, self.environment(**({"TRACER_FUNCTIONS": functions} if functions else {}), **more), self.place))
+        run = harness.execute(argv, where, harness.traced_environment(self.settings, self.environment(**({"TRACER_FUNCTIONS": functions} if functions else {}), **more), self.place), memory=memory)
         said = [line for line in run.stderr.decode(errors="replace").splitlines() if line.startswith("tracer: ")]
         run.stderr = b"".join(line + b"\n" for line in run.stderr.splitlines() if not line.startswith(b"tracer: "))
         faults = harness.same(bare, run)

@@ -43,6 +43,7 @@ class Settings:
     functions: bool = False  # every function of every module is recorded
     moments: int = 0  # at which durability.kill_9 kills, both together; 0: a few
     instrumented: bool = False  # subjects are built with -finstrument-functions
+    counts: bool = False  # of these functions is recorded only which were called
     call_sites: bool = False  # calls are recorded with where they are made from
 
 
@@ -146,7 +147,7 @@ def traced_environment(settings, environment, place, preload="@"):
     if not EMULATOR and not has_counter():
         environment = {"TRACER_CLOCK": "monotonic", **environment}  # what the agent does there; some subjects ask for it
     if settings.functions:
-        environment = {**environment, "TRACER_FUNCTIONS": "*!*"}
+        environment = {**environment, "TRACER_FUNCTIONS": "*!*", **({"TRACER_MODE": "counts"} if settings.counts else {})}
     if settings.call_sites:
         environment = {"TRACER_CALLSITES": "1", **environment}
     return {**environment, "LD_PRELOAD": libraries, "TRACER_OUT": os.path.join(place.traces, "%e.%p.trace")}

@@ -2,7 +2,7 @@
 """End-to-end tests: programs that do what a tracer must survive, with and without the agent.
 
     Tests/EndToEnd/run.py [--filter REGEX] [--list] [--keep] [--bare] [--jobs N]
-                          [--agent libtracer.so] [--tool tracer] [--only subjects,agent_binary,agent_memory,programs,bad_input,security,scan_cache,durability,handover,runs,functions,call_sites,startup,waits,decoder,analysis,arm_programs]
+                          [--agent libtracer.so] [--tool tracer] [--only subjects,agent_binary,agent_memory,programs,bad_input,security,scan_cache,durability,handover,runs,functions,counts,call_sites,startup,waits,decoder,analysis,arm_programs]
 
 Each test runs a program bare, then under the agent, and compares stdout, stderr and exit status; the recorded calls
 are compared with golden/NAME.tree (golden.py says how to read one), with the counts that the subject itself kept
@@ -24,7 +24,7 @@ import golden
 import harness
 from harness import Failed, Outcome, Skipped
 
-SUITES = ("subjects", "agent_binary", "agent_memory", "programs", "conventions", "bad_input", "security", "scan_cache", "durability", "losses", "costs", "handover", "runs", "functions", "call_sites", "startup", "waits", "decoder", "analysis", "arm_programs")
+SUITES = ("subjects", "agent_binary", "agent_memory", "programs", "conventions", "bad_input", "security", "scan_cache", "durability", "losses", "costs", "handover", "runs", "functions", "counts", "call_sites", "startup", "waits", "decoder", "analysis", "arm_programs")
 
 
 class SubjectTest:
@@ -70,7 +70,7 @@ class SubjectTest:
         status = -int(words[1]) if words[0] == "signal" else int(words[0])
         environment = {**harness.passed_on(os.environ), **{k: v.replace("{build}", case.folder) for k, v in case.environment.items()}}
         options = dict(timeout=float(subject.get("timeout", harness.HANGS)),
-                       memory=0 if subject.get("memory") == "unlimited" else 16 * harness.GIGABYTE)
+                       memory=0 if subject.get("memory") == "unlimited" or settings.counts else 16 * harness.GIGABYTE)
         argv = [program] + [a.replace("{build}", case.folder) for a in case.arguments]
         preload = subject.get("preload", "@").replace("{build}", case.folder)
         others = preload.replace("@", "").split()
@@ -166,6 +166,7 @@ def main(suites=SUITES):
     parser.add_argument("--only", default=",".join(suites), help="suites, of " + ", ".join(SUITES))
     parser.add_argument("--moments", type=int, default=0, help="how often durability.kill_9 kills (default: some dozens)")
     parser.add_argument("--functions", action="store_true", help="record every function of every module; trees and counts are not compared")
+    parser.add_argument("--counts", action="store_true", help="likewise, and only which functions were called (TRACER_MODE=counts)")
     parser.add_argument("--instrumented", action="store_true",
                         help="subjects are built with -finstrument-functions; trees and counts are not compared")
     parser.add_argument("--call-sites", action="store_true", help="record call sites; trees and counts are the same")
@@ -187,7 +188,7 @@ def main(suites=SUITES):
         print("\n".join(t.name for t in TESTS))
         return 0
     SETTINGS = harness.Settings(os.path.abspath(arguments.agent), arguments.tool and os.path.abspath(arguments.tool), arguments.bare, arguments.keep,
-                                arguments.functions, arguments.moments, arguments.instrumented, arguments.call_sites)
+                                arguments.functions or arguments.counts, arguments.moments, arguments.instrumented, arguments.counts, arguments.call_sites)
     for path in () if arguments.bare else (SETTINGS.agent, SETTINGS.tool):
         if path and not os.path.exists(path):
             print(f"run.py: no {path}; build it (swift build -c release) or pass --bare", file=sys.stderr)

@@ -54,7 +54,7 @@ enum {
     TRACE_STOP_OUT_OF_REACH = 8
 }; // the program may no longer open the file, and its room is used up
 #define TRACE_EXIT_KNOWN 0x100000000ull // in exit_status
-enum { TRACE_MODE_FULL = 0, TRACE_MODE_RING = 1 };
+enum { TRACE_MODE_FULL = 0, TRACE_MODE_RING = 1, TRACE_MODE_COUNTS = 2 };
 enum {
     TRACE_FLAG_LATE = 1,        // some constructors had run before the agent was entered
     TRACE_FLAG_NO_HOOK = 2,     // the loader's debugger hook was not as expected: later modules are seen late

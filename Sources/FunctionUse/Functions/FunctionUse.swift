@@ -70,8 +70,8 @@ package struct FunctionUse: Sendable {
             let count = counts.calls[function.id] ?? 0
             var sums = tallies[key]!.functions[function.address &- module.loadBias] ?? FunctionTally()
             sums.calls &+= count
-            // A forked process begins with those that its parent had called.
-            let isCalled = function.isThereByCall && (hasGaps || !trace.isOfFork)
+            // A forked process begins with those that its parent had called. Nobody tells them apart where that is all that is known.
+            let isCalled = function.isThereByCall && (hasGaps || !trace.isOfFork || trace.hasCountsAlone)
             if isCalled { sums.isCalled = true }
             if metadata.leftOut[function.id] != nil || hasGaps && count > 0 || isCalled && count == 0 { sums.isLeast = true }
             if hasGaps && !function.isThereByCall && count == 0 { sums.mayBeMissed = true }

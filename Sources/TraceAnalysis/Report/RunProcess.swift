@@ -21,6 +21,8 @@ package struct ProcessImage: Sendable {
     package let inCalls: Nanoseconds
     package let byteCount: UInt64
     package let isRing: Bool
+    /// Functions that were called, where that is all that was recorded; nil: calls were.
+    package let calledCount: Int?
     package let isUnfinished: Bool
     package let exitStatus: Int32?
     /// Made by fork: it began as a copy of its parent, not by exec.
@@ -47,6 +49,7 @@ package struct ProcessImage: Sendable {
         inCalls = summary.inCalls
         byteCount = trace.usedByteCount
         isRing = trace.isRing
+        calledCount = trace.hasCountsAlone ? trace.metadata.functions.values.count { $0.isThereByCall } : nil
         isUnfinished = trace.header.state == UInt32(TRACE_RECORDING)
         exitStatus = trace.exitStatus
         isCopy = trace.isOfFork

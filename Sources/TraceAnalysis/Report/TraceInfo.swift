@@ -74,7 +74,7 @@ extension TraceFile {
         }
     }
 
-    package var modeText: String { isRing ? "ring" : "full" }
+    package var modeText: String { isRing ? "ring" : hasCountsAlone ? "counts" : "full" }
     package var ticksPerSecond: Double { 1e9 / timeScale.nanosecondsPerTick }
 
     package var flagTexts: [String] {

@@ -6,6 +6,8 @@ import CSupport
 enum NameFilter {
     nonisolated(unsafe) static var include: CText?
     nonisolated(unsafe) static var exclude: CText?
+    /// No calls through slots are recorded, whatever the lists say.
+    nonisolated(unsafe) static var leavesSlots = false
     /// Calls of these functions say that the program is ready.
     nonisolated(unsafe) static var ready: CText?
 

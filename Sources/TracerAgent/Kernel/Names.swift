@@ -14,6 +14,7 @@ enum Mapping {
     static let shared = 1, mayMove = 1
     static let pages = 0x2 | 0x20 | 0x4000 // MAP_PRIVATE, MAP_ANONYMOUS, MAP_NORESERVE
     static let fixedNoReplace = 0x10_0000
+    static let mayMoveTo = 3 // MREMAP_MAYMOVE, MREMAP_FIXED
 }
 
 /// madvise(2).
@@ -49,7 +50,13 @@ enum ClockNumber {
 
 /// getrlimit(2).
 enum ResourceLimit {
-    static let fileBytes = 1, stackBytes = 3
+    static let fileBytes = 1, data = 2, stackBytes = 3, addressSpace = 9
+    /// .max: none. `unknown` where the kernel does not say.
+    static func soft(_ resource: Int, unknown: UInt64 = .max) -> UInt64 {
+        var limit: (soft: UInt64, hard: UInt64) = (unknown, unknown)
+        _ = withUnsafeMutablePointer(to: &limit) { SystemCall.call(SystemCall.prlimit64, 0, resource, 0, bits($0)) }
+        return limit.soft
+    }
 }
 
 /// sigprocmask(2)'s ways, sigaction(2)'s flags.

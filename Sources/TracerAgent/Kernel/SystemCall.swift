@@ -95,6 +95,12 @@ enum Memory {
         let high = (address &+ byteCount &+ page &- 1) & ~(page &- 1)
         return SystemCall.call(SystemCall.mprotect, Int(bitPattern: UInt(low)), Int(high &- low), protection) == 0
     }
+    /// In the place of whatever is there. False when the kernel refuses; nothing has changed then.
+    static func move(_ pages: UnsafeMutableRawPointer, _ byteCount: Int, to place: UInt64) -> Bool {
+        !failed(
+            SystemCall.call(
+                SystemCall.mremap, bits(pages), byteCount, byteCount, Mapping.mayMoveTo, Int(bitPattern: UInt(place))))
+    }
     /// Makes what was written here code. On aarch64 the fetching of instructions must be told. No other core can have
     /// fetched what stood here before: these pages were not executable then, or, at start, there was no other thread.
     static func protectCode(_ address: UInt64, _ byteCount: UInt64) -> Bool {

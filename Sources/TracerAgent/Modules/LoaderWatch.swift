@@ -33,6 +33,15 @@ enum LoaderWatch {
         defer { lock.unlock() }
         return body()
     }
+    /// Not at all when somebody else is at work.
+    static func ifFree(_ body: () -> Void) {
+        if !lock.tryLock() { return }
+        defer { lock.unlock() }
+        body()
+    }
+    /// Modules are on their way out, and nobody knows which: what the agent has written down of them may not be true any more. Of
+    /// the base namespace.
+    nonisolated(unsafe) private(set) static var isUnloading = false
     /// In a forked child: another thread of the parent may have held it.
     static func becomeChild() { lock = Lock() }
 
@@ -95,10 +104,14 @@ enum LoaderWatch {
     static func event(_ recorder: ThreadRecorder, _ stackPointer: UInt64, since entered: UInt64, within initializer: UInt32) {
         guard let debug = optional(tracer_loader_debug()) else { return }
         if debug.pointee.state != 0 {
+            if debug.pointee.state == 2 { locked { isUnloading = true } } // RT_DELETE
             Loads.opened(entered)
             return
         }
-        locked { changed(debug, recorder, stackPointer, since: entered, within: initializer) }
+        locked {
+            isUnloading = false
+            changed(debug, recorder, stackPointer, since: entered, within: initializer)
+        }
     }
     private static func changed(
         _ debug: UnsafeMutablePointer<loader_debug>, _ recorder: ThreadRecorder, _ stackPointer: UInt64,

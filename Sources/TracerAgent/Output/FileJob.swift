@@ -208,11 +208,7 @@ struct FileJob {
         }
     }
     /// RLIMIT_FSIZE.
-    static var sizeLimit: UInt64 {
-        var limit: (soft: UInt64, hard: UInt64) = (.max, .max)
-        _ = withUnsafeMutablePointer(to: &limit) { SystemCall.call(SystemCall.prlimit64, 0, ResourceLimit.fileBytes, 0, bits($0)) }
-        return limit.soft
-    }
+    static var sizeLimit: UInt64 { ResourceLimit.soft(ResourceLimit.fileBytes) }
     private static func writeAll(_ descriptor: Int, _ start: UnsafeMutableRawPointer, _ count: Int, _ offset: UInt64) -> Int {
         var done = 0
         while done < count {

@@ -7,6 +7,7 @@ enum Limits {
     nonisolated(unsafe) static var maximumDepth: UInt32 = 0
     /// Of the file; 0: no limit.
     nonisolated(unsafe) static var fileBytes: UInt64 = 0
+    nonisolated(unsafe) static var mode = Variables.mode.standard
     /// The last so many bytes are kept, not the first.
-    nonisolated(unsafe) static var isRing = false
+    static var isRing: Bool { mode == .ring }
 }

@@ -130,7 +130,11 @@ enum TraceOutput {
         header.pointee.pid = Process.pid
         header.pointee.parent_pid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.getppid))
         header.pointee.clock = Clock.source
-        header.pointee.mode = Limits.isRing ? UInt32(TRACE_MODE_RING) : UInt32(TRACE_MODE_FULL)
+        switch Limits.mode {
+        case .full: header.pointee.mode = UInt32(TRACE_MODE_FULL)
+        case .ring: header.pointee.mode = UInt32(TRACE_MODE_RING)
+        case .counts: header.pointee.mode = UInt32(TRACE_MODE_COUNTS)
+        }
         header.pointee.ticks_per_second = Clock.ticksPerSecond
         let (first, width) = Clock.measuredSample()
         header.pointee.first = first

@@ -91,6 +91,10 @@ enum EntryPatch {
         UnsafeMutableRawPointer(bitPattern: UInt(place))!.storeBytes(of: word, as: UInt32.self)
     }
 
+    /// How many bytes that changes, from `patch` on.
+    static func writtenBytes(_ function: plan_function) -> Int { 4 }
+    static func isJump(_ code: UnsafeRawPointer) -> Bool { code.load(as: UInt32.self) & 0xfc00_0000 == 0x1400_0000 }
+
     /// Where the entry leads, if it begins as a patched one may.
     static func target(of address: UInt64, in image: UnsafePointer<Image>) -> UInt64? {
         var place = address

@@ -73,6 +73,12 @@ enum EntryPatch {
         let distance = UInt16(truncatingIfNeeded: landing &- place &- 2) & 0xff
         UnsafeMutableRawPointer(bitPattern: UInt(place))!.storeBytes(of: 0xeb | distance &<< 8, as: UInt16.self)
     }
+    /// How many bytes that changes, from `patch` on. (The landing of a short jump stays as it is: somebody may be on his way there.)
+    static func writtenBytes(_ function: plan_function) -> Int { UInt32(function.tactic) == PLAN_JUMP2.rawValue ? 2 : 5 }
+    static func isJump(_ code: UnsafeRawPointer) -> Bool {
+        let first = code.load(as: UInt8.self)
+        return first == 0xe9 || first == 0xeb
+    }
     private static func writeJump(at place: UnsafeMutableRawPointer, to target: UInt64) {
         place.storeBytes(of: 0xe9, as: UInt8.self)
         let distance = target &- UInt64(UInt(bitPattern: place)) &- 5

@@ -26,6 +26,7 @@ enum Trampolines {
         let chosen = tracer_patched_trampolines(isFiltered ? 1 : 0)
         if chosen.enter != set.enter && !prepare(chosen) { return false }
         patchedSet = chosen
+        tracer_publish_patched_special(chosen.special)
         return true
     }
     private static func prepare(_ set: trampoline_set) -> Bool {

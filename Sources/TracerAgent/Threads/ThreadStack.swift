@@ -12,9 +12,7 @@ enum ThreadStack {
 
     /// From main's arguments down to the soft limit: the kernel maps nothing in between (mm/util.c, mmap_base).
     private static func main() -> (UInt64, UInt64) {
-        var limit: (soft: UInt64, hard: UInt64) = (0, 0)
-        _ = withUnsafeMutablePointer(to: &limit) { SystemCall.call(SystemCall.prlimit64, 0, ResourceLimit.stackBytes, 0, bits($0)) }
-        let size = min(max(limit.soft, 128 << 10), 1 << 30)
+        let size = min(max(ResourceLimit.soft(ResourceLimit.stackBytes, unknown: 0), 128 << 10), 1 << 30)
         return (Process.mainStackHigh &- size, Process.mainStackHigh)
     }
 

@@ -71,7 +71,7 @@ struct CoverageCommand: ParsableCommand {
         for complaint in coverage.complaints { complain(complaint) }
         let left = LeftOut(traces), lacking = left.lost + left.filtered
         if !lacking.isEmpty { complain("calls are missing in the traces: \(lacking.joined(separator: ", "))") }
-        try finish(traces)
+        try finish(traces, ofCalls: false)
     }
 
     private func isWanted(_ name: String) -> Bool { module.map { fnmatch($0, name, 0) == 0 } ?? true }

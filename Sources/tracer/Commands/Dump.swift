@@ -33,6 +33,6 @@ struct Dump: ParsableCommand {
             try box.output.line(jsonLines ? event.json(trace, table) : event.line(trace, table))
         }
         try box.output.finish()
-        try finish(trace)
+        try finish(trace, ofCalls: false)
     }
 }

@@ -40,7 +40,7 @@ struct Info: ParsableCommand {
             try describe(trace, summary, &output)
         }
         try output.finish()
-        try finish(trace)
+        try finish(trace, ofCalls: false)
     }
 
     private func describe(_ run: TraceRun, _ output: inout Output) throws {

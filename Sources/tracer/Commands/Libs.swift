@@ -36,6 +36,6 @@ struct Libs: ParsableCommand {
             try output.write(report.table(style: output.style))
         }
         try output.flush()
-        try finish(trace)
+        try finish(trace, ofCalls: false)
     }
 }

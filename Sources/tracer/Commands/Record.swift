@@ -44,7 +44,10 @@ struct Record: ParsableCommand {
     var exclude: [String] = []
     @Option(help: ArgumentHelp("Largest trace file, such as 64M or 2G. \(Variables.maximumSize.name).", valueName: "size"))
     var maxSize: String?
-    @Option(help: ArgumentHelp("full keeps everything, ring the end. \(Variables.mode.name).", valueName: "full|ring"))
+    @Option(
+        help: ArgumentHelp(
+            "full keeps everything, ring the end, counts only which functions were called (with --functions). \(Variables.mode.name).",
+            valueName: "full|ring|counts"))
     var mode: String?
     @Flag(inversion: .prefixedNo, help: "Also record the processes it starts; on by default. \(Variables.children.name).")
     var children: Bool?

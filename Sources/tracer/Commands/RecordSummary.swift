@@ -14,7 +14,7 @@ struct RecordSummary {
         let path = result.path ?? main.path
         let whole = RunSummary(TraceRun(path: path, files: result.files.map { $0.path }), names: false)
         let bytes = result.files.reduce(0) { $0 &+ $1.bytes }
-        var first = "\(path): " + RecordSummary.counts(whole, bytes)
+        var first = "\(path): " + RecordSummary.counts(whole, bytes, main.path)
         if whole.processes.count > 1 { first += ", \(counted(whole.processes.count, "process", "processes"))" }
         if result.path == nil, result.files.count > 1 { first += "; \(counted(result.files.count - 1, "more file")) of this run beside it" }
         let writing = result.files.count { $0.isBeingWritten }
@@ -26,7 +26,7 @@ struct RecordSummary {
         if result.statesAreCut { notes.append("not all of when threads ran and waited could be written: is the disk full?") }
         lines =
             [first] + RecordSummary.losses(whole, main.path).map { "lost: \($0)" } + notes.map { "note: \($0)" } + [
-                "next: tracer report \(shellWord(path))"
+                "next: tracer \(Self.called(whole, main.path) == nil ? "report" : "coverage") \(shellWord(path))"
             ]
     }
 
@@ -40,12 +40,18 @@ struct RecordSummary {
         return found.count <= most ? found : found.prefix(most) + ["\(found.count - most) more files are incomplete: see tracer info"]
     }
 
+    /// Functions that the program called (its children begin with those of their parents); nil: calls were recorded.
+    private static func called(_ whole: RunSummary, _ main: String) -> Int? {
+        whole.processes.lazy.flatMap(\.images).first { $0.path == main }?.calledCount
+    }
+
     func print() {
         for line in lines { complain(line) }
     }
 
-    private static func counts(_ whole: RunSummary, _ bytes: UInt64) -> String {
+    private static func counts(_ whole: RunSummary, _ bytes: UInt64, _ main: String) -> String {
         guard !whole.processes.isEmpty else { return "\(readable(byteCount: bytes)), which cannot be read back" }
+        if let called = called(whole, main) { return "\(counted(called, "function")) called, \(readable(byteCount: bytes))" }
         let summary = whole.summary
         // What a ring wrote over was recorded and is gone.
         let missing = summary.threads.reduce(0) { $0 &+ $1.missingChunks },

@@ -69,7 +69,7 @@ struct Samples: ParsableCommand {
             if json { try output.line(report.json().text()) } else { try show(report, &output) }
             try output.finish()
         }
-        try finish(files)
+        try finish(files, ofCalls: false)
     }
 
     private func noSamples(_ files: [TraceFile]) -> String {

@@ -38,6 +38,6 @@ struct Threads: ParsableCommand {
             for line in report.lines(width: output.width, style: output.style) { try output.line(line) }
         }
         try output.finish()
-        try finish(traces)
+        try finish(traces, ofCalls: false)
     }
 }

@@ -53,6 +53,6 @@ struct Waits: ParsableCommand {
             }
         }
         try output.finish()
-        try finish(traces)
+        try finish(traces, ofCalls: false)
     }
 }

@@ -159,10 +159,15 @@ func sayNameless() {
 }
 
 /// After the good part was shown: says on stderr what is missing and ends with status 1 if anything is.
-func finish(_ trace: TraceFile) throws { try finish([trace]) }
+/// - Parameter ofCalls: it was of calls, which a trace of counts alone has none of
+func finish(_ trace: TraceFile, ofCalls: Bool = true) throws { try finish([trace], ofCalls: ofCalls) }
 
-func finish(_ traces: [TraceFile]) throws {
+func finish(_ traces: [TraceFile], ofCalls: Bool = true) throws {
     sayNameless()
+    if ofCalls, let counts = traces.first(where: \.hasCountsAlone) {
+        complain(
+            "\(counts.path) tells which functions were called, and of no call (--mode counts): tracer coverage \(shellWord(counts.path))")
+    }
     for trace in traces { for warning in trace.warnings { complain("\(trace.path): \(warning)") } }
     if traces.contains(where: { !$0.warnings.isEmpty }) { throw ExitCode(1) }
 }

@@ -18,6 +18,7 @@ enum PatchedFunctions {
         var used: UInt64 = 0 // of them
         var descriptors: UInt64 = 0
         var base: UInt64 = 0 // of the plan's addresses
+        var replaced: UnsafeMutablePointer<ReplacedBytes>? // one for each descriptor, where they are to be put back
     }
     nonisolated(unsafe) private static var areas = Table<Area>() // LoaderWatch.lock is held by who appends
 
@@ -35,7 +36,12 @@ enum PatchedFunctions {
 
     /// At the start, before the first module.
     static func begin() {
-        if wanted == nil { return }
+        if wanted == nil {
+            if CalledFunctions.areWanted {
+                Message.warn { $0.append("TRACER_MODE=counts needs TRACER_FUNCTIONS, which says of which functions: nothing is recorded") }
+            }
+            return
+        }
         if hasSanitizer {
             Message.warn { $0.append("a program with a sanitizer: functions are recorded through slots alone") }
             wanted = nil
@@ -193,11 +199,18 @@ enum PatchedFunctions {
             return false
         }
         populate(work)
-        var place = area.code
+        var place = area.code, count = 0
         for n in 0..<plan.functionCount where work.chosen[n] != 0 {
             let function = plan.function(n).pointee
+            if let replaced = area.replaced {
+                let entry = work.base &+ UInt64(function.address) &+ UInt64(function.patch)
+                replaced[count] = ReplacedBytes(
+                    place: entry, original: UnsafePointer(bitPattern: UInt(entry))!, count: EntryPatch.writtenBytes(function))
+                CalledFunctions.isReplaced(descriptor(count, of: area))
+            }
             EntryPatch.redirect(function, base: work.base, to: place)
             place = place &+ work.bytes(function)
+            count &+= 1
         }
         if !openText(image, nil) { Message.warn { $0.append("a module's code cannot be made executable again: the program will not run") } }
         areas[work.index] = area
@@ -238,7 +251,7 @@ enum PatchedFunctions {
             entry.pointee.function = UInt32(work.index)
             entry.pointee.kind = UInt16(KIND_UNNAMED)
             entry.pointee.instant = Trampolines.patchedSet.special // FUNCTION_ENTER
-            nameIfObject(entry, work, plan.function(n), module)
+            if !CalledFunctions.areWanted { nameIfObject(entry, work, plan.function(n), module) }
             place = place &+ work.bytes(function)
             descriptor = descriptor &+ UInt64(FUNCTION_BYTES)
         }
@@ -269,8 +282,23 @@ enum PatchedFunctions {
         let codeBytes = whole(work.codeBytes), descriptorBytes = whole(UInt64(work.count) &* UInt64(FUNCTION_BYTES))
         guard let start = mapNear(image, codeBytes &+ descriptorBytes) else { return nil }
         Memory.populate(UnsafeMutableRawPointer(bitPattern: UInt(start))!, Int(codeBytes &+ descriptorBytes))
-        return Area(
+        var area = Area(
             code: start, codeBytes: codeBytes, used: work.codeBytes, descriptors: start &+ codeBytes, base: work.base)
+        if CalledFunctions.areWanted {
+            let byteCount = Int(work.count) &* MemoryLayout<ReplacedBytes>.stride
+            area.replaced = Memory.pages(byteCount)?.bindMemory(to: ReplacedBytes.self, capacity: Int(work.count))
+        }
+        return area
+    }
+    private static func descriptor(_ n: Int, of area: Area) -> UnsafeMutablePointer<function_descriptor> {
+        UnsafeMutablePointer(bitPattern: UInt(area.descriptors))! + n
+    }
+    /// How the first bytes of a function were that has a number, and of which module it is. nil: nobody has kept them.
+    static func replaced(_ descriptor: UnsafeMutablePointer<function_descriptor>) -> (UnsafeMutablePointer<ReplacedBytes>, Int)? {
+        let module = Int(FunctionTable.entry(descriptor.pointee.function).module)
+        let area = areas[module]
+        guard let replaced = area.replaced else { return nil }
+        return (replaced + (Int(UInt64(UInt(bitPattern: descriptor)) &- area.descriptors) / Int(FUNCTION_BYTES)), module)
     }
     private static func mapNear(_ image: Image, _ bytes: UInt64) -> UInt64? {
         let granule: UInt64 = 65536 // the largest page
@@ -346,8 +374,12 @@ enum PatchedFunctions {
             descriptor.pointee.head = Event.head(.enter, id)
             descriptor.pointee.function = id
             descriptor.pointee.kind = UInt16(KIND_PATCHED)
-            tracer_store_release_64(&descriptor.pointee.instant, Trampolines.patchedSet.enter)
-            HotFunctions.add(id, descriptor)
+            if CalledFunctions.areWanted {
+                CalledFunctions.isNumbered(descriptor)
+            } else {
+                tracer_store_release_64(&descriptor.pointee.instant, Trampolines.patchedSet.enter)
+                HotFunctions.add(id, descriptor)
+            }
             return true
         }
     }

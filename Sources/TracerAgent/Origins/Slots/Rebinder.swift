@@ -224,12 +224,17 @@ struct Rebinder {
         if other.pointee.isForeign || PatchedFunctions.isPatched(target, in: owner) { return nil }
         var treatment = FunctionHome.treatment(namedTreatment, of: name, in: &other.pointee.image, isSanitizer: other.pointee.isSanitizer)
         if treatment == .untouched { return nil }
-        if treatment == .instrumentation { return InstrumentedFunctions.entry(name, calledBy: module) }
+        if treatment == .instrumentation { return NameFilter.leavesSlots ? nil : InstrumentedFunctions.entry(name, calledBy: module) }
         // It lists the namespace of its caller (glibc elf/dl-iteratephdr.c), and labels are in the base one.
         if !other.pointee.inBaseNamespace && equal(name.text, literal: "dl_iterate_phdr") { treatment = .tail }
         if module.pointee.hasForeignCalls { return SafetyHooks.stub(target: target, treatment: treatment) }
         let isWanted = NameFilter.saysReady(function: name.text, path: other.pointee.path)
-        if !isWanted && !NameFilter.admits(function: name.text, path: other.pointee.path) {
+        if !isWanted && (NameFilter.leavesSlots || !NameFilter.admits(function: name.text, path: other.pointee.path)) {
+            // Frames of ours are on the stack all the same: main's, initializers'.
+            if treatment == .frames {
+                let ours = Backtraces.target(target, name, in: withUnsafePointer(to: &other.pointee.image) { $0 })
+                return ours == target ? nil : ours
+            }
             return SafetyHooks.stub(target: target, treatment: treatment)
         }
         if isWanted && treatment == .ordinary { treatment = .ready }

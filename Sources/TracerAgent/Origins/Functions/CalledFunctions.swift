@@ -1,0 +1,159 @@
+// Which functions were called, and nothing else (TRACER_MODE=counts). The first call gives a function its number, and that is all that the
+// file gets. Soon afterwards its first bytes are again what they were, so that it costs nothing from then on, however often it is called.
+//
+// Other threads may be running there, and no store puts five bytes in place so that everybody sees either all of the old or all of the new
+// ones (Intel SDM volume 3, "Handling Self- and Cross-Modifying Code"); nor may code be writable while it is executed. So a block of pages
+// is copied, the bytes are put back in the copy, and mremap(2) moves the copy over the block: the kernel takes the old pages away before
+// it puts the new ones in, and holds mmap_lock meanwhile (mm/mremap.c, mremap_to), so that whoever comes waits in a page fault. No
+// instruction is read from both. A thread that has jumped to the stub goes on there, since stubs stay for ever.
+import CSupport
+import CTraceLayout
+
+/// How a function's first bytes were.
+struct ReplacedBytes: BitwiseCopyable {
+    enum State: UInt8 { case replaced, isToBePutBack, isOver }
+
+    let place: UInt64
+    private var bytes: (UInt8, UInt8, UInt8, UInt8, UInt8) = (0, 0, 0, 0, 0)
+    private let count: UInt8
+    var state = State.replaced
+
+    static let most = 5
+
+    init(place: UInt64, original: UnsafePointer<UInt8>, count: Int) {
+        self.place = place
+        self.count = UInt8(truncatingIfNeeded: min(count, Self.most))
+        withUnsafeMutableBytes(of: &bytes) { for n in 0..<min(count, Self.most) { $0[n] = original[n] } }
+    }
+
+    var end: UInt64 { place &+ UInt64(count) }
+    /// False: somebody else, a debugger for one, has written something else there.
+    func putBack(into copy: UnsafeMutableRawPointer) -> Bool {
+        if !EntryPatch.isJump(copy) { return false }
+        withUnsafeBytes(of: bytes) { for n in 0..<Int(count) { copy.storeBytes(of: $0[n], toByteOffset: n, as: UInt8.self) } }
+        return true
+    }
+}
+
+enum CalledFunctions {
+    /// Variables.mode is `counts`.
+    nonisolated(unsafe) static var areWanted = false
+
+    /// So many calls of a function that was called are let by before it is asked whether it is time.
+    static let passes: UInt64 = 255
+
+    private struct Called: BitwiseCopyable {
+        let replaced: UnsafeMutablePointer<ReplacedBytes>
+        let descriptor: UnsafeMutablePointer<function_descriptor>
+        let module: Int
+    }
+    /// Whose bytes are to be put back. LoaderWatch.lock is held.
+    nonisolated(unsafe) private static var called = Table<Called>()
+    /// CLOCK_MONOTONIC: the next time for it.
+    nonisolated(unsafe) private static var due: UInt64 = 0
+    private static let leastPause: UInt64 = 5_000_000
+    /// Putting back takes one part of so many of the time.
+    private static let pauseFactor: UInt64 = 100
+
+    /// FunctionTable's lock is held. The store is the last: who reads it finds the rest.
+    static func isNumbered(_ descriptor: UnsafeMutablePointer<function_descriptor>) {
+        descriptor.pointee.head = passes
+        tracer_store_release_64(&descriptor.pointee.instant, tracer_address_pass_some()) // FUNCTION_ENTER
+    }
+    /// Its bytes have been replaced, for the first time or in a module that has come again.
+    static func isReplaced(_ descriptor: UnsafeMutablePointer<function_descriptor>) {
+        if descriptor.pointee.kind == UInt16(KIND_PATCHED) { isNumbered(descriptor) }
+    }
+
+    /// By the slow path: the first call of the function, or one of the later ones.
+    static func look(at descriptor: UnsafeMutablePointer<function_descriptor>) {
+        if descriptor.pointee.kind == UInt16(KIND_UNNAMED) && !PatchedFunctions.number(descriptor) { return }
+        descriptor.pointee.head = passes
+        // Who finds others at work comes again.
+        LoaderWatch.ifFree {
+            guard let (replaced, module) = PatchedFunctions.replaced(descriptor) else { return end(descriptor) }
+            switch replaced.pointee.state {
+            case .isOver: return end(descriptor)
+            case .replaced:
+                if !called.append(Called(replaced: replaced, descriptor: descriptor, module: module)) { return end(descriptor) }
+                replaced.pointee.state = .isToBePutBack
+            case .isToBePutBack: break
+            }
+            let now = Clock.monotonic()
+            if due == 0 { due = now &+ leastPause }
+            if now >= due && !LoaderWatch.isUnloading { putBack(since: now) }
+        }
+    }
+
+    /// It leads past the recorder from now on, and nothing is looked at any more.
+    private static func end(_ descriptor: UnsafeMutablePointer<function_descriptor>) {
+        tracer_store_release_64(&descriptor.pointee.instant, tracer_address_pass()) // FUNCTION_ENTER
+    }
+
+    private static func putBack(since begin: UInt64) {
+        // For a moment there is more memory, which the program might want.
+        let isRoom = ResourceLimit.soft(ResourceLimit.addressSpace) == .max && ResourceLimit.soft(ResourceLimit.data) == .max
+        for n in 0..<called.count where called[n].replaced.pointee.state == .isToBePutBack {
+            if !isRoom || !replaceBlock(of: n) { leave(n) }
+        }
+        called.removeAll()
+        let now = Clock.monotonic()
+        due = now &+ max((now &- begin) &* pauseFactor, leastPause)
+    }
+    private static func leave(_ n: Int) {
+        called[n].replaced.pointee.state = .isOver
+        end(called[n].descriptor)
+    }
+
+    /// With all that are to be put back there. False: it cannot be done for this one.
+    private static func replaceBlock(of first: Int) -> Bool {
+        guard let block = block(of: called[first].replaced.pointee, in: called[first].module) else { return false }
+        let byteCount = Int(block.upperBound &- block.lowerBound)
+        guard let copy = Memory.pages(byteCount) else { return false }
+        Memory.populate(copy, byteCount)
+        copy.copyMemory(from: UnsafeRawPointer(bitPattern: UInt(block.lowerBound))!, byteCount: byteCount)
+        forEach(in: block, from: first) { n in
+            let replaced = called[n].replaced.pointee
+            if !replaced.putBack(into: copy + Int(replaced.place &- block.lowerBound)) { leave(n) }
+        }
+        if !Memory.protectCode(UInt64(UInt(bitPattern: copy)), UInt64(byteCount)) || !Memory.move(copy, byteCount, to: block.lowerBound) {
+            Memory.release(copy, byteCount)
+            return false
+        }
+        forEach(in: block, from: first) { leave($0) }
+        return true
+    }
+    private static func forEach(in block: Range<UInt64>, from first: Int, _ body: (Int) -> Void) {
+        for n in first..<called.count {
+            let replaced = called[n].replaced.pointee
+            if replaced.state == .isToBePutBack && replaced.place >= block.lowerBound && replaced.end <= block.upperBound { body(n) }
+        }
+    }
+
+    /// As much of the module's code as is copied at once. Always the same blocks, so that they stay few: each is a mapping of its own
+    /// afterwards, of which a process has 65,530 (vm.max_map_count). nil: the bytes are in two of them, or this code is not to be replaced.
+    private static func block(of replaced: ReplacedBytes, in module: Int) -> Range<UInt64>? {
+        let entry = ModuleTable.modules.pointer(module)
+        // Of other namespaces nobody says when they are unloaded.
+        if entry.pointee.state == .retired || !entry.pointee.inBaseNamespace { return nil }
+        let image = entry.pointee.image, page = UInt64(Kernel.pageBytes), most = page &* 64
+        for n in 0..<image.segmentCount {
+            let segment = image.segment(n), start = image.bias &+ segment.address
+            if segment.type != ProgramHeader.load || replaced.place &- start >= segment.memoryBytes { continue }
+            if segment.flags != ProgramHeader.readable | ProgramHeader.executable { return nil }
+            let segmentLow = start & ~(page &- 1), segmentHigh = (start &+ segment.memoryBytes &+ page &- 1) & ~(page &- 1)
+            let low = segmentLow &+ (replaced.place &- segmentLow) / most &* most, high = min(low &+ most, segmentHigh)
+            return replaced.end <= high && !isWritable(low..<high, page) ? low..<high : nil
+        }
+        return nil
+    }
+    /// A program that has made its code writable writes to it.
+    private static func isWritable(_ block: Range<UInt64>, _ page: UInt64) -> Bool {
+        var place = block.lowerBound
+        while place < block.upperBound {
+            if Memory.tryWriting(place) != -Failure.address { return true }
+            place = place &+ page
+        }
+        return false
+    }
+}

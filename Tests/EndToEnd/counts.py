@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Which functions were called, and nothing else (TRACER_MODE=counts): those and no others, in threads, children and plugins; and that the
+first bytes of functions that were called are again those of the file, while threads run there."""
+import json
+import os
+import subprocess
+
+import functions
+import harness
+from functions import Case
+from harness import Failed
+
+# Tells when the first bytes of its functions are those of its file again. Each thread goes through all of them, over and over, in an order
+# of its own, and checks what they return.
+MANY = r"""
+#define _GNU_SOURCE
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define FUNCTION __attribute__((noinline, noclone, used))
+#define ONE(n) FUNCTION long f##n(long x) { long y = x * 7 + n; if (y % 1000003 == 5) y += x / 3; return y ^ (y >> 3); }
+#define TEN(n) ONE(n##0) ONE(n##1) ONE(n##2) ONE(n##3) ONE(n##4) ONE(n##5) ONE(n##6) ONE(n##7) ONE(n##8) ONE(n##9)
+#define HUNDRED(n) TEN(n##0) TEN(n##1) TEN(n##2) TEN(n##3) TEN(n##4) TEN(n##5) TEN(n##6) TEN(n##7) TEN(n##8) TEN(n##9)
+HUNDRED(1) HUNDRED(2)
+__asm__(".text\n.space 300000, 0xcc\n");
+HUNDRED(3) HUNDRED(4)
+#define NAME1(n) f##n,
+#define NAMES10(n) NAME1(n##0) NAME1(n##1) NAME1(n##2) NAME1(n##3) NAME1(n##4) NAME1(n##5) NAME1(n##6) NAME1(n##7) NAME1(n##8) NAME1(n##9)
+#define NAMES100(n) NAMES10(n##0) NAMES10(n##1) NAMES10(n##2) NAMES10(n##3) NAMES10(n##4) NAMES10(n##5) NAMES10(n##6) NAMES10(n##7) NAMES10(n##8) NAMES10(n##9)
+static long (*const all[])(long) = {NAMES100(1) NAMES100(2) NAMES100(3) NAMES100(4)};
+enum { COUNT = sizeof all / sizeof *all, BYTES = 5 };
+static long expected(int n, long x) { long y = x * 7 + n + 100; if (y % 1000003 == 5) y += x / 3; return y ^ (y >> 3); }
+static unsigned char file[COUNT][BYTES];
+static int first, last = COUNT; /* which of them are called */
+static volatile int is_over;
+
+static int read_file(struct dl_phdr_info *info, size_t size, void *nothing) {
+    int source = open("/proc/self/exe", O_RDONLY);
+    for (int n = 0; n < COUNT; n++)
+        for (int k = 0; k < info->dlpi_phnum; k++) {
+            const ElfW(Phdr) *part = info->dlpi_phdr + k;
+            unsigned long at = (unsigned long)all[n] - info->dlpi_addr;
+            if (part->p_type == PT_LOAD && at - part->p_vaddr < part->p_filesz && pread(source, file[n], BYTES, part->p_offset + at - part->p_vaddr) != BYTES) exit(8);
+        }
+    close(source);
+    return 1;
+}
+static int replaced(int from, int to) {
+    int count = 0;
+    for (int n = from; n < to; n++) count += memcmp((void *)all[n], file[n], BYTES) != 0;
+    return count;
+}
+FUNCTION static void call_all(unsigned step, long x) {
+    unsigned count = last - first;
+    for (unsigned k = 0; k < count; k++) {
+        int n = first + (k * step + step) % count; /* `step` has no divisor in common with any count here */
+        if (all[n](x) != expected(n, x)) { printf("f%d(%ld) is wrong\n", n + 100, x); fflush(stdout); _exit(9); }
+    }
+}
+static void *thread(void *step) {
+    for (long x = 0; !is_over; x++) call_all((unsigned)(long)step, x);
+    return 0;
+}
+FUNCTION static void of_child(void) { first = 0; last = 50; for (long x = 0; x < 300; x++) call_all(7, x); }
+int main(int argc, char **argv) {
+    const char *way = argv[1];
+    dl_iterate_phdr(read_file, 0);
+    if (!strcmp(way, "some")) { /* of the even ones each once */
+        for (int n = 0; n < COUNT; n += 2) all[n](n);
+        return printf("some\n") != 5;
+    }
+    if (!strcmp(way, "limited") && setrlimit(RLIMIT_AS, &(struct rlimit){1ul << 33, 1ul << 33})) return 7;
+    unsigned long page = sysconf(_SC_PAGESIZE), low = (unsigned long)all[0] & -page;
+    if (!strcmp(way, "writable")) {
+        if (mprotect((void *)low, 32768, PROT_READ | PROT_WRITE | PROT_EXEC)) return 7;
+    }
+    if (!strcmp(way, "child")) first = 50;
+    pthread_t threads[3];
+    static const long steps[] = {11, 13, 17};
+    for (int n = 0; n < 3; n++) if (pthread_create(&threads[n], 0, thread, (void *)steps[n])) return 7;
+    if (!strcmp(way, "limited")) {
+        for (long x = 0; x < 20000; x++) call_all(7, x); /* replaced for as long as the program runs */
+    } else {
+        int from = !strcmp(way, "writable") ? 200 : first; /* the block that is writable is left */
+        for (long x = 0; replaced(from, COUNT); x++) call_all(7, x);
+    }
+    is_over = 1;
+    for (int n = 0; n < 3; n++) pthread_join(threads[n], 0);
+    if (!strcmp(way, "writable")) {
+        unsigned char *code = (unsigned char *)all[0] + 5;
+        *(volatile unsigned char *)code = *code;
+    }
+    if (!strcmp(way, "child")) {
+        fflush(stdout);
+        pid_t child = fork();
+        if (!child) { of_child(); _exit(0); }
+        int status;
+        if (waitpid(child, &status, 0) != child || status) return 6;
+    }
+    printf("%s\n", way);
+    return 0;
+}
+"""
+COUNT = 400
+
+PLUGIN = r"""
+#include <stdio.h>
+__attribute__((noinline)) long inner(long x) { __asm__ volatile(""); return x * 3 + 1; }
+long outer(long x) { long sum = 0; for (long n = 0; n < 3000; n++) sum += inner(x + n); return sum; }
+"""
+LOADS = r"""
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#define FUNCTION __attribute__((noinline, noclone, used))
+static volatile int is_over;
+FUNCTION static long own(long x) { __asm__ volatile(""); return x + 1; }
+static void *thread(void *nothing) { for (long x = 0; !is_over; x = own(x)); return nothing; }
+int main(int argc, char **argv) {
+    pthread_t other;
+    if (pthread_create(&other, 0, thread, 0)) return 7;
+    for (int turn = 0; turn < 300; turn++) {
+        void *plugin = dlopen(argv[1], RTLD_NOW);
+        if (!plugin) return fprintf(stderr, "%s\n", dlerror()), 1;
+        long (*outer)(long) = (long (*)(long))dlsym(plugin, "outer");
+        if (outer(turn) != 3000l * (3 * turn + 1) + 3 * (2999l * 3000 / 2)) return 2;
+        dlclose(plugin);
+    }
+    is_over = 1;
+    pthread_join(other, 0);
+    return puts("loaded and unloaded") < 0;
+}
+"""
+
+
+def called(case, *paths):
+    """Names of the functions of the program that were called, and of those that were not; and how `coverage` writes the calls."""
+    told = json.loads(subprocess.run([case.settings.tool, "coverage", *paths, "--json"], capture_output=True, text=True, check=True, env=case.environment()).stdout)
+    rows = {function["name"]: function["calls"] for function in told["functions"]}
+    return {name for name, calls in rows.items() if calls}, {name for name, calls in rows.items() if calls == 0}, set(filter(None, rows.values()))
+
+
+def recorded(case, argv, status=0, **more):
+    # Where memory is limited nothing is put back.
+    case.traced(argv, "*", status, memory=0, TRACER_MODE="counts", **more)
+    traces = case.traces()
+    for trace in traces:
+        if sum(trace.counts_by_name_and_module().values()):
+            raise Failed(f"calls are recorded: {list(trace.counts_by_name_and_module().items())[:5]}")
+    return traces
+
+
+def those_that_were_called(compiler, *options):
+    def check(case):
+        program = case.compile(compiler, *options, source=MANY, name="many")
+        case.plan(program)
+        trace, = recorded(case, [program, "some"])
+        case.patched(trace)
+        yes, no, calls = called(case, trace.path)
+        expected = {f"f{n + 100}" for n in range(0, COUNT, 2)}
+        if not expected <= yes or yes & {f"f{n + 100}" for n in range(1, COUNT, 2)} or not {f"f{n + 100}" for n in range(1, COUNT, 2)} <= no or calls != {1}:
+            raise Failed(f"wrongly called {sorted(yes - expected)[:9]}, wrongly not {sorted(no & expected)[:9]}; calls {calls}")
+    return check
+
+
+def kinds_of_functions_are_seen(compiler, *options):
+    """And work: the program checks itself."""
+    def check(case):
+        program = case.compile(compiler, *options, source=functions.KINDS, name="kinds")
+        case.plan(program)
+        case.traced([program], "*", memory=0, TRACER_MODE="counts")
+        trace, = case.traces()
+        yes, _, _ = called(case, trace.path)
+        run = subprocess.run([program], capture_output=True, text=True)
+        names = {line.split()[0] for line in run.stdout.splitlines() if len(line.split()) == 2 and line.split()[1].isdigit() and int(line.split()[1])}
+        yes = {name.split(".")[0] for name in yes}  # gcc calls a function within another NAME.0
+        if not names or not names <= yes:
+            raise Failed(f"not seen: {sorted(names - yes)} of {len(names)}")
+    return check
+
+
+def put_back(way, *options):
+    def check(case):
+        program = case.compile("gcc", *options, source=MANY, name="many")
+        case.plan(program)
+        traces = recorded(case, [program, way])
+        yes, _, _ = called(case, *(trace.path for trace in traces))
+        if missing := {f"f{n + 100}" for n in range(COUNT)} - yes:
+            raise Failed(f"{len(missing)} are missing: {sorted(missing)[:9]}")
+        if way == "child":
+            child, = (trace for trace in traces if trace.header["parent_pid"] in {other.header["pid"] for other in traces})
+            parent, = (trace for trace in traces if trace is not child)
+            of_parent, _, _ = called(case, parent.path)
+            if {"of_child", "f100", "f149"} & of_parent or "f150" not in of_parent:
+                raise Failed(f"of the parent: {sorted({'of_child', 'f100', 'f149', 'f150'} & of_parent)}")
+    return check
+
+
+def plugins_come_and_go(case):
+    """While another thread has bytes put back; each time they come they are recorded as before."""
+    plugin = case.compile("gcc", "-O1", "-shared", "-fPIC", source=PLUGIN, name="libplugin.so")
+    program = case.compile("gcc", "-O1", "-ldl", source=LOADS, name="loads")
+    for path in (plugin, program):
+        case.plan(path)
+    case.traced([program, plugin], "*:libplugin.so!*", memory=0, TRACER_MODE="counts")
+    trace, = case.traces()
+    yes, _, _ = called(case, trace.path)
+    if not {"own", "inner", "outer"} <= yes:
+        raise Failed(f"called: {sorted(yes)}")
+
+
+def nothing_is_recorded_without_functions(case):
+    program = case.compile("gcc", "-O1", source=MANY, name="many")
+    _, said = case.traced([program, "some"], None, TRACER_MODE="counts")
+    if said != ["tracer: TRACER_MODE=counts needs TRACER_FUNCTIONS, which says of which functions: nothing is recorded"]:
+        raise Failed(f"said: {said}")
+    done = subprocess.run([case.settings.tool, "record", "--mode", "counts", "--", program, "some"], capture_output=True, text=True, cwd=case.place.path)
+    if done.returncode != 2 or "--mode counts needs --functions" not in done.stderr:
+        raise Failed(f"record: status {done.returncode}: {done.stderr[-300:]}")
+
+
+def record_tells_how_many_were_called(case):
+    program = case.compile("gcc", "-O1", source=MANY, name="many")
+    path = os.path.join(case.place.traces, "r.trace")
+    done = subprocess.run([case.settings.tool, "record", "-o", path, "--mode", "counts", "--functions", "*", "--", program, "some"],
+                          capture_output=True, text=True, env=case.environment(), timeout=harness.HANGS)
+    if done.returncode or "functions called" not in done.stderr or f"next: tracer coverage {path}" not in done.stderr:
+        raise Failed(f"status {done.returncode}: {done.stderr[-400:]}")
+    for command in ("report", "tree", "replay"):
+        told = subprocess.run([case.settings.tool, command, path, *(["f100"] if command == "callers" else [])], capture_output=True, text=True)
+        if "tracer coverage" not in told.stderr:
+            raise Failed(f"{command} does not say what the trace is for: {told.stderr[-300:]}")
+
+
+def tests():
+    if harness.EMULATOR:
+        return []
+    cases = [Case("those_that_were_called." + name, those_that_were_called(*way)) for name, way in
+             {"gcc.O0": ("gcc", "-O0"), "gcc.O2": ("gcc", "-O2"), "gcc.nops": ("gcc", "-O2", "-fpatchable-function-entry=8"),
+              "gcc.cf": ("gcc", "-O2", "-fcf-protection"), "clang.O2": ("clang", "-O2")}.items()]
+    cases += [Case(f"kinds_of_functions_are_seen.{compiler}.{option}", kinds_of_functions_are_seen(compiler, "-" + option))
+              for compiler in ("gcc", "clang") for option in ("O0", "O2")]
+    cases += [Case("put_back.while_threads_run." + name, put_back("threads", *options)) for name, options in
+              {"O1": ("-O1",), "O2": ("-O2",), "fixed": ("-O2", "-no-pie"), "nops": ("-O2", "-fpatchable-function-entry=8")}.items()]
+    cases += [Case("put_back.and_in_a_child", put_back("child", "-O2")), Case("put_back.not_where_memory_is_limited", put_back("limited", "-O2")),
+              Case("put_back.not_where_code_is_writable", put_back("writable", "-O2", "-fno-toplevel-reorder"))]
+    cases += [Case(check.__name__, check) for check in (plugins_come_and_go, nothing_is_recorded_without_functions, record_tells_how_many_were_called)]
+    for case in cases:
+        case.name = case.name.replace("functions.", "counts.", 1)
+    return cases
+
+
+if __name__ == "__main__":
+    import run
+    raise SystemExit(run.main(("counts",)))
