@@ -318,6 +318,34 @@ class Modules(unittest.TestCase):
         record("run", "sorting", "fork", into=into)
         functions = by_name(coverage("run", into=into), "sorting")
         self.assertEqual((functions["main"]["calls"], functions["in_the_child"]["calls"], functions["tiny"]["calls"]), (1, 1, 41))
+        # The child has an end of its own, and what its parent called is not what it has called.
+        self.assertEqual([name for name, function in functions.items() if function["at_least"]], [])
+        child = next(name for name in sorted(os.listdir(os.path.join(into, "run")))
+                     if by_name(coverage(os.path.join("run", name), into=into), "sorting")["in_the_child"]["calls"])
+        alone = by_name(coverage(os.path.join("run", child), into=into), "sorting")
+        self.assertEqual((alone["main"]["calls"], alone["tiny"]["calls"]), (0, 1))
+
+
+    def test_children_of_vfork(self):
+        into = folder()
+        with open(os.path.join(into, "vforks.c"), "w", encoding="utf-8") as file:
+            file.write("""#define _GNU_SOURCE
+#include <sys/wait.h>
+#include <unistd.h>
+static void in_the_child(void) { _exit(3); }
+int main(int argc, char **argv) {
+    for (int n = 1; n < argc; n++) {
+        if (vfork() == 0) in_the_child();
+        wait(NULL);
+    }
+}
+""")
+        run("gcc", "-g", "-O0", "vforks.c", "-o", "vforks", folder=into)
+        for arguments, words in (((), 0), (("a",), 1), (("a", "b"), 1)):
+            record("vforks.trace", "vforks", *arguments, into=into)
+            done = tracer("coverage", "vforks.trace", folder=into)
+            said = re.findall(r"calls made in (\d+) child(?:ren)? of vfork are not recorded", done.stderr)
+            self.assertEqual(said, [str(len(arguments))] * words)
 
 
 class Page(html.parser.HTMLParser):

@@ -38,7 +38,7 @@ private func process(
     builder.header.state = UInt32(state)
     builder.header.first_realtime_ns = 1_700_000_000_000_000_000 + begun
     builder.text(TRACE_TEXT_ARGUMENTS, "p\(pid)\0-x\0")
-    if !isCopy { builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begun * rate)) }
+    if !isCopy { builder.phase(TRACE_PHASE_AGENT, TraceBuilder.usage(at: begun * rate)) }
     builder.module(0, module)
     builder.function(id, name)
     let thread = builder.thread()
