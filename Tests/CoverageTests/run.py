@@ -351,12 +351,13 @@ int main(int argc, char **argv) {
 class Page(html.parser.HTMLParser):
     def __init__(self):
         super().__init__()
-        self.open, self.rows = [], 0
+        self.open, self.rows, self.scopes = [], 0, 0
 
     def handle_starttag(self, tag, attributes):
         if tag not in ("meta", "link", "br"):
             self.open.append(tag)
         self.rows += tag == "tr" and ("class", "never") in attributes
+        self.scopes += tag == "tr" and ("class", "scope") in attributes
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag, tag
@@ -389,6 +390,8 @@ class Outputs(unittest.TestCase):
         page.feed(text)
         self.assertEqual(page.open, [])
         self.assertEqual(page.rows, sum(f["calls"] == 0 for f in self.functions))
+        self.assertEqual(page.scopes, len(self.account["scopes"]))
+        self.assertTrue("<td>shapes::(anonymous namespace)::Circle</td>" in text)
         self.assertNotIn("{{", text)
 
     def test_tables(self):
@@ -400,6 +403,20 @@ class Outputs(unittest.TestCase):
         every = tracer("coverage", "a.trace", "--all", folder=self.into).stdout
         listed = every[every.index("All functions"):].splitlines()[2:]
         self.assertEqual(len(listed), len(self.functions))
+
+    def test_classes(self):
+        uncalled, bytes = collections.Counter(), collections.Counter()
+        for function in self.functions:
+            if function["calls"] == 0 and function["scope"]:
+                uncalled[function["scope"]] += 1
+                bytes[function["scope"]] += function["size"]
+        self.assertEqual({one["name"]: one["never_called"] for one in self.account["scopes"]}, uncalled)
+        self.assertEqual({one["name"]: one["never_called_bytes"] for one in self.account["scopes"]}, bytes)
+        names = by_name(self.account, "shapes")
+        self.assertEqual([names[name]["scope"] for name in ("main", "shapes::sum", "shapes::Shape::Shape")], [None, "shapes", "shapes::Shape"])
+        text = tracer("coverage", "a.trace", folder=self.into).stdout
+        rows = text[text.index("By class or namespace"):].split("\n\n")[0].splitlines()[2:]
+        self.assertEqual([row.split("  ")[-1] for row in rows], [one["name"] for one in self.account["scopes"]][:len(rows)])
 
     def test_mistakes(self):
         for arguments, status, words in ((["none.trace"], 1, "none.trace"), (["a.trace", "--top", "-1"], 2, "--top")):
