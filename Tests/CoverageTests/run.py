@@ -369,7 +369,8 @@ class Outputs(unittest.TestCase):
         cls.into = folder()
         compiled("shapes", "-O0", into=cls.into)
         record("a.trace", "shapes", "square", into=cls.into)
-        cls.functions = own(coverage("a.trace", into=cls.into), "shapes")
+        cls.account = coverage("a.trace", into=cls.into)
+        cls.functions = own(cls.account, "shapes")
 
     def test_lcov(self):
         tracer("coverage", "a.trace", "--lcov", "out.info", folder=self.into)
