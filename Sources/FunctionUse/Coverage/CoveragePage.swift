@@ -31,11 +31,11 @@ package enum CoveragePage {
             }
             html += "</table></details>\n"
         }
-        return html + classes(scopes, short)
+        return html + classes(scopes)
     }
 
     /// What they are made of is in the files.
-    private static func classes(_ scopes: [Coverage.Group], _ short: ShortNames) -> String {
+    private static func classes(_ scopes: [Coverage.Group]) -> String {
         if scopes.isEmpty { return "" }
         var html = "<details><summary>By class or namespace <span>\(grouped(scopes.count))</span></summary>\n<table><tr>"
         for title in ["never called", "bytes", "only from these", "called", "unknown"] { html += "<th class=\"number\">\(title)</th>" }
@@ -44,7 +44,7 @@ package enum CoveragePage {
             let sums = scope.sums
             let figures = [sums.neverCalled, Int(sums.neverCalledBytes), sums.onlyFromUncalled, sums.called, sums.unknown]
             html += "<tr class=\"scope\">" + figures.map { "<td class=\"number\">\(grouped($0))</td>" }.joined()
-            html += "<td>\(XML.escaped(short[scope.name]))</td></tr>\n"
+            html += "<td>\(XML.escaped(scope.name))</td></tr>\n"
         }
         return html + "</table></details>\n"
     }

@@ -43,11 +43,11 @@ enum NameScope {
         var text = withoutModules(name)
         if let range = text.firstRange(of: " in conformance ") { return type(text[range.upperBound...]) }
         if let range = text.ranges(of: "> of ").last, text.contains("specialization <") { text = text[range.upperBound...] }
-        if let range = text.ranges(of: " in ").last { text = text[range.upperBound...] }
-        if let range = text.firstRange(of: " for ") { // metadata of a type
+        if let range = text.prefix(while: { $0 != "(" }).firstRange(of: " for ") { // metadata of a type
             let named = type(text[range.upperBound...].trimmingPrefix("type "))
             return named.contains(".") ? named : ""
         }
+        if let range = text.ranges(of: " in ").last { text = text[range.upperBound...] }
         for kind in [" infix(", " prefix(", " postfix("] {
             if let range = text.firstRange(of: kind) { text = text[..<range.lowerBound] }
         }
