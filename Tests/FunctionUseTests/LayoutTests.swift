@@ -123,6 +123,10 @@ import Testing
         ("lazy protocol witness table accessor for type App.E and conformance App.E : Swift.Hashable in App", "$s3App", "App.E"),
         ("type metadata accessor for App.C", "$s3App", "App.C"), ("destroy value witness for App.Thing", "$s3App", "App.Thing"),
         ("one-time initialization function for shared", "$s3App", ""),
+        (
+            "partial apply forwarder for closure #1 (Swift.Int) -> Swift.Int in App.(Hidden in _888C53).go() -> Swift.Int", "$s3App",
+            "App.Hidden"
+        ),
         ("generic specialization <Swift.Int> of App.Thing.run() -> Swift.Int", "$s3App", "App.Thing"),
         ("-[Shape area]", "_i_Shape__area", "Shape"),
     ])

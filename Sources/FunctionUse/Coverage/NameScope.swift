@@ -45,7 +45,7 @@ enum NameScope {
         if let range = text.ranges(of: "> of ").last, text.contains("specialization <") { text = text[range.upperBound...] }
         if let range = text.prefix(while: { $0 != "(" }).firstRange(of: " for ") { // metadata of a type
             let named = type(text[range.upperBound...].trimmingPrefix("type "))
-            return named.contains(".") ? named : ""
+            if named.contains(".") { return named }
         }
         if let range = text.ranges(of: " in ").last { text = text[range.upperBound...] }
         for kind in [" infix(", " prefix(", " postfix("] {
