@@ -2,9 +2,10 @@
 """Real projects, built from Debian's source packages with --coverage and recorded with every function in sessions of a dozen commands and
 more: is each function called where gcov says so, and as often? By hand, since building them takes minutes: what docs/coverage.md says.
 
-    python3 Tests/CoverageTests/project.py [PROJECT…] [--cache FOLDER]     sources, builds and traces stay there
+    python3 Tests/CoverageTests/project.py [PROJECT…] [--cache FOLDER]
 
-Projects are source packages of projects.py, without one all of them; the folder is ~/.cache/tracer/coverage.
+Projects are source packages of projects.py, without one all of them. In the folder (~/.cache/tracer/coverage) sources and builds stay, and
+the traces, up to 3 GB, of a project of which something differs.
 """
 import argparse
 import collections
@@ -146,6 +147,8 @@ def main():
             print(f"{number:8,}  {what}")
         for line in differ[:40]:
             print("          " + line)
+        if not differ:
+            shutil.rmtree(os.path.dirname(traces[0]))
         is_good = is_good and bool(found) and not differ
     return 0 if is_good else 1
 
