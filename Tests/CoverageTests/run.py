@@ -318,17 +318,46 @@ class Modules(unittest.TestCase):
         record("run", "sorting", "fork", into=into)
         functions = by_name(coverage("run", into=into), "sorting")
         self.assertEqual((functions["main"]["calls"], functions["in_the_child"]["calls"], functions["tiny"]["calls"]), (1, 1, 41))
+        # The child has an end of its own, and what its parent called is not what it has called.
+        self.assertEqual([name for name, function in functions.items() if function["at_least"]], [])
+        child = next(name for name in sorted(os.listdir(os.path.join(into, "run")))
+                     if by_name(coverage(os.path.join("run", name), into=into), "sorting")["in_the_child"]["calls"])
+        alone = by_name(coverage(os.path.join("run", child), into=into), "sorting")
+        self.assertEqual((alone["main"]["calls"], alone["tiny"]["calls"]), (0, 1))
+
+
+    def test_children_of_vfork(self):
+        into = folder()
+        with open(os.path.join(into, "vforks.c"), "w", encoding="utf-8") as file:
+            file.write("""#define _GNU_SOURCE
+#include <sys/wait.h>
+#include <unistd.h>
+static void in_the_child(void) { _exit(3); }
+int main(int argc, char **argv) {
+    for (int n = 1; n < argc; n++) {
+        if (vfork() == 0) in_the_child();
+        wait(NULL);
+    }
+}
+""")
+        run("gcc", "-g", "-O0", "vforks.c", "-o", "vforks", folder=into)
+        for arguments, words in (((), 0), (("a",), 1), (("a", "b"), 1)):
+            record("vforks.trace", "vforks", *arguments, into=into)
+            done = tracer("coverage", "vforks.trace", folder=into)
+            said = re.findall(r"calls made in (\d+) child(?:ren)? of vfork are not recorded", done.stderr)
+            self.assertEqual(said, [str(len(arguments))] * words)
 
 
 class Page(html.parser.HTMLParser):
     def __init__(self):
         super().__init__()
-        self.open, self.rows = [], 0
+        self.open, self.rows, self.scopes = [], 0, 0
 
     def handle_starttag(self, tag, attributes):
         if tag not in ("meta", "link", "br"):
             self.open.append(tag)
         self.rows += tag == "tr" and ("class", "never") in attributes
+        self.scopes += tag == "tr" and ("class", "scope") in attributes
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag, tag
@@ -340,7 +369,8 @@ class Outputs(unittest.TestCase):
         cls.into = folder()
         compiled("shapes", "-O0", into=cls.into)
         record("a.trace", "shapes", "square", into=cls.into)
-        cls.functions = own(coverage("a.trace", into=cls.into), "shapes")
+        cls.account = coverage("a.trace", into=cls.into)
+        cls.functions = own(cls.account, "shapes")
 
     def test_lcov(self):
         tracer("coverage", "a.trace", "--lcov", "out.info", folder=self.into)
@@ -361,6 +391,8 @@ class Outputs(unittest.TestCase):
         page.feed(text)
         self.assertEqual(page.open, [])
         self.assertEqual(page.rows, sum(f["calls"] == 0 for f in self.functions))
+        self.assertEqual(page.scopes, len(self.account["scopes"]))
+        self.assertTrue("<td>shapes::(anonymous namespace)::Circle</td>" in text)
         self.assertNotIn("{{", text)
 
     def test_tables(self):
@@ -372,6 +404,20 @@ class Outputs(unittest.TestCase):
         every = tracer("coverage", "a.trace", "--all", folder=self.into).stdout
         listed = every[every.index("All functions"):].splitlines()[2:]
         self.assertEqual(len(listed), len(self.functions))
+
+    def test_classes(self):
+        uncalled, bytes = collections.Counter(), collections.Counter()
+        for function in self.functions:
+            if function["calls"] == 0 and function["scope"]:
+                uncalled[function["scope"]] += 1
+                bytes[function["scope"]] += function["size"]
+        self.assertEqual({one["name"]: one["never_called"] for one in self.account["scopes"]}, uncalled)
+        self.assertEqual({one["name"]: one["never_called_bytes"] for one in self.account["scopes"]}, bytes)
+        names = by_name(self.account, "shapes")
+        self.assertEqual([names[name]["scope"] for name in ("main", "shapes::sum", "shapes::Shape::Shape")], [None, "shapes", "shapes::Shape"])
+        text = tracer("coverage", "a.trace", folder=self.into).stdout
+        rows = text[text.index("By class or namespace"):].split("\n\n")[0].splitlines()[2:]
+        self.assertEqual([row.split("  ")[-1] for row in rows], [one["name"] for one in self.account["scopes"]][:len(rows)])
 
     def test_mistakes(self):
         for arguments, status, words in ((["none.trace"], 1, "none.trace"), (["a.trace", "--top", "-1"], 2, "--top")):

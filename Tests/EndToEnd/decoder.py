@@ -41,8 +41,8 @@ def chunk(kind, thread, sequence, body, frames=(), flags=0, opened=BASE):
     return (header + head + body).ljust(size, b"\0")
 
 
-def trace(*chunks):
-    fields = {**dict.fromkeys(t.HEADER_FIELDS, 0), "magic": t.MAGIC, "version": 2, "header_bytes": 4096, "pid": 100, "state": 1}
+def trace(*chunks, flags=0):
+    fields = {**dict.fromkeys(t.HEADER_FIELDS, 0), "magic": t.MAGIC, "version": 2, "header_bytes": 4096, "pid": 100, "state": 1, "flags": flags}
     records = b""
     for index, name in enumerate(NAMES, 1):
         text = name.encode().ljust((len(name) + 7) // 8 * 8, b"\0")
@@ -55,6 +55,7 @@ def events(*words):
     return struct.pack(f"<{len(words)}Q", *words)
 
 
+BY_MOMENT = "calls outer 1 @timely\ncalls outer 0 @late\nthread main\n  outer @timely\n  inner\n"
 FAR = 1 << 40  # ticks: a base that lies ahead
 CASES = {
     "complete_inside_enter_and_exit": (
@@ -104,6 +105,10 @@ CASES = {
     "deep_recursion": (
         [chunk(1, 0, 0, events(*[call(t.ENTER, 1, i) for i in range(5000)], *[call(t.EXIT, 1, 5000 + i) for i in range(5000)]))],
         "depth 5000\nthread main\n  outer ^5000\n", None),
+    "what_holds_where_the_agent_came_late": (
+        [chunk(1, 0, 0, events(complete(2, 5, 1)))], BY_MOMENT, None, golden.LATE),
+    "what_holds_where_the_agent_came_first": (
+        [chunk(1, 0, 0, events(complete(1, 5, 1), complete(2, 7, 1)))], BY_MOMENT, None),
     # What must be noticed: the words are the anomaly's, or the difference's.
     "exit_of_another_function": ([chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.EXIT, 2, 20)))], "", "is innermost"),
     "exit_without_enter": ([chunk(1, 0, 0, events(call(t.EXIT, 2, 20)))], "", "nothing is open"),
@@ -117,6 +122,9 @@ CASES = {
         [chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.ENTER, 2, 11)), flags=t.CLOSED),
          chunk(1, 1, 0, events(control(t.RESUME, BASE + 11), call(t.EXIT, 2, 20))), chunk(1, 0, 1, events(), opened=BASE + 25)],
         "", "frames are open"),
+    "late_and_a_call_that_was_before_the_agent": (
+        [chunk(1, 0, 0, events(complete(1, 5, 1), complete(2, 7, 1)))], BY_MOMENT, "recorded 1", golden.LATE),
+    "a_call_less_and_not_late": ([chunk(1, 0, 0, events(complete(2, 5, 1)))], BY_MOMENT, "recorded 0"),
     "one_call_less": ([chunk(1, 0, 0, events(complete(2, 5, 1)))], "thread main\n  inner x2\n", "not expected"),
     "one_call_more": ([chunk(1, 0, 0, events(complete(2, 5, 1), complete(2, 7, 1)))], "calls inner 1\n", "recorded 2"),
     "other_nesting": (
@@ -132,11 +140,11 @@ class Decoded:
         self.case, self.name = case, "decoder." + case
 
     def run(self, settings):
-        chunks, expected, noticed = CASES[self.case]
+        chunks, expected, noticed, *flags = CASES[self.case]
         place = harness.Place("decoder", settings.keep)
         try:
             with open(os.path.join(place.traces, "x.trace"), "wb") as file:
-                file.write(trace(*chunks))
+                file.write(trace(*chunks, flags=flags[0] if flags else 0))
             traces = t.read_all(place.traces)
             faults = traces[0].anomalies + golden.compare(golden.parse(expected), traces)
             if noticed is None and faults:

@@ -15,6 +15,8 @@
     once pthread_once init          a once-function was given this to run
     hide destroy                    leave this function out of the trees
     only outer inner                the trees show these functions and nothing else
+    … @timely  … @late              a line of any kind that holds where the agent came before all constructors, or where the first
+                                    process's trace says that it came behind some (libpthread's are first before glibc 2.34)
     process                         what follows holds for the first process (then the second, …; `process x3`)
       state finished                recording, finished or stopped
       thread main                   tree of the first thread; `thread` for any other, `thread x1000` for many alike
@@ -74,6 +76,7 @@ class Golden:
     hidden: set = field(default_factory=set)
     only: set = field(default_factory=set)
     named: set = field(default_factory=set)
+    late: "Golden | None" = None  # what holds instead where the agent came late
 
 
 def bounds(text):
@@ -87,15 +90,20 @@ def within(value, low, high):
     return low <= value and (high is None or value <= high)
 
 
+WHEN = re.compile(r"\s+@(timely|late)$")
 LINE = re.compile(r"^(?P<name>\S+?)(?:\s+x(?P<count>[\d.]+|\*))?(?:\s+\^(?P<nest>\d+))?(?P<marks>(?:\s+\(\w+\))*)$")
 
 
-def parse(text):
+def parse(text, when="timely"):
     golden = Golden()
+    if when == "timely" and re.search(r"@(timely|late)\b", text):
+        golden.late = parse(text, "late")
     process, levels = None, []  # levels: (indentation, list that deeper lines go to)
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.split("#")[0].rstrip()
-        if not line.strip():
+        condition = WHEN.search(line)
+        line = WHEN.sub("", line)
+        if not line.strip() or condition and condition[1] != when:
             continue
         indent, words = len(line) - len(line.lstrip()), line.split()
         verb = words[0]
@@ -254,6 +262,8 @@ def fold_patterns(patterns):
 
 def compare(golden, traces):
     """List of differences, empty when the traces are as expected."""
+    if golden.late and traces and traces[0].header["flags"] & LATE:
+        golden = golden.late
     faults = []
     for verb, name, low, high in golden.assertions:
         if verb == "processes":

@@ -120,13 +120,21 @@ def fetched(name, cache, say):
         say("fetching its sources")
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
-        command = apt(cache)
+        options = apt(cache)[1:]
         # A source that cannot be reached, or has no source packages, is no matter while the one that is wanted can be.
-        said = subprocess.run([*command, "update"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=600).stderr
-        got = subprocess.run([*command, "--download-only", "source", name], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=600)
-        if got.returncode or not glob.glob(folder + "/*.dsc"):
-            errors = re.findall(r"^[EW]: (.*)", got.stderr + said, re.M)
-            raise Unavailable(f"apt-get source {name} fails: {errors[0][:200] if errors else got.stderr.strip()[-200:]}")
+        said = subprocess.run(["apt-get", *options, "update"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=600).stderr
+        # A mirror may lack the newest that it lists; an older one is of another archive.
+        listed = re.findall(r"^Version: (\S+)", printed("apt-cache", *options[1:], "showsrc", name), re.M)
+        failures = ""
+        for wanted in [name, *(f"{name}={version}" for version in reversed(listed))]:
+            got = subprocess.run(["apt-get", *options, "--download-only", "source", wanted], cwd=folder, capture_output=True, text=True,
+                                 stdin=subprocess.DEVNULL, timeout=600)
+            if got.returncode == 0 and glob.glob(folder + "/*.dsc"):
+                break
+            failures += got.stderr
+        else:
+            errors = re.findall(r"^[EW]: (.*)", failures + said, re.M)
+            raise Unavailable(f"apt-get source {name} fails: {errors[0][:200] if errors else failures.strip()[-200:]}")
         with open(done, "w"):
             pass
     archive = glob.glob(folder + "/*.dsc")[0]

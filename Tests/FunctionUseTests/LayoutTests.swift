@@ -105,6 +105,29 @@ import Testing
         ("static App.Thing.run(with: Swift.Int) -> ()", "$s3App", "App.Thing"),
         ("closure #1 () -> () in App.Thing.run() -> ()", "$s3App", "App.Thing"),
         ("App.Thing.value.getter : Swift.Int", "$s3App", "App.Thing"),
+        ("(extension in App):Swift.String.trimmed() -> Swift.Int", "$s3App", "Swift.String"),
+        ("static (extension in App):App.Thing< where A == Swift.Int>.special() -> Swift.Int", "$s3App", "App.Thing"),
+        ("App.(Hidden in _888C53).go() -> Swift.Int", "$s3App", "App.Hidden"),
+        ("App.(alone in _888C53)(Swift.Int) -> Swift.Int", "$s3App", "App"),
+        ("App.(Hidden in _888C53).init() -> App.(Hidden in _888C53)", "$s3App", "App.Hidden"),
+        ("implicit closure #1 (Swift.Int, Swift.Int) -> Swift.Int in App.(Hidden in _888C53).go() -> Swift.Int", "$s3App", "App.Hidden"),
+        ("App.Thing.Inner.deep() -> Swift.Int", "$s3App", "App.Thing.Inner"),
+        ("App.C.subscript.getter : (Swift.Int) -> Swift.Int", "$s3App", "App.C"),
+        ("App.C.__deallocating_deinit", "$s3App", "App.C"),
+        ("protocol witness for App.P.run() -> Swift.Int in conformance App.Thing<A> : App.P in App", "$s3App", "App.Thing"),
+        (
+            "protocol witness for static Swift.Equatable.== infix(A, A) -> Swift.Bool in conformance App.E : Swift.Equatable in App",
+            "$s3App", "App.E"
+        ),
+        ("static App.E.== infix(App.E, App.E) -> Swift.Bool", "$s3App", "App.E"),
+        ("lazy protocol witness table accessor for type App.E and conformance App.E : Swift.Hashable in App", "$s3App", "App.E"),
+        ("type metadata accessor for App.C", "$s3App", "App.C"), ("destroy value witness for App.Thing", "$s3App", "App.Thing"),
+        ("one-time initialization function for shared", "$s3App", ""),
+        (
+            "partial apply forwarder for closure #1 (Swift.Int) -> Swift.Int in App.(Hidden in _888C53).go() -> Swift.Int", "$s3App",
+            "App.Hidden"
+        ),
+        ("generic specialization <Swift.Int> of App.Thing.run() -> Swift.Int", "$s3App", "App.Thing"),
         ("-[Shape area]", "_i_Shape__area", "Shape"),
     ])
     func scopes(_ name: String, _ symbol: String, _ scope: String) {

@@ -3,6 +3,7 @@
 
 - Orders: first calls of all threads before the program is ready; then what is called together, the hottest first; several traces.
 - Linkers: lld, gold, mold and bfd link the program again by the file, at -O0 and -O2: `nm -n` has the functions in that order, and it runs.
+- Instrumented: builds with -finstrument-functions, and with guards of -fsanitize-coverage.
 - Doubts: what a linker may not find, and why.
 - Command: modules, builds, mistakes.
 
@@ -150,6 +151,42 @@ class Linkers(unittest.TestCase):
         flat = [name for names in laid("libwork.so", folder) for name in names]
         self.assertLess(flat.index("open_files"), flat.index("read_options"))
         self.assertLess(flat.index("read_options"), flat.index("main"))
+
+
+class Instrumented(unittest.TestCase):
+    """Builds whose functions say themselves that they are called."""
+    SAID = ["main", "open_files", "read_options", "in_a_thread", "connect_all", "announce_ready"]
+    LATER = ["hot_work", "hot_leaf", "warm_work", "warm_leaf"]
+    GUARDED = ["-g", "-O0", "-ffunction-sections", "-fsanitize-coverage=trace-pc-guard,func"]
+
+    def check(self, folder, *options, program="start"):
+        self.assertEqual(record("a.trace", "files", "options", folder=folder, program=program, options=options), self.SAID)
+        order = ordered("a.trace", folder=folder)
+        self.assertEqual([name for name in order if name in self.SAID], self.SAID)
+        self.assertEqual([name for name in order if name in self.LATER], self.LATER)
+        self.assertNotIn("never_needed", order)
+
+    def test_by_finstrument_functions(self):
+        for level in ("-O0", "-O2"):
+            with self.subTest(level=level):
+                self.check(built(level, "-fno-inline", "-ffunction-sections", "-finstrument-functions"))
+
+    def guarded(self, *options):
+        if not shutil.which("clang++"):
+            self.skipTest("clang is not installed")
+        folder = built("-O0")
+        with open(os.path.join(folder, "guards.c"), "w", encoding="utf-8") as file:
+            file.write("void __sanitizer_cov_trace_pc_guard_init(unsigned *start, unsigned *stop) {}\n"
+                       "void __sanitizer_cov_trace_pc_guard(unsigned *guard) {}\n")
+        run("clang", "-c", "guards.c", folder=folder)
+        run("clang++", *self.GUARDED, *SOURCES, *options, "-o", "guarded", "-pthread", folder=folder)
+        return folder
+
+    def test_by_guards_with_the_runtime_that_clang_links(self):
+        self.check(self.guarded(), "--functions", "*", program="guarded")
+
+    def test_by_guards_that_do_nothing(self):
+        self.check(self.guarded("-fno-sanitize-link-runtime", "guards.o"), "--functions", "*", program="guarded")
 
 
 class Doubts(unittest.TestCase):

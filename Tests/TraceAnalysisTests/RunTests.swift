@@ -38,7 +38,7 @@ private func process(
     builder.header.state = UInt32(state)
     builder.header.first_realtime_ns = 1_700_000_000_000_000_000 + begun
     builder.text(TRACE_TEXT_ARGUMENTS, "p\(pid)\0-x\0")
-    if !isCopy { builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begun * rate)) }
+    if !isCopy { builder.phase(TRACE_PHASE_AGENT, TraceBuilder.usage(at: begun * rate)) }
     builder.module(0, module)
     builder.function(id, name)
     let thread = builder.thread()
@@ -139,6 +139,9 @@ private func process(
             process(10, calls: 3, of: 10, state: Int(TRACE_RECORDING)), process(10, calls: 4, of: 10, begun: 2_000_000, isCopy: true),
         ]).summary()
         #expect(forked.processes.count == 2)
+        var ends = process(10, calls: 4, of: 10, begun: 2_000_000, isCopy: true) // by exit: which has a phase
+        ends.phase(TRACE_PHASE_EXIT, TraceBuilder.usage(at: 2_900_000))
+        #expect(try Run([process(10, calls: 3, of: 10, state: Int(TRACE_RECORDING)), ends]).summary().processes.count == 2)
     }
 
     @Test func parentsComeBeforeTheirChildren() throws {

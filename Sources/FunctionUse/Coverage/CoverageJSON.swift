@@ -49,7 +49,8 @@ extension Coverage {
         return .object([
             ("name", .string(function.name)), ("symbols", .array(function.symbols.map { .string($0) })),
             ("module", .string(function.module)), ("file", function.source.map { .string($0.path) } ?? .null),
-            ("line", function.source.map { .unsigned(UInt64($0.line)) } ?? .null), ("size", .unsigned(function.byteCount)),
+            ("line", function.source.map { .unsigned(UInt64($0.line)) } ?? .null),
+            ("scope", function.scope.isEmpty ? .null : .string(function.scope)), ("size", .unsigned(function.byteCount)),
             ("calls", isKnown ? .unsigned(function.calls) : .null), ("at_least", .bool(function.isLeast)),
             ("only_from_uncalled", function.isOnlyFromUncalled.map { .bool($0) } ?? .null),
             ("reason", function.calls == 0 ? function.reason.map { .string($0.text) } ?? .null : .null),

@@ -1,4 +1,4 @@
-// The account as a page of its own: modules, in them source files, in these functions. It has no script.
+// The account as a page of its own: modules, in them source files, in these functions; and the classes of each. It has no script.
 import CCoveragePage
 import Presentation
 import TraceAnalysis
@@ -6,7 +6,8 @@ import TraceAnalysis
 package enum CoveragePage {
     package static func html(_ coverage: Coverage, names: NameStyle) -> String {
         let short = ShortNames(coverage.wholeModules.flatMap { $0.functions.map { $0.name } }, names)
-        let modules = coverage.wholeModules.map { section($0, short) }.joined()
+        let scopes = Dictionary(grouping: coverage.scopes) { $0.module }
+        let modules = coverage.wholeModules.map { section($0, scopes[$0.name] ?? [], short) }.joined()
         return text(coverage_page_html)
             .replacing("{{style}}", with: text(coverage_page_css))
             .replacing("{{traces}}", with: XML.escaped(coverage.traces.joined(separator: ", ")))
@@ -17,7 +18,7 @@ package enum CoveragePage {
         String(decoding: UnsafeBufferPointer(start: file.bytes, count: file.count), as: UTF8.self)
     }
 
-    private static func section(_ module: CoveredModule, _ short: ShortNames) -> String {
+    private static func section(_ module: CoveredModule, _ scopes: [Coverage.Group], _ short: ShortNames) -> String {
         var html = "<h2>\(XML.escaped(module.name))</h2>\n<p class=\"soft\">\(counts(module.sums))</p>\n"
         let files = Dictionary(grouping: module.functions) { $0.source?.path ?? "" }.map { ($0.key, $0.value, CoverageSums($0.value)) }
         for (path, functions, sums) in files.sorted(by: { ($0.2.neverCalledBytes, $1.0) > ($1.2.neverCalledBytes, $0.0) }) {
@@ -30,7 +31,22 @@ package enum CoveragePage {
             }
             html += "</table></details>\n"
         }
-        return html
+        return html + classes(scopes)
+    }
+
+    /// What they are made of is in the files.
+    private static func classes(_ scopes: [Coverage.Group]) -> String {
+        if scopes.isEmpty { return "" }
+        var html = "<details><summary>By class or namespace <span>\(grouped(scopes.count))</span></summary>\n<table><tr>"
+        for title in ["never called", "bytes", "only from these", "called", "unknown"] { html += "<th class=\"number\">\(title)</th>" }
+        html += "<th>class or namespace</th></tr>\n"
+        for scope in scopes {
+            let sums = scope.sums
+            let figures = [sums.neverCalled, Int(sums.neverCalledBytes), sums.onlyFromUncalled, sums.called, sums.unknown]
+            html += "<tr class=\"scope\">" + figures.map { "<td class=\"number\">\(grouped($0))</td>" }.joined()
+            html += "<td>\(XML.escaped(scope.name))</td></tr>\n"
+        }
+        return html + "</table></details>\n"
     }
 
     private static func counts(_ sums: CoverageSums) -> String {

@@ -38,14 +38,63 @@ enum NameScope {
         return end > start ? String(decoding: name[start..<end], as: UTF8.self) : ""
     }
 
-    /// Swift: up to the last dot before the parameters, of a closure that of the function it is in.
+    /// Swift: up to the last dot before the parameters; of a closure that of the function it is in, of a witness its type.
     private static func swift(_ name: String) -> String {
-        var text = name[...]
-        while let range = text.firstRange(of: " in ") { text = text[range.upperBound...] }
-        text = text.prefix { $0 != "(" && $0 != "<" && $0 != ":" }
-        let word = text.split(separator: " ").last ?? ""
-        var parts = word.split(separator: ".")
-        if let last = parts.last, ["getter", "setter", "modify", "read", "unsafeMutableAddressor"].contains(last) { parts.removeLast() }
+        var text = withoutModules(name)
+        if let range = text.firstRange(of: " in conformance ") { return type(text[range.upperBound...]) }
+        if let range = text.ranges(of: "> of ").last, text.contains("specialization <") { text = text[range.upperBound...] }
+        if let range = text.prefix(while: { $0 != "(" }).firstRange(of: " for ") { // metadata of a type
+            let named = type(text[range.upperBound...].trimmingPrefix("type "))
+            if named.contains(".") { return named }
+        }
+        if let range = text.ranges(of: " in ").last { text = text[range.upperBound...] }
+        for kind in [" infix(", " prefix(", " postfix("] {
+            if let range = text.firstRange(of: kind) { text = text[..<range.lowerBound] }
+        }
+        var parts = declared(text).split(separator: ".")
+        let accessors = ["getter", "setter", "modify", "read", "unsafeAddressor", "unsafeMutableAddressor", "willset", "didset"]
+        if let last = parts.last, accessors.contains(String(last)) { parts.removeLast() }
         return parts.dropLast().joined(separator: ".")
+    }
+
+    /// `(extension in App):` goes, and `(Hidden in _8A2B)` of what is private to a file is Hidden.
+    private static func withoutModules(_ name: String) -> Substring {
+        let parts = name.split(separator: "(", omittingEmptySubsequences: false)
+        var text = parts.first ?? ""
+        for part in parts.dropFirst() {
+            if let mark = part.firstRange(of: " in _"), let close = part.firstIndex(of: ")"), close > mark.upperBound,
+                part[mark.upperBound..<close].allSatisfy({ $0.isHexDigit })
+            {
+                text += part[..<mark.lowerBound] + part[part.index(after: close)...]
+            } else if part.hasPrefix("extension in "), let end = part.firstRange(of: "):") {
+                text += part[end.upperBound...]
+            } else {
+                text += "(" + part
+            }
+        }
+        return text
+    }
+
+    /// What is declared, without arguments of types: the last word that parameters or a type follow.
+    private static func declared(_ text: Substring) -> String {
+        var depth = 0, word = "", isOver = false
+        for character in text {
+            switch character {
+            case "<": depth += 1
+            case ">" where depth > 0: depth -= 1
+            case _ where depth > 0: break
+            case "(", ":": return word
+            case " ": isOver = true
+            default:
+                if isOver { (word, isOver) = ("", false) }
+                word.append(character)
+            }
+        }
+        return word
+    }
+
+    private static func type(_ text: Substring) -> String {
+        let end = text.firstRange(of: " : ")?.lowerBound ?? text.firstRange(of: " and conformance")?.lowerBound ?? text.endIndex
+        return declared(text[..<end])
     }
 }

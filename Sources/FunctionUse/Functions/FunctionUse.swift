@@ -43,15 +43,29 @@ package struct FunctionUse: Sendable {
     package private(set) var modules: [UsedModule] = []
     /// One line each: what of the modules is not here, what is there twice.
     package private(set) var complaints: [String] = []
+    /// Children that ran in their parent's memory: what they called is not recorded (TracerAgent, SharedMemory.swift).
+    private var vforkCount: UInt64 = 0
 
     package init(_ traces: [TraceFile], symbolizer: Symbolizer, progress: ReadingProgress? = nil) {
         var tallies: [ModuleKey: ModuleTally] = [:]
-        for trace in traces { Self.add(trace, CallCounts(trace, progress: progress), to: &tallies) }
+        for trace in traces {
+            let counts = CallCounts(trace, progress: progress)
+            Self.add(trace, counts, to: &tallies)
+            let isWhole = trace.metadata.patched.values.contains { $0.patched > 0 }
+            for function in trace.metadata.functions.values where isWhole && ["vfork", "__vfork"].contains(function.rawName) {
+                vforkCount &+= counts.calls[function.id] ?? 0
+            }
+        }
         let ordered = tallies.sorted {
             ($0.value.isMain ? 0 : 1, $0.value.module.name, $0.key.text) < ($1.value.isMain ? 0 : 1, $1.value.module.name, $1.key.text)
         }
         for (_, tally) in ordered { add(tally, symbolizer) }
         tellApart()
+        if vforkCount > 0, modules.contains(where: { $0.recording == .functions }) {
+            complaints.append(
+                "calls made in \(counted(vforkCount, "child", "children")) of vfork are not recorded: functions that nobody else called are told as never called"
+            )
+        }
     }
 
     private static func add(_ trace: TraceFile, _ counts: CallCounts, to tallies: inout [ModuleKey: ModuleTally]) {

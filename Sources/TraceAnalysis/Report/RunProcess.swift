@@ -131,8 +131,8 @@ package struct RunProcess: Sendable {
 }
 
 extension TraceFile {
-    /// Its process began as a copy of its parent, not by exec.
-    package var isOfFork: Bool { metadata.start.phases.isEmpty }
+    /// Its process began as a copy of its parent, not by exec: it has no start of its own, though perhaps an end.
+    package var isOfFork: Bool { metadata.start.phase(.agent) == nil }
 
     /// The module that was there first: the executable.
     package var executableModule: Module? { metadata.modules.keys.min().flatMap { metadata.modules[$0] } }
