@@ -114,7 +114,9 @@ def execute(script, where, settings, timeout, traces=None, limit="", outputs=())
         variables.update(LD_PRELOAD=settings.agent, TRACER_OUT=os.path.join(traces, "%e.%p.trace"))
         if settings.functions:
             variables.update(TRACER_FUNCTIONS="*!*")
-        if limit or settings.functions:
+        if settings.counts:
+            variables.update(TRACER_MODE="counts")
+        elif limit or settings.functions:
             variables.update(TRACER_MODE="ring", TRACER_MAXSIZE=limit or "64M")
     fault = ""
     with open(os.path.join(where, "stdout"), "w+b") as out, open(os.path.join(where, "stderr"), "w+b") as err:

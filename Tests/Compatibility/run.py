@@ -2,7 +2,7 @@
 """Real programs in realistic use, bare and under the agent: the same output and status, calls recorded, slowdown.
 
     scripts/compat [--only NAME]… [--family NAME]… [--list] [--install] [--quick] [--markdown FILE] [--stored]
-                   [--functions] [--runs N] [--keep]
+                   [--functions | --counts] [--runs N] [--keep]
 
 Programs that need something which is not on the machine are skipped, with the reason; --install takes Debian's packages
 and PyPI's first. Every run is of all of a program's processes: a server and its clients alike. Slowdown is the median
@@ -10,7 +10,7 @@ of the traced runs over that of the bare ones, taken in turn: `wall` by the cloc
 waited for. It is shown, never judged. Traces go to a scratch folder and are deleted as soon as they are read.
 With --functions every function of every module is recorded (TRACER_FUNCTIONS='*!*'): a traced run that is not judged tells which
 modules there are, their plans are made, and then it runs as above, into a ring of 64 MB for each process. How many functions of the
-program were recorded stands in the table; a program of which there is none has not passed.
+program were recorded stands in the table; a program of which there is none has not passed. --counts: the same, and only which of them were called.
 Status 1 when a program behaved differently, or none ran.
 """
 import argparse
@@ -42,6 +42,7 @@ class Settings:
     keep: bool
     commit: str
     functions: bool = False
+    counts: bool = False  # of these only which were called
 
 
 def commit():
@@ -70,6 +71,7 @@ def options(arguments):
     parser.add_argument("--stored", action="store_true", help="run nothing: show what was found when each program was run last")
     parser.add_argument("--commit", metavar="NAME", help="what the agent under test is called in the table (default: this checkout's commit)")
     parser.add_argument("--functions", action="store_true", help="every function of every module is recorded, not the calls of slots alone")
+    parser.add_argument("--counts", action="store_true", help="of every function of every module is recorded whether it was called (TRACER_MODE=counts)")
     parser.add_argument("--runs", type=int, default=0, metavar="N", help="bare and traced runs of each; default: the program's own number")
     parser.add_argument("--keep", action="store_true", help="keep each program's folder")
     parser.add_argument("--cache", default=os.path.expanduser("~/.cache/tracer-compat"), metavar="DIRECTORY", help="PyPI packages (default %(default)s)")
@@ -123,14 +125,14 @@ def main(arguments):
             return 2
     os.makedirs(given.cache, exist_ok=True)
     settings = Settings(os.path.abspath(given.agent), os.path.abspath(given.tool), given.cache, given.scratch, given.runs or (1 if given.quick else 0), given.keep,
-                        given.commit or commit(), given.functions)
+                        given.commit or commit(), given.functions or given.counts, given.counts)
     reasons = provide(wanted, given, path)
     results = []
     for program in wanted:
         result = comparison.Result(program.name, program.family, skipped=reasons[program.name]) if program.name in reasons \
             else comparison.compare(program, settings)
         results.append(result)
-        if not result.skipped and not given.functions:
+        if not result.skipped and not settings.functions:
             store(result, given)
         print(table.line(result), flush=True)
     return finish(results, given)
