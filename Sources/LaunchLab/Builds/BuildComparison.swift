@@ -6,6 +6,9 @@ package struct BuildComparison: Sendable {
         package var figure: BuildFigure
         package var old: Sample, new: Sample
         package var difference: Difference
+
+        /// In all launches of both.
+        var isSame: Bool { old.values.first == old.values.last && old.values.first == new.values.first && new.values.first == new.values.last }
     }
 
     package let old: BuildLaunches, new: BuildLaunches

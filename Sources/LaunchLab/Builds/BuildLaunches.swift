@@ -44,6 +44,9 @@ package struct BuildLaunches: Sendable {
     /// Of the last launch from cold: still in memory, since other processes use it.
     package var drop: ColdFiles.Drop?
 
+    /// Bytes of the program's file that could not be dropped before the first launch.
+    package var keptOfProgram: UInt64 = 0
+
     /// Launches whose faults were counted, warm and cold.
     private var counted = [false: 0, true: 0]
 

@@ -32,6 +32,11 @@ package struct BuildSeries {
         var results = subjects.map { BuildLaunches($0.command, program: Self.resolved($0.path)) }
         let files = pilots.map { ColdFiles($0.files) }
         for index in subjects.indices {
+            // A file lies in memory in pieces as large as it was written or read by, and the kernel maps the larger ones by fewer faults: a
+            // program that was just linked would seem better than one that came from disk.
+            let program = ColdFiles([results[index].program])
+            results[index].keptOfProgram = program.drop().kept
+            program.readAll()
             for _ in 0..<plan.warmUps { _ = try runner.launch(subjects[index], pilots[index].endPoint, .nothing, ColdFiles([])) }
         }
         var cold = plan

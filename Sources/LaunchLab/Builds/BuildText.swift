@@ -43,6 +43,9 @@ package struct BuildText {
         if let problem = comparison.old.touchProblem ?? comparison.new.touchProblem {
             lines += ["", "text that is touched is not known: \(problem)"]
         }
+        for build in [comparison.old, comparison.new] where build.keptOfProgram > 0 {
+            lines += ["", "\(build.command.words[0]) is in use by another process, which keeps it in memory as it is: its faults say less"]
+        }
         if let drop = comparison.new.drop, drop.kept > 0 {
             lines += ["", "from disk: \(readable(byteCount: drop.kept)) of \(readable(byteCount: drop.bytes)) stayed in memory, in use by other processes"]
         }
@@ -69,8 +72,8 @@ package struct BuildText {
     private func name(_ figure: BuildFigure) -> String {
         switch (figure.kind, figure.place) {
         case (.timeToReady, _): "time to ready"
-        case (.touchedText, _): "text of the program that is touched"
-        case (.readFromDisk, _): "read of the program's file"
+        case (.touchedText, _): "text of the program touched"
+        case (.readFromDisk, _): "of the program read in"
         case (.minorTextFaults, .all): "minor faults of text"
         case (.majorTextFaults, .all): "major faults of text"
         case (_, .program): "  the program"
@@ -80,7 +83,7 @@ package struct BuildText {
     }
 
     private func verdict(_ row: BuildComparison.Row) -> String {
-        guard row.difference.isSignificant else { return "no difference shown" }
+        guard row.difference.isSignificant else { return row.isSame ? "the same" : "no difference shown" }
         let isLess = row.difference.medians < 0
         return switch row.figure.unit {
         case .nanoseconds: isLess ? "faster" : "slower"
