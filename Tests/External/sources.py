@@ -112,6 +112,12 @@ def apt(cache):
             "-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache=", "-o", "APT::Sandbox::User=root"]
 
 
+def versions(command, name):
+    """All that the lists have: a server may not have the newest any more, or not yet."""
+    said = subprocess.run(["apt-cache", *(word for word in command[1:] if word != "-qq"), "showsrc", name], capture_output=True, text=True, timeout=60).stdout
+    return re.findall(r"^Version: (\S+)", said, re.M)
+
+
 def fetched(name, cache, say):
     """(version, .dsc) of a source package that the cache has, or has now."""
     folder = os.path.join(cache, "sources", name)
@@ -123,8 +129,12 @@ def fetched(name, cache, say):
         command = apt(cache)
         # A source that cannot be reached, or has no source packages, is no matter while the one that is wanted can be.
         said = subprocess.run([*command, "update"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=600).stderr
-        got = subprocess.run([*command, "--download-only", "source", name], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=600)
-        if got.returncode or not glob.glob(folder + "/*.dsc"):
+        for wanted in [name, *(f"{name}={version}" for version in versions(command, name))]:
+            got = subprocess.run([*command, "--download-only", "source", wanted], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                                 timeout=600)
+            if got.returncode == 0 and glob.glob(folder + "/*.dsc"):
+                break
+        else:
             errors = re.findall(r"^[EW]: (.*)", got.stderr + said, re.M)
             raise Unavailable(f"apt-get source {name} fails: {errors[0][:200] if errors else got.stderr.strip()[-200:]}")
         with open(done, "w"):
