@@ -134,6 +134,8 @@ def fetched(name, cache, say):
                                  timeout=600)
             if got.returncode == 0 and glob.glob(folder + "/*.dsc"):
                 break
+            for part in glob.glob(folder + "/*.dsc"):
+                os.unlink(part)
         else:
             errors = re.findall(r"^[EW]: (.*)", got.stderr + said, re.M)
             raise Unavailable(f"apt-get source {name} fails: {errors[0][:200] if errors else got.stderr.strip()[-200:]}")

@@ -8,7 +8,9 @@ package struct BuildComparison: Sendable {
         package var difference: Difference
 
         /// In all launches of both.
-        var isSame: Bool { old.values.first == old.values.last && old.values.first == new.values.first && new.values.first == new.values.last }
+        var isSame: Bool {
+            old.values.first == old.values.last && old.values.first == new.values.first && new.values.first == new.values.last
+        }
     }
 
     package let old: BuildLaunches, new: BuildLaunches

@@ -27,7 +27,8 @@ package struct BuildSeries {
         readyReason = pilots[1].reason
         guard pilots[0].endPoint == pilots[1].endPoint else {
             throw LaunchProblem(
-                "the builds are ready at different moments, \(pilots[0].reason) and \(pilots[1].reason): --to-exit measures both to their end")
+                "the builds are ready at different moments, \(pilots[0].reason) and \(pilots[1].reason): --to-exit measures both to their end"
+            )
         }
         var results = subjects.map { BuildLaunches($0.command, program: Self.resolved($0.path)) }
         let files = pilots.map { ColdFiles($0.files) }
@@ -35,7 +36,8 @@ package struct BuildSeries {
             // A file lies in memory in pieces as large as it was written or read by, and the kernel maps the larger ones by fewer faults: a
             // program that was just linked would seem better than one that came from disk.
             let program = ColdFiles([results[index].program])
-            results[index].keptOfProgram = program.drop().kept
+            let drop = program.drop()
+            (results[index].keptOfProgram, results[index].knowsMemory) = (drop.kept, drop.unknown == 0)
             program.readAll()
             for _ in 0..<plan.warmUps { _ = try runner.launch(subjects[index], pilots[index].endPoint, .nothing, ColdFiles([])) }
         }
@@ -82,8 +84,10 @@ package struct BuildSeries {
                 result.add(.timeToReady, .all, isCold: isCold, Double(launch.total))
                 if isCold {
                     result.drop = launch.drop
-                    let read = ColdFiles([result.program]).cached().reduce(0) { $0 + $1.bytes }
-                    result.add(.readFromDisk, isCold: true, Double(read))
+                    if result.knowsMemory {
+                        let read = ColdFiles([result.program]).cached().reduce(0) { $0 + $1.bytes }
+                        result.add(.readFromDisk, isCold: true, Double(read))
+                    }
                 }
             case .textFaults: result.add(launch.textFaults, isCold: isCold)
             case .touchedText:

@@ -47,14 +47,18 @@ package struct BuildText {
             lines += ["", "\(build.command.words[0]) is in use by another process, which keeps it in memory as it is: its faults say less"]
         }
         if let drop = comparison.new.drop, drop.kept > 0 {
-            lines += ["", "from disk: \(readable(byteCount: drop.kept)) of \(readable(byteCount: drop.bytes)) stayed in memory, in use by other processes"]
+            lines += [
+                "",
+                "from disk: \(readable(byteCount: drop.kept)) of \(readable(byteCount: drop.bytes)) stayed in memory, in use by other processes",
+            ]
         }
         return lines
     }
 
     private func machine(_ comparison: BuildComparison) -> String {
         var text = "machine noise \(percent(watch.noise))"
-        let disturbed = comparison.old.disturbed + comparison.new.disturbed, kept = comparison.old.disturbedKept + comparison.new.disturbedKept
+        let disturbed = comparison.old.disturbed + comparison.new.disturbed,
+            kept = comparison.old.disturbedKept + comparison.new.disturbedKept
         if disturbed > 0 { text += ", \(disturbed) disturbed and repeated" }
         if kept > 0 { text += ", \(kept) disturbed and counted (machine too noisy)" }
         return text
@@ -73,7 +77,7 @@ package struct BuildText {
         switch (figure.kind, figure.place) {
         case (.timeToReady, _): "time to ready"
         case (.touchedText, _): "text of the program touched"
-        case (.readFromDisk, _): "of the program read in"
+        case (.readFromDisk, _): "the program's file, read in"
         case (.minorTextFaults, .all): "minor faults of text"
         case (.majorTextFaults, .all): "major faults of text"
         case (_, .program): "  the program"

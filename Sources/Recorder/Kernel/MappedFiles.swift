@@ -15,7 +15,8 @@ struct MappedFiles {
             if low.addresses.lowerBound < new.addresses.lowerBound {
                 parts.insert(
                     .init(
-                        addresses: low.addresses.lowerBound..<new.addresses.lowerBound, offset: low.offset, path: low.path, inode: low.inode,
+                        addresses: low.addresses.lowerBound..<new.addresses.lowerBound, offset: low.offset, path: low.path,
+                        inode: low.inode,
                         isCode: low.isCode), at: 0)
             }
             if high.addresses.upperBound > new.addresses.upperBound {

@@ -51,7 +51,8 @@ struct Order: ParsableCommand {
     func validate() throws {
         if builds.check {
             let given: [(String, Bool)] = [
-                ("traces", !trace.files.isEmpty), ("--process", trace.choice.process != nil), ("-o", output != nil), ("--format", format != nil),
+                ("traces", !trace.files.isEmpty), ("--process", trace.choice.process != nil), ("-o", output != nil),
+                ("--format", format != nil),
                 ("--module", module != nil), ("--ready", ready != nil), ("--force", force),
             ]
             if let first = given.first(where: \.1) {
