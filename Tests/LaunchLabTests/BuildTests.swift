@@ -1,4 +1,4 @@
-import Recorder
+@testable import Recorder
 import Statistics
 import Testing
 @testable import LaunchLab
