@@ -26,11 +26,15 @@ package struct BuildText {
         for isCold in [false, true] {
             lines += ["", style.bold(isCold ? "From disk" : "Warm")]
             var table = TextTable(["", "old", "new", "new - old", "95% interval", ""], leftAligned: [0, 4, 5])
-            var libraries = 0
+            var libraries = 0, hidden = 0
             for row in comparison.rows where row.figure.isCold == isCold {
                 if case .library = row.figure.place {
+                    if row.old.median == 0, row.new.median == 0 { continue }
                     libraries += 1
-                    if libraries > Self.mostLibraries || row.old.median == 0 && row.new.median == 0 { continue }
+                    if libraries > Self.mostLibraries {
+                        hidden += 1
+                        continue
+                    }
                 } else {
                     libraries = 0
                 }
@@ -39,6 +43,7 @@ package struct BuildText {
                 table.add(cells(row))
             }
             lines += table.lines(style)
+            if hidden > 0 { lines.append("\(counted(hidden, "row")) of libraries left out: --json has them") }
         }
         if let problem = comparison.old.touchProblem ?? comparison.new.touchProblem {
             lines += ["", "text that is touched is not known: \(problem)"]
