@@ -165,7 +165,7 @@ let package = Package(
         .testTarget(name: "SymbolsTests", dependencies: ["Symbols"]),
         .testTarget(
             name: "LaunchLabTests",
-            dependencies: ["LaunchLab", "CLaunch", "Presentation", "Statistics"]),
+            dependencies: ["LaunchLab", "CLaunch", "Presentation", "Recorder", "Statistics"]),
         .testTarget(name: "UnwindingTests", dependencies: ["CTraceLayout", "CUnwindingTests", "Unwinding"]),
         .target(name: "CUnwindingTests", path: "Tests/CUnwindingTests", linkerSettings: [.linkedLibrary("dw")]),
         .executableTarget(

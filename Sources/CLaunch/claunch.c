@@ -268,16 +268,26 @@ static int is_thread_of(pid_t process, pid_t thread) {
     return thread == process || access(name, F_OK) == 0;
 }
 
-int launch_next_report(const struct launch_child *child, struct launch_report *report) {
+int launch_take_report(const struct launch_child *child, struct launch_report *report) {
     struct seccomp_notif notice = {0}; // the kernel insists on zeros
     if (ioctl(child->listener, SECCOMP_IOCTL_NOTIF_RECV, &notice)) return errno == ENOENT || errno == EINTR ? 0 : -1;
     report->time_ns = now_ns();
+    report->id = notice.id;
     report->is_own = is_thread_of(child->pid, (pid_t)notice.pid);
     report->call = call_of(notice.data.nr);
     report->path[0] = 0;
     if (report->call == LAUNCH_FILES) read_path(&notice, report->path, sizeof report->path);
-    struct seccomp_notif_resp answer = {.id = notice.id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+    return 1;
+}
+
+int launch_answer(const struct launch_child *child, const struct launch_report *report) {
+    struct seccomp_notif_resp answer = {.id = report->id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
     return ioctl(child->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) ? 0 : 1;
+}
+
+int launch_next_report(const struct launch_child *child, struct launch_report *report) {
+    int taken = launch_take_report(child, report);
+    return taken == 1 ? launch_answer(child, report) : taken;
 }
 
 // MARK: - The end

@@ -112,6 +112,12 @@ def apt(cache):
             "-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache=", "-o", "APT::Sandbox::User=root"]
 
 
+def versions(command, name):
+    """All that the lists have: a server may not have the newest any more, or not yet."""
+    said = subprocess.run(["apt-cache", *(word for word in command[1:] if word != "-qq"), "showsrc", name], capture_output=True, text=True, timeout=60).stdout
+    return re.findall(r"^Version: (\S+)", said, re.M)
+
+
 def fetched(name, cache, say):
     """(version, .dsc) of a source package that the cache has, or has now."""
     folder = os.path.join(cache, "sources", name)
@@ -120,21 +126,19 @@ def fetched(name, cache, say):
         say("fetching its sources")
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
-        options = apt(cache)[1:]
+        command = apt(cache)
         # A source that cannot be reached, or has no source packages, is no matter while the one that is wanted can be.
-        said = subprocess.run(["apt-get", *options, "update"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=600).stderr
-        # A mirror may lack the newest that it lists; an older one is of another archive.
-        listed = re.findall(r"^Version: (\S+)", printed("apt-cache", *options[1:], "showsrc", name), re.M)
-        failures = ""
-        for wanted in [name, *(f"{name}={version}" for version in reversed(listed))]:
-            got = subprocess.run(["apt-get", *options, "--download-only", "source", wanted], cwd=folder, capture_output=True, text=True,
-                                 stdin=subprocess.DEVNULL, timeout=600)
+        said = subprocess.run([*command, "update"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=600).stderr
+        for wanted in [name, *(f"{name}={version}" for version in versions(command, name))]:
+            got = subprocess.run([*command, "--download-only", "source", wanted], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                                 timeout=600)
             if got.returncode == 0 and glob.glob(folder + "/*.dsc"):
                 break
-            failures += got.stderr
+            for part in glob.glob(folder + "/*.dsc"):
+                os.unlink(part)
         else:
-            errors = re.findall(r"^[EW]: (.*)", failures + said, re.M)
-            raise Unavailable(f"apt-get source {name} fails: {errors[0][:200] if errors else failures.strip()[-200:]}")
+            errors = re.findall(r"^[EW]: (.*)", got.stderr + said, re.M)
+            raise Unavailable(f"apt-get source {name} fails: {errors[0][:200] if errors else got.stderr.strip()[-200:]}")
         with open(done, "w"):
             pass
     archive = glob.glob(folder + "/*.dsc")[0]

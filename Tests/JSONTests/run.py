@@ -7,10 +7,14 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+from kernel_account import kernel_tells  # noqa: E402
+
 ROOT = os.path.dirname(os.path.dirname(HERE))
 TOOL = os.path.join(ROOT, ".build/release/tracer")
 SCHEMAS = os.path.join(ROOT, "docs/schemas")
@@ -201,6 +205,23 @@ class Outputs(unittest.TestCase):
         self.assertEqual(own["recorded"], "functions")
         for key, isMeant in (("called", lambda f: f["calls"]), ("never_called", lambda f: f["calls"] == 0), ("unknown", lambda f: f["calls"] is None)):
             self.assertEqual(own[key], sum(bool(isMeant(f)) for f in whole["functions"] if f["module"] == "program"))
+
+    def test_order(self):
+        self.tool("record", "--quiet", "--no-children", "--cache", "--functions", "*", "-o", "order.trace", "--", "./program")
+        order, = self.check("order", "order", "order.trace", "--json", "-o", "order.txt")
+        laid = [name for function in order["start"] + order["later"] for name in function["symbols"]]
+        names = pathlib.Path(self.folder, "order.txt").read_text(encoding="utf-8").split()
+        self.assertEqual([name for name in laid if name in names], names)
+        self.assertEqual(sum(part["traces"] for part in order["readiness"]), order["traces"])
+
+    @unittest.skipUnless(kernel_tells(), "the kernel does not tell of page faults here")
+    def test_check_of_an_order(self):
+        shutil.copy(os.path.join(self.folder, "program"), os.path.join(self.folder, "copy"))
+        check, = self.check("order-check", "order", "--check", "--old", "./program", "--new", "./copy", "-n", "3", "--json")
+        for row in check["figures"]:
+            self.assertEqual((len(row["old_values"]), len(row["new_values"])), (3, 3), row)
+        sums = [row for row in check["figures"] if row["place"] == "all"]
+        self.assertEqual({row["start"] for row in sums}, {"warm", "cold"})
 
     def test_launches(self):
         self.check("launch", "launch", "-n", "3", "--json", "--", "./program")

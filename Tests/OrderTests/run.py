@@ -6,10 +6,14 @@
 - Instrumented: builds with -finstrument-functions, and with guards of -fsanitize-coverage.
 - Doubts: what a linker may not find, and why.
 - Command: modules, builds, mistakes.
+- Builds: `--check` of a program whose start calls functions that lie far apart, linked as it comes, in the order, and in a random one: page
+  faults of text and text touched; moments of being ready; mistakes.
 
     python3 Tests/OrderTests/run.py [-v] [Orders | Linkers.test_…]     --tool PATH before them
 """
+import json
 import os
+import random
 import re
 import shutil
 import sys
@@ -18,6 +22,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 import recorded_programs  # noqa: E402
+from kernel_account import kernel_tells  # noqa: E402
 from recorded_programs import new_folder, run, tracer  # noqa: E402
 
 SOURCES = ["start.cc", "other.cc"]
@@ -265,6 +270,175 @@ class Command(unittest.TestCase):
         # Names of the first build's functions are in its plan.
         names = {name for name in done.stdout.splitlines()}
         self.assertTrue({"main", "announce_ready", "hot_work"} <= names & set(before))
+
+
+def scattered():
+    """A C program of 600 functions of 4 KB each. The start calls some that lie near each other, at ten places far apart; `serve` listens then,
+    and calls all that it has."""
+    groups = [[place * 60 + n for n in range(5)] for place in range(10)]
+    lines = ["#include <string.h>", "#include <sys/socket.h>", "#include <unistd.h>"]
+    lines += [f'__attribute__((noinline)) void f{n}(void) {{ __asm__ volatile(".skip 4096, 0x90"); }}' for n in range(600)]
+    lines += ["void begin(void) { " + " ".join(f"f{n}();" for group in groups for n in group) + " }",
+              "void serve(void) { " + " ".join(f"f{n}();" for n in range(600)) + " }",
+              "int main(int argc, char **argv) {", "    begin();", '    if (argc > 1 && strcmp(argv[1], "fail") == 0) return 3;',
+              '    if (argc > 1 && strcmp(argv[1], "crash") == 0) __builtin_trap();', '    if (argc > 1 && strcmp(argv[1], "serve") == 0) {',
+              "        int opened = socket(AF_UNIX, SOCK_STREAM, 0);", "        listen(opened, 1); // fails, since it has no name: it was called",
+              "        serve();", "        for (;;) pause();", "    }", "    return 0;", "}"]
+    return "\n".join(lines) + "\n"
+
+
+def linked(name, order, folder):
+    with open(os.path.join(folder, name + ".order"), "w", encoding="utf-8") as file:
+        file.write("".join(function + "\n" for function in order))
+    run("gcc", "scattered.o", "-o", name, "-fuse-ld=lld", f"-Wl,--symbol-ordering-file={name}.order", "-Wl,--no-warn-symbol-ordering", folder=folder)
+
+
+# Refuses perf_event_open, as a container's filter does.
+REFUSES = r"""
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {4, code};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 126;
+    execv(argv[1], argv + 1);
+    return 127;
+}
+"""
+
+
+@unittest.skipUnless(kernel_tells(), "the kernel does not tell of page faults here")
+class Builds(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = new_folder()
+        with open(os.path.join(cls.folder, "scattered.c"), "w", encoding="utf-8") as file:
+            file.write(scattered())
+        run("gcc", "-O1", "-g", "-ffunction-sections", "-c", "scattered.c", folder=cls.folder)
+        linked("default", [], cls.folder)
+        record("a.trace", program="default", folder=cls.folder)
+        linked("ordered", ordered("a.trace", folder=cls.folder, options=()), cls.folder)
+        every = [f"f{n}" for n in range(600)]
+        random.Random(1).shuffle(every)
+        linked("random", every, cls.folder)
+
+    def check(self, old, new, *options):
+        done = tracer("order", "--check", "--old", "./" + old, "--new", "./" + new, "-n", "6", "--json", *options, folder=self.folder)
+        return json.loads(done.stdout)
+
+    def figure(self, check, kind, start="warm", place="program"):
+        row, = [row for row in check["figures"] if (row["figure"], row["start"], row["place"]) == (kind, start, place)]
+        return row
+
+    def expect_less(self, row):
+        self.assertLess(row["new"], row["old"])
+        self.assertLess(row["high"], 0)
+        self.assertTrue(row["significant"], row)
+
+    def expect_more(self, row):
+        self.assertGreater(row["new"], row["old"])
+        self.assertGreater(row["low"], 0)
+        self.assertTrue(row["significant"], row)
+
+    def test_ordered_build_faults_less_and_touches_less(self):
+        check = self.check("default", "ordered")
+        self.assertEqual(check["ready"], "end of the program")
+        for start in ("warm", "cold"):
+            self.expect_less(self.figure(check, "minor_text_faults", start))
+        touched = self.figure(check, "touched_text")
+        self.expect_less(touched)
+        # The 50 functions of the start lie on 51 pages, and a few more are main's, the compiler's and those of linkage.
+        self.assertGreaterEqual(touched["new"], 50 * 4096)
+        self.assertLess(touched["new"], 60 * 4096)
+
+    def test_random_build_faults_more_and_touches_more(self):
+        check = self.check("default", "random")
+        self.expect_more(self.figure(check, "minor_text_faults"))
+        self.expect_more(self.figure(check, "touched_text"))
+
+    def test_copy_touches_the_same(self):
+        shutil.copy(os.path.join(self.folder, "default"), os.path.join(self.folder, "copy"))
+        row = self.figure(self.check("default", "copy"), "touched_text")
+        self.assertEqual((row["old_values"], row["significant"]), (row["new_values"], False))
+
+    def test_start_ends_when_the_program_listens(self):
+        check = self.check("default", "ordered", "--", "serve")
+        self.assertEqual(check["ready"], "listening")
+        for side in ("old", "new"):  # all functions together are 600 pages
+            self.assertLess(self.figure(check, "touched_text")[side], 130 * 4096)
+
+    def test_sums_are_of_all_files(self):
+        check = self.check("default", "ordered")
+        rows = [row for row in check["figures"] if (row["figure"], row["start"]) == ("minor_text_faults", "warm")]
+        self.assertIn("libc.so.6", [row["file"] for row in rows])
+        own = self.figure(check, "minor_text_faults")
+        everything = self.figure(check, "minor_text_faults", place="all")
+        self.assertGreater(everything["old"], own["old"])
+        self.assertEqual(sum(sum(row["old_values"]) for row in rows if row["place"] != "all"), sum(everything["old_values"]))
+
+    def test_text(self):
+        text = tracer("order", "--check", "--old", "./default", "--new", "./ordered", "-n", "6", folder=self.folder).stdout
+        self.assertRegex(text, r"(?m)^minor faults of text .* fewer$")
+        self.assertRegex(text, r"(?m)^text of the program touched .* less$")
+        for line in ("Warm", "From disk", "old  ./default", "new  ./ordered"):
+            self.assertIn(line + "\n", text)
+
+    def test_commands_run_before_and_after_each_launch(self):
+        self.check("default", "ordered", "--setup", "echo before >> said", "--teardown", "echo after >> said")
+        with open(os.path.join(self.folder, "said"), encoding="utf-8") as file:
+            said = file.read().split()
+        self.assertEqual(said, ["before", "after"] * (len(said) // 2))
+        self.assertGreaterEqual(len(said), 2 * 2 * 6 * 5)
+
+    def test_mistakes_take_one_line(self):
+        folder = self.folder
+        for name, text, mode in (("script", "#!/bin/sh\nexit 0\n", 0o755), ("data", "no program", 0o644)):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(os.path.join(folder, name), mode)
+        if not os.path.exists(os.path.join(folder, "other")):
+            os.link(os.path.join(folder, "default"), os.path.join(folder, "other"))
+        both = ["--old", "./default", "--new", "./ordered"]
+        for arguments, status, said in (
+                (["--check", "--old", "./default"], 2, "--new"), (["--check"], 2, "--old"), (["--old", "./default", "a.trace", "-o", "x"], 2, "--check"),
+                (["a.trace", "-o", "x", "-n", "3"], 2, "-n"), (["a.trace", "-o", "x", "--", "word"], 2, "--check"),
+                (["a.trace", "--check", *both], 2, "traces"), (["--check", *both, "-o", "x"], 2, "-o"), (["--check", *both, "--ready", "main"], 2, "--ready"),
+                (["--check", *both, "-n", "0"], 2, "-n"), (["--check", *both, "--timeout", "0"], 2, "--timeout"), (["--check", *both, "--cpu", "-1"], 2, "--cpu"),
+                (["--check", "--old", "./default", "--new", "./none"], 127, "./none"), (["--check", "--old", "./data", "--new", "./ordered"], 126, "executable"),
+                (["--check", "--old", "./script", "--new", "./ordered"], 126, "script"), (["--check", "--old", "./default", "--new", "./other"], 2, "same file"),
+                (["--check", *both, "--", "fail"], 2, "status 3"), (["--check", *both, "--", "crash"], 2, "status 13"),
+                (["--check", *both, "--setup", "false"], 2, "--setup"), (["--check", *both, "--to-exit", "--timeout", "1", "--", "serve"], 2, "1.0 s"),
+                (["a.trace", "-o", "-", "--json"], 2, "--json")):
+            with self.subTest(arguments=arguments):
+                done = tracer("order", *arguments, folder=folder, status=status)
+                self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
+                self.assertIn(said, done.stderr)
+
+    def test_builds_that_are_ready_at_different_moments(self):
+        folder = new_folder()
+        for name, body in (("ends", "return 0;"), ("serves", "listen(socket(AF_UNIX, SOCK_STREAM, 0), 1); for (;;) pause();")):
+            with open(os.path.join(folder, name + ".c"), "w", encoding="utf-8") as file:
+                file.write("#include <sys/socket.h>\n#include <unistd.h>\nint main(void) { " + body + " }\n")
+            run("gcc", name + ".c", "-o", name, folder=folder)
+        done = tracer("order", "--check", "--old", "./ends", "--new", "./serves", folder=folder, status=2)
+        self.assertIn("end of the program and listening", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1)
+
+    def test_kernel_that_does_not_tell(self):
+        with open(os.path.join(self.folder, "refuses.c"), "w", encoding="utf-8") as file:
+            file.write(REFUSES)
+        run("gcc", "refuses.c", "-o", "refuses", folder=self.folder)
+        done = run("./refuses", recorded_programs.TOOL, "order", "--check", "--old", "./default", "--new", "./ordered", "-n", "2", folder=self.folder, status=2)
+        self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
+        self.assertIn("page faults not granted: Permission denied", done.stderr)
 
 
 if __name__ == "__main__":

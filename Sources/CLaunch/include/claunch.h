@@ -39,10 +39,17 @@ struct launch_report {
     uint64_t time_ns; // CLOCK_MONOTONIC when the tool learned of it
     int is_own;       // made by the launched process, by whichever thread; not by one that it started
     int call;         // one bit of LAUNCH_
+    uint64_t id;      // of the call, which waits
     char path[4096];  // of LAUNCH_FILES: as the program named it, made absolute
 };
 
-/// Takes one report and lets the call go on. 1 taken; 0 the caller vanished; -1 nobody is left to report.
+/// Takes one report; the call waits for launch_answer. 1 taken; 0 the caller vanished; -1 nobody is left to report.
+int launch_take_report(const struct launch_child *child, struct launch_report *report);
+
+/// Lets the call go on. 1, or 0: the caller vanished.
+int launch_answer(const struct launch_child *child, const struct launch_report *report);
+
+/// Both.
 int launch_next_report(const struct launch_child *child, struct launch_report *report);
 
 /// Waits for the child to end by itself; reports that arrive meanwhile are let through. 1 ended: its wait status and what
@@ -55,6 +62,13 @@ int launch_end(const struct launch_child *child, int patience_ms, int *status, s
 /// Pages of the file in the page cache, of `*pages` in all; with `map` also which, a byte a page. -1 when the kernel
 /// does not tell (mincore(2) answers owners and those who may write only), or the file cannot be read.
 int64_t launch_cached_pages(int file, uint64_t bytes, uint64_t *pages, unsigned char *map);
+
+/// Has the process, which has not called execve yet, stop when it has. 0 or errno.
+int launch_stop_at_exec(pid_t pid);
+
+/// Waits for that stop, maps all code of files that is there now (the program's and the loader's), takes back what the processor has noted
+/// of touched pages, and lets the process go on. 0, or errno of what failed; it goes on in any case.
+int launch_forget_touched(pid_t pid);
 
 /// Nanoseconds for a fixed amount of arithmetic: the same on an undisturbed machine.
 uint64_t launch_calibration_ns(void);

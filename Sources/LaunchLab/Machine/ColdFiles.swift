@@ -53,6 +53,12 @@ package struct ColdFiles: Sendable {
         return result
     }
 
+    /// From the first byte to the last, so that all of it is in memory, as far as there is room.
+    package func readAll() {
+        var buffer = [UInt8](repeating: 0, count: 1 << 20)
+        for path in paths { withFile(path) { file, _ in while read(file, &buffer, buffer.count) > 0 {} } }
+    }
+
     /// drop_caches of proc(5): the whole machine's, for root. errno, 0 when done.
     package static func dropEverything() -> Int32 {
         sync()

@@ -1,6 +1,7 @@
 // One launch: prepared, made, watched until its end point, ended, and read.
 import Foundation
 import Glibc
+import Presentation
 import Recorder
 import Symbols
 import TraceAnalysis
@@ -13,6 +14,19 @@ struct MeasuredLaunch {
     var usage: LaunchedProcess.Usage
     var drop: ColdFiles.Drop?
     var faultComplaint: String?
+    /// Until the end point.
+    var textFaults: [TextFault] = []
+    /// Of the program, until the end point.
+    var touched: Result<UInt64, TouchedText.Problem>?
+}
+
+/// What is asked of a launch, beside how long it takes and what it uses.
+enum LaunchQuestion {
+    case nothing
+    /// What the agent records.
+    case trace
+    case textFaults
+    case touchedText
 }
 
 struct LaunchRunner {
@@ -21,7 +35,8 @@ struct LaunchRunner {
 
     init(_ plan: LaunchPlan) { self.plan = plan }
 
-    func launch(_ subject: LaunchSubject, _ endPoint: EndPoint, isTraced: Bool, _ files: ColdFiles) throws -> MeasuredLaunch {
+    func launch(_ subject: LaunchSubject, _ endPoint: EndPoint, _ question: LaunchQuestion, _ files: ColdFiles) throws -> MeasuredLaunch {
+        let isTraced = question == .trace
         try shell(plan.setup, "--setup")
         var drop: ColdFiles.Drop?
         switch plan.cold {
@@ -39,10 +54,13 @@ struct LaunchRunner {
         let calls = plan.controls.runsToExit ? EndPoint.exit.calls : endPoint.calls
         var process = try LaunchedProcess(
             path: subject.path, arguments: subject.arguments, environment: isTraced ? subject.traced : subject.bare,
-            watched: calls, controls: plan.controls, traces: isTraced ? subject.folder : nil)
+            watched: calls, controls: plan.controls, witness: witness(of: subject, question))
         defer { process.kernel?.stop() }
         let deadline = process.execTime + UInt64(plan.controls.timeout * 1e9)
-        let waiting = process.wait(for: calls, until: deadline, done: endPoint == .insideOnly ? isReady(subject, process.pid) : { nil })
+        var touched: Result<UInt64, TouchedText.Problem>?
+        let waiting = process.wait(
+            for: calls, until: deadline, done: endPoint == .insideOnly ? isReady(subject, process.pid) : { nil },
+            reached: { _ in if question == .touchedText { touched = TouchedText.byteCount(of: process) } })
         let usage: LaunchedProcess.Usage?
         var moment: UInt64
         switch waiting {
@@ -74,7 +92,29 @@ struct LaunchRunner {
                 exit: plan.controls.runsToExit || endPoint == .exit ? moment - process.execTime : nil, isCold: plan.cold != .no)
             subject.removeTraces()
         }
-        return MeasuredLaunch(total: moment - process.execTime, profile: profile, usage: usage, drop: drop, faultComplaint: complaint)
+        return MeasuredLaunch(
+            total: moment - process.execTime, profile: profile, usage: usage, drop: drop, faultComplaint: complaint,
+            textFaults: question == .textFaults ? try textFaults(of: process, until: moment) : [], touched: touched)
+    }
+
+    private func witness(of subject: LaunchSubject, _ question: LaunchQuestion) -> LaunchedProcess.Witness {
+        switch question {
+        case .nothing: .nobody
+        case .trace: .kernel(traces: subject.folder)
+        case .textFaults: .textFaults
+        case .touchedText: .touchedText
+        }
+    }
+
+    private func textFaults(of process: LaunchedProcess, until moment: UInt64) throws -> [TextFault] {
+        guard let told = process.kernel?.endOfTextFaults(of: process.pid) else { return [] }
+        let grant = KernelGrant(told.grant)
+        if grant.granted.isDisjoint(with: .minorFaults), let refusal = grant.refusal { throw LaunchProblem("page faults \(refusal)") }
+        guard grant.lost == 0 else {
+            throw LaunchProblem(
+                "page faults: \(counted(grant.lost, "record")) of the kernel lost: is the machine busy, or perf_event_mlock_kb small?")
+        }
+        return told.faults.filter { $0.nanoseconds <= moment }
     }
 
     func notReady(_ subject: LaunchSubject) -> LaunchProblem {

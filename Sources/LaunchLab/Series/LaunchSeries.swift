@@ -29,7 +29,7 @@ package struct LaunchSeries {
             results[index].readyReason = pilot.reason
             files.append(ColdFiles(pilot.files))
             for _ in 0..<plan.warmUps where plan.cold == .no {
-                _ = try runner.launch(subject, results[index].endPoint, isTraced: true, ColdFiles([]))
+                _ = try runner.launch(subject, results[index].endPoint, .trace, ColdFiles([]))
             }
         }
         let all = plan.runs * subjects.count
@@ -37,9 +37,9 @@ package struct LaunchSeries {
         for round in 0..<plan.runs {
             for index in subjects.indices.shuffled(using: &random) {
                 progress(done, all)
-                try measure(index, isTraced: true, &results[index], files[index])
+                try measure(index, .trace, &results[index], files[index])
                 if plan.untracedEvery > 0, (round + 1) % plan.untracedEvery == 0, results[index].endPoint != .insideOnly {
-                    try measure(index, isTraced: false, &results[index], files[index])
+                    try measure(index, .nothing, &results[index], files[index])
                 }
                 done += 1
             }
@@ -48,7 +48,7 @@ package struct LaunchSeries {
         if plan.cold != .no {
             // What a launch from cold has read in: of the last one, which nothing has run after but its own end.
             for index in subjects.indices {
-                _ = try runner.launch(subjects[index], results[index].endPoint, isTraced: false, files[index])
+                _ = try runner.launch(subjects[index], results[index].endPoint, .nothing, files[index])
                 results[index].pageIns = files[index].cached()
             }
         }
@@ -72,10 +72,10 @@ package struct LaunchSeries {
     }
 
     /// One launch that counts. A disturbed one is made again, as often as there are launches in all.
-    private mutating func measure(_ index: Int, isTraced: Bool, _ result: inout LaunchResult, _ files: ColdFiles) throws {
+    private mutating func measure(_ index: Int, _ question: LaunchQuestion, _ result: inout LaunchResult, _ files: ColdFiles) throws {
         while true {
             watch.launchBegins()
-            let launch = try runner.launch(subjects[index], result.endPoint, isTraced: isTraced, files)
+            let launch = try runner.launch(subjects[index], result.endPoint, question, files)
             let disturbance = watch.launchEnded()
             if let profile = launch.profile { result.allTotals.append(Double(profile.total)) }
             if let reason = disturbance {

@@ -31,12 +31,27 @@ package struct LaunchSubject {
         traced = run.environment.entries
     }
 
+    /// As it is: never with the agent, and of a file that has text of its own. Throws when it cannot be started.
+    package init(bare command: LaunchCommand, controls: LaunchControls) throws(Refusal) {
+        self.command = command
+        let inherited = LaunchSubject.environment(controls)
+        let target = try ExecTarget(withText: command.words.first ?? "", searchPath: inherited["PATH"])
+        (path, arguments) = (target.path, target.leadingArguments + command.words.dropFirst())
+        (bare, traced, folder) = (inherited.entries, [], "")
+    }
+
     private static func environment(_ controls: LaunchControls) -> ProgramEnvironment {
         guard controls.hasFixedEnvironment else { return .inherited }
         return ProgramEnvironment(
             entries: ProgramEnvironment.inherited.entries.filter { entry in
                 LaunchControls.fixedVariables.contains { entry.starts(with: ($0 + "=").utf8.map { CChar(bitPattern: $0) }) }
             })
+    }
+
+    /// By whatever names.
+    package func isSameFile(as other: LaunchSubject) -> Bool {
+        var one = stat(), two = stat()
+        return stat(path, &one) == 0 && stat(other.path, &two) == 0 && one.st_dev == two.st_dev && one.st_ino == two.st_ino
     }
 
     /// Of the launch that ended last: that of the image the process was at the end.

@@ -20,11 +20,31 @@ struct LaunchedProcess {
         var involuntarySwitches: Int
     }
 
+    /// What is told of a launch beside its end, and by whom.
+    enum Witness {
+        case nobody
+        /// The kernel: when its threads run and wait, and of pages from disk. Where the trace of the launch lies.
+        case kernel(traces: String)
+        /// The kernel: of page faults at code.
+        case textFaults
+        /// The processor: which pages of the program's text it has used.
+        case touchedText
+    }
+
     /// Begins while the process waits to call execve.
     private struct Asking {
-        let traces: String?
+        let witness: Witness
         var kernel: KernelWatch?
-        mutating func begin(_ pid: pid_t) { kernel = traces.map { KernelWatch(pid: pid, directory: $0) } }
+        /// errno
+        var touchError: Int32 = 0
+        mutating func begin(_ pid: pid_t) {
+            switch witness {
+            case .nobody: break
+            case .kernel(let traces): kernel = KernelWatch(pid: pid, directory: traces)
+            case .textFaults: kernel = KernelWatch(textFaultsOf: pid)
+            case .touchedText: touchError = launch_stop_at_exec(pid)
+            }
+        }
     }
 
     private var child: launch_child
@@ -34,13 +54,13 @@ struct LaunchedProcess {
 
     /// What the kernel tells of it; nil when nobody asks.
     private(set) var kernel: KernelWatch?
+    /// Why nobody tells which pages it touches: errno, 0 none.
+    private(set) var touchError: Int32 = 0
 
-    /// - Parameters:
-    ///   - watched: LAUNCH_ bits
-    ///   - traces: where its trace lies; with it the kernel tells when its threads run and wait, and of page faults
+    /// - Parameter watched: LAUNCH_ bits
     init(
         path: String, arguments: [String], environment: [[CChar]], watched: UInt32, controls: LaunchControls,
-        traces: String? = nil
+        witness: Witness = .nobody
     ) throws(Refusal) {
         let null = open("/dev/null", O_RDWR | O_CLOEXEC)
         defer { close(null) }
@@ -48,7 +68,7 @@ struct LaunchedProcess {
             watched: watched, processor: Int32(controls.processor ?? -1), fixed_addresses: controls.hasFixedAddresses ? 1 : 0,
             input: null, output: controls.keepsOutput ? -1 : null, prepare: nil, context: nil)
         child = launch_child()
-        var asking = Asking(traces: traces)
+        var asking = Asking(witness: witness)
         options.prepare = { $1!.assumingMemoryBound(to: Asking.self).pointee.begin($0) }
         let words = arguments.map { Array($0.utf8CString) }
         let error = withCStrings(words) { words in
@@ -60,6 +80,8 @@ struct LaunchedProcess {
             }
         }
         kernel = asking.kernel
+        touchError = asking.touchError
+        if case .touchedText = witness, error == 0, touchError == 0 { touchError = launch_forget_touched(child.pid) }
         if error != 0 { kernel?.stop() }
         switch error {
         case 0: return
@@ -72,7 +94,11 @@ struct LaunchedProcess {
 
     /// Until the program makes one of the `calls` (LAUNCH_ bits among those watched), or `done` says so; `opened` is told
     /// of every file that it opens, if that is watched. What its children do is no end of its launch, but they open files.
-    func wait(for calls: UInt32, until deadline: UInt64, done: () -> UInt64? = { nil }, opened: (String) -> Void = { _ in }) -> Waiting {
+    /// - Parameter reached: called with such a call's bit while the thread that makes it waits
+    func wait(
+        for calls: UInt32, until deadline: UInt64, done: () -> UInt64? = { nil }, opened: (String) -> Void = { _ in },
+        reached: (UInt32) -> Void = { _ in }
+    ) -> Waiting {
         var report = launch_report()
         var listener = child.listener
         while true {
@@ -83,12 +109,15 @@ struct LaunchedProcess {
             // Without reports nobody wakes us when it ends: look once a millisecond.
             let left = Int32(min((deadline - now) / 1_000_000 + 1, 1))
             if listener >= 0, poll(&end, 1, left) > 0, end.revents & Int16(POLLIN) != 0 {
-                switch withUnsafePointer(to: child, { launch_next_report($0, &report) }) {
-                case 1 where report.is_own != 0 && UInt32(report.call) & calls != 0: return .reached(at: report.time_ns)
-                case 1 where UInt32(report.call) == UInt32(LAUNCH_FILES):
+                let taken = withUnsafePointer(to: child) { launch_take_report($0, &report) }
+                if taken == -1 { listener = -1 }
+                guard taken == 1 else { continue }
+                let isEnd = report.is_own != 0 && UInt32(report.call) & calls != 0
+                if isEnd { reached(UInt32(report.call)) }
+                let isLeft = withUnsafePointer(to: child) { launch_answer($0, &report) } == 1
+                if isEnd, isLeft { return .reached(at: report.time_ns) }
+                if isLeft, UInt32(report.call) == UInt32(LAUNCH_FILES) {
                     opened(withUnsafeBytes(of: &report.path) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
-                case -1: listener = -1
-                default: break
                 }
                 continue
             } else if listener < 0 {

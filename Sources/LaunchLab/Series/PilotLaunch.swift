@@ -19,14 +19,12 @@ extension LaunchRunner {
             path: subject.path, arguments: subject.arguments, environment: subject.traced,
             watched: interesting | UInt32(LAUNCH_FILES), controls: plan.controls)
         let deadline = process.execTime + UInt64(plan.controls.timeout * 1e9)
-        let opened: (String) -> Void = { files.append($0) }
-        // A server says something before it listens; a tool says something and ends. So after the first output there is
-        // a little more time to listen, or to end.
-        let asked = plan.readySymbol == nil ? { nil } : isReady(subject, process.pid)
-        var waiting = process.wait(for: interesting & ~UInt32(LAUNCH_EXIT), until: deadline, done: asked, opened: opened)
-        if case .reached(let at) = waiting, plan.readySymbol == nil {
-            let patience = min(max((at - process.execTime) * 5, 1_000_000_000), 5_000_000_000)
-            waiting = process.wait(for: UInt32(LAUNCH_LISTEN), until: min(at + patience, deadline), opened: opened)
+        let waiting: LaunchedProcess.Waiting
+        if plan.readySymbol == nil {
+            waiting = settled(process, until: deadline) { files.append($0) }.waiting
+        } else {
+            waiting = process.wait(
+                for: interesting & ~UInt32(LAUNCH_EXIT), until: deadline, done: isReady(subject, process.pid), opened: { files.append($0) })
         }
         let hasEnded: Bool
         if case .ended(let status) = waiting {
@@ -51,5 +49,49 @@ extension LaunchRunner {
         files += timeline.libraries.map(\.path)
         files.removeAll { $0.hasSuffix("/libtracer.so") } // the agent is not part of what is measured
         return PilotLaunch(endPoint: LaunchReader.endPoint(of: moment, hasEnded: hasEnded), reason: moment.text, files: files)
+    }
+
+    /// The same from outside: of a launch without the agent, which sees no more than that the program listens, ends, or says something.
+    func pilot(bare subject: LaunchSubject) throws -> PilotLaunch {
+        try shell(plan.setup, "--setup")
+        var files: [String] = [subject.path]
+        var process = try LaunchedProcess(
+            path: subject.path, arguments: subject.arguments, environment: subject.bare,
+            watched: UInt32(LAUNCH_LISTEN | LAUNCH_OUTPUT | LAUNCH_EXIT | LAUNCH_FILES), controls: plan.controls)
+        let deadline = process.execTime + UInt64(plan.controls.timeout * 1e9)
+        let waiting: LaunchedProcess.Waiting
+        var seen: UInt32 = 0
+        if plan.controls.runsToExit {
+            waiting = process.wait(for: 0, until: deadline, opened: { files.append($0) })
+        } else {
+            (waiting, seen) = settled(process, until: deadline) { files.append($0) }
+        }
+        defer { try? shell(plan.teardown, "--teardown") }
+        switch waiting {
+        case .ended(let status):
+            _ = process.waitForEnd(milliseconds: 1000)
+            if status != 0 { throw failed(subject, status) }
+            return PilotLaunch(endPoint: .exit, reason: "end of the program", files: files)
+        case .reached, .timedOut:
+            _ = process.end()
+            if seen & UInt32(LAUNCH_LISTEN) != 0 { return PilotLaunch(endPoint: .listen, reason: "listening", files: files) }
+            if seen & UInt32(LAUNCH_OUTPUT) != 0 { return PilotLaunch(endPoint: .output, reason: "first output", files: files) }
+            throw notReady(subject)
+        }
+    }
+
+    /// A server says something before it listens; a tool says something and ends. So after the first output there is a little more time to
+    /// listen, or to end.
+    /// - Returns: also which of these calls there were, LAUNCH_ bits
+    private func settled(
+        _ process: LaunchedProcess, until deadline: UInt64, opened: (String) -> Void
+    ) -> (waiting: LaunchedProcess.Waiting, seen: UInt32) {
+        let listen = UInt32(LAUNCH_LISTEN)
+        var seen: UInt32 = 0
+        let first = process.wait(for: listen | UInt32(LAUNCH_OUTPUT), until: deadline, opened: opened, reached: { seen |= $0 })
+        guard case .reached(let at) = first else { return (first, seen) }
+        let patience = min(max((at - process.execTime) * 5, 1_000_000_000), 5_000_000_000)
+        let waiting = process.wait(for: listen, until: min(at + patience, deadline), opened: opened, reached: { seen |= $0 })
+        return (waiting, seen)
     }
 }

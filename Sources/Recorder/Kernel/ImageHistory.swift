@@ -8,6 +8,8 @@ struct ImageHistory {
     let begun: UInt64
     var ended: UInt64?
     private(set) var blocks: [KernelSpool.Block] = []
+    /// In place of blocks, where nothing else is wanted.
+    private(set) var textFaults: [TextFault] = []
     private var bytes: [UInt8] = []
     private var switches: [trace_switch] = []
     /// Each with its addresses behind it.
@@ -26,6 +28,8 @@ struct ImageHistory {
         switches.append(change)
         if switches.count == Self.mostSwitches { endSwitches(room) }
     }
+
+    mutating func add(_ fault: TextFault) { textFaults.append(fault) }
 
     /// - Parameter frames: as TRACE_RECORD_SAMPLES has them, innermost first
     mutating func add(sample frames: [UInt64], flags: Int, _ origin: KernelRecord.Origin, _ room: KernelRoom) {
@@ -158,4 +162,6 @@ struct KernelRoom {
     /// At most so many bytes; their end where the trace keeps its end (ring), else their beginning.
     let mostBytes: Int
     let keepsEnd: Bool
+    /// Page faults at code are kept, each with the file that it is of, and nothing else.
+    var isOfTextFaults = false
 }

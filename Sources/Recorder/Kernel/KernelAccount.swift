@@ -1,4 +1,5 @@
 // All that the kernel has told of a run, when no more comes.
+import CTraceLayout
 import Glibc
 
 struct KernelAccount {
@@ -24,4 +25,18 @@ struct KernelAccount {
 
     /// That of the process which was there at the moment, of CLOCK_MONOTONIC.
     func image(of pid: pid_t, at nanoseconds: UInt64) -> ImageHistory? { images[pid]?.last { $0.begun <= nanoseconds } }
+
+    /// What was granted, as a trace has it; of no image yet.
+    var record: trace_kernel_record {
+        var record = trace_kernel_record()
+        record.record.type = UInt16(TRACE_RECORD_KERNEL)
+        record.record.byte_count = UInt32(MemoryLayout<trace_kernel_record>.size)
+        record.asked = UInt32(grant.asked)
+        record.granted = UInt32(grant.granted)
+        record.error = UInt32(bitPattern: grant.error)
+        record.paranoid = paranoid ?? .min
+        record.lost = lost
+        record.period_ns = grant.granted & TRACE_KERNEL_SAMPLES != 0 ? grant.period : 0
+        return record
+    }
 }

@@ -74,6 +74,9 @@ struct KernelHistory {
             if isExec { exec(process, at: now) }
             process.image.add(task: TRACE_TASK_NAMED, tid: tid, name: name, at: now, room)
         case .mapped(let mapping): process.files.add(mapping)
+        case .fault(let address, _, let isMajor) where room.isOfTextFaults:
+            guard let path = process.files.code(at: address) else { break }
+            process.image.add(TextFault(nanoseconds: now, path: path, isMajor: isMajor))
         case .fault(let address, let code, let isMajor):
             process.image.add(
                 isMajor ? TRACE_FAULT_MAJOR : TRACE_FAULT_MINOR, address: address, code: code, place: process.files.place(of: address),

@@ -81,6 +81,19 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
         self.init(pid: pid, KernelRoom(spool: KernelSpool(directory: directory), mostBytes: .max, keepsEnd: false))
     }
 
+    /// Of a single process: its page faults at code, and nothing else.
+    package convenience init(textFaultsOf pid: pid_t) {
+        self.init(
+            pid: pid, minorFaults: true,
+            KernelRoom(spool: KernelSpool(directory: "/tmp"), mostBytes: 0, keepsEnd: false, isOfTextFaults: true))
+    }
+
+    /// No more is taken; what came of page faults at code.
+    package func endOfTextFaults(of pid: pid_t) -> TextFaults {
+        let account = end()
+        return TextFaults(faults: (account.images[pid] ?? []).flatMap(\.textFaults), grant: account.record)
+    }
+
     /// No more is taken. Once or more.
     package func stop() {
         isEnding.store(true, ordering: .releasing)

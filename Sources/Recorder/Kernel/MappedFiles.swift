@@ -14,12 +14,17 @@ struct MappedFiles {
             let low = mappings[first], high = mappings[end - 1]
             if low.addresses.lowerBound < new.addresses.lowerBound {
                 parts.insert(
-                    .init(addresses: low.addresses.lowerBound..<new.addresses.lowerBound, offset: low.offset, path: low.path), at: 0)
+                    .init(
+                        addresses: low.addresses.lowerBound..<new.addresses.lowerBound, offset: low.offset, path: low.path,
+                        inode: low.inode,
+                        isCode: low.isCode), at: 0)
             }
             if high.addresses.upperBound > new.addresses.upperBound {
                 let skipped = new.addresses.upperBound - high.addresses.lowerBound
                 parts.append(
-                    .init(addresses: new.addresses.upperBound..<high.addresses.upperBound, offset: high.offset &+ skipped, path: high.path))
+                    .init(
+                        addresses: new.addresses.upperBound..<high.addresses.upperBound, offset: high.offset &+ skipped, path: high.path,
+                        inode: high.inode, isCode: high.isCode))
             }
         }
         mappings.replaceSubrange(first..<end, with: parts)
@@ -30,6 +35,13 @@ struct MappedFiles {
         let n = index(after: address)
         guard n < mappings.count, mappings[n].addresses.contains(address), mappings[n].isOfFile else { return nil }
         return (mappings[n].path, mappings[n].offset &+ (address - mappings[n].addresses.lowerBound))
+    }
+
+    /// The file whose code lies there; nil: none's.
+    func code(at address: UInt64) -> String? {
+        let n = index(after: address)
+        guard n < mappings.count, mappings[n].addresses.contains(address), mappings[n].isOfFile, mappings[n].isCode else { return nil }
+        return mappings[n].path
     }
 
     /// The first mapping that ends behind the address.

@@ -28,6 +28,20 @@ extension ExecTarget {
         }
     }
 
+    /// What is launched without the agent, for the sake of its own text: no script is.
+    package init(withText name: String, searchPath: String?) throws(Refusal) {
+        let file = try ProgramFile(path: try ProgramLookup.path(of: name, searchPath: searchPath))
+        switch file.format {
+        case .elf(ExecTarget.ownMachine, _): self.init(path: file.path, leadingArguments: [name])
+        case .elf(let machine, _):
+            throw .cannotRun("\(file.path) is for another processor (\(ExecTarget.machineName(machine))), not \(ExecTarget.ownMachineName)")
+        case .damaged(let reason): throw .cannotRun("\(file.path) cannot be executed: \(reason)")
+        case .script, .text: throw .cannotRun("\(file.path) is a script: name the program whose text is meant, and give it the script")
+        case .elf32, .elfForeignByteOrder, .unknown:
+            throw .cannotRun("\(file.path) is no 64-bit ELF program for \(ExecTarget.ownMachineName)")
+        }
+    }
+
     /// Linux follows four #! lines from one exec (fs/exec.c, exec_binprm: depth > 5 is ELOOP).
     private static let maximumScripts = 4
 

@@ -28,17 +28,11 @@ package struct KernelAppendix {
     }
 
     private func write(_ images: [ImageHistory], to header: TraceHeader, isGone: Bool) -> Bool {
-        var kernel = trace_kernel_record()
-        kernel.record.type = UInt16(TRACE_RECORD_KERNEL)
-        kernel.record.byte_count = UInt32(MemoryLayout<trace_kernel_record>.size)
-        kernel.asked = UInt32(account.grant.asked)
-        kernel.granted = UInt32(images.isEmpty ? 0 : account.grant.granted)
-        kernel.error = UInt32(bitPattern: account.grant.error)
-        kernel.paranoid = account.paranoid ?? .min
+        var kernel = account.record
+        if images.isEmpty { (kernel.granted, kernel.period_ns) = (0, 0) }
         kernel.from_ns = images.first?.begun ?? 0
         kernel.until_ns = images.last?.ended ?? KernelWatch.now
-        kernel.lost = account.lost &+ images.reduce(0) { $0 &+ $1.left }
-        kernel.period_ns = kernel.granted & UInt32(TRACE_KERNEL_SAMPLES) != 0 ? account.grant.period : 0
+        kernel.lost &+= images.reduce(0) { $0 &+ $1.left }
         let opened = header.current.last
         guard write(withUnsafeBytes(of: kernel) { Array($0) }, opened, header, isGone) else { return false }
         for block in images.flatMap(\.blocks) {

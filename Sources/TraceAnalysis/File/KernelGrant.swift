@@ -35,7 +35,7 @@ package struct KernelGrant: Sendable {
     /// Of a processor's time, from one sample to the next.
     package let period: Nanoseconds?
 
-    init(_ record: trace_kernel_record) {
+    package init(_ record: trace_kernel_record) {
         asked = Parts(rawValue: record.asked)
         granted = Parts(rawValue: record.granted & record.asked)
         error = Int32(truncatingIfNeeded: record.error)

@@ -2,6 +2,7 @@
 import ArgumentParser
 import FunctionUse
 import Glibc
+import LaunchLab
 import Presentation
 import Symbols
 import TraceAnalysis
@@ -11,31 +12,61 @@ extension OrderFormat: ExpressibleByArgument {}
 struct Order: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Writes in which order the linker should lay a program's functions: those that its start calls first.",
+        usage: """
+            tracer order [options] [FILE …] -o ORDER
+            tracer order --check --old PROGRAM --new PROGRAM [options] [-- ARGUMENT …]
+            """,
         discussion: """
             For traces of every function (tracer record --functions '*'). Functions that are called before the program is \
             ready come first, in the order of their first calls; then those that are called later, next to those that \
             call them; the rest is left to the linker. Build with -ffunction-sections (docs/order.md).
 
+            With --check two builds are launched by turns, without the agent, with the arguments behind --: page faults of \
+            text by library, how much text is touched, time until ready; warm and from disk, old and new side by side, \
+            each with an interval.
+
             EXAMPLES
               tracer order app.trace -o order.txt && cc -ffunction-sections *.c -fuse-ld=lld -Wl,--symbol-ordering-file=order.txt
               tracer order app-*.trace -o order.ld --format ld.bfd-script
               tracer order app.trace --module 'libfoo*' -o order.txt
+              tracer order --check --old ./app.old --new ./app -- --serve
             """)
 
     @OptionGroup var trace: TraceArguments
     @Option(name: .shortAndLong, help: ArgumentHelp("The file to write; - is standard output.", valueName: "file"))
-    var output: String
-    @Option(help: ArgumentHelp("For which linker.", valueName: OrderFormat.allCases.map(\.rawValue).joined(separator: "|")))
-    var format = OrderFormat.lld
+    var output: String?
+    @Option(help: ArgumentHelp("For which linker. (default: lld)", valueName: OrderFormat.allCases.map(\.rawValue).joined(separator: "|")))
+    var format: OrderFormat?
     @Option(help: ArgumentHelp("Of this module. Default: the program itself.", valueName: "glob"))
     var module: String?
     @Option(help: ArgumentHelp("The program is ready at the first call of this function.", valueName: "symbol"))
     var ready: String?
     @Flag(help: "Replace a file that is there.")
     var force = false
+    @Flag(help: "One JSON object; with -o besides the file.")
+    var json = false
+    @OptionGroup var builds: BuildOptions
     @OptionGroup var names: NameOptions
 
+    func validate() throws {
+        if builds.check {
+            let given: [(String, Bool)] = [
+                ("traces", !trace.files.isEmpty), ("--process", trace.choice.process != nil), ("-o", output != nil),
+                ("--format", format != nil),
+                ("--module", module != nil), ("--ready", ready != nil), ("--force", force),
+            ]
+            if let first = given.first(where: \.1) {
+                throw ValidationError("--check launches programs and makes no order: \(first.0) cannot be combined with it")
+            }
+        } else if output == nil, !json {
+            throw ValidationError("missing -o FILE: where the order goes; - is standard output")
+        } else if output == "-", json {
+            throw ValidationError("--json and -o - are both for standard output: give -o FILE")
+        }
+    }
+
     func run() throws {
+        if builds.check { return try check() }
         let traces = try trace.open()
         let order: LayoutOrder
         do throws(LayoutOrder.Problem) {
@@ -50,7 +81,7 @@ struct Order: ParsableCommand {
                     "no function of \(order.module.name) was called in the traces: record with tracer record --functions '\(module.map { $0 + "!" } ?? "")*'"
             )
         }
-        let text = OrderFile.text(order, format), isStandard = output == "-"
+        let format = format ?? .lld, text = OrderFile.text(order, format), isStandard = output == "-"
         guard order.hasNames else {
             throw CommandFailure(
                 message: "no function of \(order.module.name) that was called has a symbol: record a build that is not stripped")
@@ -59,14 +90,30 @@ struct Order: ParsableCommand {
             var standard = Output()
             try standard.write(text)
             try standard.flush()
-        } else {
+        } else if let output {
             try writeFile(text, to: output, replaces: force)
         }
         var report = Output(isStandard ? STDERR_FILENO : STDOUT_FILENO)
-        for line in order.lines(names: names.style, style: report.style) { try report.line(line) }
-        if !isStandard { try report.line("\n\(output): \(format.usage(output))") }
+        if json {
+            try report.line(order.json().text())
+        } else {
+            for line in order.lines(names: names.style, style: report.style) { try report.line(line) }
+            if let output, !isStandard { try report.line("\n\(output): \(format.usage(output))") }
+        }
         try report.flush()
         for complaint in order.complaints { complain(complaint) }
         try finish(traces)
+    }
+
+    private func check() throws {
+        try builds.compare { comparison, series, runs in
+            var report = Output()
+            if json {
+                try report.line(BuildJSON.object(comparison, series, runs: runs).text())
+            } else {
+                for line in BuildText(series, runs: runs, style: report.style).lines(comparison) { try report.line(line) }
+            }
+            try report.flush()
+        }
     }
 }

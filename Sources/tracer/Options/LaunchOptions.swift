@@ -93,11 +93,7 @@ struct LaunchOptions: ParsableArguments {
                 return try LaunchSubject(command, readySymbol: plan.readySymbol, controls: plan.controls, folder: folder)
             }
             var series = LaunchSeries(plan, subjects)
-            let isTerminal = isatty(STDERR_FILENO) == 1
-            series.progress = { done, all in
-                guard isTerminal else { return }
-                FileHandle.standardError.write(Data("\r\u{1b}[K\(done < all ? "launch \(done + 1) of \(all)" : "")".utf8))
-            }
+            series.progress = showLaunches()
             let results = try series.run()
             try body(results, series.watch)
         } catch let refusal as Refusal {
@@ -123,5 +119,13 @@ struct LaunchOptions: ParsableArguments {
         } catch {
             complain("could not save to history: \(error.message)")
         }
+    }
+}
+
+/// On a terminal a line says how far a series is; told before each launch, and at its end.
+func showLaunches() -> (_ done: Int, _ all: Int) -> Void {
+    guard isatty(STDERR_FILENO) == 1 else { return { _, _ in } }
+    return { done, all in
+        FileHandle.standardError.write(Data("\r\u{1b}[K\(done < all ? "launch \(done + 1) of \(all)" : "")".utf8))
     }
 }

@@ -1,0 +1,84 @@
+// What launches of one build have shown: how long they take, which pages of text they fault on, how much of it they use.
+import Recorder
+
+/// One figure of each launch.
+package struct BuildFigure: Hashable, Sendable {
+    package enum Kind: String, Sendable {
+        case timeToReady = "time_to_ready"
+        case touchedText = "touched_text"
+        case minorTextFaults = "minor_text_faults"
+        case majorTextFaults = "major_text_faults"
+        case readFromDisk = "read_from_disk"
+    }
+    package enum Unit: String, Sendable { case nanoseconds = "ns", bytes, count }
+    package enum Place: Hashable, Sendable {
+        /// All files together.
+        case all
+        case program
+        /// By its file name: versions of one library are compared.
+        case library(String)
+    }
+
+    package var kind: Kind
+    package var place: Place
+    package var isCold: Bool
+
+    package var unit: Unit {
+        switch kind {
+        case .timeToReady: .nanoseconds
+        case .touchedText, .readFromDisk: .bytes
+        case .minorTextFaults, .majorTextFaults: .count
+        }
+    }
+}
+
+package struct BuildLaunches: Sendable {
+    package let command: LaunchCommand
+    /// As the kernel names it.
+    let program: String
+    package private(set) var values: [BuildFigure: [Double]] = [:]
+    /// Why it is not known how much text is used.
+    package var touchProblem: String?
+    /// Of the launches that were timed: made again, and counted all the same.
+    package var disturbed = 0, disturbedKept = 0
+    /// Of the last launch from cold: still in memory, since other processes use it.
+    package var drop: ColdFiles.Drop?
+
+    /// Bytes of the program's file that could not be dropped before the first launch.
+    package var keptOfProgram: UInt64 = 0
+    /// The kernel tells how much of it is in memory.
+    var knowsMemory = true
+
+    /// Launches whose faults were counted, warm and cold.
+    private var counted = [false: 0, true: 0]
+
+    init(_ command: LaunchCommand, program: String) {
+        self.command = command
+        self.program = program
+    }
+
+    mutating func add(_ kind: BuildFigure.Kind, _ place: BuildFigure.Place = .program, isCold: Bool, _ value: Double) {
+        values[BuildFigure(kind: kind, place: place, isCold: isCold), default: []].append(value)
+    }
+
+    mutating func add(_ faults: [TextFault], isCold: Bool) {
+        let before = counted[isCold]!
+        counted[isCold] = before + 1
+        var counts: [BuildFigure: Int] = [:]
+        for kind in [BuildFigure.Kind.minorTextFaults, .majorTextFaults] {
+            let own = faults.filter { $0.isMajor == (kind == .majorTextFaults) }
+            counts[BuildFigure(kind: kind, place: .all, isCold: isCold)] = own.count
+            counts[BuildFigure(kind: kind, place: .program, isCold: isCold)] = own.count { $0.path == program }
+            for fault in own where fault.path != program {
+                counts[BuildFigure(kind: kind, place: .library(Self.fileName(fault.path)), isCold: isCold), default: 0] += 1
+            }
+        }
+        // A library that no launch faulted on until now, or not this one.
+        let known = values.keys.filter { $0.isCold == isCold && ($0.kind == .minorTextFaults || $0.kind == .majorTextFaults) }
+        for figure in Set(known).union(counts.keys) {
+            values[figure, default: [Double](repeating: 0, count: before)].append(Double(counts[figure] ?? 0))
+        }
+    }
+
+    private static func fileName(_ path: String) -> String { path.split(separator: "/").last.map(String.init) ?? path }
+}

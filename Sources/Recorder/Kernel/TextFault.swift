@@ -1,0 +1,18 @@
+// Page faults at code: of which file, and whether the page had to come from disk.
+import CTraceLayout
+
+package struct TextFault: Sendable {
+    /// CLOCK_MONOTONIC.
+    package let nanoseconds: UInt64
+    /// As the kernel names the file whose code was faulted on.
+    package let path: String
+    /// Waited for the disk.
+    package let isMajor: Bool
+}
+
+/// Those of one process.
+package struct TextFaults: Sendable {
+    package let faults: [TextFault]
+    /// Whether the kernel has told of them, and of all.
+    package let grant: trace_kernel_record
+}
