@@ -340,12 +340,11 @@ class ViewTest(PageTest):
         self.assertEqual(self.browser.evaluate("document.getElementById('losses').offsetHeight"), 0)
 
 
-class ServedTest(PageTest):
-    """The page of `tracer view --serve`: it asks for what it does not have."""
+class Served:
+    """Of a test whose page comes from `tracer view --serve`."""
     @classmethod
     def make(cls):
-        cls.trace = record(cls.folder, program(cls.folder))
-        cls.report = json.loads(subprocess.run([TOOL, "report", "--json", cls.trace], check=True, capture_output=True, timeout=LIMIT).stdout)
+        cls.record()
         cls.server = subprocess.Popen([TOOL, "view", "--serve", cls.trace], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         cls.address = cls.server.stdout.readline().strip()
 
@@ -361,6 +360,14 @@ class ServedTest(PageTest):
         self.browser.call("Page.navigate", url=self.address + hash)
         self.browser.until("document.documentElement?.dataset.ready === 'yes'")
         self.browser.settle()
+
+
+class ServedTest(Served, PageTest):
+    """The page of `tracer view --serve`: it asks for what it does not have."""
+    @classmethod
+    def record(cls):
+        cls.trace = record(cls.folder, program(cls.folder))
+        cls.report = json.loads(subprocess.run([TOOL, "report", "--json", cls.trace], check=True, capture_output=True, timeout=LIMIT).stdout)
 
     def status(self, address, method="GET", **fields):
         try:
@@ -566,6 +573,11 @@ class MachineTest(PageTest):
 
     @classmethod
     def make(cls):
+        cls.record()
+        subprocess.run([TOOL, "view", cls.trace, "-o", cls.page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
+
+    @classmethod
+    def record(cls):
         program = os.path.join(cls.folder, "waits")
         subprocess.run(["gcc", "-O1", "-g", "-pthread", "-o", program, os.path.join(ROOT, "Tests/EndToEnd/subjects/part_waits.c")], check=True, timeout=LIMIT)
         cls.trace = os.path.join(cls.folder, "waits.trace")
@@ -574,7 +586,6 @@ class MachineTest(PageTest):
         lines = [line.split() for line in done.stdout.splitlines()]
         # By case: the thread that waited, what for, and the thread that it waited for.
         cls.cases = {name: (int(tid), address, int(other)) for name, tid, _, address, other in lines}
-        subprocess.run([TOOL, "view", cls.trace, "-o", cls.page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
 
     def json(self, command):
         return json.loads(subprocess.run([TOOL, command, "--json", self.trace], check=True, capture_output=True, timeout=LIMIT).stdout)
@@ -704,6 +715,10 @@ class MachineTest(PageTest):
         self.browser.key("2")
         self.browser.key("5")
         self.assertTrue(self.text("#samples-of").startswith("0 samples"), self.text("#samples-of"))
+
+
+class ServedMachineTest(Served, MachineTest):
+    """All of that of a page that asks for what it does not have."""
 
 
 if __name__ == "__main__":
