@@ -235,6 +235,9 @@ def record_tells_how_many_were_called(case):
                           capture_output=True, text=True, env=case.environment(), timeout=harness.HANGS)
     if done.returncode or "functions called" not in done.stderr or f"next: tracer coverage {path}" not in done.stderr:
         raise Failed(f"status {done.returncode}: {done.stderr[-400:]}")
+    done = subprocess.run([case.settings.tool, "order", path, "-o", "-"], capture_output=True, text=True)
+    if done.returncode != 1 or "record it without --mode counts" not in done.stderr:
+        raise Failed(f"order: status {done.returncode}: {done.stderr[-300:]}")
     for command in ("report", "tree", "replay"):
         told = subprocess.run([case.settings.tool, command, path, *(["f100"] if command == "callers" else [])], capture_output=True, text=True)
         if "tracer coverage" not in told.stderr:

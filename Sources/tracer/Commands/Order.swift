@@ -68,6 +68,9 @@ struct Order: ParsableCommand {
     func run() throws {
         if builds.check { return try check() }
         let traces = try trace.open()
+        if let counts = traces.first(where: \.hasCountsAlone) {
+            throw CommandFailure(message: "\(counts.path) tells which functions were called, and not when: record it without --mode counts")
+        }
         let order: LayoutOrder
         do throws(LayoutOrder.Problem) {
             order = try LayoutOrder(
