@@ -51,6 +51,8 @@ enum LoaderWatch {
     /// Modules that are there already, in the loader's order, which is the order of the global scope. Returns TRACE_FLAG_….
     static func begin() -> UInt32 {
         guard let debug = optional(tracer_loader_debug()) else { return UInt32(TRACE_FLAG_NO_HOOK) }
+        MetadataWriter.collect()
+        defer { MetadataWriter.keepCollected() }
         var flags: UInt32 = 0
         var entry = debug.pointee.first
         var isMain = true

@@ -9,6 +9,7 @@ enum MetadataWriter {
         var address: UnsafeMutableRawPointer
         var used: Int
         var byteCount: Int
+        var isInFile = true
     }
     nonisolated(unsafe) private static var pieces = Table<Piece>()
     nonisolated(unsafe) private static var lock = Lock()
@@ -19,6 +20,9 @@ enum MetadataWriter {
     private static let passingPiece = 262_144
     private static let headerBytes = MemoryLayout<trace_chunk_header>.size
     private static let firstPiece = 32768, largestPiece = 1 << 20
+    nonisolated(unsafe) private static var nextPiece = firstPiece
+    /// Pieces are memory of this process alone for now.
+    nonisolated(unsafe) private static var isCollecting = false
 
     /// `fixed` is the record's own structure without its text (none: zeros); its `record` part is filled in here. Where it stands, or nil.
     /// `isPassing`: a program may do it for ever, and ring mode need not keep it; nor does a forked child.
@@ -44,7 +48,7 @@ enum MetadataWriter {
     }
 
     /// Room in the last piece, or in a new one. Lock held.
-    private static func reserve(_ count: Int) -> UnsafeMutableRawPointer? {
+    @inline(never) private static func reserve(_ count: Int) -> UnsafeMutableRawPointer? {
         if pieces.count > 0 {
             let last = pieces.pointer(pieces.count &- 1)
             if last.pointee.used &+ count <= last.pointee.byteCount {
@@ -52,13 +56,29 @@ enum MetadataWriter {
                 return last.pointee.address + last.pointee.used
             }
         }
-        var bytes = pieces.count == 0 ? firstPiece : pieces[pieces.count &- 1].byteCount &* 2
-        if bytes > largestPiece { bytes = largestPiece }
+        var bytes = isCollecting ? largestPiece : nextPiece
         while bytes < count &+ headerBytes { bytes = bytes &* 2 }
-        guard let (address, _) = TraceSpace.map(bytes) else { return nil }
+        guard let address = isCollecting ? Memory.pages(bytes) : TraceSpace.map(bytes)?.address else { return nil }
+        if !isCollecting { nextPiece = min(nextPiece &* 2, largestPiece) }
         open(address, bytes)
-        if !pieces.append(Piece(address: address, used: headerBytes &+ count, byteCount: bytes)) { return nil }
+        if !pieces.append(Piece(address: address, used: headerBytes &+ count, byteCount: bytes, isInFile: !isCollecting)) { return nil }
         return address + headerBytes
+    }
+
+    /// What is appended until `keepCollected` goes to the file by one write a megabyte then, and stays where it is: to allocate and map a
+    /// new page of a file takes 8 us (ext4), to write 64 of them 80. For the start, when nobody else is there, and no event speaks of it yet.
+    static func collect() { isCollecting = TraceSpace.canMapOver }
+    static func keepCollected() {
+        isCollecting = false
+        for n in 0..<pieces.count {
+            let piece = pieces.pointer(n), bytes = Memory.wholePages(piece.pointee.used)
+            if piece.pointee.isInFile { continue }
+            Memory.release(piece.pointee.address + bytes, piece.pointee.byteCount &- bytes)
+            piece.pointee.byteCount = bytes
+            piece.pointee.isInFile = true
+            piece.pointee.address.assumingMemoryBound(to: trace_chunk_header.self).pointee.byte_count = UInt32(bytes)
+            if !TraceSpace.mapOver(piece.pointee.address, bytes) { piece.pointee.used = bytes } // nothing more is to go there
+        }
     }
 
     /// Lock held.
@@ -137,23 +157,28 @@ enum MetadataWriter {
         ThreadRecords.reset()
         var parents = pieces
         pieces = Table()
+        nextPiece = firstPiece
         for n in 0..<passing.count { TraceSpace.unmap(passing[n].address, passing[n].byteCount) }
         passing.removeAll()
         turn = 0
+        collect()
         for n in 0..<parents.count {
-            let piece = parents[n]
-            var offset = headerBytes
-            // Up to what was there at the fork: the parent has gone on since, in the same pages.
-            while offset &+ MemoryLayout<trace_record>.size <= piece.used {
-                let record = (piece.address + offset).assumingMemoryBound(to: trace_record.self)
-                let count = Int(record.pointee.byte_count)
-                if record.pointee.type == 0 || count < 8 || count > piece.used &- offset { break }
-                if isInherited(record.pointee), let place = reserve(count) {
-                    place.copyMemory(from: record, byteCount: count)
-                }
-                offset &+= count
+            copy(parents[n])
+            TraceSpace.unmap(parents[n].address, parents[n].byteCount)
+        }
+        keepCollected()
+    }
+    private static func copy(_ piece: Piece) {
+        var offset = headerBytes
+        // Up to what was there at the fork: the parent has gone on since, in the same pages.
+        while offset &+ MemoryLayout<trace_record>.size <= piece.used {
+            let record = (piece.address + offset).assumingMemoryBound(to: trace_record.self)
+            let count = Int(record.pointee.byte_count)
+            if record.pointee.type == 0 || count < 8 || count > piece.used &- offset { break }
+            if isInherited(record.pointee), let place = reserve(count) {
+                place.copyMemory(from: record, byteCount: count)
             }
-            TraceSpace.unmap(piece.address, piece.byteCount)
+            offset &+= count
         }
     }
     private static func isInherited(_ record: trace_record) -> Bool {

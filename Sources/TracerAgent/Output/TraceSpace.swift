@@ -122,6 +122,22 @@ enum TraceSpace {
         return start
     }
 
+    /// Whether pages of memory can be exchanged for the file's.
+    static var canMapOver: Bool { isKernel && populates }
+    /// Memory that holds a whole chunk becomes the file's, in the same place. False: it is memory as before, and written or lost.
+    static func mapOver(_ chunk: UnsafeMutableRawPointer, _ byteCount: Int) -> Bool {
+        let offset = reserve(byteCount), header = chunk.assumingMemoryBound(to: trace_chunk_header.self).pointee
+        if !write(chunk, byteCount, header, at: offset) { return false }
+        let result = mapAgain(offset, byteCount)
+        guard !failed(result), let pages = UnsafeMutableRawPointer(bitPattern: result) else { return false }
+        if !Memory.move(pages, byteCount, to: UInt64(bits(chunk))) {
+            Memory.release(pages, byteCount)
+            return false
+        }
+        tracer_mapping_add(chunk, UInt64(byteCount))
+        return true
+    }
+
     /// The magic first: from there on nothing of it is read.
     static func clearChunk(_ chunk: UnsafeMutableRawPointer, _ byteCount: Int) {
         tracer_store_release_32(&chunk.assumingMemoryBound(to: trace_chunk_header.self).pointee.magic, 0)
