@@ -61,6 +61,7 @@ let package = Package(
         .executable(name: "tracer", targets: ["tracer"]),
         // For LD_AUDIT, on request: tracer startup --loader.
         .library(name: "tracer-audit", type: .dynamic, targets: ["LoaderAudit"]),
+        .library(name: "tracer-labels", type: .dynamic, targets: ["LabelRoom"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -105,6 +106,17 @@ let package = Package(
                     "-enable-experimental-feature", "Embedded", "-nostartfiles", "-Xclang-linker", "-nostdlib",
                     "-Xlinker", "--version-script=\(Context.packageDirectory)/Sources/LoaderAudit/exports.map",
                     "-Xlinker", "-z", "-Xlinker", "now", "-Xlinker", "-soname=libtracer-audit.so",
+                ])
+            ]),
+        .target(
+            name: "LabelRoom",
+            cSettings: [.headerSearchPath("../CTraceLayout/include")],
+            linkerSettings: [
+                .unsafeFlags([
+                    "-enable-experimental-feature", "Embedded", "-use-ld=bfd", "-nostartfiles", "-Xclang-linker", "-nostdlib",
+                    "-Xlinker", "-z", "-Xlinker", "noseparate-code", "-Xlinker", "-soname=libtracer-labels.so",
+                    // As for the agent's.
+                    "-Xlinker", "--section-start=.room=0x100000",
                 ])
             ]),
         // Stacks out of registers and a copy of a stack's end.

@@ -14,8 +14,8 @@ enum { MOST_FRAMES = 1 << 16 };
 static struct own_image own;
 static uint64_t real_backtrace, real_unwind_backtrace, real_get_ip;
 
-static int is_label(uint64_t address) { return address - (uint64_t)tracer_labels < LABEL_COUNT * LABEL_BYTES; }
-static int is_own(uint64_t address) { return address - own.low < own.high - own.low; }
+static int is_label(uint64_t address) { return address - tracer_label_area.low < tracer_label_area.span; }
+static int is_own(uint64_t address) { return address - own.low < own.high - own.low || is_label(address); }
 
 /// `found` without our frames, in `frames`. The address above a label is one less than it was on the stack
 /// (trampoline.S, .room).

@@ -36,6 +36,13 @@
 /* From the label to what belongs to it: the return address, and the next label of the same one (ReturnLabels.swift). */
 #define LABEL_RETURN 0x100000
 #define LABEL_NEXT 0x100008
+/* Labels come in blocks: so many bytes of code, and as many of what belongs to them. */
+#define LABEL_BLOCK_CODE LABEL_RETURN
+#define LABEL_ROOM_BLOCKS 16 /* of libtracer-labels.so (Sources/LabelRoom); in libtracer.so is one */
+#define LABEL_ROOM_SLOT_BLOCKS 2 /* of the former, for calls through slots, where functions are patched */
+#define LABEL_ROOM_VERSION 1
+#define AREA_LOW 0 /* struct label_area */
+#define AREA_SPAN 8
 #define LABELS_TABLE 0 /* struct label_state */
 #define LABELS_NEXT 8
 #define LABELS_LIMIT 16
@@ -257,9 +264,20 @@ struct thread_context {
     uint32_t unknown_children, looks;  // how many more; how often was looked whether they live
 };
 
+/// Where the labels are, from the first one to the end of the last block.
+struct label_area {
+    uint64_t low, span;
+};
+
+/// What libtracer-labels.so says of its room.
+struct label_room {
+    uint32_t version, block_count;
+    int64_t distance; // to the first label, from here
+};
+
 /// What the trampolines know of labels. Of the process; of calls through slots and of patched functions.
 struct label_state {
-    uint64_t *table; // by return address, open addressing; the word before the first is the mask of an offset. Empty: tracer_labels.
+    uint64_t *table; // by return address, open addressing; the word before the first is the mask of an offset. Empty: the first label.
                      // While recording is off this is a table without room: who finds no label asks why
     uint64_t next, limit; // the label that is taken next, and up to which one that may be done
     uint32_t is_full;     // 1: of calls from new places only the entry is recorded
@@ -300,7 +318,10 @@ _Static_assert(sizeof(struct thread_context) + 32 * FRAME_BYTES <= CONTEXT_BYTES
 _Static_assert(AT(label_state, table, LABELS_TABLE) && AT(label_state, next, LABELS_NEXT) && AT(label_state, limit, LABELS_LIMIT) &&
                    AT(label_state, is_full, LABELS_FULL) && sizeof(struct label_state) == LABELS_BYTES,
                "label state");
-_Static_assert(LABEL_COUNT <= 1 << 16, "the index of a label is in the upper half of trace_open_frame.flags (Frame.swift, siteTag)");
+_Static_assert(AT(label_area, low, AREA_LOW) && AT(label_area, span, AREA_SPAN), "label area");
+_Static_assert(LABEL_COUNT *LABEL_BYTES == LABEL_BLOCK_CODE, "libtracer.so has one block");
+_Static_assert(LABEL_ROOM_BLOCKS * 2 * LABEL_BLOCK_CODE / LABEL_BYTES <= 1 << 24,
+               "the index of a label is in the upper three bytes of trace_open_frame.flags (Frame.swift, siteTag)");
 
 extern __thread struct thread_state tracer_thread __attribute__((visibility("hidden"), tls_model("initial-exec")));
 static inline struct thread_state *tracer_thread_state(void) { return &tracer_thread; }

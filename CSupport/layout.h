@@ -97,6 +97,13 @@ extern struct label_state tracer_label_state[LABEL_KINDS] __attribute__((visibil
 static inline struct label_state *tracer_labels_of_kind(long kind) { return &tracer_label_state[kind]; }
 static inline uint64_t tracer_address_mappings(void) { return (uint64_t)tracer_room_mappings; }
 static inline uint64_t tracer_address_labels(void) { return (uint64_t)tracer_labels; }
+extern struct label_area tracer_label_area __attribute__((visibility("hidden")));
+static inline void tracer_set_label_area(uint64_t low, uint64_t span) { tracer_label_area = (struct label_area){low, span}; }
+static inline uint64_t tracer_label_low(void) { return tracer_label_area.low; }
+static inline uint64_t tracer_label_span(void) { return tracer_label_area.span; }
+/// Of libtracer-labels.so; null where that is not loaded.
+extern const struct label_room tracer_more_labels __attribute__((weak, visibility("default")));
+static inline const struct label_room *tracer_find_more_labels(void) { return &tracer_more_labels; }
 static inline void tracer_publish_label_table(long kind, uint64_t *table) {
     __atomic_store_n(&tracer_label_state[kind].table, table, __ATOMIC_RELEASE);
 }

@@ -9,6 +9,7 @@ static struct write_position unborn_position;
 __thread struct thread_state tracer_thread = {.top = &unborn, .position = &unborn_position};
 
 struct label_state tracer_label_state[LABEL_KINDS];
+struct label_area tracer_label_area;
 uint64_t tracer_lazy_sink, tracer_patched_special;
 #if defined(__x86_64__)
 uint32_t tracer_lazy_components, tracer_lazy_bytes;

@@ -60,7 +60,7 @@ class Frames(gdb.Command):
         flags = label % n["LABEL_BYTES"]
         words = [self.named(self.field(self.field(record, "FRAME_FUNCTION"), "FUNCTION_TARGET"))]
         code = label - flags
-        if self.labels <= code < self.labels + n["LABEL_BYTES"] * n["LABEL_COUNT"]:
+        if self.labels <= code < self.labels + self.span:
             words.append("called from " + self.named(self.read(code + n["LABEL_RETURN"]) - 1))
         words.append(f"entered {self.field(record, 'FRAME_ENTER')}")
         words.append(f"record {record:#x} for {self.field(record, 'FRAME_STACK_POINTER'):#x}")
@@ -89,7 +89,8 @@ class Frames(gdb.Command):
     def invoke(self, argument, from_tty):
         try:
             state = self.address("tracer_thread")
-            self.labels = self.address("tracer_labels")
+            area = self.address("tracer_label_area")
+            self.labels, self.span = self.read(area + self.number["AREA_LOW"]), self.read(area + self.number["AREA_SPAN"])
         except gdb.error as error:
             raise gdb.GdbError(f"tracer-frames: no symbols of an agent: the process is not traced, or this is not its libtracer.so ({error})")
         n = self.number

@@ -376,9 +376,13 @@
     b.hs \refused
     .if \sited
     ldr x30, [sp, #RETURN_SLOT]
-    adrp x9, tracer_labels
+    adrp x9, tracer_label_area
+    ldr x9, [x9, #:lo12:tracer_label_area+AREA_LOW]
     sub x9, x30, x9
-    cmp x9, #(LABEL_COUNT * LABEL_BYTES)
+    adrp x30, tracer_label_area
+    ldr x30, [x30, #:lo12:tracer_label_area+AREA_SPAN]
+    cmp x9, x30
+    ldr x30, [sp, #RETURN_SLOT]
     csel x30, xzr, x30, lo
     SITE_OF x30
     str x30, [x10], #8
@@ -666,9 +670,11 @@ tracer_returned\variant:
 .Lvacant\variant:
     b.eq .Llabel_refused\variant        // the end of the table
     cbz x30, .Llabel_refused\variant    // the first function of a stack, which cannot return
-    adrp x12, tracer_labels
+    adrp x12, tracer_label_area
+    add x12, x12, #:lo12:tracer_label_area
+    ldp x12, x10, [x12]                 // low: what an empty entry has; span
     sub x16, x30, x12
-    cmp x16, #(LABEL_COUNT * LABEL_BYTES)
+    cmp x16, x10
     b.lo .Llabel_refused\variant        // a tail call of a function whose frame is not the top: for Swift
     adrp x16, tracer_label_state
     add x16, x16, :lo12:tracer_label_state
@@ -912,9 +918,11 @@ tracer_special\variant:
 .Lspecial_kind\variant:
     cmp w9, #KIND_TAIL
     b.ne .Lspecial_call\variant
-    adrp x10, tracer_labels
+    adrp x9, tracer_label_area
+    add x9, x9, #:lo12:tracer_label_area
+    ldp x10, x11, [x9]                  // low, span
     sub x10, x30, x10
-    cmp x10, #(LABEL_COUNT * LABEL_BYTES)
+    cmp x10, x11
     b.lo .Lspecial_slow\variant         // reached by a tail call: its caller is not in x30
     adrp x10, tracer_process
     ldr w10, [x10, #PROCESS_ENABLED]    // it begins a page
@@ -1492,9 +1500,11 @@ tracer_instrumented_enter:
     ldr x4, [x16, #THREAD_LOW]
     cmp x3, x4
     b.lo .Linstrumented_slow_enter
-    adrp x3, tracer_labels
+    adrp x3, tracer_label_area
+    add x3, x3, #:lo12:tracer_label_area
+    ldp x3, x4, [x3]                    // low, span
     sub x3, x1, x3
-    cmp x3, #(LABEL_COUNT * LABEL_BYTES)
+    cmp x3, x4
     b.lo .Linstrumented_hooked
 .Linstrumented_new:
     ldr x9, [x9, #FRAME_ABOVE]
@@ -1736,15 +1746,7 @@ memcmp:
     sub x2, x2, #1
     b .Lcompare_next
 
-// For tracer_labels (room.h). x30 is what an unwinder has read where the function keeps it. A function that signs return
-// addresses keeps a signed one, of which libgcc strips the signature only for itself: so the expression leaves out the bits
-// above an address.
-// DW_CFA_val_expression x30: breg30 0, const8u 0x0000fffffffffff0, and, plus_uconst LABEL_RETURN, deref, const1s -1, plus
-.macro CFI_OF_LABELS
-    .cfi_def_cfa sp, 0
-    .cfi_escape 0x16, 30, 20, 0x8e, 0, 0x0e, 0xf0, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0x1a, \
-        0x23, 0x80, 0x80, 0x40, 0x06, 0x09, 0xff, 0x22
-.endm
+#include "labels.h"
 #include "../room.h"
 #endif
     .section .note.GNU-stack, "", %progbits

@@ -367,10 +367,9 @@
     .if \sited
     movq SLOT(\patched), %rax
     PUSH %rcx
-    leaq tracer_labels(%rip), %rcx
-    subq %rax, %rcx
-    negq %rcx
-    cmpq $(LABEL_COUNT * LABEL_BYTES), %rcx
+    movq %rax, %rcx
+    subq tracer_label_area+AREA_LOW(%rip), %rcx
+    cmpq tracer_label_area+AREA_SPAN(%rip), %rcx
     POP %rcx
     jb .Lno_site\@
     SITE_OF %rax
@@ -666,10 +665,9 @@ tracer_returned\variant:
     je .Llabel_refused\variant          // the end of the table
     testq %rdx, %rdx
     jz .Llabel_refused\variant          // the first function of a stack, which cannot return
-    leaq tracer_labels(%rip), %rax
-    subq %rdx, %rax
-    negq %rax
-    cmpq $(LABEL_COUNT * LABEL_BYTES), %rax
+    movq %rdx, %rax
+    subq tracer_label_area+AREA_LOW(%rip), %rax
+    cmpq tracer_label_area+AREA_SPAN(%rip), %rax
     jb .Llabel_refused\variant          // a tail call of a function whose frame is not the top: for Swift
     movq LABEL_STATE(\patched, LABELS_NEXT), %rax
     cmpq LABEL_STATE(\patched, LABELS_LIMIT), %rax
@@ -681,7 +679,7 @@ tracer_returned\variant:
     movq %rdx, LABEL_RETURN(%rax)
     // Another thread may take the entry first, or exchange the table: then this label is found by nobody else.
     movq %rax, %rdx
-    leaq tracer_labels(%rip), %rax
+    movq tracer_label_area+AREA_LOW(%rip), %rax // what an empty entry has
     lock cmpxchgq %rdx, (%r11)
     movq %rdx, %rax
 .Lprobed\variant:
@@ -900,9 +898,8 @@ tracer_special\variant:
     cmpw $KIND_TAIL, FUNCTION_KIND(%r11)
     jne .Lspecial_call\variant
     movq SLOT(\patched), %rax
-    leaq tracer_labels(%rip), %rdx
-    subq %rdx, %rax
-    cmpq $(LABEL_COUNT * LABEL_BYTES), %rax
+    subq tracer_label_area+AREA_LOW(%rip), %rax
+    cmpq tracer_label_area+AREA_SPAN(%rip), %rax
     jb .Lspecial_slow\variant           // reached by a tail call: its caller is not in the return slot
     cmpl $0, tracer_process+PROCESS_ENABLED(%rip)
     je .Lspecial_disabled\variant
@@ -1471,10 +1468,9 @@ tracer_instrumented_enter:
     leaq -INSTRUMENTED_ABOVE(%r10), %rax
     cmpq %fs:THREAD_LOW(%r9), %rax
     jb .Linstrumented_slow_enter
-    leaq tracer_labels(%rip), %rax
-    subq %rsi, %rax
-    negq %rax
-    cmpq $(LABEL_COUNT * LABEL_BYTES), %rax
+    movq %rsi, %rax
+    subq tracer_label_area+AREA_LOW(%rip), %rax
+    cmpq tracer_label_area+AREA_SPAN(%rip), %rax
     jb .Linstrumented_hooked
 .Linstrumented_new:
     movq FRAME_ABOVE(%rcx), %rcx
@@ -1744,11 +1740,7 @@ memcmp:
 .Lcompared:
     retq
 
-// For tracer_labels (room.h). As CFI_RETURN_OF_LABEL, then const1s -1, plus.
-.macro CFI_OF_LABELS
-    .cfi_def_cfa %rsp, 0
-    .cfi_escape 0x16, 16, 14, 0x38, 0x1c, 0x06, 0x09, 0xf0, 0x1a, 0x23, 0x80, 0x80, 0x40, 0x06, 0x09, 0xff, 0x22
-.endm
+#include "labels.h"
 #include "../room.h"
 #endif
     .section .note.GNU-stack, "", @progbits

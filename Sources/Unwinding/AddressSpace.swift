@@ -12,8 +12,8 @@ package struct AddressSpace {
     }
     /// By address, disjoint.
     private var mappings: [Mapping] = []
-    /// Of the agent, where it is loaded.
-    private(set) var agent: AgentRoom?
+    /// Of the agent, where it is loaded: of its library, and of the one that has room for more labels.
+    private(set) var rooms: [AgentRoom] = []
 
     package init() {}
 
@@ -24,7 +24,9 @@ package struct AddressSpace {
         let module = files.module(at: path, inode: inode)
         let bias = module?.image.bias(mappedAt: address, offset: offset)
         add(Mapping(start: address, end: end, bias: bias ?? 0, module: bias == nil ? nil : module))
-        if let module, let bias, let room = AgentRoom(path, module, bias) { agent = room }
+        if let module, let bias, let room = AgentRoom(path, module, bias), !rooms.contains(where: { $0.range == room.range }) {
+            rooms.append(room)
+        }
     }
 
     mutating func add(_ mapping: Mapping) {
@@ -53,18 +55,21 @@ package struct AddressSpace {
         }
     }
 
+    func isAgent(_ mapping: Mapping) -> Bool { rooms.contains { $0.isAgent(mapping) } }
+
     func mapping(at address: UInt64) -> Mapping? {
-        if let agent, agent.range.contains(address) { return agent.mapping }
+        if let room = rooms.first(where: { $0.range.contains(address) }) { return room.mapping }
         let index = bisect(mappings.count) { mappings[$0].end <= address }
         return index < mappings.count && mappings[index].start <= address ? mappings[index] : nil
     }
 }
 
-/// What the agent's library keeps in its own image: labels, which recorded calls return to, and stubs (docs/trampoline.md, CSupport/room.h).
+/// What the agent's libraries keep in their own images: labels, which recorded calls return to, and stubs (docs/trampoline.md, CSupport/room.h).
 struct AgentRoom {
     let range: Range<UInt64>
     let mapping: AddressSpace.Mapping
-    /// As in CSupport/frames.h: LABEL_COUNT of LABEL_BYTES, and LABEL_RETURN behind each the address that it stands for.
+    /// As in CSupport/frames.h: blocks of LABEL_BLOCK_CODE bytes, a label each LABEL_BYTES, and LABEL_RETURN behind each the address that it
+    /// stands for.
     private static let labelBytes: UInt64 = 16, labelsBytes: UInt64 = 0x100000
 
     init?(_ path: String, _ module: UnwindModule, _ bias: UInt64) {
@@ -77,12 +82,18 @@ struct AgentRoom {
         mapping = AddressSpace.Mapping(start: start, end: end, bias: bias, module: module)
     }
 
-    func isLabel(_ address: UInt64) -> Bool { address &- range.lowerBound < Self.labelsBytes }
+    func isLabel(_ address: UInt64) -> Bool {
+        isInBlock(address) && (address &- range.lowerBound) % (2 * Self.labelsBytes) < Self.labelsBytes
+    }
+    private func isInBlock(_ address: UInt64) -> Bool {
+        let bytes = range.upperBound - range.lowerBound
+        return address &- range.lowerBound < bytes - bytes % (2 * Self.labelsBytes)
+    }
     /// Where it stands to which address the code of this label returns.
     func place(ofLabel address: UInt64) -> UInt64 { (address & ~(Self.labelBytes - 1)) &+ Self.labelsBytes }
     func isPlaceOfLabel(_ address: UInt64) -> Bool {
-        address &- range.lowerBound &- Self.labelsBytes < Self.labelsBytes && address % Self.labelBytes == 0
+        isInBlock(address) && isLabel(address &- Self.labelsBytes) && address % Self.labelBytes == 0
     }
     /// Also its text.
-    func isAgent(_ mapping: AddressSpace.Mapping) -> Bool { mapping.module === self.mapping.module }
+    fileprivate func isAgent(_ mapping: AddressSpace.Mapping) -> Bool { mapping.module === self.mapping.module }
 }

@@ -41,15 +41,15 @@ package final class Unwinder {
         for (place, register) in processor.sampleOrder.enumerated() { registers[register] = sampled[place] }
         unknown = 0
         hasFoundMadeCode = false
-        let memory = Memory(stack: stack, start: registers[processor.stackPointer], room: space.agent, labels: labels)
+        let memory = Memory(stack: stack, start: registers[processor.stackPointer], rooms: space.rooms, labels: labels)
         frames.append(registers[processor.programCounter])
         var isReturn = false // the program counter is where a call returns to: what is asked about is the call
         while frames.count < Self.mostFrames {
             let pc = registers[processor.programCounter]
-            if let agent = space.agent, agent.isLabel(pc) {
+            if let room = space.rooms.first(where: { $0.isLabel(pc) }) {
                 // Its frame has no size: everything but the program counter is as it will be.
                 if isReturn { frames[frames.count - 1] = UInt64(TRACE_SAMPLE_CALL) } else { frames.append(UInt64(TRACE_SAMPLE_CALL)) }
-                guard let next = memory.word(agent.place(ofLabel: pc)), next != 0 else { return false }
+                guard let next = memory.word(room.place(ofLabel: pc)), next != 0 else { return false }
                 registers[processor.programCounter] = next
                 frames.append(next)
                 isReturn = true
@@ -66,12 +66,12 @@ package final class Unwinder {
                 let after = registers[processor.stackPointer]
                 if !rule.isSignalFrame, after < before || after == before && isReturn { return false }
                 isReturn = !rule.isSignalFrame
-            } else if mapping.module == nil || !mapping.module!.hasFrames || space.agent?.isAgent(mapping) == true {
+            } else if mapping.module == nil || !mapping.module!.hasFrames || space.isAgent(mapping) {
                 guard followFramePointer(memory) else { return false }
                 isReturn = true
                 guard let caller = space.mapping(at: registers[processor.programCounter] &- 1) else { return false }
                 // The agent's own code is called by itself: else that was not a frame pointer.
-                if space.agent?.isAgent(mapping) == true, space.agent?.isAgent(caller) != true { return false }
+                if space.isAgent(mapping), !space.isAgent(caller) { return false }
             } else {
                 return false
             }
@@ -159,7 +159,7 @@ package final class Unwinder {
     private struct Memory {
         let stack: UnsafeRawBufferPointer
         let start: UInt64
-        let room: AgentRoom?
+        let rooms: [AgentRoom]
         let labels: ReturnLabels?
 
         func word(_ address: UInt64) -> UInt64? {
@@ -168,6 +168,8 @@ package final class Unwinder {
             }
             return outside(address)
         }
-        private func outside(_ address: UInt64) -> UInt64? { room?.isPlaceOfLabel(address) == true ? labels?.address(at: address) : nil }
+        private func outside(_ address: UInt64) -> UInt64? {
+            rooms.contains { $0.isPlaceOfLabel(address) } ? labels?.address(at: address) : nil
+        }
     }
 }

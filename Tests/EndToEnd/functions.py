@@ -559,6 +559,36 @@ def record_makes_the_plans(case):
         raise Failed(f"info says nothing of it: {told['flags']}")
 
 
+def calls_from_very_many_places_have_their_durations(case):
+    """More than libtracer.so alone has labels for: `tracer record` brings room for more."""
+    groups, each, rounds = 120, 500, 3
+    source = '#include <stdio.h>\n__attribute__((noinline)) static int leaf(int x) { __asm__ volatile("nop; nop; nop; nop; nop" : "+r"(x)); return x + 1; }\n'
+    for group in range(groups):
+        source += f"__attribute__((noinline)) static int group{group}(int x) {{\n" + '  x = leaf(x); __asm__ volatile("" : "+r"(x));\n' * each + "  return x;\n}\n"
+    source += f"int main(void) {{\n  int x = 0;\n  for (int round = 0; round < {rounds}; round++) {{\n" + \
+        "".join(f"    x = group{group}(x);\n" for group in range(groups)) + '  }\n  printf("%d\\n", x);\n  return 0;\n}\n'
+    path = os.path.join(case.place.fresh(), "many.c")
+    with open(path, "w") as file:
+        file.write(source)
+    program = path[:-2]
+    subprocess.run(["gcc", "-O1", path, "-o", program], check=True, timeout=harness.HANGS)
+    for options in ((), ("--call-sites",)):
+        shutil.rmtree(case.place.traces, ignore_errors=True)
+        os.makedirs(case.place.traces)
+        done = subprocess.run([case.settings.tool, "record", "-o", os.path.join(case.place.traces, "r.trace"), "--keep-hot", "--functions", "*", *options, "--", program],
+                              capture_output=True, text=True, env=case.environment(), timeout=harness.HANGS)
+        if done.returncode or done.stdout != f"{groups * each * rounds}\n" or "without their duration" in done.stderr:
+            raise Failed(f"status {done.returncode}, {done.stdout[:80]!r}: {done.stderr[-400:]}")
+        trace, = case.traces()
+        if trace.count("leaf") != groups * each * rounds:
+            raise Failed(f"leaf called {trace.count('leaf')} times")
+        rows = json.loads(subprocess.run([case.settings.tool, "callers", os.path.join(case.place.traces, "r.trace"), "leaf", "--json"],
+                                         capture_output=True, text=True, check=True, timeout=harness.HANGS).stdout)
+        named = json.dumps(rows)
+        if any(f'"group{group}"' not in named for group in range(groups)):  # an entry without a length has no caller of its own
+            raise Failed(f"callers of leaf: {named[:400]}")
+
+
 def a_glob_that_means_nothing_is_said(case):
     program = case.compile("g++", "-O1")
     for glob, line in (("nosuch", "no function is called nosuch"), ("libnosuch.so!*", "is linked with no library libnosuch.so"),
@@ -658,7 +688,7 @@ def tests():
         [Case(check.__name__, check) for check in (time_filter_and_depth_apply, only_what_is_chosen_is_patched, a_call_through_a_slot_counts_once,
                                                    a_short_function_called_very_often_is_left_out, small_leaves_are_left_out_on_request, names_are_found_by_build_id,
                                                    an_instrumented_function_that_is_called_through_a_slot_counts_once,
-                                                   record_makes_the_plans, record_says_when_it_cannot_make_plans,
+                                                   record_makes_the_plans, calls_from_very_many_places_have_their_durations, record_says_when_it_cannot_make_plans,
                                                    a_folded_function_has_all_its_names_and_its_line, a_glob_that_means_nothing_is_said, a_plan_that_does_not_fit_is_refused)] + \
         [Case("every_function_of." + name, every_function_of(argv)) for name, argv in PROGRAMS.items()]
 

@@ -148,6 +148,9 @@ def traced_environment(settings, environment, place, preload="@"):
         environment = {"TRACER_CLOCK": "monotonic", **environment}  # what the agent does there; some subjects ask for it
     if settings.functions:
         environment = {**environment, "TRACER_FUNCTIONS": "*!*", **({"TRACER_MODE": "counts"} if settings.counts else {})}
+        more = os.path.join(os.path.dirname(settings.agent), "libtracer-labels.so")  # as `tracer record --functions` does
+        if not settings.counts and os.path.exists(more):
+            libraries += " " + more
     if settings.call_sites:
         environment = {"TRACER_CALLSITES": "1", **environment}
     return {**environment, "LD_PRELOAD": libraries, "TRACER_OUT": os.path.join(place.traces, "%e.%p.trace")}

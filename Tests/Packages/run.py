@@ -25,7 +25,7 @@ MAKE = os.path.join(ROOT, "scripts/package")
 LIMIT = 3600  # seconds; it compiles everything when that was not done before
 
 COMMANDS = ["record", "startup", "report", "tree", "diff", "info"]  # some that have manual pages
-FILES = {"bin/tracer": 0o755, "lib/libtracer.so": 0o755, "lib/libtracer-audit.so": 0o755, "include/tracer.h": 0o644,
+FILES = {"bin/tracer": 0o755, "lib/libtracer.so": 0o755, "lib/libtracer-audit.so": 0o755, "lib/libtracer-labels.so": 0o755, "include/tracer.h": 0o644,
          "share/tracer/tracer_startup.c": 0o644,
          "share/bash-completion/completions/tracer": 0o644, "share/fish/vendor_completions.d/tracer.fish": 0o644,
          "share/doc/tracer/copyright": 0o644, "share/doc/tracer/changelog.gz": 0o644}
@@ -115,7 +115,7 @@ class Contents(unittest.TestCase):
         self.assertTrue(read(DEB_TREE, "share/zsh/vendor-completions/_tracer").startswith(b"#compdef tracer"))
 
     def test_they_have_the_same_files(self):
-        for name in ["bin/tracer", "lib/libtracer.so", "lib/libtracer-audit.so", "include/tracer.h", "share/doc/tracer/copyright"]:
+        for name in ["bin/tracer", "lib/libtracer.so", "lib/libtracer-audit.so", "lib/libtracer-labels.so", "include/tracer.h", "share/doc/tracer/copyright"]:
             self.assertEqual(read(TREE, name), read(DEB_TREE, name), name)
         pages = sorted(os.listdir(os.path.join(TREE, "share/man/man1")))
         self.assertEqual([page + ".gz" for page in pages], sorted(os.listdir(os.path.join(DEB_TREE, "share/man/man1"))))
@@ -173,6 +173,7 @@ class Needs(unittest.TestCase):
 
     def test_the_audit_library_needs_nothing(self):
         self.assertEqual(needed(os.path.join(TREE, "lib/libtracer-audit.so")), set())
+        self.assertEqual(needed(os.path.join(TREE, "lib/libtracer-labels.so")), set())
 
     def test_dpkg_is_told_what_is_needed(self):
         found = glibc(os.path.join(TREE, "bin/tracer"))
@@ -187,7 +188,7 @@ class Needs(unittest.TestCase):
                 path = os.path.join(folder, name)
                 for place in [ROOT, swift]:
                     self.assertNotIn((place + "/").encode(), read(path), f"{path} names {place}")
-        for name in ["bin/tracer", "lib/libtracer.so", "lib/libtracer-audit.so"]:
+        for name in ["bin/tracer", "lib/libtracer.so", "lib/libtracer-audit.so", "lib/libtracer-labels.so"]:
             self.assertNotRegex(output("readelf", "-dW", os.path.join(TREE, name)), r"\((RPATH|RUNPATH)\)")
 
 

@@ -1,11 +1,11 @@
-// Where libtracer.so and libtracer-audit.so are, whether the first is an agent for this tool, and how they get into
+// Where libtracer.so and its kin are, whether the first is an agent for this tool, and how they get into
 // LD_PRELOAD and LD_AUDIT.
 import CTraceLayout
 import Glibc
 import Symbols
 
 package struct AgentLibrary: Equatable, Sendable {
-    package static let agent = "libtracer.so", audit = "libtracer-audit.so"
+    package static let agent = "libtracer.so", audit = "libtracer-audit.so", labels = "libtracer-labels.so"
 
     package let path: String
 
@@ -58,7 +58,11 @@ package struct AgentLibrary: Equatable, Sendable {
 
     /// Ours first, so that it is initialised first; what was there stays, without a second copy of ours.
     func preload(keeping existing: String?) -> String {
-        let others = (existing ?? "").split(whereSeparator: { $0 == ":" || $0 == " " }).filter { $0 != path }
-        return ([path[...]] + others.map { $0[...] }).joined(separator: ":")
+        AgentLibrary.preload([self], keeping: existing)
+    }
+    static func preload(_ libraries: [AgentLibrary], keeping existing: String?) -> String {
+        let ours = libraries.map(\.path)
+        let others = (existing ?? "").split(whereSeparator: { $0 == ":" || $0 == " " }).map(String.init).filter { !ours.contains($0) }
+        return (ours + others).joined(separator: ":")
     }
 }

@@ -21,8 +21,8 @@ extension UnsafeMutablePointer<frame_record> {
     var label: UInt64 { ReturnLabels.label(containing: pointee.label) }
     /// The address that it was called from and returns to. A tail call is a jump, from nobody knows where: 0.
     var site: UInt64 { isTailCall ? 0 : ReturnLabels.returnAddress(label) }
-    /// The same while frames are sorted, in the upper half of trace_open_frame.flags.
-    var siteTag: UInt32 { @inline(never) get { Trampolines.recordsSites && !isTailCall ? ReturnLabels.tag(of: label) &<< 16 : 0 } }
+    /// The same while frames are sorted, in the upper three bytes of trace_open_frame.flags.
+    var siteTag: UInt32 { @inline(never) get { Trampolines.recordsSites && !isTailCall ? ReturnLabels.tag(of: label) &<< 8 : 0 } }
     /// A tail call opened it: it ends with the one below.
     var isTailCall: Bool { pointee.label & UInt64(LABEL_TAIL) != 0 }
     var isLost: Bool { pointee.label & UInt64(LABEL_LOST) != 0 }

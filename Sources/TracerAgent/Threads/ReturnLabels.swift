@@ -24,25 +24,62 @@ enum ReturnLabels {
         if LABEL_KINDS > 1 { body(.patched, state(.patched)) }
     }
 
-    private static var room: UInt64 { tracer_address_labels() }
-    private static let byteCount = UInt64(LABEL_COUNT) &* UInt64(LABEL_BYTES)
+    /// The first label, in this library's image or in libtracer-labels.so's.
+    private static var room: UInt64 { tracer_label_low() }
+    private static let blockBytes = 2 &* UInt64(LABEL_BLOCK_CODE)
+    nonisolated(unsafe) private static var blockCount: UInt64 = 1
+
     /// Whether functions are patched in this process. Said before `begin`.
     nonisolated(unsafe) static var servesPatched = false
-    /// Those of one kind lie side by side.
+    /// Those of one kind lie side by side; what is between two blocks of theirs is no label (`following`).
     private static func range(_ kind: Kind) -> (first: UInt64, end: UInt64) {
-        let end = room &+ byteCount
-        let patched = servesPatched && LABEL_KINDS > 1 ? room &+ UInt64(LABEL_SLOT_COUNT) &* UInt64(LABEL_BYTES) : end
-        return kind == .slot ? (room, patched) : (patched, end)
+        let end = room &+ blockCount &* blockBytes &- UInt64(LABEL_BLOCK_CODE)
+        if !servesPatched || LABEL_KINDS == 1 { return kind == .slot ? (room, end) : (end, end) }
+        let patched =
+            room &+ (blockCount == 1 ? UInt64(LABEL_SLOT_COUNT) &* UInt64(LABEL_BYTES) : UInt64(LABEL_ROOM_SLOT_BLOCKS) &* blockBytes)
+        return kind == .patched ? (patched, end) : blockCount == 1 ? (room, patched) : (room, patched &- UInt64(LABEL_BLOCK_CODE))
     }
+    /// The place itself, or, where that is behind the labels of a block, the beginning of the next one.
+    private static func following(_ place: UInt64) -> UInt64 {
+        let offset = (place &- room) % blockBytes
+        return offset < UInt64(LABEL_BLOCK_CODE) ? place : place &- offset &+ blockBytes
+    }
+    private static func blockEnd(_ place: UInt64) -> UInt64 {
+        place &- (place &- room) % blockBytes &+ UInt64(LABEL_BLOCK_CODE)
+    }
+    /// How many labels of this kind lie before it.
+    private static func number(_ label: UInt64, _ kind: Kind) -> UInt64 {
+        func codeBytes(_ place: UInt64) -> UInt64 {
+            let offset = place &- room
+            return offset / blockBytes &* UInt64(LABEL_BLOCK_CODE) &+ min(offset % blockBytes, UInt64(LABEL_BLOCK_CODE))
+        }
+        return (codeBytes(label) &- codeBytes(range(kind).first)) / step(kind)
+    }
+
+    /// More room, where it is there and the trampolines and the labels reach each other.
+    private static func chooseRoom() {
+        tracer_set_label_area(tracer_address_labels(), UInt64(LABEL_BLOCK_CODE))
+        guard let more = tracer_find_more_labels(), more.pointee.version == UInt32(LABEL_ROOM_VERSION),
+            more.pointee.block_count > UInt32(LABEL_ROOM_SLOT_BLOCKS)
+        else { return }
+        let count = UInt64(min(more.pointee.block_count, UInt32(LABEL_ROOM_BLOCKS))), span = count &* blockBytes
+        let low = UInt64(UInt(bitPattern: more)) &+ UInt64(bitPattern: more.pointee.distance), here = tracer_code_low()
+        if max(low &+ span, here) &- min(low, here) >= UInt64(Machine.stubReach) { return }
+        blockCount = count
+        tracer_set_label_area(low, span &- UInt64(LABEL_BLOCK_CODE))
+    }
+
     /// From one to the next.
     private static func step(_ kind: Kind) -> UInt64 { UInt64(LABEL_BYTES) &<< (kind == .patched ? 1 : 0) }
     /// The first of all stands for an empty entry of the table, the second for its end.
     private static func firstTaken(_ kind: Kind) -> UInt64 { kind == .slot ? end &+ UInt64(LABEL_BYTES) : range(kind).first }
-    private static let leastTable = 1024, largestTable = 2 * Int(LABEL_COUNT)
+    private static let leastTable = 1024
+    private static var largestTable: Int { 2 &* Int(LABEL_COUNT) &* (blockCount == 1 ? 1 : 8) }
     /// Behind the table: where the search that begins at its last entries goes on. The last of them is the end.
     private static let guardCount = 64
 
     static func begin() -> Bool {
+        chooseRoom()
         forEachKind { kind, state in
             state.pointee.written = range(kind).first
             state.pointee.next = firstTaken(kind)
@@ -60,7 +97,7 @@ enum ReturnLabels {
     }
 
     /// Whether it is the label that a traced function was called from.
-    static func contains(_ address: UInt64) -> Bool { address &- room < byteCount }
+    static func contains(_ address: UInt64) -> Bool { address &- room < tracer_label_span() }
     static func label(containing address: UInt64) -> UInt64 { address & ~(UInt64(LABEL_BYTES) &- 1) }
     private static func kind(of label: UInt64) -> Kind { label < range(.slot).end ? .slot : .patched }
     /// What is in a return slot, or the address that it stands for.
@@ -68,7 +105,7 @@ enum ReturnLabels {
         contains(address) ? tracer_label_return(label(containing: address)).pointee : address
     }
 
-    /// Sixteen bits for a label, and none for another address.
+    /// 24 bits for a label, and none for another address.
     static func tag(of label: UInt64) -> UInt32 {
         contains(label) ? UInt32(truncatingIfNeeded: (label &- room) / UInt64(LABEL_BYTES)) : 0
     }
@@ -157,7 +194,7 @@ enum ReturnLabels {
         var label = firstTaken(kind)
         while label < min(state.pointee.next, state.pointee.written) {
             body(label)
-            label &+= step(kind)
+            label = following(label &+ step(kind))
         }
     }
     private static func takeFree(_ address: UInt64, _ state: UnsafeMutablePointer<label_state>) -> UInt64 {
@@ -176,7 +213,7 @@ enum ReturnLabels {
         hasWarned = true
         Message.warn {
             $0.append("calls from more than ")
-            $0.append(decimal: (end &- firstTaken(kind)) / step(kind))
+            $0.append(decimal: number(end, kind) &- number(firstTaken(kind), kind))
             $0.append(" call sites: those from further ones are recorded without their duration")
         }
     }
@@ -216,16 +253,22 @@ enum ReturnLabels {
 
     /// Code for some more, or a larger table; the limit up to which they may be taken. False: there are no more.
     private static func prepare(_ kind: Kind) -> Bool {
-        let state = state(kind), first = range(kind).first
+        let state = state(kind)
+        // Behind a block's end nobody takes any: the limit is not beyond it.
+        if following(state.pointee.next) != state.pointee.next { state.pointee.next = following(state.pointee.next) }
         if state.pointee.next >= state.pointee.written && !writeCode(kind) { return false }
-        if (state.pointee.next &- first) / step(kind) >= UInt64(state.pointee.table_count) / 2 && !grow(kind) { return false }
-        state.pointee.limit = min(state.pointee.written, first &+ UInt64(state.pointee.table_count) / 2 &* step(kind))
+        if number(state.pointee.next, kind) >= UInt64(state.pointee.table_count) / 2 && !grow(kind) { return false }
+        let left = UInt64(state.pointee.table_count) / 2 &- number(state.pointee.next, kind)
+        state.pointee.limit = min(min(state.pointee.written, blockEnd(state.pointee.next)), state.pointee.next &+ left &* step(kind))
         return true
     }
 
     private static func writeCode(_ kind: Kind) -> Bool {
-        let state = state(kind), start = state.pointee.written, bytes = UInt64(Kernel.pageBytes)
-        if start &+ bytes > range(kind).end { return false }
+        let state = state(kind), start = following(state.pointee.written), page = UInt64(Kernel.pageBytes), limit = range(kind).end
+        if start >= limit { return false }
+        // Where many are wanted more will be.
+        let wanted = number(start, kind) &* step(kind) < 8 &* page ? page : 8 &* page
+        let bytes = min(wanted, min(blockEnd(start), limit) &- start)
         if !Memory.protect(start &+ UInt64(LABEL_RETURN), bytes, Memory.readWrite) || !Memory.protect(start, bytes, Memory.readWrite) {
             return Message.refuseCode()
         }

@@ -244,8 +244,8 @@ extension ThreadRecorder {
         let list = start.assumingMemoryBound(to: trace_open_frame.self)
         let sites = UnsafeMutableRawPointer(list + count).assumingMemoryBound(to: UInt64.self)
         for n in 0..<count {
-            sites[n] = ReturnLabels.returnAddress(tag: list[n].flags &>> 16)
-            list[n].flags &= 0xffff
+            sites[n] = ReturnLabels.returnAddress(tag: list[n].flags &>> 8)
+            list[n].flags &= 0xff
         }
     }
 }

@@ -1,0 +1,34 @@
+// clang-format off: this is assembly
+// libtracer-labels.so: room for labels (docs/trampoline.md), and nothing else. What lies on a stack must be described by a module of the
+// loader's, or no unwinder finds its way; and in libtracer.so itself there is room for 65,534, since more would count for every process
+// that locks its memory. Functions that are recorded by their own first bytes are called from more places than that. So
+// `tracer record --functions` preloads this library, too.
+#include "../../CSupport/frames.h"
+#if defined(__x86_64__)
+#include "../../CSupport/x86_64/labels.h"
+#elif defined(__aarch64__)
+#include "../../CSupport/aarch64/labels.h"
+#endif
+
+    .section .room, "a", %nobits
+    .p2align 16                         // the largest page
+.Lroom:
+    .rept LABEL_ROOM_BLOCKS
+    .cfi_startproc
+    .cfi_signal_frame                   // room.h says why
+    CFI_OF_LABELS
+    .zero LABEL_BLOCK_CODE
+    .cfi_endproc
+    .zero LABEL_BLOCK_CODE
+    .endr
+
+    // Among code, though it is none: where a library is mapped, whoever samples the process learns from mappings of code.
+    .text
+    .p2align 3
+    .globl tracer_more_labels
+    .type tracer_more_labels, %object
+tracer_more_labels:                     // struct label_room
+    .long LABEL_ROOM_VERSION, LABEL_ROOM_BLOCKS
+    .quad .Lroom - tracer_more_labels
+    .size tracer_more_labels, . - tracer_more_labels
+    .section .note.GNU-stack, "", %progbits
