@@ -1,5 +1,6 @@
 // The waits of a process. Where the kernel has told of switches, a wait is a stretch off the processor, and the call that was innermost
 // then tells what for. Where it has not, the calls that can do nothing but wait are the waits, as long as they took.
+import CTraceLayout
 import Presentation
 import Symbols
 import TraceFormat
@@ -102,7 +103,11 @@ package struct WaitSearch: Sendable {
     static func notes(_ all: [WaitSearch]) -> [String] {
         let count = all.reduce(0) { $0 &+ $1.agentsWaits.count }
         let time = all.reduce(UInt64(0)) { $0 &+ $1.trace.timeScale.nanoseconds($1.agentsWaits.ticks).count }
-        return all.flatMap { $0.notes }
+        let left = LeftOut(all.map { $0.trace }), missing = (left.lost + left.filtered).joined(separator: ", ")
+        // One that has executed another program, or was killed, has all of its waits.
+        let stopped = LeftOut(all.map { $0.trace }.filter { Int($0.header.state) == TRACE_STOPPED }).state
+        return all.flatMap { $0.notes } + stopped
+            + (missing.isEmpty ? [] : ["\(missing): what threads waited for in those is not known"])
             + (count == 0 ? [] : ["left out: \(counted(count, "wait")) \(forAgent), \(readable(Nanoseconds(time)))"])
     }
 
