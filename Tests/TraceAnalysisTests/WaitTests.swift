@@ -1,4 +1,5 @@
 import CTraceLayout
+import Presentation
 import Symbols
 import Testing
 import TraceTesting
@@ -202,6 +203,43 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         }
         let found = try search(builder), wait = try #require(found.waits.first)
         #expect(wait.kind == .join && wait.waker.map { found.threads[$0.thread].tid } == 4712 && wait.waker?.late == 100)
+    }
+
+    /// It waits for process 4720 with waitpid, then for any child.
+    @Test func theProcessThatEndedIsTheChildThatWasWaitedFor() throws {
+        func child(_ pid: UInt32, of parent: UInt32 = 4711, endedAt end: UInt64) throws -> WaitSearch {
+            var builder = TraceBuilder(program: "/usr/bin/child", pid: pid)
+            builder.header.parent_pid = parent
+            builder.module(0, "/usr/lib/libdemo.so.1")
+            builder.function(1, "work")
+            builder.complete(builder.thread("child"), 1, from: start + 10, to: start + 20)
+            builder.kernel(from: start, until: start + 20_000_000)
+            builder.task(TRACE_TASK_ENDED, pid, at: end)
+            return try search(builder)
+        }
+        let parent = machine(["waitpid", "wait"]) { builder, main, _ in
+            builder.enter(main, 20, at: start + 1000, object: 4720)
+            builder.exit(main, 20, at: start + 3100)
+            builder.enter(main, 21, at: start + 4000)
+            builder.exit(main, 21, at: start + 6100)
+            builder.switches([
+                (start + 1100, 4711, waits), (start + 3000, 4711, runs), (start + 4100, 4711, waits), (start + 6000, 4711, runs),
+            ])
+        }
+        func children(_ others: [WaitSearch]) throws -> [Wait.Child?] {
+            var all = [try search(parent)] + others
+            WaitSearch.findChildren(&all)
+            return all[0].waits.map { $0.child }
+        }
+        let first = try child(4720, endedAt: start + 2900), other = try child(4730, endedAt: start + 2950)
+        let second = try child(4740, endedAt: start + 5990), stranger = try child(4750, of: 1, endedAt: start + 5000)
+        let known = [
+            Wait.Child(name: "child", pid: 4720, late: Nanoseconds(100)), Wait.Child(name: "child", pid: 4740, late: Nanoseconds(10)),
+        ]
+        #expect(try children([first, other, second, stranger]) == known)
+        // Two have ended in that time: nobody knows which of them it was.
+        #expect(try children([first, second, child(4760, endedAt: start + 5000)]) == [known[0], nil])
+        #expect(try children([stranger]) == [nil, nil])
     }
 
     @Test func whatADescriptorIsOpenOnTellsFilesFromPipes() throws {

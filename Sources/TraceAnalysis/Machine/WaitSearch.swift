@@ -91,6 +91,9 @@ package struct WaitSearch: Sendable {
             && threads[wait.thread].tid == header.pid
     }
 
+    /// Who has looked at the run (EndedChildren.swift) knows it.
+    mutating func note(_ child: Wait.Child, of wait: Int) { waits[wait].child = child }
+
     /// All that may be told.
     var names: [String] { table.rows.map { $0.name } }
 
