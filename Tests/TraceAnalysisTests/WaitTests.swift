@@ -263,6 +263,33 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         #expect(try wait("", systemCall: 202).kind == .pipe)
     }
 
+    /// Four reads of descriptor 5, each longer than 1,000; the second was looked at, and told to read a file.
+    @Test func whatADescriptorIsOpenOnHoldsUntilItIsClosed() throws {
+        func reads(_ between: [(UInt64, UInt32, UInt64?)]) throws -> [String] {
+            let builder = machine(["close", "pread", "recv", "dup2"]) { builder, main, _ in
+                var calls = [(1000, 16, 5), (100_000, 16, 5), (13_000_000, 16, 5), (14_000_000, 16, 5)] as [(UInt64, UInt32, UInt64?)]
+                calls = (calls + between).sorted { $0.0 < $1.0 }
+                for (at, function, descriptor) in calls {
+                    let isLong = at == 100_000, end = at + (isLong ? 12_000_000 : function == 16 ? 2000 : 10)
+                    builder.complete(main, function, from: start + at, to: start + end, object: descriptor)
+                    if function == 16 { builder.switches([(start + at + 10, 4711, waits), (start + end - 10, 4711, runs)]) }
+                }
+                builder.foundWaiting(4711, at: start + 11_000_000, systemCall: 0, (5, 0), place: "folio_wait_bit_common", object: "/x/data")
+            }
+            return try search(builder).waits.sorted { $0.begin < $1.begin }.map { "\($0.kind) \($0.object ?? "")" }
+        }
+        let file = "disk /x/data", number = "pipe descriptor 5"
+        #expect(try reads([]) == [file, file, file, file])
+        #expect(try reads([(13_500_000, 20, 6)]) == [file, file, file, file])
+        #expect(try reads([(50_000, 20, 5), (13_500_000, 20, 5)]) == [number, file, file, number])
+        // Which one it closes was not recorded.
+        #expect(try reads([(13_500_000, 23, nil)]) == [file, file, file, number])
+        // Files alone are read so, and sockets so.
+        #expect(try reads([(13_500_000, 20, 5), (15_000_000, 21, 5)]) == [file, file, file, "disk descriptor 5"])
+        #expect(try reads([(13_500_000, 20, 5), (15_000_000, 22, 5)]) == [file, file, file, number])
+        #expect(try reads([(15_000_000, 22, 5)]) == [number, file, number, number]) // it cannot be both
+    }
+
     @Test func withoutACallTheSystemCallOrThePageTells() throws {
         let builder = machine { builder, main, _ in
             builder.enter(main, 2, at: start + 1000)

@@ -46,6 +46,8 @@ struct Wait: Sendable {
     var call: OpenCall
     /// What it waited for; nil unknown.
     var object: String?
+    /// That is what its descriptor is open on, and not the number.
+    var isOpenOn = false
     /// The system call it was found in, where no traced call tells.
     var systemCall: String?
     var holder: Holder?

@@ -33,7 +33,7 @@ package struct WaitSearch: Sendable {
     let samples: [UInt32: [KernelRecords.Sample]]
     /// Of the window, with the index of the thread.
     let faults: [(thread: Int, fault: KernelRecords.PageFault)]
-    private let table: FunctionNames
+    let table: FunctionNames
     private var strangers: [UInt32] = []
 
     /// A call that takes less can do so without having waited.
@@ -68,6 +68,7 @@ package struct WaitSearch: Sendable {
             notes.append("the kernel's account lacks \(counted(lost, "record")): some states are unknown")
         }
         if noSwitches == nil { findStretches(records, workers, progress) } else { findCalls(workers, progress) }
+        findDescriptors(workers: workers, progress: progress)
         findHolders(workers, progress)
         findEnds()
     }
@@ -93,6 +94,17 @@ package struct WaitSearch: Sendable {
 
     /// Who has looked at the run (EndedChildren.swift) knows it.
     mutating func note(_ child: Wait.Child, of wait: Int) { waits[wait].child = child }
+
+    /// What a wait's descriptor is open on has been found.
+    mutating func settle(_ wait: Int, _ place: DescriptorUse.Evidence) {
+        waits[wait].kind = place.kind
+        waits[wait].object = place.object ?? waits[wait].object
+        let thread = waits[wait].thread
+        for index in parts[thread].indices where parts[thread][index].wait == wait { parts[thread][index].kind = place.kind }
+    }
+
+    /// By row.
+    var isCloser: [Bool] { [false] + table.rows.map { WaitingFunction.isCloser($0.symbol.isEmpty ? $0.name : $0.symbol) } }
 
     /// All that may be told.
     var names: [String] { table.rows.map { $0.name } }
@@ -192,6 +204,7 @@ package struct WaitSearch: Sendable {
                 (wait.kind, wait.systemCall, wait.object) = (found.kind, found.systemCall, found.object ?? wait.object)
             } else if found.kind == .disk || found.kind == .pipe {
                 (wait.kind, wait.object) = (found.kind, found.object ?? wait.object)
+                wait.isOpenOn = found.object != nil
             }
         }
         if wait.kind == .other || wait.kind == .pipe && found == nil,
