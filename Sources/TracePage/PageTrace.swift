@@ -15,7 +15,7 @@ struct PageTrace: Sendable {
     let names: FunctionNames
     let startup: StartupTimeline?
     /// nil where the kernel has not told when threads ran.
-    let waits: WaitSearch?
+    private(set) var waits: WaitSearch?
     private let files: LoadedFiles
 
     init(_ trace: TraceFile, _ symbolizer: Symbolizer) {
@@ -29,6 +29,14 @@ struct PageTrace: Sendable {
         begun = first - min(before, first)
         names = FunctionNames(trace.metadata)
         waits = trace.noSwitches == nil ? WaitSearch(trace) : nil
+    }
+
+    /// Of a run: what needs the traces of other processes, too.
+    static func connect(_ traces: inout [PageTrace]) {
+        let told = traces.indices.filter { traces[$0].waits != nil }
+        var searches = told.compactMap { traces[$0].waits }
+        WaitSearch.findChildren(&searches)
+        for (index, search) in zip(told, searches) { traces[index].waits = search }
     }
 
     func length(_ ticks: UInt64) -> UInt64 { trace.timeScale.nanoseconds(ticks).count }

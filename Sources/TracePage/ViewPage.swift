@@ -77,6 +77,7 @@ package struct ViewPage: Sendable {
         var traces = chosen.sorted().map { PageTrace(files[$0], symbolizer) }
         let begun = min(traces.map(\.begun).min() ?? 0, files.map { $0.header.first.monotonic_ns }.min() ?? .max)
         for index in traces.indices { traces[index].start = traces[index].begun - begun }
+        PageTrace.connect(&traces)
         self.traces = traces
         let placeOfFile = Dictionary(uniqueKeysWithValues: chosen.sorted().enumerated().map { ($0.element, $0.offset) })
         samples = files.indices.map {

@@ -9,8 +9,6 @@ package final class UnwindModule {
     private var rules: [FrameRule] = []
     private(set) var saved: [SavedRegister] = []
     private var commons: [Int: Common?] = [:]
-    /// Whether it describes its functions at all. What is in none of them then is not known; else frame pointers are all there is.
-    let hasFrames: Bool
     private let rowCount: Int
 
     private static let rowBytes = 8, tableHeaderBytes = 12
@@ -21,7 +19,6 @@ package final class UnwindModule {
         let room = (image.frames.count - table - Self.tableHeaderBytes) / Self.rowBytes
         let said = image.frames.withUnsafeBytes { $0.load(table + 8, as: UInt32.self) } ?? 0
         rowCount = image.frames.isEmpty ? 0 : max(min(Int(said), room), 0)
-        hasFrames = rowCount > 0
     }
 
     /// nil when there is no such file, or it is no ELF file.

@@ -66,14 +66,13 @@ package final class Unwinder {
                 let after = registers[processor.stackPointer]
                 if !rule.isSignalFrame, after < before || after == before && isReturn { return false }
                 isReturn = !rule.isSignalFrame
-            } else if mapping.module == nil || !mapping.module!.hasFrames || space.isAgent(mapping) {
+            } else {
+                // Made at run time, or without description in a file that has some: V8's builtins in node.
                 guard followFramePointer(memory) else { return false }
                 isReturn = true
                 guard let caller = space.mapping(at: registers[processor.programCounter] &- 1) else { return false }
                 // The agent's own code is called by itself: else that was not a frame pointer.
                 if space.isAgent(mapping), !space.isAgent(caller) { return false }
-            } else {
-                return false
             }
             let next = registers[processor.programCounter]
             if next == 0 { return true } // so begin threads and coroutines whose first frame is not described

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The longest waits of real programs, as tracer waits explains them, beside what perf sees at the same time.
 
-    scripts/compat --waits [--only NAME]… [--count N] [--markdown]
+    scripts/compat --waits [--only NAME]… [--count N] [--repository PATH] [--markdown]
 
 Needs root, for perf record -e sched:sched_switch of the whole machine, and what the programs need. For each of a program's N longest
 waits, each in another place: how long the thread had no processor by the kernel's scheduler between the same two moments, in which state it was
@@ -48,7 +48,7 @@ server { listen 127.0.0.1:18089; root /usr/share/doc; autoindex on; } }
 PROGRAMS = {
     "python3": ("$TRACER python3 work.py", "", ""),
     "git clone, cold cache": (
-        f"$TRACER git clone -q --no-local {ROOT} clone", f"git -C {ROOT} gc -q; sync; echo 3 > /proc/sys/vm/drop_caches", ""),
+        "$TRACER git clone -q --no-local $REPOSITORY clone", "sync; echo 3 > /proc/sys/vm/drop_caches", ""),
     "nginx under load": (
         "$TRACER nginx -p $PWD -c nginx.conf", "", "await 18089; ab -q -n 1000 -c 8 http://127.0.0.1:18089/ > ab.out; kill -QUIT $(cat nginx.pid)"),
     "PostgreSQL, pgbench": (
@@ -108,14 +108,15 @@ class Scheduler:
         return length, max(states, default=(0, "?"))[1], waker, self.names.get(waker, "")
 
 
-def record(name, directory):
+def record(name, directory, repository):
     command, before, meanwhile = PROGRAMS[name]
     with open(os.path.join(directory, "work.py"), "w") as file:
         file.write(PYTHON)
     with open(os.path.join(directory, "nginx.conf"), "w") as file:
         file.write(NGINX)
     trace, perf = os.path.join(directory, "run"), os.path.join(directory, "perf.data")
-    environment = dict(os.environ, TRACER=f"{TOOL} record --quiet --max-size 256M -o {trace} --", XDG_CACHE_HOME=os.path.join(directory, "cache"))
+    environment = dict(os.environ, TRACER=f"{TOOL} record --quiet --max-size 256M -o {trace} --", XDG_CACHE_HOME=os.path.join(directory, "cache"),
+                       REPOSITORY=repository)
     def shell(text, **options):
         return subprocess.Popen(["bash", "-c", SHELL + text], cwd=directory, env=environment, stdin=subprocess.DEVNULL, **options)
     if shell(before or ":").wait(LIMIT) != 0:
@@ -149,10 +150,10 @@ def origin(trace):
     return min(first(path) for path in ([trace] if os.path.isfile(trace) else glob.glob(os.path.join(trace, "*.trace"))))
 
 
-def compare(name, count):
+def compare(name, count, repository):
     directory = tempfile.mkdtemp(prefix="waits-", dir=os.path.join(ROOT, ".build"))
     try:
-        trace, perf = record(name, directory)
+        trace, perf = record(name, directory, repository)
         begun, seen = origin(trace), Scheduler(perf)
         report = json.loads(subprocess.run([TOOL, "waits", "--json", trace], capture_output=True, check=True, timeout=LIMIT).stdout)
         if report["missing"]:
@@ -187,12 +188,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", choices=PROGRAMS)
     parser.add_argument("--count", type=int, default=3)
+    parser.add_argument("--repository", default=ROOT, help="what git clones, as it is; default: this one. A large one waits for the disk")
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
     wrong, rows = 0, []
     for name in options.only or PROGRAMS:
         for _ in range(3):
-            found, differing = compare(name, options.count)
+            found, differing = compare(name, options.count, os.path.abspath(options.repository))
             if not differing:
                 break
         wrong += differing

@@ -123,6 +123,8 @@ def check_wait(case, told, found, has_switches):
         return faults  # it had the bytes somewhere nearer
     if name == "child" and wait["object"] != f"process {address}":
         faults.append(f"child: waited for {wait['object']}")
+    if name == "child" and has_switches and (wait["waker"] or {}).get("tid") != address:
+        faults.append(f"child: woken by {wait['waker']}, not by the end of {address}")
     if abs(wait["duration_ns"] - length) > (PINNING if name == "disk" else SHARE) * length and not (name == "join" and not has_switches):
         faults.append(f"length: {name}: {wait['duration_ns']} ns, the program measured {length}")
     return faults

@@ -78,6 +78,13 @@ class LaunchTest(unittest.TestCase):
         result = json.loads(self.tracer("launch", "-n", "3", "--to-exit", "--history", "", "--json", "--", self.app, "--exit").stdout)
         self.assertIn("ready → exit", [stage["name"] for stage in result["stages"]])
 
+    def test_a_program_may_end_right_behind_the_mark_that_says_it_is_ready(self):
+        source, program = os.path.join(self.folder, "brief.c"), os.path.join(self.folder, "brief")
+        pathlib.Path(source).write_text("#include <tracer.h>\nint main(void) { tracer_ready(); return 0; }\n")
+        subprocess.run(["gcc", "-O1", "-I", os.path.join(ROOT, "CSupport/include"), "-o", program, source], check=True)
+        result = json.loads(self.tracer("launch", "-n", "5", "--history", "", "--json", "--", program).stdout)
+        self.assertEqual((result["ready"], result["runs"]), ("the program's mark", 5))
+
     def test_what_a_child_does_first_ends_no_launch(self):
         program = subject.parent(self.folder)
         for what, ready in [("exit", "exit"), ("thread", "exit"), ("listen", "first listen"), ("output", "first output")]:

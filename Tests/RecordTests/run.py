@@ -121,6 +121,9 @@ class Statuses(RecordTest):
                         ["--include", ""], ["-o", "no/such/t"], ["-o", "%q"]):
             self.refused(2, {"": "glob", "no/such/t": "no/such"}.get(options[1], options[1]), *options, "touch", "started")
             self.assertFalse(os.path.exists(os.path.join(self.directory, "started")))
+        for value in ("0", "-1", "100000000", "often"):
+            self.refused(2, f"--sample {value}: give a number", f"--sample={value}", "-o", "t", "touch", "started")
+            self.assertFalse(os.path.exists(os.path.join(self.directory, "started")))
         self.refused(2, "--bogus", "--bogus", "true")
         self.refused(2, "needs a program")
         self.refused(2, "needs a program", "--")
@@ -690,6 +693,22 @@ class States(RecordTest):
             self.assertGreaterEqual(len(minor), least)
             self.assertEqual(bool(minor), least > 0)
             self.assertEqual((bool(told.kernel["asked"] & 4), bool(told.kernel["granted"] & 4)), (least > 0, least > 0))
+
+    @unittest.skipUnless(kernel_tells(), "perf_event_open is not allowed here")
+    def test_samples_are_as_dense_as_was_asked_for(self):
+        for number, (words, period) in enumerate([
+                (["--sample=5000", "-o", "t0"], 200_000), (["-o", "t1", "--sample=5000", "--"], 200_000), (["--sample", "4000", "-o", "t2"], 250_000),
+                (["--sample", "-o", "t3"], 1_000_000), (["-o", "t4", "--sample", "--"], 1_000_000), (["-o", "t5", "--sample"], 1_000_000)]):
+            done = self.record(*words, FAKE, "here", "file")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(self.told(f"t{number}").kernel["period"], period, words)
+
+    def test_a_program_behind_sample_has_its_own_options(self):
+        done = self.record("-o", "t", "--sample", "printf", "-%s", "one")
+        self.assertEqual((done.returncode, done.stdout), (0, b"-one"), done.stderr)
+        # Whose they are nobody can tell.
+        self.refused(2, "--sample touch: write -- before", "--sample", "touch", "-o", "started")
+        self.assertFalse(os.path.exists(os.path.join(self.directory, "started")))
 
     def test_minor_faults_need_what_no_states_leaves_out(self):
         done = self.record("--no-states", "--minor-faults", "-o", "t", FAKE)

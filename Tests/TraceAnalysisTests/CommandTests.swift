@@ -204,6 +204,7 @@ struct CommandTests {
     /// Dropped, filtered, overwritten, not finished: whatever shows calls says what it does not have.
     @Test(arguments: [
         ["report"], ["tree"], ["replay"], ["callers"], ["export", "--format=csv", "-o", "-"], ["view", "-o", "-"], ["info"],
+        ["waits"], ["waits", "--json"], ["threads"], ["threads", "--json"],
     ])
     func whatATraceDoesNotHaveIsSaid(command: [String]) throws {
         var builder = demo { builder, thread in

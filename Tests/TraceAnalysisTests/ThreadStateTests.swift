@@ -36,8 +36,14 @@ private func text(_ thread: ThreadStates) -> [String] { thread.stretches.map { "
         #expect(all.map { $0.title } == ["demo/4711", "loader/4712"])
         #expect(text(all[1]) == ["runnable 30", "running 30", "waiting 30", "running 10"])
         #expect(all[1].hasEnded && all[1].thread == nil)
-        // Of the first nothing is known: it has never been switched.
-        #expect(text(all[0]) == ["unknown 1000"])
+        // The first has made a call, and nobody has taken its processor.
+        #expect(text(all[0]) == ["running 1000"])
+    }
+
+    @Test func whetherAThreadRanIsUnknownWhereItsSwitchesMayBeLostOrItMadeNoCall() throws {
+        #expect(text(try states(lost: 1) { _ in }[0]) == ["unknown 1000"])
+        let named = try states { $0.task(TRACE_TASK_NAMED, 4712, at: start + 240, name: "silent") }
+        #expect(text(named[1]) == ["unknown 1000"])
     }
 
     @Test func aThreadIsCalledAsTheOneThatBeganIt() throws {

@@ -1,4 +1,5 @@
 import CTraceLayout
+import Presentation
 import Symbols
 import Testing
 import TraceTesting
@@ -204,6 +205,43 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         #expect(wait.kind == .join && wait.waker.map { found.threads[$0.thread].tid } == 4712 && wait.waker?.late == 100)
     }
 
+    /// It waits for process 4720 with waitpid, then for any child.
+    @Test func theProcessThatEndedIsTheChildThatWasWaitedFor() throws {
+        func child(_ pid: UInt32, of parent: UInt32 = 4711, endedAt end: UInt64) throws -> WaitSearch {
+            var builder = TraceBuilder(program: "/usr/bin/child", pid: pid)
+            builder.header.parent_pid = parent
+            builder.module(0, "/usr/lib/libdemo.so.1")
+            builder.function(1, "work")
+            builder.complete(builder.thread("child"), 1, from: start + 10, to: start + 20)
+            builder.kernel(from: start, until: start + 20_000_000)
+            builder.task(TRACE_TASK_ENDED, pid, at: end)
+            return try search(builder)
+        }
+        let parent = machine(["waitpid", "wait"]) { builder, main, _ in
+            builder.enter(main, 20, at: start + 1000, object: 4720)
+            builder.exit(main, 20, at: start + 3100)
+            builder.enter(main, 21, at: start + 4000)
+            builder.exit(main, 21, at: start + 6100)
+            builder.switches([
+                (start + 1100, 4711, waits), (start + 3000, 4711, runs), (start + 4100, 4711, waits), (start + 6000, 4711, runs),
+            ])
+        }
+        func children(_ others: [WaitSearch]) throws -> [Wait.Child?] {
+            var all = [try search(parent)] + others
+            WaitSearch.findChildren(&all)
+            return all[0].waits.map { $0.child }
+        }
+        let first = try child(4720, endedAt: start + 2900), other = try child(4730, endedAt: start + 2950)
+        let second = try child(4740, endedAt: start + 5990), stranger = try child(4750, of: 1, endedAt: start + 5000)
+        let known = [
+            Wait.Child(name: "child", pid: 4720, late: Nanoseconds(100)), Wait.Child(name: "child", pid: 4740, late: Nanoseconds(10)),
+        ]
+        #expect(try children([first, other, second, stranger]) == known)
+        // Two have ended in that time: nobody knows which of them it was.
+        #expect(try children([first, second, child(4760, endedAt: start + 5000)]) == [known[0], nil])
+        #expect(try children([stranger]) == [nil, nil])
+    }
+
     @Test func whatADescriptorIsOpenOnTellsFilesFromPipes() throws {
         func wait(_ object: String, place: String = "", systemCall: Int32 = 0) throws -> Wait {
             let builder = machine { builder, main, _ in
@@ -223,6 +261,33 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         #expect(try wait("/dev/pts/3").kind == .pipe)
         // It was looked at a moment too late: in no call of that name it reads.
         #expect(try wait("", systemCall: 202).kind == .pipe)
+    }
+
+    /// Four reads of descriptor 5, each longer than 1,000; the second was looked at, and told to read a file.
+    @Test func whatADescriptorIsOpenOnHoldsUntilItIsClosed() throws {
+        func reads(_ between: [(UInt64, UInt32, UInt64?)]) throws -> [String] {
+            let builder = machine(["close", "pread", "recv", "dup2"]) { builder, main, _ in
+                var calls = [(1000, 16, 5), (100_000, 16, 5), (13_000_000, 16, 5), (14_000_000, 16, 5)] as [(UInt64, UInt32, UInt64?)]
+                calls = (calls + between).sorted { $0.0 < $1.0 }
+                for (at, function, descriptor) in calls {
+                    let isLong = at == 100_000, end = at + (isLong ? 12_000_000 : function == 16 ? 2000 : 10)
+                    builder.complete(main, function, from: start + at, to: start + end, object: descriptor)
+                    if function == 16 { builder.switches([(start + at + 10, 4711, waits), (start + end - 10, 4711, runs)]) }
+                }
+                builder.foundWaiting(4711, at: start + 11_000_000, systemCall: 0, (5, 0), place: "folio_wait_bit_common", object: "/x/data")
+            }
+            return try search(builder).waits.sorted { $0.begin < $1.begin }.map { "\($0.kind) \($0.object ?? "")" }
+        }
+        let file = "disk /x/data", number = "pipe descriptor 5"
+        #expect(try reads([]) == [file, file, file, file])
+        #expect(try reads([(13_500_000, 20, 6)]) == [file, file, file, file])
+        #expect(try reads([(50_000, 20, 5), (13_500_000, 20, 5)]) == [number, file, file, number])
+        // Which one it closes was not recorded.
+        #expect(try reads([(13_500_000, 23, nil)]) == [file, file, file, number])
+        // Files alone are read so, and sockets so.
+        #expect(try reads([(13_500_000, 20, 5), (15_000_000, 21, 5)]) == [file, file, file, "disk descriptor 5"])
+        #expect(try reads([(13_500_000, 20, 5), (15_000_000, 22, 5)]) == [file, file, file, number])
+        #expect(try reads([(15_000_000, 22, 5)]) == [number, file, number, number]) // it cannot be both
     }
 
     @Test func withoutACallTheSystemCallOrThePageTells() throws {

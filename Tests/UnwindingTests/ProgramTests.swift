@@ -1,5 +1,6 @@
 import CTraceLayout
 import CUnwindingTests
+import Foundation
 import Glibc
 import Testing
 
@@ -18,6 +19,7 @@ private let maySample: Bool = {
     return sampling_run(&arguments, 1_000_000, 4096, SampleUnwinder.registerMask, &nothing) == 0
 }()
 
+private let compiler = "/usr/bin/gcc"
 private let python = "/usr/bin/python3"
 
 /// Real programs, whose stacks libdwfl makes of the same registers and the same copies.
@@ -29,6 +31,32 @@ private let python = "/usr/bin/python3"
     @Test(.enabled(if: access(python, X_OK) == 0, "no python3")) func interpreter() throws {
         let program = "import json, re\nfor n in range(1500): json.loads(json.dumps(list(range(n % 300)))); re.sub('a+', 'b', 'aaxa' * 20)"
         try check([python, "-c", program])
+    }
+
+    /// As V8's builtins lie in node: in the middle of a file that describes its other functions.
+    @Test(.enabled(if: access(compiler, X_OK) == 0, "no gcc")) func codeThatIsNotDescribedInAFileThatDescribesOther() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("undescribed-\(getpid())").path
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        func compile(_ name: String, _ source: String, _ options: [String]) throws -> String {
+            let path = "\(folder)/\(name)"
+            try source.write(toFile: path + ".c", atomically: true, encoding: .utf8)
+            let process = try Process.run(URL(fileURLWithPath: compiler), arguments: options + ["-O1", "-o", path, path + ".c"])
+            process.waitUntilExit()
+            #expect(process.terminationStatus == 0)
+            return path
+        }
+        let middle = try compile(
+            "middle", "int in(int); int through(int n) { return in(n) + 1; }",
+            ["-c", "-fno-asynchronous-unwind-tables", "-fno-omit-frame-pointer"])
+        let program = try compile(
+            "program",
+            """
+            int through(int);
+            __attribute__((noinline)) int in(int n) { for (volatile int i = 0; i < 2000000; i++) n += i; return n; }
+            int main(void) { int n = 0; for (int i = 0; i < 20; i++) n += through(i); return n == 1; }
+            """, [middle])
+        try check([program])
     }
 
     private func check(_ arguments: [String]) throws {

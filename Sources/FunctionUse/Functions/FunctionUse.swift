@@ -132,7 +132,7 @@ package struct FunctionUse: Sendable {
             }
             guard var function = used[address] else { continue } // within a function, or in a linkage stub
             function.calls = max(sums.calls, sums.isCalled ? 1 : 0)
-            function.isLeast = sums.isLeast
+            function.isLeast = sums.isLeast || recording == .slots // its own module may have called it
             if function.calls > 0 {
                 function.reason = nil
             } else if sums.mayBeMissed {

@@ -70,11 +70,15 @@ struct LaunchRunner {
             usage = ends ? process.waitForEnd(milliseconds: 10_000) ?? process.end() : process.end()
             if ends, let usage, usage.status != 0 { throw failed(subject, usage.status) }
         case .ended(let status):
-            _ = process.waitForEnd(milliseconds: 1000)
+            usage = process.waitForEnd(milliseconds: 1000)
             if status != 0 { throw failed(subject, status) }
-            throw LaunchProblem(
-                "\(subject.command.text) ended before it was ready (\(endPoint.rawValue)), as it was in the first launch: its starts differ; --to-exit measures to its end"
-            )
+            // It may have been ready, and have ended before anybody asked its trace again.
+            guard endPoint == .insideOnly, let at = isReady(subject, process.pid)() else {
+                throw LaunchProblem(
+                    "\(subject.command.text) ended before it was ready (\(endPoint.rawValue)), as it was in the first launch: its starts differ; --to-exit measures to its end"
+                )
+            }
+            moment = at
         case .timedOut:
             _ = process.end()
             throw notReady(subject)

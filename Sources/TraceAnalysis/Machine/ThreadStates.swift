@@ -59,7 +59,7 @@ package struct ThreadStates: Sendable {
                         stretches: isTold
                             ? Self.stretches(
                                 begin..<end, records.switches[tid] ?? [], isBegun: life.isBegun, hasEnded: life.end != nil,
-                                isWhole: trace.metadata.kernel?.lost == 0) : []))
+                                isWhole: trace.metadata.kernel?.lost == 0, hasCalls: known != nil) : []))
             }
         }
         return states.sorted { ($0.life.lowerBound, $0.tid) < ($1.life.lowerBound, $1.tid) }
@@ -72,9 +72,11 @@ package struct ThreadStates: Sendable {
         return names.isEmpty ? trace.recordedThreads.first { $0.tid == tid }.map { trace.threadName($0.index) } : nil
     }
 
-    /// - Parameter isWhole: no switch is missing
+    /// - Parameters:
+    ///   - isWhole: no switch is missing
+    ///   - hasCalls: it has recorded some, and so has run
     private static func stretches(
-        _ life: Range<UInt64>, _ switches: [KernelRecords.Switch], isBegun: Bool, hasEnded: Bool, isWhole: Bool
+        _ life: Range<UInt64>, _ switches: [KernelRecords.Switch], isBegun: Bool, hasEnded: Bool, isWhole: Bool, hasCalls: Bool
     ) -> [Stretch] {
         var stretches: [Stretch] = [], since = life.lowerBound, last: KernelRecords.Switch.Kind?, processor: UInt16 = 0
         func add(_ end: UInt64, _ state: State) {
@@ -99,7 +101,8 @@ package struct ThreadStates: Sendable {
         case .runs: add(life.upperBound, .running)
         case .waits: add(life.upperBound, isWhole || hasEnded ? .waiting : .unknown)
         case .isPreempted: add(life.upperBound, isWhole || hasEnded ? .runnable : .unknown)
-        case nil: add(life.upperBound, .unknown)
+        // It was there already, had a processor, and kept it.
+        case nil: add(life.upperBound, isWhole && !isBegun && hasCalls ? .running : .unknown)
         }
         return stretches
     }

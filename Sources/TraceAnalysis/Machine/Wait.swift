@@ -24,6 +24,14 @@ struct Wait: Sendable {
         var late: UInt64?
     }
 
+    /// A process whose end the thread waited for.
+    struct Child: Equatable, Sendable {
+        var name: String
+        var pid: UInt32
+        /// From its end until the thread ran.
+        var late: Nanoseconds
+    }
+
     /// Index among the process's threads.
     var thread: Int
     /// Left the processor, and had it again. Of several stretches in one call the first's begin and the last's end.
@@ -38,10 +46,14 @@ struct Wait: Sendable {
     var call: OpenCall
     /// What it waited for; nil unknown.
     var object: String?
+    /// That is what its descriptor is open on, and not the number.
+    var isOpenOn = false
     /// The system call it was found in, where no traced call tells.
     var systemCall: String?
     var holder: Holder?
     /// How often others took the lock in that time.
     var handovers = 0
     var waker: Waker?
+    /// Of a run (EndedChildren.swift).
+    var child: Child?
 }

@@ -67,6 +67,7 @@ struct WaitExplanation {
             let name = search.threads[waker.thread].title, ran = waker.late.map { ", ran \(readable(length($0))) after it" } ?? ""
             texts.append((search.name(waker.act.row).map { "woken by \(spelt($0)) of \(name)" } ?? "\(name) ended") + ran)
         }
+        if let child = wait.child { texts.append("\(child.name)/\(child.pid) ended, ran \(readable(child.late)) after it") }
         return texts
     }
 }

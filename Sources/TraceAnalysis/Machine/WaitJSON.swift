@@ -34,8 +34,8 @@ extension WaitReport {
                 ("kind", .string(wait.kind.rawValue)), ("object", Self.text(wait.object)), ("system_call", Self.text(wait.systemCall)),
                 ("holder", wait.holder.map { json($0, process, chain) } ?? .null), ("handovers", .unsigned(UInt64(wait.handovers))),
                 ("chain", .array(chain.links.map { json($0, process) })), ("is_circular", .bool(chain.isCircular)),
-                ("waker", wait.waker.map { json($0, process) } ?? .null),
-                ("late_ns", .time(wait.waker?.late.map { length($0, process) })),
+                ("waker", wait.waker.map { json($0, process) } ?? wait.child.map { json($0, until: time(wait.end, process)) } ?? .null),
+                ("late_ns", .time(wait.waker?.late.map { length($0, process) } ?? wait.child?.late)),
             ])
     }
 
@@ -59,6 +59,13 @@ extension WaitReport {
         return .object([
             ("thread", .string(thread.name)), ("tid", .unsigned(UInt64(thread.tid))), ("function", Self.text(search.name(waker.act.row))),
             ("caller", Self.text(waker.act.isKnown ? place(of: waker.act, process) : nil)), ("at_ns", .signed(time(waker.at, process))),
+        ])
+    }
+
+    private func json(_ child: Wait.Child, until end: Int64) -> JSON {
+        .object([
+            ("thread", .string(child.name)), ("tid", .unsigned(UInt64(child.pid))), ("function", .null), ("caller", .null),
+            ("at_ns", .signed(end - Int64(child.late.count))),
         ])
     }
 

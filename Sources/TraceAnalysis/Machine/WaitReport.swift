@@ -34,14 +34,15 @@ package struct WaitReport {
         _ traces: [TraceFile], window: RunWindow? = nil, _ choice: WaitChoice = WaitChoice(), workers: Int = TraceFile.processorCount,
         progress: ReadingProgress? = nil
     ) {
-        let processes = traces.map { WaitSearch($0, workers: workers, progress: progress) }
+        var processes = traces.map { WaitSearch($0, workers: workers, progress: progress) }
+        WaitSearch.findChildren(&processes)
         let symbolizer = Symbolizer()
         let origin = traces.map { $0.header.first.monotonic_ns }.min() ?? 0
         let explanations = processes.map { WaitExplanation($0, symbolizer, origin: origin) }
         self.processes = processes
         self.explanations = explanations
         self.window = window
-        order = processes.indices.flatMap { process -> [(process: Int, wait: Int, length: UInt64)] in
+        order = self.processes.indices.flatMap { [processes] process -> [(process: Int, wait: Int, length: UInt64)] in
             let search = processes[process], scale = search.trace.timeScale
             return search.waits.indices.lazy.filter { search.isChosen($0, choice) }.map {
                 ($0, scale.nanoseconds(search.waits[$0].duration))

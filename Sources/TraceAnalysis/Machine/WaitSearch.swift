@@ -1,5 +1,6 @@
 // The waits of a process. Where the kernel has told of switches, a wait is a stretch off the processor, and the call that was innermost
 // then tells what for. Where it has not, the calls that can do nothing but wait are the waits, as long as they took.
+import CTraceLayout
 import Presentation
 import Symbols
 import TraceFormat
@@ -32,7 +33,7 @@ package struct WaitSearch: Sendable {
     let samples: [UInt32: [KernelRecords.Sample]]
     /// Of the window, with the index of the thread.
     let faults: [(thread: Int, fault: KernelRecords.PageFault)]
-    private let table: FunctionNames
+    let table: FunctionNames
     private var strangers: [UInt32] = []
 
     /// A call that takes less can do so without having waited.
@@ -67,6 +68,7 @@ package struct WaitSearch: Sendable {
             notes.append("the kernel's account lacks \(counted(lost, "record")): some states are unknown")
         }
         if noSwitches == nil { findStretches(records, workers, progress) } else { findCalls(workers, progress) }
+        findDescriptors(workers: workers, progress: progress)
         findHolders(workers, progress)
         findEnds()
     }
@@ -90,6 +92,20 @@ package struct WaitSearch: Sendable {
             && threads[wait.thread].tid == header.pid
     }
 
+    /// Who has looked at the run (EndedChildren.swift) knows it.
+    mutating func note(_ child: Wait.Child, of wait: Int) { waits[wait].child = child }
+
+    /// What a wait's descriptor is open on has been found.
+    mutating func settle(_ wait: Int, _ place: DescriptorUse.Evidence) {
+        waits[wait].kind = place.kind
+        waits[wait].object = place.object ?? waits[wait].object
+        let thread = waits[wait].thread
+        for index in parts[thread].indices where parts[thread][index].wait == wait { parts[thread][index].kind = place.kind }
+    }
+
+    /// By row.
+    var isCloser: [Bool] { [false] + table.rows.map { WaitingFunction.isCloser($0.symbol.isEmpty ? $0.name : $0.symbol) } }
+
     /// All that may be told.
     var names: [String] { table.rows.map { $0.name } }
 
@@ -102,7 +118,11 @@ package struct WaitSearch: Sendable {
     static func notes(_ all: [WaitSearch]) -> [String] {
         let count = all.reduce(0) { $0 &+ $1.agentsWaits.count }
         let time = all.reduce(UInt64(0)) { $0 &+ $1.trace.timeScale.nanoseconds($1.agentsWaits.ticks).count }
-        return all.flatMap { $0.notes }
+        let left = LeftOut(all.map { $0.trace }), missing = (left.lost + left.filtered).joined(separator: ", ")
+        // One that has executed another program, or was killed, has all of its waits.
+        let stopped = LeftOut(all.map { $0.trace }.filter { Int($0.header.state) == TRACE_STOPPED }).state
+        return all.flatMap { $0.notes } + stopped
+            + (missing.isEmpty ? [] : ["\(missing): what threads waited for in those is not known"])
             + (count == 0 ? [] : ["left out: \(counted(count, "wait")) \(forAgent), \(readable(Nanoseconds(time)))"])
     }
 
@@ -184,6 +204,7 @@ package struct WaitSearch: Sendable {
                 (wait.kind, wait.systemCall, wait.object) = (found.kind, found.systemCall, found.object ?? wait.object)
             } else if found.kind == .disk || found.kind == .pipe {
                 (wait.kind, wait.object) = (found.kind, found.object ?? wait.object)
+                wait.isOpenOn = found.object != nil
             }
         }
         if wait.kind == .other || wait.kind == .pipe && found == nil,

@@ -21,13 +21,19 @@ struct WaitingFunction: Equatable, Sendable {
     var isTimed = false
     /// Several threads may have the object at a time.
     var isShared = false
+    /// It takes files as well.
+    var isOfAnyDescriptor = false
 
-    private init(_ kind: WaitKind?, _ act: Act? = nil, _ object: Object = .address, isTimed: Bool = false, isShared: Bool = false) {
+    private init(
+        _ kind: WaitKind?, _ act: Act? = nil, _ object: Object = .address, isTimed: Bool = false, isShared: Bool = false,
+        isOfAnyDescriptor: Bool = false
+    ) {
         self.kind = kind
         self.act = act
         self.object = object
         self.isTimed = isTimed
         self.isShared = isShared
+        self.isOfAnyDescriptor = isOfAnyDescriptor
     }
 
     private static let known: [String: WaitingFunction] = {
@@ -66,9 +72,10 @@ struct WaitingFunction: Equatable, Sendable {
         add("pthread_join pthread_timedjoin_np pthread_clockjoin_np thrd_join _ZNSt6thread4joinEv", .init(.join))
         add("nanosleep clock_nanosleep usleep sleep thrd_sleep", .init(.sleep))
         add("wait wait3 wait4 waitpid waitid vfork system posix_spawn posix_spawnp pclose", .init(.child, nil, .process))
+        add("read write readv writev", .init(.pipe, nil, .descriptor, isOfAnyDescriptor: true))
         add(
             """
-            read write readv writev recv recvfrom recvmsg recvmmsg send sendto sendmsg sendmmsg accept accept4 connect poll ppoll select
+            recv recvfrom recvmsg recvmmsg send sendto sendmsg sendmmsg accept accept4 connect poll ppoll select
             pselect epoll_wait epoll_pwait epoll_pwait2 msgrcv msgsnd mq_receive mq_send mq_timedreceive mq_timedsend splice tee
             """, .init(.pipe, nil, .descriptor))
         add(
@@ -109,6 +116,12 @@ struct WaitingFunction: Equatable, Sendable {
         case .process: return Int32(truncatingIfNeeded: argument) <= 0 ? nil : "process \(Int32(truncatingIfNeeded: argument))"
         }
     }
+
+    /// Functions after which a number of a descriptor may stand for another file; those that the agent records no argument of may close any.
+    static func isCloser(_ name: String) -> Bool { closers.contains(name) }
+    private static let closers: Set = [
+        "close", "__close", "dup2", "__dup2", "dup3", "close_range", "closefrom", "fclose", "fcloseall", "closedir", "freopen", "freopen64",
+    ]
 
     /// By row. A program's own function of such a name is another one.
     static func all(_ table: FunctionNames, of program: String) -> [WaitingFunction?] {

@@ -7,7 +7,7 @@ extension SampleReport {
     /// "6,612 samples, one for each 1 ms of processor time; 3 of the stacks are cut"
     package var title: String {
         var parts = [counted(samples, "sample") + (period.map { ", one for each \(readable($0)) of processor time" } ?? "")]
-        if cut > 0 { parts.append("\(percent(cut, of: samples)) of the stacks are longer than what was copied of them (…)") }
+        if cut > 0 { parts.append("\(percent(cut, of: samples)) of the stacks are not whole (…)") }
         if lost > 0 { parts.append("\(counted(lost, "record")) of the kernel lost") }
         return parts.joined(separator: "; ")
     }

@@ -62,7 +62,8 @@ struct Record: ParsableCommand {
     )
     var states: Bool?
     @Option(
-        name: .long, defaultAsFlag: String(RecordOptions.usualSampleRate),
+        // Not .scanningForValue, which takes no value of --sample=5000 where another option comes behind it.
+        name: .long, defaultAsFlag: String(RecordOptions.usualSampleRate), parsing: .next,
         help: ArgumentHelp(
             "Also record stacks, --sample=HZ times a second of a processor; \(RecordOptions.usualSampleRate) without a number.",
             valueName: "hz"))
@@ -77,19 +78,20 @@ struct Record: ParsableCommand {
     var command: [String] = []
 
     func run() throws {
-        var command = command
-        if command.first == "--" {
+        var command = command, sample = sample
+        if let text = sample, Int(text) == nil, !CommandLine.arguments.contains("--sample=\(text)") {
+            // Written apart, a number is its value and a program is not: record --sample ./app
+            command.insert(text, at: 0)
+            guard CommandLine.arguments.suffix(command.count) == command[...] else {
+                throw CommandFailure(message: "--sample \(text): write -- before a program that has options of record's", status: 2)
+            }
+            sample = String(RecordOptions.usualSampleRate)
+        } else if command.first == "--" {
             command.removeFirst()
         } else if let first = command.first, first == "--help" || first == "-h" {
             throw CleanExit.helpRequest(self) // captured, as everything that is not an option above
         } else if let first = command.first, first.hasPrefix("-") {
             throw CommandFailure(message: "record has no option \(first): see tracer record --help", status: 2)
-        }
-        var sample = sample
-        if let text = sample, Int(text) == nil {
-            // Written apart, a number is its value and a program is not: record --sample ./app
-            command.insert(text, at: 0)
-            sample = String(RecordOptions.usualSampleRate)
         }
         guard !command.isEmpty else {
             throw CommandFailure(message: "record needs a program: tracer record [options] PROGRAM [ARGUMENT …]", status: 2)

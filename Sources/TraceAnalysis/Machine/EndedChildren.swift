@@ -1,0 +1,45 @@
+// Of a run: which process ended while another one waited for a child.
+import Presentation
+import Symbols
+import TraceFormat
+
+extension WaitSearch {
+    private struct End {
+        var name: String
+        var pid: UInt32
+        var parent: UInt32
+        /// CLOCK_MONOTONIC
+        var at: Int64
+    }
+
+    /// A child that was waited for by its number has ended in that time; of any child it is the one that has, where one alone has.
+    package static func findChildren(_ processes: inout [WaitSearch]) {
+        let ends = Dictionary(grouping: processes.compactMap { $0.end }) { $0.parent }
+        for process in processes.indices { processes[process].findChildren(ends[processes[process].trace.header.pid] ?? []) }
+    }
+
+    /// Of a process that has executed another program only that one's trace has it.
+    private var end: End? {
+        let pid = trace.header.pid
+        guard let main = threads.last(where: { $0.tid == pid }), main.hasEnded,
+            let last = threads.filter({ $0.hasEnded }).map({ $0.life.upperBound }).max()
+        else { return nil }
+        return End(name: main.name, pid: pid, parent: trace.header.parent_pid, at: monotonic(last))
+    }
+
+    private func monotonic(_ ticks: UInt64) -> Int64 {
+        Int64(truncatingIfNeeded: trace.header.first.monotonic_ns)
+            &+ trace.timeScale.signedNanoseconds(Int64(truncatingIfNeeded: ticks &- trace.firstTicks.raw))
+    }
+
+    private mutating func findChildren(_ ends: [End]) {
+        guard !ends.isEmpty else { return }
+        for (index, wait) in waits.enumerated() where wait.kind == .child && wait.waker == nil {
+            let begin = monotonic(wait.begin), end = monotonic(wait.end)
+            let isAny = function(wait.call.row)?.text(wait.call.argument) == nil
+            let candidates = ends.filter { $0.at >= begin && $0.at <= end && (isAny || UInt64($0.pid) == wait.call.argument) }
+            guard candidates.count == 1, let one = candidates.first else { continue }
+            note(Wait.Child(name: one.name, pid: one.pid, late: Nanoseconds(UInt64(end - one.at))), of: index)
+        }
+    }
+}
