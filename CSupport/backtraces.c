@@ -17,13 +17,22 @@ static uint64_t real_backtrace, real_unwind_backtrace, real_get_ip;
 static int is_label(uint64_t address) { return address - tracer_label_area.low < tracer_label_area.span; }
 static int is_own(uint64_t address) { return address - own.low < own.high - own.low || is_label(address); }
 
-/// `found` without our frames, in `frames`. The address above a label is one less than it was on the stack
-/// (trampoline.S, .room).
+/// An address above a label is one less than it was on the stack; of aarch64, where it is a multiple of 4, but for what signal handlers
+/// return to (trampoline.S, CFI_OF_LABELS).
+static uint64_t as_on_stack(uint64_t address) {
+#if defined(__aarch64__)
+    return (address + 3) & ~3ull;
+#else
+    return address + 1;
+#endif
+}
+
+/// `found` without our frames, in `frames`.
 static int without_own(void **frames, int size, void **found, int count) {
     int kept = 0;
     for (int n = 0; n < count && kept < size; n++) {
         if (is_own((uint64_t)found[n])) continue;
-        frames[kept++] = (char *)found[n] + (n > 0 && is_label((uint64_t)found[n - 1]));
+        frames[kept++] = n > 0 && is_label((uint64_t)found[n - 1]) ? (void *)as_on_stack((uint64_t)found[n]) : found[n];
     }
     return kept;
 }
@@ -107,7 +116,8 @@ static int step_by(int kind, void *cursor) {
 static int get_by(int kind, cursor_register get, void *cursor, int number, uint64_t *value) {
     int result = get(cursor, number, value);
     unsigned n = arrival(cursor);
-    if (!result && number == unwinders[kind].address && arrivals[n].cursor == cursor && arrivals[n].address == *value) ++*value;
+    if (!result && number == unwinders[kind].address && arrivals[n].cursor == cursor && arrivals[n].address == *value)
+        *value = as_on_stack(*value);
     return result;
 }
 /// unw_backtrace, by steps. Its own fast way takes a frame with the mark of a signal handler's for one that the kernel has made.

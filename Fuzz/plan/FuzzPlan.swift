@@ -49,7 +49,7 @@ private func use(_ file: PlanFile) {
         for function in functions {
             _ = file.names(of: function)
             if function.tactic == 0 { continue }
-            _ = (file.moved(of: function).count, file.frames(of: function).count, file.fixups(of: function).count)
+            _ = (file.moved(of: function).count, file.places(of: function).count, file.fixups(of: function).count)
         }
     }
 }

@@ -50,8 +50,9 @@ public struct PlanContent {
     @inline(__always) private func isSound(_ function: UnsafePointer<plan_function>) -> Bool {
         let function = function.pointee, moved = UInt64(function.moved_count)
         guard function.tactic < UInt8(PLAN_TACTICS.rawValue), moved <= UInt64(PLAN_MOVED_ROOM),
-            function.frames_count <= UInt8(PLAN_MOVED_ROOM),
-            UInt64(function.moved) &+ moved &+ UInt64(function.frames_count) <= UInt64(header.pointee.bytes_count),
+            function.places_count <= UInt8(PLAN_MOST_PLACES), UInt64(function.linked) <= moved,
+            UInt64(function.moved) &+ moved &+ UInt64(function.places_count) &* UInt64(MemoryLayout<plan_place>.size)
+                <= UInt64(header.pointee.bytes_count),
             UInt64(function.fixup) &+ UInt64(function.fixup_count) <= UInt64(header.pointee.fixup_count),
             function.replaced > 0, function.replaced <= 6, function.patch <= 16, function.resume >= function.patch,
             (function.tactic == UInt8(PLAN_JUMP2.rawValue)) == (function.landing != 0)
@@ -94,6 +95,10 @@ public struct PlanContent {
         ((start + Int(header.pointee.fixups)).assumingMemoryBound(to: plan_fixup.self) + Int(function.fixup))[k]
     }
     public func movedCode(of function: plan_function) -> UnsafeRawPointer { start + Int(header.pointee.bytes) + Int(function.moved) }
+    public func place(of function: plan_function, _ k: Int) -> plan_place {
+        (movedCode(of: function) + Int(function.moved_count)).loadUnaligned(
+            fromByteOffset: k &* MemoryLayout<plan_place>.size, as: plan_place.self)
+    }
     /// Each ends in a zero.
     public var names: UnsafePointer<UInt8> { (start + Int(header.pointee.names)).assumingMemoryBound(to: UInt8.self) }
 

@@ -4,7 +4,7 @@ import struct
 
 TACTICS = ["none", "nops", "jump5", "jump2", "word", "trap"]
 HEADER = struct.Struct("<QIIQQ24sQqIIQQIIIIIIIII28x")
-FUNCTION = struct.Struct("<IIIIIIBBBBBBBBBB6s5s3x")
+FUNCTION = struct.Struct("<IIIIIIBBBBBBBBBB6s5sB2x")
 FIXUP = struct.Struct("<iBBBx")
 SIGNED, MOVED_END = 1, 2
 NOT_CODE = 6  # a reason
@@ -30,7 +30,8 @@ class Function:
     resume: int
     original: bytes
     moved: bytes
-    frames: bytes
+    places: list       # (from the first byte of the moved code, from the function's address)
+    linked: int
     fixups: list
     landing: int
     landing_original: bytes
@@ -58,12 +59,13 @@ def read(path):
         fixup.target += base
     result = []
     for n in range(function_count):
-        (address, size, name, moved, fixup, landing, tactic, reason, name_count, patch, replaced, resume, moved_count, frames_count, count, flags,
-         original, landing_original) = FUNCTION.unpack_from(content, functions + n * FUNCTION.size)
+        (address, size, name, moved, fixup, landing, tactic, reason, name_count, patch, replaced, resume, moved_count, places_count, count, flags,
+         original, landing_original, linked) = FUNCTION.unpack_from(content, functions + n * FUNCTION.size)
         texts = content[names + name:names + names_count].split(b"\0", name_count)[:name_count] if name_count else []
         at = data + moved
-        assert moved + moved_count + frames_count <= data_count
+        assert moved + moved_count + 2 * places_count <= data_count
+        places = content[at + moved_count:at + moved_count + 2 * places_count]
         result.append(Function([text.decode() for text in texts], base + address, size, TACTICS[tactic], reason, patch, replaced, resume,
-                               original[:replaced], content[at:at + moved_count], content[at + moved_count:at + moved_count + frames_count],
+                               original[:replaced], content[at:at + moved_count], list(zip(places[::2], places[1::2])), linked,
                                all_fixups[fixup:fixup + count], base + landing if landing else 0, landing_original, flags))
     return machine, result

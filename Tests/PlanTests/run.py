@@ -390,78 +390,41 @@ int main() {
 
 
 @x86
-class Frames(unittest.TestCase):
-    """The tool's call frame instructions of moved code, run here, against `readelf -wF` of the original."""
+class Places(unittest.TestCase):
+    """Where the instructions of moved code come from, against objdump's listing of the originals."""
 
-    def rows(self, program):
-        """(offset, register, distance) from each change on."""
-        at, register, distance, rows, kept, n = 0, 7, 8, [(0, 7, 8)], [], 0
-
-        def number():
-            nonlocal n
-            value = shift = 0
-            while True:
-                byte = program[n]
-                n += 1
-                value |= (byte & 127) << shift
-                shift += 7
-                if not byte & 128:
-                    return value
-        while n < len(program):
-            op = program[n]
-            n += 1
-            if op & 0xc0 == 0x40:
-                at += op & 63
-            elif op & 0xc0 == 0x80:
-                number()
-            elif op == 2:
-                at += program[n]
-                n += 1
-            elif op == 0x0c:
-                register, distance = number(), number()
-            elif op == 0x0d:
-                register = number()
-            elif op == 0x0e:
-                distance = number()
-            elif op == 0x0a:
-                kept.append((register, distance))
-            elif op == 0x0b:
-                register, distance = kept.pop()
-            elif op in (7, 8, 6, 0x2e):
-                number()
-            elif op & 0xc0 != 0xc0:
-                return None
-            rows.append((at, register, distance))
-        return rows
-
-    def test_pushes_of_a_library(self):
+    def test_each_instruction_stands_for_the_one_that_does_the_same(self):
         path = libraries()["libc.so.6"]
         _, functions, _ = plan(path)
-        code, checked = Code(path), 0
+        code, kinds = Code(path), {"same": 0, "told": 0, "copied": 0, "call": 0}
+        with open(path, "rb") as file:
+            content = file.read()  # of its text the addresses are the offsets
         for each in functions:
-            if each.tactic == "none" or not each.frames:
+            if each.tactic == "none" or not each.moved:
                 continue
-            rows = self.rows(each.frames)
-            if rows is None:
-                continue
-            # Each instruction that is copied as it stands keeps its length: pushes tell how far the stack pointer is.
-            at, place, pushed = each.address + each.patch, 0, 8
-            while at < each.address + each.resume and code.begin(at):
-                length, operation = code.instructions[at]
-                if re.match(r"(j|call|loop|ret|bnd|repz|notrack|leave|pop|xbegin)", operation) or "rip" in operation:
-                    break
-                row = [row for row in rows if row[0] <= place][-1]
-                if row[1] == 7:
-                    self.assertEqual(row[2], pushed, f"{each.name}+{place}: {rows}")
-                    checked += 1
-                if operation.startswith("push"):
-                    pushed += 8
-                elif found := re.match(r"sub\s+\$0x([0-9a-f]+),%rsp", operation):
-                    pushed += int(found[1], 16)
-                elif re.search(r",%rsp$", operation):
-                    break
-                at, place = at + length, place + length
-        self.assertGreater(checked, 1000)
+            at, originals = each.patch, []
+            while at < each.resume and code.begin(each.address + at):
+                originals.append(at)
+                at += code.instructions[each.address + at][0]
+            goes_on = not each.flags & planfile.MOVED_END
+            told = dict((original, moved) for moved, original in each.places) or {n: n - each.patch for n in originals + [each.resume] * goes_on}
+            self.assertEqual(sorted(told), originals + [each.resume] * goes_on, each.name)
+            kinds["told" if each.places else "same"] += 1
+            for original in originals:
+                length, operation = code.instructions[each.address + original]
+                moved = told[original]
+                if re.match(r"(bnd |notrack )?call", operation):
+                    self.assertEqual(each.moved[moved:moved + 6], b"\xe8\x01\0\0\0\xcc", each.name)
+                    self.assertEqual(each.linked, moved + 5, each.name)
+                    kinds["call"] += 1
+                elif not re.match(r"(bnd |notrack )?j", operation) and "rip" not in operation:
+                    start = each.address + original
+                    self.assertEqual(each.moved[moved:moved + length], content[start:start + length], f"{each.name}+{original}: {operation}")
+                    kinds["copied"] += 1
+            if goes_on:
+                self.assertEqual((each.moved[told[each.resume]], told[each.resume] + 5), (0xe9, len(each.moved)), each.name)
+        for kind, count in kinds.items():
+            self.assertGreater(count, 10, kind)
 
 
 @x86

@@ -1,6 +1,6 @@
 // The plan of a module, declared once: what `tracer plan` found of each function, and what an agent needs to patch its entry.
 // docs/functions.md describes it in prose. One file for each module: a header, functions in the order of their addresses, fixups,
-// bytes (moved code and descriptions of its frames) and names. Little-endian; 0 is in what is not used.
+// bytes (moved code and where its instructions come from) and names. Little-endian; 0 is in what is not used.
 //
 // Every index and offset is checked by whoever reads the file (TraceFormat/PlanContent.swift); nothing in it is a pointer, and a
 // reader needs no memory of its own.
@@ -12,11 +12,12 @@
 
 #define PLAN_MAGIC 0x726372746e616c70 /* "plantrcr" */
 #define PLAN_VERSION 1
-#define PLAN_RULES 6 /* one more whenever the same module would get another plan */
+#define PLAN_RULES 7 /* one more whenever the same module would get another plan */
 #define PLAN_MOST_BYTES (1 << 29)
 #define PLAN_MOST_FUNCTIONS (1 << 22)
 #define PLAN_CHECKSUM_OFFSET 24
-#define PLAN_MOVED_ROOM 128 /* most bytes of one function's moved code, and of its frames */
+#define PLAN_MOVED_ROOM 128 /* most bytes of one function's moved code */
+#define PLAN_MOST_PLACES 7  /* of one function */
 
 struct plan_file {
     uint64_t magic;
@@ -49,7 +50,7 @@ struct plan_function {
     uint32_t address;         // relative to base
     uint32_t byte_count;
     uint32_t names;           // offset in names: name_count texts, each with a zero behind it; the first is shown
-    uint32_t moved;           // offset in bytes: moved_count of code, then frames_count of DWARF call frame instructions for it
+    uint32_t moved;           // offset in bytes: moved_count of code, then places_count of plan_place
     uint32_t fixup;           // its first one
     uint32_t landing;         // jump2: address of the five bytes of padding that hold the long jump, relative to base
     uint8_t tactic;
@@ -59,12 +60,12 @@ struct plan_function {
     uint8_t replaced;
     uint8_t resume;           // from its address
     uint8_t moved_count;
-    uint8_t frames_count;     // 0: nobody has described its frames
+    uint8_t places_count;     // 0: its instructions stand as the originals do, from `patch` on
     uint8_t fixup_count;
     uint8_t flags;            // PLAN_FUNCTION_…
     uint8_t original[6];      // the bytes that are overwritten
     uint8_t landing_original[5];
-    uint8_t unused;
+    uint8_t linked;           // from here on in the moved code its call has its return address: on the stack, or in x30; 0: it has none
     uint16_t name_key;        // PLAN_NAME_…; 0: it has several names, or none
 };
 
@@ -80,6 +81,12 @@ enum {
     PLAN_NAME_OF_RUNTIME = 0x1000, // begins with "__" or "_dl_"
     PLAN_NAME_OF_CONTEXTS = 0x2000,// has "jmp" or "context" in it, small or capital
     PLAN_NAME_IS_KEYED = 0x8000,
+};
+
+// What stands from here on in the moved code, up to the next place, does what one original instruction does.
+struct plan_place {
+    uint8_t moved;            // from the first byte of the moved code
+    uint8_t original;         // from the function's address
 };
 
 // A word of the moved code that depends on where it lies. `target` is relative to base.
@@ -109,6 +116,6 @@ static inline uint64_t plan_mix(uint64_t a, uint64_t b) {
 }
 
 _Static_assert(sizeof(struct plan_file) == 160 && offsetof(struct plan_file, checksum) == PLAN_CHECKSUM_OFFSET &&
-                   sizeof(struct plan_function) == 48 && sizeof(struct plan_fixup) == 8,
+                   sizeof(struct plan_function) == 48 && sizeof(struct plan_fixup) == 8 && sizeof(struct plan_place) == 2,
                "plan");
 #endif

@@ -156,9 +156,8 @@ enum FrameStep {
     case defineRegister(UInt64)
     case defineOffset(Int64)
     case defineByExpression
-    case saved(register: UInt64, offset: Int64)
     case remember, recall
-    /// Anything else, as it stands.
+    /// Anything else.
     case other
 }
 
@@ -176,7 +175,7 @@ struct FrameRow: Equatable {
         case .defineByExpression: isExpression = true
         case .remember: if kept.count < 64 { kept.append(self) }
         case .recall: self = kept.popLast() ?? self
-        case .saved, .other: break
+        case .other: break
         }
     }
 }
@@ -186,28 +185,26 @@ extension FrameTable {
     var rowAtEntry: FrameRow { machine == .x86 ? FrameRow(register: 7, offset: 8) : FrameRow(register: 31, offset: 0) }
 
     /// Goes through the instructions of a function's frames. `body` gets each with the distance from the function's first byte from
-    /// where on it holds, and where its bytes lie. False from it ends the walk; false: it is not understood.
-    func walk(_ function: Function, includesCommon: Bool = true, _ body: (Int, FrameStep, UnsafeRawBufferPointer) -> Bool) -> Bool {
+    /// where on it holds. False from it ends the walk; false: it is not understood.
+    func walk(_ function: Function, _ body: (Int, FrameStep) -> Bool) -> Bool {
         let common = commons[function.common]
         var location: UInt64 = 0
         for (part, program) in [common.program, function.program].enumerated() {
-            if part == 0 && !includesCommon { continue }
             var reader = DwarfReader(bytes, address: address, offset: program.lowerBound, end: program.upperBound)
             while !reader.isAtEnd {
-                let start = reader.offset, op = reader.byte()
+                let op = reader.byte()
                 var step = FrameStep.other, isAdvance = false
                 func scaled(_ value: Int64) -> Int64 { value &* common.dataFactor }
                 switch op {
                 case 0x40...0x7f: (location, isAdvance) = (location &+ UInt64(op & 0x3f) &* common.codeFactor, true)
-                case 0x80...0xbf: step = .saved(register: UInt64(op & 0x3f), offset: scaled(Int64(truncatingIfNeeded: reader.unsigned())))
+                case 0x80...0xbf: _ = reader.unsigned()
                 case 0xc0...0xff: break
                 case 0x00: continue
                 case 0x02: (location, isAdvance) = (location &+ UInt64(reader.byte()) &* common.codeFactor, true)
                 case 0x03: (location, isAdvance) = (location &+ UInt64(reader.number(UInt16.self)) &* common.codeFactor, true)
                 case 0x04: (location, isAdvance) = (location &+ UInt64(reader.number(UInt32.self)) &* common.codeFactor, true)
-                case 0x05: step = .saved(register: reader.unsigned(), offset: scaled(Int64(truncatingIfNeeded: reader.unsigned())))
                 case 0x06, 0x07, 0x08, 0x2e: _ = reader.unsigned()
-                case 0x09:
+                case 0x05, 0x09:
                     _ = reader.unsigned()
                     _ = reader.unsigned()
                 case 0x0a: step = .remember
@@ -221,7 +218,9 @@ extension FrameTable {
                 case 0x10, 0x16:
                     _ = reader.unsigned()
                     reader.skip(reader.unsigned())
-                case 0x11: step = .saved(register: reader.unsigned(), offset: scaled(reader.signed()))
+                case 0x11:
+                    _ = reader.unsigned()
+                    _ = reader.signed()
                 case 0x12: step = .define(register: reader.unsigned(), offset: scaled(reader.signed()))
                 case 0x13: step = .defineOffset(scaled(reader.signed()))
                 case 0x2d: break // DW_CFA_AARCH64_negate_ra_state
@@ -229,7 +228,7 @@ extension FrameTable {
                 }
                 if reader.failed { return false }
                 if isAdvance || part == 0 && location != 0 { continue }
-                if !body(Int(clamping: location), step, UnsafeRawBufferPointer(rebasing: bytes[start..<reader.offset])) { return true }
+                if !body(Int(clamping: location), step) { return true }
             }
         }
         return true
@@ -238,7 +237,7 @@ extension FrameTable {
     /// Each row and the part of the function in which it holds, in order. False from `body` ends it.
     func forEachRow(of function: Function, _ body: (FrameRow, Range<Int>) -> Bool) {
         var row = FrameRow(register: .max, offset: 0), kept: [FrameRow] = [], start = 0, isOver = false
-        _ = walk(function) { location, step, _ in
+        _ = walk(function) { location, step in
             if location > start {
                 if !body(row, start..<location) {
                     isOver = true
@@ -255,7 +254,7 @@ extension FrameTable {
     /// How the frame is found when the instruction at `offset` of the function is the next one; nil: not known.
     func row(of function: Function, at offset: Int) -> FrameRow? {
         var row = FrameRow(register: .max, offset: 0), kept: [FrameRow] = []
-        let isUnderstood = walk(function) { location, step, _ in
+        let isUnderstood = walk(function) { location, step in
             if location > offset { return false }
             row.take(step, &kept)
             return true

@@ -14,8 +14,8 @@ struct PlanBuilder {
 
     init(base: UInt64) { self.base = base }
 
-    mutating func addMoved(_ moved: MovedCode, _ frames: [UInt8], to function: inout plan_function) {
-        let content = moved.bytes + frames
+    mutating func addMoved(_ moved: MovedCode, to function: inout plan_function) {
+        let places = moved.originals(patch: Int(function.patch)), content = moved.bytes + places
         if let place = known[content] {
             function.moved = place
         } else {
@@ -24,7 +24,8 @@ struct PlanBuilder {
             bytes += content
         }
         function.moved_count = UInt8(moved.bytes.count)
-        function.frames_count = UInt8(frames.count)
+        function.places_count = UInt8(places.count / MemoryLayout<plan_place>.size)
+        function.linked = UInt8(moved.linked)
         function.fixup = UInt32(fixups.count)
         function.fixup_count = UInt8(moved.fixups.count)
         fixups += moved.fixups

@@ -34,10 +34,9 @@ public struct PlanFile: Sendable {
         return content[start..<start + Int(function.moved_count)]
     }
 
-    /// DWARF call frame instructions of the moved code.
-    public func frames(of function: plan_function) -> ArraySlice<UInt8> {
-        let start = Int(header.bytes) + Int(function.moved) + Int(function.moved_count)
-        return content[start..<start + Int(function.frames_count)]
+    /// Where the instructions of the moved code come from.
+    public func places(of function: plan_function) -> [plan_place] {
+        withPlan { plan in (0..<Int(function.places_count)).map { plan.place(of: function, $0) } }
     }
 
     /// As in the symbol table, the one to show first; where there is none its address.

@@ -462,11 +462,7 @@ struct Planner {
         if !bodies[index].leadsElsewhere { function.flags |= UInt8(PLAN_FUNCTION_LEAF) }
         let site = entry.address + UInt64(function.patch)
         withUnsafeMutableBytes(of: &function.original) { $0.copyBytes(from: code.code(at: site).prefix(Int(function.replaced))) }
-        var program: [UInt8] = []
-        if !moved.bytes.isEmpty, let described = entry.frames {
-            program = MovedFrames.program(moved, patch: Int(function.patch), described, frames) ?? []
-        }
-        builder.addMoved(moved, program, to: &function)
+        builder.addMoved(moved, to: &function)
     }
 }
 

@@ -86,6 +86,7 @@ enum ArmMove {
             let back = target(4)
             emit(0x9000_001e) // adrp x30; add x30, x30; b
             fix(PLAN_PAGE21, back)
+            moved.linked = moved.bytes.count
             emit(0x9100_03de)
             fix(PLAN_LOW12, back)
             if case .call(let distance) = ArmInstruction(word) {
@@ -101,6 +102,7 @@ enum ArmMove {
             if word & 0xfe00_0000 == 0xd600_0000 { // blr
                 emit(0x9000_001e)
                 fix(PLAN_PAGE21, target(4))
+                moved.linked = moved.bytes.count
                 emit(0x9100_03de)
                 fix(PLAN_LOW12, target(4))
                 if word & 0xffff_fc1f != 0xd63f_0000 || word >> 5 & 31 == 30 { moved.reason = .notMovable } // signed; by x30

@@ -106,7 +106,7 @@ enum X86Move {
     /// the number of returns; the word is replaced. (`call` to the next instruction is no call to predictors, hence the int3.)
     private static func pushReturn(_ target: UInt64, _ base: UInt64, _ moved: inout MovedCode) {
         moved.bytes += [0xe8, 1, 0, 0, 0, 0xcc]
-        moved.pushed = moved.bytes.count - 1
+        moved.linked = moved.bytes.count - 1
         moved.bytes += [0xc7, 0x04, 0x24, 0, 0, 0, 0] // movl $LOW, (%rsp)
         moved.fix(PLAN_LOW32, target, base, at: moved.bytes.count - 4, end: moved.bytes.count)
         moved.bytes += [0xc7, 0x44, 0x24, 0x04, 0, 0, 0, 0] // movl $HIGH, 4(%rsp)
