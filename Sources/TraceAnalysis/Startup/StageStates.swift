@@ -13,6 +13,8 @@ package struct MainWait: Sendable {
         switch kind {
         case "processor": "waiting for a processor"
         case "disk": "waiting for the disk"
+        // Which of these a descriptor is nobody knows of a short wait.
+        case "pipe": "waiting for a pipe, a socket or a file"
         case "sleep": "sleeping"
         case "other": "waiting"
         case "join": "waiting for the end of a thread"
