@@ -15,7 +15,8 @@ static struct own_image own;
 static uint64_t real_backtrace, real_unwind_backtrace, real_get_ip;
 
 static int is_label(uint64_t address) { return address - (uint64_t)tracer_labels < LABEL_COUNT * LABEL_BYTES; }
-static int is_own(uint64_t address) { return address - own.low < own.high - own.low; }
+/// Of the library, and the code that it has moved: what that stands for is the next frame (moved_frames.c).
+static int is_own(uint64_t address) { return address - own.low < own.high - own.low || tracer_is_moved(address); }
 
 /// An address above a label is one less than it was on the stack; of aarch64, where it is a multiple of 4, but for what signal handlers
 /// return to (trampoline.S, CFI_OF_LABELS).
