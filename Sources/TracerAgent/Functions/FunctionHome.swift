@@ -13,6 +13,7 @@ enum FunctionHome {
         switch treatment {
         case .threadName, .output, .ending: return isLibc(owner, isSanitizer) ? treatment : .ordinary
         case .instrumentation: return isLibc(owner, isSanitizer) ? treatment : .untouched
+        case .question: return isLibc(owner, isSanitizer) ? treatment : .untouched
         case .vfork: return isLibc(owner, isSanitizer) ? treatment : .tail
         case .clone, .makeContext: return isLibc(owner, isSanitizer) ? treatment : .ordinary
         case .dlopen: return isLibc(owner, isSanitizer) ? treatment : .tail // it may still ask who called it, for the one that it stands in for

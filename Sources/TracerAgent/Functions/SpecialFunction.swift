@@ -6,6 +6,7 @@ enum Treatment: UInt8 {
     case ordinary // a traced call
     case untouched // the slot stays as it is
     case frames // a traced call of our own function, which calls the original (Backtraces.swift)
+    case question // of an unwinder, who is told of moved code as well (UnwinderQuestions.swift)
     case tail // entry is recorded, then a jump: the function sees its real caller's return address
     case dlopen, systemCall, threadName, confinement, identity, ending, signalAction // looked at call by call (Inspection.swift)
     case instrumentation // the agent's own stands in for it (InstrumentedFunctions.swift)
@@ -17,7 +18,7 @@ enum Treatment: UInt8 {
 
     var kind: UInt16 {
         switch self {
-        case .ordinary, .untouched, .frames: UInt16(KIND_CALL)
+        case .ordinary, .untouched, .frames, .question: UInt16(KIND_CALL)
         case .tail: UInt16(KIND_TAIL)
         case .start: UInt16(KIND_START)
         case .once: UInt16(KIND_ONCE)
@@ -42,6 +43,11 @@ struct SpecialFunction {
     let name: StaticString
     let treatment: Treatment
 
+    /// Functions are patched in this process, so unwinders are to be told of moved code (UnwinderQuestions.swift).
+    nonisolated(unsafe) static var answersUnwinders = false
+    /// By its name; otherwise it is the loader's own, like what is called so.
+    private static func isQuestion(_ name: Name) -> Bool { answersUnwinders && equal(name.text, literal: "_dl_find_object") }
+
     /// Which hashes occur, so that an ordinary name is recognized as such by one look.
     nonisolated(unsafe) private static var filter = InlineArray<64, UInt64>(repeating: 0)
 
@@ -61,7 +67,7 @@ struct SpecialFunction {
     /// What to do with the function of this name.
     static func treatment(of name: Name) -> Treatment {
         if name.text[0] == 0x5f { // an underscore
-            if rest(of: name.text, after: "_dl_") != nil { return .untouched } // the loader's own
+            if rest(of: name.text, after: "_dl_") != nil && !isQuestion(name) { return .untouched } // the loader's own
             if SanitizerRuntime.isInstrumentation(name.text) { return .untouched }
         }
         let hash = name.gnuHash
@@ -135,6 +141,8 @@ struct SpecialFunction {
         .init(name: "_ULaarch64_get_reg", treatment: .frames),
         .init(name: "_Uaarch64_step", treatment: .frames),
         .init(name: "_Uaarch64_get_reg", treatment: .frames),
+        // What unwinders find descriptions of code by; like what else is called _dl_… where no functions are patched.
+        .init(name: "_dl_find_object", treatment: .question),
         .init(name: "__libc_start_main", treatment: .start),
         // What they run, once, is an argument.
         .init(name: "swift_once", treatment: .once),

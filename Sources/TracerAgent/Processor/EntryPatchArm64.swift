@@ -9,7 +9,9 @@ enum EntryPatch {
     /// Of a stub with the moved code behind it.
     static let alignment: UInt64 = 4
     private static func isSigned(_ function: plan_function) -> Bool { Int(function.flags) & Int(PLAN_FUNCTION_SIGNED) != 0 }
-    static func stubBytes(_ function: plan_function) -> UInt64 { isSigned(function) ? 24 : 20 }
+    static func stubBytes(_ function: plan_function) -> UInt64 { tracer_patch_stub_bytes(isSigned(function) ? 1 : 0) }
+    /// What a site says of it beside its address.
+    static func siteFlags(_ function: plan_function) -> UInt32 { isSigned(function) ? UInt32(SITE_SIGNED) : 0 }
     static func movedBytes(_ function: plan_function) -> UInt64 { UInt64(function.moved_count) &+ (isSigned(function) ? 4 : 0) }
     private static let authenticate: UInt32 = 0xd503_23bf // autiasp
     private static let sign: UInt32 = 0xd503_233f // paciasp

@@ -8,7 +8,9 @@ enum EntryPatch {
     static let reach: UInt64 = 0x7000_0000
     /// Of a stub with the moved code behind it.
     static let alignment: UInt64 = 16
-    static func stubBytes(_ function: plan_function) -> UInt64 { 16 }
+    static func stubBytes(_ function: plan_function) -> UInt64 { tracer_patch_stub_bytes(0) }
+    /// What a site says of it beside its address.
+    static func siteFlags(_ function: plan_function) -> UInt32 { 0 }
     static func movedBytes(_ function: plan_function) -> UInt64 { max(UInt64(function.moved_count), 5) }
 
     /// push %r11; lea descriptor(%rip), %r11; jmp *FUNCTION_ENTER(%r11)

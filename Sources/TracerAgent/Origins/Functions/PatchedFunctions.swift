@@ -17,6 +17,8 @@ enum PatchedFunctions {
         var codeBytes: UInt64 = 0
         var used: UInt64 = 0 // of them
         var descriptors: UInt64 = 0
+        var told: UInt64 = 0 // to unwinders (MovedArea.swift)
+        var descriptions: UInt64 = 0
         var base: UInt64 = 0 // of the plan's addresses
         var replaced: UnsafeMutablePointer<ReplacedBytes>? // one for each descriptor, where they are to be put back
     }
@@ -47,6 +49,7 @@ enum PatchedFunctions {
             wanted = nil
         }
         isAlone = Process.isAlone
+        SpecialFunction.answersUnwinders = wanted != nil
     }
     /// At the start. Else the modules that are there may be running, and their code is not executable for a moment while it is patched.
     nonisolated(unsafe) private static var isAlone = true
@@ -104,6 +107,7 @@ enum PatchedFunctions {
         var matched: UInt32 = 0 // functions of the plan that the user wants
         var count: UInt32 = 0 // of them, those to be patched
         var codeBytes: UInt64 = 0
+        var shapes: UInt32 = 0
         var isRight = true
 
         mutating func choose(_ wanted: CText, isMain: Bool) {
@@ -122,6 +126,7 @@ enum PatchedFunctions {
                 chosen[n] = 1
                 count &+= 1
                 codeBytes = codeBytes &+ bytes(function.pointee)
+                if function.pointee.places_count > 0 { shapes &+= 1 }
             }
         }
         @inline(__always) private func isTooSmall(_ function: UnsafePointer<plan_function>) -> Bool {
@@ -239,14 +244,17 @@ enum PatchedFunctions {
     private static func fill(_ area: Area, _ work: Work, _ module: UnsafeMutablePointer<Module>) -> Bool {
         let plan = work.plan
         var place = area.code, descriptor = area.descriptors
+        var moved = MovedArea(
+            at: area.told, work.count, code: area.code..<area.code &+ area.used, descriptors: area.descriptors, base: work.base,
+            descriptions: area.descriptions)
         for n in 0..<plan.functionCount where work.chosen[n] != 0 {
             let function = plan.function(n).pointee
             let stub = UnsafeMutableRawPointer(bitPattern: UInt(place))!
             EntryPatch.writeStub(at: stub, descriptor: descriptor, function)
-            let moved = place &+ EntryPatch.stubBytes(function)
+            moved.add(function, plan)
             if !EntryPatch.writeMoved(at: stub + Int(EntryPatch.stubBytes(function)), function, plan, base: work.base) { return false }
             let entry = UnsafeMutablePointer<function_descriptor>(bitPattern: UInt(descriptor))!
-            entry.pointee.target = UnsafeRawPointer(bitPattern: UInt(moved))
+            entry.pointee.target = UnsafeRawPointer(stub + Int(EntryPatch.stubBytes(function)))
             entry.pointee.head = UInt64(function.address)
             entry.pointee.function = UInt32(work.index)
             entry.pointee.kind = UInt16(KIND_UNNAMED)
@@ -255,7 +263,9 @@ enum PatchedFunctions {
             place = place &+ work.bytes(function)
             descriptor = descriptor &+ UInt64(FUNCTION_BYTES)
         }
-        return Memory.protectCode(area.code, area.codeBytes)
+        if !Memory.protectCode(area.code, area.codeBytes) { return false }
+        moved.tell()
+        return true
     }
 
     /// A function whose calls have an object has a record of its own, and a number from the beginning, since its name is known now. It stays
@@ -279,16 +289,29 @@ enum PatchedFunctions {
     private static func makeArea(_ work: Work, _ image: Image) -> Area? {
         let page = UInt64(Kernel.pageBytes)
         func whole(_ bytes: UInt64) -> UInt64 { (bytes &+ page &- 1) & ~(page &- 1) }
-        let codeBytes = whole(work.codeBytes), descriptorBytes = whole(UInt64(work.count) &* UInt64(FUNCTION_BYTES))
-        guard let start = mapNear(image, codeBytes &+ descriptorBytes) else { return nil }
-        Memory.populate(UnsafeMutableRawPointer(bitPattern: UInt(start))!, Int(codeBytes &+ descriptorBytes))
+        let codeBytes = whole(work.codeBytes), descriptorBytes = UInt64(work.count) &* UInt64(FUNCTION_BYTES)
+        let toldBytes = MovedArea.bytes(work.count, work.shapes), filled = whole(codeBytes &+ descriptorBytes &+ toldBytes)
+        let known = descriptions(near: image)
+        guard let start = mapNear(image, known == nil ? filled &+ MovedArea.descriptionBytes : filled) else { return nil }
+        Memory.populate(UnsafeMutableRawPointer(bitPattern: UInt(start))!, Int(filled))
         var area = Area(
-            code: start, codeBytes: codeBytes, used: work.codeBytes, descriptors: start &+ codeBytes, base: work.base)
+            code: start, codeBytes: codeBytes, used: work.codeBytes, descriptors: start &+ codeBytes,
+            told: start &+ codeBytes &+ descriptorBytes, descriptions: known ?? start &+ filled, base: work.base)
         if CalledFunctions.areWanted {
             let byteCount = Int(work.count) &* MemoryLayout<ReplacedBytes>.stride
             area.replaced = Memory.pages(byteCount)?.bindMemory(to: ReplacedBytes.self, capacity: Int(work.count))
         }
         return area
+    }
+    /// Those of an earlier area that any of this module's will reach.
+    private static func descriptions(near image: Image) -> UInt64? {
+        for n in 0..<areas.count {
+            let place = areas[n].descriptions
+            if place == 0 { continue }
+            let distance = place > image.low ? place &+ MovedArea.descriptionBytes &- image.low : image.high &- place
+            if distance < Int32.max && distance &+ EntryPatch.reach < Int32.max { return place }
+        }
+        return nil
     }
     private static func descriptor(_ n: Int, of area: Area) -> UnsafeMutablePointer<function_descriptor> {
         UnsafeMutablePointer(bitPattern: UInt(area.descriptors))! + n

@@ -221,9 +221,15 @@ struct Rebinder {
     ) -> UInt64? {
         let other = ModuleTable.modules.pointer(owner)
         if !other.pointee.image.isCode(target) || other.pointee.image.contains(tracer_code_low()) { return nil } // our own
+        if SpecialFunction.answersUnwinders && module.pointee.inBaseNamespace && equal(name.text, literal: "dl_iterate_phdr"),
+            let ours = UnwinderQuestions.iterate(target, for: withUnsafePointer(to: &module.pointee.image) { $0 })
+        {
+            return ours
+        }
         if other.pointee.isForeign || PatchedFunctions.isPatched(target, in: owner) { return nil }
         var treatment = FunctionHome.treatment(namedTreatment, of: name, in: &other.pointee.image, isSanitizer: other.pointee.isSanitizer)
         if treatment == .untouched { return nil }
+        if treatment == .question { return UnwinderQuestions.findObject(target) }
         if treatment == .instrumentation { return NameFilter.leavesSlots ? nil : InstrumentedFunctions.entry(name, calledBy: module) }
         // It lists the namespace of its caller (glibc elf/dl-iteratephdr.c), and labels are in the base one.
         if !other.pointee.inBaseNamespace && equal(name.text, literal: "dl_iterate_phdr") { treatment = .tail }

@@ -1,0 +1,90 @@
+// Which instruction of a function one of its stub or of its moved code stands for. Asked by unwinders, also in signal handlers: no lock,
+// no memory, no system call.
+#include "layout.h"
+#include "plan_layout.h"
+
+_Static_assert(MOVED_MOST_PLACES == PLAN_MOST_PLACES, "places");
+
+static struct moved_area *areas;
+
+void tracer_add_moved(struct moved_area *area) {
+    area->next = areas;
+    __atomic_store_n(&areas, area, __ATOMIC_RELEASE);
+}
+
+static struct moved_area *area_of(uint64_t address) {
+    for (struct moved_area *area = __atomic_load_n(&areas, __ATOMIC_ACQUIRE); area; area = area->next)
+        if (address - area->code < area->code_end - area->code) return area;
+    return 0;
+}
+int tracer_is_moved(uint64_t address) { return area_of(address) != 0; }
+
+/// How many functions' moved code begins at the address or before.
+static uint64_t begun(const struct moved_area *area, uint64_t address) {
+    uint64_t low = 0, high = area->count;
+    while (low < high) {
+        uint64_t middle = (low + high) / 2;
+        if ((uint64_t)area->functions[middle].target <= address) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+static uint64_t stub(const struct moved_area *area, uint64_t n) {
+    return (uint64_t)area->functions[n].target - tracer_patch_stub_bytes((int)(area->sites[n] & SITE_SIGNED));
+}
+
+static const struct moved_shape *shape(const struct moved_area *area, uint64_t function) {
+    uint64_t low = 0, high = area->shape_count;
+    while (low < high) {
+        uint64_t middle = (low + high) / 2;
+        if (area->shapes[middle].function < function) low = middle + 1;
+        else high = middle;
+    }
+    return low < area->shape_count && area->shapes[low].function == function ? area->shapes + low : 0;
+}
+
+struct original tracer_original(uint64_t address) {
+    const struct original none = {0};
+    struct moved_area *area = area_of(address);
+    if (!area || area->count == 0) return none;
+    uint64_t n = begun(area, address);
+    int is_stub = n < area->count && address >= stub(area, n);
+    if (!is_stub && n == 0) return none;
+    if (!is_stub) n--;
+    struct original found = {.area = area, .address = area->base + (area->sites[n] & ~(uint32_t)SITE_SIGNED)};
+    int is_signed = (area->sites[n] & SITE_SIGNED) != 0;
+    if (is_stub) {
+        uint64_t offset = address - stub(area, n);
+#if defined(__x86_64__)
+        found.holds_scratch = offset > 0; // push %r11
+        found.pushed = found.holds_scratch ? 8 : 0;
+#else
+        if (is_signed && offset > 0) found.address -= 4; // autiasp has been: as if paciasp had not yet
+#endif
+        return found;
+    }
+    uint64_t offset = address - (uint64_t)area->functions[n].target;
+    if (is_signed) { // paciasp is behind the stub
+        if (offset < 4) {
+            found.address -= 4;
+            return found;
+        }
+        offset -= 4;
+    }
+    const struct moved_shape *exception = shape(area, n);
+    if (!exception) {
+        found.address += offset;
+        return found;
+    }
+    int place = 0;
+    while (place + 1 < exception->places_count && exception->places[place + 1].moved <= offset) place++;
+    found.address += exception->places[place].original;
+    if (exception->linked && offset >= exception->linked) {
+#if defined(__x86_64__)
+        found.pushed = 8;
+#else
+        return none; // x30 is the callee's already, and a function that begins with a call has its own nowhere else
+#endif
+    }
+    return found;
+}

@@ -1,0 +1,69 @@
+// Moved code: what stood in the place of a function's first bytes, and the stub before it (docs/functions.md). No module has it, so no
+// unwinder finds a description there. It has none of its own either: moved_code.c says of each of its instructions which one of the
+// function's it stands for, and the unwinder goes on there, as if it had come from there.
+#ifndef TRACER_MOVED_CODE_H
+#define TRACER_MOVED_CODE_H
+#include <stdint.h>
+
+struct function_descriptor;
+
+#define MOVED_MOST_PLACES 7
+/// Of a function whose moved code is not as long as what it stands for, instruction by instruction.
+struct moved_shape {
+    uint32_t function;      // which one of its area
+    uint8_t places_count;
+    uint8_t linked;         // as in struct plan_function
+    struct moved_place {
+        uint8_t moved, original; // as in struct plan_place, but from the first byte that was replaced
+    } places[MOVED_MOST_PLACES];
+};
+
+/// Stubs, each with the moved code behind it, in order. Never given back: who was interrupted there may go on there much later.
+struct moved_area {
+    struct moved_area *next;
+    uint64_t code, code_end;
+    const struct function_descriptor *functions; // their targets are the moved code
+    uint64_t count;
+    uint64_t base;
+    const uint32_t *sites;  // of each function: where bytes were replaced, from base; SITE_SIGNED
+    const struct moved_shape *shapes; // in order
+    uint64_t shape_count;
+    struct description *descriptions; // a table with open addressing, of descriptions_count, a power of two
+    uint64_t descriptions_count;
+};
+#define SITE_SIGNED 1 /* aarch64: x30 was signed there */
+#define DESCRIPTION_BYTES 128
+/// Of the stub before moved code (Processor/EntryPatch….swift).
+static inline uint64_t tracer_patch_stub_bytes(int is_signed) {
+#if defined(__x86_64__)
+    (void)is_signed;
+    return 16;
+#else
+    return is_signed ? 24 : 20;
+#endif
+}
+
+/// LoaderWatch.lock is held. All of it is filled in.
+void tracer_add_moved(struct moved_area *) __attribute__((visibility("hidden")));
+
+/// What an instruction there stands for.
+struct original {
+    struct moved_area *area; // null: the address is in no moved code, or nobody can say
+    uint64_t address;        // the instruction of the function that is going to be executed, or is being
+    uint8_t pushed;          // so many bytes are on the stack that are not when that is executed
+    uint8_t holds_scratch;   // r11 is the last of them
+};
+struct original tracer_original(uint64_t address) __attribute__((visibility("hidden")));
+int tracer_is_moved(uint64_t address) __attribute__((visibility("hidden")));
+
+/// What an unwinder asks for descriptions with, as it is bound (unwinder_questions.c): what is to be called in the place of `target`.
+uint64_t tracer_replace_find_object(uint64_t target) __attribute__((visibility("hidden")));
+/// Of libgcc, and of libunwind.
+enum unwinder { UNWINDER_GCC, UNWINDER_LIBUNWIND };
+uint64_t tracer_replace_iterate(uint64_t target, enum unwinder) __attribute__((visibility("hidden")));
+
+/// An .eh_frame_hdr of one entry, for the instruction at `address`; null: there is no room, or it is not moved code. It stays as it is.
+const void *tracer_describe(uint64_t address, enum unwinder, struct original *) __attribute__((visibility("hidden")));
+
+_Static_assert(sizeof(struct moved_shape) == 20 && sizeof(struct moved_area) == 88, "moved code");
+#endif

@@ -1,0 +1,61 @@
+// What unwinders are told of an area's stubs and moved code (CSupport/moved_code.h): where each function's first bytes were, and how the
+// copy differs from them. It lies behind the descriptors.
+import CSupport
+import CTraceLayout
+
+struct MovedArea {
+    private let area: UnsafeMutablePointer<moved_area>
+    private let sites: UnsafeMutablePointer<UInt32>
+    private let shapes: UnsafeMutablePointer<moved_shape>
+    private var count = 0
+
+    /// Of so many functions, so many of them with a shape.
+    static func bytes(_ functions: UInt32, _ shapes: UInt32) -> UInt64 { shapesOffset(functions) &+ UInt64(shapes) &* stride }
+    private static let stride = UInt64(MemoryLayout<moved_shape>.stride)
+    private static func shapesOffset(_ functions: UInt32) -> UInt64 { sitesOffset &+ (UInt64(functions) &* 4) }
+    private static var sitesOffset: UInt64 { UInt64(MemoryLayout<moved_area>.stride) }
+
+    /// Of descriptions, for all areas that reach them: a profiler fills some of their pages. When none is free an unwinder ends in moved code.
+    static let descriptionBytes: UInt64 = 8192 &* UInt64(DESCRIPTION_BYTES)
+
+    /// `place`: so many bytes of zeros. `descriptions`: within 32 bits of the code.
+    init(at place: UInt64, _ functions: UInt32, code: Range<UInt64>, descriptors: UInt64, base: UInt64, descriptions: UInt64) {
+        let start = UnsafeMutableRawPointer(bitPattern: UInt(place))!
+        area = start.assumingMemoryBound(to: moved_area.self)
+        sites = (start + Int(MovedArea.sitesOffset)).assumingMemoryBound(to: UInt32.self)
+        shapes = (start + Int(MovedArea.shapesOffset(functions))).assumingMemoryBound(to: moved_shape.self)
+        area.pointee.code = code.lowerBound
+        area.pointee.code_end = code.upperBound
+        area.pointee.functions = UnsafePointer(bitPattern: UInt(descriptors))
+        area.pointee.base = base
+        area.pointee.sites = UnsafePointer(sites)
+        area.pointee.shapes = UnsafePointer(shapes)
+        area.pointee.descriptions = OpaquePointer(bitPattern: UInt(descriptions))
+        area.pointee.descriptions_count = MovedArea.descriptionBytes / UInt64(DESCRIPTION_BYTES)
+    }
+
+    mutating func add(_ function: plan_function, _ plan: PlanContent) {
+        sites[count] = function.address &+ UInt32(function.patch) | EntryPatch.siteFlags(function)
+        if function.places_count > 0 {
+            let shape = shapes + Int(area.pointee.shape_count)
+            shape.pointee.function = UInt32(count)
+            shape.pointee.places_count = function.places_count
+            shape.pointee.linked = function.linked
+            withUnsafeMutableBytes(of: &shape.pointee.places) {
+                let places = $0.assumingMemoryBound(to: moved_place.self)
+                for k in 0..<Int(function.places_count) {
+                    let place = plan.place(of: function, k)
+                    places[k] = moved_place(moved: place.moved, original: place.original &- function.patch)
+                }
+            }
+            area.pointee.shape_count &+= 1
+        }
+        count &+= 1
+    }
+
+    /// From now on unwinders find it.
+    func tell() {
+        area.pointee.count = UInt64(count)
+        tracer_add_moved(area)
+    }
+}
