@@ -16,9 +16,7 @@ static uint64_t real_backtrace, real_unwind_backtrace, real_get_ip;
 
 static int is_label(uint64_t address) { return address - tracer_label_area.low < tracer_label_area.span; }
 /// Of the libraries, and the code that the agent has moved: what that stands for is the next frame (moved_frames.c).
-static int is_own(uint64_t address) {
-    return address - own.low < own.high - own.low || is_label(address) || tracer_is_moved(address);
-}
+static int is_own(uint64_t address) { return address - own.low < own.high - own.low || is_label(address) || tracer_is_moved(address); }
 
 /// An address above a label is one less than it was on the stack; of aarch64, where it is a multiple of 4, but for what signal handlers
 /// return to (trampoline.S, CFI_OF_LABELS).

@@ -113,7 +113,8 @@ def execute(script, where, settings, timeout, traces=None, limit="", outputs=())
     if traces:
         variables.update(LD_PRELOAD=settings.agent, TRACER_OUT=os.path.join(traces, "%e.%p.trace"))
         if settings.functions:
-            variables.update(TRACER_FUNCTIONS="*!*")
+            more = os.path.join(os.path.dirname(settings.agent), "libtracer-labels.so")  # as `tracer record --functions` does
+            variables.update(TRACER_FUNCTIONS="*!*", LD_PRELOAD=f"{settings.agent} {more}" if os.path.exists(more) else settings.agent)
         if settings.counts:
             variables.update(TRACER_MODE="counts")
         elif limit or settings.functions:
