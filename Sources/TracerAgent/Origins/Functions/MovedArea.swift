@@ -18,7 +18,7 @@ struct MovedArea {
     /// Of descriptions, for all areas that reach them: a profiler fills some of their pages. When none is free an unwinder ends in moved code.
     static let descriptionBytes: UInt64 = 8192 &* UInt64(DESCRIPTION_BYTES)
 
-    /// `place`: so many bytes of zeros. `descriptions`: within 32 bits of the code.
+    /// `place`: so many bytes of zeros. `descriptions`: within 32 bits of the code; 0: none.
     init(at place: UInt64, _ functions: UInt32, code: Range<UInt64>, descriptors: UInt64, base: UInt64, descriptions: UInt64) {
         let start = UnsafeMutableRawPointer(bitPattern: UInt(place))!
         area = start.assumingMemoryBound(to: moved_area.self)
@@ -31,7 +31,7 @@ struct MovedArea {
         area.pointee.sites = UnsafePointer(sites)
         area.pointee.shapes = UnsafePointer(shapes)
         area.pointee.descriptions = OpaquePointer(bitPattern: UInt(descriptions))
-        area.pointee.descriptions_count = MovedArea.descriptionBytes / UInt64(DESCRIPTION_BYTES)
+        area.pointee.descriptions_count = descriptions == 0 ? 0 : MovedArea.descriptionBytes / UInt64(DESCRIPTION_BYTES)
     }
 
     mutating func add(_ function: plan_function, _ plan: PlanContent) {

@@ -292,11 +292,13 @@ enum PatchedFunctions {
         let codeBytes = whole(work.codeBytes), descriptorBytes = UInt64(work.count) &* UInt64(FUNCTION_BYTES)
         let toldBytes = MovedArea.bytes(work.count, work.shapes), filled = whole(codeBytes &+ descriptorBytes &+ toldBytes)
         let known = descriptions(near: image)
-        guard let start = mapNear(image, known == nil ? filled &+ MovedArea.descriptionBytes : filled) else { return nil }
+        // Where room is scarce, without: an unwinder then ends in moved code.
+        let roomy = known == nil ? mapNear(image, filled &+ MovedArea.descriptionBytes) : nil
+        guard let start = roomy ?? mapNear(image, filled) else { return nil }
         Memory.populate(UnsafeMutableRawPointer(bitPattern: UInt(start))!, Int(filled))
         var area = Area(
             code: start, codeBytes: codeBytes, used: work.codeBytes, descriptors: start &+ codeBytes,
-            told: start &+ codeBytes &+ descriptorBytes, descriptions: known ?? start &+ filled, base: work.base)
+            told: start &+ codeBytes &+ descriptorBytes, descriptions: known ?? (roomy == nil ? 0 : start &+ filled), base: work.base)
         if CalledFunctions.areWanted {
             let byteCount = Int(work.count) &* MemoryLayout<ReplacedBytes>.stride
             area.replaced = Memory.pages(byteCount)?.bindMemory(to: ReplacedBytes.self, capacity: Int(work.count))
