@@ -1,7 +1,11 @@
 #define _GNU_SOURCE
 #include "kernel_events.h"
 #include <errno.h>
+#include <linux/netlink.h>
 #include <linux/perf_event.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -9,7 +13,9 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -149,6 +155,64 @@ int recorder_takes_descriptor(int system_call) {
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if (calls[i] == system_call) return 1;
+    return 0;
+}
+
+int recorder_waits_for_set(int system_call) {
+    switch (system_call) {
+#ifdef SYS_poll
+    case SYS_poll:
+#endif
+    case SYS_ppoll: return RECORDER_POLL;
+#ifdef SYS_select
+    case SYS_select:
+#endif
+    case SYS_pselect6: return RECORDER_SELECT;
+#ifdef SYS_epoll_wait
+    case SYS_epoll_wait:
+#endif
+#ifdef SYS_epoll_pwait2
+    case SYS_epoll_pwait2:
+#endif
+    case SYS_epoll_pwait: return RECORDER_EPOLL;
+    default: return RECORDER_NO_SET;
+    }
+}
+
+int recorder_read_memory(int pid, uint64_t address, void *bytes, size_t byte_count) {
+    struct iovec here = {bytes, byte_count}, there = {(void *)(uintptr_t)address, byte_count};
+    return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)byte_count;
+}
+
+uint32_t recorder_unix_peer(uint32_t inode) {
+    struct {
+        struct nlmsghdr head;
+        struct unix_diag_req request;
+    } question = {
+        .head = {.nlmsg_len = sizeof question, .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST},
+        .request = {.sdiag_family = AF_UNIX,
+                    .udiag_states = UINT32_MAX,
+                    .udiag_ino = inode,
+                    .udiag_show = UDIAG_SHOW_PEER,
+                    .udiag_cookie = {UINT32_MAX, UINT32_MAX}}, // whatever its cookie is
+    };
+    int sock = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+    if (sock < 0) return 0;
+    _Alignas(struct nlmsghdr) char answer[1024];
+    ssize_t count = -1;
+    if (send(sock, &question, sizeof question, 0) == sizeof question) count = recv(sock, answer, sizeof answer, MSG_DONTWAIT);
+    close(sock);
+    const struct nlmsghdr *head = (const struct nlmsghdr *)answer;
+    if (count < (ssize_t)NLMSG_SPACE(sizeof(struct unix_diag_msg)) || !NLMSG_OK(head, (size_t)count)) return 0;
+    if (head->nlmsg_type != SOCK_DIAG_BY_FAMILY) return 0; // NLMSG_ERROR: there is no such socket
+    const struct unix_diag_msg *message = NLMSG_DATA(head);
+    const struct rtattr *attribute = (const struct rtattr *)(message + 1);
+    for (int rest = (int)(head->nlmsg_len - NLMSG_LENGTH(sizeof *message)); RTA_OK(attribute, rest); attribute = RTA_NEXT(attribute, rest))
+        if (attribute->rta_type == UNIX_DIAG_PEER && RTA_PAYLOAD(attribute) >= sizeof(uint32_t)) {
+            uint32_t peer;
+            memcpy(&peer, RTA_DATA(attribute), sizeof peer);
+            return peer;
+        }
     return 0;
 }
 

@@ -14,7 +14,7 @@ _Static_assert(EVENT_START_BITS + EVENT_DURATION_BITS == EVENT_TIME_BITS, "compl
 _Static_assert(EVENT_TIME_SHIFT + EVENT_START_BITS == EVENT_DURATION_SHIFT, "complete bits");
 _Static_assert(offsetof(struct trace_file_header, first) == 56, "file header");
 _Static_assert(offsetof(struct trace_file_header, next_offset) == 96, "file header");
-_Static_assert(offsetof(struct trace_file_header, extended_offset) == 192 && sizeof(struct trace_file_header) == 232, "file header");
+_Static_assert(offsetof(struct trace_file_header, extended_offset) == 192 && sizeof(struct trace_file_header) == 240, "file header");
 _Static_assert(offsetof(struct trace_chunk_header, opened) == 32, "chunk header");
 _Static_assert(offsetof(struct trace_chunk_header, filtered_by_time) == 56, "chunk header");
 _Static_assert(offsetof(struct trace_chunk_header, thread_name) == 88, "chunk header");
@@ -43,6 +43,9 @@ _Static_assert(sizeof(struct trace_switches_record) == 16, "switches record");
 _Static_assert(sizeof(struct trace_task_record) == 40, "task record");
 _Static_assert(sizeof(struct trace_page_fault_record) == 48, "page fault record");
 _Static_assert(sizeof(struct trace_wait_record) == 48, "wait record");
+_Static_assert(sizeof(struct trace_descriptor_record) == 32, "descriptor record");
+_Static_assert(sizeof(struct trace_priority_record) == 32, "priority record");
+_Static_assert(sizeof(struct trace_polled_record) == 32, "polled record");
 _Static_assert(sizeof(struct trace_sample) == 16, "sample");
 _Static_assert(sizeof(struct trace_samples_record) == 16, "samples record");
 _Static_assert(sizeof(struct trace_code_name_record) == 32, "code name record");

@@ -4,8 +4,8 @@ import TraceAnalysis
 
 enum PageStates {
     /// `states` of schema.mjs, null where there are none.
-    /// - Parameter lane: of a thread of the trace
-    static func text(_ timeline: StateTimeline?, of trace: PageTrace, lane: (UInt32) -> Int?) -> String {
+    /// - Parameter lane: of who let a thread of the trace go on
+    static func text(_ timeline: StateTimeline?, of trace: PageTrace, lane: (StateTimeline.Waker) -> Int?) -> String {
         guard let timeline else { return "null" }
         let numbers = Dictionary(uniqueKeysWithValues: StateTimeline.State.allCases.enumerated().map { ($0.element, $0.offset) })
         let spans = timeline.spans.map {
@@ -16,7 +16,7 @@ enum PageStates {
             JSON.object([
                 ("what", .string(wait.what)), ("details", .array(wait.details.map { .string($0) })),
                 ("length", .unsigned(trace.length(wait.duration))), ("stretches", .unsigned(UInt64(wait.stretches))),
-                ("waker", wait.waker.flatMap { lane($0.thread) }.map { .unsigned(UInt64($0)) } ?? .null),
+                ("waker", wait.waker.flatMap { lane($0) }.map { .unsigned(UInt64($0)) } ?? .null),
                 ("woken", wait.waker.map { .unsigned(trace.moment($0.at)) } ?? .null),
                 ("ran", (wait.waker?.ran).map { .unsigned(trace.moment($0)) } ?? .null),
             ]).scriptText

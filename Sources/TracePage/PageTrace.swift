@@ -35,7 +35,7 @@ struct PageTrace: Sendable {
     static func connect(_ traces: inout [PageTrace]) {
         let told = traces.indices.filter { traces[$0].waits != nil }
         var searches = told.compactMap { traces[$0].waits }
-        WaitSearch.findChildren(&searches)
+        WaitSearch.findWakers(&searches)
         for (index, search) in zip(told, searches) { traces[index].waits = search }
     }
 

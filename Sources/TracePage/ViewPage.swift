@@ -177,7 +177,12 @@ package struct ViewPage: Sendable {
     }
 
     private func text(_ states: StateTimeline?, of trace: Int) -> String {
-        PageStates.text(states, of: traces[trace]) { thread in lanes.firstIndex { $0.trace == trace && $0.timeline.thread == thread } }
+        PageStates.text(states, of: traces[trace]) { waker in
+            lanes.firstIndex { lane in
+                lane.timeline.thread == waker.thread
+                    && waker.begun.map { traces[lane.trace].trace.header.first.monotonic_ns == $0 } ?? (lane.trace == trace)
+            }
+        }
     }
 
     private static func shortened(_ commandLine: String) -> String {

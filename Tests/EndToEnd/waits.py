@@ -70,8 +70,10 @@ class Test:
 CASES = {
     "lock": ("pthread_mutex_lock", "lock"), "chain": ("pthread_mutex_lock", "lock"), "condition": ("pthread_cond_wait", "condition"),
     "semaphore": ("sem_wait", "condition"), "pipe": ("read", "pipe"), "join": ("pthread_join", "join"), "sleep": ("nanosleep", "sleep"),
-    "child": ("waitpid", "child"), "disk": ("pread", "disk"),
+    "child": ("waitpid", "child"), "disk": ("pread", "disk"), "fed": ("read", "pipe"), "starved": ("read", "pipe"), "sent": ("recv", "pipe"),
+    "hung": ("read", "pipe"), "polled": ("poll", "pipe"), "notified": ("epoll_wait", "pipe"), "inversion": ("pthread_mutex_lock", "lock"),
 }
+BY_THE_KERNEL = {"pipe": "write", "fed": "write", "sent": "send", "starved": None, "hung": None, "polled": "write", "notified": "write"}  # who woke it, by which call; None: by its end
 
 
 def each_wait_has_its_cause(recorded, *options, has_switches=True):
@@ -98,8 +100,16 @@ def check_wait(case, told, found, has_switches):
     name, tid, length, address, other = case
     function, kind = CASES[name]
     found = [wait for wait in found if wait["tid"] == tid and (wait["function"] or "").removesuffix("64") == function]
-    if name in ("lock", "chain", "condition", "semaphore"):
+    if name in ("lock", "chain", "condition", "semaphore", "inversion"):
         found = [wait for wait in found if wait["object"] == hex(address)]
+        found = [wait for wait in found if (wait["holder"] or {}).get("tid") == other] or found  # one lock, several times
+    if name in BY_THE_KERNEL and has_switches:
+        woken = [wait for wait in found if (wait["waker"] or {}).get("tid") == other and wait["waker"]["function"] == BY_THE_KERNEL[name]]
+        if not woken:
+            return [f"{name}: no wait in {function} that {other} ended by {BY_THE_KERNEL[name]}: {found}"]
+        found = woken
+    elif name in BY_THE_KERNEL:
+        found = sorted((wait for wait in found if wait["object"] == f"descriptor {address}" or not address), key=lambda wait: abs(wait["duration_ns"] - length))
     if name == "join":
         found = [wait for wait in found if wait["waker"] and wait["waker"]["tid"] == other] if has_switches else found
     if not found:
@@ -108,7 +118,7 @@ def check_wait(case, told, found, has_switches):
     faults = []
     if wait["kind"] != kind:
         faults.append(f"{name}: is called {wait['kind']}")
-    if name in ("lock", "chain") and (wait["holder"] or {}).get("tid") != other:
+    if name in ("lock", "chain", "inversion") and (wait["holder"] or {}).get("tid") != other:
         faults.append(f"{name}: held by {wait['holder']}, not by {other}")
     if name in ("lock", "chain", "condition", "semaphore") and (wait["waker"] or {}).get("tid") != other:
         faults.append(f"{name}: woken by {wait['waker']}, not by {other}")
@@ -117,8 +127,13 @@ def check_wait(case, told, found, has_switches):
         links = [link for link in wait["chain"] if link["tid"] == other and link["kind"] == "lock"]
         if not links or not any(link["object"] == hex(next(case[3] for case in told if case[0] == "chained")) for link in links):
             faults.append(f"chain: {other} waited for {last}, the chain is {wait['chain']}")
-    if name == "pipe" and "pipe" not in (wait["object"] or "") and wait["object"] != f"descriptor {address}":
-        faults.append(f"pipe: waited for {wait['object']}")
+    if name == "inversion" and has_switches:
+        inversion = wait["holder"]["inversion"] or {}
+        if inversion.get("holder") != "idle" or not inversion.get("waiter", "").startswith("nice "):
+            faults.append(f"inversion: {wait['holder']}")
+    what = "socket:[" if name in ("sent", "hung") else "eventfd, descriptor " if name == "notified" else "pipe:["
+    if name in BY_THE_KERNEL and not (wait["object"] or "").startswith(what if has_switches else "descriptor " if address else ""):
+        faults.append(f"{name}: waited for {wait['object']}")
     if name == "disk" and length < 1_000_000:
         return faults  # it had the bytes somewhere nearer
     if name == "child" and wait["object"] != f"process {address}":
@@ -167,6 +182,7 @@ def tests():
     return [
         Test(each_wait_has_its_cause),
         Test(lambda recorded: each_wait_has_its_cause(recorded, "--call-sites"), name="each_wait_has_its_cause.call_sites"),
+        Test(lambda recorded: each_wait_has_its_cause(recorded, "--functions", "lib*!*"), name="each_wait_has_its_cause.within_the_c_library"),
         Test(lambda recorded: each_wait_has_its_cause(recorded, "--no-states", has_switches=False), name="each_wait_has_its_cause.without_the_kernel"),
         Test(shares_of_samples_are_the_programs),
     ]

@@ -77,6 +77,10 @@ class Traces:
         subprocess.run(["gcc", "-O1", "-pthread", "-o", program, os.path.join(HERE, "waiting.c")], check=True, timeout=LIMIT)
         cls.waiting = os.path.join(SCRATCH, "waiting.trace") # a thread waits for a lock and is let go on; samples
         tracer("record", "--quiet", "--no-children", "--sample", "-o", cls.waiting, "--", program)
+        program = os.path.join(SCRATCH, "feeding")
+        subprocess.run(["gcc", "-O1", "-o", program, os.path.join(HERE, "feeding.c")], check=True, timeout=LIMIT)
+        cls.feeding = os.path.join(SCRATCH, "feeding") + ".run" # a process waits for a pipe that its child writes to, and for the child
+        tracer("record", "--quiet", "-o", cls.feeding, "--", program)
 
     @staticmethod
     def record(name, *command):
@@ -254,6 +258,22 @@ class Perfetto(ExportTest):
         self.assertEqual(sorted(row["kind"] for row in arrows), sorted(wait["kind"] for wait in inside))
         for row in arrows:
             self.assertTrue(row["act"].startswith("wakes ") and row["woken"].startswith("woken by "), row)
+            self.assertTrue(row["ts"] <= row["at"] < row["ts"] + row["ns"], row)
+
+    def test_an_arrow_leads_from_another_process_that_wrote_or_ended(self):
+        if not kernel_tells():
+            self.skipTest("the kernel does not tell of switches here")
+        arrows, wrong = self.query(
+            self.export("perfetto", Traces.feeding),
+            """select wait.name as kind, waits.upid as waits, acts.upid as acts, source.ts as at, wait.ts as ts, wait.dur as ns from flow
+               join slice source on source.id = flow.slice_out join slice below on below.id = flow.slice_in join slice wait on wait.id = below.parent_id
+               join thread_track on thread_track.id = wait.track_id join thread waits using (utid)
+               join thread_track acting on acting.id = source.track_id join thread acts on acts.utid = acting.utid""",
+            self.HEALTH)
+        self.assertEqual(wrong, [])
+        for kind in ("pipe", "child"):
+            self.assertTrue(any(row["kind"] == kind and row["waits"] != row["acts"] for row in arrows), (kind, arrows))
+        for row in arrows:
             self.assertTrue(row["ts"] <= row["at"] < row["ts"] + row["ns"], row)
 
     def test_marks_are_instants_in_the_spans_they_were_made_in(self):

@@ -16,6 +16,10 @@ import TraceTesting
         builder.pageFault(4711, at: 1_000_600, address: 0x7000, code: 0x5000, "/usr/lib/a.so", offset: 4096)
         builder.foundWaiting(4712, at: 1_000_700, systemCall: 0, (5, 6), place: "pipe_read", object: "pipe:[77]")
         builder.foundWaiting(4712, at: 1_000_800, systemCall: -1)
+        builder.descriptor(7, at: 1_000_810, access: TRACE_ACCESS_WRITE, "socket:[78]", peer: "socket:[79]")
+        builder.descriptor(-1, at: 1_000_820, access: TRACE_ACCESS_READ | TRACE_ACCESS_WRITE, "")
+        builder.priority(4712, at: 1_000_840, nice: 5)
+        builder.priority(4712, at: 1_000_830, policy: 1, realTime: 10)
         builder.samples([(1_000_010, 4711, 0, [1, 2, 3]), (1_000_020, 4711, TRACE_SAMPLE_KERNEL, [])])
         let trace = try Loaded(builder.bytes()).trace, records = KernelRecords(trace)
         #expect(trace.metadata.damagedRecords == 0 && trace.metadata.unknownRecords == 0 && records.damagedRecords == 0)
@@ -30,8 +34,27 @@ import TraceTesting
         #expect(
             waits[0].systemCall == 0 && waits[0].arguments == [5, 6] && waits[0].place == "pipe_read" && waits[0].object == "pipe:[77]")
         #expect(waits[1].systemCall == nil && waits[1].place == "")
+        let descriptors = records.descriptors
+        #expect(descriptors.map { $0.number } == [7, -1] && descriptors[0].object == "socket:[78]" && descriptors[0].peer == "socket:[79]")
+        #expect(descriptors[0].at == 1_000_810 && !descriptors[0].isReadable && descriptors[0].isWritable && descriptors[1].isReadable)
+        #expect(records.priorities[4712]?.map { $0.priority.text } == ["real-time 10", "nice 5"])
         #expect(records.samples[4711]?.map { $0.isInKernel } == [false, true])
         #expect(trace.kernelText == "switches, samples; 3 records lost")
+    }
+
+    @Test func whoGoesFirstIsByClassAndThenByItsValue() {
+        func priority(_ policy: Int32, nice: Int32 = 0, realTime: UInt32 = 0) -> SchedulerPriority {
+            SchedulerPriority(policy: policy, nice: nice, realTime: realTime)
+        }
+        let rising = [
+            priority(5, nice: -20), priority(0, nice: 19), priority(3), priority(0, nice: -20), priority(1, realTime: 1),
+            priority(2, realTime: 99), priority(6),
+        ]
+        for (index, one) in rising.enumerated() {
+            for (other, two) in rising.enumerated() { #expect(one.isLower(than: two) == (index < other)) }
+            #expect(!one.isLower(than: priority(77)) && !priority(77).isLower(than: one)) // that nobody knows
+        }
+        #expect(rising.map { $0.text }.prefix(3) == ["idle", "nice 19", "nice 0"] && rising[5].text == "real-time 99")
     }
 
     @Test func momentsOfTheKernelAreOnTheClockOfTheTrace() throws {
@@ -66,6 +89,18 @@ import TraceTesting
                 var wait = trace_wait_record()
                 (wait.place_bytes, wait.object_bytes) = (.max, .max)
                 $0.record(TRACE_RECORD_WAIT, wait, [])
+            } == 1)
+        #expect(
+            try damaged {
+                var descriptor = trace_descriptor_record()
+                (descriptor.object_bytes, descriptor.peer_bytes) = (1, .max)
+                $0.record(TRACE_RECORD_DESCRIPTOR, descriptor, [])
+            } == 1)
+        #expect(
+            try damaged {
+                var polled = trace_polled_record()
+                polled.object_bytes = .max
+                $0.record(TRACE_RECORD_POLLED, polled, [])
             } == 1)
     }
 

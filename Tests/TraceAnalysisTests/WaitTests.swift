@@ -49,6 +49,57 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
 }
 
 @Suite struct WaitTests {
+    @Test func whatACallWasOpenForWhenRecordingStoppedIsNotWhatIsWaitedForLater() throws {
+        var builder = machine { builder, main, _ in
+            builder.enter(main, 16, at: start + 600)
+            builder.switches([
+                (start + 700, 4711, waits), (start + 900, 4711, runs), (start + 60_000, 4711, waits), (start + 70_000, 4711, runs),
+            ])
+        }
+        builder.header.state = UInt32(TRACE_STOPPED)
+        builder.header.stopped_ticks = start + 1000
+        let found = try search(builder)
+        #expect(found.waits.map { $0.kind } == [.pipe, .other])
+        #expect(found.waits.map { found.name($0.call.row) } == ["read", nil])
+    }
+
+    /// Of libc.so.6 everything is recorded: a mutex waits in `__lll_lock_wait`, waitpid in wait4.
+    @Test(arguments: [1, 3]) func aCallThatWaitsInAnotherOfItsLibraryIsTheOneThatTells(workers: Int) throws {
+        let found = try search(
+            machine { builder, main, _ in
+                builder.module(1, "/usr/lib/libc.so.6")
+                for (id, name) in [
+                    (30, "pthread_mutex_lock"), (31, "__lll_lock_wait"), (32, "waitpid"), (33, "wait4"), (34, "pthread_once"),
+                    (35, "malloc"), (36, "select"), (37, "epoll_wait"),
+                ] {
+                    builder.function(UInt32(id), name, module: 1)
+                }
+                builder.enter(main, 30, at: start + 600, object: mutex)
+                builder.enter(main, 31, at: start + 610)
+                builder.exit(main, 31, at: start + 1610)
+                builder.exit(main, 30, at: start + 1700)
+                builder.enter(main, 32, at: start + 2600, object: 77)
+                builder.enter(main, 33, at: start + 2610, object: 77)
+                builder.exit(main, 33, at: start + 3610)
+                builder.exit(main, 32, at: start + 3700)
+                builder.enter(main, 34, at: start + 4600) // what is done once is the program's, and not recorded
+                builder.enter(main, 35, at: start + 4610)
+                builder.exit(main, 35, at: start + 5610)
+                builder.exit(main, 34, at: start + 5700)
+                builder.enter(main, 36, at: start + 6600) // in a signal handler
+                builder.enter(main, 37, at: start + 6610)
+                builder.exit(main, 37, at: start + 7610)
+                builder.exit(main, 36, at: start + 7700)
+                builder.switches([
+                    (start + 620, 4711, waits), (start + 1600, 4711, runs), (start + 2620, 4711, waits), (start + 3600, 4711, runs),
+                    (start + 4620, 4711, waits), (start + 5600, 4711, runs), (start + 6620, 4711, waits), (start + 7600, 4711, runs),
+                ])
+            }, workers: workers)
+        #expect(found.waits.map { found.name($0.call.row) } == ["pthread_mutex_lock", "waitpid", "malloc", "epoll_wait"])
+        #expect(found.waits.map { $0.kind } == [.lock, .child, .other, .pipe])
+        #expect(found.waits.map { $0.object } == ["0x559c0010", "process 77", nil, nil])
+    }
+
     @Test(arguments: [1, 3]) func aWaitForALockHasItsHolderAndWhoWokeIt(workers: Int) throws {
         let found = try search(contended(), workers: workers)
         #expect(found.waits.count == 1)
@@ -226,20 +277,172 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
                 (start + 1100, 4711, waits), (start + 3000, 4711, runs), (start + 4100, 4711, waits), (start + 6000, 4711, runs),
             ])
         }
-        func children(_ others: [WaitSearch]) throws -> [Wait.Child?] {
+        func children(_ others: [WaitSearch]) throws -> [Wait.Outsider?] {
             var all = [try search(parent)] + others
-            WaitSearch.findChildren(&all)
-            return all[0].waits.map { $0.child }
+            WaitSearch.findWakers(&all)
+            return all[0].waits.map { $0.outsider }
+        }
+        func ended(_ pid: UInt32, late: UInt64) -> Wait.Outsider {
+            Wait.Outsider(name: "child", pid: pid, tid: pid, begun: start, thread: 0, late: Nanoseconds(late))
         }
         let first = try child(4720, endedAt: start + 2900), other = try child(4730, endedAt: start + 2950)
         let second = try child(4740, endedAt: start + 5990), stranger = try child(4750, of: 1, endedAt: start + 5000)
-        let known = [
-            Wait.Child(name: "child", pid: 4720, late: Nanoseconds(100)), Wait.Child(name: "child", pid: 4740, late: Nanoseconds(10)),
-        ]
+        let known = [ended(4720, late: 100), ended(4740, late: 10)]
         #expect(try children([first, other, second, stranger]) == known)
         // Two have ended in that time: nobody knows which of them it was.
         #expect(try children([first, second, child(4760, endedAt: start + 5000)]) == [known[0], nil])
         #expect(try children([stranger]) == [nil, nil])
+    }
+
+    /// Thread 4711 reads descriptor 3 from 1,000 on, is looked at, and runs at 3,000; what else there is, `body` says.
+    private func reader(_ object: String = "pipe:[9]", _ body: (inout TraceBuilder, Int) -> Void = { _, _ in }) -> TraceBuilder {
+        machine(["write", "close", "recv", "send"]) { builder, main, other in
+            builder.enter(main, 16, at: start + 1000, object: 3)
+            body(&builder, other)
+            builder.exit(main, 16, at: start + 3100)
+            builder.switches([(start + 1100, 4711, waits), (start + 3000, 4711, runs)])
+            builder.foundWaiting(4711, at: start + 2000, systemCall: 0, (3, 0), place: "pipe_read", object: object)
+            builder.descriptor(3, at: start + 2001, access: TRACE_ACCESS_READ, object, peer: object.hasPrefix("s") ? "socket:[10]" : "")
+        }
+    }
+
+    /// Process 4720, which has called `function` of descriptor 5.
+    private func otherEnd(
+        _ object: String = "pipe:[9]", access: Int = TRACE_ACCESS_WRITE, peer: String = "", endedAt end: UInt64? = nil,
+        calls: [(name: String, at: UInt64, descriptor: UInt64)]
+    ) throws -> WaitSearch {
+        var builder = TraceBuilder(program: "/usr/bin/feeder", pid: 4720)
+        builder.module(0, "/usr/lib/libdemo.so.1")
+        builder.function(1, "main")
+        for (id, name) in ["write", "close", "send", "read", "closedir", "fclose"].enumerated() { builder.function(UInt32(2 + id), name) }
+        let thread = builder.thread("feeder")
+        builder.enter(thread, 1, at: start + 10)
+        for call in calls {
+            let id = ["write": 2, "close": 3, "send": 4, "read": 5, "closedir": 6, "fclose": 7][call.name]!
+            builder.complete(
+                thread, UInt32(id), from: call.at, to: call.at + 20, object: call.descriptor == noArgument ? nil : call.descriptor)
+        }
+        builder.exit(thread, 1, at: start + 9000)
+        builder.kernel(from: start, until: start + 20_000_000)
+        builder.descriptor(5, at: start + 2002, access: access, object, peer: peer)
+        if let end { builder.task(TRACE_TASK_ENDED, 4720, at: end) }
+        return try search(builder)
+    }
+
+    private func connected(_ reader: TraceBuilder, _ other: WaitSearch? = nil) throws -> (wait: Wait, search: WaitSearch) {
+        var all = [try search(reader)] + (other.map { [$0] } ?? [])
+        WaitSearch.findWakers(&all)
+        return (try #require(all[0].waits.first), all[0])
+    }
+
+    @Test func whoWritesToAPipeWakesWhoReadsIt() throws {
+        // The last before it ran; what is written to other descriptors, or was before it waited, is none of it.
+        let calls: [(String, UInt64, UInt64)] = [
+            ("write", start + 900, 5), ("write", start + 2500, 5), ("write", start + 2800, 6), ("read", start + 2900, 5),
+            ("write", start + 3500, 5),
+        ]
+        let wait = try connected(reader(), otherEnd(calls: calls)).wait
+        let waker = try #require(wait.outsider)
+        #expect(waker.name == "feeder" && waker.pid == 4720 && waker.tid == 4720 && waker.function == "write" && waker.caller == "main")
+        #expect(waker.late.count == 500 && wait.waker == nil && wait.otherEnds.isEmpty && wait.object == "pipe:[9]")
+        // Whose end is for reading has not written to it.
+        #expect(try connected(reader(), otherEnd(access: TRACE_ACCESS_READ, calls: calls)).wait.outsider == nil)
+    }
+
+    @Test func whoWritesInTheSameProcessIsAThreadOfIt() throws {
+        let (wait, search) = try connected(
+            reader { builder, other in
+                builder.complete(other, 20, from: start + 2400, to: start + 2450, object: 4)
+                builder.descriptor(4, at: start + 2003, access: TRACE_ACCESS_WRITE, "pipe:[9]")
+            })
+        let waker = try #require(wait.waker)
+        #expect(search.threads[waker.thread].tid == 4712 && search.name(waker.act.row) == "write" && waker.late == 600)
+        #expect(wait.outsider == nil)
+    }
+
+    @Test func aSocketIsWrittenToAtTheOneItIsConnectedTo() throws {
+        let sent: [(String, UInt64, UInt64)] = [("send", start + 2500, 5)], both = TRACE_ACCESS_READ | TRACE_ACCESS_WRITE
+        let wait = try connected(reader("socket:[9]"), otherEnd("socket:[10]", access: both, peer: "socket:[9]", calls: sent)).wait
+        #expect(wait.outsider?.function == "send")
+        // Another one, though it was written to as well.
+        let other = try connected(reader("socket:[9]"), otherEnd("socket:[11]", access: both, peer: "socket:[12]", calls: sent)).wait
+        #expect(other.outsider == nil && other.otherEnds.isEmpty)
+    }
+
+    @Test func whoClosesOrEndsLetsAReaderGoOn() throws {
+        let closed = try connected(reader(), otherEnd(calls: [("close", start + 2600, 5)])).wait
+        #expect(closed.outsider?.function == "close" && closed.outsider?.late.count == 400)
+        let ended = try connected(reader(), otherEnd(endedAt: start + 2700, calls: [])).wait
+        #expect(ended.outsider?.function == nil && ended.outsider?.pid == 4720 && ended.outsider?.late.count == 300)
+    }
+
+    /// Descriptor 5 was another file before it was closed, and is again after it has been.
+    @Test func whatADescriptorWasBeforeAndAfterItIsClosedIsAnotherMatter() throws {
+        let before = try connected(reader(), otherEnd(calls: [("write", start + 1500, 5), ("close", start + 1600, 5)])).wait
+        #expect(before.outsider == nil)
+        let after = try connected(reader(), otherEnd(calls: [("close", start + 2500, 5), ("write", start + 2700, 5)])).wait
+        #expect(after.outsider?.function == "close")
+    }
+
+    /// Of fclose it is not recorded which descriptor it closes; a directory's is no pipe.
+    @Test func whatMayHaveClosedADescriptorIsNotSaidToHave() throws {
+        let closed = try connected(reader(), otherEnd(calls: [("fclose", start + 2500, noArgument), ("write", start + 2700, 5)])).wait
+        #expect(closed.outsider == nil && closed.otherEnds.map { $0.pid } == [4720])
+        let listed = try connected(reader(), otherEnd(calls: [("closedir", start + 2500, noArgument), ("write", start + 2700, 5)])).wait
+        #expect(listed.outsider?.function == "write" && listed.outsider?.late.count == 300)
+    }
+
+    /// Thread 4711 waits for descriptors 3 and 7 from 1,000 on, and runs at 3,000.
+    private func poller(_ body: (inout TraceBuilder, Int) -> Void = { _, _ in }) -> TraceBuilder {
+        machine(["poll", "write"]) { builder, main, other in
+            builder.enter(main, 20, at: start + 1000)
+            body(&builder, other)
+            builder.exit(main, 20, at: start + 3100)
+            builder.switches([(start + 1100, 4711, waits), (start + 3000, 4711, runs)])
+            for (number, object) in [(1, "pipe:[7]"), (3, "pipe:[8]")] { // of an earlier wait
+                builder.polled(4711, Int32(number), at: start + 900, access: TRACE_ACCESS_READ, object)
+            }
+            for (number, object) in [(3, "pipe:[9]"), (7, "anon_inode:[eventfd]")] {
+                builder.polled(4711, Int32(number), at: start + 2000, access: TRACE_ACCESS_READ, object)
+            }
+        }
+    }
+
+    @Test func whoWritesToOneOfWhatIsPolledWakesWhoPolls() throws {
+        let wait = try connected(poller(), otherEnd(calls: [("write", start + 2500, 5)])).wait
+        #expect(wait.object == "pipe:[9]" && wait.outsider?.function == "write" && wait.outsider?.late.count == 500)
+        let earlier = try connected(poller(), otherEnd("pipe:[8]", calls: [("write", start + 2500, 5)])).wait
+        #expect(earlier.outsider == nil && earlier.object == nil)
+        // The other way round.
+        let read = try connected(poller(), otherEnd(access: TRACE_ACCESS_READ, calls: [("read", start + 2500, 5)])).wait
+        #expect(read.outsider == nil && read.otherEnds.isEmpty)
+    }
+
+    @Test func anEventfdIsWrittenToByTheSameDescriptor() throws {
+        let (wait, search) = try connected(
+            poller { builder, other in builder.complete(other, 21, from: start + 2400, to: start + 2450, object: 7) },
+            otherEnd(calls: [("write", start + 2300, 5)]))
+        #expect(wait.object == "eventfd, descriptor 7" && wait.waker.map { search.threads[$0.thread].tid } == 4712)
+        // Of another process it is another one.
+        #expect(try connected(poller(), otherEnd("anon_inode:[eventfd]", calls: [("write", start + 2500, 7)])).wait.outsider == nil)
+    }
+
+    @Test func whoCouldHaveWrittenIsToldWhereNobodyIsKnownToHave() throws {
+        let wait = try connected(reader(), otherEnd(calls: [])).wait
+        #expect(wait.outsider == nil && wait.otherEnds == [Wait.OtherEnd(name: "feeder", pid: 4720, descriptor: 5)])
+    }
+
+    @Test(arguments: [(Int32(0), Int32(10), Optional("nice 10")), (0, 0, nil), (0, -5, nil), (5, 0, "idle")])
+    func whoHoldsAndComesAfterWhoWaitsIsPriorityInversion(policy: Int32, nice: Int32, told: String?) throws {
+        let found = try search(
+            contended { builder, _, _ in
+                builder.switches([(start + 2500, 4712, preempted), (start + 4000, 4712, runs)])
+                builder.priority(4711, at: start + 3000)
+                builder.priority(4712, at: start + 3001, policy: policy, nice: nice)
+            })
+        let chain = WaitChain(of: 0, in: found)
+        #expect(chain.preempted == 1500 && chain.inversion?.holder.text == told)
+        if told != nil { #expect(chain.inversion?.waiter.text == "nice 0") }
     }
 
     @Test func whatADescriptorIsOpenOnTellsFilesFromPipes() throws {

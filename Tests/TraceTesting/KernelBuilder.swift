@@ -65,6 +65,37 @@ extension TraceBuilder {
         self.record(TRACE_RECORD_WAIT, record, Array((place + object).utf8))
     }
 
+    /// - Parameter access: TRACE_ACCESS_ bits
+    public mutating func descriptor(_ number: Int32, at ns: UInt64, access: Int, _ object: String, peer: String = "") {
+        var record = trace_descriptor_record()
+        record.ns = ns
+        record.descriptor = number
+        record.object_bytes = UInt32(object.utf8.count)
+        record.peer_bytes = UInt32(peer.utf8.count)
+        self.record(TRACE_RECORD_DESCRIPTOR, key: access, record, Array((object + peer).utf8))
+    }
+
+    /// - Parameter access: TRACE_ACCESS_ bits, what it waits to do
+    public mutating func polled(_ tid: UInt32, _ number: Int32, at ns: UInt64, access: Int, _ object: String) {
+        var record = trace_polled_record()
+        record.ns = ns
+        record.tid = tid
+        record.descriptor = number
+        record.object_bytes = UInt32(object.utf8.count)
+        self.record(TRACE_RECORD_POLLED, key: access, record, Array(object.utf8))
+    }
+
+    /// - Parameter policy: SCHED_
+    public mutating func priority(_ tid: UInt32, at ns: UInt64, policy: Int32 = 0, nice: Int32 = 0, realTime: UInt32 = 0) {
+        var record = trace_priority_record()
+        record.ns = ns
+        record.tid = tid
+        record.policy = policy
+        record.nice = nice
+        record.priority = realTime
+        self.record(TRACE_RECORD_PRIORITY, record, [])
+    }
+
     /// Each a moment, a thread, flags and addresses.
     public mutating func samples(_ all: [(ns: UInt64, tid: UInt32, flags: Int, addresses: [UInt64])], count: UInt32? = nil) {
         var record = trace_samples_record()

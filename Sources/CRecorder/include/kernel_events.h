@@ -47,5 +47,17 @@ void recorder_wake(int wake);
 /// Whether the first argument of this system call is a descriptor.
 int recorder_takes_descriptor(int system_call);
 
+/// Whether it waits for several descriptors, and where those are: RECORDER_POLL by its first two arguments, an array of struct pollfd and
+/// how many; RECORDER_SELECT by its first three, how many bits and two sets of them; RECORDER_EPOLL by the first, a descriptor.
+enum { RECORDER_NO_SET, RECORDER_POLL, RECORDER_SELECT, RECORDER_EPOLL };
+int recorder_waits_for_set(int system_call);
+
+/// Of another process's memory. 0: not all of it, or it is not for us (process_vm_readv(2)).
+int recorder_read_memory(int pid, uint64_t address, void *bytes, size_t byte_count);
+
+/// The inode of the Unix socket that this one is connected to; 0 where it is none or not connected, or the kernel does not tell
+/// (sock_diag(7)). Of the caller's network namespace.
+uint32_t recorder_unix_peer(uint32_t inode);
+
 /// Numbers of the processors on which the caller may run, in order; how many there are.
 size_t recorder_processors(int *numbers, size_t room);

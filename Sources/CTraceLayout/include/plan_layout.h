@@ -1,6 +1,7 @@
 // The plan of a module, declared once: what `tracer plan` found of each function, and what an agent needs to patch its entry.
 // docs/functions.md describes it in prose. One file for each module: a header, functions in the order of their addresses, fixups,
-// bytes (moved code and where its instructions come from) and names. Little-endian; 0 is in what is not used.
+// bytes (moved code and where its instructions come from), keys of names, and names. Little-endian; 0 is in what is not used. The
+// names are last, with a checksum of their own: who wants all functions of a module need not read them.
 //
 // Every index and offset is checked by whoever reads the file (TraceFormat/PlanContent.swift); nothing in it is a pointer, and a
 // reader needs no memory of its own.
@@ -11,8 +12,8 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC 0x726372746e616c70 /* "plantrcr" */
-#define PLAN_VERSION 1
-#define PLAN_RULES 7 /* one more whenever the same module would get another plan */
+#define PLAN_VERSION 2
+#define PLAN_RULES 10 /* one more whenever the same module would get another plan */
 #define PLAN_MOST_BYTES (1 << 29)
 #define PLAN_MOST_FUNCTIONS (1 << 22)
 #define PLAN_CHECKSUM_OFFSET 24
@@ -24,7 +25,7 @@ struct plan_file {
     uint32_t version;
     uint32_t rules;
     uint64_t byte_count;      // of the file
-    uint64_t checksum;        // of everything but this word
+    uint64_t checksum;        // of everything before the names but this word
     uint64_t identity[3];     // NT_GNU_BUILD_ID, up to twenty bytes and zeros, its length in the upper half of the last word; length
                               // 0: a hash of the file's device and inode
     uint64_t module_bytes;    // size and time of change of the module's file
@@ -37,7 +38,9 @@ struct plan_file {
     uint32_t function_count;
     uint32_t fixup_count;
     uint32_t functions, fixups, bytes, bytes_count, names, names_count; // offsets in the file, and bytes
-    uint32_t unused[7];
+    uint32_t keys, key_count; // offset; PLAN_NAME_… of each name, in the order of the functions
+    uint32_t unused[3];
+    uint64_t names_checksum;  // of everything from `names` on
 };
 
 enum { PLAN_OPTION_TRAPS = 1 };
@@ -66,22 +69,20 @@ struct plan_function {
     uint8_t original[6];      // the bytes that are overwritten
     uint8_t landing_original[5];
     uint8_t linked;           // from here on in the moved code its call has its return address: on the stack, or in x30; 0: it has none
-    uint16_t name_key;        // PLAN_NAME_…; 0: it has several names, or none
+    uint16_t unused;
 };
 
 enum {
     PLAN_FUNCTION_SIGNED = 1,   // aarch64: paciasp stands before the patch, so x30 is signed there
     PLAN_FUNCTION_MOVED_END = 2,// the moved code goes on nowhere: its last instruction leaves the function
     PLAN_FUNCTION_LEAF = 4,     // it runs no code but its own
+    PLAN_FUNCTION_RESOLVER = 8, // the loader calls it while modules are relocated, at the start before the agent is there
 };
 
-// Of a function with one name.
-enum {
-    PLAN_NAME_HASH = 0xfff,        // the lowest bits of DT_GNU_HASH's hash
-    PLAN_NAME_OF_RUNTIME = 0x1000, // begins with "__" or "_dl_"
-    PLAN_NAME_OF_CONTEXTS = 0x2000,// has "jmp" or "context" in it, small or capital
-    PLAN_NAME_IS_KEYED = 0x8000,
-};
+// A name's key, a uint32_t: what the agent has to know of it to tell that it is none which it treats in a way of its own.
+#define PLAN_NAME_HASH 0x3fffffffu        /* the lowest bits of DT_GNU_HASH's hash */
+#define PLAN_NAME_OF_RUNTIME 0x40000000u  /* begins with "_dl_", or with "__", but not as what compilers make for static objects */
+#define PLAN_NAME_OF_CONTEXTS 0x80000000u /* has "jmp" or "context" in it, small or capital */
 
 // What stands from here on in the moved code, up to the next place, does what one original instruction does.
 struct plan_place {

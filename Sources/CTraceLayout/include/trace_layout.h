@@ -117,6 +117,7 @@ struct trace_file_header {
     uint64_t unrecorded_children; // forked, and no file could be made for them
     uint32_t leaf_error;      // by how much leaf_cost may be wrong, in 1/256 of itself; 0 unknown …
     uint32_t inside_error;    // … and inside_cost
+    uint64_t stopped_ticks;   // state 2: nothing is recorded from then on; 0 unknown
 };
 
 /// A frame that was open when the chunk began.
@@ -177,6 +178,9 @@ enum {
     TRACE_RECORD_WAIT = 24,
     TRACE_RECORD_SAMPLES = 25,
     TRACE_RECORD_CODE_NAME = 26,
+    TRACE_RECORD_DESCRIPTOR = 27,
+    TRACE_RECORD_PRIORITY = 28,
+    TRACE_RECORD_POLLED = 29,
     TRACE_RECORD_REPLACED = 0xffff, // skipped: another record is being written over it
 };
 enum { // of a phase
@@ -222,6 +226,7 @@ enum { // what has become of a thread
 enum { TRACE_TASK_BEGAN = 1, TRACE_TASK_ENDED = 2, TRACE_TASK_NAMED = 3 };
 #define TRACE_AGENT_TASK "libtracer" /* what a task of the agent's own is called */
 enum { TRACE_FAULT_MAJOR = 1, TRACE_FAULT_MINOR = 2 };
+enum { TRACE_ACCESS_READ = 1, TRACE_ACCESS_WRITE = 2 }; // what a descriptor is open for
 // In place of an address in a sample: code that records its calls stands here, so that the stack goes on with the caller of a call
 // that is open in the trace; and: what is here could not be known.
 #define TRACE_SAMPLE_UNKNOWN 0
@@ -452,6 +457,34 @@ struct trace_wait_record {
     uint32_t place_bytes;  // where in the kernel (proc(5), wchan), empty: unknown …
     uint32_t object_bytes; // … and what the first argument is open on, where it is a descriptor; the texts follow
 };
+/// What a descriptor of the process was found open on: what a thread of the run waited for, or the other end of that.
+struct trace_descriptor_record { // key: TRACE_ACCESS_ bits
+    struct trace_record record;
+    uint64_t ns; // when it was looked at
+    int32_t descriptor;
+    uint32_t object_bytes; // "pipe:[4711]", "socket:[4712]", or a path …
+    uint32_t peer_bytes;   // … and of a socket the one that it is connected to, empty: not known; the texts follow
+    uint32_t reserved;
+};
+/// How the scheduler chose a thread, when it or another of its process was found waiting.
+struct trace_priority_record {
+    struct trace_record record;
+    uint64_t ns;
+    uint32_t tid;
+    int32_t policy;   // SCHED_ of sched(7)
+    int32_t nice;
+    uint32_t priority; // of SCHED_FIFO and SCHED_RR
+};
+/// One of the descriptors that a thread was found waiting for at once, by poll(2), select(2) or epoll_wait(2) and their kin. A record for each
+/// of them, at one moment.
+struct trace_polled_record { // key: TRACE_ACCESS_ bits, what it waits to do
+    struct trace_record record;
+    uint64_t ns;
+    uint32_t tid;
+    int32_t descriptor;
+    uint32_t object_bytes; // what it is open on; the text follows
+    uint32_t reserved;
+};
 /// One stack, innermost first.
 struct trace_sample {
     uint64_t ns;
@@ -476,9 +509,9 @@ struct trace_code_name_record {
 /// What a module's relocations lead to, once per pair. A slot that was bound lazily counts where it would lead.
 struct trace_binding_record {
     struct trace_record record;
-    uint32_t module;    // whose slots …
+    uint32_t module; // whose slots …
     uint32_t to_module; // … lead here
-    uint32_t calls;     // jump slots
+    uint32_t calls; // jump slots
     uint32_t addresses; // other relocations that name a symbol
 };
 #endif

@@ -79,6 +79,39 @@ struct ImageHistory {
         wait.place_bytes = UInt32(place.count)
         wait.object_bytes = UInt32(object.count)
         add(wait, TRACE_RECORD_WAIT, \.record, place + object, room)
+        for member in look.set?.members ?? [] { add(member, of: look, room) }
+    }
+
+    private mutating func add(_ member: PolledSet.Member, of look: WaitLook, _ room: KernelRoom) {
+        var record = trace_polled_record()
+        let object = Array(member.object.utf8)
+        record.record.key = UInt16(member.access)
+        record.ns = look.nanoseconds
+        record.tid = UInt32(bitPattern: look.tid)
+        record.descriptor = member.descriptor
+        record.object_bytes = UInt32(object.count)
+        add(record, TRACE_RECORD_POLLED, \.record, object, room)
+    }
+
+    mutating func add(_ end: OpenEnd, at nanoseconds: UInt64, _ room: KernelRoom) {
+        var record = trace_descriptor_record()
+        let object = Array(end.object.utf8), peer = Array(end.peer.utf8)
+        record.record.key = UInt16(end.access)
+        record.ns = nanoseconds
+        record.descriptor = end.descriptor
+        record.object_bytes = UInt32(object.count)
+        record.peer_bytes = UInt32(peer.count)
+        add(record, TRACE_RECORD_DESCRIPTOR, \.record, object + peer, room)
+    }
+
+    mutating func add(_ priority: ThreadPriority, of tid: pid_t, at nanoseconds: UInt64, _ room: KernelRoom) {
+        var record = trace_priority_record()
+        record.ns = nanoseconds
+        record.tid = UInt32(bitPattern: tid)
+        record.policy = priority.policy
+        record.nice = priority.nice
+        record.priority = priority.priority
+        add(record, TRACE_RECORD_PRIORITY, \.record, [], room)
     }
 
     mutating func add(_ code: MadeCode.Code, _ room: KernelRoom) {

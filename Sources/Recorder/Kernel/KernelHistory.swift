@@ -10,6 +10,10 @@ struct KernelHistory {
         var images: [ImageHistory]
         var files: MappedFiles
         var threads: Set<pid_t>
+        /// As they were told of last, by thread.
+        var priorities: [pid_t: ThreadPriority] = [:]
+        /// When one of its threads was looked at before its wait was long.
+        var earlyLook: UInt64 = 0
 
         init(_ pid: pid_t, begun: UInt64, files: MappedFiles = MappedFiles()) {
             self.pid = pid
@@ -40,8 +44,21 @@ struct KernelHistory {
     private var likelyPlaces = [Int](repeating: -1, count: 1024)
     private(set) var lost: UInt64 = 0
 
+    /// Whose other ends have been looked for, and when they may be again.
+    private var nextSearch: [String: UInt64] = [:]
+    /// When looking for them, and for priorities, began, and what of a processor that took in all.
+    private var begun: UInt64 = 0, spent: UInt64 = 0
+
     /// A wait is looked at when it has lasted so long, and so many at one time.
     private static let longWait: UInt64 = 10_000_000, mostLooks = 16
+    /// Of shorter ones some, to know what the process's descriptors are open on: one of a process in so long.
+    private static let betweenEarlyLooks: UInt64 = 50_000_000, mostEarlyLooks = 4
+    /// Other ends change: after so long they are looked for again, soon where nobody had one. Who waits may have gone on and be found in its
+    /// next wait already, for what a child has the other end of that is not known of yet.
+    private static let endsHold: UInt64 = 1_000_000_000, noEndsHold: UInt64 = 5_000_000
+    /// In one go up to `atOnce`; in all `first`, and one part in `share` of the time.
+    private static let atOnce: UInt64 = 5_000_000, first: UInt64 = 50_000_000, share: UInt64 = 50
+    private static let mostKnown = 4096
 
     init(root: pid_t, _ room: KernelRoom) {
         self.room = room
@@ -103,19 +120,63 @@ struct KernelHistory {
 
     /// Threads that have waited for long by now are looked at, each once a wait. False when nobody waits who was not.
     mutating func lookAtWaits(_ now: UInt64) -> Bool {
-        var looks = 0, isAnybodyLeft = false
+        var looks = 0, earlyLooks = 0, isAnybodyLeft = false, waiting: [pid_t: Set<String>] = [:]
         for place in threads.indices where threads[place].waits != 0 {
-            guard threads[place].waits + Self.longWait <= now, looks < Self.mostLooks else {
+            let thread = threads[place], process = thread.process
+            guard thread.waits + Self.longWait <= now, looks < Self.mostLooks else {
                 isAnybodyLeft = true
+                guard earlyLooks < Self.mostEarlyLooks, process.earlyLook + Self.betweenEarlyLooks <= now else { continue }
+                earlyLooks += 1
+                process.earlyLook = now
+                if let look = WaitLook(pid: process.pid, tid: thread.tid), !look.object.isEmpty { process.image.add(look, room) }
                 continue
             }
             looks += 1
             threads[place].waits = 0
-            let thread = threads[place]
-            guard let look = WaitLook(pid: thread.process.pid, tid: thread.tid) else { continue }
-            thread.process.image.add(look, room)
+            guard let look = WaitLook(pid: process.pid, tid: thread.tid) else { continue }
+            process.image.add(look, room)
+            waiting[process.pid, default: []].formUnion(look.withOtherEnds)
         }
+        if !waiting.isEmpty { lookAround(waiting, now) }
         return isAnybodyLeft
+    }
+
+    /// What else tells of waits that have become long: who has the other ends of what is waited for, and who goes before whom.
+    /// - Parameter waiting: by process, what its threads wait for
+    private mutating func lookAround(_ waiting: [pid_t: Set<String>], _ now: UInt64) {
+        if begun == 0 { begun = now }
+        guard spent <= Self.first + (now - begun) / Self.share else { return }
+        let before = KernelWatch.ownTime
+        defer { spent += KernelWatch.ownTime - before }
+        for pid in waiting.keys { addPriorities(pid, now) }
+        var asked: [String: String] = [:]
+        for (pid, objects) in waiting {
+            for object in objects where asked[object] == nil && nextSearch[object] ?? 0 <= now {
+                if KernelWatch.ownTime >= before + Self.atOnce { break }
+                asked[object] = OpenEnd.peer(of: object, of: pid)
+            }
+        }
+        if asked.isEmpty { return }
+        // Those that wait come first, and the others where there is time for them.
+        let all = Array(waiting.keys) + processes.keys.filter { waiting[$0] == nil }
+        let found = OpenEnd.all(of: asked, in: all, until: KernelWatch.ownTime + Self.atOnce)
+        for end in found { processes[end.pid]?.image.add(end, at: KernelWatch.now, room) }
+        if nextSearch.count >= Self.mostKnown { nextSearch = [:] }
+        for (object, peer) in asked {
+            let ends = found.filter { $0.object == (peer.isEmpty ? object : peer) }
+            // Who waits at a pipe has one end of it.
+            let isKnown = peer.isEmpty ? ends.reduce(0) { $0 | $1.access } == TRACE_ACCESS_READ | TRACE_ACCESS_WRITE : !ends.isEmpty
+            nextSearch[object] = now + (isKnown ? Self.endsHold : Self.noEndsHold)
+        }
+    }
+
+    private mutating func addPriorities(_ pid: pid_t, _ now: UInt64) {
+        guard let process = processes[pid] else { return }
+        let found = ThreadPriority.all(of: pid)
+        for (tid, priority) in found where process.priorities[tid] != priority {
+            process.image.add(priority, of: tid, at: KernelWatch.now, room)
+        }
+        process.priorities = found
     }
 
     /// No more comes. What there is of each process id, the oldest first.

@@ -231,9 +231,13 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
         pending.removeFirst(ready)
     }
 
-    static var now: UInt64 {
+    static var now: UInt64 { nanoseconds(CLOCK_MONOTONIC) }
+    /// Of a processor, that this thread has had.
+    static var ownTime: UInt64 { nanoseconds(CLOCK_THREAD_CPUTIME_ID) }
+
+    private static func nanoseconds(_ clock: clockid_t) -> UInt64 {
         var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
+        clock_gettime(clock, &time)
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 }

@@ -13,6 +13,8 @@ struct WaitLook {
     var place: String
     /// What the first argument is open on, where it is a descriptor.
     var object: String
+    /// Where it waits for several at once.
+    var set: PolledSet?
 
     /// nil when the thread is not waiting any more, or may not be looked at.
     init?(pid: pid_t, tid: pid_t) {
@@ -28,12 +30,22 @@ struct WaitLook {
         place = kernel == "0" ? "" : kernel
         object = ""
         if number >= 0, recorder_takes_descriptor(number) != 0 {
-            var link = [CChar](repeating: 0, count: Int(PATH_MAX))
-            let count = readlink("/proc/\(pid)/fd/\(UInt32(truncatingIfNeeded: arguments.0))", &link, link.count)
-            if count > 0 { object = String(decoding: link[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+            object = OpenEnd.object(Int32(truncatingIfNeeded: arguments.0), of: pid) ?? ""
+        }
+        if number >= 0 { set = PolledSet(systemCall: number, arguments: Array(words), of: pid) }
+        if !object.isEmpty || set != nil {
+            // It may have gone on meanwhile, and another file have the number.
+            if Self.line(folder + "syscall") != text { return nil }
         }
         nanoseconds = KernelWatch.now // what was found was so some time before
     }
+
+    /// What it waits for that somebody else may write or read: pipes, with a name or without, and sockets.
+    var withOtherEnds: [String] {
+        let own = Self.hasOtherEnd(object) || object.hasPrefix("/") && place.contains("pipe") ? [object] : []
+        return own + (set?.members.lazy.map { $0.object }.filter(Self.hasOtherEnd) ?? [])
+    }
+    private static func hasOtherEnd(_ object: String) -> Bool { object.hasPrefix("pipe:[") || object.hasPrefix("socket:[") }
 
     private static func line(_ path: String) -> String? {
         ProcessStatus.readAll(path).map { String(decoding: $0.prefix { $0 != 0x0a && $0 != 0 }, as: UTF8.self) }

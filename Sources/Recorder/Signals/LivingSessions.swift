@@ -18,7 +18,9 @@ enum LivingSessions {
     }
 
     /// Of all processes that can be looked into.
-    static var all: Set<UInt64> { Set(numbers().compactMap { environment(of: $0).flatMap { self.session(in: $0) } }) }
+    static var all: Set<UInt64> {
+        Set(ProcessStatus.numbers(in: "/proc").compactMap { environment(of: $0).flatMap { self.session(in: $0) } })
+    }
 
     private static func isPart(_ pid: pid_t, of session: UInt64) -> Bool {
         guard let variables = environment(of: pid) else { return false }
@@ -62,19 +64,6 @@ enum LivingSessions {
     /// Numbers start anew when they have reached their limit.
     private static func numbers(after first: pid_t, upTo last: pid_t) -> [pid_t] {
         if last > first, last - first < 1000 { return Array(first + 1...last) }
-        return numbers().filter { last > first ? $0 > first && $0 <= last : $0 > first || $0 <= last }
-    }
-
-    private static func numbers() -> [pid_t] {
-        guard let listing = opendir("/proc") else { return [] }
-        defer { closedir(listing) }
-        var numbers: [pid_t] = []
-        while let entry = readdir(listing) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if let number = pid_t(name) { numbers.append(number) }
-        }
-        return numbers
+        return ProcessStatus.numbers(in: "/proc").filter { last > first ? $0 > first && $0 <= last : $0 > first || $0 <= last }
     }
 }

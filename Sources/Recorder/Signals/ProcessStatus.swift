@@ -39,8 +39,8 @@ enum ProcessStatus {
     /// A file that holds one number.
     static func number(_ path: String) -> Int? { read(path).flatMap { Int($0.prefix { $0 != "\n" }) } }
 
-    /// nil when there is no such file, or not for us. Files of /proc do not say how long they are.
-    static func readAll(_ path: String) -> [UInt8]? {
+    /// nil when there is no such file, or not for us, or it is longer than that. Files of /proc do not say how long they are.
+    static func readAll(_ path: String, atMost most: Int = .max) -> [UInt8]? {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }
@@ -50,7 +50,22 @@ enum ProcessStatus {
             if got < 0, errno == EINTR { continue }
             guard got > 0 else { return got < 0 && all.isEmpty ? nil : all }
             all += part[..<got]
+            if all.count > most { return nil }
         }
+    }
+
+    /// The entries of a directory of /proc that are numbers: processes, threads, descriptors. None where it may not be read.
+    static func numbers(in directory: String) -> [Int32] {
+        guard let listing = opendir(directory) else { return [] }
+        defer { closedir(listing) }
+        var numbers: [Int32] = []
+        while let entry = readdir(listing) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if let number = Int32(name) { numbers.append(number) }
+        }
+        return numbers
     }
 
     private static func read(_ path: String) -> String? {

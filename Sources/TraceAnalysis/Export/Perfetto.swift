@@ -330,8 +330,8 @@ struct PerfettoWriter: TimelineWriter {
         for source in sources {
             try PerfettoStates(source).write(write)
             try PerfettoSamples(source).write(write, symbolizer)
-            try PerfettoWaits(source, symbolizer, origin: sources.origin)?.write(write)
         }
+        try PerfettoWaits(sources)?.write(write, symbolizer)
     }
 
     private static func describe(_ source: ExportSource, _ message: inout ProtobufMessage) {

@@ -4,27 +4,37 @@ import TraceFormat
 
 struct PerfettoWaits {
     private typealias Field = PerfettoField
-    private let source: ExportSource
-    private let search: WaitSearch
-    private let explanation: WaitExplanation
+    /// Those of which the kernel has told; of others waits are the calls themselves.
+    private let sources: [ExportSource]
+    private let searches: [WaitSearch]
+    /// CLOCK_MONOTONIC from which times in texts count.
+    private let origin: UInt64
 
-    /// nil: the kernel has not told of any; then waits are the calls themselves.
-    /// - Parameter origin: CLOCK_MONOTONIC from which times in texts count
-    init?(_ source: ExportSource, _ symbolizer: Symbolizer, origin: UInt64) {
-        guard source.trace.noSwitches == nil else { return nil }
-        self.source = source
-        search = WaitSearch(source.trace)
-        explanation = WaitExplanation(search, symbolizer, origin: origin)
+    init?(_ sources: [ExportSource]) {
+        self.sources = sources.filter { $0.trace.noSwitches == nil }
+        if self.sources.isEmpty { return nil }
+        var searches = self.sources.map { WaitSearch($0.trace) }
+        WaitSearch.findWakers(&searches)
+        self.searches = searches
+        origin = sources.origin
     }
 
     private static let waitsOfPiece = 10_000
 
-    func write(_ write: ([UInt8]) throws -> Void) throws {
-        let tracks = Dictionary(source.threads.map { ($0.index, $0.track) }, uniquingKeysWith: { first, _ in first })
-        func thread(_ index: Int) -> UInt64? { search.threads[index].thread.flatMap { tracks[$0] } }
+    func write(_ write: ([UInt8]) throws -> Void, _ symbolizer: Symbolizer) throws {
+        let tracks = sources.map { source in
+            Dictionary(source.threads.map { ($0.index, $0.track) }, uniquingKeysWith: { first, _ in first })
+        }
+        for index in sources.indices { try self.write(index, tracks, symbolizer, write) }
+    }
+
+    private func write(_ index: Int, _ tracks: [[UInt32: UInt64]], _ symbolizer: Symbolizer, _ write: ([UInt8]) throws -> Void) throws {
+        let source = sources[index], search = searches[index], explanation = WaitExplanation(search, symbolizer, origin: origin)
+        func thread(_ thread: Int) -> UInt64? { search.threads[thread].thread.flatMap { tracks[index][$0] } }
         var piece = ProtobufMessage(), lanes: [Int: UInt64] = [:]
         for (number, wait) in search.waits.enumerated() {
-            let track = lanes[wait.thread] ?? describe(wait.thread, of: thread(wait.thread), to: &piece)
+            let track =
+                lanes[wait.thread] ?? describe(search.threads[wait.thread], wait.thread, source, of: thread(wait.thread), to: &piece)
             lanes[wait.thread] = track
             let (begin, end) = (source.monotonic(wait.begin), source.monotonic(wait.end))
             let what = explanation.what(wait) { $0 }
@@ -32,12 +42,13 @@ struct PerfettoWaits {
                 if what != "-" { $0.annotation("waiting in", what) }
                 for text in explanation.details(number, { $0 }) { $0.annotation("why", text) }
             }
-            if let waker = wait.waker, wait.begin..<wait.end ~= waker.at, let from = thread(waker.thread) {
-                let flow = source.processTrack + UInt64(number), woken = source.monotonic(waker.at)
-                piece.event(Field.instant, track: from, at: woken, category: "wake", "wakes \(search.threads[wait.thread].title)") {
+            if let waker = waker(of: wait, index, tracks), begin..<end ~= waker.at {
+                let flow = source.processTrack + UInt64(number)
+                piece.event(Field.instant, track: waker.track, at: waker.at, category: "wake", "wakes \(search.threads[wait.thread].title)")
+                {
                     $0.add(Field.Event.flows, fixed: flow)
                 }
-                piece.event(Field.sliceBegin, track: track, at: woken, category: "wait", "woken by \(search.threads[waker.thread].title)") {
+                piece.event(Field.sliceBegin, track: track, at: waker.at, category: "wait", "woken by \(waker.name)") {
                     $0.add(Field.Event.endedFlows, fixed: flow)
                 }
                 piece.event(Field.sliceEnd, track: track, at: end) { _ in }
@@ -51,9 +62,25 @@ struct PerfettoWaits {
         try write(piece.bytes)
     }
 
+    /// Of the process itself, or of another one of the run. nil: not known, or it has no track.
+    private func waker(of wait: Wait, _ index: Int, _ tracks: [[UInt32: UInt64]]) -> (track: UInt64, name: String, at: UInt64)? {
+        if let waker = wait.waker {
+            let thread = searches[index].threads[waker.thread]
+            return thread.thread.flatMap { tracks[index][$0] }.map { ($0, thread.title, sources[index].monotonic(waker.at)) }
+        }
+        guard let other = wait.outsider, let thread = other.thread,
+            let place = sources.firstIndex(where: { $0.trace.header.first.monotonic_ns == other.begun && $0.pid == other.pid }),
+            let track = tracks[place][thread]
+        else { return nil }
+        let end = sources[index].monotonic(wait.end)
+        return (track, "\(other.name)/\(other.tid)", end - min(other.late.count, end))
+    }
+
     /// - Parameter parent: the thread's own track; a thread without calls has none
-    private func describe(_ index: Int, of parent: UInt64?, to message: inout ProtobufMessage) -> UInt64 {
-        let thread = search.threads[index], track = source.processTrack + 1 << 31 + 1 << 30 + UInt64(index) // beside those of the start
+    private func describe(
+        _ thread: ThreadStates, _ index: Int, _ source: ExportSource, of parent: UInt64?, to message: inout ProtobufMessage
+    ) -> UInt64 {
+        let track = source.processTrack + 1 << 31 + 1 << 30 + UInt64(index) // beside those of the start
         message.packet(sequence: PerfettoWriter.ownSequence) {
             $0.add(Field.Packet.trackDescriptor) {
                 $0.add(Field.Track.uuid, track)

@@ -61,19 +61,48 @@ package struct KernelRecords: Sendable, RecordReader {
         /// What the descriptor is open on.
         var object: String
     }
+    /// What a descriptor of the process was found open on, of things that threads of the run waited for.
+    struct Descriptor: Sendable {
+        var at: UInt64
+        var number: Int32
+        var isReadable: Bool
+        var isWritable: Bool
+        /// "pipe:[4711]", "socket:[4712]", or a path.
+        var object: String
+        /// Of a socket the one that it is connected to; empty: not known.
+        var peer: String
+    }
+    /// One of several descriptors that a thread was found waiting for at once: those of one moment.
+    struct Polled: Sendable {
+        var at: UInt64
+        var number: Int32
+        /// What it waits to do.
+        var isToRead: Bool
+        var isToWrite: Bool
+        var object: String
+    }
+    /// How the scheduler chose a thread.
+    struct Priority: Sendable {
+        var at: UInt64
+        var priority: SchedulerPriority
+    }
     struct Sample: BitwiseCopyable, Sendable {
         var at: UInt64
         var isInKernel: Bool
     }
 
-    static let kinds = TRACE_RECORD_SWITCHES...TRACE_RECORD_CODE_NAME
+    static let kinds = TRACE_RECORD_SWITCHES...TRACE_RECORD_POLLED
 
     // Of each thread, in the order of time.
     private(set) var switches: [UInt32: [Switch]] = [:]
     private(set) var tasks: [UInt32: [Task]] = [:]
     private(set) var faults: [UInt32: [PageFault]] = [:]
     private(set) var waits: [UInt32: [FoundWait]] = [:]
+    private(set) var polled: [UInt32: [Polled]] = [:]
+    private(set) var priorities: [UInt32: [Priority]] = [:]
     private(set) var samples: [UInt32: [Sample]] = [:]
+    /// In no order.
+    private(set) var descriptors: [Descriptor] = []
     /// Between which the kernel has told, nil when nobody has asked.
     let span: Range<UInt64>?
     package internal(set) var damagedRecords = 0
@@ -99,6 +128,8 @@ package struct KernelRecords: Sendable, RecordReader {
         for tid in tasks.keys { Self.sort(&tasks[tid]!) { $0.at } }
         for tid in faults.keys { Self.sort(&faults[tid]!) { $0.at } }
         for tid in waits.keys { Self.sort(&waits[tid]!) { $0.at } }
+        for tid in polled.keys { Self.sort(&polled[tid]!) { $0.at } }
+        for tid in priorities.keys { Self.sort(&priorities[tid]!) { $0.at } }
         for tid in samples.keys { Self.sort(&samples[tid]!) { $0.at } }
     }
 
@@ -137,15 +168,36 @@ package struct KernelRecords: Sendable, RecordReader {
         case TRACE_RECORD_WAIT:
             let size = MemoryLayout<trace_wait_record>.size
             guard let fixed = body(trace_wait_record.self, buffer, offset, byteCount),
-                UInt64(fixed.place_bytes) + UInt64(fixed.object_bytes) <= UInt64(byteCount - size)
+                let (place, object) = texts(fixed.place_bytes, fixed.object_bytes, buffer, offset + size, byteCount - size)
             else { return false }
-            let place = buffer.bytes(at: offset + size, byteCount: min(Int(fixed.place_bytes), Self.longestText))
-            let object = buffer.bytes(
-                at: offset + size + Int(fixed.place_bytes), byteCount: min(Int(fixed.object_bytes), Self.longestText))
             waits[fixed.tid, default: []].append(
                 FoundWait(
                     at: ticks(fixed.ns), systemCall: fixed.system_call < 0 ? nil : fixed.system_call,
-                    arguments: [fixed.arguments.0, fixed.arguments.1], place: text(place), object: text(object)))
+                    arguments: [fixed.arguments.0, fixed.arguments.1], place: place, object: object))
+        case TRACE_RECORD_DESCRIPTOR:
+            let size = MemoryLayout<trace_descriptor_record>.size
+            guard let fixed = body(trace_descriptor_record.self, buffer, offset, byteCount),
+                let (object, peer) = texts(fixed.object_bytes, fixed.peer_bytes, buffer, offset + size, byteCount - size)
+            else { return false }
+            descriptors.append(
+                Descriptor(
+                    at: ticks(fixed.ns), number: fixed.descriptor, isReadable: Int(record.key) & TRACE_ACCESS_READ != 0,
+                    isWritable: Int(record.key) & TRACE_ACCESS_WRITE != 0, object: object, peer: peer))
+        case TRACE_RECORD_POLLED:
+            let size = MemoryLayout<trace_polled_record>.size
+            guard let fixed = body(trace_polled_record.self, buffer, offset, byteCount),
+                let (object, _) = texts(fixed.object_bytes, 0, buffer, offset + size, byteCount - size)
+            else { return false }
+            polled[fixed.tid, default: []].append(
+                Polled(
+                    at: ticks(fixed.ns), number: fixed.descriptor, isToRead: Int(record.key) & TRACE_ACCESS_READ != 0,
+                    isToWrite: Int(record.key) & TRACE_ACCESS_WRITE != 0, object: object))
+        case TRACE_RECORD_PRIORITY:
+            guard let fixed = body(trace_priority_record.self, buffer, offset, byteCount) else { return false }
+            priorities[fixed.tid, default: []].append(
+                Priority(
+                    at: ticks(fixed.ns),
+                    priority: SchedulerPriority(policy: fixed.policy, nice: fixed.nice, realTime: fixed.priority)))
         case TRACE_RECORD_SAMPLES:
             return Self.forEachSample(buffer, offset, byteCount) { sample, _ in
                 let isInKernel = sample.flags & UInt16(TRACE_SAMPLE_KERNEL) != 0
@@ -157,6 +209,17 @@ package struct KernelRecords: Sendable, RecordReader {
     }
 
     private func ticks(_ monotonic: UInt64) -> UInt64 { trace.ticks(monotonic: monotonic).raw }
+
+    /// Two, one behind the other. nil: they are longer than what is there.
+    private mutating func texts(
+        _ first: UInt32, _ second: UInt32, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int
+    ) -> (String, String)? {
+        if UInt64(first) + UInt64(second) > UInt64(byteCount) { return nil }
+        return (
+            text(buffer.bytes(at: offset, byteCount: min(Int(first), Self.longestText))),
+            text(buffer.bytes(at: offset + Int(first), byteCount: min(Int(second), Self.longestText)))
+        )
+    }
 
     private mutating func text(_ bytes: [UInt8]) -> String {
         if let known = texts[bytes] { return known }

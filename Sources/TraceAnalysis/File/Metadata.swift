@@ -14,6 +14,8 @@ package struct Module: Sendable {
     package var unloaded: Ticks?
 
     package var name: String { path.isEmpty ? "[module \(index)]" : basename(path) }
+    /// The agent, or its room for labels.
+    package var isOfAgent: Bool { name.hasPrefix("libtracer.so") || name == "libtracer-labels.so" }
     package var identity: ModuleIdentity {
         ModuleIdentity(path: path, buildID: buildID, spanBytes: addresses.upperBound &- addresses.lowerBound)
     }

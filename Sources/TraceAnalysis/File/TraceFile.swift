@@ -17,7 +17,7 @@ package struct TraceFile: Sendable {
     /// Where the chunks ended when they were looked for; the file may have grown since.
     let chunksEnd: UInt64
     let threadNames: [UInt32: String]
-    /// Clock at the opening of the latest chunk or at the file's last sample, whichever is later.
+    /// When the file says that recording was over: it was stopped, or else the latest sample of the clock.
     let lastSample: Ticks
     package let chunkCount: Int
     /// In the order in which they were written.
@@ -27,8 +27,9 @@ package struct TraceFile: Sendable {
     package internal(set) var window = TimeWindow.whole
     /// The same where calls are added up. What frames that a forked process has from its parent did before it was born is not its own.
     var lifetime: TimeWindow {
-        let isForked = chunksOfThread.contains { $0.first.map { $0.sequence == 0 && $0.storedFrames > 0 } ?? false }
-        return isForked ? window.intersection(firstTicks.raw..<UInt64.max) : window
+        // Of a ring the first chunk that is left may be any of the thread's.
+        let mayBeForked = chunksOfThread.contains { $0.first.map { $0.storedFrames > 0 } ?? false }
+        return mayBeForked ? window.intersection(firstTicks.raw..<UInt64.max) : window
     }
 
     /// Reads everything but the events. Throws `TraceError` when nothing at all can be read.
@@ -50,7 +51,7 @@ package struct TraceFile: Sendable {
         if let correction = scale.correction { metadata.stretch(correction) }
         self.metadata = metadata
         timeScale = scale
-        lastSample = Ticks(scale.even(max(header.last.ticks, header.first.ticks)))
+        lastSample = Ticks(scale.even(max(header.stopped_ticks == 0 ? header.last.ticks : header.stopped_ticks, header.first.ticks)))
         threadNames = walk.threadNames.mapValues { $0.name }
         chunksOfThread = Dictionary(grouping: walk.chunks.lazy.filter { !$0.isMetadata }, by: { $0.thread })
             .sorted { $0.key < $1.key }.map { Self.inOrder($0.value).map { $0.even(scale) } }

@@ -12,37 +12,60 @@ struct DescriptorUse: Sendable {
     }
 
     /// When it may have been closed, in order.
-    private var closings: [UInt64]
+    private let closings: [UInt64]
     /// In the order of time.
-    private var evidence: [Evidence]
+    private let evidence: [Evidence]
 
     init(closings: [UInt64], evidence: [Evidence]) {
         self.closings = closings.sorted()
         self.evidence = evidence.sorted { $0.at < $1.at }
     }
 
+    /// From one call that may have closed it to the next, around that moment; .max: there is no next.
+    func life(around moment: UInt64) -> Range<UInt64> {
+        let next = bisect(closings.count) { closings[$0] <= moment }
+        return (next > 0 ? closings[next - 1] : 0)..<(next < closings.count ? closings[next] : .max)
+    }
+
     /// What it was open on then; nil where nothing or no one thing tells.
     func place(at moment: UInt64) -> Evidence? {
-        let next = bisect(closings.count) { closings[$0] <= moment }
-        let from = next > 0 ? closings[next - 1] : 0, to = next < closings.count ? closings[next] : .max
-        let known = evidence.filter { $0.at >= from && $0.at < to }
+        let life = life(around: moment), known = evidence.filter { life.contains($0.at) }
         guard let one = known.first(where: { $0.object != nil }) ?? known.first else { return nil }
         let isOne = known.allSatisfy { $0.kind == one.kind && ($0.object == nil || $0.object == one.object) }
         return isOne ? one : nil
     }
 }
 
+extension DescriptorUse {
+    /// Where threads were found waiting, and where the recorder has looked for other ends; by number.
+    static func found(_ records: KernelRecords, machine: UInt32) -> [UInt64: [Evidence]] {
+        var all: [UInt64: [Evidence]] = [:]
+        for found in records.waits.values.joined() where !found.object.isEmpty {
+            let place = FoundPlace(found, machine: machine)
+            guard place.kind == .disk || place.kind == .pipe, let number = found.arguments.first else { continue }
+            all[WaitingFunction.descriptor(number), default: []].append(Evidence(at: found.at, kind: place.kind, object: found.object))
+        }
+        for end in records.descriptors {
+            all[WaitingFunction.descriptor(UInt64(bitPattern: Int64(end.number))), default: []].append(
+                Evidence(at: end.at, kind: .pipe, object: end.object))
+        }
+        return all
+    }
+}
+
 extension WaitSearch {
-    /// Waits in read and its kin of which nobody knows whether they are for a file.
+    /// What the descriptors are open on that waits are known by the number of alone; of read and its kin whether that is a file.
     mutating func findDescriptors(workers: Int, progress: ReadingProgress?) {
         func isAsked(_ wait: Wait) -> Bool {
-            guard let function = function(wait.call.row), function.isOfAnyDescriptor else { return false }
-            return wait.kind == .pipe && wait.call.argument != noArgument && !wait.isOpenOn
+            guard let function = function(wait.call.row), function.object == .descriptor, wait.kind == .pipe, !wait.isOpenOn,
+                wait.call.argument != noArgument
+            else { return false }
+            return function.isOfAnyDescriptor || knownDescriptors[WaitingFunction.descriptor(wait.call.argument)] != nil
         }
         let asked = waits.indices.filter { isAsked(waits[$0]) }
         guard !asked.isEmpty else { return }
         let descriptors = Set(asked.map { waits[$0].call.argument }), functions = functions
-        let isCloser = isCloser
+        let isCloser = isCloser()
         let tells = functions.map {
             $0.map { $0.object == .descriptor && !$0.isOfAnyDescriptor && ($0.kind == .disk || $0.kind == .pipe) } ?? false
         }
@@ -59,14 +82,14 @@ extension WaitSearch {
                 evidence[argument, default: []].append(.init(at: act.call.enter, kind: kind, object: nil))
             }
         }
-        for wait in waits where wait.isOpenOn && descriptors.contains(wait.call.argument) {
-            evidence[wait.call.argument, default: []].append(.init(at: wait.call.enter, kind: wait.kind, object: wait.object))
-        }
+        for number in descriptors { evidence[number, default: []] += knownDescriptors[WaitingFunction.descriptor(number)] ?? [] }
         let uses = evidence.reduce(into: [UInt64: DescriptorUse]()) {
             $0[$1.key] = DescriptorUse(closings: closings[$1.key] ?? [], evidence: $1.value)
         }
         for index in asked {
-            guard let place = uses[waits[index].call.argument]?.place(at: waits[index].call.enter) else { continue }
+            guard let place = uses[waits[index].call.argument]?.place(at: waits[index].call.enter),
+                place.kind == .pipe || function(waits[index].call.row)?.isOfAnyDescriptor == true
+            else { continue }
             settle(index, place)
         }
     }

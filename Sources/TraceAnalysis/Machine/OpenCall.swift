@@ -1,5 +1,6 @@
 // Which call was innermost on a thread at some moments. Chunks are read in any order: of the calls that were open at a moment the one that
 // began last is kept.
+import CTraceLayout
 import Symbols
 import TraceFormat
 
@@ -20,6 +21,12 @@ struct OpenCall: BitwiseCopyable, Sendable {
 
     var isKnown: Bool { row != 0 }
     func isSame(as other: OpenCall) -> Bool { row == other.row && enter == other.enter }
+
+    /// - Parameter parts: by row
+    func isSaidByCaller(_ parts: [LibraryPart]) -> Bool {
+        func part(_ row: UInt32) -> LibraryPart { Int(row) < parts.count ? parts[Int(row)] : .none }
+        return part(row).isSaid(by: part(parent))
+    }
 }
 
 struct OpenCalls: StreamSink, ~Copyable {
@@ -29,12 +36,15 @@ struct OpenCalls: StreamSink, ~Copyable {
     private var rows: RowNumbers
     /// By thread, in order.
     private let moments: [UInt32: [UInt64]]
-    /// By row: calls that do not count.
-    private let isPassedOver: [Bool]
+    /// Of calls that do not count; nil: all do.
+    private let isPassedOver: (@Sendable (OpenCall) -> Bool)?
     /// By thread, one for each moment.
     private(set) var found: [UInt32: [OpenCall]] = [:]
     private(set) var calls: UInt64 = 0
     private var migrations = Migrations()
+
+    /// Recording did: of calls that were open then no more is known.
+    private let isStopped: Bool
 
     // Of the thread that is read.
     private var thread: UInt32?
@@ -50,7 +60,9 @@ struct OpenCalls: StreamSink, ~Copyable {
     private var latest = OpenCall()
     private var carried: [CallKey: UInt64] = [:]
 
-    init(_ table: FunctionNames, at moments: [UInt32: [UInt64]], passingOver isPassedOver: [Bool]) {
+    init(_ table: FunctionNames, at moments: [UInt32: [UInt64]], isStopped: Bool, passingOver isPassedOver: (@Sendable (OpenCall) -> Bool)?)
+    {
+        self.isStopped = isStopped
         rows = RowNumbers(table)
         self.moments = moments
         self.isPassedOver = isPassedOver
@@ -58,13 +70,13 @@ struct OpenCalls: StreamSink, ~Copyable {
 
     /// Of each thread, one call for each of its moments.
     static func at(
-        _ moments: [UInt32: [UInt64]], in trace: TraceFile, _ table: FunctionNames, passingOver isPassedOver: [Bool] = [],
-        workers: Int, progress: ReadingProgress? = nil
+        _ moments: [UInt32: [UInt64]], in trace: TraceFile, _ table: FunctionNames,
+        passingOver isPassedOver: (@Sendable (OpenCall) -> Bool)? = nil, workers: Int, progress: ReadingProgress? = nil
     ) -> (calls: [UInt32: [OpenCall]], strangers: [UInt32]) {
         // Of a call that began before the window nothing is told but that it was open then.
         let trace = trace.narrowed(to: .whole).only(Set(moments.lazy.filter { !$0.value.isEmpty }.map { $0.key }))
         return StreamWorker.read(trace, table, workers: workers, progress: progress) {
-            OpenCalls(table, at: moments, passingOver: isPassedOver)
+            OpenCalls(table, at: moments, isStopped: Int(trace.header.state) == TRACE_STOPPED, passingOver: isPassedOver)
         }.withSink { sink in
             sink.settle()
             return (sink.found, sink.rows.strangers)
@@ -85,7 +97,7 @@ struct OpenCalls: StreamSink, ~Copyable {
     // MARK: - Moments
 
     @inline(never) private mutating func note(_ call: OpenCall) {
-        if Int(call.row) < isPassedOver.count, isPassedOver[Int(call.row)] { return }
+        if let isPassedOver, isPassedOver(call) { return }
         var index = next ?? bisect(wanted.count) { wanted[$0] <= call.end }
         while index < wanted.count, wanted[index] <= call.end { index += 1 }
         next = index
@@ -132,7 +144,7 @@ struct OpenCalls: StreamSink, ~Copyable {
         if latest.row == frame.row, latest.enter == frame.enter { latest = OpenCall() }
         if wanted.isEmpty { return }
         // The kernel may have told for longer than the trace goes on.
-        let time = ending == .open ? .max : time
+        let time = ending == .open && !isStopped ? .max : time
         note(
             OpenCall(
                 row: frame.row, parent: parent.row, enter: frame.enter, end: time, depth: UInt32(truncatingIfNeeded: depth),

@@ -41,8 +41,17 @@ package struct StateTimeline: Sendable {
         /// Of all its stretches off the processor.
         package var duration: UInt64
         package var stretches: Int
-        /// The thread (its index in the trace) that let this one go on, when, and when this one ran.
-        package var waker: (thread: UInt32, at: UInt64, ran: UInt64?)?
+        /// Who let this one go on.
+        package var waker: Waker?
+    }
+    package struct Waker: Sendable {
+        /// Index in its trace.
+        package var thread: UInt32
+        /// Which trace of the run that is: whose first moment, CLOCK_MONOTONIC; nil: this one.
+        package var begun: UInt64?
+        /// When it did, and when the thread that waited ran.
+        package var at: UInt64
+        package var ran: UInt64?
     }
 
     /// Index in the trace.
@@ -145,7 +154,10 @@ extension StateTimeline.Wait {
         duration = wait.duration
         stretches = wait.count
         if let waker = wait.waker, let thread = search.threads[waker.thread].thread {
-            self.waker = (thread, waker.at, waker.late.map { waker.at &+ $0 })
+            self.waker = .init(thread: thread, begun: nil, at: waker.at, ran: waker.late.map { waker.at &+ $0 })
+        } else if let other = wait.outsider, let thread = other.thread {
+            let late = search.trace.timeScale.ticks(other.late)
+            self.waker = .init(thread: thread, begun: other.begun, at: wait.end - min(late, wait.end), ran: wait.end)
         }
     }
 }

@@ -24,12 +24,26 @@ struct Wait: Sendable {
         var late: UInt64?
     }
 
-    /// A process whose end the thread waited for.
-    struct Child: Equatable, Sendable {
+    /// A thread of another process that let this one go on.
+    struct Outsider: Equatable, Sendable {
         var name: String
         var pid: UInt32
-        /// From its end until the thread ran.
+        var tid: UInt32
+        /// Of which trace of the run: when that begins, CLOCK_MONOTONIC; and the thread there, nil where it made no call.
+        var begun: UInt64
+        var thread: UInt32?
+        /// The call by which it did, and what that was made in; nil: the process ended.
+        var function: String?
+        var caller: String?
+        /// From the beginning of that until the thread ran.
         var late: Nanoseconds
+    }
+
+    /// Who could have written, or read, what it waited for.
+    struct OtherEnd: Equatable, Sendable {
+        var name: String
+        var pid: UInt32
+        var descriptor: Int32
     }
 
     /// Index among the process's threads.
@@ -54,6 +68,8 @@ struct Wait: Sendable {
     /// How often others took the lock in that time.
     var handovers = 0
     var waker: Waker?
-    /// Of a run (EndedChildren.swift).
-    var child: Child?
+    /// In place of a waker, where the run knows more than the process (RunWakers.swift).
+    var outsider: Outsider?
+    /// Where nobody is known to have woken it.
+    var otherEnds: [OtherEnd] = []
 }

@@ -17,6 +17,8 @@ struct WaitChain: Sendable {
     private(set) var isCircular = false
     /// How long the first holder could have run and had no processor.
     private(set) var preempted: UInt64 = 0
+    /// Others went before it, and it comes after the one that waits for it: priority inversion. Of the holder, and of who waits.
+    private(set) var inversion: (holder: SchedulerPriority, waiter: SchedulerPriority)?
 
     init(of index: Int, in search: WaitSearch) {
         var wait = search.waits[index], threads = Set([wait.thread])
@@ -25,7 +27,15 @@ struct WaitChain: Sendable {
         while let holder = wait.holder {
             window = window.clamped(to: min(holder.since, holder.until)..<holder.until)
             if window.isEmpty { return }
-            if links.isEmpty { preempted = search.preempted(holder.thread, in: window) }
+            if links.isEmpty {
+                preempted = search.preempted(holder.thread, in: window)
+                if preempted > 0, let own = search.priority(wait.thread, at: wait.end),
+                    let holders = search.priority(holder.thread, at: wait.end),
+                    holders.isLower(than: own)
+                {
+                    inversion = (holders, own)
+                }
+            }
             guard threads.insert(holder.thread).inserted else {
                 isCircular = true
                 return

@@ -53,7 +53,12 @@ struct WaitExplanation {
                     + (place(of: holder).map { ", in \(spelt($0))" } ?? "")
                     + (wait.handovers > 1 ? ", taken \(grouped(wait.handovers)) times in that time" : ""))
             if chain.preempted > 0 {
-                texts.append("\(name) was ready and had no processor for \(readable(length(chain.preempted)))")
+                texts.append(
+                    "\(name) was ready and had no processor for \(readable(length(chain.preempted)))"
+                        + (chain.inversion.map {
+                            ": priority inversion, \(name) is \($0.holder.text), the thread that waits \($0.waiter.text)"
+                        }
+                            ?? ""))
             }
             for link in chain.links {
                 let other = search.waits[link.wait]
@@ -67,7 +72,18 @@ struct WaitExplanation {
             let name = search.threads[waker.thread].title, ran = waker.late.map { ", ran \(readable(length($0))) after it" } ?? ""
             texts.append((search.name(waker.act.row).map { "woken by \(spelt($0)) of \(name)" } ?? "\(name) ended") + ran)
         }
-        if let child = wait.child { texts.append("\(child.name)/\(child.pid) ended, ran \(readable(child.late)) after it") }
+        if let other = wait.outsider {
+            let name = "\(other.name)/\(other.tid)", caller = other.caller.map { " in \(spelt($0))" } ?? ""
+            texts.append(
+                (other.function.map { "woken by \(spelt($0)) of \(name)\(caller)" } ?? "\(name) ended")
+                    + ", ran \(readable(other.late)) after it")
+        }
+        if let first = wait.otherEnds.first {
+            let others = wait.otherEnds.count - 1
+            texts.append(
+                "the other end: \(first.name)/\(first.pid), descriptor \(first.descriptor)"
+                    + (others > 0 ? ", and \(counted(others, "process", "processes")) more" : ""))
+        }
         return texts
     }
 }

@@ -34,8 +34,18 @@ extension WaitReport {
                 ("kind", .string(wait.kind.rawValue)), ("object", Self.text(wait.object)), ("system_call", Self.text(wait.systemCall)),
                 ("holder", wait.holder.map { json($0, process, chain) } ?? .null), ("handovers", .unsigned(UInt64(wait.handovers))),
                 ("chain", .array(chain.links.map { json($0, process) })), ("is_circular", .bool(chain.isCircular)),
-                ("waker", wait.waker.map { json($0, process) } ?? wait.child.map { json($0, until: time(wait.end, process)) } ?? .null),
-                ("late_ns", .time(wait.waker?.late.map { length($0, process) } ?? wait.child?.late)),
+                ("waker", wait.waker.map { json($0, process) } ?? wait.outsider.map { json($0, until: time(wait.end, process)) } ?? .null),
+                ("late_ns", .time(wait.waker?.late.map { length($0, process) } ?? wait.outsider?.late)),
+                (
+                    "other_ends",
+                    .array(
+                        wait.otherEnds.map {
+                            .object([
+                                ("thread", .string($0.name)), ("pid", .unsigned(UInt64($0.pid))),
+                                ("descriptor", .signed(Int64($0.descriptor))),
+                            ])
+                        })
+                ),
             ])
     }
 
@@ -51,6 +61,12 @@ extension WaitReport {
             ("thread", .string(thread.name)), ("tid", .unsigned(UInt64(thread.tid))), ("function", Self.text(place(of: holder, process))),
             ("since_ns", .signed(time(holder.since, process))),
             ("preempted_ns", search.noSwitches == nil ? .time(length(chain.preempted, process)) : .null),
+            (
+                "inversion",
+                chain.inversion.map {
+                    .object([("holder", .string($0.holder.text)), ("waiter", .string($0.waiter.text))])
+                } ?? .null
+            ),
         ])
     }
 
@@ -62,10 +78,10 @@ extension WaitReport {
         ])
     }
 
-    private func json(_ child: Wait.Child, until end: Int64) -> JSON {
+    private func json(_ other: Wait.Outsider, until end: Int64) -> JSON {
         .object([
-            ("thread", .string(child.name)), ("tid", .unsigned(UInt64(child.pid))), ("function", .null), ("caller", .null),
-            ("at_ns", .signed(end - Int64(child.late.count))),
+            ("thread", .string(other.name)), ("tid", .unsigned(UInt64(other.tid))), ("function", Self.text(other.function)),
+            ("caller", Self.text(other.caller)), ("at_ns", .signed(end - Int64(other.late.count))),
         ])
     }
 

@@ -35,7 +35,7 @@ package struct WaitReport {
         progress: ReadingProgress? = nil
     ) {
         var processes = traces.map { WaitSearch($0, workers: workers, progress: progress) }
-        WaitSearch.findChildren(&processes)
+        WaitSearch.findWakers(&processes, workers: workers)
         let symbolizer = Symbolizer()
         let origin = traces.map { $0.header.first.monotonic_ns }.min() ?? 0
         let explanations = processes.map { WaitExplanation($0, symbolizer, origin: origin) }

@@ -30,9 +30,18 @@ package struct WaitSearch: Sendable {
         var wait: Int?
     }
     let functions: [WaitingFunction?]
+    /// By row.
+    private let libraryParts: [LibraryPart]
     let samples: [UInt32: [KernelRecords.Sample]]
     /// Of the window, with the index of the thread.
     let faults: [(thread: Int, fault: KernelRecords.PageFault)]
+    /// What descriptors of the process were found open on, by number: where threads were found waiting for them, and where the recorder
+    /// has looked for the other end of what somebody waits for.
+    let knownDescriptors: [UInt64: [DescriptorUse.Evidence]]
+    let openEnds: [KernelRecords.Descriptor]
+    /// By thread id.
+    let polled: [UInt32: [KernelRecords.Polled]]
+    private let priorities: [UInt32: [KernelRecords.Priority]]
     let table: FunctionNames
     private var strangers: [UInt32] = []
 
@@ -51,10 +60,15 @@ package struct WaitSearch: Sendable {
         noSwitches = trace.noSwitches
         table = FunctionNames(trace.metadata)
         functions = WaitingFunction.all(table, of: basename(trace.program))
+        libraryParts = WaitingFunction.parts(table, functions)
         let states = ThreadStates.all(trace, records)
         threads = states.filter { !$0.isAgents }
         agentsWork = Dictionary(grouping: states.filter { $0.isAgents && $0.by != nil }, by: { $0.by! }).mapValues { $0.map(\.life) }
         samples = records.samples
+        openEnds = records.descriptors
+        polled = records.polled
+        priorities = records.priorities
+        knownDescriptors = DescriptorUse.found(records, machine: trace.header.machine)
         faults = threads.enumerated().flatMap { index, thread in
             (records.faults[thread.tid] ?? []).filter {
                 !$0.isOfAgent && thread.life.contains($0.at) && trace.window.touches($0.at, $0.at)
@@ -92,8 +106,21 @@ package struct WaitSearch: Sendable {
             && threads[wait.thread].tid == header.pid
     }
 
-    /// Who has looked at the run (EndedChildren.swift) knows it.
-    mutating func note(_ child: Wait.Child, of wait: Int) { waits[wait].child = child }
+    // Who has looked at the run knows it (RunWakers.swift).
+    mutating func note(_ waker: Wait.Waker, of wait: Int) { waits[wait].waker = waker }
+    mutating func note(_ waker: Wait.Outsider, of wait: Int) { waits[wait].outsider = waker }
+    mutating func note(_ ends: [Wait.OtherEnd], of wait: Int) { waits[wait].otherEnds = ends }
+    mutating func note(object: String, of wait: Int) { waits[wait].object = object }
+
+    /// How the scheduler chose the thread, as it was told of last before that moment.
+    func priority(_ thread: Int, at moment: UInt64) -> SchedulerPriority? {
+        guard let all = priorities[threads[thread].tid] else { return nil }
+        let next = bisect(all.count) { all[$0].at <= moment }
+        return next > 0 ? all[next - 1].priority : nil
+    }
+
+    /// When the thread ran again after that.
+    func late(_ thread: Int, after moment: UInt64) -> UInt64? { threads[thread].runs(after: moment).map { $0 - moment } }
 
     /// What a wait's descriptor is open on has been found.
     mutating func settle(_ wait: Int, _ place: DescriptorUse.Evidence) {
@@ -104,7 +131,13 @@ package struct WaitSearch: Sendable {
     }
 
     /// By row.
-    var isCloser: [Bool] { [false] + table.rows.map { WaitingFunction.isCloser($0.symbol.isEmpty ? $0.name : $0.symbol) } }
+    func isCloser(but others: Set<String> = []) -> [Bool] {
+        [false]
+            + table.rows.map { row in
+                let name = row.symbol.isEmpty ? row.name : row.symbol
+                return WaitingFunction.isCloser(name) && !others.contains(name)
+            }
+    }
 
     /// All that may be told.
     var names: [String] { table.rows.map { $0.name } }
@@ -143,8 +176,9 @@ package struct WaitSearch: Sendable {
         for (index, thread) in threads.enumerated() {
             if let number = thread.thread { moments[number] = stretches[index].map { $0.begin } }
         }
-        let open = OpenCalls.at(moments, in: trace, table, workers: workers, progress: progress)
+        var open = OpenCalls.at(moments, in: trace, table, workers: workers, progress: progress)
         strangers = open.strangers
+        lookOutwards(&open.calls, at: moments, workers, progress)
         for (index, thread) in threads.enumerated() {
             let first = waits.count, calls = thread.thread.flatMap { open.calls[$0] } ?? []
             parts.append([])
@@ -152,6 +186,26 @@ package struct WaitSearch: Sendable {
                 add(part, number < calls.count ? calls[number] : OpenCall(), of: index, records, first: first)
             }
             waitsOfThread.append(first..<waits.count)
+        }
+    }
+
+    /// Where the innermost call is a library's own, the call that it does it for may tell: of `pthread_mutex_lock` that waits in
+    /// `__lll_lock_wait`, the first one.
+    private func lookOutwards(
+        _ calls: inout [UInt32: [OpenCall]], at moments: [UInt32: [UInt64]], _ workers: Int, _ progress: ReadingProgress?
+    ) {
+        let parts = libraryParts
+        let asked = calls.compactMapValues { all -> [Int]? in
+            let indices = all.indices.filter { all[$0].isSaidByCaller(parts) }
+            return indices.isEmpty ? nil : indices
+        }
+        if asked.isEmpty { return }
+        let around = OpenCalls.at(
+            asked.reduce(into: [:]) { result, one in result[one.key] = one.value.map { moments[one.key]![$0] } }, in: trace, table,
+            passingOver: { $0.isSaidByCaller(parts) }, workers: workers, progress: progress)
+        for (thread, indices) in asked {
+            guard let found = around.calls[thread] else { continue }
+            for (index, call) in zip(indices, found) where function(call.row)?.kind != nil { calls[thread]![index] = call }
         }
     }
 
@@ -298,7 +352,7 @@ package struct WaitSearch: Sendable {
             wait.handovers = history.acquisitions(while: own, waitsFrom: wait.begin, to: wait.end)
         }
         if let release = history.release(for: own, waitingFrom: wait.begin, to: wait.end), let thread = indexOfThread[release.thread] {
-            let at = release.call.enter, late = threads[wait.thread].runs(after: at).map { $0 - at }
+            let at = release.call.enter, late = late(wait.thread, after: at)
             if !function.isTimed || late ?? (wait.end - at) <= trace.timeScale.ticks(Self.promptness) {
                 wait.waker = Wait.Waker(thread: thread, act: release.call, at: at, late: late)
             }
@@ -314,10 +368,10 @@ package struct WaitSearch: Sendable {
             asked[thread, default: []].append((max(wait.begin, holder.since), index))
         }
         for thread in asked.keys { asked[thread]!.sort { $0.moment < $1.moment } }
-        let isPassedOver = functions.map { $0?.kind != nil || $0?.act != nil }
+        let isPassedOver = zip(functions, libraryParts).map { $0?.kind != nil || $0?.act != nil || $1 == .inner }
         let open = OpenCalls.at(
-            asked.mapValues { $0.map { $0.moment } }, in: trace, table, passingOver: isPassedOver, workers: workers,
-            progress: progress)
+            asked.mapValues { $0.map { $0.moment } }, in: trace, table,
+            passingOver: { Int($0.row) < isPassedOver.count && isPassedOver[Int($0.row)] }, workers: workers, progress: progress)
         for (thread, all) in asked {
             for (number, one) in all.enumerated() {
                 if let call = open.calls[thread]?[number] { waits[one.wait].holder?.inside = call }
@@ -339,7 +393,7 @@ package struct WaitSearch: Sendable {
             let candidates = ends.filter { $0.thread != wait.thread && $0.to >= wait.begin && $0.from <= wait.end }
             guard candidates.count == 1, let one = candidates.first else { continue }
             waits[index].waker = Wait.Waker(
-                thread: one.thread, act: OpenCall(), at: one.from, late: threads[wait.thread].runs(after: one.from).map { $0 - one.from })
+                thread: one.thread, act: OpenCall(), at: one.from, late: late(wait.thread, after: one.from))
         }
     }
 }

@@ -12,6 +12,11 @@ struct WaitingFunction: Equatable, Sendable {
         case signals
     }
     enum Object: UInt8 { case address, descriptor, process }
+    /// Where the bytes go: who takes them waits for one who gives, and the other way round.
+    enum Flow: UInt8 {
+        case takes, gives
+        var opposite: Flow { self == .takes ? .gives : .takes }
+    }
 
     /// nil: it does not wait.
     var kind: WaitKind?
@@ -23,10 +28,12 @@ struct WaitingFunction: Equatable, Sendable {
     var isShared = false
     /// It takes files as well.
     var isOfAnyDescriptor = false
+    /// Of calls on pipes and sockets; nil: neither way, or both.
+    var flow: Flow?
 
     private init(
         _ kind: WaitKind?, _ act: Act? = nil, _ object: Object = .address, isTimed: Bool = false, isShared: Bool = false,
-        isOfAnyDescriptor: Bool = false
+        isOfAnyDescriptor: Bool = false, _ flow: Flow? = nil
     ) {
         self.kind = kind
         self.act = act
@@ -34,6 +41,7 @@ struct WaitingFunction: Equatable, Sendable {
         self.isTimed = isTimed
         self.isShared = isShared
         self.isOfAnyDescriptor = isOfAnyDescriptor
+        self.flow = flow
     }
 
     private static let known: [String: WaitingFunction] = {
@@ -72,12 +80,16 @@ struct WaitingFunction: Equatable, Sendable {
         add("pthread_join pthread_timedjoin_np pthread_clockjoin_np thrd_join _ZNSt6thread4joinEv", .init(.join))
         add("nanosleep clock_nanosleep usleep sleep thrd_sleep", .init(.sleep))
         add("wait wait3 wait4 waitpid waitid vfork system posix_spawn posix_spawnp pclose", .init(.child, nil, .process))
-        add("read write readv writev", .init(.pipe, nil, .descriptor, isOfAnyDescriptor: true))
+        add("read readv", .init(.pipe, nil, .descriptor, isOfAnyDescriptor: true, .takes))
+        add("write writev", .init(.pipe, nil, .descriptor, isOfAnyDescriptor: true, .gives))
+        add("recv recvfrom recvmsg recvmmsg", .init(.pipe, nil, .descriptor, .takes))
+        add("send sendto sendmsg sendmmsg", .init(.pipe, nil, .descriptor, .gives))
         add(
             """
-            recv recvfrom recvmsg recvmmsg send sendto sendmsg sendmmsg accept accept4 connect poll ppoll select
-            pselect epoll_wait epoll_pwait epoll_pwait2 msgrcv msgsnd mq_receive mq_send mq_timedreceive mq_timedsend splice tee
+            accept accept4 connect poll ppoll select pselect epoll_wait epoll_pwait epoll_pwait2 msgrcv msgsnd mq_receive mq_send
+            mq_timedreceive mq_timedsend splice tee
             """, .init(.pipe, nil, .descriptor))
+        add("sendfile vmsplice eventfd_write", .init(nil, nil, .descriptor, .gives))
         add(
             """
             pread pwrite preadv pwritev preadv2 pwritev2 fsync fdatasync syncfs sync_file_range ftruncate fallocate posix_fallocate
@@ -117,6 +129,9 @@ struct WaitingFunction: Equatable, Sendable {
         }
     }
 
+    /// A descriptor as the trace has it, in 56 bits, or the kernel in 64: an int.
+    static func descriptor(_ argument: UInt64) -> UInt64 { UInt64(UInt32(truncatingIfNeeded: argument)) }
+
     /// Functions after which a number of a descriptor may stand for another file; those that the agent records no argument of may close any.
     static func isCloser(_ name: String) -> Bool { closers.contains(name) }
     private static let closers: Set = [
@@ -126,5 +141,37 @@ struct WaitingFunction: Equatable, Sendable {
     /// By row. A program's own function of such a name is another one.
     static func all(_ table: FunctionNames, of program: String) -> [WaitingFunction?] {
         [nil] + table.rows.map { $0.module == program ? nil : WaitingFunction($0.symbol.isEmpty ? $0.name : $0.symbol) }
+    }
+
+    /// By row.
+    static func parts(_ table: FunctionNames, _ functions: [WaitingFunction?]) -> [LibraryPart] {
+        [.none]
+            + table.rows.enumerated().map { index, row in
+                guard libraries.contains(where: { row.module.hasPrefix($0) }) else { return .none }
+                if let kind = functions[index + 1]?.kind { return .call(kind) }
+                return inner.contains { row.symbol.hasPrefix($0) } ? .inner : .none
+            }
+    }
+    private static let libraries = ["libc.so.", "libpthread.so.", "libdispatch.so"]
+    /// What these libraries wait by, and nobody else calls: in glibc's nptl, and in Dispatch's shims/lock.c.
+    private static let inner = ["__lll_", "__futex_", "futex_", "do_futex_", "__new_sem_", "__pthread_", "_dispatch_"]
+}
+
+/// What a function is of a library whose calls are known to wait, where the library's own functions are recorded as well.
+enum LibraryPart: Equatable, Sendable {
+    /// Not of such a library, or called by others too: by an initializer within `pthread_once`, by a signal handler.
+    case none
+    /// It says nothing of what for: `__lll_lock_wait`.
+    case inner
+    case call(WaitKind)
+
+    /// A call in one of the kind is how the library does it: `waitpid` waits in `wait4`, and `sleep` in `nanosleep`. Of `epoll_wait` within
+    /// `select` a signal handler made the first.
+    func isSaid(by caller: LibraryPart) -> Bool {
+        switch self {
+        case .none: false
+        case .inner: true
+        case .call(let kind): self == caller && (kind == .child || kind == .sleep || kind == .join)
+        }
     }
 }

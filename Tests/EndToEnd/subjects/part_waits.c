@@ -2,13 +2,18 @@
 // case, thread that waited, nanoseconds, the object, the thread that it waited for.
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -21,10 +26,13 @@ static uint64_t now(void) {
 }
 static int tid(void) { return (int)syscall(SYS_gettid); }
 
-/// As long as a wait is to take. It computes: a wait for a thread that sleeps would be a chain.
-static void work(void) {
-    for (uint64_t begin = now(); now() - begin < 30000000;);
+static void workFor(uint64_t length) {
+    for (uint64_t begin = now(); now() - begin < length;);
 }
+/// As long as a wait is to take. It computes: a wait for a thread that sleeps would be a chain.
+static void work(void) { workFor(30000000); }
+/// The recorder looks for who has the other end, or who goes before whom, when a thread has waited for long.
+static void workLong(void) { workFor(200000000); }
 
 static pthread_mutex_t said = PTHREAD_MUTEX_INITIALIZER;
 static void say(const char *name, uint64_t begin, const void *object, int other) {
@@ -78,8 +86,16 @@ static void *signalLater(void *nothing) {
 static void *writeLater(void *nothing) {
     other = tid();
     pthread_barrier_wait(&begun);
-    work();
+    workLong();
     if (write(ends[1], "", 1) != 1) abort();
+    return nothing;
+}
+static void *notifyLater(void *nothing) {
+    other = tid();
+    pthread_barrier_wait(&begun);
+    workLong();
+    uint64_t more = 1;
+    if (write(ends[1], &more, sizeof more) != sizeof more) abort();
     return nothing;
 }
 static void *postLater(void *nothing) {
@@ -94,6 +110,40 @@ static void *endLater(void *nothing) {
     work();
     return nothing;
 }
+static void *holdIdly(void *mutex) {
+    other = tid();
+    struct sched_param none = {0};
+    sched_setscheduler(0, SCHED_IDLE, &none);
+    pthread_mutex_lock(mutex);
+    pthread_barrier_wait(&begun);
+    workLong();
+    pthread_mutex_unlock(mutex);
+    return 0;
+}
+static void *keepBusy(void *nothing) {
+    workLong();
+    return nothing;
+}
+/// Two more than there are processors for them.
+static long keepersBusy(pthread_t threads[130]) {
+    cpu_set_t processors;
+    long count = sched_getaffinity(0, sizeof processors, &processors) ? 128 : CPU_COUNT(&processors) + 2;
+    if (count > 130) count = 130;
+    for (long n = 0; n < count; n++) pthread_create(&threads[n], 0, keepBusy, 0);
+    return count;
+}
+
+/// A process that writes a byte after some time, and ends after some more.
+static pid_t feeder(int descriptor, int unused, int isSocket) {
+    pid_t child = fork();
+    if (child) return child;
+    close(unused);
+    workLong();
+    if ((isSocket ? send(descriptor, "", 1, 0) : write(descriptor, "", 1)) != 1) abort();
+    workLong();
+    _exit(0);
+}
+
 /// How long it could have run and did not, by the scheduler's own account (proc(5), schedstat).
 static uint64_t delay(void) {
     char path[64];
@@ -159,7 +209,56 @@ int main(void) {
     begin = now();
     char byte;
     if (read(ends[0], &byte, 1) != 1) return 1;
-    say("pipe", begin, (void *)(intptr_t)ends[0], 0);
+    say("pipe", begin, (void *)(intptr_t)ends[0], other);
+    pthread_join(one, 0);
+
+    for (int isSocket = 0; isSocket < 2; isSocket++) {
+        if (isSocket ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends)) return 1;
+        pid_t child = feeder(ends[1], ends[0], isSocket);
+        close(ends[1]);
+        begin = now();
+        if ((isSocket ? recv(ends[0], &byte, 1, 0) : read(ends[0], &byte, 1)) != 1) return 1;
+        say(isSocket ? "sent" : "fed", begin, (void *)(intptr_t)ends[0], child);
+        begin = now();
+        if (read(ends[0], &byte, 1) != 0) return 1;
+        say(isSocket ? "hung" : "starved", begin, (void *)(intptr_t)ends[0], child);
+        close(ends[0]);
+        waitpid(child, 0, 0);
+    }
+
+    // Of two pipes the second one is written to; of two descriptors that it waits for, the thread's own.
+    int others[2];
+    if (pipe(others) || pipe(ends)) return 1;
+    pid_t writer = feeder(ends[1], ends[0], 0);
+    close(ends[1]);
+    struct pollfd both[2] = {{.fd = others[0], .events = POLLIN}, {.fd = ends[0], .events = POLLIN}};
+    begin = now();
+    if (poll(both, 2, -1) != 1) return 1;
+    say("polled", begin, 0, writer);
+    kill(writer, SIGKILL); // it would be the longest child
+    waitpid(writer, 0, 0);
+    close(ends[0]);
+    ends[1] = eventfd(0, 0);
+    int events = epoll_create1(0);
+    struct epoll_event event = {.events = EPOLLIN};
+    if (ends[1] < 0 || epoll_ctl(events, EPOLL_CTL_ADD, others[0], &event) || epoll_ctl(events, EPOLL_CTL_ADD, ends[1], &event)) return 1;
+    pthread_create(&one, 0, notifyLater, 0);
+    pthread_barrier_wait(&begun);
+    begin = now();
+    if (epoll_wait(events, &event, 1, -1) != 1) return 1;
+    say("notified", begin, 0, other);
+    pthread_join(one, 0);
+    close(events), close(ends[1]), close(others[0]), close(others[1]);
+
+    pthread_t keepers[130];
+    pthread_create(&one, 0, holdIdly, &first);
+    pthread_barrier_wait(&begun);
+    long busy = keepersBusy(keepers);
+    begin = now();
+    pthread_mutex_lock(&first);
+    say("inversion", begin, &first, other);
+    pthread_mutex_unlock(&first);
+    for (long n = 0; n < busy; n++) pthread_join(keepers[n], 0);
     pthread_join(one, 0);
 
     pthread_create(&one, 0, endLater, 0);

@@ -1,37 +1,45 @@
-// Of a run: which process ended while another one waited for a child.
+// Of a run: whose end a thread waited for, as far as another process tells.
 import Presentation
 import Symbols
 import TraceFormat
 
 extension WaitSearch {
-    private struct End {
+    struct End {
         var name: String
         var pid: UInt32
         var parent: UInt32
+        /// As those of Wait.Outsider.
+        var begun: UInt64
+        var thread: UInt32?
         /// CLOCK_MONOTONIC
         var at: Int64
     }
 
-    /// A child that was waited for by its number has ended in that time; of any child it is the one that has, where one alone has.
-    package static func findChildren(_ processes: inout [WaitSearch]) {
+    /// Who let the threads of a run's processes go on that others of its processes waited for.
+    package static func findWakers(_ processes: inout [WaitSearch], workers: Int = TraceFile.processorCount) {
         let ends = Dictionary(grouping: processes.compactMap { $0.end }) { $0.parent }
         for process in processes.indices { processes[process].findChildren(ends[processes[process].trace.header.pid] ?? []) }
+        findOtherEnds(&processes, workers)
     }
 
     /// Of a process that has executed another program only that one's trace has it.
-    private var end: End? {
+    var end: End? {
         let pid = trace.header.pid
         guard let main = threads.last(where: { $0.tid == pid }), main.hasEnded,
             let last = threads.filter({ $0.hasEnded }).map({ $0.life.upperBound }).max()
         else { return nil }
-        return End(name: main.name, pid: pid, parent: trace.header.parent_pid, at: monotonic(last))
+        return End(
+            name: main.name, pid: pid, parent: trace.header.parent_pid, begun: trace.header.first.monotonic_ns, thread: main.thread,
+            at: monotonic(last))
     }
 
-    private func monotonic(_ ticks: UInt64) -> Int64 {
+    /// CLOCK_MONOTONIC.
+    func monotonic(_ ticks: UInt64) -> Int64 {
         Int64(truncatingIfNeeded: trace.header.first.monotonic_ns)
             &+ trace.timeScale.signedNanoseconds(Int64(truncatingIfNeeded: ticks &- trace.firstTicks.raw))
     }
 
+    /// A child that was waited for by its number has ended in that time; of any child it is the one that has, where one alone has.
     private mutating func findChildren(_ ends: [End]) {
         guard !ends.isEmpty else { return }
         for (index, wait) in waits.enumerated() where wait.kind == .child && wait.waker == nil {
@@ -39,7 +47,11 @@ extension WaitSearch {
             let isAny = function(wait.call.row)?.text(wait.call.argument) == nil
             let candidates = ends.filter { $0.at >= begin && $0.at <= end && (isAny || UInt64($0.pid) == wait.call.argument) }
             guard candidates.count == 1, let one = candidates.first else { continue }
-            note(Wait.Child(name: one.name, pid: one.pid, late: Nanoseconds(UInt64(end - one.at))), of: index)
+            note(
+                Wait.Outsider(
+                    name: one.name, pid: one.pid, tid: one.pid, begun: one.begun, thread: one.thread,
+                    late: Nanoseconds(UInt64(end - one.at))),
+                of: index)
         }
     }
 }
