@@ -223,17 +223,54 @@ func tree(_ builder: TraceBuilder, workers: Int = 1) throws -> CallTree {
             }
             builder.exit(thread, 1, at: start + 1000)
         }
+        // main, three functions, and main below each of them: seven paths.
+        try read(builder, mostPaths: 7, workers: 1) { // five of them are kept
+            #expect(
+                lines($0) == [
+                    "= 1000", "main 1 1000 850", " a 1 50 30", "  (further paths) 1 20 20", " b 1 50 30", "  (further paths) 1 20 20",
+                    " c 1 50 30",
+                    "  (further paths) 1 20 20",
+                ])
+        }
+        try read(builder, mostPaths: 5, workers: 1) { #expect(lines($0) == ["= 1000", "main 1 1000 850", " (further paths) 6 150 150"]) }
+    }
+
+    @Test func whatAThreadHasCalledItselfIsToldApartInAnyCase() throws {
+        let builder = demo { builder, thread in
+            for function in 1...4 as ClosedRange<UInt32> {
+                builder.enter(thread, function, at: start + UInt64(function) * 100)
+                builder.complete(thread, 1, from: start + UInt64(function) * 100 + 10, to: start + UInt64(function) * 100 + 30)
+                builder.exit(thread, function, at: start + UInt64(function) * 100 + 50)
+            }
+        }
+        try read(builder, mostPaths: 2, workers: 1) {
+            let functions = lines($0).filter { !$0.hasPrefix(" ") && !$0.hasPrefix("=") && !$0.hasPrefix("(") }
+            #expect(functions.count == 4)
+            #expect($0.calls == 8)
+        }
+    }
+
+    @Test(arguments: 1...12, [6, 30, 100]) func whichPathsAreKeptIsNotOfWhoHasReadThem(seed: UInt64, mostPaths: Int) throws {
+        let builder = program(seed: seed, events: 2000, wordsPerChunk: 50, framesPerChunk: .max)
+        var alone: [String] = [], selfTime: Int64 = 0, calls: UInt64 = 0, isNested = false
+        try read(builder, mostPaths: .max / 4, workers: 1) {
+            selfTime = $0.nodes.reduce(0) { $0 + $1.selfTime }
+            calls = $0.calls
+            isNested = $0.nodes.allSatisfy { $0.selfTime >= 0 }
+        }
+        try read(builder, mostPaths: mostPaths, workers: 1) {
+            alone = lines($0)
+            #expect($0.calls == calls)
+            #expect($0.nodes.reduce(0) { $0 + $1.selfTime } == selfTime)
+            #expect(!isNested || $0.nodes.allSatisfy { $0.selfTime >= 0 })
+        }
+        for workers in 2...4 { try read(builder, mostPaths: mostPaths, workers: workers) { #expect(lines($0) == alone) } }
+    }
+
+    private func read(_ builder: TraceBuilder, mostPaths: Int, workers: Int, _ body: (CallTree) -> Void) throws {
         let file = TemporaryFile(builder.bytes())
         try withExtendedLifetime(file) {
-            let trace = try TraceFile(path: file.path)
-            let table = FunctionNames(trace.metadata)
-            // Nobody, the thread, main, a, and main below it.
-            var spans = ThreadSpans(trace)
-            let all = StreamWorker.read(trace, table, workers: 1) { [spans] in PathSums(table, spans, LoadedFiles(trace), mostPaths: 5) }
-            let end = all.end, calls = all.calls
-            spans.settle(end: end.raw, latest: all.latestOfThread)
-            let tree = all.withSink { [spans] in CallTreeAssembly(trace, table, $0, spans, calls: calls, end: end).tree(trace.timeScale) }
-            #expect(lines(tree) == ["= 1000", "main 1 1000 850", " (further paths) 4 100 100", " a 1 50 30", "  main 1 20 20"])
+            body(CallTree(try TraceFile(path: file.path), workers: workers, mostPaths: mostPaths))
         }
     }
 }

@@ -223,6 +223,20 @@ import TraceTesting
                 "libdemo.so.1"))
     }
 
+    /// The process went on for long after that; whether the call did nobody knows.
+    @Test(arguments: [1, 3]) func callsThatWereOpenWhenRecordingStoppedCountUntilThen(workers: Int) throws {
+        var builder = demo { builder, thread in
+            builder.enter(thread, 1, at: start)
+            builder.complete(thread, 2, from: start + 100, to: start + 400)
+        }
+        builder.header.state = UInt32(TRACE_STOPPED)
+        builder.header.stop_reason = UInt32(TRACE_STOP_LIMIT)
+        builder.header.stopped_ticks = start + 500
+        let loaded = try Loaded(builder.bytes(end: start + 1_000_000), workers: workers)
+        #expect(loaded["main"]?.total.count == 500 && loaded["main"]?.selfTime == 200)
+        #expect(TraceEnd(loaded.trace).ticks.raw == start + 500)
+    }
+
     @Test func theHeadlineSaysWhatIsMissing() throws {
         var builder = demo { builder, thread in
             builder.complete(thread, 1, from: start, to: start + 1)
@@ -305,6 +319,25 @@ import TraceTesting
         let fork = try #require(functions.first { $0.name == "fork" })
         #expect(fork.calls == 0 && fork.total.count == 1_000 && fork.selfTime == 800 && fork.average == nil)
         #expect(try lines(tree(builder)) == ["= 1000", "fork 0 1000 800", " a 1 200 200"])
+    }
+
+    /// Of the child's own chunks the ring has only the last; `a` began in one that is gone, `fork` before its birth.
+    @Test func aFrameOfTheParentCountsFromTheBirthOfAProcessWhoseRingCameRound() throws {
+        var builder = TraceBuilder()
+        builder.module(0, "/usr/lib/libdemo.so.1")
+        for (id, name) in [(1, "fork"), (2, "a"), (3, "b")] { builder.function(UInt32(id), name) }
+        builder.header.mode = UInt32(TRACE_MODE_RING)
+        let thread = builder.thread(tid: 4711)
+        builder.setFrames(thread, [trace_open_frame(enter_ticks: start - 50_000, function: 1, flags: 0)])
+        builder.enter(thread, 2, at: start + 100)
+        builder.split(thread, isWritten: false)
+        builder.complete(thread, 3, from: start + 500, to: start + 600)
+        builder.exit(thread, 2, at: start + 700)
+        builder.exit(thread, 1, at: start + 1_000)
+        let functions = try Loaded(builder.bytes()).summary.functions
+        let fork = try #require(functions.first { $0.name == "fork" }), a = try #require(functions.first { $0.name == "a" })
+        #expect(fork.calls == 0 && fork.total.count == 1_000 && fork.selfTime == 400)
+        #expect(a.calls == 1 && a.total.count == 600 && a.selfTime == 500)
     }
 
     @Test func aTraceWithoutAnEndSaysWhatMayHaveHappened() throws {

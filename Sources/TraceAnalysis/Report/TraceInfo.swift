@@ -114,7 +114,10 @@ extension TraceFile {
             let count = counted(UInt64(metadata.leftOut.count), "short function")
             texts.append("\(count) left out after many calls: --keep-hot records all")
         }
-        let unplanned = patched.filter { $0.value.functions == 0 }.keys.sorted().compactMap { metadata.modules[$0]?.name }
+        let unplanned = patched.filter { $0.value.functions == 0 }.keys.sorted().compactMap { metadata.modules[$0] }.filter {
+            !$0.isOfAgent
+        }
+        .map { $0.name }
         if !unplanned.isEmpty {
             let most = 4
             texts.append(

@@ -62,8 +62,8 @@ final class SampledCode {
             // Each address would be a function of its own.
             return Place(functions: [number(Self.nowhere)], start: nil, isAgent: false)
         }
-        let isAgent = module.name.hasPrefix("libtracer.so") || module.name == "libtracer-labels.so", linked = address &- module.loadBias
-        if isAgent { return Place(functions: [number(Self.agent(module.name))], start: nil, isAgent: true) }
+        let linked = address &- module.loadBias
+        if module.isOfAgent { return Place(functions: [number(Self.agent(module.name))], start: nil, isAgent: true) }
         guard let function = symbolizer.function(at: linked, in: module.identity) else {
             guard let start = symbolizer.functionStart(at: linked, in: module.identity) else {
                 return Place(

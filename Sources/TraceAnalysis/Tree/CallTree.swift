@@ -111,8 +111,8 @@ package struct CallTree: Sendable {
     package internal(set) var nodes: [Node]
     package internal(set) var functions: [Function]
 
-    /// Reads all of a trace. Memory grows with the number of distinct paths, not of calls; beyond two million paths of
-    /// one reading thread what is new below a path is one node, "(further paths)".
+    /// Reads all of a trace. Memory grows with the number of distinct paths, not of calls. Where there are more than a million and a half, the
+    /// longest are not told apart: what goes on from a path of the length that is left is one node, "(further paths)".
     package init(_ trace: TraceFile, workers: Int = TraceFile.processorCount, progress: ReadingProgress? = nil) {
         self.init(trace, workers: workers, progress: progress, FunctionNames(trace.metadata))
     }
@@ -122,13 +122,24 @@ package struct CallTree: Sendable {
         self.init(trace, workers: workers, progress: nil, FunctionNames(trace.metadata, names))
     }
 
-    private init(_ trace: TraceFile, workers: Int, progress: ReadingProgress?, _ table: FunctionNames) {
+    /// With another limit for paths.
+    init(_ trace: TraceFile, workers: Int, mostPaths: Int) {
+        self.init(trace, workers: workers, progress: nil, FunctionNames(trace.metadata), mostPaths: mostPaths)
+    }
+
+    private init(_ trace: TraceFile, workers: Int, progress: ReadingProgress?, _ table: FunctionNames, mostPaths: Int = PathSums.mostPaths)
+    {
         var spans = ThreadSpans(trace)
         let files = LoadedFiles(trace)
-        let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { [spans] in PathSums(table, spans, files) }
+        let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { [spans] in
+            PathSums(table, spans, files, mostPaths: mostPaths)
+        }
         let end = all.end, calls = all.calls
         spans.settle(end: end.raw, latest: all.latestOfThread)
-        self = all.withSink { CallTreeAssembly(trace, table, $0, spans, calls: calls, end: end).tree(trace.timeScale) }
+        self = all.withSink {
+            $0.finish()
+            return CallTreeAssembly(trace, table, $0, spans, calls: calls, end: end).tree(trace.timeScale)
+        }
         addCost(CallCost(trace))
     }
 

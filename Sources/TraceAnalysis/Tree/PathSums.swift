@@ -21,6 +21,8 @@ struct PathNode: BitwiseCopyable {
     var migrated: UInt32 = 0
     /// Calls of which only a part lies in the window.
     var part: UInt32 = 0
+    /// Functions of the path.
+    var length: UInt32
 
     mutating func add(_ other: PathNode) {
         calls &+= other.calls
@@ -47,7 +49,16 @@ struct PathSums: ~Copyable {
     /// Open addressing; 0 is an empty place. At most half full.
     private var places: PlainArray<UInt32>
     private var placeBits: UInt64 = 12
-    private var mostPaths: Int
+    /// Paths are `longest` at most, what is longer is `elsewhere`, where there would be more than `mostPaths` while reading, or more than
+    /// `keptPaths` in the end. So which are told apart is of the calls alone, and not of who has read which of them.
+    private let mostPaths: Int, keptPaths: Int
+    private var longest: UInt32 = .max
+    private var longestOfAdded: UInt32 = .max
+    private var apart = 0
+    private var isFull = false
+    /// Of each time that paths became shorter: by number of a path before, its number then. A frame's tag has how often that was.
+    private var shortenings: [[UInt32]] = []
+    private var generation: UInt64 = 0
     /// By number of a path in the reading that was added last: its number here.
     private var paths: [UInt32] = []
 
@@ -65,11 +76,12 @@ struct PathSums: ~Copyable {
     private(set) var calls: UInt64 = 0
     private(set) var orphans: UInt64 = 0
 
+    static let mostPaths = 1 << 21
     /// The row of calls whose paths are too many to be told apart.
     static var elsewhere: UInt32 { .max }
 
-    /// - Parameter mostPaths: 80 bytes each, and 8 in the hash table. Beyond it each path has one more, for all others.
-    init(_ table: FunctionNames, _ spans: ThreadSpans, _ files: LoadedFiles, mostPaths: Int = 1 << 21) {
+    /// - Parameter mostPaths: 80 bytes each, and 8 in the hash table; each of the longest may have one more, for what goes on from there
+    init(_ table: FunctionNames, _ spans: ThreadSpans, _ files: LoadedFiles, mostPaths: Int) {
         self.files = files
         loading = files.row(in: table)
         coverage = CallCoverage(spans)
@@ -78,7 +90,8 @@ struct PathSums: ~Copyable {
         for row in 1..<max(table.rowCount, 1) { isTail[row] = table.rows[row - 1].isTail }
         places = PlainArray(repeating: 0, count: 1 << 12)
         self.mostPaths = mostPaths
-        nodes.append(PathNode(parent: 0, row: 0))
+        keptPaths = mostPaths * 3 / 4
+        nodes.append(PathNode(parent: 0, row: 0, length: 0))
     }
 
     var strangers: [UInt32] { rows.strangers }
@@ -103,10 +116,15 @@ struct PathSums: ~Copyable {
 
     @inline(never) private mutating func newChild(_ parent: UInt32, _ row: UInt32) -> UInt32 {
         if nodes[Int(parent)].row == Self.elsewhere { return parent }
-        if nodes.count >= mostPaths, row != Self.elsewhere { return child(parent, Self.elsewhere) }
+        let length = nodes[Int(parent)].length &+ 1
+        if row != Self.elsewhere {
+            if length > longest { return child(parent, Self.elsewhere) }
+            apart += 1
+            if apart > mostPaths, longest > 1 { isFull = true } // what a thread has called itself is told apart in any case
+        }
         if nodes.count * 2 >= places.count { grow() }
         let node = UInt32(nodes.count)
-        nodes.append(PathNode(parent: parent, row: row))
+        nodes.append(PathNode(parent: parent, row: row, length: length))
         insert(node)
         return node
     }
@@ -119,6 +137,9 @@ struct PathSums: ~Copyable {
 
     private mutating func grow() {
         placeBits += 1
+        fillPlaces()
+    }
+    private mutating func fillPlaces() {
         places = PlainArray(repeating: 0, count: 1 << Int(placeBits))
         for node in 1..<nodes.count where nodes[node].parent != 0 { insert(UInt32(node)) }
     }
@@ -126,7 +147,7 @@ struct PathSums: ~Copyable {
     private mutating func rootNode(_ thread: UInt32) -> UInt32 {
         if let root = rootOfThread[thread] { return root }
         let root = UInt32(nodes.count)
-        nodes.append(PathNode(parent: 0, row: 0))
+        nodes.append(PathNode(parent: 0, row: 0, length: 0))
         threads.append((thread, root))
         rootOfThread[thread] = root
         return root
@@ -134,8 +155,74 @@ struct PathSums: ~Copyable {
 
     /// The path of a frame, the thread's own when there is none.
     @inline(__always) private func path(_ frame: Frame) -> UInt32 {
-        frame.tag == 0 ? root : UInt32(truncatingIfNeeded: frame.tag)
+        if frame.tag == 0 { return root }
+        return _fastPath(frame.tag &>> 32 == generation) ? UInt32(truncatingIfNeeded: frame.tag) : shortened(frame.tag)
     }
+
+    @inline(never) private func shortened(_ tag: UInt64) -> UInt32 {
+        shortenings[Int(tag &>> 32)...].reduce(UInt32(truncatingIfNeeded: tag)) { $1[Int($0)] }
+    }
+
+    // MARK: too many paths
+
+    /// Precondition: nobody holds the number of a path but in a tag.
+    @inline(never) private mutating func shorten() {
+        isFull = false
+        var counts = [0]
+        for index in 1..<nodes.count where nodes[index].parent != 0 && nodes[index].row != Self.elsewhere {
+            let length = Int(nodes[index].length)
+            if length >= counts.count { counts += Array(repeating: 0, count: length + 1 - counts.count) }
+            counts[length] += 1
+        }
+        var length = 0, count = 0
+        while length + 1 < counts.count, count + counts[length + 1] <= keptPaths {
+            length += 1
+            count += counts[length]
+        }
+        let isWhole = length + 1 == counts.count
+        let most = min(isWhole ? .max : UInt32(max(length, 1)), longestOfAdded)
+        if most < longest { cut(to: most) }
+    }
+
+    private mutating func cut(to length: UInt32) {
+        longest = length
+        var kept = PlainArray<PathNode>(), numbers = [UInt32](repeating: 0, count: nodes.count)
+        var others: [UInt32: UInt32] = [:] // by number of a path of that length: that of what goes on from there
+        kept.append(nodes[0])
+        apart = 0
+        for index in 1..<nodes.count {
+            var node = nodes[index]
+            let parent = numbers[Int(node.parent)]
+            if node.length <= length {
+                numbers[index] = UInt32(kept.count)
+                if node.parent != 0 { apart += 1 }
+                node.parent = parent
+                kept.append(node)
+                continue
+            }
+            if node.length == length + 1 {
+                if others[parent] == nil {
+                    others[parent] = UInt32(kept.count)
+                    kept.append(PathNode(parent: parent, row: Self.elsewhere, length: length + 1))
+                }
+                numbers[index] = others[parent]!
+            } else {
+                numbers[index] = parent
+                node.total = 0 // its time is in that of a call which is there already
+            }
+            kept[Int(numbers[index])].add(node)
+        }
+        nodes = kept
+        for index in threads.indices { threads[index].root = numbers[Int(threads[index].root)] }
+        for (thread, root) in threads { rootOfThread[thread] = root }
+        root = numbers[Int(root)]
+        fillPlaces()
+        shortenings.append(numbers)
+        generation += 1
+    }
+
+    /// When all readings are added up.
+    mutating func finish() { shorten() }
 
     // MARK: times
 
@@ -168,8 +255,9 @@ extension PathSums: CallSink {
     }
 
     @inline(__always) mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
+        if _slowPath(isFull) { shorten() }
         let node = child(path(parent), frame.row == loading ? loadingRow(frame.enter) : frame.row)
-        frame.tag = UInt64(node)
+        frame.tag = generation &<< 32 | UInt64(node)
         guard isCall else { return }
         calls &+= 1
         nodes[Int(node)].calls &+= 1
@@ -226,7 +314,8 @@ extension PathSums: StreamSink {
         coverage.add(other.coverage)
         calls &+= other.calls
         orphans &+= other.orphans
-        mostPaths = .max // that of each reading was kept
+        longestOfAdded = min(longestOfAdded, longest, other.longest, other.longestOfAdded)
+        longest = .max // until all are there
         paths = Array(repeating: 0, count: other.nodes.count)
         for (thread, theirRoot) in other.threads { paths[Int(theirRoot)] = rootNode(thread) }
         for index in 1..<other.nodes.count {
@@ -245,7 +334,7 @@ extension PathSums: StreamSink {
     mutating func translate(_ frame: Frame, from other: borrowing PathSums) -> Frame {
         var frame = frame
         frame.row = translate(frame.row, from: other)
-        frame.tag = UInt64(paths[Int(frame.tag)])
+        if frame.tag != 0 { frame.tag = generation &<< 32 | UInt64(paths[Int(other.path(frame))]) }
         return frame
     }
 
