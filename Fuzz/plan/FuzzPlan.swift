@@ -38,9 +38,42 @@ private func read(_ bytes: [UInt8]) {
     header.byte_count = UInt64(content.count)
     func put() { content.withUnsafeMutableBytes { raw in withUnsafeBytes(of: &header) { raw.copyMemory(from: $0) } } }
     put()
-    header.checksum = content.withUnsafeBytes { PlanContent.checksum($0.baseAddress!, byteCount: $0.count) }
+    content.withUnsafeBytes { raw in
+        guard let count = PlanContent.bytesBeforeNames(raw.baseAddress!, of: raw.count) else { return }
+        header.names_checksum = PlanContent.checksum(raw.baseAddress! + count, byteCount: raw.count - count)
+    }
+    put()
+    content.withUnsafeBytes { raw in
+        guard let count = PlanContent.bytesBeforeNames(raw.baseAddress!, of: raw.count) else { return }
+        header.checksum = PlanContent.checksum(raw.baseAddress!, byteCount: count, without: Int(PLAN_CHECKSUM_OFFSET))
+    }
     put()
     if let file = PlanFile(content) { use(file) }
+    asAgent(content)
+}
+
+/// The agent reads the names apart, when it needs them.
+private func asAgent(_ content: [UInt8]) {
+    content.withUnsafeBytes { raw in
+        guard let count = PlanContent.bytesBeforeNames(raw.baseAddress!, of: raw.count) else { return }
+        // In blocks of their own, so that a read beyond either is seen.
+        let first = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 8)
+        defer { first.deallocate() }
+        first.copyMemory(from: UnsafeRawBufferPointer(rebasing: raw[..<count]))
+        guard var plan = PlanContent(first.baseAddress!, withoutNames: count) else { return }
+        let names = UnsafeMutableRawBufferPointer.allocate(byteCount: plan.bytesOfNames, alignment: 8)
+        defer { names.deallocate() }
+        names.copyMemory(from: UnsafeRawBufferPointer(rebasing: raw[count...]))
+        guard plan.addNames(names.baseAddress!) else { return }
+        var key = 0
+        for n in 0..<plan.functionCount {
+            for _ in 0..<plan.function(n).pointee.name_count {
+                _ = plan.keys[key]
+                key += 1
+            }
+            _ = plan.someName(of: plan.function(n)) { $0.pointee == 0xff }
+        }
+    }
 }
 
 /// All that one does with a plan.

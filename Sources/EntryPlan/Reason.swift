@@ -8,7 +8,7 @@ public enum Tactic: UInt8, CaseIterable, Sendable {
 }
 
 public enum Reason: UInt8, CaseIterable, Sendable {
-    case no, entryPoint, resolver, returnsTwice, asksCaller, childOnStack, notCode, tooShort, jumpInto, tableInto, landingPad, loop, inside,
+    case no, entryPoint, returnsTwice, asksCaller, childOnStack, notCode, tooShort, jumpInto, tableInto, landingPad, loop, inside,
         fallsInto, frameAtEntry, signalReturn, notMovable, endsOpen, tooFar, hiddenLabels, jumpedInto, loader, agent, otherProcessor,
         returnsInto, generatedCaller, askedByCallee
 
@@ -17,7 +17,6 @@ public enum Reason: UInt8, CaseIterable, Sendable {
         switch self {
         case .no: ""
         case .entryPoint: "The program begins here: nobody has called it, and it cannot return."
-        case .resolver: "It is an IFUNC resolver, which the loader calls before the module is relocated."
         case .returnsTwice: "It saves or replaces its caller's context, so its return may come twice or on another stack."
         case .asksCaller: "It acts by its return address: it looks up who called it, or walks the stack."
         case .childOnStack: "It starts a child that returns on this stack, or begins on another one."
@@ -87,14 +86,14 @@ enum KnownFunction {
             "setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "__getcontext", "setcontext", "__setcontext",
             "swapcontext", "__swapcontext", "unw_getcontext", "__unw_getcontext", "_Ux86_64_getcontext", "_Uaarch64_getcontext",
             "__go_getcontext", "longjmp", "_longjmp", "__longjmp", "siglongjmp", "__longjmp_chk", "____longjmp_chk", "__libc_longjmp",
-            "__libc_siglongjmp", "__sigjmp_save", "makecontext", "__makecontext", "__start_context", "savectx",
+            "__libc_siglongjmp", "makecontext", "__makecontext", "__start_context", "savectx",
             "_setjmpex",
         ] { table[name] = .returnsTwice }
         for name in [
-            "dlsym", "__dlsym", "dlvsym", "__dlvsym", "__libc_dlsym", "dlopen", "__dlopen", "dlmopen", "__dlmopen", "dl_iterate_phdr",
+            "dlsym", "__dlsym", "dlvsym", "__dlvsym", "dlopen", "__dlopen", "dlmopen", "__dlmopen", "dl_iterate_phdr",
             "__dl_iterate_phdr", "backtrace", "__backtrace", "_Unwind_Backtrace", "unw_backtrace", "unw_step", "unw_get_reg", "__unw_step",
             "__unw_get_reg", "_ULx86_64_step", "_ULx86_64_get_reg", "_Ux86_64_step", "_Ux86_64_get_reg", "_ULaarch64_step",
-            "_ULaarch64_get_reg", "_Uaarch64_step", "_Uaarch64_get_reg", "mcount", "_mcount", "__fentry__", "__mcount_internal",
+            "_ULaarch64_get_reg", "_Uaarch64_step", "_Uaarch64_get_reg", "mcount", "_mcount", "__fentry__",
             "__cyg_profile_func_enter", "__cyg_profile_func_exit", "uw_init_context_1", "uw_init_context",
         ] { table[name] = .asksCaller }
         for name in [

@@ -74,10 +74,10 @@ private struct PlannedNames: Sendable {
             let n = bisect(plan.functionCount) { UInt64(plan.function($0).pointee.address) < offset }
             guard n < plan.functionCount else { return nil }
             let function = plan.function(n).pointee
-            guard UInt64(function.address) == offset, function.name_count > 0, function.names < plan.header.pointee.names_count else {
-                return nil
-            }
-            return String(cString: plan.names + Int(function.names))
+            guard let names = plan.names, UInt64(function.address) == offset, function.name_count > 0,
+                function.names < plan.header.pointee.names_count
+            else { return nil }
+            return String(cString: names + Int(function.names))
         }
     }
 }

@@ -78,11 +78,15 @@ struct SymbolTable {
                 sectionEnds[symbol.st_shndx] = known
                 end = max(known, symbol.st_value &+ 1)
             }
-            let text = Self.withoutVersion(name)
+            let bytes = Self.withoutVersion(name), text = String(decoding: bytes, as: UTF8.self), isResolver = type == STT_GNU_IFUNC
             entries.append(
                 Entry(
-                    address: symbol.st_value, end: end, rank: Self.rank(text, type, binding),
-                    name: add(text), file: binding == STB_LOCAL ? sourceFile : -1, hasSize: symbol.st_size != 0))
+                    address: symbol.st_value, end: end,
+                    rank: SymbolRank.of(
+                        bytes, isNoType: type == STT_NOTYPE, isResolver: isResolver, isLocal: binding == STB_LOCAL,
+                        isWeak: binding == STB_WEAK),
+                    name: add(isResolver ? ResolverNames.of(text) : text), file: binding == STB_LOCAL ? sourceFile : -1,
+                    hasSize: symbol.st_size != 0))
         }
     }
 
@@ -97,16 +101,10 @@ struct SymbolTable {
             && file.section(at: Int(symbol.st_shndx)).map { $0.sh_flags & UInt64(SHF_EXECINSTR) != 0 } ?? false
     }
 
-    private static func rank(_ name: String, _ type: Int32, _ binding: Int32) -> UInt8 {
-        let underscores = UInt8(min(name.utf8.prefix { $0 == UInt8(ascii: "_") }.count, 7))
-        return (type == STT_NOTYPE ? 64 : 0) + (binding == STB_LOCAL ? 32 : binding == STB_WEAK ? 8 : 0)
-            + (name.utf8.starts(with: "_Z".utf8) ? 0 : underscores)
-    }
-
     /// Bytes, not characters: a large program has hundreds of thousands.
-    private static func withoutVersion(_ name: UnsafePointer<CChar>) -> String {
+    private static func withoutVersion(_ name: UnsafePointer<CChar>) -> UnsafeRawBufferPointer {
         let end = strchr(name + 1, Int32(UInt8(ascii: "@"))).map { UnsafePointer($0) } ?? name + strlen(name)
-        return String(decoding: UnsafeRawBufferPointer(start: name, count: end - name), as: UTF8.self)
+        return UnsafeRawBufferPointer(start: name, count: end - name)
     }
 
     /// The function or variable that holds the address.

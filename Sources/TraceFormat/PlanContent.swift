@@ -4,37 +4,68 @@ import CTraceLayout
 
 public struct PlanContent {
     private let start: UnsafeRawPointer
-    private static let headerBytes = MemoryLayout<plan_file>.size
+    /// Where they have been read.
+    public private(set) var names: UnsafePointer<UInt8>?
+    public static let headerBytes = MemoryLayout<plan_file>.size
 
-    /// nil: they are damaged, or of other rules. `start` is at a multiple of 8.
+    /// The whole file. nil: it is damaged, or of other rules. `start` is at a multiple of 8.
     public init?(_ start: UnsafeRawPointer, byteCount: Int) {
-        if byteCount < PlanContent.headerBytes || byteCount > Int(PLAN_MOST_BYTES) || byteCount % 8 != 0 { return nil }
+        guard let count = PlanContent.bytesBeforeNames(start, of: byteCount) else { return nil }
+        self.init(start, withoutNames: count)
+        if !addNames(start + count) { return nil }
+    }
+    /// What stands before its names, so many bytes (`bytesBeforeNames`). nil: it is damaged.
+    public init?(_ start: UnsafeRawPointer, withoutNames byteCount: Int) {
         self.start = start
-        guard header.pointee.magic == UInt64(PLAN_MAGIC), header.pointee.version == UInt32(PLAN_VERSION),
-            header.pointee.rules == UInt32(PLAN_RULES), header.pointee.byte_count == UInt64(byteCount), isLaidOut(UInt64(byteCount)),
-            PlanContent.checksum(start, byteCount: byteCount) == header.pointee.checksum, isSound
-        else { return nil }
+        guard PlanContent.checksum(start, byteCount: byteCount, without: Int(PLAN_CHECKSUM_OFFSET)) == header.pointee.checksum, isSound
+        else {
+            return nil
+        }
     }
     /// Of bytes that have been checked.
-    public init(checked start: UnsafeRawPointer) { self.start = start }
+    public init(checked start: UnsafeRawPointer) {
+        self.start = start
+        names = (start + Int(header.pointee.names)).assumingMemoryBound(to: UInt8.self)
+    }
 
-    /// Its parts lie within the file.
-    private func isLaidOut(_ byteCount: UInt64) -> Bool {
-        let header = header.pointee
+    /// Where the names begin in a file of so many bytes, by its header alone. nil: it is none that can be read, or of other rules.
+    public static func bytesBeforeNames(_ start: UnsafeRawPointer, of byteCount: Int) -> Int? {
+        if byteCount < headerBytes || byteCount > Int(PLAN_MOST_BYTES) || byteCount % 8 != 0 { return nil }
+        let header = start.assumingMemoryBound(to: plan_file.self).pointee
+        guard header.magic == UInt64(PLAN_MAGIC), header.version == UInt32(PLAN_VERSION), header.rules == UInt32(PLAN_RULES),
+            header.byte_count == UInt64(byteCount), isLaidOut(header)
+        else { return nil }
+        return Int(header.names)
+    }
+    public var bytesOfNames: Int { Int(header.pointee.byte_count) &- Int(header.pointee.names) }
+    /// So many bytes as the file has behind the rest. False: they are damaged.
+    public mutating func addNames(_ place: UnsafeRawPointer) -> Bool {
+        let text = place.assumingMemoryBound(to: UInt8.self), count = Int(header.pointee.names_count)
+        if PlanContent.checksum(place, byteCount: bytesOfNames) != header.pointee.names_checksum || count > 0 && text[count &- 1] != 0 {
+            return false
+        }
+        names = text
+        return true
+    }
+
+    /// Its parts lie within the file, the names behind all others.
+    private static func isLaidOut(_ header: plan_file) -> Bool {
         func fits(_ offset: UInt32, _ count: UInt64) -> Bool {
-            UInt64(offset) >= UInt64(PlanContent.headerBytes) && UInt64(offset) &+ count <= byteCount
+            UInt64(offset) >= UInt64(headerBytes) && UInt64(offset) &+ count <= UInt64(header.names)
         }
         return header.function_count <= UInt32(PLAN_MOST_FUNCTIONS) && header.functions % 8 == 0 && header.fixups % 8 == 0
+            && header.keys % 8 == 0 && header.names % 8 == 0
             && fits(header.functions, UInt64(header.function_count) &* UInt64(MemoryLayout<plan_function>.size))
             && fits(header.fixups, UInt64(header.fixup_count) &* UInt64(MemoryLayout<plan_fixup>.size))
-            && fits(header.bytes, UInt64(header.bytes_count)) && fits(header.names, UInt64(header.names_count))
-            && (header.names_count == 0 || names[Int(header.names_count) &- 1] == 0)
+            && fits(header.bytes, UInt64(header.bytes_count))
+            && fits(header.keys, UInt64(header.key_count) &* UInt64(MemoryLayout<UInt32>.size))
+            && UInt64(header.names) &+ UInt64(header.names_count) <= header.byte_count
     }
 
     /// Each function is one that can be applied, or says why not.
     private var isSound: Bool {
         let header = header.pointee
-        var end: Int64 = -1
+        var end: Int64 = -1, nameCount = 0
         for n in 0..<functionCount {
             let function = function(n)
             if Int64(function.pointee.address) <= end || function.pointee.names > header.names_count
@@ -43,9 +74,10 @@ public struct PlanContent {
                 return false
             }
             end = Int64(function.pointee.address)
+            nameCount &+= Int(function.pointee.name_count)
             if function.pointee.tactic != UInt8(PLAN_NONE.rawValue) && !isSound(function) { return false }
         }
-        return true
+        return nameCount == Int(header.key_count)
     }
     @inline(__always) private func isSound(_ function: UnsafePointer<plan_function>) -> Bool {
         let function = function.pointee, moved = UInt64(function.moved_count)
@@ -66,14 +98,14 @@ public struct PlanContent {
         return true
     }
 
-    /// Of all words but its own; four at a time, which do not wait for each other.
-    public static func checksum(_ start: UnsafeRawPointer, byteCount: Int) -> UInt64 {
+    /// Of all words but the one at `without`, where it is kept; four at a time, which do not wait for each other.
+    public static func checksum(_ start: UnsafeRawPointer, byteCount: Int, without: Int = -1) -> UInt64 {
         func mixed(_ sum: UInt64, _ word: UInt64) -> UInt64 {
             let product = (sum ^ word) &* 0xff51_afd7_ed55_8ccd
             return product ^ product &>> 32
         }
         func word(_ offset: Int) -> UInt64 {
-            offset < byteCount && offset != Int(PLAN_CHECKSUM_OFFSET) ? start.loadUnaligned(fromByteOffset: offset, as: UInt64.self) : 0
+            offset < byteCount && offset != without ? start.loadUnaligned(fromByteOffset: offset, as: UInt64.self) : 0
         }
         var a: UInt64 = 1, b: UInt64 = 2, c: UInt64 = 3, d: UInt64 = 4, offset = 0
         while offset < byteCount {
@@ -99,22 +131,35 @@ public struct PlanContent {
         (movedCode(of: function) + Int(function.moved_count)).loadUnaligned(
             fromByteOffset: k &* MemoryLayout<plan_place>.size, as: plan_place.self)
     }
-    /// Each ends in a zero.
-    public var names: UnsafePointer<UInt8> { (start + Int(header.pointee.names)).assumingMemoryBound(to: UInt8.self) }
+    /// Of all names: a function has as many as it has names, behind those of the functions before it.
+    public var keys: UnsafePointer<UInt32> { (start + Int(header.pointee.keys)).assumingMemoryBound(to: UInt32.self) }
+    /// Of a function, each ends in a zero. True: `test` is of one of them, the names of a damaged plan end early. They have been read.
+    @inline(never) public func someName(of function: UnsafePointer<plan_function>, _ test: (UnsafePointer<UInt8>) -> Bool) -> Bool {
+        guard let names else { return false }
+        let end = names + Int(header.pointee.names_count)
+        var name = names + Int(function.pointee.names)
+        for _ in 0..<function.pointee.name_count {
+            if name >= end { return false }
+            if test(name) { return true }
+            while name.pointee != 0 { name += 1 }
+            name += 1
+        }
+        return false
+    }
 
     // MARK: - Names that may be known
 
-    /// Of a function with this one name: what the agent has to know of it to tell, for nearly all, that it is none which it treats in a way
-    /// of its own, so that it need not read a hundred thousand names. PLAN_NAME_… and the lowest bits of DT_GNU_HASH's hash.
-    public static func nameKey(_ name: UnsafePointer<UInt8>, _ count: Int) -> UInt16 {
+    /// PLAN_NAME_…, by which the agent need not read a hundred thousand names.
+    public static func nameKey(_ name: UnsafePointer<UInt8>, _ count: Int) -> UInt32 {
         var hash: UInt32 = 5381, isOfContexts = false
         for n in 0..<count {
             hash = hash &* 33 &+ UInt32(name[n])
             isOfContexts = isOfContexts || begins(name + n, count &- n, "jmp") || begins(name + n, count &- n, "context")
         }
-        var key = UInt16(PLAN_NAME_IS_KEYED) | UInt16(truncatingIfNeeded: hash) & UInt16(PLAN_NAME_HASH)
-        if begins(name, count, "__") || begins(name, count, "_dl_") { key |= UInt16(PLAN_NAME_OF_RUNTIME) }
-        if isOfContexts { key |= UInt16(PLAN_NAME_OF_CONTEXTS) }
+        var key = hash & PLAN_NAME_HASH
+        let isOfStatics = begins(name, count, "__cxx_global_") || begins(name, count, "__do_global_")
+        if begins(name, count, "__") && !isOfStatics || begins(name, count, "_dl_") { key |= PLAN_NAME_OF_RUNTIME }
+        if isOfContexts { key |= PLAN_NAME_OF_CONTEXTS }
         return key
     }
     /// Small or capital.

@@ -225,6 +225,18 @@ class Unknown(unittest.TestCase):
             self.assertTrue(functions["shapes::sum"]["at_least"])
             self.assertEqual(tracer("coverage", "some.trace", folder=self.into).stderr.count("calls are missing"), 1)
 
+    def test_resolvers(self):
+        # The loader calls them before anybody could record it.
+        with open(os.path.join(self.into, "chosen.c"), "w") as file:
+            file.write("static int twice(int x) { return 2 * x; }\nstatic int (*choose(void))(int) { return twice; }\n"
+                       'int chosen(int) __attribute__((ifunc("choose")));\nint main(void) { return chosen(0); }\n')
+        run("gcc", "-O0", "chosen.c", "-o", "chosen", folder=self.into)
+        record("chosen.trace", "chosen", into=self.into, options=("--functions", "*"))
+        functions = by_name(coverage("chosen.trace", into=self.into), "chosen")
+        self.assertEqual(functions["twice"]["calls"], 1)
+        self.assertIsNone(functions["choose"]["calls"])
+        self.assertIn("IFUNC", functions["choose"]["reason"])
+
     def test_in_one_of_the_traces(self):
         functions = self.account("--functions", "main", traces=("whole.trace", "some.trace"))
         self.assertEqual(functions["shapes::sum"]["calls"], 1)

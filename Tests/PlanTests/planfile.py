@@ -1,13 +1,25 @@
 """Reads a plan file (docs/functions.md, plan_layout.h); shares no code with the tool."""
 import dataclasses
+import functools
+import os
+import re
 import struct
 
 TACTICS = ["none", "nops", "jump5", "jump2", "word", "trap"]
-HEADER = struct.Struct("<QIIQQ24sQqIIQQIIIIIIIII28x")
+HEADER = struct.Struct("<QIIQQ24sQqIIQQIIIIIIIIIII12xQ")
 FUNCTION = struct.Struct("<IIIIIIBBBBBBBBBB6s5sB2x")
 FIXUP = struct.Struct("<iBBBx")
 SIGNED, MOVED_END = 1, 2
-NOT_CODE = 6  # a reason
+
+
+def reasons():
+    """By name, as Sources/EntryPlan/Reason.swift numbers them."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../Sources/EntryPlan/Reason.swift")) as file:
+        listed = re.search(r"enum Reason: .*?\bcase (.*?)\n\n", file.read(), re.S)[1]
+    return {name.strip(): number for number, name in enumerate(listed.split(","))}
+
+
+NOT_CODE = reasons()["notCode"]
 
 
 @dataclasses.dataclass
@@ -52,20 +64,26 @@ def read(path):
     with open(path, "rb") as file:
         content = file.read()
     (magic, version, _, byte_count, _, _, _, _, _, machine, _, base, _, function_count, fixup_count, functions, fixups, data, data_count, names,
-     names_count) = HEADER.unpack_from(content)
-    assert magic == int.from_bytes(b"plantrcr", "little") and version == 1 and byte_count == len(content)
+     names_count, keys, key_count, _) = HEADER.unpack_from(content)
+    assert magic == int.from_bytes(b"plantrcr", "little") and version == 2 and byte_count == len(content)
     all_fixups = [Fixup(*FIXUP.unpack_from(content, fixups + n * FIXUP.size)) for n in range(fixup_count)]
     for fixup in all_fixups:
         fixup.target += base
-    result = []
+    result, name_number = [], 0
     for n in range(function_count):
         (address, size, name, moved, fixup, landing, tactic, reason, name_count, patch, replaced, resume, moved_count, places_count, count, flags,
          original, landing_original, linked) = FUNCTION.unpack_from(content, functions + n * FUNCTION.size)
         texts = content[names + name:names + names_count].split(b"\0", name_count)[:name_count] if name_count else []
+        for text in texts:  # none that the agent has to look at is passed over
+            key, = struct.unpack_from("<I", content, keys + 4 * name_number)
+            assert key & 0x3fffffff == functools.reduce(lambda hash, byte: hash * 33 + byte, text, 5381) & 0x3fffffff, text
+            assert bool(key >> 31) == bool(re.search(b"jmp|context", text.lower())), text
+            name_number += 1
         at = data + moved
         assert moved + moved_count + 2 * places_count <= data_count
         places = content[at + moved_count:at + moved_count + 2 * places_count]
         result.append(Function([text.decode() for text in texts], base + address, size, TACTICS[tactic], reason, patch, replaced, resume,
                                original[:replaced], content[at:at + moved_count], list(zip(places[::2], places[1::2])), linked,
                                all_fixups[fixup:fixup + count], base + landing if landing else 0, landing_original, flags))
+    assert name_number == key_count and names == max(functions, fixups, data, keys, names)
     return machine, result

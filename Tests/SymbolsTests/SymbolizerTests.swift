@@ -25,6 +25,20 @@ private let slow = """
         #expect(source.path.hasPrefix("/"))
     }
 
+    @Test func aResolverIsNotTakenForWhatItChooses() throws {
+        let text = """
+            static int twice(int x) { return 2 * x; }
+            static int (*choose(void))(int) { return twice; }
+            int chosen(int x) __attribute__((ifunc("choose")));
+
+            """
+        let built = try Built(["chosen.c": text], "gcc", ["-g"])
+        let address = try built.address("choose")
+        #expect(Symbolizer().function(at: address, in: built.identity)?.name == "choose")
+        try built.run("strip", [built.path])
+        #expect(Symbolizer().function(at: address, in: built.identity)?.name == "chosen.resolver")
+    }
+
     @Test func aStrippedFileTellsNothingOfItsStaticFunctions() throws {
         let built = try Built(["slow.c": slow], "gcc", ["-g"])
         let address = try built.address("slow_init"), touch = try built.address("touch")

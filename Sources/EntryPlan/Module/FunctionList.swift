@@ -21,6 +21,7 @@ struct FunctionList {
     private(set) var entries: [FunctionEntry] = [] // by address, one for each
     /// Without a version; valid as long as the file is open.
     private(set) var names: [UnsafeRawBufferPointer] = []
+    private let resolverNames = ResolverNames()
     /// Other names of places in code, by address: nobody knows who jumps there.
     private(set) var labels: [UInt64] = []
 
@@ -44,15 +45,13 @@ struct FunctionList {
             guard symbol.address >= code.text.lowerBound, code.isCode(symbol.address), !isStub(symbol.address) else { return }
             let count = Self.lengthWithoutVersion(symbol.name)
             let text = UnsafeRawBufferPointer(start: symbol.name, count: count)
-            let isNoType = Int32(symbol.type) == STT_NOTYPE
+            let isNoType = Int32(symbol.type) == STT_NOTYPE, isResolver = Int32(symbol.type) == STT_GNU_IFUNC
             if count == 0 || isNoType && (text[0] == UInt8(ascii: "$") || text[0] == UInt8(ascii: ".")) { return } // mapping symbols
-            let underscores = UInt8(min(text.prefix { $0 == UInt8(ascii: "_") }.count, 7))
-            let isMangled = count > 2 && text[0] == UInt8(ascii: "_") && text[1] == UInt8(ascii: "Z")
             found.append(
                 Name(
                     address: symbol.address, byteCount: symbol.byteCount,
-                    rank: (isNoType ? 64 : 0) + (symbol.isLocal ? 32 : symbol.isWeak ? 8 : 0) + (isMangled ? 0 : underscores),
-                    isResolver: Int32(symbol.type) == STT_GNU_IFUNC, isLabel: isNoType && symbol.byteCount == 0, text: text))
+                    rank: SymbolRank.of(text, isNoType: isNoType, isResolver: isResolver, isLocal: symbol.isLocal, isWeak: symbol.isWeak),
+                    isResolver: isResolver, isLabel: isNoType && symbol.byteCount == 0, text: isResolver ? resolverNames.add(text) : text))
         }
         found.sort { a, b in
             if (a.address, a.rank) != (b.address, b.rank) { return (a.address, a.rank) < (b.address, b.rank) }
@@ -62,10 +61,17 @@ struct FunctionList {
 
         var index = 0, frame = 0
         let described = frames.functions.filter { code.isCode($0.address) && !isStub($0.address) }
+        // Unwinders look up the byte before a return address: the description of what signal handlers return to begins there (glibc,
+        // sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c).
+        func start(_ frame: Int) -> UInt64 {
+            let address = described[frame].address
+            return frames.isSignalFrame(described[frame]) && index < found.count && found[index].address == address + 1
+                ? address + 1 : address
+        }
         while index < found.count || frame < described.count {
-            let address = min(index < found.count ? found[index].address : .max, frame < described.count ? described[frame].address : .max)
+            let address = min(index < found.count ? found[index].address : .max, frame < described.count ? start(frame) : .max)
             var entry = FunctionEntry(address: address, end: address, names: names.count..<names.count)
-            while frame < described.count, described[frame].address == address {
+            while frame < described.count, start(frame) == address {
                 entry.frames = described[frame]
                 frame += 1
             }

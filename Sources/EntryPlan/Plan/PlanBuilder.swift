@@ -8,6 +8,7 @@ struct PlanBuilder {
     private(set) var functions: [plan_function] = []
     private var fixups: [plan_fixup] = []
     private var bytes: [UInt8] = []
+    private var keys: [UInt32] = []
     private var names: [UInt8] = []
     /// Most functions begin alike: what is there already is not kept twice.
     private var known: [[UInt8]: UInt32] = [:]
@@ -36,10 +37,8 @@ struct PlanBuilder {
         var function = function
         function.names = UInt32(names.count)
         function.name_count = UInt8(clamping: texts.count)
-        if texts.count == 1, let text = texts.first, let start = text.baseAddress {
-            function.name_key = PlanContent.nameKey(start.assumingMemoryBound(to: UInt8.self), text.count)
-        }
         for text in texts.prefix(255) {
+            keys.append(text.withMemoryRebound(to: UInt8.self) { $0.baseAddress.map { PlanContent.nameKey($0, text.count) } ?? 0 })
             names += text
             names.append(0)
         }
@@ -53,7 +52,8 @@ struct PlanBuilder {
         let start = MemoryLayout<plan_file>.size
         let fixupsAt = start + functions.count * MemoryLayout<plan_function>.size
         let bytesAt = fixupsAt + fixups.count * MemoryLayout<plan_fixup>.size
-        let namesAt = bytesAt + padded(bytes.count)
+        let keysAt = bytesAt + padded(bytes.count)
+        let namesAt = padded(keysAt + keys.count * MemoryLayout<UInt32>.size)
         let total = namesAt + padded(names.count)
         guard total <= Int(PLAN_MOST_BYTES) else { return nil }
         (header.magic, header.version, header.rules) = (UInt64(PLAN_MAGIC), UInt32(PLAN_VERSION), UInt32(PLAN_RULES))
@@ -61,6 +61,7 @@ struct PlanBuilder {
         (header.function_count, header.fixup_count) = (UInt32(functions.count), UInt32(fixups.count))
         (header.functions, header.fixups, header.bytes, header.names) = (UInt32(start), UInt32(fixupsAt), UInt32(bytesAt), UInt32(namesAt))
         (header.bytes_count, header.names_count) = (UInt32(bytes.count), UInt32(names.count))
+        (header.keys, header.key_count) = (UInt32(keysAt), UInt32(keys.count))
         return [UInt8](unsafeUninitializedCapacity: total) { room, count in
             let raw = UnsafeMutableRawBufferPointer(room)
             raw.initializeMemory(as: UInt8.self, repeating: 0)
@@ -70,9 +71,11 @@ struct PlanBuilder {
             put(functions, at: start)
             put(fixups, at: fixupsAt)
             put(bytes, at: bytesAt)
+            put(keys, at: keysAt)
             put(names, at: namesAt)
+            header.names_checksum = PlanContent.checksum(raw.baseAddress! + namesAt, byteCount: total - namesAt)
             put([header], at: 0)
-            header.checksum = PlanContent.checksum(raw.baseAddress!, byteCount: total)
+            header.checksum = PlanContent.checksum(raw.baseAddress!, byteCount: namesAt, without: Int(PLAN_CHECKSUM_OFFSET))
             put([header], at: 0)
             count = total
         }

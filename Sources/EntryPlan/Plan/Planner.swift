@@ -300,6 +300,7 @@ struct Planner {
             case .arm: reason = planArm(index, &function)
             }
         }
+        if entry.isResolver { function.flags |= UInt8(PLAN_FUNCTION_RESOLVER) }
         if let reason {
             function.tactic = Tactic.none.rawValue
             function.reason = reason.rawValue
@@ -310,7 +311,6 @@ struct Planner {
     private func fixedReason(_ index: Int) -> Reason? {
         let entry = list.entries[index], body = bodies[index], mark = marks[index]
         if entry.address == file.entry, file.type == 2 || !file.headers(ofType: 3).isEmpty { return .entryPoint }
-        if entry.isResolver { return .resolver }
         for name in list.names[entry.names] { if let reason = KnownFunction.reason(name) { return reason } }
         if let function = entry.frames {
             if frames.isSignalFrame(function) { return .signalReturn }

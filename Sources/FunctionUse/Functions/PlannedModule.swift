@@ -13,6 +13,7 @@ struct PlannedFunction: Sendable {
     /// nil: its entry can be patched.
     var refusal: Reason?
     var isLeaf: Bool
+    var isResolver: Bool
 }
 
 struct PlannedModule: Sendable {
@@ -27,7 +28,8 @@ struct PlannedModule: Sendable {
                     address: plan.address(of: function), byteCount: UInt64(function.byte_count),
                     symbols: function.name_count == 0 ? [] : plan.file.names(of: function),
                     refusal: function.tactic == 0 ? Reason(rawValue: function.reason) : nil,
-                    isLeaf: UInt32(function.flags) & UInt32(PLAN_FUNCTION_LEAF) != 0)
+                    isLeaf: UInt32(function.flags) & UInt32(PLAN_FUNCTION_LEAF) != 0,
+                    isResolver: UInt32(function.flags) & UInt32(PLAN_FUNCTION_RESOLVER) != 0)
             }
         }
     }

@@ -44,7 +44,7 @@ struct RecordedFunctions {
                 doubtful += 1
                 return .slotAlone
             }
-            return general
+            return function.isResolver ? general ?? .resolver : general
         }
         let special = eligible - patched.patched
         if wanted != patched.functions || special < 0 || special > doubtful { return planned.map { _ in .otherPlan } }

@@ -18,6 +18,7 @@ package enum UnknownReason: Hashable, Sendable {
     case lost
     /// The program began to record by itself.
     case laterStart
+    case resolver
 
     package var text: String {
         switch self {
@@ -30,6 +31,7 @@ package enum UnknownReason: Hashable, Sendable {
         case .otherPlan: "The plan by which its module was recorded is not the one that this tool makes."
         case .lost: "Calls are missing in one of the traces: it may have been called there."
         case .laterStart: "One of the traces begins where the program called tracer_start: it may have been called before."
+        case .resolver: "It is an IFUNC resolver: of a module that is there at the start the loader calls it before recording begins."
         }
     }
 }

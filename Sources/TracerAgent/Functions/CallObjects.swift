@@ -71,6 +71,15 @@ enum CallObjects {
 
     /// `body` hears the hash of each name.
     static func begin(_ body: (UInt32) -> Void) {
+        forEachName { hash, entry in
+            body(hash)
+            var bucket = Int(hash & 511)
+            while table[bucket] != 0 { bucket = (bucket &+ 1) & 511 }
+            table[bucket] = entry
+        }
+    }
+    static func forEachHash(_ body: (UInt32) -> Void) { forEachName { hash, _ in body(hash) } }
+    private static func forEachName(_ body: (UInt32, UInt16) -> Void) {
         for group in 0..<groups.count {
             let text = groups[group].names.utf8Start, count = groups[group].names.utf8CodeUnitCount
             var start = 0, hash = emptyHash
@@ -79,10 +88,7 @@ enum CallObjects {
                     hash = hash &* 33 &+ UInt32(text[place])
                     continue
                 }
-                body(hash)
-                var bucket = Int(hash & 511)
-                while table[bucket] != 0 { bucket = (bucket &+ 1) & 511 }
-                table[bucket] = UInt16(group &<< placeBits | start &+ 1)
+                body(hash, UInt16(group &<< placeBits | start &+ 1))
                 start = place &+ 1
                 hash = emptyHash
             }

@@ -5,6 +5,7 @@ import Glibc
 import LaunchLab
 import Presentation
 import Recorder
+import Symbols
 import TraceFormat
 
 struct FunctionPlans {
@@ -36,7 +37,10 @@ struct FunctionPlans {
             }
             for path in paths where plans[path] == nil { plans[path] = .some(Self.plan(path, cache)) }
             let found = paths.compactMap { plans[$0] ?? nil }
-            if !found.isEmpty, !found.contains(where: { Self.has(name, $0) }) {
+            if !name.contains(where: { "*?".contains($0) }), found.contains(where: { Self.has(name + ResolverNames.ending, $0) }) {
+                let all = "\(module.map { $0 + "!" } ?? "")*\(name)*"
+                complain("the loader chooses what \(name) is, of functions that have names of their own: --functions '\(all)' records them")
+            } else if !found.isEmpty, !found.contains(where: { Self.has(name, $0) }) {
                 complain("no function is called \(pattern): tracer plan \(paths.count == 1 ? paths[0] : "FILE") --all lists them")
             }
         }

@@ -339,14 +339,28 @@ function hidden
     ret
 end hidden
 
-// expect resolver none IFUNC
+// expect chosen.resolver jump5
     .p2align 4, 0xcc
-    .globl resolver
-    .type resolver, @gnu_indirect_function
-resolver:
+    .globl chosen
+    .type chosen, @gnu_indirect_function
+chosen:
     lea ordinary(%rip), %rax
     ret
-    .size resolver, . - resolver
+    .size chosen, . - chosen
+
+// As glibc describes what signal handlers return to.
+// expect restorer none Signal
+    .p2align 4, 0xcc
+    .cfi_startproc
+    .cfi_signal_frame
+    nop
+    .globl restorer
+    .type restorer, @function
+restorer:
+    mov $15, %rax
+    syscall
+    .size restorer, . - restorer
+    .cfi_endproc
 
 // expect looks_up_its_callers_caller jump5
 function looks_up_its_callers_caller

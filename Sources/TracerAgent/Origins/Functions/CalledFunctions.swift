@@ -3,9 +3,10 @@
 //
 // Other threads may be running there, and no store puts five bytes in place so that everybody sees either all of the old or all of the new
 // ones (Intel SDM volume 3, "Handling Self- and Cross-Modifying Code"); nor may code be writable while it is executed. So a block of pages
-// is copied, the bytes are put back in the copy, and mremap(2) moves the copy over the block: the kernel takes the old pages away before
-// it puts the new ones in, and holds mmap_lock meanwhile (mm/mremap.c, mremap_to), so that whoever comes waits in a page fault. No
-// instruction is read from both. A thread that has jumped to the stub goes on there, since stubs stay for ever.
+// is mapped from the file once more (FilePages.swift), becomes there what it is to be, and mremap(2) moves it over the block: the kernel
+// takes the old pages away before it puts the new ones in, and holds mmap_lock meanwhile (mm/mremap.c, mremap_to), so that whoever comes
+// waits in a page fault. No instruction is read from both. A thread that has jumped to the stub goes on there, since stubs stay for ever.
+// In /proc/self/maps the code is the file's before and afterwards, and a page without a replaced function is the file's own again.
 import CSupport
 import CTraceLayout
 
@@ -92,7 +93,9 @@ enum CalledFunctions {
 
     private static func putBack(since begin: UInt64) {
         // For a moment there is more memory, which the program might want.
-        let isRoom = ResourceLimit.soft(ResourceLimit.addressSpace) == .max && ResourceLimit.soft(ResourceLimit.data) == .max
+        let isRoom =
+            ResourceLimit.soft(ResourceLimit.addressSpace) == .max && ResourceLimit.soft(ResourceLimit.data) == .max
+            && TraceSpace.isKernel
         for n in 0..<called.count where called[n].replaced.pointee.state == .isToBePutBack {
             if !isRoom || !replaceBlock(of: n) { leave(n) }
         }
@@ -109,18 +112,36 @@ enum CalledFunctions {
     private static func replaceBlock(of first: Int) -> Bool {
         guard let block = block(of: called[first].replaced.pointee, in: called[first].module) else { return false }
         let byteCount = Int(block.upperBound &- block.lowerBound)
-        guard let copy = Memory.pages(byteCount) else { return false }
-        Memory.populate(copy, byteCount)
-        copy.copyMemory(from: UnsafeRawPointer(bitPattern: UInt(block.lowerBound))!, byteCount: byteCount)
+        guard let wanted = Memory.pages(byteCount) else { return false }
+        defer { Memory.release(wanted, byteCount) }
+        Memory.populate(wanted, byteCount)
+        wanted.copyMemory(from: UnsafeRawPointer(bitPattern: UInt(block.lowerBound))!, byteCount: byteCount)
         forEach(in: block, from: first) { n in
             let replaced = called[n].replaced.pointee
-            if !replaced.putBack(into: copy + Int(replaced.place &- block.lowerBound)) { leave(n) }
+            if !replaced.putBack(into: wanted + Int(replaced.place &- block.lowerBound)) { leave(n) }
         }
-        if !Memory.protectCode(UInt64(UInt(bitPattern: copy)), UInt64(byteCount)) || !Memory.move(copy, byteCount, to: block.lowerBound) {
-            Memory.release(copy, byteCount)
+        guard let code = FilePages.map(block, of: ModuleTable.modules.pointer(called[first].module).pointee.image) else { return false }
+        let address = UInt64(UInt(bitPattern: code))
+        if !Memory.protect(address, UInt64(byteCount), Memory.readWrite) || !become(wanted, code, byteCount)
+            || !Memory.protectCode(address, UInt64(byteCount)) || !Memory.move(code, byteCount, to: block.lowerBound)
+        {
+            Memory.release(code, byteCount)
             return false
         }
         forEach(in: block, from: first) { leave($0) }
+        return true
+    }
+    /// A page that is as it is to be stays the file's own. False: no memory for the others.
+    private static func become(_ wanted: UnsafeMutableRawPointer, _ code: UnsafeMutableRawPointer, _ byteCount: Int) -> Bool {
+        let page = Kernel.pageBytes
+        var place = 0
+        while place < byteCount {
+            if !Memory.isSame(wanted + place, code + place, page) {
+                if Memory.populate(code + place, page) != 0 { return false }
+                (code + place).copyMemory(from: wanted + place, byteCount: page)
+            }
+            place = place &+ page
+        }
         return true
     }
     private static func forEach(in block: Range<UInt64>, from first: Int, _ body: (Int) -> Void) {
@@ -131,12 +152,14 @@ enum CalledFunctions {
     }
 
     /// As much of the module's code as is copied at once. Always the same blocks, so that they stay few: each is a mapping of its own
-    /// afterwards, of which a process has 65,530 (vm.max_map_count). nil: the bytes are in two of them, or this code is not to be replaced.
+    /// afterwards, of which a process has 65,530 (vm.max_map_count). nil: the bytes are in two of them, or this code is not to be replaced,
+    /// or the module's first page, which FilePages takes for a moment, has such bytes too.
     private static func block(of replaced: ReplacedBytes, in module: Int) -> Range<UInt64>? {
         let entry = ModuleTable.modules.pointer(module)
         // Of other namespaces nobody says when they are unloaded.
         if entry.pointee.state == .retired || !entry.pointee.inBaseNamespace { return nil }
         let image = entry.pointee.image, page = UInt64(Kernel.pageBytes), most = page &* 64
+        if PatchedFunctions.firstReplaced(in: module) < (image.low & ~(page &- 1)) &+ page { return nil }
         for n in 0..<image.segmentCount {
             let segment = image.segment(n), start = image.bias &+ segment.address
             if segment.type != ProgramHeader.load || replaced.place &- start >= segment.memoryBytes { continue }

@@ -50,6 +50,7 @@ enum PatchedFunctions {
         }
         isAlone = Process.isAlone
         SpecialFunction.answersUnwinders = wanted != nil
+        if wanted != nil { SpecialFunction.beginKeys() }
     }
     /// At the start. Else the modules that are there may be running, and their code is not executable for a moment while it is patched.
     nonisolated(unsafe) private static var isAlone = true
@@ -68,11 +69,13 @@ enum PatchedFunctions {
         guard let wanted else { return }
         while areas.count <= index { if !areas.append(Area()) { return } }
         let module = ModuleTable.modules.pointer(index)
-        if module.pointee.state != .pending || module.pointee.isForeign || module.pointee.isStartup && !isAlone { return }
+        if module.pointee.state != .pending || module.pointee.isStartup && !isAlone { return }
         let isMain = module.pointee.image.contains(Process.entry)
         if !EntryFilter.mayMatch(wanted, in: module.pointee.name, isMain: isMain) { return }
         if module.pointee.image.hasTextRelocations { return refuse(module, "its code is changed when it is loaded (DT_TEXTREL)") }
-        guard let identity = ModuleIdentity(module.pointee.image, path: module.pointee.path), let (bytes, count) = read(identity) else {
+        if module.pointee.isForeign { return refuse(module, "it is compiled by GHC, OCaml or Go, which do not call by C's convention") }
+        if ForeignConvention.isGo(module) { return refuse(module, "it is Go's, which moves stacks by the return addresses on them") }
+        guard let identity = ModuleIdentity(module.pointee.image, path: module.pointee.path), let file = open(identity) else {
             // `tracer record` has made those that it knew of, and says itself what is missing.
             MetadataWriter.patched(module: UInt32(index), functions: 0, patched: 0)
             if TraceOutput.session == 0 && EntryFilter.names(wanted, module.pointee.name, isMain: isMain) {
@@ -80,50 +83,85 @@ enum PatchedFunctions {
             }
             return
         }
-        defer { Memory.release(bytes, count) }
-        guard let plan = PlanContent(bytes, byteCount: count), identity.isOf(plan.header.pointee) else {
-            return refuse(module, "its plan is damaged or of another version: `tracer plan` makes it again")
+        var work: Work
+        do {
+            defer { file.close() } // before its functions are patched, which may take long: a fork of another thread would have it
+            guard let source = PlanSource(file) else { return refuseDamaged(module) }
+            guard identity.isOf(source.plan.header.pointee) else {
+                source.release()
+                return refuseDamaged(module)
+            }
+            guard let chosen = Memory.pages(max(source.plan.functionCount, 1)) else { return source.release() }
+            work = Work(
+                index: index, source: source, chosen: chosen.assumingMemoryBound(to: UInt8.self),
+                base: module.pointee.image.bias &+ source.plan.header.pointee.base)
+            work.choose(Choice(wanted: wanted, module: module.pointee.name, path: module.pointee.path, isMain: isMain))
         }
-        guard let chosen = Memory.pages(max(plan.functionCount, 1)) else { return }
-        defer { Memory.release(chosen, max(plan.functionCount, 1)) }
-        var work = Work(index: index, plan: plan, chosen: chosen.assumingMemoryBound(to: UInt8.self), base: 0)
-        work.base = module.pointee.image.bias &+ plan.header.pointee.base
-        work.choose(wanted, isMain: isMain)
+        defer { work.release() }
+        if work.isDamaged { return refuseDamaged(module) }
         if work.matched > 0 {
-            if !work.isRight { return refuse(module, "its code is not what its plan says: something has changed it") }
             if work.count > 0 {
-                if !apply(work, module) { return }
+                if !apply(&work, module) { return }
             }
             MetadataWriter.patched(module: UInt32(index), functions: work.matched, patched: work.count)
         }
     }
 
+    /// Which functions of a module the user wants.
+    private struct Choice {
+        private let wanted: CText
+        private let module: CText
+        let path: CText
+        private let isMain: Bool
+        /// Whatever they are called.
+        let isAll: Bool
+
+        init(wanted: CText, module: CText, path: CText, isMain: Bool) {
+            self.wanted = wanted
+            self.module = module
+            self.path = path
+            self.isMain = isMain
+            isAll = NameFilter.admitsAll && EntryFilter.matchesAll(wanted, in: module, isMain: isMain)
+        }
+        @inline(never) func matches(_ function: CText) -> Bool { EntryFilter.matches(wanted, function, in: module, isMain: isMain) }
+    }
+
     /// What one patching is about.
     private struct Work {
         let index: Int
-        let plan: PlanContent
-        let chosen: UnsafeMutablePointer<UInt8> // one a function of the plan: 1 is to be patched
-        var base: UInt64
+        var source: PlanSource
+        let chosen: UnsafeMutablePointer<UInt8> // one a function of the plan: 0, isChosen, isAsked
+        let base: UInt64
         var matched: UInt32 = 0 // functions of the plan that the user wants
         var count: UInt32 = 0 // of them, those to be patched
         var codeBytes: UInt64 = 0
         var shapes: UInt32 = 0
-        var isRight = true
+        var isDamaged = false // the plan's names are
 
-        mutating func choose(_ wanted: CText, isMain: Bool) {
-            let module = ModuleTable.modules.pointer(index)
-            let image = withUnsafePointer(to: &module.pointee.image) { $0 }
+        static let isChosen: UInt8 = 1
+        static let isAsked: UInt8 = 2 // if its code does not say otherwise, by its name
+
+        var plan: PlanContent { source.plan }
+
+        func release() {
+            Memory.release(chosen, max(plan.functionCount, 1))
+            source.release()
+        }
+
+        mutating func choose(_ choice: Choice) {
+            if !choice.isAll && !source.readNames() {
+                isDamaged = true
+                return
+            }
+            var keys = plan.keys
             for n in 0..<plan.functionCount {
                 let function = plan.function(n)
-                if isTooSmall(function) || !matches(function, wanted, module, isMain) { continue }
+                defer { keys += Int(function.pointee.name_count) }
+                if isTooSmall(function) || !choice.isAll && !matches(function, choice) { continue }
                 matched &+= 1
                 let tactic = UInt32(function.pointee.tactic)
-                if tactic == PLAN_NONE.rawValue || tactic == PLAN_TRAP.rawValue || !isOrdinary(function, image) { continue }
-                if !EntryPatch.fits(function.pointee, in: image, base: base) {
-                    isRight = false
-                    return
-                }
-                chosen[n] = 1
+                if tactic == PLAN_NONE.rawValue || tactic == PLAN_TRAP.rawValue || !isOrdinary(function, keys) { continue }
+                chosen[n] = isOfContexts(function, keys) ? Work.isAsked : Work.isChosen
                 count &+= 1
                 codeBytes = codeBytes &+ bytes(function.pointee)
                 if function.pointee.places_count > 0 { shapes &+= 1 }
@@ -136,59 +174,72 @@ enum PatchedFunctions {
             (EntryPatch.stubBytes(function) &+ EntryPatch.movedBytes(function) &+ EntryPatch.alignment &- 1) & ~(EntryPatch.alignment &- 1)
         }
         /// By any of its names.
-        private func matches(
-            _ function: UnsafePointer<plan_function>, _ wanted: CText, _ module: UnsafeMutablePointer<Module>, _ isMain: Bool
-        ) -> Bool {
-            if function.pointee.name_count == 0 {
-                let nameless = CText(StaticString("").utf8Start)
-                return EntryFilter.matches(wanted, nameless, in: module.pointee.name, isMain: isMain)
-            }
-            return someName(of: function) {
-                EntryFilter.matches(wanted, $0, in: module.pointee.name, isMain: isMain)
-                    && NameFilter.admits(function: $0, path: module.pointee.path)
-            }
+        private func matches(_ function: UnsafePointer<plan_function>, _ choice: Choice) -> Bool {
+            if function.pointee.name_count == 0 { return choice.matches(CText(StaticString("").utf8Start)) }
+            return plan.someName(of: function) { choice.matches($0) && NameFilter.admits(function: $0, path: choice.path) }
         }
         /// Whether it is called like any other: what the trampolines of slots treat in a way of its own stays theirs.
-        private func isOrdinary(_ function: UnsafePointer<plan_function>, _ image: UnsafePointer<Image>) -> Bool {
-            if !SpecialFunction.mayBe(function.pointee.name_key) { return true }
-            return !someName(of: function) { text in
-                let name = Name(text)
-                return SpecialFunction.treatment(of: name) != .ordinary
-                    || ContextCapture.isNamed(name) && ContextCapture.captures(base &+ UInt64(function.pointee.address), image)
-            }
+        private mutating func isOrdinary(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>) -> Bool {
+            if !mayBeSpecial(function, keys) { return true }
+            isDamaged = isDamaged || !source.readNames()
+            return !plan.someName(of: function) { SpecialFunction.treatment(of: Name($0)) != .ordinary }
+        }
+        private func mayBeSpecial(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>) -> Bool {
+            for k in 0..<Int(function.pointee.name_count) where SpecialFunction.mayBe(keys[k]) { return true }
+            return false
+        }
+        private func isOfContexts(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>) -> Bool {
+            for k in 0..<Int(function.pointee.name_count) where keys[k] & PLAN_NAME_OF_CONTEXTS != 0 { return true }
+            return false
+        }
+        /// Its code is looked at: what captures its caller's context is not ordinary, either.
+        @inline(never) mutating func ask(_ n: Int, _ image: UnsafePointer<Image>) {
+            let function = plan.function(n)
+            if chosen[n] != Work.isAsked || !ContextCapture.captures(base &+ UInt64(function.pointee.address), image) { return }
+            chosen[n] = 0
+            count &-= 1
+            codeBytes = codeBytes &- bytes(function.pointee)
+            if function.pointee.places_count > 0 { shapes &-= 1 }
         }
         /// The name by which its calls have an object, and what its record says of that.
-        func object(_ function: UnsafePointer<plan_function>, _ image: UnsafePointer<Image>) -> (Name, UInt32)? {
-            if !SpecialFunction.mayBe(function.pointee.name_key) { return nil }
+        @inline(never) func object(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>, _ image: UnsafePointer<Image>)
+            -> (
+                Name, UInt32
+            )?
+        {
+            if !mayBeSpecial(function, keys) { return nil }
             var found: (Name, UInt32)?
-            _ = someName(of: function) { text in
+            _ = plan.someName(of: function) { text in // `isOrdinary` has read them
                 let name = Name(text), flags = CallObjects.flags(of: name, in: image)
                 if flags != 0 { found = (name, flags) }
                 return flags != 0
             }
             return found
         }
-        @inline(__always) private func someName(of function: UnsafePointer<plan_function>, _ test: (CText) -> Bool) -> Bool {
-            let end = plan.names + Int(plan.header.pointee.names_count)
-            var name = plan.names + Int(function.pointee.names)
-            for _ in 0..<function.pointee.name_count {
-                if name >= end { return false }
-                if test(name) { return true }
-                while name.pointee != 0 { name += 1 }
-                name += 1
-            }
-            return false
-        }
     }
 
     /// False: nothing is patched, and a line says why.
-    private static func apply(_ work: Work, _ module: UnsafeMutablePointer<Module>) -> Bool {
+    private static func apply(_ work: inout Work, _ module: UnsafeMutablePointer<Module>) -> Bool {
         let plan = work.plan, image = module.pointee.image
         let old = areas[work.index]
-        if !Trampolines.preparePatched(isFiltered: Limits.minimumTicks > 0) || !ReturnLabels.beginPatched() {
+        if !mayMakeCode() || !Trampolines.preparePatched(isFiltered: Limits.minimumTicks > 0) || !ReturnLabels.beginPatched() {
             _ = Message.refuseCode()
             return false
         }
+        if !openText(image, Memory.readWrite) {
+            refuse(module, "its code cannot be made writable (SELinux execmod)")
+            return false
+        }
+        defer {
+            if !openText(image, nil) {
+                Message.warn { $0.append("a module's code cannot be made executable again: the program will not run") }
+            }
+        }
+        if !isAsPlanned(&work, withUnsafePointer(to: &module.pointee.image) { $0 }) {
+            refuse(module, "its code is not what its plan says: something has changed it")
+            return false
+        }
+        if work.count == 0 { return true }
         // The same file at the same place as before: its stubs are there.
         let isAgain = old.code != 0 && old.used == work.codeBytes && old.base == work.base
         guard let area = isAgain ? old : makeArea(work, image) else {
@@ -199,11 +250,6 @@ enum PatchedFunctions {
             _ = Message.refuseCode()
             return false
         }
-        if !openText(image, Memory.readWrite) {
-            refuse(module, "its code cannot be made writable (SELinux execmod)")
-            return false
-        }
-        populate(work)
         var place = area.code, count = 0
         for n in 0..<plan.functionCount where work.chosen[n] != 0 {
             let function = plan.function(n).pointee
@@ -217,27 +263,48 @@ enum PatchedFunctions {
             place = place &+ work.bytes(function)
             count &+= 1
         }
-        if !openText(image, nil) { Message.warn { $0.append("a module's code cannot be made executable again: the program will not run") } }
         areas[work.index] = area
         return true
     }
 
-    /// The pages of code that are going to be written, each run of them by one system call: most have functions in them, and a page fault
-    /// each costs more than the copy.
-    private static func populate(_ work: Work) {
-        let page = UInt64(Kernel.pageBytes)
-        var low: UInt64 = 0, high: UInt64 = 0
-        func end() { if high &- low > page { Memory.populate(UnsafeMutableRawPointer(bitPattern: UInt(low))!, Int(high &- low)) } }
-        for n in 0..<work.plan.functionCount where work.chosen[n] != 0 {
-            let function = work.plan.function(n).pointee, entry = work.base &+ UInt64(function.address) &+ UInt64(function.patch)
-            let first = entry & ~(page &- 1), last = (entry &+ UInt64(function.replaced) &- 1) & ~(page &- 1)
-            if first > high {
-                end()
-                low = first
+    /// Whether what was written may be executed afterwards: else the module's code, once it is writable, could never run again (PR_SET_MDWE,
+    /// seccomp, SELinux execmem).
+    private static func mayMakeCode() -> Bool {
+        guard let page = Memory.pages(Kernel.pageBytes) else { return false }
+        defer { Memory.release(page, Kernel.pageBytes) }
+        return Memory.protectCode(UInt64(UInt(bitPattern: page)), UInt64(Kernel.pageBytes))
+    }
+
+    /// Whether each of the functions has the bytes that the plan says. Pages that are going to be written are the process's own copies first,
+    /// some at once by one system call: a page fault to read each and another to write to it cost more than the copy, and the bytes of one that
+    /// has just been copied need not be waited for.
+    private static func isAsPlanned(_ work: inout Work, _ image: UnsafePointer<Image>) -> Bool {
+        let plan = work.plan, page = UInt64(Kernel.pageBytes), most = page &* 32
+        var first = 0
+        while first < plan.functionCount {
+            var next = first, low: UInt64 = 0, high: UInt64 = 0
+            while next < plan.functionCount {
+                if work.chosen[next] != 0 {
+                    let function = plan.function(next).pointee, entry = work.base &+ UInt64(function.address) &+ UInt64(function.patch)
+                    let last = entry &+ UInt64(function.replaced) &- 1
+                    if !image.pointee.isCode(entry) || !image.pointee.isCode(last) { return false }
+                    if high == 0 {
+                        low = entry & ~(page &- 1)
+                    } else if entry >= high &+ page || last &- low >= most {
+                        break
+                    }
+                    high = (last & ~(page &- 1)) &+ page
+                }
+                next &+= 1
             }
-            high = last &+ page
+            if high > low { Memory.populate(UnsafeMutableRawPointer(bitPattern: UInt(low))!, Int(high &- low)) }
+            for n in first..<next where work.chosen[n] != 0 {
+                if !EntryPatch.fits(plan.function(n).pointee, in: image, base: work.base) { return false }
+                work.ask(n, image)
+            }
+            first = next
         }
-        end()
+        return true
     }
 
     /// Stubs, moved code and descriptors, before anybody can come there.
@@ -247,8 +314,11 @@ enum PatchedFunctions {
         var moved = MovedArea(
             at: area.told, work.count, code: area.code..<area.code &+ area.used, descriptors: area.descriptors, base: work.base,
             descriptions: area.descriptions)
-        for n in 0..<plan.functionCount where work.chosen[n] != 0 {
+        var keys = plan.keys
+        for n in 0..<plan.functionCount {
             let function = plan.function(n).pointee
+            defer { keys += Int(function.name_count) }
+            if work.chosen[n] == 0 { continue }
             let stub = UnsafeMutableRawPointer(bitPattern: UInt(place))!
             EntryPatch.writeStub(at: stub, descriptor: descriptor, function)
             moved.add(function, plan)
@@ -259,7 +329,7 @@ enum PatchedFunctions {
             entry.pointee.function = UInt32(work.index)
             entry.pointee.kind = UInt16(KIND_UNNAMED)
             entry.pointee.instant = Trampolines.patchedSet.special // FUNCTION_ENTER
-            if !CalledFunctions.areWanted { nameIfObject(entry, work, plan.function(n), module) }
+            if !CalledFunctions.areWanted { nameIfObject(entry, work, plan.function(n), keys, module) }
             place = place &+ work.bytes(function)
             descriptor = descriptor &+ UInt64(FUNCTION_BYTES)
         }
@@ -270,11 +340,11 @@ enum PatchedFunctions {
 
     /// A function whose calls have an object has a record of its own, and a number from the beginning, since its name is known now. It stays
     /// with the special entry, and is recorded however often it is called.
-    private static func nameIfObject(
+    @inline(never) private static func nameIfObject(
         _ descriptor: UnsafeMutablePointer<function_descriptor>, _ work: Work, _ function: UnsafePointer<plan_function>,
-        _ module: UnsafeMutablePointer<Module>
+        _ keys: UnsafePointer<UInt32>, _ module: UnsafeMutablePointer<Module>
     ) {
-        guard let (name, flags) = work.object(function, withUnsafePointer(to: &module.pointee.image) { $0 }) else { return }
+        guard let (name, flags) = work.object(function, keys, withUnsafePointer(to: &module.pointee.image) { $0 }) else { return }
         let address = work.base &+ UInt64(function.pointee.address)
         guard let id = FunctionTable.locked({ FunctionTable.number(address, module: UInt32(work.index), flags: flags, name: name) }) else {
             return
@@ -295,7 +365,9 @@ enum PatchedFunctions {
         // Where room is scarce, without: an unwinder then ends in moved code.
         let roomy = known == nil ? mapNear(image, filled &+ MovedArea.descriptionBytes) : nil
         guard let start = roomy ?? mapNear(image, filled) else { return nil }
-        Memory.populate(UnsafeMutableRawPointer(bitPattern: UInt(start))!, Int(filled))
+        let place = UnsafeMutableRawPointer(bitPattern: UInt(start))!
+        Memory.preferLargePages(place, Int(filled))
+        Memory.populate(place, Int(filled))
         var area = Area(
             code: start, codeBytes: codeBytes, used: work.codeBytes, descriptors: start &+ codeBytes,
             told: start &+ codeBytes &+ descriptorBytes, descriptions: known ?? (roomy == nil ? 0 : start &+ filled), base: work.base)
@@ -325,8 +397,14 @@ enum PatchedFunctions {
         guard let replaced = area.replaced else { return nil }
         return (replaced + (Int(UInt64(UInt(bitPattern: descriptor)) &- area.descriptors) / Int(FUNCTION_BYTES)), module)
     }
+    /// Of a module whose first bytes are kept, the lowest address at which any were replaced: a plan's functions are sorted.
+    static func firstReplaced(in module: Int) -> UInt64 { areas[module].replaced?.pointee.place ?? 0 }
+    /// In small steps as well where large ones find nothing: room may lie between them.
     private static func mapNear(_ image: Image, _ bytes: UInt64) -> UInt64? {
-        let granule: UInt64 = 65536 // the largest page
+        mapNear(image, bytes, step: 1 &<< 22) ?? mapNear(image, bytes, step: max(EntryPatch.reach / 2048, 65536))
+    }
+    private static func mapNear(_ image: Image, _ bytes: UInt64, step: UInt64) -> UInt64? {
+        let granule: UInt64 = bytes < 1 &<< 22 ? 65536 : 1 &<< 21 // the largest page; of much that one of two megabytes can hold
         func map(_ place: UInt64) -> UInt64? {
             let result = SystemCall.call(
                 SystemCall.mmap, Int(bitPattern: UInt(place)), Int(bytes), Memory.readWrite, Mapping.pages | Mapping.fixedNoReplace, -1, 0)
@@ -341,7 +419,7 @@ enum PatchedFunctions {
                 return found
             }
             if let found = map((image.high &+ distance &+ granule &- 1) & ~(granule &- 1)) { return found }
-            distance = distance < 1 &<< 22 ? distance &* 2 : distance &+ 1 &<< 22
+            distance = distance < step ? distance &* 2 : distance &+ step
         }
         return nil
     }
@@ -360,6 +438,9 @@ enum PatchedFunctions {
         return true
     }
 
+    @inline(never) private static func refuseDamaged(_ module: UnsafeMutablePointer<Module>) {
+        refuse(module, "its plan is damaged or of another version: `tracer plan` makes it again")
+    }
     private static func refuse(_ module: UnsafeMutablePointer<Module>, _ reason: StaticString) {
         Message.warn {
             $0.append("the functions of ")
@@ -370,8 +451,8 @@ enum PatchedFunctions {
     }
 
     /// $XDG_CACHE_HOME/tracer/plans/BUILD-ID.plan, as `tracer plan` names it.
-    private static func read(_ identity: ModuleIdentity) -> (UnsafeMutableRawPointer, Int)? {
-        var found: (UnsafeMutableRawPointer, Int)?
+    private static func open(_ identity: ModuleIdentity) -> CachedFile? {
+        var found: CachedFile?
         var room = InlineArray<4096, UInt8>(repeating: 0)
         var span = room.mutableSpan
         span.withUnsafeMutableBufferPointer {
@@ -382,7 +463,7 @@ enum PatchedFunctions {
             guard let folder = FileStatus(at: CText(path.start)), folder.isFolder(of: user) else { return }
             path.append(0x2f)
             identity.appendName(to: &path)
-            if !path.isFull { found = CacheHome.read(CText(path.start), of: user, atMost: Int(PLAN_MOST_BYTES)) }
+            if !path.isFull { found = CachedFile(CText(path.start), of: user, atMost: Int(PLAN_MOST_BYTES)) }
         }
         return found
     }
@@ -421,6 +502,13 @@ enum EntryFilter {
             if bang < 0 { return isMain }
             for n in 0..<bang where start[n] == 0x2a { return false }
             return NameFilter.matches(start, bang, module)
+        }
+    }
+    /// Every function of the module.
+    static func matchesAll(_ list: CText, in module: CText, isMain: Bool) -> Bool {
+        NameFilter.forEachPattern(list) { start, bang, end in
+            if end &- bang != 2 || start[end &- 1] != 0x2a { return false } // MODULE!*, or *; bang is -1 there
+            return bang < 0 ? isMain : NameFilter.matches(start, bang, module)
         }
     }
     static func matches(_ list: CText, _ function: CText, in module: CText, isMain: Bool) -> Bool {

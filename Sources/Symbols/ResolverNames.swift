@@ -1,0 +1,27 @@
+// What IFUNC resolvers are called. The symbol has the name of the function that the resolver chooses an implementation of, and nobody
+// calls that one where the symbol says: the loader calls the resolver there (gABI extension STT_GNU_IFUNC). gcc calls the resolvers that it
+// makes itself (`target_clones`) by the function's name and this ending, and demanglers know it.
+
+public final class ResolverNames {
+    public static let ending = ".resolver"
+    private var rooms: [UnsafeMutableRawBufferPointer] = []
+
+    public init() {}
+
+    /// Valid as long as this object.
+    public func add(_ name: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        var ending = Self.ending
+        return ending.withUTF8 { ending in
+            if name.count >= ending.count, name.suffix(ending.count).elementsEqual(ending) { return name }
+            let room = UnsafeMutableRawBufferPointer.allocate(byteCount: name.count + ending.count, alignment: 1)
+            room.copyMemory(from: name)
+            UnsafeMutableRawBufferPointer(rebasing: room[name.count...]).copyMemory(from: UnsafeRawBufferPointer(ending))
+            rooms.append(room)
+            return UnsafeRawBufferPointer(room)
+        }
+    }
+
+    static func of(_ name: String) -> String { name.hasSuffix(ending) ? name : name + ending }
+
+    deinit { for room in rooms { room.deallocate() } }
+}
