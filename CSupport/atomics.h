@@ -16,6 +16,10 @@ static inline void tracer_store_release_16(uint16_t *word, uint16_t value) { __a
 static inline void tracer_store_release_32(uint32_t *word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
 static inline void tracer_store_release_64(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
 static inline uint32_t tracer_load_32(const uint32_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+/// 1 when the word was `old` and now is `new`. Relaxed: nothing is published by it.
+static inline int tracer_exchange_64(uint64_t *word, uint64_t old, uint64_t new_value) {
+    return __atomic_compare_exchange_n(word, &old, new_value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
 /// Of a lock: 1 when the word was `old` and now is `new`.
 static inline int tracer_exchange(uint32_t *word, uint32_t old, uint32_t new_value) {
     return __atomic_compare_exchange_n(word, &old, new_value, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);

@@ -262,6 +262,7 @@ struct thread_context {
     struct frame_record *sharing_calls; // open ones of vfork and its kind, innermost first
     uint32_t children[CHILDREN];       // that run at the same time: their numbers
     uint32_t unknown_children, looks;  // how many more; how often was looked whether they live
+    uint64_t cpu_ticks, cpu_ns;        // its processor time when an initializer ended, and the moment at which it was asked for
 };
 
 /// Where the labels are, from the first one to the end of the last block.

@@ -1667,12 +1667,12 @@ memmove:
     subq %rsi, %rax
     cmpq %rdx, %rax                     // unsigned: destination inside the source
     jb .Lmove_down
-memcpy:                                 // up to 64 bytes all is read before any is written
+memcpy:                                 // up to 128 bytes all is read before any is written
     movq %rdi, %rax
     cmpq $16, %rdx
     jb .Lcopy_short
     cmpq $64, %rdx
-    ja .Lcopy_bytes
+    ja .Lcopy_long
     movups (%rsi), %xmm0
     movups -16(%rsi, %rdx), %xmm1
     cmpq $32, %rdx
@@ -1687,11 +1687,39 @@ memcpy:                                 // up to 64 bytes all is read before any
     retq
 .Lcopy_short:
     cmpq $8, %rdx
-    jb .Lcopy_bytes
+    jb .Lcopy_few
     movq (%rsi), %rcx
     movq -8(%rsi, %rdx), %r8
     movq %rcx, (%rdi)
     movq %r8, -8(%rdi, %rdx)
+    retq
+.Lcopy_few:
+    cmpq $4, %rdx
+    jb .Lcopy_bytes
+    movl (%rsi), %ecx
+    movl -4(%rsi, %rdx), %r8d
+    movl %ecx, (%rdi)
+    movl %r8d, -4(%rdi, %rdx)
+    retq
+.Lcopy_long:
+    cmpq $128, %rdx
+    ja .Lcopy_bytes
+    movups (%rsi), %xmm0
+    movups 16(%rsi), %xmm1
+    movups 32(%rsi), %xmm2
+    movups 48(%rsi), %xmm3
+    movups -64(%rsi, %rdx), %xmm4
+    movups -48(%rsi, %rdx), %xmm5
+    movups -32(%rsi, %rdx), %xmm6
+    movups -16(%rsi, %rdx), %xmm7
+    movups %xmm0, (%rdi)
+    movups %xmm1, 16(%rdi)
+    movups %xmm2, 32(%rdi)
+    movups %xmm3, 48(%rdi)
+    movups %xmm4, -64(%rdi, %rdx)
+    movups %xmm5, -48(%rdi, %rdx)
+    movups %xmm6, -32(%rdi, %rdx)
+    movups %xmm7, -16(%rdi, %rdx)
     retq
 .Lcopy_bytes:
     movq %rdx, %rcx

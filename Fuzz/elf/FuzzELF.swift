@@ -74,7 +74,8 @@ private enum OneImage: SlotScope {
     static func treatment(of name: Name) -> Treatment { SpecialFunction.treatment(of: name) }
     static func isUntouched(_ treatment: Treatment) -> Bool { treatment == .untouched }
     static func isKnown(_ query: SymbolQuery) -> Bool { false }
-    static func prefetch(_ name: Name) {}
+    static func prefetch(_ query: SymbolQuery) {}
+    static func prefetchFunction(_ name: Name) {}
     static func first(from start: Int, thatAdmits hash: UInt32) -> Int { filters.first(from: start, thatAdmits: hash) }
     static func image(_ module: Int) -> UnsafePointer<Image>? {
         module >= filters.count || image.pointee.gnuHash.isEmpty ? nil : UnsafePointer(image)

@@ -91,7 +91,10 @@ extension Agent {
 
     /// What rooms do for those below them.
     private func joinRooms() {
-        ModuleEvents.begin = { PatchedFunctions.begin() }
+        ModuleEvents.begin = {
+            GlobalDefinitions.expect($0)
+            PatchedFunctions.begin()
+        }
         ModuleEvents.patch = { PatchedFunctions.patch($0) }
         ModuleEvents.bind = { Agent.bind($0) }
         ModuleEvents.prepare = { InitializerStubs.replaceLater(ModuleTable.modules.pointer($0), $0, isRelocated: $1) }

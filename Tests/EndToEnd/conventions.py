@@ -49,6 +49,15 @@ func main() {
 	println(len(counts), total, sum(1, 2, 3, 4, 5, 6, 7, 8, 9, 10))
 }
 """
+# In place of the first line.
+CGO = r"""
+package main
+// #include <stdlib.h>
+// static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+// static int least(int *values, int count) { qsort(values, count, sizeof *values, compare); return values[0]; }
+import "C"
+func init() { values := []C.int{3, 1, 2}; if C.least(&values[0], 3) != 1 { panic("not sorted") } }
+"""
 GCCGO = r"""
 package main
 import ("errors"; "fmt"; "sort"; "sync")
@@ -70,11 +79,13 @@ func main() {
 
 
 class Language:
-    """`script` builds ./program, and what it needs, in the current folder."""
+    """`script` builds ./program, and what it needs, in the current folder. `has_own_code`: it has functions that follow no convention of C's,
+    whether or not it calls other modules so, which is `is_foreign`."""
 
-    def __init__(self, name, tool, files, script, argv=("./program",), is_foreign=True, file=None):
+    def __init__(self, name, tool, files, script, argv=("./program",), is_foreign=True, has_own_code=None, file=None):
         self.name, self.tool, self.files, self.script = "conventions." + name, tool, files, script
         self.argv, self.is_foreign, self.file = list(argv), is_foreign, file
+        self.has_own_code = is_foreign if has_own_code is None else has_own_code
 
     def run(self, settings):
         if build.MACHINE != os.uname().machine:
@@ -116,7 +127,7 @@ class Language:
             lines = [l for t in traces for l in self.notes(settings, t.path)]
             if bool(lines) != self.is_foreign:
                 faults.append(f"the tool says {lines}")
-            faults += self.recorded(settings, place, argv)
+            faults += self.recorded(settings, place, argv) + self.with_functions(settings, place, argv, bare)
         if faults:
             raise Failed("\n".join(faults))
 
@@ -131,9 +142,22 @@ class Language:
         lines = [line for line in run.stderr.splitlines() if "calling conventions of its own" in line]
         return [] if len(lines) == self.is_foreign and not run.returncode else [f"record: status {run.returncode}, {lines}\n{run.stderr[-500:]}"]
 
+    def with_functions(self, settings, place, argv, bare):
+        """The same with every function that can be: code that looks return addresses up, or has none, is left alone, and a line says so."""
+        run = subprocess.run([settings.tool, "record", "--functions", "*!*", "-o", os.path.join(place.path, "functions.trace"), "--"] + argv,
+                             capture_output=True, timeout=harness.HANGS, env={**harness.passed_on(os.environ), "XDG_CACHE_HOME": os.path.join(place.path, "plans")})
+        own = [line for line in run.stderr.splitlines(keepends=True) if line.startswith(b"tracer: ")]
+        others = b"".join(line for line in run.stderr.splitlines(keepends=True) if line not in own)
+        is_same = (run.returncode, run.stdout, others) == (bare.status, bare.stdout, bare.stderr)
+        is_said = any(b" are not recorded: it is " in line for line in own)
+        if is_same and is_said != self.has_own_code:
+            return [f"record --functions '*!*' says {own}"]
+        return [] if is_same else [f"record --functions '*!*': {harness.describe(run.returncode)}\n{run.stderr[:600].decode(errors='replace')}"]
+
 
 def tests():
     caml = "/usr/lib/ocaml"
+    go = "export GO111MODULE=off GOCACHE=$PWD/cache GOPATH=$PWD/path GOFLAGS=\n"
     shared_go = ("root=$(go env GOROOT); mkdir goroot; for part in $root/*; do ln -s $part goroot/; done\n"
                  "rm goroot/pkg; mkdir goroot/pkg; for part in $root/pkg/*; do ln -s $part goroot/pkg/; done; rm -f goroot/pkg/*_dynlink\n"
                  "export GOROOT=$PWD/goroot GO111MODULE=off GOCACHE=$PWD/cache GOPATH=$PWD/path GOFLAGS=\n"
@@ -142,7 +166,7 @@ def tests():
         Language("ghc_dynamic", "ghc", {"main.hs": HASKELL}, "ghc -v0 -dynamic -o program main.hs"),
         Language("ghc_itself", "ghc", {}, "true", argv=("ghc", "--version")),
         Language("ghc_static", "ghc", {"main.hs": HASKELL}, "ghc -v0 -o program main.hs", is_foreign=False),
-        Language("ocaml_static", "ocamlopt", {"main.ml": OCAML}, "ocamlopt -o program main.ml", is_foreign=False),
+        Language("ocaml_static", "ocamlopt", {"main.ml": OCAML}, "ocamlopt -o program main.ml", is_foreign=False, has_own_code=True),
         Language("ocaml_bytecode", "ocamlc", {"main.ml": OCAML}, "ocamlc -o program main.ml", is_foreign=False),
         Language("ocaml_plugin", "ocamlopt", {"plug.ml": OCAML, "host.ml": OCAML_HOST},
                  "ocamlopt -shared -o plug.cmxs plug.ml; ocamlopt -o program dynlink.cmxa host.ml", argv=("./program", "./plug.cmxs")),
@@ -151,6 +175,8 @@ def tests():
                  "ocamlopt -c main.ml; ocamlopt -dstartup -o unused main.cmx; as -o startup.o unused.startup.s; root=$(ocamlopt -where)\n"
                  "gcc -Wl,-E -o program startup.o main.o $root/std_exit.o $root/stdlib.a -L$root -lasmrun_shared -Wl,-rpath,$root -lm -ldl",
                  file=caml + "/libasmrun_shared.so"),
+        Language("go_pie", "go", {"main.go": GO}, go + "go build -buildmode=pie -o program main.go", is_foreign=False, has_own_code=True),
+        Language("go_cgo", "go", {"main.go": GO.replace("package main", CGO)}, go + "CGO_ENABLED=1 go build -o program main.go", is_foreign=False, has_own_code=True),
         Language("go_linkshared", "go", {"main.go": GO}, shared_go),
         Language("gccgo", "gccgo-12", {"main.go": GCCGO}, "gccgo-12 -o program main.go", is_foreign=False),
     ]

@@ -334,11 +334,15 @@ def name_of(trace, address, owner=None):
     return "?"
 
 
+def nanoseconds_of_tick(trace):
+    first, last = trace.header["first_ticks"], trace.header["last_ticks"]
+    return (trace.header["last_monotonic_ns"] - trace.header["first_monotonic_ns"]) / (last - first)
+
+
 def initializer_times(trace, key):
     """Of `ns:name` or `cpu:name`: what the trace says of all initializers of that name."""
     kind, _, name = key.partition(":")
-    first, last = trace.header["first_ticks"], trace.header["last_ticks"]
-    scale = (trace.header["last_monotonic_ns"] - trace.header["first_monotonic_ns"]) / (last - first)
+    scale = nanoseconds_of_tick(trace)
     total = 0
     for i in trace.initializers.values():
         if i.end and i.module and trace.own(i.module.path) and name_of(trace, i.address, i.module) == name:

@@ -271,9 +271,14 @@ def check_traces(settings, place, own=lambda path: False, walk=True, drops=False
         return [], [f"not a trace: {damage}"]
     faults = []
     for trace in traces:
+        strangers = trace.begun & {other.header["pid"] for other in traces} - {trace.header["pid"]}
+        if strangers:
+            faults.append(f"{os.path.basename(trace.path)}: has threads of other processes: {sorted(strangers)}")
         if trace.anomalies and not disorder:
             faults.append(f"{os.path.basename(trace.path)}: {len(trace.anomalies)} anomalies: "
                           + "; ".join(trace.anomalies[:4]))
+        if (trace.header["stopped_ticks"] >= trace.header["first_ticks"]) != (trace.header["state"] == tracefile.STOPPED):
+            faults.append(f"{os.path.basename(trace.path)}: {tracefile.STATE_NAMES[trace.header['state']]}, stopped at {trace.header['stopped_ticks']}")
         if trace.dropped and not drops:
             faults.append(f"{os.path.basename(trace.path)}: {trace.dropped} calls dropped")
         if walk:
@@ -319,8 +324,11 @@ def emulate(machine, processor, root):
     static one: it lives in the environment that the program will have, LD_PRELOAD included."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     newer = os.path.join(cache, "tracer/qemu", f"qemu-{machine}")  # scripts/setup: where the system's is too old
+    # Its addresses are the program's alone, as without an emulator: else what the emulator maps for itself lies between the program's modules
+    # and near them, more of it on a busy machine, so that they are out of reach of each other and no room is left beside them.
+    own_addresses = hex(8 * GIGABYTE)
     EMULATOR[:] = [os.environ.get("QEMU") or (newer if os.access(newer, os.X_OK) else f"qemu-{machine}-static"),
-                   "-cpu", processor, "-L", root]
+                   "-cpu", processor, "-R", own_addresses, "-L", root]
 
 
 WIPES = """#include <sys/mman.h>

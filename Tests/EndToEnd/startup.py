@@ -10,7 +10,9 @@ import subprocess
 import time
 
 import build
+import golden
 import harness
+import tracefile
 from harness import Failed, Skipped
 
 TOLERANCE = 50_000  # ns: two clocks that are each calibrated against the other
@@ -127,6 +129,27 @@ def sleeping_and_computing_are_told_apart(folder):
     slow, spin = constructor(timeline, "slow_init"), constructor(timeline, "spin_init")
     expect(slow["cpu_ns"] < 2_500_000 <= slow["total_ns"] / 2, f"a sleep of 5 ms: {slow}")
     expect(spin["cpu_ns"] >= 5_000_000, f"5 ms of computing: {spin}")
+
+
+def a_row_of_constructors_has_its_processor_time(folder):
+    """Between two of them the agent does not ask the kernel for the time."""
+    folder.compile("row", "part_startup_row.c")
+    for _ in range(5):
+        status, out, err = folder.run([os.path.join(folder.path, "row")])
+        expect(status == 0, err)
+        measured = {name: int(used) for name, used in (line.split() for line in out.decode().splitlines())}
+        runs = [c for c in folder.timeline()["constructors"] if c["name"].startswith("row_")]
+        expect(len(runs) == 64, f"{len(runs)} constructors: {runs}")
+        for run in runs[1:]: # the first one touches the program's pages
+            used = measured[run["name"]]
+            expect(used - 500 <= run["cpu_ns"] <= used + TOLERANCE, f"{run['name']}: {run['cpu_ns']} ns of CPU time, it measured {used}")
+        # What lies between two is nobody's, and not longer than the time that passed there.
+        trace, = tracefile.read_all(folder.place.traces)
+        row = [i for i in trace.initializers.values() if i.end and golden.name_of(trace, i.address, i.module).startswith("row_")]
+        scale = golden.nanoseconds_of_tick(trace)
+        for one, other in zip(row, row[1:]):
+            used, passed = other.begin.cpu_ns - one.end.cpu_ns, (other.begin.ticks - one.end.ticks) * scale
+            expect(0 < used <= passed + 500, f"between two constructors {used} ns of CPU time, of {passed:.0f} ns")
 
 
 def constructors_have_names_files_and_order(folder):
@@ -482,7 +505,8 @@ class StartupTest:
 
 
 def tests():
-    plain = [stages_add_up_to_wall_time, sleeping_and_computing_are_told_apart, constructors_have_names_files_and_order,
+    plain = [stages_add_up_to_wall_time, sleeping_and_computing_are_told_apart, a_row_of_constructors_has_its_processor_time,
+             constructors_have_names_files_and_order,
              a_replaced_library_is_not_asked_for_names, nested_dlopens_are_split,
              items_have_the_moments_that_they_took_themselves, lazy_initializers_are_named,
              an_unknown_ready_symbol_is_said, the_ready_symbol_counts, the_programs_mark_comes_before_everything,

@@ -30,12 +30,12 @@ READY = {1: "symbol", 2: "mark", 3: "notify", 4: "output"}
 RECORDING, FINISHED, STOPPED = range(3)
 STATE_NAMES = {RECORDING: "recording", FINISHED: "finished", STOPPED: "stopped"}
 
-HEADER = struct.Struct("<8s10I Q 4Q Q 5Q 2I 2Q 2I 7Q 2I")
+HEADER = struct.Struct("<8s10I Q 4Q Q 5Q 2I 2Q 2I 7Q 2I Q")
 HEADER_FIELDS = """magic version header_bytes machine page_bytes pid parent_pid clock state stop_reason mode
     ticks_per_second first_ticks first_monotonic_ns last_ticks last_monotonic_ns first_realtime_ns next_offset
     prepared_offset size_limit dropped minimum_ticks maximum_depth flags start_ticks started_ticks leaf_cost inside_cost
-    exit_status unused session extended_offset boot pid_namespace unrecorded_children leaf_error inside_error""".split()
-assert HEADER.size == 232 and len(HEADER_FIELDS) == 37, (HEADER.size, len(HEADER_FIELDS))
+    exit_status unused session extended_offset boot pid_namespace unrecorded_children leaf_error inside_error stopped_ticks""".split()
+assert HEADER.size == 240 and len(HEADER_FIELDS) == 38, (HEADER.size, len(HEADER_FIELDS))
 OPEN_FRAME = struct.Struct("<Q2I")
 CHUNK = struct.Struct("<I2H4I Q 2Q 4Q 2I 16s Q 2Q")
 CHUNK_FIELDS = """magic kind flags byte_count body_offset thread tid sequence opened_ticks opened_ns used_bytes
@@ -173,7 +173,10 @@ def names_of_file(path, _):
         if len(fields) == 8 and fields[3] in ("FUNC", "IFUNC") and fields[6] != "UND":
             address, binding, name = int(fields[1], 16), fields[4], fields[7].split("@")[0]
             underscores = 0 if name.startswith("_Z") else min(len(name) - len(name.lstrip("_")), 7)
-            rank = {"LOCAL": 32, "WEAK": 8}.get(binding, 0) + underscores, len(name), name
+            is_resolver = fields[3] == "IFUNC"
+            if is_resolver and not name.endswith(".resolver"):
+                name += ".resolver"
+            rank = {"LOCAL": 32, "WEAK": 1}.get(binding, 0) + 2 * underscores + 128 * is_resolver, len(name), name
             found[address] = min(found.get(address, rank), rank)
     return {address: rank[2] for address, rank in found.items()}
 
@@ -207,6 +210,7 @@ class Trace:
         self.maximum_depth_seen = 0
         self.addressed = 0  # functions of which the file has the address alone
         self.patched = {}  # of a module's functions: how many are wanted, and record their calls themselves
+        self.begun = set()  # numbers of the threads that a record says began
         self._gone = []  # ([node], what is wrong if nobody has closed one): in a chunk's list no more
         self._again = []  # (module, load)
         self._elsewhere = []  # (enter bits, function or None, time, mark, where): closed by a thread that did not open it
@@ -347,6 +351,8 @@ class Trace:
                 if not name:
                     self.anomalies.append(f"function {index} has no name")
                 self.functions[index] = Function(index, name, self.modules.get(module), address, flags)
+            elif kind == 4:
+                self.begun.add(struct.unpack_from("<I", body, 12)[0])
             elif kind == 19:
                 first, module, count, _ = struct.unpack_from("<4I", body, 8)
                 if module not in self.modules or 24 + count * 4 > size:
@@ -481,8 +487,8 @@ class Trace:
                 hidden = chunk["open_frames"] - len(stored)
                 for (enter, function, _), site in zip(stored, sites):
                     push(function, enter, site).inherited = True
-                    # Its enter was in a chunk that is gone. In chunk 0 it is a call of the process that forked this one.
-                    if sequence > 0 and (enter, function) not in counted:
+                    # Its enter was in a chunk that is gone. In chunk 0, and before this process, it is a call of the one that forked it.
+                    if sequence > 0 and enter >= self.header["first_ticks"] and (enter, function) not in counted:
                         calls[function] = calls.get(function, 0) + 1
                         thread.calls += 1
             else:

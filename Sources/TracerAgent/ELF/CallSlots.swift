@@ -11,8 +11,10 @@ protocol SlotScope {
     static func isUntouched(_ treatment: Treatment) -> Bool
     /// The answer has been found before.
     static func isKnown(_ query: SymbolQuery) -> Bool
-    /// What is remembered of functions of this name will be read.
-    static func prefetch(_ name: Name)
+    /// What is remembered of the query, and where functions of its name are, will be read.
+    static func prefetch(_ query: SymbolQuery)
+    /// The function that is there will be read.
+    static func prefetchFunction(_ name: Name)
     /// The first module from `start` on whose filter admits the hash of a name; a number that no module has: there is none.
     static func first(from start: Int, thatAdmits hash: UInt32) -> Int
     /// nil: no module has the number, or it has no table of that kind.
@@ -26,7 +28,7 @@ struct SearchStart {
     fileprivate(set) var symbol: UInt32 = 0
     fileprivate var bucket: UnsafePointer<UInt32>? // a division has found it
     fileprivate var asked = Asked.nothing
-    fileprivate enum Asked: UInt8 { case nothing, bucket, chain }
+    fileprivate enum Asked: UInt8 { case nothing, memory, bucket, chain }
 }
 
 struct CallSlots<Scope: SlotScope> {
@@ -75,6 +77,7 @@ struct CallSlots<Scope: SlotScope> {
             ring[(n &+ ahead) & 15].step()
             ahead &-= 2
         }
+        if ring[(n &+ 4) & 15].isCall { Scope.prefetchFunction(ring[(n &+ 4) & 15].query.name) }
     }
     @inline(__always) private func relocation(_ n: Int) -> Relocation? {
         n >= 0 && n < count ? image.pointee.jumpRelocation(n) : nil
@@ -98,11 +101,10 @@ extension CallSlots.Slot {
         // An unbound slot leads back into its own module's PLT: to an entry that pushes the relocation's number, or, from
         // mold, to the one first entry of all. So what it holds is not the address of the symbol.
         isLazy = image.pointee.contains(value) && !(symbol.pointee.section != 0 && value == image.pointee.bias &+ symbol.pointee.value)
-        if !isLazy || Scope.isUntouched(treatment) { return }
-        query.version = VersionNeeds.of(relocation.symbol, image)
-        if !isGlobal || Scope.isKnown(query) { return }
-        Scope.prefetch(query.name)
-        askNext(from: 0)
+        if Scope.isUntouched(treatment) { return }
+        if isLazy { query.version = VersionNeeds.of(relocation.symbol, image) }
+        Scope.prefetch(query)
+        if isLazy && isGlobal { candidate.asked = .memory }
     }
     private mutating func askNext(from first: Int) {
         candidate.module = Scope.first(from: first, thatAdmits: query.name.gnuHash)
@@ -117,6 +119,10 @@ extension CallSlots.Slot {
         if candidate.asked != .nothing { takeStep() }
     }
     private mutating func takeStep() {
+        if candidate.asked == .memory {
+            candidate.asked = .nothing
+            return Scope.isKnown(query) ? () : askNext(from: 0)
+        }
         guard let other = candidateImage else { return }
         if candidate.asked == .bucket {
             candidate.symbol = candidate.bucket!.pointee

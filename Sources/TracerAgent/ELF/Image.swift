@@ -263,6 +263,8 @@ struct Image: BitwiseCopyable {
     @inline(__always) func prefetch(jumpRelocation index: Int) {
         tracer_prefetch(UnsafePointer<Relocation>(bitPattern: UInt(jumpRelocations))! + index)
     }
+    /// Asks for what lies at an address of the file.
+    @inline(__always) func prefetch(_ address: UInt64) { tracer_prefetch(UnsafeRawPointer(bitPattern: UInt(bias &+ address))) }
     /// Asks for the symbol and its version number.
     @inline(__always) func prefetch(symbol index: Int) {
         tracer_prefetch(symbol(index))

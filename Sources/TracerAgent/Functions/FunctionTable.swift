@@ -182,11 +182,18 @@ enum FunctionTable {
     @inline(__always) static func prefetch(_ name: Name) {
         if slotCount > 0 { tracer_prefetch(slots! + Name.bucket(name.hash) & (slotCount &- 1)) }
     }
+    /// Asks for the function that is there.
+    @inline(__always) static func prefetchFunction(_ name: Name) {
+        if slotCount == 0 { return }
+        let id = slots![Name.bucket(name.hash) & (slotCount &- 1)]
+        if id != 0 { tracer_prefetch(entries.pointer(Int(id))) }
+    }
     /// Before the modules that are there at the start are bound: with as many slots in all, no more functions.
     static func expect(_ count: Int) {
         var wanted = 4096
         while wanted < count &* 4 && wanted < 1 << 18 { wanted = wanted &* 2 }
         if slotCount == 0 { _ = growSlots(wanted) }
+        Stubs.expect(count)
     }
     private static func growSlots(_ wanted: Int) -> Bool {
         guard let room = Memory.pages(wanted &* 4) else { return false }

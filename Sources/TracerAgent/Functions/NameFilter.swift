@@ -15,8 +15,9 @@ enum NameFilter {
         ready.map { anyMatches($0, function, baseName(path)) } ?? false
     }
 
+    static var admitsAll: Bool { include == nil && exclude == nil }
     @inline(__always) static func admits(function: CText, path: CText) -> Bool {
-        if include == nil && exclude == nil { return true }
+        if admitsAll { return true }
         return admits(function, baseName(path))
     }
     private static func admits(_ function: CText, _ module: CText) -> Bool {
@@ -49,7 +50,7 @@ enum NameFilter {
     }
 
     /// Iterative glob: on a mismatch the last '*' takes one more character.
-    static func matches(_ pattern: CText, _ count: Int, _ text: CText) -> Bool {
+    @inline(never) static func matches(_ pattern: CText, _ count: Int, _ text: CText) -> Bool {
         if count == 1 && pattern[0] == 0x2a { return true } // the text may be where nobody has read yet
         var p = 0, t = 0, star = -1, resume = 0
         while text[t] != 0 {

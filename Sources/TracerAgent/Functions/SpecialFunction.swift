@@ -51,17 +51,41 @@ struct SpecialFunction {
     /// Which hashes occur, so that an ordinary name is recognized as such by one look.
     nonisolated(unsafe) private static var filter = InlineArray<64, UInt64>(repeating: 0)
 
+    /// Open addressing, by the same hashes: the place in `known`, which has half as many, from 1 on; 0: none.
+    nonisolated(unsafe) private static var places = InlineArray<256, UInt8>(repeating: 0)
+
     static func begin() {
-        for n in 0..<known.count { expect(gnuHash(known[n].name.utf8Start)) }
+        for n in 0..<known.count {
+            let hash = gnuHash(known[n].name.utf8Start)
+            expect(hash)
+            var place = Int(hash & 255)
+            while places[place] != 0 { place = (place &+ 1) & 255 }
+            places[place] = UInt8(truncatingIfNeeded: n &+ 1)
+        }
         CallObjects.begin { expect($0) }
     }
+    /// All of them: for plans, which have keys in place of names. Where functions are patched, open addressing; 0: none.
+    nonisolated(unsafe) private static var hashes: UnsafeMutablePointer<UInt32>?
+    private static let hashCount: UInt32 = 1024
+    static func beginKeys() {
+        hashes = Memory.pages(Int(hashCount) &* MemoryLayout<UInt32>.size)?.assumingMemoryBound(to: UInt32.self)
+        guard let hashes else { return }
+        func keep(_ hash: UInt32) { hashes[bucket(of: hash & PLAN_NAME_HASH, in: hashes)] = hash & PLAN_NAME_HASH }
+        for n in 0..<known.count { keep(gnuHash(known[n].name.utf8Start)) }
+        CallObjects.forEachHash(keep)
+    }
+    /// Where it is, or would be.
+    private static func bucket(of key: UInt32, in hashes: UnsafeMutablePointer<UInt32>) -> Int {
+        var bucket = Int(key & (hashCount &- 1))
+        while hashes[bucket] != 0 && hashes[bucket] != key { bucket = (bucket &+ 1) & Int(hashCount &- 1) }
+        return bucket
+    }
+    private static func isKept(_ key: UInt32) -> Bool { hashes.map { $0[bucket(of: key, in: $0)] == key } ?? true }
     private static func expect(_ hash: UInt32) { filter[Int(hash &>> 6 & 63)] |= 1 &<< UInt64(hash & 63) }
 
-    /// Whether a function whose names begin and hash like this (PLAN_NAME_…) may be one that is not ordinary.
-    @inline(__always) static func mayBe(_ key: UInt16) -> Bool {
-        let key = UInt64(key)
-        return key & UInt64(PLAN_NAME_IS_KEYED) == 0 || key & UInt64(PLAN_NAME_OF_RUNTIME | PLAN_NAME_OF_CONTEXTS) != 0
-            || filter[Int(key &>> 6 & 63)] &>> (key & 63) & 1 != 0
+    /// Whether a name that begins and hashes like this (PLAN_NAME_…) may be one that is not ordinary.
+    @inline(__always) static func mayBe(_ key: UInt32) -> Bool {
+        key & PLAN_NAME_OF_RUNTIME != 0 || filter[Int(key &>> 6 & 63)] &>> UInt64(key & 63) & 1 != 0 && isKept(key & PLAN_NAME_HASH)
     }
 
     /// What to do with the function of this name.
@@ -72,8 +96,12 @@ struct SpecialFunction {
         }
         let hash = name.gnuHash
         if filter[Int(hash &>> 6 & 63)] &>> UInt64(hash & 63) & 1 == 0 { return .ordinary }
-        let known = SpecialFunction.known
-        for n in 0..<known.count where equal(name.text, literal: known[n].name) { return known[n].treatment }
+        var place = Int(hash & 255)
+        while places[place] != 0 {
+            let index = Int(places[place]) &- 1
+            if equal(name.text, literal: known[index].name) { return known[index].treatment }
+            place = (place &+ 1) & 255
+        }
         return .ordinary
     }
 

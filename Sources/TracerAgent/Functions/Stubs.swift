@@ -16,6 +16,12 @@ enum Stubs {
     /// So many have been written.
     nonisolated(unsafe) private static var count = 0
     nonisolated(unsafe) private static var isFull = false
+    /// Bytes of the stubs that are written together, of functions.
+    private static let mostCalls = 32768
+    nonisolated(unsafe) private static var nextCalls = mostCalls
+
+    /// Before the first one: so many slots will ask.
+    static func expect(_ slots: Int) { nextCalls = min(Memory.wholePages((slots &+ 1) &* Int(STUB_BYTES)), mostCalls) }
 
     static func address(of index: Int) -> UInt64 { UInt64(UInt(bitPattern: tracer_stub(index))) }
     static func stub(of descriptor: UnsafeMutablePointer<function_descriptor>) -> UInt64 {
@@ -43,7 +49,8 @@ enum Stubs {
     /// executable, and never touched again.
     private static func write(_ page: inout Page, _ entry: Entry) -> Bool {
         // Pages at a time: the first ones of a process are many, special functions few.
-        let bytes = entry == .call ? max(Kernel.pageBytes, 32768) : Kernel.pageBytes
+        let bytes = max(Kernel.pageBytes, entry == .call ? nextCalls : 0)
+        if entry == .call { nextCalls = mostCalls }
         let perPage = bytes / Int(STUB_BYTES), descriptorBytes = perPage &* Int(FUNCTION_BYTES)
         var first = count
         let left = Int(STUB_BLOCK) &- first % Int(STUB_BLOCK)

@@ -22,25 +22,46 @@ enum CacheHome {
         return true
     }
 
-    /// What a file of the user's own holds, in pages of its own. nil: there is none, or others may write to it. Read, not mapped: whoever
-    /// cuts a mapped file kills who reads it. Not waiting for who would write to a FIFO of that name.
+    /// What a file of the user's own holds, in pages of its own. nil: there is none, or others may write to it.
     static func read(_ path: CText, of user: Int, atMost most: Int) -> (bytes: UnsafeMutableRawPointer, count: Int)? {
-        let descriptor = SystemCall.call(
+        guard let file = CachedFile(path, of: user, atMost: most) else { return nil }
+        defer { file.close() }
+        return file.read(from: 0, file.byteCount).map { ($0, file.byteCount) }
+    }
+}
+
+/// A file of the user's own, open. Read, not mapped: whoever cuts a mapped file kills who reads it.
+struct CachedFile: BitwiseCopyable {
+    private let descriptor: Int
+    let byteCount: Int
+
+    /// nil: there is none, nothing is in it, or others may write to it. Not waiting for who would write to a FIFO of that name.
+    @inline(never) init?(_ path: CText, of user: Int, atMost most: Int) {
+        descriptor = SystemCall.call(
             SystemCall.openat, SystemCall.currentDirectory, bits(path), Open.own | Open.nonBlocking | Open.keepAccessTime, 0)
         if failed(descriptor) { return nil }
-        defer { _ = SystemCall.call(SystemCall.close, descriptor) }
-        guard let status = FileStatus(ofDescriptor: descriptor), status.isFile(of: user), status.byteCount > 0, status.byteCount <= most,
-            let room = Memory.pages(status.byteCount)
-        else { return nil }
-        Memory.preferLargePages(room, status.byteCount)
+        guard let status = FileStatus(ofDescriptor: descriptor), status.isFile(of: user), status.byteCount > 0, status.byteCount <= most
+        else {
+            _ = SystemCall.call(SystemCall.close, descriptor)
+            return nil
+        }
+        byteCount = status.byteCount
+    }
+    func close() { _ = SystemCall.call(SystemCall.close, descriptor) }
+
+    /// So many bytes of it, in pages of their own. nil: there are fewer by now.
+    @inline(never) func read(from offset: Int, _ wanted: Int) -> UnsafeMutableRawPointer? {
+        guard let room = Memory.pages(wanted) else { return nil }
+        Memory.preferLargePages(room, wanted)
         var count = 0
-        while count < status.byteCount {
-            let result = SystemCall.call(SystemCall.pread64, descriptor, bits(room + count), status.byteCount &- count, count)
-            if failed(result) || result == 0 { break }
+        while count < wanted {
+            let result = SystemCall.call(SystemCall.pread64, descriptor, bits(room + count), wanted &- count, offset &+ count)
+            if failed(result) || result == 0 {
+                Memory.release(room, wanted)
+                return nil
+            }
             count &+= result
         }
-        if count == status.byteCount { return (room, count) }
-        Memory.release(room, status.byteCount)
-        return nil
+        return room
     }
 }

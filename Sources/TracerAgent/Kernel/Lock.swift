@@ -34,8 +34,9 @@ struct Lock {
         return UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.gettid))
     }
 
-    mutating func unlock() {
+    @inline(never) mutating func unlock() {
         let value = tracer_load_32(&word)
+        if value == 0 { return } // it was not taken
         if value & Lock.waiters == 0 && tracer_exchange(&word, value, 0) != 0 { return }
         if tracer_load_32(&Lock.isPlain) == 0 && futex(Futex.unlockInheriting) == 0 { return }
         tracer_store_release_32(&word, 0)

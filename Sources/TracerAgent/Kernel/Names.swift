@@ -15,6 +15,7 @@ enum Mapping {
     static let pages = 0x2 | 0x20 | 0x4000 // MAP_PRIVATE, MAP_ANONYMOUS, MAP_NORESERVE
     static let fixedNoReplace = 0x10_0000
     static let mayMoveTo = 3 // MREMAP_MAYMOVE, MREMAP_FIXED
+    static let dontUnmap = 4 // Linux 5.7, for files 5.13
 }
 
 /// madvise(2).
@@ -22,6 +23,7 @@ enum Advice {
     static let wipeOnFork = 18 // Linux 4.14
     static let populateRead = 22 // Linux 5.14: one system call instead of a page fault every 64 KB
     static let hugePage = 14
+    static let cold = 20 // Linux 5.4
     static let populateWrite = 23
 }
 

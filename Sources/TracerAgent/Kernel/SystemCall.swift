@@ -78,6 +78,23 @@ enum Memory {
     static func populate(_ address: UnsafeMutableRawPointer, _ byteCount: Int) -> Int {
         SystemCall.call(SystemCall.madvise, bits(address), byteCount, Advice.populateWrite)
     }
+    /// MADV_POPULATE_READ (Linux 5.14), likewise for reading: 0, or minus an errno.
+    static func fetch(_ address: UnsafeMutableRawPointer, _ byteCount: Int) -> Int {
+        SystemCall.call(SystemCall.madvise, bits(address), byteCount, Advice.populateRead)
+    }
+    /// False: some of these pages are locked (mlock(2)), of which MADV_COLD says EINVAL (mm/madvise.c, can_madv_lru_vma), or this kernel does
+    /// not know that.
+    static func isSurelyNotLocked(_ address: UInt64, _ byteCount: Int) -> Bool {
+        SystemCall.call(SystemCall.madvise, Int(bitPattern: UInt(address)), byteCount, Advice.cold) == 0
+    }
+    /// Of whole words, both aligned.
+    static func isSame(_ one: UnsafeRawPointer, _ other: UnsafeRawPointer, _ byteCount: Int) -> Bool {
+        for n in 0..<byteCount / 8
+        where one.load(fromByteOffset: n &* 8, as: UInt64.self) != other.load(fromByteOffset: n &* 8, as: UInt64.self) {
+            return false
+        }
+        return true
+    }
     /// MADV_HUGEPAGE, where the kernel is asked for it (transparent_hugepage/enabled: madvise): two megabytes by one page fault.
     static func preferLargePages(_ address: UnsafeMutableRawPointer, _ byteCount: Int) {
         if byteCount >= 1 &<< 22 { _ = SystemCall.call(SystemCall.madvise, bits(address), byteCount, Advice.hugePage) }

@@ -6,6 +6,7 @@ import CSupport
 struct Table<Element: BitwiseCopyable> {
     private static var firstPartBytes: Int { 16384 }
     private static var mostParts: Int { 24 }
+    private static var mostPopulated: Int { 65536 }
     /// Elements of the first part, as a power of two.
     @inline(__always) private static var firstShift: Int {
         63 &- max(firstPartBytes / MemoryLayout<Element>.stride, 1).leadingZeroBitCount
@@ -35,8 +36,8 @@ struct Table<Element: BitwiseCopyable> {
         let elements = 1 &<< (Self.firstShift &+ partCount)
         let bytes = Memory.wholePages(elements &* MemoryLayout<Element>.stride)
         guard let room = Memory.pages(bytes) else { return false }
-        // One that has grown goes on growing.
-        if partCount > 0 { Memory.populate(room, bytes) }
+        // One that has grown goes on growing, but may not fill this part.
+        if partCount > 0 { Memory.populate(room, min(bytes, Self.mostPopulated)) }
         parts[partCount] = room.assumingMemoryBound(to: Element.self)
         partCount &+= 1
         capacity &+= elements

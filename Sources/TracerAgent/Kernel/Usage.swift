@@ -16,23 +16,24 @@ enum OwnWork {
 }
 
 extension trace_usage {
-    private static let ofThread = (clock: ClockNumber.thread, who: 1) // RUSAGE_THREAD
-    private static let ofProcess = (clock: ClockNumber.process, who: 0) // RUSAGE_SELF
+    private static let ofThread = 1 // RUSAGE_THREAD
+    private static let ofProcess = 0 // RUSAGE_SELF
 
     /// CPU time comes from its clock: getrusage does not count what the thread has run since the last scheduler tick.
-    private init(_ source: (clock: Int, who: Int)) {
+    private init(_ who: Int, cpu: UInt64) {
         self.init()
-        cpu_ns = Clock.nanoseconds(source.clock)
+        cpu_ns = cpu
         var usage = InlineArray<18, UInt64>(repeating: 0) // struct rusage: ru_minflt and ru_majflt are its words 8 and 9
         var span = usage.mutableSpan
         span.withUnsafeMutableBufferPointer {
-            _ = SystemCall.call(SystemCall.getrusage, source.who, bits($0.baseAddress))
+            _ = SystemCall.call(SystemCall.getrusage, who, bits($0.baseAddress))
             minor_faults = UInt32(truncatingIfNeeded: $0[8])
             major_faults = UInt32(truncatingIfNeeded: $0[9])
         }
     }
-    static func thread() -> trace_usage { trace_usage(ofThread) }
-    static func process() -> trace_usage { trace_usage(ofProcess) }
+    static func thread() -> trace_usage { thread(cpu: Clock.ofThread()) }
+    static func thread(cpu: UInt64) -> trace_usage { trace_usage(ofThread, cpu: cpu) }
+    static func process() -> trace_usage { trace_usage(ofProcess, cpu: Clock.nanoseconds(ClockNumber.process)) }
 
     /// As of `ticks`, when the agent had worked `own`.
     func at(_ ticks: UInt64, own: UInt64) -> trace_usage {

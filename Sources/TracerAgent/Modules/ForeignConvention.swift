@@ -47,6 +47,8 @@ enum ForeignConvention {
         if !hasGo { forEachPending { if isGoLibrary($0) { hasGo = true } } }
         if hasGo { forEachPending { if isGoLibrary($0) || hasGoNote($0, 4) { mark($0) } } } // ELF_NOTE_GOBUILDID_TAG
     }
+    /// Code of Go, in whatever it was built into: stacks move, and frames are found by the return addresses on them.
+    static func isGo(_ module: UnsafeMutablePointer<Module>) -> Bool { hasGoNote(module, 4) } // ELF_NOTE_GOBUILDID_TAG
     /// ELF_NOTE_GOABIHASH_TAG; ELF_NOTE_GOPKGLIST_TAG, which linkers leave out of the program headers.
     @inline(never) private static func isGoLibrary(_ module: UnsafeMutablePointer<Module>) -> Bool {
         hasGoNote(module, 2) || hasGoNote(module, 1)

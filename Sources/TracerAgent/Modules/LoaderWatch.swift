@@ -9,8 +9,8 @@ import CSupport
 /// What is done with modules by those who make events of their calls. Set by the agent before the first module is found;
 /// LoaderWatch.lock is held.
 enum ModuleEvents {
-    /// What is there at the start is known, and nothing has been done with it.
-    nonisolated(unsafe) static var begin: (@convention(c) () -> Void)!
+    /// What is there at the start is known, and nothing has been done with it. It has so many call slots.
+    nonisolated(unsafe) static var begin: (@convention(c) (Int) -> Void)!
     /// It is mapped, and none of its code has run.
     nonisolated(unsafe) static var patch: (@convention(c) (Int) -> Void)!
     /// It is relocated, and its slots may be led to stubs.
@@ -68,10 +68,9 @@ enum LoaderWatch {
             slots &+= ModuleTable.modules.pointer(n).pointee.image.jumpRelocationCount
         }
         FunctionTable.expect(slots)
-        tracer_prepare_lazy()
         Lock.isAlone = isSingleThreaded
         defer { Lock.isAlone = false }
-        ModuleEvents.begin()
+        ModuleEvents.begin(slots)
         for n in 0..<ModuleTable.modules.count { ModuleEvents.patch(n) }
         for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending { ModuleEvents.bind(n) }
         ModuleEvents.finish()

@@ -19,7 +19,8 @@ enum MetadataWriter {
     nonisolated(unsafe) private static var turn = 0
     private static let passingPiece = 262_144
     private static let headerBytes = MemoryLayout<trace_chunk_header>.size
-    private static let firstPiece = 32768, largestPiece = 1 << 20
+    static let firstPiece = 32768
+    private static let largestPiece = 1 << 20
     nonisolated(unsafe) private static var nextPiece = firstPiece
     /// Pieces are memory of this process alone for now.
     nonisolated(unsafe) private static var isCollecting = false
@@ -52,6 +53,7 @@ enum MetadataWriter {
         if pieces.count > 0 {
             let last = pieces.pointer(pieces.count &- 1)
             if last.pointee.used &+ count <= last.pointee.byteCount {
+                if last.pointee.used &+ count > collectable && !last.pointee.isInFile { collectMore(last) }
                 defer { last.pointee.used &+= count }
                 return last.pointee.address + last.pointee.used
             }
@@ -61,12 +63,20 @@ enum MetadataWriter {
         guard let address = isCollecting ? Memory.pages(bytes) : TraceSpace.map(bytes)?.address else { return nil }
         if !isCollecting { nextPiece = min(nextPiece &* 2, largestPiece) }
         open(address, bytes)
+        collectable = 0
         if !pieces.append(Piece(address: address, used: headerBytes &+ count, byteCount: bytes, isInFile: !isCollecting)) { return nil }
         return address + headerBytes
     }
 
     /// What is appended until `keepCollected` goes to the file by one write a megabyte then, and stays where it is: to allocate and map a
     /// new page of a file takes 8 us (ext4), to write 64 of them 80. For the start, when nobody else is there, and no event speaks of it yet.
+    /// Up to here the pages of such a piece are there: each by itself is a page fault.
+    nonisolated(unsafe) private static var collectable = 0
+    private static func collectMore(_ piece: UnsafeMutablePointer<Piece>) {
+        let next = min(max(collectable, Memory.wholePages(piece.pointee.used)) &+ 65536, piece.pointee.byteCount)
+        if collectable > 0 { Memory.populate(piece.pointee.address + collectable, next &- collectable) }
+        collectable = next
+    }
     static func collect() { isCollecting = TraceSpace.canMapOver }
     static func keepCollected() {
         isCollecting = false

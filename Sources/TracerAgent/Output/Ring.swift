@@ -53,6 +53,19 @@ enum Ring {
         lock.unlock()
     }
 
+    /// What `take` gave could not be mapped: it is the oldest again.
+    static func giveBack(_ offset: UInt64) {
+        lock.lock()
+        if queued == places.count {
+            append(offset)
+        } else {
+            oldest = oldest == 0 ? places.count &- 1 : oldest &- 1
+            places[oldest] = offset
+            queued &+= 1
+        }
+        lock.unlock()
+    }
+
     private static func takeOldest(_ byteCount: Int) -> UInt64? {
         if queued == 0 || byteCount != chunkBytes || !TraceSpace.wouldExceedLimit(byteCount) { return nil }
         let offset = places[oldest]

@@ -65,6 +65,7 @@ enum TraceOutput {
     private static func make() -> Int {
         var job = FileJob(.create, at: 0, Kernel.pageBytes)
         job.length = TraceSpace.firstLength
+        job.written = Memory.wholePages(Int(TRACE_HEADER_BYTES)) &+ Memory.wholePages(MetadataWriter.firstPiece) &+ ChunkSize.first
         job.run()
         if !job.isOpened || job.result < 0 { return job.result }
         status = job.status
@@ -162,6 +163,7 @@ enum TraceOutput {
         isWritable = false
         stopNumber = number
         header.pointee.stop_reason = UInt32(truncatingIfNeeded: reason)
+        header.pointee.stopped_ticks = Clock.ticks()
         header.pointee.state = UInt32(TRACE_STOPPED)
         tracer_process_page().pointee.dropped = tracer_dropped_count(header)
         tracer_process_page().pointee.dropping = 1

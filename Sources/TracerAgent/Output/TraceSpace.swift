@@ -21,8 +21,12 @@ enum TraceSpace {
     /// False: an emulator of user programs (qemu, valgrind). It takes any advice, does not know what mremap(2) does with an old size of 0, and
     /// knows threads only as libc makes them.
     nonisolated(unsafe) private(set) static var isKernel = true
-    /// So many times more the file is not tried for want of what may come back: memory, tasks, a full table of files.
+    /// What may come back was wanting when space was asked for last: memory, tasks, a full table of files. So many times more it is not tried.
+    nonisolated(unsafe) private static var isWanting = false
     nonisolated(unsafe) private static var patience = 0
+    private static let mostPatience = 1000
+    /// 1: a thread tries it. Of ranges that are reserved at the same time only the last could be given back.
+    nonisolated(unsafe) private static var isTried: UInt32 = 0
 
     private static let leastAhead: UInt64 = 128 << 10, mostAhead: UInt64 = 64 << 20
     /// What a program that gives up privileges may still record.
@@ -33,7 +37,7 @@ enum TraceSpace {
         anchor = mapped
         room = length
         isEnding = false
-        patience = 0
+        settle(isWanting: false)
         isKernel =
             SystemCall.call(SystemCall.madvise, anchor, Kernel.pageBytes, 0x7fff_ffff) == -Failure.invalid
             && tracer_is_under_valgrind() == 0
@@ -58,6 +62,12 @@ enum TraceSpace {
         tracer_atomic_add(&TraceOutput.header.pointee.next_offset, UInt64(Memory.wholePages(byteCount)))
     }
 
+    /// A range that nothing was put into, unless the next one is taken: while the file cannot be had, each attempt would make it longer.
+    static func giveBack(_ offset: UInt64, _ byteCount: Int) {
+        let end = offset &+ UInt64(Memory.wholePages(byteCount))
+        _ = tracer_exchange_64(&TraceOutput.header.pointee.next_offset, end, offset)
+    }
+
     /// True when `byteCount` more would pass the size limit.
     static func wouldExceedLimit(_ byteCount: Int) -> Bool {
         let limit = Limits.fileBytes
@@ -67,17 +77,24 @@ enum TraceSpace {
     /// A range, allocated on disk (so that a full disk cannot raise SIGBUS later) and mapped: a new one, or the one at
     /// `old`, which a ring writes over and which is cleared first. nil: recording has stopped, or it cannot be had now.
     static func map(_ byteCount: Int, over old: UInt64? = nil) -> (address: UnsafeMutableRawPointer, offset: UInt64)? {
-        if !TraceOutput.isWritable || !isWorthTrying() { return nil }
+        if !mayHaveSpace() { return nil }
         let offset = old ?? reserve(byteCount)
+        guard let start = map(offset, byteCount) else {
+            if old == nil { giveBack(offset, byteCount) }
+            return nil
+        }
+        if old != nil { clearChunk(start, byteCount) }
+        return (start, offset)
+    }
+    private static func map(_ offset: UInt64, _ byteCount: Int) -> UnsafeMutableRawPointer? {
         let result = mapped(offset, byteCount)
         if failed(result) {
             giveUp(result)
             return nil
         }
+        settle(isWanting: false)
         tracer_mapping_add(UnsafeMutableRawPointer(bitPattern: result), UInt64(byteCount))
-        let start = UnsafeMutableRawPointer(bitPattern: result)!
-        if old != nil { clearChunk(start, byteCount) }
-        return (start, offset)
+        return UnsafeMutableRawPointer(bitPattern: result)
     }
 
     private static func mapped(_ offset: UInt64, _ byteCount: Int) -> Int {
@@ -126,8 +143,11 @@ enum TraceSpace {
     static var canMapOver: Bool { isKernel && populates }
     /// Memory that holds a whole chunk becomes the file's, in the same place. False: it is memory as before, and written or lost.
     static func mapOver(_ chunk: UnsafeMutableRawPointer, _ byteCount: Int) -> Bool {
+        if !mayHaveSpace() { return false }
         let offset = reserve(byteCount), header = chunk.assumingMemoryBound(to: trace_chunk_header.self).pointee
-        if !write(chunk, byteCount, header, at: offset) { return false }
+        let written = write(chunk, byteCount, header, at: offset)
+        if written == .nothing { giveBack(offset, byteCount) }
+        if written != .all { return false }
         let result = mapAgain(offset, byteCount)
         guard !failed(result), let pages = UnsafeMutableRawPointer(bitPattern: result) else { return false }
         if !Memory.move(pages, byteCount, to: UInt64(bits(chunk))) {
@@ -149,9 +169,10 @@ enum TraceSpace {
         Memory.release(address, byteCount)
     }
 
-    /// Writes a closed chunk. False: recording has stopped, or it cannot be done now.
-    static func write(_ chunk: UnsafeMutableRawPointer, _ byteCount: Int, _ header: trace_chunk_header, at offset: UInt64) -> Bool {
-        if !TraceOutput.isWritable || !isWorthTrying() { return false }
+    /// How much of a chunk came into its range; less than all: recording has stopped, or it cannot be done now.
+    enum Written { case all, part, nothing }
+    /// Writes a closed chunk, for which there may be space.
+    static func write(_ chunk: UnsafeMutableRawPointer, _ byteCount: Int, _ header: trace_chunk_header, at offset: UInt64) -> Written {
         let end = offset &+ UInt64(byteCount)
         var job = FileJob(.write, at: offset, byteCount)
         job.bytes = chunk
@@ -166,20 +187,22 @@ enum TraceSpace {
             lock.unlock()
         }
         if job.isOpened && job.result >= 0 {
+            settle(isWanting: false)
             noteLength(end)
             lengthen(to: max(end, job.length))
-            return true
+            return .all
         }
         if job.isOpened {
             giveUp(job.result)
-            return false
+            return .part
         }
-        return copy(chunk, byteCount, header, at: offset)
+        return copy(chunk, byteCount, header, at: offset) ? .all : .nothing
     }
 
     /// The same through a mapping, for a file that cannot be opened.
     private static func copy(_ chunk: UnsafeMutableRawPointer, _ byteCount: Int, _ header: trace_chunk_header, at offset: UInt64) -> Bool {
-        guard let (place, _) = map(byteCount, over: offset) else { return false }
+        guard let place = map(offset, byteCount) else { return false }
+        clearChunk(place, byteCount)
         let headerBytes = MemoryLayout<trace_chunk_header>.size
         var head = header
         head.magic = 0
@@ -267,16 +290,26 @@ enum TraceSpace {
 
     // MARK: - Failure
 
-    private static func isWorthTrying() -> Bool {
-        if patience == 0 { return true }
-        patience &-= 1
-        return false
+    /// False: recording has stopped, or just now there was none. Asked before a range is reserved.
+    static func mayHaveSpace() -> Bool {
+        if !TraceOutput.isWritable { return false }
+        if !isWanting { return true }
+        patience &-= 1 // threads do so beside each other, and may pass 0
+        if patience > 0 { return false }
+        patience = mostPatience
+        return tracer_exchange(&isTried, 0, 1) != 0
+    }
+    private static func settle(isWanting wanting: Bool) {
+        isWanting = wanting
+        if isTried != 0 { tracer_store_release_32(&isTried, 0) }
     }
 
     /// What passes is waited for; anything else ends the recording.
     private static func giveUp(_ result: Int) {
         switch -result {
-        case Failure.again, Failure.fileTable, Failure.descriptors, Failure.interrupted: patience = 1000
+        case Failure.again, Failure.fileTable, Failure.descriptors, Failure.interrupted:
+            patience = mostPatience
+            settle(isWanting: true)
         case Failure.noEntry, Failure.loop: TraceOutput.stop(TRACE_STOP_FILE, -result)
         case Failure.memory: TraceOutput.stop(TRACE_STOP_MEMORY, -result)
         case Failure.access, Failure.permitted, Failure.notDirectory: TraceOutput.stop(TRACE_STOP_OUT_OF_REACH, -result)

@@ -87,7 +87,11 @@ extension ThreadRecorder {
             TraceOutput.stop(TRACE_STOP_LIMIT, 0)
             return nil
         }
-        guard let (address, offset) = TraceSpace.map(bytes, over: Ring.take(bytes)) else { return nil }
+        let place = Ring.take(bytes)
+        guard let (address, offset) = TraceSpace.map(bytes, over: place) else {
+            if let place { Ring.giveBack(place) }
+            return nil
+        }
         if let old = context.pointee.chunk {
             let oldBytes = Int(context.pointee.chunk_bytes), oldOffset = context.pointee.chunk_offset
             lookAtChunk()
@@ -122,10 +126,12 @@ extension ThreadRecorder {
         header.flags |= UInt16(TRACE_CHUNK_CLOSED)
         ThreadRecorder.nameThread(&header)
         let bytes = Int(context.pointee.chunk_bytes)
-        guard let offset = Ring.offset(bytes) else { return false }
+        guard TraceSpace.mayHaveSpace(), let offset = Ring.offset(bytes) else { return false }
         let used = Memory.wholePages(Int(end))
         header.byte_count = UInt32(Limits.isRing ? bytes : used)
-        return TraceSpace.write(chunk, used, header, at: offset)
+        let written = TraceSpace.write(chunk, used, header, at: offset)
+        if written == .nothing && !Limits.isRing { TraceSpace.giveBack(offset, bytes) } // a ring writes over it when it is its turn
+        return written == .all
     }
 
     /// The cursor of a chunk that is full lies behind it.

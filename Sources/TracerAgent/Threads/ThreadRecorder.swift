@@ -56,11 +56,12 @@ struct ThreadRecorder {
         state.pointee.top = base
         let first = (MemoryLayout<thread_context>.size &+ 127) & ~127
         addRecords(UnsafeMutableRawPointer(context) + first, (Int(CONTEXT_BYTES) &- first) / Int(FRAME_BYTES), above: base)
-        register()
+        // In a forked child the file is the parent's still, and another thread of the parent may have held its locks: becomeChild does it.
+        if tracer_process_page().pointee.alive != 0 { register() }
         state.pointee.position = position
     }
 
-    /// Gives the thread its index and a record in the file. Again in a forked child, whose only thread it is.
+    /// Gives the thread its index and a record in the file. In a forked child, whose only thread it is, again or for the first time.
     func register() {
         context.pointee.tid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.gettid))
         context.pointee.sequence = 0

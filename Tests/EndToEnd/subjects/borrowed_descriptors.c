@@ -6,6 +6,7 @@
 // case: closed closed
 // case: used_up used_up
 // case: forbidden forbidden
+// case: forbidden_at_first forbidden_at_first
 // forks: forked
 // native: * because an emulator knows threads only as libc makes them, and the file is opened in the program's own table
 // unsaid: what is lost while no file may be opened comes back
@@ -24,14 +25,22 @@ EXPORT int inside(int value) { return value + 1; }
 #else
 enum { CALLS = 600000, THREADS = 3, FORKS = 200, ROUNDS = 20000, FIRST = 3, LAST = 12 };
 static atomic_int working = THREADS;
-static void work(void) {
+static pthread_barrier_t half;
+static void work(int calls) {
     int wrong = 0;
-    for (int i = 0; i < CALLS; i++) wrong += inside(i) != i + 1;
+    for (int i = 0; i < calls; i++) wrong += inside(i) != i + 1;
     CHECK(!wrong);
 }
 static void *body(void *unused) {
-    work();
+    work(CALLS);
     working--;
+    return unused;
+}
+static void *body_of_halves(void *unused) {
+    work(CALLS / 2);
+    pthread_barrier_wait(&half); // all are done …
+    pthread_barrier_wait(&half); // … and files can be opened
+    work(CALLS / 2);
     return unused;
 }
 static int is_open(int number) { return fcntl(number, F_GETFD) >= 0; }
@@ -93,8 +102,29 @@ static void forbid_for_a_while(void) {
     CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
     puts("no file was to be had at times");
 }
+// What is not written takes no room in the file, however often it is tried.
+static void forbid_at_first(void) {
+    counted_between("inside", CALLS / 4 * (unsigned long)THREADS, CALLS * (unsigned long)THREADS);
+    struct rlimit limit, most = {64 << 20, 64 << 20};
+    CHECK(!getrlimit(RLIMIT_NOFILE, &limit) && !setrlimit(RLIMIT_FSIZE, &most) && !pthread_barrier_init(&half, NULL, THREADS + 1));
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = 0;
+    CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
+    pthread_t all[THREADS];
+    for (int i = 0; i < THREADS; i++) CHECK(!pthread_create(&all[i], NULL, body_of_halves, NULL));
+    pthread_barrier_wait(&half);
+    limit.rlim_cur = before;
+    CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
+    pthread_barrier_wait(&half);
+    for (int i = 0; i < THREADS; i++) CHECK(!pthread_join(all[i], NULL));
+    puts("no file was to be had at first");
+}
 int main(int count, char **arguments) {
     CHECK(count == 2);
+    if (!strcmp(arguments[1], "forbidden_at_first")) {
+        forbid_at_first();
+        return 0;
+    }
     if (!strcmp(arguments[1], "forbidden")) counted_between("inside+dropped", CALLS * (unsigned long)THREADS, ~0ul);
     else counted("inside", CALLS * (unsigned long)THREADS);
     pthread_t all[THREADS];

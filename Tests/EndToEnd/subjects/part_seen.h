@@ -314,6 +314,10 @@ int main(int argc, char **argv) {
     dl_iterate_phdr(each_module, NULL);
     CHECK(program.high && callee.high);
     H->spin = strcmp(how, "step") ? 30 : 3;
+    // There each call makes system calls, and at the end of one a signal is seen before the interrupt that a virtual machine is sent for it: the callee
+    // is met only if it takes longer than that.
+    if (!strcmp(how, "signal") && !strcmp(where, "signal_stack")) H->spin = 20000;
+    if (!strcmp(how, "signal") && getenv("TRACER_CLOCK")) H->spin = 1000;
     prepare(what);
     callee_wanted = with_arguments && (strcmp(how, "ptrace") || !agent.high || (!getenv("TRACER_CLOCK") && strcmp(where, "signal_stack") && strcmp(where, "context")));
     slow_path_wanted = strcmp(how, "signal") && (many_sites || (!with_arguments && strcmp(what, "number")));

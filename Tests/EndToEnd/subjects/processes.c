@@ -1,4 +1,4 @@
-// fork (both sides go on), fork from several threads, vfork and exec (also from two threads at once), raw clone,
+// fork (both sides go on), fork from several threads, of a thread that has made no call before, vfork and exec (also from two threads at once), raw clone,
 // posix_spawn with an environment of its own, system, popen, exec from a thread other than main.
 // compilers: gcc
 // library: side
@@ -7,6 +7,7 @@
 // case: fork_threads fork_threads
 // case: fork_open fork_open
 // case: raw_clone raw_clone
+// case: unseen_thread unseen_thread
 // case: vfork vfork
 // case: vfork_threads vfork_threads
 // case: vfork_writes vfork_writes
@@ -17,7 +18,7 @@
 // case: exec_self exec_self
 // case: fork_exec_loop fork_exec_loop
 // forks: *
-// native: fork_threads because qemu sometimes stops for ever in a fork of a process with threads
+// native: fork_threads unseen_thread because qemu sometimes stops for ever in a fork of a process with threads
 // executes: spawn system popen exec_thread exec_self fork_exec_loop vfork vfork_threads
 #include "subject.h"
 #include <errno.h>
@@ -90,6 +91,39 @@ static void on_threads(void *(*body)(void *), int count) {
     for (int i = 0; i < count; i++) CHECK(!pthread_create(&threads[i], NULL, body, NULL));
     for (int i = 0; i < count; i++) CHECK(!pthread_join(threads[i], NULL));
 }
+/// Straight to the kernel: no call that is recorded.
+static long kernel(long number, long a, long b, long c, long d) {
+#if defined __x86_64__
+    long result;
+    register long r10 __asm__("r10") = d, r8 __asm__("r8") = 0;
+    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8) : "rcx", "r11", "memory");
+    return result;
+#else
+    register long x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c, x3 __asm__("x3") = d, x4 __asm__("x4") = 0;
+    register long x8 __asm__("x8") = number;
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x8) : "memory");
+    return x0;
+#endif
+}
+/// The first that the agent sees of it is in the child, when another thread of the parent has begun since.
+static int go[2];
+static volatile int is_cloned;
+static void *unseen_body(void *status) {
+    long pid = kernel(SYS_clone, SIGCHLD, 0, 0, 0);
+    if (pid == 0) {
+        char byte;
+        while (kernel(SYS_read, go[0], (long)&byte, 1, 0) == -EINTR) {}
+        children(20);
+        kernel(SYS_exit_group, 5, 0, 0, 0);
+    }
+    is_cloned = 1;
+    while (kernel(SYS_wait4, pid, (long)status, 0, 0) == -EINTR) {}
+    return status;
+}
+static void *later_body(void *unused) {
+    parents(10);
+    return unused;
+}
 static void *exec_body(void *self) {
     parents(5);
     execl(self, self, "exec_done", (char *)NULL);
@@ -115,6 +149,15 @@ int main(int argc, char **argv) {
         }
         parents(10);
         CHECK(wait_for((pid_t)pid) == 5);
+    } else if (!strcmp(mode, "unseen_thread")) {
+        int status = 0;
+        pthread_t thread;
+        parents(20);
+        CHECK(!pipe(go) && !pthread_create(&thread, NULL, unseen_body, &status));
+        while (!is_cloned) sched_yield();
+        on_threads(later_body, 1);
+        CHECK(write(go[1], "", 1) == 1 && !pthread_join(thread, NULL));
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 5);
     } else if (!strcmp(mode, "vfork")) vfork_thread(NULL);
     else if (!strcmp(mode, "vfork_threads")) on_threads(vfork_thread, 2);
     else if (!strcmp(mode, "vfork_writes")) {

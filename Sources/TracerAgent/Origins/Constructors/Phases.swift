@@ -67,17 +67,15 @@ enum ProcessBirth {
         if born > bootNow { return nil }
         let oldest = bootNow &- born
         var youngest = oldest > 10_000_000 ? oldest &- 10_000_000 : 0
-        let ran =
-            (field(StaticString("/proc/self/schedstat"), 1, after: 0) ?? 0)
-            &+ (field(StaticString("/proc/self/schedstat"), 2, after: 0) ?? 0)
+        let ran = field(StaticString("/proc/self/schedstat"), 1, after: 0, count: 2) ?? 0
         if ran > youngest { youngest = min(ran, oldest) }
         // CLOCK_MONOTONIC may have begun later than the process: the machine was asleep.
         return youngest > now ? nil : (now &- youngest, oldest &- youngest)
     }
 
-    /// The number in a field, counted from 1, of a file of one line. What stands up to the last `mark` counts as two fields:
+    /// The number in a field, counted from 1, of a file of one line, or the sum of some fields. What stands up to the last `mark` counts as two fields:
     /// a program's name in parentheses may hold anything.
-    private static func field(_ path: StaticString, _ wanted: Int, after mark: UInt8) -> UInt64? {
+    private static func field(_ path: StaticString, _ wanted: Int, after mark: UInt8, count fields: Int = 1) -> UInt64? {
         let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.closeOnExec, 0)
         if failed(descriptor) { return nil }
         defer { _ = SystemCall.call(SystemCall.close, descriptor) }
@@ -96,12 +94,17 @@ enum ProcessBirth {
                 n &+= 1
             }
             if n >= count || bytes[n] < 0x30 || bytes[n] > 0x39 { return nil }
-            var number: UInt64 = 0
-            while n < count && bytes[n] >= 0x30 && bytes[n] <= 0x39 {
-                number = number &* 10 &+ UInt64(bytes[n] &- 0x30)
+            var sum: UInt64 = 0
+            for _ in 0..<fields {
+                var number: UInt64 = 0
+                while n < count && bytes[n] >= 0x30 && bytes[n] <= 0x39 {
+                    number = number &* 10 &+ UInt64(bytes[n] &- 0x30)
+                    n &+= 1
+                }
+                sum &+= number
                 n &+= 1
             }
-            return number
+            return sum
         }
     }
 }

@@ -6,7 +6,11 @@ enum GlobalScope: SlotScope {
     @inline(__always) static func treatment(of name: Name) -> Treatment { SpecialFunction.treatment(of: name) }
     @inline(__always) static func isUntouched(_ treatment: Treatment) -> Bool { treatment == .untouched }
     @inline(__always) static func isKnown(_ query: SymbolQuery) -> Bool { GlobalDefinitions.isKnown(query) }
-    @inline(__always) static func prefetch(_ name: Name) { FunctionTable.prefetch(name) }
+    @inline(__always) static func prefetch(_ query: SymbolQuery) {
+        GlobalDefinitions.prefetch(query)
+        FunctionTable.prefetch(query.name)
+    }
+    @inline(__always) static func prefetchFunction(_ name: Name) { FunctionTable.prefetchFunction(name) }
     @inline(__always) static func first(from start: Int, thatAdmits hash: UInt32) -> Int {
         ModuleTable.filters.first(from: start, thatAdmits: hash)
     }

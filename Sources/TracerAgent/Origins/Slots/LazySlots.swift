@@ -34,6 +34,8 @@ enum LazySlots {
         tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(table &+ 16))!, Stubs.stub(of: descriptor))
     }
 
+    /// What `tracer_lazy` must save is known. To ask the processor is to leave a virtual machine, five times, and most processes need it not.
+    nonisolated(unsafe) private static var isPrepared = false
     /// Those of modules that are gone, linked by `instant`.
     nonisolated(unsafe) fileprivate static var free: UnsafeMutablePointer<function_descriptor>?
     private static func takeDescriptor() -> UnsafeMutablePointer<function_descriptor>? {
@@ -41,6 +43,8 @@ enum LazySlots {
             free = UnsafeMutablePointer(bitPattern: UInt(descriptor.pointee.instant))
             return descriptor
         }
+        if !isPrepared { tracer_prepare_lazy() }
+        isPrepared = true
         return Stubs.take(.lazy).flatMap { tracer_function($0) }
     }
 

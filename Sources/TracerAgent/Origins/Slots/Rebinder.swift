@@ -58,17 +58,23 @@ struct Rebinder {
     private mutating func bindData() {
         let first = image.pointee.relativeRelocationCount, end = image.pointee.dataRelocationCount
         detail.relative_relocations = UInt32(first)
+        var owner = -1, low: UInt64 = 0, byteCount: UInt64 = 0 // of the last one: most are followed by their like
         for n in first..<end {
             let relocation = image.pointee.dataRelocation(n)
+            if n &+ 16 < end { image.pointee.prefetch(image.pointee.dataRelocation(n &+ 16).offset) }
             if relocation.symbol == 0 {
                 detail.other_relocations &+= 1
                 continue
             }
             detail.symbol_relocations &+= 1
             if relocation.type == Machine.globalData || relocation.type == Machine.word {
-                if let value = image.pointee.word64(image.pointee.bias &+ relocation.offset), let owner = ModuleTable.index(of: value) {
-                    Bindings.add(toModule: owner, isCall: false)
+                guard let value = image.pointee.word64(image.pointee.bias &+ relocation.offset) else { continue }
+                if value &- low >= byteCount {
+                    guard let found = ModuleTable.index(of: value) else { continue }
+                    let other = ModuleTable.modules.pointer(found)
+                    (owner, low, byteCount) = (found, other.pointee.image.low, other.pointee.image.high &- other.pointee.image.low)
                 }
+                Bindings.add(toModule: owner, isCall: false)
             } else if let holder = holder(of: relocation.symbol) { // a copy, thread-local storage: no address of it is here
                 Bindings.add(toModule: holder, isCall: false)
             }
@@ -274,8 +280,16 @@ enum GlobalDefinitions {
             name == query.name.hash && gnuHash == query.name.gnuHash && version == query.version.hash
         }
     }
-    private static let count = 4096 // each name has one place; a later one takes it
+    nonisolated(unsafe) private static var count = 128 // each name has one place; a later one takes it
     nonisolated(unsafe) private static var room: UnsafeMutableRawPointer?
+
+    /// Before the first one: so many slots will ask. Each page that is touched is a page fault.
+    static func expect(_ slots: Int) {
+        while count < slots &* 2 && count < 4096 { count = count &* 2 }
+        let bytes = count &* MemoryLayout<Entry>.stride
+        room = Memory.pages(bytes)
+        if let room { Memory.populate(room, bytes) }
+    }
 
     @inline(__always) static func find(_ query: SymbolQuery, _ search: () -> UInt64?) -> UInt64? {
         guard let entry = entry(query) else { return search() }
@@ -286,8 +300,9 @@ enum GlobalDefinitions {
     }
     @inline(__always) static func isKnown(_ query: SymbolQuery) -> Bool { entry(query)?.pointee.answers(query) ?? false }
 
+    @inline(__always) static func prefetch(_ query: SymbolQuery) { tracer_prefetch(entry(query)) }
+
     @inline(__always) private static func entry(_ query: SymbolQuery) -> UnsafeMutablePointer<Entry>? {
-        if room == nil { room = Memory.pages(count &* MemoryLayout<Entry>.stride) }
         let bucket = (Name.bucket(query.name.hash) ^ Int(query.version.hash)) & (count &- 1)
         return room.map { $0.assumingMemoryBound(to: Entry.self) + bucket }
     }
