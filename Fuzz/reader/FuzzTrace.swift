@@ -59,7 +59,8 @@ private func consume(_ trace: TraceFile, number: Int) {
         _ = sites.lines(width: 80, names: .usual, style: plain)
         _ = TreeDiff(before: [tree], after: [tree], isCorrected: true).text(top: 3, width: 80, plain)
     case 4:
-        let waits = WaitReport([trace], workers: 1)
+        // Twice: of several processes of a run each may be who another one waited for.
+        let waits = WaitReport([trace, trace], workers: 1)
         _ = waits.json(limit: 0).text()
         _ = waits.lines(limit: 3, width: 80, names: .usual, style: plain)
         let threads = ThreadReport([trace], workers: 1)

@@ -201,6 +201,6 @@ extension WaitSearch {
                 name: named?.name ?? other.trace.programName, pid: pid, tid: named?.tid ?? pid,
                 begun: other.trace.header.first.monotonic_ns, thread: named?.thread,
                 function: act.call.flatMap { other.name($0.call.row) }, caller: act.call.flatMap { other.name($0.call.parent) },
-                late: Nanoseconds(UInt64(max(monotonic(wait.end) - act.at, 0)))), of: index)
+                late: Nanoseconds(UInt64(max(monotonic(wait.end) &- act.at, 0)))), of: index)
     }
 }

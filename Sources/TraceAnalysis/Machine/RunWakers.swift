@@ -50,7 +50,7 @@ extension WaitSearch {
             note(
                 Wait.Outsider(
                     name: one.name, pid: one.pid, tid: one.pid, begun: one.begun, thread: one.thread,
-                    late: Nanoseconds(UInt64(end - one.at))),
+                    late: Nanoseconds(UInt64(bitPattern: end &- one.at))),
                 of: index)
         }
     }

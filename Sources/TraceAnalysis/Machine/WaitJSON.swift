@@ -81,7 +81,7 @@ extension WaitReport {
     private func json(_ other: Wait.Outsider, until end: Int64) -> JSON {
         .object([
             ("thread", .string(other.name)), ("tid", .unsigned(UInt64(other.tid))), ("function", Self.text(other.function)),
-            ("caller", Self.text(other.caller)), ("at_ns", .signed(end - Int64(other.late.count))),
+            ("caller", Self.text(other.caller)), ("at_ns", .signed(end &- Int64(truncatingIfNeeded: other.late.count))),
         ])
     }
 

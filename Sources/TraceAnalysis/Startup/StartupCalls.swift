@@ -181,8 +181,9 @@ private struct StartupSink: CallSink {
         if let main { // clipped to what lies between main and ready
             let from = max(start, main), to = min(end, until)
             if from < to {
-                mainTimes[row, default: MainTime()].add(Int64(to - from), isNew: start >= main, isOver: end <= until)
-                if parent != 0 { mainTimes[parent, default: MainTime()].takeOut(Int64(to - from), isOver: end <= until) }
+                let length = Int64(truncatingIfNeeded: to &- from) // of a damaged file it may be any number
+                mainTimes[row, default: MainTime()].add(length, isNew: start >= main, isOver: end <= until)
+                if parent != 0 { mainTimes[parent, default: MainTime()].takeOut(length, isOver: end <= until) }
             }
         }
         if once > 0 {

@@ -249,6 +249,22 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         #expect(saving(free, "libslow.so+0x800 is initialized") != nil)
     }
 
+    @Test(arguments: [1 << 62, 1 << 63, UInt64.max - 1] as [UInt64]) func aDamagedFileMayHaveTimesBeyondThoseOfAnySignedNumber(
+        _ end: UInt64
+    ) throws {
+        let builder = started { builder, thread in
+            builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 1_000_000))
+            builder.function(1, "work", module: 1)
+            builder.function(2, "step", module: 1)
+            builder.enter(thread, 1, at: begin + 2_000_000)
+            builder.enter(thread, 2, at: begin + 3_000_000)
+            builder.phase(TRACE_PHASE_MAIN_RETURNED, TraceBuilder.usage(at: end))
+        }
+        let timeline = try timeline(builder)
+        #expect(timeline.recordedCalls == 2)
+        #expect(!timeline.table(style: TextStyle(isColoured: false)).isEmpty && !timeline.json().text().isEmpty)
+    }
+
     @Test func functionsWithoutANameAreCalledAsInTheReport() throws {
         let builder = started { builder, thread in
             builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 1_000_000))
