@@ -69,7 +69,7 @@ class Test:
 # What the program calls it: the function, the kind, and whether it is told what was waited for.
 CASES = {
     "lock": ("pthread_mutex_lock", "lock"), "chain": ("pthread_mutex_lock", "lock"), "condition": ("pthread_cond_wait", "condition"),
-    "semaphore": ("sem_wait", "condition"), "pipe": ("read", "pipe"), "join": ("pthread_join", "join"), "sleep": ("nanosleep", "sleep"),
+    "semaphore": ("sem_wait", "condition"), "pipe": ("read", "pipe"), "join": ("pthread_join", "join"), "joined": ("pthread_join", "join"), "sleep": ("nanosleep", "sleep"),
     "child": ("waitpid", "child"), "disk": ("pread", "disk"), "fed": ("read", "pipe"), "starved": ("read", "pipe"), "sent": ("recv", "pipe"),
     "hung": ("read", "pipe"), "polled": ("poll", "pipe"), "notified": ("epoll_wait", "pipe"), "inversion": ("pthread_mutex_lock", "lock"),
 }
@@ -110,7 +110,7 @@ def check_wait(case, told, found, has_switches):
         found = woken
     elif name in BY_THE_KERNEL:
         found = sorted((wait for wait in found if wait["object"] == f"descriptor {address}" or not address), key=lambda wait: abs(wait["duration_ns"] - length))
-    if name == "join":
+    if name in ("join", "joined"):
         found = [wait for wait in found if wait["waker"] and wait["waker"]["tid"] == other] if has_switches else found
     if not found:
         return [f"{name}: no wait in {function}"]
@@ -140,7 +140,7 @@ def check_wait(case, told, found, has_switches):
         faults.append(f"child: waited for {wait['object']}")
     if name == "child" and has_switches and (wait["waker"] or {}).get("tid") != address:
         faults.append(f"child: woken by {wait['waker']}, not by the end of {address}")
-    if abs(wait["duration_ns"] - length) > (PINNING if name == "disk" else SHARE) * length and not (name == "join" and not has_switches):
+    if abs(wait["duration_ns"] - length) > (PINNING if name == "disk" else SHARE) * length and not (name in ("join", "joined") and not has_switches):
         faults.append(f"length: {name}: {wait['duration_ns']} ns, the program measured {length}")
     return faults
 

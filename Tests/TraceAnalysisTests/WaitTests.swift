@@ -256,6 +256,36 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         #expect(wait.kind == .join && wait.waker.map { found.threads[$0.thread].tid } == 4712 && wait.waker?.late == 100)
     }
 
+    /// Both have ended when the join of one returns, which the call names by its pthread_t.
+    @Test(arguments: [UInt64(0), 0x700]) func ofSeveralThreadsThatEndedAJoinWaitedForTheOneThatItNames(behind: UInt64) throws {
+        func waker(pointers: [UInt64?]) throws -> UInt32? {
+            let builder = machine { builder, main, other in
+                let third = builder.thread("third")
+                for (thread, pointer) in zip([other, third], pointers) {
+                    builder.threadBegin(thread, at: start + 5, pointer: pointer)
+                    builder.complete(thread, 2, from: start + 10, to: start + 20)
+                    builder.threadEnd(thread, at: start + 1500 + UInt64(thread))
+                }
+                builder.enter(main, 15, at: start + 1000, object: 0x7f00_0000)
+                builder.exit(main, 15, at: start + 3100)
+                builder.task(TRACE_TASK_ENDED, 4712, at: start + 2900)
+                builder.task(TRACE_TASK_ENDED, 4713, at: start + 2950)
+                builder.switches([(start + 1100, 4711, waits), (start + 3000, 4711, runs)])
+            }
+            let found = try search(builder), wait = try #require(found.waits.first)
+            #expect(wait.kind == .join)
+            return wait.waker.map { found.threads[$0.thread].tid }
+        }
+        let this = 0x7f00_0000 + behind, another = 0x7f80_0000 + behind
+        #expect(try waker(pointers: [this, another]) == 4712)
+        #expect(try waker(pointers: [another, this]) == 4713)
+        #expect(try waker(pointers: [nil, this]) == 4713)
+        #expect(try waker(pointers: [nil, another]) == 4712)
+        #expect(try waker(pointers: [another, another]) == nil)
+        #expect(try waker(pointers: [nil, nil]) == nil)
+        #expect(try waker(pointers: [this, this]) == nil)
+    }
+
     /// It waits for process 4720 with waitpid, then for any child.
     @Test func theProcessThatEndedIsTheChildThatWasWaitedFor() throws {
         func child(_ pid: UInt32, of parent: UInt32 = 4711, endedAt end: UInt64) throws -> WaitSearch {

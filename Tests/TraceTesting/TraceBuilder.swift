@@ -91,6 +91,17 @@ public struct TraceBuilder: Sendable {
         self.record(TRACE_RECORD_CLOCK, trace_clock_record(record: trace_record(), sample: sample), [])
     }
 
+    /// - Parameter pointer: nil: as older agents wrote it
+    public mutating func threadBegin(_ thread: Int, at ticks: UInt64, pointer: UInt64?) {
+        let life = trace_thread_record(record: trace_record(), thread: UInt32(thread), tid: threads[thread].tid, ticks: ticks)
+        let begin = trace_thread_begin_record(thread: life, cpu_ns: 0)
+        if let pointer {
+            record(TRACE_RECORD_THREAD, trace_thread_pointer_record(begin: begin, pointer: pointer), [])
+        } else {
+            record(TRACE_RECORD_THREAD, begin, [])
+        }
+    }
+
     public mutating func threadEnd(_ thread: Int, at ticks: UInt64) {
         var record = trace_thread_record()
         record.thread = UInt32(thread)

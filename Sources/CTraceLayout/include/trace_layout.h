@@ -300,6 +300,11 @@ struct trace_thread_begin_record { // of older agents without the last field
     struct trace_thread_record thread;
     uint64_t cpu_ns; // what the thread had used of a processor then
 };
+struct trace_thread_pointer_record { // of older agents without the last field
+    struct trace_thread_begin_record begin;
+    uint64_t
+        pointer; // the thread pointer of the ABI's thread-local storage: %fs, TPIDR_EL0. What pthread_t points to is there or ends there
+};
 /// The recording clock does not tick evenly: a sample at either end of the stretch in which its rate has changed.
 struct trace_clock_record {
     struct trace_record record;

@@ -43,7 +43,13 @@ package struct ThreadLife: Sendable {
     package var started: Ticks?
     /// What it had used of a processor until then.
     package var processorTime: Nanoseconds?
+    /// Of its thread-local storage.
+    package var pointer: UInt64?
     package var ended: Ticks?
+
+    /// Whether pthread_t `handle` is this one; nil unknown. It points to what is called `struct pthread` in glibc and musl, which is where the
+    /// thread pointer says or ends there (ELF Handling For Thread-Local Storage, variants II and I), and smaller than a page.
+    package func isNamed(by handle: UInt64) -> Bool? { pointer.map { $0 >= handle && $0 - handle < 4096 } }
 }
 
 package struct Metadata: Sendable, RecordReader {
@@ -168,7 +174,9 @@ package struct Metadata: Sendable, RecordReader {
             guard let thread = body(trace_thread_record.self, buffer, offset, byteCount) else { return false }
             threads[thread.thread, default: ThreadLife(tid: thread.tid)].started = Ticks(thread.ticks)
             let used = body(trace_thread_begin_record.self, buffer, offset, byteCount).map { Nanoseconds($0.cpu_ns) }
+            let pointer = body(trace_thread_pointer_record.self, buffer, offset, byteCount)?.pointer
             threads[thread.thread]?.processorTime = used
+            threads[thread.thread]?.pointer = pointer
         case TRACE_RECORD_THREAD_END:
             guard let thread = body(trace_thread_record.self, buffer, offset, byteCount) else { return false }
             threads[thread.thread, default: ThreadLife(tid: thread.tid)].ended = Ticks(thread.ticks)

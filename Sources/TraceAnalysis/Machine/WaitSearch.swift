@@ -380,7 +380,8 @@ package struct WaitSearch: Sendable {
         if strangers.isEmpty { strangers = open.strangers }
     }
 
-    /// A thread that is waited for has not ended before, and has then. When one alone has ended in the meantime, it is that one.
+    /// A thread that is waited for has not ended before, and has then. Of several that have, it is the one that the call names; where that
+    /// is not known, none.
     private mutating func findEnds() {
         let ends = threads.indices.compactMap { index -> (thread: Int, from: UInt64, to: UInt64)? in
             let recorded = threads[index].thread.flatMap { trace.metadata.threads[$0]?.ended?.raw }
@@ -390,11 +391,19 @@ package struct WaitSearch: Sendable {
         for index in waits.indices where waits[index].kind == .join {
             let wait = waits[index]
             // The kernel says that it has ended after it has let go on who waits.
-            let candidates = ends.filter { $0.thread != wait.thread && $0.to >= wait.begin && $0.from <= wait.end }
+            let ended = ends.filter { $0.thread != wait.thread && $0.to >= wait.begin && $0.from <= wait.end }
+            let named = ended.filter { isNamed($0.thread, by: wait.call.argument) == true }
+            let candidates = named.isEmpty ? ended.filter { isNamed($0.thread, by: wait.call.argument) == nil } : named
             guard candidates.count == 1, let one = candidates.first else { continue }
             waits[index].waker = Wait.Waker(
                 thread: one.thread, act: OpenCall(), at: one.from, late: late(wait.thread, after: one.from))
         }
+    }
+
+    /// nil: not known.
+    private func isNamed(_ thread: Int, by handle: UInt64) -> Bool? {
+        guard handle != noArgument, let number = threads[thread].thread else { return nil }
+        return trace.metadata.threads[number]?.isNamed(by: handle)
     }
 }
 

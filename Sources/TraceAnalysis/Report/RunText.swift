@@ -127,7 +127,10 @@ extension RunProcess {
             let text = image.shortCommandLine
             if texts.last != text { texts.append(text) }
         }
-        return texts.map { shortened($0.split(whereSeparator: \.isNewline).joined(separator: " "), 120) }.joined(separator: " → ")
+        // What it was before, its parent often is still, in a line of its own.
+        return texts.enumerated().map { place, text in
+            shortened(text.split(whereSeparator: \.isNewline).joined(separator: " "), place == texts.count - 1 ? 120 : 32)
+        }.joined(separator: " → ")
     }
 
     var json: JSON {

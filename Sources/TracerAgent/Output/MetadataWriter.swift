@@ -68,8 +68,6 @@ enum MetadataWriter {
         return address + headerBytes
     }
 
-    /// What is appended until `keepCollected` goes to the file by one write a megabyte then, and stays where it is: to allocate and map a
-    /// new page of a file takes 8 us (ext4), to write 64 of them 80. For the start, when nobody else is there, and no event speaks of it yet.
     /// Up to here the pages of such a piece are there: each by itself is a page fault.
     nonisolated(unsafe) private static var collectable = 0
     private static func collectMore(_ piece: UnsafeMutablePointer<Piece>) {
@@ -77,6 +75,9 @@ enum MetadataWriter {
         if collectable > 0 { Memory.populate(piece.pointee.address + collectable, next &- collectable) }
         collectable = next
     }
+
+    /// What is appended until `keepCollected` goes to the file by one write a megabyte then, and stays where it is: to allocate and map a
+    /// new page of a file takes 8 us (ext4), to write 64 of them 80. For the start, when nobody else is there, and no event speaks of it yet.
     static func collect() { isCollecting = TraceSpace.canMapOver }
     static func keepCollected() {
         isCollecting = false

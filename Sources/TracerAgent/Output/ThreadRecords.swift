@@ -24,8 +24,10 @@ enum ThreadRecords {
         spareCount = 0
     }
 
+    /// By the thread itself.
     static func begin(_ context: UnsafeMutablePointer<thread_context>) {
-        let fixed = trace_thread_begin_record(thread: record(of: context), cpu_ns: Clock.ofThread())
+        let fixed = trace_thread_pointer_record(
+            begin: trace_thread_begin_record(thread: record(of: context), cpu_ns: Clock.ofThread()), pointer: tracer_thread_pointer())
         lock.lock()
         defer { lock.unlock() }
         if spareCount > 0 {
@@ -33,8 +35,9 @@ enum ThreadRecords {
             let place = spares[spareCount]
             context.pointee.begin_record = place
             blank(place)
-            place.storeBytes(of: fixed.cpu_ns, toByteOffset: MemoryLayout<trace_thread_record>.size, as: UInt64.self)
-            overwrite(place, Int(TRACE_RECORD_THREAD), fixed.thread)
+            place.storeBytes(of: fixed.begin.cpu_ns, toByteOffset: MemoryLayout<trace_thread_record>.size, as: UInt64.self)
+            place.storeBytes(of: fixed.pointer, toByteOffset: MemoryLayout<trace_thread_begin_record>.size, as: UInt64.self)
+            overwrite(place, Int(TRACE_RECORD_THREAD), fixed.begin.thread)
         } else {
             context.pointee.begin_record = MetadataWriter.append(Int(TRACE_RECORD_THREAD), 0, fixed)
         }

@@ -110,6 +110,11 @@ static void *endLater(void *nothing) {
     work();
     return nothing;
 }
+static void *endSooner(void *nothing) {
+    (void)tid(); // a call that is recorded
+    workFor(10000000);
+    return nothing;
+}
 static void *holdIdly(void *mutex) {
     other = tid();
     struct sched_param none = {0};
@@ -265,6 +270,15 @@ int main(void) {
     begin = now();
     pthread_join(one, 0);
     say("join", begin, (void *)one, other);
+
+    // Of two threads that end meanwhile.
+    pthread_t sooner;
+    pthread_create(&one, 0, endLater, 0);
+    pthread_create(&sooner, 0, endSooner, 0);
+    begin = now();
+    pthread_join(one, 0);
+    say("joined", begin, (void *)one, other);
+    pthread_join(sooner, 0);
 
     struct timespec length = {.tv_nsec = 30000000};
     begin = now();
