@@ -256,6 +256,63 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         #expect(wait.kind == .join && wait.waker.map { found.threads[$0.thread].tid } == 4712 && wait.waker?.late == 100)
     }
 
+    /// Thread 4711 waits by futex(2); 4712 and perhaps a third thread make the same call on the same word.
+    @Test func whoCalledFutexOnTheSameWordWokeWhoWaitedForIt() throws {
+        func found(other: UInt64? = mutex, third: UInt64? = nil, thirdWaits: Bool = false) throws -> (Wait, tid: UInt32?) {
+            let builder = machine(["syscall"]) { builder, main, other_ in
+                let thirdThread = builder.thread("third")
+                builder.enter(main, 20, at: start + 1000, object: mutex)
+                if let third {
+                    builder.enter(thirdThread, 20, at: third, object: mutex)
+                    builder.exit(thirdThread, 20, at: start + (thirdWaits ? 9000 : 5150))
+                }
+                builder.complete(other_, 20, from: start + 5000, to: start + 5100, object: other)
+                builder.exit(main, 20, at: start + 5300)
+                var switches: [(UInt64, UInt32, Int)] = [(start + 1100, 4711, waits), (start + 5200, 4711, runs)]
+                if let third, thirdWaits { switches += [(third + 10, 4713, waits), (start + 8900, 4713, runs)] }
+                builder.switches(switches.sorted { $0.0 < $1.0 })
+            }
+            let search = try search(builder)
+            let wait = try #require(search.waits.first { search.threads[$0.thread].tid == 4711 })
+            return (wait, wait.waker.map { search.threads[$0.thread].tid })
+        }
+        let alone = try found()
+        #expect(
+            alone.0.kind == .lock && alone.0.object == "0x" + String(mutex, radix: 16) && alone.tid == 4712 && alone.0.waker?.late == 200)
+        // Another system call of that thread, which has no argument in the trace.
+        #expect(try found(other: nil).tid == nil)
+        // Which of two it was is not known, but for one that waits itself.
+        #expect(try found(third: start + 4900).tid == nil)
+        #expect(try found(third: start + 4900, thirdWaits: true).tid == 4712)
+        #expect(try found(third: start + 5050, thirdWaits: true).tid == 4712)
+    }
+
+    @Test func aSystemCallByNumberIsAFutexOnlyWhereItHasAWord() throws {
+        let builder = machine(["syscall"]) { builder, main, _ in
+            builder.enter(main, 20, at: start + 1000)
+            builder.exit(main, 20, at: start + 5300)
+            builder.switches([(start + 1100, 4711, waits), (start + 5200, 4711, runs)])
+        }
+        let wait = try #require(try search(builder).waits.first)
+        #expect(wait.kind == .other && wait.object == nil && wait.waker == nil)
+    }
+
+    @Test(arguments: [
+        (
+            "_RNvMs_NtNtNtNtCs_3std3sys4sync5mutex5futexNtB4_5Mutex14lock_contended", "std::sys::sync::mutex::futex::Mutex::lock_contended",
+            WaitKind.lock
+        ),
+        ("_ZN3std3sys4sync7condvar5futex7Condvar4wait17h0123456789abcdefE", "std::sys::sync::condvar::futex::Condvar::wait", .condition),
+        ("_ZN3std6thread4park17h0123456789abcdefE", "std::thread::park", .condition),
+    ]) func rustsLibraryIsKnownInTheProgram(symbol: String, name: String, kind: WaitKind) throws {
+        var builder = TraceBuilder(program: "/usr/bin/crab")
+        builder.module(0, "/usr/bin/crab")
+        builder.function(1, symbol)
+        builder.function(2, "pthread_mutex_lock") // the program's own
+        let table = FunctionNames(try Loaded(builder.bytes()).trace.metadata)
+        #expect(WaitingFunction.all(table, of: "crab").map { $0?.kind } == [nil, kind, nil])
+    }
+
     /// Both have ended when the join of one returns, which the call names by its pthread_t.
     @Test(arguments: [UInt64(0), 0x700]) func ofSeveralThreadsThatEndedAJoinWaitedForTheOneThatItNames(behind: UInt64) throws {
         func waker(pointers: [UInt64?]) throws -> UInt32? {

@@ -57,7 +57,7 @@ extension WaitSearch {
     /// What the descriptors are open on that waits are known by the number of alone; of read and its kin whether that is a file.
     mutating func findDescriptors(workers: Int, progress: ReadingProgress?) {
         func isAsked(_ wait: Wait) -> Bool {
-            guard let function = function(wait.call.row), function.object == .descriptor, wait.kind == .pipe, !wait.isOpenOn,
+            guard let function = function(of: wait.call), function.object == .descriptor, wait.kind == .pipe, !wait.isOpenOn,
                 wait.call.argument != noArgument
             else { return false }
             return function.isOfAnyDescriptor || knownDescriptors[WaitingFunction.descriptor(wait.call.argument)] != nil

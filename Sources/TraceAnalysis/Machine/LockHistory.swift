@@ -19,13 +19,13 @@ struct LockHistory: Sendable {
     private let releases: [ThreadCall]
 
     /// - Parameters:
-    ///   - acts: on one object
+    ///   - acts: on one object; of calls that wait or signal those that did not wait
     ///   - functions: by row
     ///   - suspended: by thread, when it waited for a condition, in order
     init(_ acts: [ThreadCall], _ functions: [WaitingFunction?], suspended: [UInt32: [Range<UInt64>]]) {
         func act(_ act: ThreadCall) -> WaitingFunction.Act? { functions[Int(act.call.row)]?.act }
         let sorted = acts.sorted { ($0.call.enter, $0.end) < ($1.call.enter, $1.end) }
-        releases = sorted.filter { act($0) == .releases || act($0) == .signals }
+        releases = sorted.filter { [.releases, .signals, .waitsOrSignals].contains(act($0)) }
         var holds: [Hold] = []
         for own in Dictionary(grouping: sorted, by: { $0.thread }).values {
             var taken: ThreadCall?, depth = 0
@@ -96,12 +96,16 @@ struct LockHistory: Sendable {
     }
 
     /// The last of another thread that let go or signalled before `end`.
-    func release(for thread: UInt32, waitingFrom begin: UInt64, to end: UInt64) -> ThreadCall? {
-        var index = bisect(releases.count) { releases[$0].call.enter <= end }
-        while index > 0, releases[index - 1].call.enter >= begin {
-            index -= 1
-            if releases[index].thread != thread { return releases[index] }
+    /// - Parameter alone: of those who may have, nil where a third thread did so less than that before: it is not known which one it was
+    func release(for thread: UInt32, waitingFrom begin: UInt64, to end: UInt64, alone: UInt64? = nil) -> ThreadCall? {
+        let others = releases[
+            bisect(releases.count) { releases[$0].call.enter < begin }..<bisect(releases.count) { releases[$0].call.enter <= end }
+        ]
+        .reversed().lazy.filter { $0.thread != thread }
+        guard let last = others.first else { return nil }
+        if let alone, others.prefix(while: { last.call.enter - $0.call.enter < alone }).contains(where: { $0.thread != last.thread }) {
+            return nil
         }
-        return nil
+        return last
     }
 }

@@ -32,7 +32,7 @@ struct WaitExplanation {
             return found.joined(separator: ", ")
         }
         var text = spelt(name)
-        if search.function(wait.call.row)?.kind != nil {
+        if search.function(of: wait.call)?.kind != nil {
             text += "(\(wait.object ?? ""))"
         } else if let object = wait.object {
             text += ", \(object)"

@@ -144,6 +144,10 @@ package struct WaitSearch: Sendable {
 
     func function(_ row: UInt32) -> WaitingFunction? { Int(row) < functions.count ? functions[Int(row)] : nil }
 
+    func function(of call: OpenCall) -> WaitingFunction? {
+        function(call.row).flatMap { $0.needsArgument && call.argument == noArgument ? nil : $0 }
+    }
+
     /// What a wait is for that is none of the program's.
     static let forAgent = "for the agent to write"
 
@@ -205,7 +209,7 @@ package struct WaitSearch: Sendable {
             passingOver: { $0.isSaidByCaller(parts) }, workers: workers, progress: progress)
         for (thread, indices) in asked {
             guard let found = around.calls[thread] else { continue }
-            for (index, call) in zip(indices, found) where function(call.row)?.kind != nil { calls[thread]![index] = call }
+            for (index, call) in zip(indices, found) where function(of: call)?.kind != nil { calls[thread]![index] = call }
         }
     }
 
@@ -221,7 +225,7 @@ package struct WaitSearch: Sendable {
         }
         if part.state == .waiting { explain(&wait, records) }
         // What woke it was not what it waits for.
-        if let last = waits.indices.last, last >= first, wait.kind != .processor, function(call.row)?.kind != nil,
+        if let last = waits.indices.last, last >= first, wait.kind != .processor, function(of: call)?.kind != nil,
             let earlier = waits[first...].lastIndex(where: { $0.kind != .processor }), waits[earlier].call.isSame(as: call),
             waits[earlier].kind == wait.kind
         {
@@ -244,7 +248,7 @@ package struct WaitSearch: Sendable {
 
     /// What for: by the call that was open; by a page that came; by what the thread was found in.
     private func explain(_ wait: inout Wait, _ records: KernelRecords) {
-        let tid = threads[wait.thread].tid, function = function(wait.call.row)
+        let tid = threads[wait.thread].tid, function = function(of: wait.call)
         let found = records.waits[tid].flatMap { all -> KernelRecords.FoundWait? in
             let index = bisect(all.count) { all[$0].at <= wait.end }
             let least = wait.begin &+ trace.timeScale.ticks(Self.leastFound)
@@ -281,7 +285,8 @@ package struct WaitSearch: Sendable {
     private mutating func findCalls(_ workers: Int, _ progress: ReadingProgress?) {
         let least = trace.timeScale.ticks(Self.leastCall), window = trace.window
         let found = ThreadCalls.all(
-            in: trace.narrowed(to: .whole), table, functions.map { $0?.kind != nil }, workers: workers, progress: progress
+            in: trace.narrowed(to: .whole), table, functions.map { $0?.kind != nil && $0?.act != .waitsOrSignals }, workers: workers,
+            progress: progress
         ) { $0.end >= $0.enter && $0.end - $0.enter >= least && window.touches($0.enter, $0.end) }
         if found == nil { notes.append("there are too many calls that wait to tell of them") }
         let calls = Dictionary(grouping: found ?? []) { $0.thread }
@@ -308,12 +313,25 @@ package struct WaitSearch: Sendable {
 
     // MARK: - Who
 
+    /// When a call began.
+    private struct ThreadMoment: Hashable {
+        let thread: UInt32?
+        let enter: UInt64
+
+        init(_ thread: UInt32?, _ enter: UInt64) { (self.thread, self.enter) = (thread, enter) }
+    }
+
+    private func whoWaitsOrSignals(_ wait: Wait) -> ThreadMoment? {
+        function(wait.call.row)?.act == .waitsOrSignals ? ThreadMoment(threads[wait.thread].thread, wait.call.enter) : nil
+    }
+
     private mutating func findHolders(_ workers: Int, _ progress: ReadingProgress?) {
         let isAct = functions.map { $0?.act != nil }
         let wanted = waits.indices.filter { index in
             let call = waits[index].call
             return waits[index].kind != .processor && call.argument != noArgument && function(call.row)?.act != nil
         }
+        let waiting = Set(wanted.compactMap { whoWaitsOrSignals(waits[$0]) })
         guard !wanted.isEmpty else { return }
         let objects = Set(wanted.map { waits[$0].call.argument }), functions = functions
         // A lock may have been taken before the window.
@@ -330,7 +348,8 @@ package struct WaitSearch: Sendable {
             suspended[one.thread, default: []].append(one.call.enter..<max(one.end, one.call.enter))
         }
         for thread in suspended.keys { suspended[thread]!.sort { $0.lowerBound < $1.lowerBound } }
-        let histories = Dictionary(grouping: acts.lazy.filter { objects.contains($0.call.argument) }) { $0.call.argument }
+        let others = acts.lazy.filter { objects.contains($0.call.argument) && !waiting.contains(ThreadMoment($0.thread, $0.call.enter)) }
+        let histories = Dictionary(grouping: others) { $0.call.argument }
             .mapValues { LockHistory($0, functions, suspended: suspended) }
         let indexOfThread = Dictionary(
             threads.enumerated().compactMap { index, thread in thread.thread.map { ($0, index) } }, uniquingKeysWith: { first, _ in first })
@@ -351,9 +370,13 @@ package struct WaitSearch: Sendable {
             wait.holder = Wait.Holder(thread: thread, since: hold.from, until: hold.until, act: hold.act.call)
             wait.handovers = history.acquisitions(while: own, waitsFrom: wait.begin, to: wait.end)
         }
-        if let release = history.release(for: own, waitingFrom: wait.begin, to: wait.end), let thread = indexOfThread[release.thread] {
+        let promptly = trace.timeScale.ticks(Self.promptness)
+        if let release = history.release(
+            for: own, waitingFrom: wait.begin, to: wait.end, alone: function.act == .waitsOrSignals ? promptly : nil),
+            let thread = indexOfThread[release.thread]
+        {
             let at = release.call.enter, late = late(wait.thread, after: at)
-            if !function.isTimed || late ?? (wait.end - at) <= trace.timeScale.ticks(Self.promptness) {
+            if !function.isTimed || late ?? (wait.end - at) <= promptly {
                 wait.waker = Wait.Waker(thread: thread, act: release.call, at: at, late: late)
             }
         }

@@ -10,6 +10,8 @@ struct WaitingFunction: Equatable, Sendable {
         /// Lets go of a lock that it has not recorded, until it returns.
         case suspends
         case signals
+        /// It waits itself, or lets others go on: futex(2), of which the trace has the word, not what was to be done with it.
+        case waitsOrSignals
     }
     enum Object: UInt8 { case address, descriptor, process }
     /// Where the bytes go: who takes them waits for one who gives, and the other way round.
@@ -28,12 +30,14 @@ struct WaitingFunction: Equatable, Sendable {
     var isShared = false
     /// It takes files as well.
     var isOfAnyDescriptor = false
+    /// Calls without an argument in the trace are of something else.
+    var needsArgument = false
     /// Of calls on pipes and sockets; nil: neither way, or both.
     var flow: Flow?
 
     private init(
         _ kind: WaitKind?, _ act: Act? = nil, _ object: Object = .address, isTimed: Bool = false, isShared: Bool = false,
-        isOfAnyDescriptor: Bool = false, _ flow: Flow? = nil
+        isOfAnyDescriptor: Bool = false, needsArgument: Bool = false, _ flow: Flow? = nil
     ) {
         self.kind = kind
         self.act = act
@@ -41,6 +45,7 @@ struct WaitingFunction: Equatable, Sendable {
         self.isTimed = isTimed
         self.isShared = isShared
         self.isOfAnyDescriptor = isOfAnyDescriptor
+        self.needsArgument = needsArgument
         self.flow = flow
     }
 
@@ -76,6 +81,8 @@ struct WaitingFunction: Equatable, Sendable {
         add(
             "pthread_once call_once swift_once __cxa_guard_acquire dispatch_once dispatch_once_f dispatch_sync dispatch_sync_f",
             .init(.lock))
+        // The agent records an argument of futex(2) alone.
+        add("syscall", .init(.lock, .waitsOrSignals, isTimed: true, needsArgument: true))
         add("flock lockf", .init(.lock, nil, .descriptor))
         add("pthread_join pthread_timedjoin_np pthread_clockjoin_np thrd_join _ZNSt6thread4joinEv", .init(.join))
         add("nanosleep clock_nanosleep usleep sleep thrd_sleep", .init(.sleep))
@@ -138,9 +145,32 @@ struct WaitingFunction: Equatable, Sendable {
         "close", "__close", "dup2", "__dup2", "dup3", "close_range", "closefrom", "fclose", "fcloseall", "closedir", "freopen", "freopen64",
     ]
 
-    /// By row. A program's own function of such a name is another one.
+    /// By row. A program's own function of such a name is another one; but Rust's library is in each program.
     static func all(_ table: FunctionNames, of program: String) -> [WaitingFunction?] {
-        [nil] + table.rows.map { $0.module == program ? nil : WaitingFunction($0.symbol.isEmpty ? $0.name : $0.symbol) }
+        [nil]
+            + table.rows.map { row in
+                let symbol = row.symbol.isEmpty ? row.name : row.symbol
+                return (row.module == program ? nil : WaitingFunction(symbol)) ?? WaitingFunction(ofRust: symbol, row.name)
+            }
+    }
+
+    /// Where these wait by futex(2): Rust's library, of whose calls no argument is recorded, and the crate `parking_lot`.
+    private static let knownOfRust: [String: WaitKind] = [
+        "Mutex::lock_contended": .lock, "RwLock::read_contended": .lock, "RwLock::write_contended": .lock, "Once::call": .lock,
+        "Once::wait": .lock, "RawMutex::lock_slow": .lock, "RawRwLock::lock_shared_slow": .lock, "RawRwLock::lock_exclusive_slow": .lock,
+        "Condvar::wait": .condition, "Condvar::wait_timeout": .condition, "Condvar::wait_until_internal": .condition,
+        "Barrier::wait": .condition, "Thread::park": .condition, "Parker::park": .condition, "Parker::park_timeout": .condition,
+        "thread::park": .condition, "thread::park_timeout": .condition, "functions::park": .condition,
+        "functions::park_timeout": .condition,
+    ]
+    /// - Parameter name: `std::sys::sync::mutex::futex::Mutex::lock_contended`, in new mangling `<std::sys::sync::mutex::futex::Mutex>::lock_contended`
+    private init?(ofRust symbol: String, _ name: String) {
+        guard symbol.hasPrefix("_R") || symbol.hasPrefix("_ZN"), !name.contains("(") else { return nil }
+        let path = name.filter { $0 != "<" && $0 != ">" }
+        guard path.hasPrefix("std::") || path.hasPrefix("parking_lot") else { return nil }
+        let parts = path.split(separator: ":").suffix(2)
+        guard parts.count == 2, let kind = Self.knownOfRust[parts.joined(separator: "::")] else { return nil }
+        self.init(kind)
     }
 
     /// By row.

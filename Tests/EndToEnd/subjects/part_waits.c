@@ -2,6 +2,7 @@
 // case, thread that waited, nanoseconds, the object, the thread that it waited for.
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -108,6 +109,15 @@ static void *postLater(void *nothing) {
 static void *endLater(void *nothing) {
     other = tid();
     work();
+    return nothing;
+}
+static _Atomic int word;
+static void *wakeLater(void *nothing) {
+    other = tid();
+    pthread_barrier_wait(&begun);
+    work();
+    word = 1;
+    syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1);
     return nothing;
 }
 static void *endSooner(void *nothing) {
@@ -279,6 +289,13 @@ int main(void) {
     pthread_join(one, 0);
     say("joined", begin, (void *)one, other);
     pthread_join(sooner, 0);
+
+    pthread_create(&one, 0, wakeLater, 0);
+    pthread_barrier_wait(&begun);
+    begin = now();
+    while (!word) syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, (void *)0);
+    say("futex", begin, &word, other);
+    pthread_join(one, 0);
 
     struct timespec length = {.tv_nsec = 30000000};
     begin = now();
