@@ -287,6 +287,22 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         #expect(try found(third: start + 5050, thirdWaits: true).tid == 4712)
     }
 
+    @Test func aFutexIsForAConditionWhereTheCallThatMakesItIs() throws {
+        func kind(in outer: String) throws -> WaitKind? {
+            let builder = machine(["syscall", outer]) { builder, main, _ in
+                builder.enter(main, 21, at: start + 900)
+                builder.enter(main, 20, at: start + 1000, object: mutex)
+                builder.exit(main, 20, at: start + 5300)
+                builder.exit(main, 21, at: start + 5400)
+                builder.switches([(start + 1100, 4711, waits), (start + 5200, 4711, runs)])
+            }
+            return try search(builder).waits.first?.kind
+        }
+        #expect(try kind(in: "dispatch_group_wait") == .condition)
+        // The initializer's.
+        #expect(try kind(in: "pthread_once") == .lock)
+    }
+
     @Test func aSystemCallByNumberIsAFutexOnlyWhereItHasAWord() throws {
         let builder = machine(["syscall"]) { builder, main, _ in
             builder.enter(main, 20, at: start + 1000)

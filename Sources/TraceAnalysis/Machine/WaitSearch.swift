@@ -255,6 +255,8 @@ package struct WaitSearch: Sendable {
             return index > 0 && all[index - 1].at >= least ? all[index - 1] : nil
         }.map { FoundPlace($0, machine: trace.header.machine) }
         wait.kind = function?.kind ?? .other
+        // It is made in one that says what for: `dispatch_group_wait`.
+        if function?.act == .waitsOrSignals, self.function(wait.call.parent)?.kind == .condition { wait.kind = .condition }
         wait.object = function?.text(wait.call.argument)
         if let found, wait.kind == .other || wait.kind == .disk || wait.kind == .pipe {
             // A call of the program's says more than the system call in it, but for what its descriptor is open on.
