@@ -172,6 +172,17 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         #expect(totals.count == 1 && totals[0].count == 1 && totals[0].duration == 3000)
     }
 
+    @Test func aPageOfTheAgentsIsNoWaitOfTheProgram() throws {
+        let builder = machine { builder, main, _ in
+            builder.complete(main, 2, from: start + 1000, to: start + 9000)
+            builder.pageFault(4711, at: start + 5005, "/usr/lib/libtracer.so", offset: 4096)
+            builder.switches([(start + 2000, 4711, waits), (start + 5000, 4711, runs)])
+        }
+        let found = try search(builder)
+        #expect(found.waits.isEmpty && found.agentsWaits == (1, 3000))
+        #expect(WaitSearch.notes([found]) == ["left out: 1 wait for the agent, 3.000 us"])
+    }
+
     @Test func minorFaultsAreCountedByFileAndAreNoWaits() throws {
         let builder = machine { builder, main, other in
             builder.complete(main, 2, from: start + 1000, to: start + 9000)

@@ -149,7 +149,7 @@ package struct WaitSearch: Sendable {
     }
 
     /// What a wait is for that is none of the program's.
-    static let forAgent = "for the agent to write"
+    static let forAgent = "for the agent"
 
     /// Of all processes: what could not be found out, and what was left out; one line each.
     static func notes(_ all: [WaitSearch]) -> [String] {
@@ -217,7 +217,7 @@ package struct WaitSearch: Sendable {
         _ part: ThreadStates.Stretch, _ call: OpenCall, of thread: Int, _ records: KernelRecords, first: Int
     ) {
         var wait = Wait(thread: thread, begin: part.begin, end: part.end, duration: part.end - part.begin, kind: .processor, call: call)
-        if part.state == .waiting, isForAgent(part, threads[thread].tid) {
+        if part.state == .waiting, isForAgent(part, threads[thread].tid) || isForAgentsPage(wait, records) {
             parts[thread].append(Part(begin: part.begin, end: part.end, kind: .other, wait: nil))
             agentsWaits.count += 1
             agentsWaits.ticks &+= part.end - part.begin
@@ -244,6 +244,12 @@ package struct WaitSearch: Sendable {
         guard let work = agentsWork[tid] else { return false }
         let next = bisect(work.count) { work[$0].upperBound < part.begin }
         return next < work.count && work[next].lowerBound <= part.end
+    }
+
+    /// The agent's code, or the trace.
+    private func isForAgentsPage(_ wait: Wait, _ records: KernelRecords) -> Bool {
+        function(of: wait.call)?.kind == nil
+            && page(at: wait.end, after: wait.begin, records.faults[threads[wait.thread].tid] ?? [])?.isOfAgent == true
     }
 
     /// What for: by the call that was open; by a page that came; by what the thread was found in.
