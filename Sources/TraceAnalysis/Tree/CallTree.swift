@@ -122,17 +122,19 @@ package struct CallTree: Sendable {
         self.init(trace, workers: workers, progress: nil, FunctionNames(trace.metadata, names))
     }
 
-    /// With another limit for paths.
-    init(_ trace: TraceFile, workers: Int, mostPaths: Int) {
-        self.init(trace, workers: workers, progress: nil, FunctionNames(trace.metadata), mostPaths: mostPaths)
+    /// With other limits for paths: while reading, and in the end.
+    init(_ trace: TraceFile, workers: Int, mostPaths: Int, keptPaths: Int? = nil) {
+        self.init(trace, workers: workers, progress: nil, FunctionNames(trace.metadata), mostPaths: mostPaths, keptPaths: keptPaths)
     }
 
-    private init(_ trace: TraceFile, workers: Int, progress: ReadingProgress?, _ table: FunctionNames, mostPaths: Int = PathSums.mostPaths)
-    {
+    private init(
+        _ trace: TraceFile, workers: Int, progress: ReadingProgress?, _ table: FunctionNames, mostPaths: Int = PathSums.mostPaths,
+        keptPaths: Int? = nil
+    ) {
         var spans = ThreadSpans(trace)
         let files = LoadedFiles(trace)
         let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { [spans] in
-            PathSums(table, spans, files, mostPaths: mostPaths)
+            PathSums(table, spans, files, mostPaths: mostPaths, keptPaths: keptPaths)
         }
         let end = all.end, calls = all.calls
         spans.settle(end: end.raw, latest: all.latestOfThread)

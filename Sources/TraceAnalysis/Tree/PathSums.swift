@@ -80,8 +80,11 @@ struct PathSums: ~Copyable {
     /// The row of calls whose paths are too many to be told apart.
     static var elsewhere: UInt32 { .max }
 
+    /// In the number of a frame's path: it is elsewhere, within another call that is. Of these the time counts once.
+    private static var isWithin: UInt32 { 1 << 31 }
+
     /// - Parameter mostPaths: 80 bytes each, and 8 in the hash table; each of the longest may have one more, for what goes on from there
-    init(_ table: FunctionNames, _ spans: ThreadSpans, _ files: LoadedFiles, mostPaths: Int) {
+    init(_ table: FunctionNames, _ spans: ThreadSpans, _ files: LoadedFiles, mostPaths: Int, keptPaths: Int? = nil) {
         self.files = files
         loading = files.row(in: table)
         coverage = CallCoverage(spans)
@@ -90,7 +93,7 @@ struct PathSums: ~Copyable {
         for row in 1..<max(table.rowCount, 1) { isTail[row] = table.rows[row - 1].isTail }
         places = PlainArray(repeating: 0, count: 1 << 12)
         self.mostPaths = mostPaths
-        keptPaths = mostPaths * 3 / 4
+        self.keptPaths = keptPaths ?? mostPaths * 3 / 4
         nodes.append(PathNode(parent: 0, row: 0, length: 0))
     }
 
@@ -154,13 +157,18 @@ struct PathSums: ~Copyable {
     }
 
     /// The path of a frame, the thread's own when there is none.
-    @inline(__always) private func path(_ frame: Frame) -> UInt32 {
+    @inline(__always) private func path(_ frame: Frame) -> UInt32 { number(frame) & ~Self.isWithin }
+
+    /// The same, and whether it is within another call elsewhere.
+    @inline(__always) private func number(_ frame: Frame) -> UInt32 {
         if frame.tag == 0 { return root }
         return _fastPath(frame.tag &>> 32 == generation) ? UInt32(truncatingIfNeeded: frame.tag) : shortened(frame.tag)
     }
 
     @inline(never) private func shortened(_ tag: UInt64) -> UInt32 {
-        shortenings[Int(tag &>> 32)...].reduce(UInt32(truncatingIfNeeded: tag)) { $1[Int($0)] }
+        shortenings[Int(tag &>> 32)...].reduce(UInt32(truncatingIfNeeded: tag)) { number, numbers in
+            numbers[Int(number & ~Self.isWithin)] | number & Self.isWithin
+        }
     }
 
     // MARK: too many paths
@@ -192,7 +200,7 @@ struct PathSums: ~Copyable {
         apart = 0
         for index in 1..<nodes.count {
             var node = nodes[index]
-            let parent = numbers[Int(node.parent)]
+            let parent = numbers[Int(node.parent)] & ~Self.isWithin
             if node.length <= length {
                 numbers[index] = UInt32(kept.count)
                 if node.parent != 0 { apart += 1 }
@@ -207,10 +215,10 @@ struct PathSums: ~Copyable {
                 }
                 numbers[index] = others[parent]!
             } else {
-                numbers[index] = parent
+                numbers[index] = parent | Self.isWithin
                 node.total = 0 // its time is in that of a call which is there already
             }
-            kept[Int(numbers[index])].add(node)
+            kept[Int(numbers[index] & ~Self.isWithin)].add(node)
         }
         nodes = kept
         for index in threads.indices { threads[index].root = numbers[Int(threads[index].root)] }
@@ -226,11 +234,10 @@ struct PathSums: ~Copyable {
 
     // MARK: times
 
-    @inline(__always) private mutating func time(_ duration: UInt64, _ node: UInt32, below parent: UInt32, isWhole: Bool) {
+    @inline(__always) private mutating func time(_ duration: UInt64, _ node: UInt32, below parent: UInt32, isWithin: Bool, isWhole: Bool) {
         nodes[Int(node)].selfTime &+= Int64(truncatingIfNeeded: duration)
         nodes[Int(parent)].selfTime &-= Int64(truncatingIfNeeded: duration)
-        // Elsewhere there are calls within calls, whose time counts once.
-        if _fastPath(node != parent) { nodes[Int(node)].total &+= duration }
+        if _fastPath(!isWithin) { nodes[Int(node)].total &+= duration }
         guard isWhole else { return }
         nodes[Int(node)].timed &+= 1
         nodes[Int(node)].minimum = min(nodes[Int(node)].minimum, duration)
@@ -256,8 +263,8 @@ extension PathSums: CallSink {
 
     @inline(__always) mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
         if _slowPath(isFull) { shorten() }
-        let node = child(path(parent), frame.row == loading ? loadingRow(frame.enter) : frame.row)
-        frame.tag = generation &<< 32 | UInt64(node)
+        let below = path(parent), node = child(below, frame.row == loading ? loadingRow(frame.enter) : frame.row)
+        frame.tag = generation &<< 32 | UInt64(_fastPath(node != below) ? node : node | Self.isWithin)
         guard isCall else { return }
         calls &+= 1
         nodes[Int(node)].calls &+= 1
@@ -267,9 +274,11 @@ extension PathSums: CallSink {
         _ frame: Frame, at time: UInt64, depth: Int, parent: Frame,
         isOutermost: Bool, _ ending: Ending
     ) {
-        let node = path(frame)
+        let number = number(frame), node = number & ~Self.isWithin
         coverage.add(frame.enter, time, depth: depth)
-        self.time(time > frame.enter ? time &- frame.enter : 0, node, below: path(parent), isWhole: ending != .lost && ending != .part)
+        self.time(
+            time > frame.enter ? time &- frame.enter : 0, node, below: path(parent), isWithin: number != node,
+            isWhole: ending != .lost && ending != .part)
         switch ending {
         case .returned: break
         case .unwound: nodes[Int(node)].unwound &+= 1
@@ -289,14 +298,14 @@ extension PathSums: CallSink {
         nodes[Int(node)].calls &+= 1
         if _slowPath(isTail[Int(row)]) { return }
         coverage.add(start, end, depth: depth)
-        time(end &- start, node, below: below, isWhole: true)
+        time(end &- start, node, below: below, isWithin: node == below, isWhole: true)
     }
 
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
         migrated.insert(row, enter: start)
         let node = child(root, row)
         nodes[Int(node)].migrated &+= 1
-        time(end &- start, node, below: 0, isWhole: true)
+        time(end &- start, node, below: 0, isWithin: false, isWhole: true)
     }
 
     mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) { orphans &+= 1 }
@@ -334,7 +343,10 @@ extension PathSums: StreamSink {
     mutating func translate(_ frame: Frame, from other: borrowing PathSums) -> Frame {
         var frame = frame
         frame.row = translate(frame.row, from: other)
-        if frame.tag != 0 { frame.tag = generation &<< 32 | UInt64(paths[Int(other.path(frame))]) }
+        if frame.tag != 0 {
+            let number = other.number(frame)
+            frame.tag = generation &<< 32 | UInt64(paths[Int(number & ~Self.isWithin)] | number & Self.isWithin)
+        }
         return frame
     }
 
