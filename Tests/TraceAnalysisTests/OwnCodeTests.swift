@@ -12,10 +12,6 @@ import TraceTesting
         record.usage.ticks = ticks
         builder.record(TRACE_RECORD_PHASE, key: kind, record, [])
     }
-    private func begin(_ builder: inout TraceBuilder, _ thread: Int, tid: UInt32, at ticks: UInt64, processorTime: UInt64) {
-        let life = trace_thread_record(record: trace_record(), thread: UInt32(thread), tid: tid, ticks: ticks)
-        builder.record(TRACE_RECORD_THREAD, trace_thread_begin_record(thread: life, cpu_ns: processorTime), [])
-    }
 
     @Test func ofTheMainThreadIsFromMainsCallToItsReturn() throws {
         let loaded = try Loaded(
@@ -41,7 +37,7 @@ import TraceTesting
             demo { builder, main in
                 builder.complete(main, 2, from: start, to: start + 1000)
                 let thread = builder.thread()
-                begin(&builder, thread, tid: 4712, at: start + 500, processorTime: 100)
+                builder.threadBegin(thread, tid: 4712, at: start + 500, processorTime: 100)
                 builder.complete(thread, 2, from: start + 500, to: start + 600)
                 builder.complete(thread, 2, from: start + 700, to: start + 800)
             }.bytes())
@@ -54,7 +50,7 @@ import TraceTesting
             demo { builder, main in
                 builder.complete(main, 2, from: start, to: start + 1000)
                 let thread = builder.thread()
-                begin(&builder, thread, tid: 4712, at: start + 500, processorTime: 100)
+                builder.threadBegin(thread, tid: 4712, at: start + 500, processorTime: 100)
                 builder.enter(thread, 2, at: start + 500)
             }.bytes())
         #expect(loaded.summary.threads[1].span == Nanoseconds(600))

@@ -46,7 +46,7 @@ extension DescriptorUse {
             all[WaitingFunction.descriptor(number), default: []].append(Evidence(at: found.at, kind: place.kind, object: found.object))
         }
         for end in records.descriptors {
-            all[WaitingFunction.descriptor(UInt64(bitPattern: Int64(end.number))), default: []].append(
+            all[WaitingFunction.descriptor(end.number), default: []].append(
                 Evidence(at: end.at, kind: .pipe, object: end.object))
         }
         return all

@@ -205,7 +205,7 @@ struct OpenCalls: StreamSink, ~Copyable {
     func hasMigrated(_ frame: Frame) -> Bool { migrations.contains(frame.row, enter: frame.enter) }
 }
 
-private struct CallKey: Hashable {
+struct CallKey: Hashable {
     var thread: UInt32
     var row: UInt32
     var enter: UInt64

@@ -46,7 +46,7 @@ extension WaitSearch {
         for (process, search) in processes.enumerated() {
             for end in search.openEnds {
                 let place = EndPlace(
-                    process: process, number: WaitingFunction.descriptor(UInt64(bitPattern: Int64(end.number))), at: end.at)
+                    process: process, number: WaitingFunction.descriptor(end.number), at: end.at)
                 let other = end.object.hasPrefix("socket:[") ? end.peer : end.object
                 for flow in [WaitingFunction.Flow.takes, .gives] where flow == .takes ? end.isWritable : end.isReadable {
                     let key = EndKey(object: other, flow: flow)
@@ -81,7 +81,7 @@ extension WaitSearch {
                     if member.isToWrite { keys.append(EndKey(object: member.object, flow: .gives)) }
                 } else if member.object == "anon_inode:[eventfd]" && member.isToRead {
                     let key = EndKey(object: "eventfd, descriptor \(member.number)", flow: .takes, process: process)
-                    let number = WaitingFunction.descriptor(UInt64(bitPattern: Int64(member.number)))
+                    let number = WaitingFunction.descriptor(member.number)
                     places[key, default: []].append(EndPlace(process: process, number: number, at: member.at))
                     keys.append(key)
                 }

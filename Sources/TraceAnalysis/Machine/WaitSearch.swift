@@ -145,7 +145,7 @@ package struct WaitSearch: Sendable {
     func function(_ row: UInt32) -> WaitingFunction? { Int(row) < functions.count ? functions[Int(row)] : nil }
 
     func function(of call: OpenCall) -> WaitingFunction? {
-        function(call.row).flatMap { $0.needsArgument && call.argument == noArgument ? nil : $0 }
+        function(call.row).flatMap { $0.act == .waitsOrSignals && call.argument == noArgument ? nil : $0 }
     }
 
     /// What a wait is for that is none of the program's.
@@ -217,13 +217,16 @@ package struct WaitSearch: Sendable {
         _ part: ThreadStates.Stretch, _ call: OpenCall, of thread: Int, _ records: KernelRecords, first: Int
     ) {
         var wait = Wait(thread: thread, begin: part.begin, end: part.end, duration: part.end - part.begin, kind: .processor, call: call)
-        if part.state == .waiting, isForAgent(part, threads[thread].tid) || isForAgentsPage(wait, records) {
+        let page = part.state == .waiting ? self.page(at: part.end, after: part.begin, records.faults[threads[thread].tid] ?? []) : nil
+        // Of a call that waits the page came by the way.
+        let isForAgentsPage = page?.isOfAgent == true && function(of: call)?.kind == nil
+        if part.state == .waiting, isForAgent(part, threads[thread].tid) || isForAgentsPage {
             parts[thread].append(Part(begin: part.begin, end: part.end, kind: .other, wait: nil))
             agentsWaits.count += 1
             agentsWaits.ticks &+= part.end - part.begin
             return
         }
-        if part.state == .waiting { explain(&wait, records) }
+        if part.state == .waiting { explain(&wait, page, records) }
         // What woke it was not what it waits for.
         if let last = waits.indices.last, last >= first, wait.kind != .processor, function(of: call)?.kind != nil,
             let earlier = waits[first...].lastIndex(where: { $0.kind != .processor }), waits[earlier].call.isSame(as: call),
@@ -246,14 +249,8 @@ package struct WaitSearch: Sendable {
         return next < work.count && work[next].lowerBound <= part.end
     }
 
-    /// The agent's code, or the trace.
-    private func isForAgentsPage(_ wait: Wait, _ records: KernelRecords) -> Bool {
-        function(of: wait.call)?.kind == nil
-            && page(at: wait.end, after: wait.begin, records.faults[threads[wait.thread].tid] ?? [])?.isOfAgent == true
-    }
-
     /// What for: by the call that was open; by a page that came; by what the thread was found in.
-    private func explain(_ wait: inout Wait, _ records: KernelRecords) {
+    private func explain(_ wait: inout Wait, _ page: KernelRecords.PageFault?, _ records: KernelRecords) {
         let tid = threads[wait.thread].tid, function = function(of: wait.call)
         let found = records.waits[tid].flatMap { all -> KernelRecords.FoundWait? in
             let index = bisect(all.count) { all[$0].at <= wait.end }
@@ -273,9 +270,7 @@ package struct WaitSearch: Sendable {
                 wait.isOpenOn = found.object != nil
             }
         }
-        if wait.kind == .other || wait.kind == .pipe && found == nil,
-            let page = page(at: wait.end, after: wait.begin, records.faults[tid] ?? [])
-        {
+        if let page, wait.kind == .other || wait.kind == .pipe && found == nil {
             wait.kind = .disk
             if !page.path.isEmpty { wait.object = page.path }
         }
@@ -321,16 +316,8 @@ package struct WaitSearch: Sendable {
 
     // MARK: - Who
 
-    /// When a call began.
-    private struct ThreadMoment: Hashable {
-        let thread: UInt32?
-        let enter: UInt64
-
-        init(_ thread: UInt32?, _ enter: UInt64) { (self.thread, self.enter) = (thread, enter) }
-    }
-
-    private func whoWaitsOrSignals(_ wait: Wait) -> ThreadMoment? {
-        function(wait.call.row)?.act == .waitsOrSignals ? ThreadMoment(threads[wait.thread].thread, wait.call.enter) : nil
+    private func key(_ wait: Wait) -> CallKey? {
+        threads[wait.thread].thread.map { CallKey(thread: $0, row: wait.call.row, enter: wait.call.enter) }
     }
 
     private mutating func findHolders(_ workers: Int, _ progress: ReadingProgress?) {
@@ -339,7 +326,6 @@ package struct WaitSearch: Sendable {
             let call = waits[index].call
             return waits[index].kind != .processor && call.argument != noArgument && function(call.row)?.act != nil
         }
-        let waiting = Set(wanted.compactMap { whoWaitsOrSignals(waits[$0]) })
         guard !wanted.isEmpty else { return }
         let objects = Set(wanted.map { waits[$0].call.argument }), functions = functions
         // A lock may have been taken before the window.
@@ -356,7 +342,12 @@ package struct WaitSearch: Sendable {
             suspended[one.thread, default: []].append(one.call.enter..<max(one.end, one.call.enter))
         }
         for thread in suspended.keys { suspended[thread]!.sort { $0.lowerBound < $1.lowerBound } }
-        let others = acts.lazy.filter { objects.contains($0.call.argument) && !waiting.contains(ThreadMoment($0.thread, $0.call.enter)) }
+        // Of calls that wait or signal, who waited has signalled nobody.
+        let waiting = Set(wanted.filter { function(waits[$0].call.row)?.act == .waitsOrSignals }.compactMap { key(waits[$0]) })
+        let others = acts.lazy.filter {
+            objects.contains($0.call.argument)
+                && !waiting.contains(CallKey(thread: $0.thread, row: $0.call.row, enter: $0.call.enter))
+        }
         let histories = Dictionary(grouping: others) { $0.call.argument }
             .mapValues { LockHistory($0, functions, suspended: suspended) }
         let indexOfThread = Dictionary(
@@ -423,8 +414,8 @@ package struct WaitSearch: Sendable {
             let wait = waits[index]
             // The kernel says that it has ended after it has let go on who waits.
             let ended = ends.filter { $0.thread != wait.thread && $0.to >= wait.begin && $0.from <= wait.end }
-            let named = ended.filter { isNamed($0.thread, by: wait.call.argument) == true }
-            let candidates = named.isEmpty ? ended.filter { isNamed($0.thread, by: wait.call.argument) == nil } : named
+            let byName = Dictionary(grouping: ended) { isNamed($0.thread, by: wait.call.argument) }
+            let candidates = byName[true] ?? byName[nil] ?? []
             guard candidates.count == 1, let one = candidates.first else { continue }
             waits[index].waker = Wait.Waker(
                 thread: one.thread, act: OpenCall(), at: one.from, late: late(wait.thread, after: one.from))

@@ -10,7 +10,8 @@ struct WaitingFunction: Equatable, Sendable {
         /// Lets go of a lock that it has not recorded, until it returns.
         case suspends
         case signals
-        /// It waits itself, or lets others go on: futex(2), of which the trace has the word, not what was to be done with it.
+        /// It waits itself, or lets others go on: futex(2) by `syscall`, of which the trace has the word, not what was to be done with it.
+        /// Calls without a word are other system calls.
         case waitsOrSignals
     }
     enum Object: UInt8 { case address, descriptor, process }
@@ -30,14 +31,12 @@ struct WaitingFunction: Equatable, Sendable {
     var isShared = false
     /// It takes files as well.
     var isOfAnyDescriptor = false
-    /// Calls without an argument in the trace are of something else.
-    var needsArgument = false
     /// Of calls on pipes and sockets; nil: neither way, or both.
     var flow: Flow?
 
     private init(
         _ kind: WaitKind?, _ act: Act? = nil, _ object: Object = .address, isTimed: Bool = false, isShared: Bool = false,
-        isOfAnyDescriptor: Bool = false, needsArgument: Bool = false, _ flow: Flow? = nil
+        isOfAnyDescriptor: Bool = false, _ flow: Flow? = nil
     ) {
         self.kind = kind
         self.act = act
@@ -45,7 +44,6 @@ struct WaitingFunction: Equatable, Sendable {
         self.isTimed = isTimed
         self.isShared = isShared
         self.isOfAnyDescriptor = isOfAnyDescriptor
-        self.needsArgument = needsArgument
         self.flow = flow
     }
 
@@ -82,7 +80,7 @@ struct WaitingFunction: Equatable, Sendable {
             "pthread_once call_once swift_once __cxa_guard_acquire dispatch_once dispatch_once_f dispatch_sync dispatch_sync_f",
             .init(.lock))
         // The agent records an argument of futex(2) alone.
-        add("syscall", .init(.lock, .waitsOrSignals, isTimed: true, needsArgument: true))
+        add("syscall", .init(.lock, .waitsOrSignals, isTimed: true))
         add("flock lockf", .init(.lock, nil, .descriptor))
         add("pthread_join pthread_timedjoin_np pthread_clockjoin_np thrd_join _ZNSt6thread4joinEv", .init(.join))
         add("nanosleep clock_nanosleep usleep sleep thrd_sleep", .init(.sleep))
@@ -138,6 +136,7 @@ struct WaitingFunction: Equatable, Sendable {
 
     /// A descriptor as the trace has it, in 56 bits, or the kernel in 64: an int.
     static func descriptor(_ argument: UInt64) -> UInt64 { UInt64(UInt32(truncatingIfNeeded: argument)) }
+    static func descriptor(_ number: Int32) -> UInt64 { UInt64(UInt32(bitPattern: number)) }
 
     /// Functions after which a number of a descriptor may stand for another file; those that the agent records no argument of may close any.
     static func isCloser(_ name: String) -> Bool { closers.contains(name) }
