@@ -57,6 +57,19 @@ import Testing
         #expect(slow.path == ["main → ready", "load", "pthread_mutex_lock"])
     }
 
+    /// As a machine does that is busier than it was: how often is a fact, and half of what they cost more, or nearly so.
+    @Test func moreCallsAreNamedThoughEachTakesLongerToo() throws {
+        let often = try #require(causes { ($0.workCalls, $0.work) = (40, 3e5) }.causes.first)
+        #expect(often.name == "work" && often.change == .calledMoreOften)
+        let less = try #require(
+            CauseSearch.attribute(
+                from: ProfileMaker.profiles { ($0.workCalls, $0.work) = (40, 3e5) }, to: ProfileMaker.profiles()
+            ).causes.first)
+        #expect(less.name == "work" && less.change == .calledLessOften)
+        let slow = try #require(causes { ($0.workCalls, $0.work) = (11, 4e5) }.causes.first)
+        #expect(slow.name == "work" && slow.change == .slower && slow.callsAfter == 11)
+    }
+
     @Test func aLazyInitializerIsOneThing() throws {
         let slower = CauseSearch.attribute(
             from: ProfileMaker.profiles(15) { $0.lazy = 1e6 }, to: ProfileMaker.profiles(15) { $0.lazy = 5e6 })

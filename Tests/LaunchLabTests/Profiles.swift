@@ -7,6 +7,8 @@ struct ProfileMaker {
     var constructor = 5e6
     var hasExtraLibrary = false
     var workCalls = 10
+    /// Of one call of work, nanoseconds.
+    var work = 1e5
     var lock = 1e4
     var relocations = 100
     /// Of a lazy initializer in load; 0: it has none.
@@ -26,7 +28,7 @@ struct ProfileMaker {
         }
         var libraries = [library("libslow.so", "slow_init", noisy(constructor))]
         if hasExtraLibrary { libraries.append(library("libextra.so", "extra_init", noisy(1e6))) }
-        let work = CallNode(.init(.call, module: "libwork.so", name: "work"), count: workCalls, total: noisy(1e5 * Double(workCalls)))
+        let work = CallNode(.init(.call, module: "libwork.so", name: "work"), count: workCalls, total: noisy(work * Double(workCalls)))
         let lock = CallNode(.init(.call, module: "libc.so.6", name: "pthread_mutex_lock"), count: 1, total: noisy(lock))
         var load = CallNode(
             .init(.call, module: "app.so", name: "load"), count: 1, total: work.total + lock.total + noisy(2e6), children: [work, lock])

@@ -82,13 +82,14 @@ package struct CauseSearch {
         for child in node.children where child.key.kind != .wait { visit(child, path: path) }
     }
 
-    /// Entered more often, not because the parent was, and by enough to explain a good part of what it costs more: the
-    /// further calls need not take as long as the first ones did.
+    /// Entered more often, not because the parent was, and by enough to explain a good part of what it costs more. Where
+    /// each call takes another time as well, on a busier machine or since the further ones are of another kind, the
+    /// number has its part at the mean of the two times: then the parts of number and time add up to the difference.
     private func changeOfCount(_ node: MergedNode) -> Cause.Change? {
         let (before, after) = (node.counts.first.median, node.counts.second.median)
-        guard before > 0, before != after, RankTest.probability(node.counts.first, node.counts.second) < limit
+        guard before > 0, after > 0, before != after, RankTest.probability(node.counts.first, node.counts.second) < limit
         else { return nil }
-        let each = node.totals.first.median / before
+        let each = (node.totals.first.median / before + node.totals.second.median / after) / 2
         let difference = node.totals.difference
         guard abs((after - before) * each) >= abs(difference) / 3, (after > before) == (difference > 0) else { return nil }
         return after > before ? .calledMoreOften : .calledLessOften
