@@ -57,9 +57,9 @@ def shape(line, rules=Rules()):
         line = re.sub(pattern, "*", line)
     for pattern, text in REPLACEMENTS:
         line = pattern.sub(text, line)
-    if rules.keeps_indents:
-        return re.sub(r"\s+(?=[±~]?(TIME|SIZE|N)\b)", "  ", "  " + line.rstrip()).strip()
-    return re.sub(r"\s{2,}", "  ", line.strip())
+    # A figure that fills its column has one blank before it.
+    line = re.sub(r"\s+(?=[±~]?(TIME|SIZE|N)\b)", "  ", "  " + line.rstrip()).strip()
+    return line if rules.keeps_indents else re.sub(r"\s{2,}", "  ", line)
 
 
 def shapes(lines, rules=Rules()):
