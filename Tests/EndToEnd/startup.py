@@ -140,9 +140,15 @@ def a_row_of_constructors_has_its_processor_time(folder):
         measured = {name: int(used) for name, used in (line.split() for line in out.decode().splitlines())}
         runs = [c for c in folder.timeline()["constructors"] if c["name"].startswith("row_")]
         expect(len(runs) == 64, f"{len(runs)} constructors: {runs}")
+        interrupted = []
         for run in runs[1:]: # the first one touches the program's pages
             used = measured[run["name"]]
-            expect(used - 500 <= run["cpu_ns"] <= used + TOLERANCE, f"{run['name']}: {run['cpu_ns']} ns of CPU time, it measured {used}")
+            told = f"{run['name']}: {run['cpu_ns']} ns of CPU time, it measured {used}"
+            expect(used - 500 <= run["cpu_ns"], told)
+            if run["cpu_ns"] > used + TOLERANCE:
+                interrupted.append(told)
+        # What the processor does for others between the constructor's reading and the agent's is in its time, and is seldom.
+        expect(len(interrupted) <= 6, f"{len(interrupted)} of {len(runs) - 1}, more than interrupts explain: {interrupted}")
         # What lies between two is nobody's, and not longer than the time that passed there.
         trace, = tracefile.read_all(folder.place.traces)
         row = [i for i in trace.initializers.values() if i.end and golden.name_of(trace, i.address, i.module).startswith("row_")]
