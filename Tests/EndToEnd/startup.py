@@ -134,21 +134,17 @@ def sleeping_and_computing_are_told_apart(folder):
 def a_row_of_constructors_has_its_processor_time(folder):
     """Between two of them the agent does not ask the kernel for the time."""
     folder.compile("row", "part_startup_row.c")
+    least = {} # by constructor, of all runs: what it was told to have used beyond what it measured
     for _ in range(5):
         status, out, err = folder.run([os.path.join(folder.path, "row")])
         expect(status == 0, err)
         measured = {name: int(used) for name, used in (line.split() for line in out.decode().splitlines())}
         runs = [c for c in folder.timeline()["constructors"] if c["name"].startswith("row_")]
         expect(len(runs) == 64, f"{len(runs)} constructors: {runs}")
-        interrupted = []
         for run in runs[1:]: # the first one touches the program's pages
-            used = measured[run["name"]]
-            told = f"{run['name']}: {run['cpu_ns']} ns of CPU time, it measured {used}"
-            expect(used - 500 <= run["cpu_ns"], told)
-            if run["cpu_ns"] > used + TOLERANCE:
-                interrupted.append(told)
-        # What the processor does for others between the constructor's reading and the agent's is in its time, and is seldom.
-        expect(len(interrupted) <= 6, f"{len(interrupted)} of {len(runs) - 1}, more than interrupts explain: {interrupted}")
+            name, further = run["name"], run["cpu_ns"] - measured[run["name"]]
+            expect(further >= -500, f"{name}: {run['cpu_ns']} ns of CPU time, it measured {measured[name]}")
+            least[name] = min(least.get(name, further), further)
         # What lies between two is nobody's, and not longer than the time that passed there.
         trace, = tracefile.read_all(folder.place.traces)
         row = [i for i in trace.initializers.values() if i.end and golden.name_of(trace, i.address, i.module).startswith("row_")]
@@ -156,6 +152,9 @@ def a_row_of_constructors_has_its_processor_time(folder):
         for one, other in zip(row, row[1:]):
             used, passed = other.begin.cpu_ns - one.end.cpu_ns, (other.begin.ticks - one.end.ticks) * scale
             expect(0 < used <= passed + 500, f"between two constructors {used} ns of CPU time, of {passed:.0f} ns")
+    # An interrupt between the constructor's reading and the agent's is in its time, too, but not in each run.
+    for name, further in least.items():
+        expect(further <= TOLERANCE, f"{name}: in each run at least {further} ns of CPU time more than it measured")
 
 
 def constructors_have_names_files_and_order(folder):
