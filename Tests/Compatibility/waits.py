@@ -182,7 +182,9 @@ def compare(name, count, repository):
             good = abs(length - wait["duration_ns"]) <= max(0.02 * wait["duration_ns"], 50_000) and (mine is None or waker in (mine, 0, None))
             wrong += not good
             where = "" if not wait["function"] else f"{wait['function']}({wait['object'] or ''})" + (f" in {wait['caller']}" if wait["caller"] else "")
-            details = [f"held by {wait['holder']['thread']}" if wait["holder"] else "", (f"{wait['waker']['thread']}/{mine} ended" if wait["kind"] in ("child", "join") else f"woken by {wait['waker']['thread']}/{mine}") if mine else "",
+            waker_told = mine and f"{wait['waker']['thread']}/{mine}"
+            woken = "" if not mine else f"{waker_told} ended" if wait["kind"] in ("child", "join") else f"woken by {waker_told}"
+            details = [f"held by {wait['holder']['thread']}" if wait["holder"] else "", woken,
                        "the other end: " + ", ".join(f"{end['thread']}/{end['pid']}" for end in wait["other_ends"]) if wait["other_ends"] else ""]
             rows.append((name, f"{wait['duration_ns'] / 1e6:.3f} ms", wait["kind"], where or wait["system_call"] or wait["object"] or "-", ", ".join(filter(None, details)) or "-",
                          f"{length / 1e6:.3f} ms, {state}", f"{waker_name}/{waker}" if waker else "the kernel" if waker == 0 else "-", "" if good else "differs"))
