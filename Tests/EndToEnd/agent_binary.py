@@ -124,6 +124,9 @@ def says_nothing_of_shadow_stacks(agent):
         raise Failed(f"marked: {properties}")
 
 
+MODES = {"slots": "*", "arm": "keeps_its_room_apart"}
+
+
 def tests():
     return [AgentBinary(f"agent_binary.{check.__name__}", check) for check in (
         exports_only_the_public_api, imports_nothing_that_could_use_vectors_or_locks, needs_only_libc,

@@ -660,8 +660,3 @@ def tests():
             Analysis("correction_takes_out_what_recording_cost", ROUNDS_OF_PARENTS,
                      correction_takes_out_what_recording_cost, PARENTS, "-O1"),
             Analysis("corrected_times_are_within_their_error", SHAPES, corrected_times_are_within_their_error, SHAPES_LIBRARY, "-O1 -fno-builtin")]
-
-
-if __name__ == "__main__":
-    import run
-    sys.exit(run.main(("analysis",)))

@@ -98,8 +98,6 @@ def unpack(place, mirror):
 @dataclass
 class ArmProgram(Program):
     def run(self, settings):
-        if not harness.EMULATOR:
-            raise Skipped("for an emulator: --arch aarch64")
         place, reason = root()
         if reason:
             raise Skipped(reason)
@@ -142,46 +140,6 @@ select count(*), sum(a), max(b), group_concat(substr(b, 1, 2)) from t where b li
 """
 
 
-PAGE = """#include <stdio.h>
-#include <sys/auxv.h>
-int main(void) { printf("%lu", getauxval(AT_PAGESZ)); return 0; }
-"""
-
-
-@dataclass
-class LargePages:
-    """Subjects on pages of 64 KB, as kernels for aarch64 may have: what the agent maps of its file must begin on one. Such an emulator
-    is one before 8.2 (`-p`); it gives what begins elsewhere no share in the file."""
-    name: str = "arm_programs.subjects_on_pages_of_64_kilobytes"
-    subjects: str = r"^(steady|threads\.gcc|dlopens\.now\.(reload|lazy)|exceptions\.gcc|tail_calls)"
-
-    def run(self, settings):
-        if not harness.EMULATOR:
-            raise Skipped("for an emulator: --arch aarch64")
-        emulator = shutil.which("qemu-aarch64-static")
-        compiler = shutil.which("aarch64-linux-gnu-gcc")
-        if not emulator or not compiler:
-            raise Skipped("no qemu-aarch64-static of this system, or no cross compiler")
-        place = harness.Place("pages", settings.keep)
-        try:
-            program = os.path.join(place.path, "page")
-            subprocess.run([compiler, "-x", "c", "-", "-o", program], input=PAGE, text=True, check=True)
-            found = subprocess.run([emulator, "-p", "65536", *harness.EMULATOR[-2:], program], capture_output=True, text=True).stdout
-        finally:
-            place.done()
-        if found != "65536":
-            raise Skipped("this emulator has pages of the machine's size only (qemu from 8.2 on)")
-        if settings.bare_only:
-            return None
-        done = subprocess.run([sys.executable, os.path.join(os.path.dirname(__file__), "run.py"), "--arch", "aarch64", "--only", "subjects", "--jobs", "1",
-                               "--agent", settings.agent, "--tool", settings.tool or "", "--filter", self.subjects],
-                              env={**os.environ, "QEMU": emulator, "QEMU_PAGESIZE": "65536"}, capture_output=True, text=True)
-        told = done.stdout.splitlines()
-        if done.returncode or not told or int(told[-1].split()[0]) < 5:
-            raise Failed("\n".join(line for line in told if not line.startswith(("ok", "skip"))) + done.stderr[-300:])
-        return told[-1]
-
-
 def programs():
     lines = {"lines": LINES}
     return [
@@ -214,10 +172,11 @@ def programs():
     ]
 
 
+MODES = {"arm": "*"}
+
+
 def tests():
-    if not build.MACHINE == "aarch64":
-        return []
     found = programs()
     for program in found:
         program.name = "arm_programs." + program.name
-    return found + [LargePages()]
+    return found

@@ -160,8 +160,3 @@ def tests():
                  wrap="mount -t tmpfs -o ro none /mnt; RUN"),
     ]
     return found
-
-
-if __name__ == "__main__":
-    import run
-    sys.exit(run.main(("bad_input",)))

@@ -30,10 +30,14 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
     native: CASE… because REASON these cases (`*`: all) ask for what an emulator of user programs does not do
     forks: CASE…                these cases (`*`: all) fork: an emulator must clear pages in the child (MADV_WIPEONFORK)
     untraced: REASON            the traced run must produce no trace
+    modes: MODE… [for PATTERN…] its cases run in these modes, too (modes.py): all of them, or those whose name behind the subject's
+                                matches a pattern of the shell
+    thorough: MODE… [for PATTERN…]  the same, but by scripts/test --all alone
 
 {build} in any of them is the build folder, {source} the subjects folder.
 """
 import fcntl
+import fnmatch
 import hashlib
 import os
 import platform
@@ -53,7 +57,7 @@ BUILD = os.path.join(ROOT, ".build", "subjects")
 MACHINE = platform.machine()
 SUFFIXES = (".c", ".cpp", ".swift", ".S", ".sh")
 KEYS = {"compilers", "build", "link", "library", "plugin", "sources", "variant", "after", "case", "env", "needs",
-        "status", "says", "unsaid", "disorder", "tree", "memory", "timeout", "preload", "untraced", "machine", "executes", "native", "forks"}
+        "status", "says", "unsaid", "disorder", "tree", "memory", "timeout", "preload", "untraced", "modes", "thorough", "machine", "executes", "native", "forks"}
 
 
 class BuildFailed(Exception):
@@ -92,6 +96,15 @@ class Subject:
 
     def all(self, key):
         return self.options.get(key, [])
+
+    def modes(self):
+        """Each mode that its header names, with whether only --all runs it and with a test for names of cases."""
+        for key in ("modes", "thorough"):
+            for line in self.all(key):
+                names, _, patterns = line.partition(" for ")
+                for name in names.split():
+                    yield name, key == "thorough", lambda case, patterns=patterns.split() or ["*"]: any(
+                        fnmatch.fnmatchcase(case.name[len(self.name) + 1:], pattern) for pattern in patterns)
 
     def cases(self):
         suffix = os.path.splitext(self.path)[1]
@@ -269,7 +282,7 @@ def missing(case, processor_flags):
             return f"no Swift library for {MACHINE}" if case.compiler == "swiftc" else "runs programs of this machine"
         if is_meant(case, "native"):
             return "not under an emulator"
-        if is_meant(case, "forks") and not harness.emulator_wipes(BUILD):
+        if is_meant(case, "forks") and not harness.emulator_wipes():
             return "this emulator ignores MADV_WIPEONFORK (qemu before 8.0)"
         if case.compiler == "gcc" and set(case.flags) & {"-fno-plt", "exe:-fno-plt", "-DMIXED"}:
             return "gcc loads a slot once for several calls there; clang's variants test -fno-plt"

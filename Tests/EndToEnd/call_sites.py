@@ -366,6 +366,9 @@ def a_trace_without_says_what_to_do(case):
         raise Failed(f"recorded without being asked for: {counts}")
 
 
+MODES = {"slots": "*", "arm_call_sites": "counts* more_sites*"}
+
+
 def tests():
     ways = {"plain": ({},), "monotonic": ({"TRACER_CLOCK": "monotonic"},), "filtered": ({"TRACER_MINMS": "0.000001"},), "no_plt": ({}, "-fno-plt")}
     found = [Case("counts_are_those_of_the_program." + name, counts_are_those_of_the_program(*way, without=("_setjmp",) if name == "filtered" else (), filtered=name == "filtered"))
@@ -373,8 +376,3 @@ def tests():
     of_the_tool = (functions_have_call_sites_too, processes_are_added_up, windows_add_up, what_a_ring_has_begun_with_is_known, names_and_lines,
                    a_trace_without_says_what_to_do)
     return found if build.MACHINE == "aarch64" else found + [Case(check.__name__, check) for check in of_the_tool]
-
-
-if __name__ == "__main__":
-    import run
-    raise SystemExit(run.main(("call_sites",)))

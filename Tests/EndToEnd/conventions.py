@@ -180,8 +180,3 @@ def tests():
         Language("go_linkshared", "go", {"main.go": GO}, shared_go),
         Language("gccgo", "gccgo-12", {"main.go": GCCGO}, "gccgo-12 -o program main.go", is_foreign=False),
     ]
-
-
-if __name__ == "__main__":
-    import run
-    sys.exit(run.main(("conventions",)))

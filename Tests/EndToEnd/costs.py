@@ -125,8 +125,3 @@ def tests():
     # Signals are blocked on the slow path.
     return [Cost("costs.syscall_is_looked_at_by_its_number", CALLS, "rt_sigprocmask", 2000),
             ThreadCost("costs.thread_costs_the_same_beside_many")]
-
-
-if __name__ == "__main__":
-    import run
-    sys.exit(run.main(("costs",)))

@@ -308,8 +308,3 @@ def tests():
     for case in cases:
         case.name = case.name.replace("functions.", "counts.", 1)
     return cases
-
-
-if __name__ == "__main__":
-    import run
-    raise SystemExit(run.main(("counts",)))

@@ -187,8 +187,3 @@ class FirstVersion:
 def tests():
     first = sorted(name.removesuffix(".trace.gz") for name in os.listdir(FirstVersion.FOLDER) if name.endswith(".gz"))
     return [Decoded(case) for case in CASES] + [FirstVersion(case) for case in first]
-
-
-if __name__ == "__main__":
-    import run
-    sys.exit(run.main(("decoder",)))

@@ -269,8 +269,3 @@ def tests():
             Ended("exit_group", "finished", TRACER_EXCLUDE="*"), Ended("_exit", "finished", TRACER_START="off"),
             Ended("vfork", "recording"), Ended("own", "recording"), Ended("fork", "finished", "recording"),
             Killed(1, 25), Killed(4, 10), Ring(), Damaged(), StillWritten()]
-
-
-if __name__ == "__main__":
-    import run
-    sys.exit(run.main(("durability",)))

@@ -839,6 +839,9 @@ def every_function_of(argv):
     return check
 
 
+MODES = {"slots": "*", "arm": "*"}
+
+
 def tests():
     scarce = [Case("room_is_scarce.for_descriptions", where_room_is_scarce(768 << 10, True)),
               Case("room_is_scarce.for_stubs", where_room_is_scarce(0, False)),
@@ -865,8 +868,3 @@ def tests():
                                                    a_folded_function_has_all_its_names_and_its_line, a_glob_that_means_nothing_is_said,
                                                    a_glob_of_many_says_nothing_of_resolvers, a_plan_that_does_not_fit_is_refused)] + \
         [Case("every_function_of." + name, every_function_of(argv)) for name, argv in PROGRAMS.items()] + scarce
-
-
-if __name__ == "__main__":
-    import run
-    raise SystemExit(run.main(("functions",)))

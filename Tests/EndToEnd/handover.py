@@ -43,8 +43,3 @@ def tests():
     return [Handover("started", ["/bin/true"], [true]),
             Handover("exec_again", ["/bin/sh", "-c", "exec /bin/true"], [os.path.basename(os.path.realpath("/bin/sh"))]),
             Handover("child", ["/bin/sh", "-c", "/bin/true; :"], [os.path.basename(os.path.realpath("/bin/sh"))])]
-
-
-if __name__ == "__main__":
-    import run
-    sys.exit(run.main(("handover",)))

@@ -47,12 +47,6 @@ class Settings:
     call_sites: bool = False  # calls are recorded with where they are made from
 
 
-@dataclass
-class Outcome:
-    verdict: str  # passed, failed, skipped
-    text: str = ""
-
-
 class Failed(Exception):
     pass
 
@@ -345,11 +339,16 @@ int main(void) {
 """
 
 
+def emulator_wipes():
+    return wipes(tuple(EMULATOR))
+
+
 @functools.cache
-def emulator_wipes(folder):
-    program = os.path.join(folder, "wipes")
-    subprocess.run(["aarch64-linux-gnu-gcc", "-x", "c", "-", "-o", program], input=WIPES.encode(), check=True)
-    return subprocess.run(EMULATOR + [program]).returncode == 0
+def wipes(emulator):
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "wipes")
+        subprocess.run(["aarch64-linux-gnu-gcc", "-x", "c", "-", "-o", program], input=WIPES.encode(), check=True)
+        return subprocess.run([*emulator, program]).returncode == 0
 
 
 def processor_flags():

@@ -145,8 +145,3 @@ def ask(path, server):
 
 def tests():
     return [Losses(check) for check in (a_child_without_a_file, a_full_room, a_landlock_domain_is_recorded_to_the_end, nginx_is_recorded_to_the_end)]
-
-
-if __name__ == "__main__":
-    import run
-    sys.exit(run.main(("losses",)))

@@ -668,8 +668,3 @@ def tests():
         program.name = "programs." + program.name
     return found + [GdbTest("backtrace", "backtrace"), GdbTest("through_libc", "through_libc"), GdbTest("open_calls", "open_calls"), GdbTest("full_chunk", "full_chunk"), GdbTest("attach", "attach"),
                     GdbTest("attach_again_and_again", "attach_again_and_again"), GdbTest("hours_pass", "hours_pass")]
-
-
-if __name__ == "__main__":
-    import run
-    sys.exit(run.main(("programs",)))

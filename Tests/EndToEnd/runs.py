@@ -281,8 +281,3 @@ def tests():
         the_wanted_name_is_that_of_the_file_or_the_directory, a_directory_of_something_else_is_left_alone,
         a_wanted_template_still_gives_each_process_a_file, a_program_may_leave_its_directory,
         a_recorder_in_a_recorded_program_has_a_run_of_its_own, the_summary_counts_all_processes, clean_removes_runs_and_nothing_else)]
-
-
-if __name__ == "__main__":
-    import run
-    sys.exit(run.main(("runs",)))

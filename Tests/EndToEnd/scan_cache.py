@@ -505,8 +505,3 @@ def tests():
         the_same_calls_cold_and_warm, by_the_home_folder, an_executable_without_build_id_by_its_file, damaged_files,
         places_that_are_not_ones_own, others_write_to_the_folder_of_caches, a_folder_that_cannot_be_written, a_full_disk, many_at_once,
         one_that_was_killed_while_it_wrote, bounded, no_descriptor_stays, not_in_a_filter)]
-
-
-if __name__ == "__main__":
-    import run
-    sys.exit(run.main(("scan_cache",)))

@@ -424,8 +424,3 @@ def tests():
         nothing_is_honoured_in_a_setuid_program, never_asks_for_a_writable_and_executable_page,
         no_page_is_writable_and_executable, read_only_relocations_are_read_only_again, says_once_that_it_may_make_no_code,
         the_loaders_notes_go_to_their_own_file, the_loaders_notes_end_with_the_start)]
-
-
-if __name__ == "__main__":
-    import run
-    sys.exit(run.main(("security",)))

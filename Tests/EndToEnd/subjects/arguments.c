@@ -4,6 +4,7 @@
 // link: -lm
 // variant: plt
 // variant: noplt@gcc exe:-fno-plt
+// modes: functions arm arm_old
 #include "subject.h"
 #include <complex.h>
 #include <pthread.h>

@@ -4,6 +4,7 @@
 // env: LD_AUDIT={build}/libaudit.so
 // variant: lazy -Wl,-z,lazy
 // variant: now -Wl,-z,now
+// modes: arm
 #include "subject.h"
 #include <link.h>
 int watched(int value);

@@ -9,6 +9,7 @@
 // case: raw raw
 // case: excluded TRACER_EXCLUDE=libc.so* raw
 // link: -Wl,-z,now -rdynamic -ldl
+// modes: functions counts arm
 #include "subject.h"
 #include <dlfcn.h>
 #include <execinfo.h>

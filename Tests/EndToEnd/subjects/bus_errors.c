@@ -13,6 +13,7 @@
 // native: waited because qemu 7.2 hangs there without the agent too
 // executes: spawned
 // tree: none the subject checks itself
+// modes: instrumented
 #include "subject.h"
 #include <errno.h>
 #include <pthread.h>

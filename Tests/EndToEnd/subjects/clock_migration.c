@@ -1,5 +1,6 @@
 // A thread that moves between processors on every call; nested times stay nested (the decoder checks it).
 // library: move
+// modes: arm
 #include "subject.h"
 #include <sched.h>
 int move_outer(int value);

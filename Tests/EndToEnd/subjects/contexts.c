@@ -2,6 +2,7 @@
 // and finished on another thread.
 // library: generate
 // compilers: gcc clang
+// modes: functions counts instrumented arm arm_old arm_instrumented arm_functions arm_counts
 #include "subject.h"
 #include <pthread.h>
 #include <ucontext.h>

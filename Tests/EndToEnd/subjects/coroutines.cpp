@@ -2,6 +2,7 @@
 // compilers: gcc clang
 // build: -O2 -std=c++20 -fcoroutines
 // library: work
+// modes: functions counts instrumented call_sites arm arm_call_sites
 #include "subject.h"
 #include <coroutine>
 #include <thread>

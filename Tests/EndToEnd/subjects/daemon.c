@@ -1,6 +1,7 @@
 // A daemon: double fork, setsid, chdir to /, every descriptor closed, /dev/null on 0-2, then work.
 // library: served
 // forks: *
+// modes: functions arm
 #include "subject.h"
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -2,6 +2,7 @@
 // which may lie at the same address.
 // compilers: gcc clang
 // library: first -Wl,--allow-shlib-undefined
+// modes: instrumented
 #include "subject.h"
 unsigned long deep(unsigned long n);
 unsigned long deeper(unsigned long n);

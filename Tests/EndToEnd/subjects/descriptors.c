@@ -4,6 +4,7 @@
 // case: none_left none_left
 // native: none_left because an emulator does not know the mapping without a descriptor
 // tree: none what is compared is the output
+// modes: arm
 #include "subject.h"
 #include <dirent.h>
 #include <errno.h>

@@ -22,6 +22,9 @@
 // case: nodelete nodelete
 // variant: lazy -Wl,-z,lazy
 // variant: now -Wl,-z,now
+// modes: functions counts instrumented call_sites arm
+// modes: arm_old for lazy.*
+// modes: arm_large_pages for now.reload now.lazy
 #include "subject.h"
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,6 +1,7 @@
 // Counts in shared memory what it has begun and done, until it is killed. durability.py kills it at random moments.
 // library: durable
 // tree: none it runs only under durability.py; alone it makes 1,000 calls and ends
+// modes: arm
 #include "subject.h"
 #include <pthread.h>
 #include <stdint.h>

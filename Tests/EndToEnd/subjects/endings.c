@@ -10,6 +10,7 @@
 // case: exit_in_call EXPECT=9 in_call
 // tree: none the subject counts its calls
 // forks: *
+// modes: functions arm
 #include "subject.h"
 #include <pthread.h>
 #include <signal.h>

@@ -6,6 +6,9 @@
 // variant: noplt@gcc -fno-plt
 // variant: O0 -O0
 // variant: signed@aarch64 -mbranch-protection=standard
+// modes: functions counts instrumented call_sites arm_instrumented arm_functions
+// modes: arm for *.signed
+// modes: arm_counts arm_call_sites arm_large_pages for gcc.*
 #include "subject.h"
 #include <stdexcept>
 #include <string>

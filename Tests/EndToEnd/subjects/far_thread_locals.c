@@ -6,6 +6,7 @@
 // case: kernels_clock TRACER_CLOCK=monotonic
 // case: filtered TRACER_MINMS=0.000001
 // tree: none the subject counts its calls
+// modes: functions arm arm_old
 #include "subject.h"
 #include "part_other_stack.h"
 #include <pthread.h>

@@ -2,6 +2,7 @@
 // compilers: gcc clang
 // library: layers
 // build: -O2 -fexceptions
+// modes: instrumented
 #include "subject.h"
 #include <atomic>
 #include <pthread.h>

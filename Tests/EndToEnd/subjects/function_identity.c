@@ -12,6 +12,7 @@
 // variant: noplt@gcc -fno-plt
 // variant: lld exe:-no-pie exe:-fno-pie -fuse-ld=lld
 // variant: mold -fuse-ld=mold
+// modes: arm
 #include "subject.h"
 #include <dlfcn.h>
 typedef long (*function)(long);

@@ -2,6 +2,7 @@
 // moment on. One finds a pattern in every register each time, and its caller does so after it.
 // compilers: gcc clang
 // tree: none its calls are its own
+// modes: functions arm_functions
 #include "subject.h"
 #include <pthread.h>
 void probe_often(long calls);

@@ -5,6 +5,7 @@
 // variant: now -Wl,-z,now
 // variant: nopie exe:-no-pie exe:-fno-pie
 // variant: noplt@gcc -fno-plt
+// modes: functions arm
 #include "subject.h"
 long chosen(long value);
 long chosen_inside(long value);

@@ -30,6 +30,7 @@
 // variant: gold_now -fuse-ld=gold -Wl,-z,now
 // variant: mold -fuse-ld=mold -Wl,-z,lazy
 // variant: mold_now -fuse-ld=mold -Wl,-z,now
+// modes: functions
 #include "subject.h"
 #ifdef MIXED
 #define NOPLT __attribute__((noplt))

@@ -4,6 +4,7 @@
 // variant: plain
 // variant: fortified -D_FORTIFY_SOURCE=2
 // variant: noplt@gcc -fno-plt
+// modes: functions counts instrumented call_sites arm arm_instrumented arm_call_sites
 #include "subject.h"
 #include <setjmp.h>
 #include <signal.h>

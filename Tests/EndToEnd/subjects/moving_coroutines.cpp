@@ -4,6 +4,7 @@
 // tree: none the subject counts its calls
 // disorder: * because the list of a chunk lacks what has ended on another thread
 // forks: *
+// modes: functions instrumented call_sites
 #include "subject.h"
 extern "C" {
 long climb(long value, int height, void (*leave)(void *), void *self);

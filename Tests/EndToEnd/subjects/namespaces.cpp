@@ -8,6 +8,7 @@
 // case: nested nested libthrower.so
 // env: BUILD={build}
 // tree: none what is compared is the output
+// modes: functions counts
 #include "subject.h"
 #include <dlfcn.h>
 #include <link.h>

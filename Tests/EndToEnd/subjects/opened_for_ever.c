@@ -8,6 +8,7 @@
 // case: full
 // native: * because the memory of an emulator counts with that of the program
 // tree: none what a ring keeps of so many loads is not known beforehand
+// modes: instrumented
 #include "subject.h"
 #include <dlfcn.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 // variant: jemalloc exe:-l:libjemalloc.so.2
 // variant: tcmalloc exe:-l:libtcmalloc_minimal.so.4
 // link: -Wl,--no-as-needed
+// modes: functions counts call_sites
 #include "subject.h"
 #include <errno.h>
 #include <pthread.h>

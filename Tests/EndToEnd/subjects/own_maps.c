@@ -4,6 +4,7 @@
 // plugin: plugged -L{build} -llooked
 // link: -ldl
 // case: plain {build}/libplugged.so
+// modes: functions counts call_sites
 #include "subject.h"
 #include <dlfcn.h>
 int look(const char *when);

@@ -2,6 +2,7 @@
 // compilers: gcc clang
 // library: names -fno-builtin
 // link: -fno-builtin
+// modes: functions counts call_sites
 #ifdef LIB_names
 #define EXPORT __attribute__((visibility("default"), noinline))
 EXPORT long backtrace(long a, long b) { return a * 3 + b; }

@@ -20,6 +20,7 @@
 // forks: *
 // native: fork_threads unseen_thread because qemu sometimes stops for ever in a fork of a process with threads
 // executes: spawn system popen exec_thread exec_self fork_exec_loop vfork vfork_threads
+// modes: functions counts instrumented arm
 #include "subject.h"
 #include <errno.h>
 #include <pthread.h>

@@ -8,6 +8,7 @@
 // says: 1 the program confines itself before it runs itself again
 // needs: realtime
 // tree: none the subject counts its calls
+// modes: functions
 #include "subject.h"
 #include <errno.h>
 #include <linux/filter.h>

@@ -3,6 +3,7 @@
 // machine: aarch64 a return address is always on the stack there
 // library: kept -Wl,-z,now
 // compilers: gcc clang
+// modes: arm arm_old
 #include "subject.h"
 #include <setjmp.h>
 long kept(long value);

@@ -21,6 +21,7 @@
 // case: recording_off TRACER_START=off excluded 100
 // machine: x86_64 its registers
 // tree: none the subject counts its calls
+// modes: call_sites arm
 #include "subject.h"
 #include "part_other_stack.h"
 #include <pthread.h>

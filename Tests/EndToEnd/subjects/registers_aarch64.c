@@ -21,6 +21,9 @@
 // case: recording_off TRACER_START=off excluded 100
 // case: kernels_clock TRACER_CLOCK=monotonic fast 1000
 // tree: none the subject counts its calls
+// modes: call_sites arm arm_old
+// modes: arm_functions for now.*
+// modes: arm_call_sites for now.* noplt.*
 #include "subject.h"
 #include "part_other_stack.h"
 #include <pthread.h>

@@ -20,5 +20,6 @@
 // case: recording_off TRACER_START=off excluded 100
 // machine: x86_64 its registers
 // tree: none the subject counts its calls
+// modes: call_sites arm arm_old
 #define PROBE "dispatch_semaphore_wait"
 #include "registers.c"

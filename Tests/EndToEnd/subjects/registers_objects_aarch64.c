@@ -19,5 +19,7 @@
 // case: recording_off TRACER_START=off excluded 100
 // case: kernels_clock TRACER_CLOCK=monotonic fast 1000
 // tree: none the subject counts its calls
+// modes: call_sites arm arm_old
+// modes: arm_functions arm_call_sites for now.*
 #define PROBE "dispatch_semaphore_wait"
 #include "registers_aarch64.c"

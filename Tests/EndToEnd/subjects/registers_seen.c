@@ -39,6 +39,8 @@
 // native: in_dlopen_by_ptrace in_a_call_that_the_agent_inspects_by_ptrace because an emulator of user programs has no ptrace
 // timeout: 900
 // tree: none there are as many calls as the observer needs
+// modes: call_sites arm
+// modes: arm_old arm_functions arm_call_sites for plt.*
 #define JUDGE_SAVED
 #include "subject.h"
 #include "part_seen.h"

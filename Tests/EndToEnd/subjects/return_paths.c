@@ -17,6 +17,7 @@
 // case: past_its_caller beyond
 // disorder: * because calls end more than once, on another thread, or not at all
 // tree: none the subject counts its calls
+// modes: call_sites arm arm_call_sites
 #include "subject.h"
 #include <pthread.h>
 #include <stdint.h>

@@ -12,6 +12,7 @@
 // variant: now -Wl,-z,now
 // variant: nopie -Wl,-z,lazy exe:-no-pie exe:-fno-pie
 // tree: none each call returns who was called, and the subject counts them
+// modes: functions
 #include "subject.h"
 #define EACH_TEN(DO, n) DO(n##0) DO(n##1) DO(n##2) DO(n##3) DO(n##4) DO(n##5) DO(n##6) DO(n##7) DO(n##8) DO(n##9)
 #define EACH_HUNDRED(EACH, DO, n) EACH(DO, n##0) EACH(DO, n##1) EACH(DO, n##2) EACH(DO, n##3) EACH(DO, n##4) \

@@ -20,6 +20,8 @@
 // case: threads threads
 // native: * because the emulator makes processes with memory of their own
 // tree: none the subject counts its calls
+// modes: functions counts call_sites
+// modes: instrumented for vfork vfork_[cdfhl]* waits* threads goes_on
 #include "subject.h"
 #include <errno.h>
 #include <linux/filter.h>

@@ -7,6 +7,7 @@
 // case: abort 6
 // case: fpe 8
 // forks: *
+// modes: functions counts instrumented call_sites
 #include "subject.h"
 #include <signal.h>
 #include <sys/wait.h>

@@ -8,6 +8,7 @@
 // case: jumping jumping
 // case: threads threads
 // tree: none the subject counts its calls
+// modes: instrumented call_sites
 #include "subject.h"
 #include <sys/auxv.h>
 #ifndef AT_MINSIGSTKSZ

@@ -2,6 +2,7 @@
 // is, and ended in another order.
 // library: above
 // compilers: gcc clang
+// modes: functions counts instrumented call_sites
 #include "subject.h"
 #include <pthread.h>
 #include <sys/mman.h>

@@ -7,6 +7,7 @@
 // case: many many
 // case: thread thread
 // machine: x86_64 its stack switch is assembly
+// modes: functions counts instrumented call_sites
 #include "subject.h"
 #include <pthread.h>
 #include <setjmp.h>

@@ -7,6 +7,7 @@
 // case: thread thread
 // case: coroutine coroutine
 // case: reused reused
+// modes: functions counts instrumented call_sites
 #include "subject.h"
 #include <pthread.h>
 #include <setjmp.h>

@@ -2,6 +2,7 @@
 // the switch; some abandoned; some finished by another thread.
 // compilers: gcc clang
 // library: fiber
+// modes: functions counts instrumented call_sites arm_instrumented
 #include "subject.h"
 #include <pthread.h>
 #include <stdint.h>

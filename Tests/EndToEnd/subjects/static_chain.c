@@ -2,6 +2,7 @@
 // build: -O1
 // library: chain
 // link: -Wl,-z,execstack
+// modes: functions arm
 #include "subject.h"
 #include <alloca.h>
 #include <stdint.h>

@@ -3,6 +3,7 @@
 // library: steady
 // case: plain 5000
 // status: 7
+// modes: functions call_sites arm_large_pages
 #include "subject.h"
 #include <dirent.h>
 #include <pthread.h>

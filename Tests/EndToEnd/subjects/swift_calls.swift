@@ -1,6 +1,7 @@
 // library: calls
 // compilers: swiftc
 // build: -O -parse-as-library
+// modes: functions
 // Swift's convention: swifterror (r12), swiftself (r13), swiftasync (r14), results in four registers.
 #if LIB_calls
 public struct Four: Equatable, Sendable {

@@ -3,6 +3,7 @@
 // library: old -L{build} -lversioned
 // variant: lazy -Wl,-z,lazy
 // variant: now -Wl,-z,now
+// modes: arm
 #include "subject.h"
 long answer(long value);
 long old_caller(long value);

@@ -2,6 +2,7 @@
 // compilers: gcc clang
 // library: first -Wl,--allow-shlib-undefined
 // library: second -L{build} -lfirst -Wl,-z,lazy
+// modes: functions counts instrumented call_sites arm arm_instrumented arm_functions arm_counts arm_call_sites arm_large_pages
 #include "subject.h"
 unsigned long even(unsigned long n, unsigned long sum);
 unsigned long odd(unsigned long n, unsigned long sum);

@@ -6,6 +6,7 @@
 // case: noexcept noexcept
 // case: thread thread
 // case: handler handler
+// modes: functions instrumented
 #include "subject.h"
 #include <stdexcept>
 #include <string>

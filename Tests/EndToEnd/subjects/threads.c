@@ -8,6 +8,8 @@
 // case: at_once at_once
 // case: small_stack small_stack
 // case: atexit atexit
+// modes: functions counts instrumented call_sites
+// modes: arm arm_old arm_instrumented arm_functions arm_counts arm_call_sites arm_large_pages for gcc.*
 #include "subject.h"
 #include <limits.h>
 #include <pthread.h>

@@ -1,6 +1,7 @@
 // An exception thrown by a comparator leaves libc's qsort and bsearch, which have no handler.
 // compilers: gcc clang
 // library: compare
+// modes: functions counts instrumented
 #include "subject.h"
 EXPORT int compare_throwing(const void *a, const void *b);
 EXPORT int sort_some(int limit);

@@ -4,6 +4,7 @@
 // variant: descriptors -mtls-dialect=gnu2
 // variant: descriptors_now -mtls-dialect=gnu2 -Wl,-z,now
 // variant: traditional -mtls-dialect=gnu
+// modes: functions arm
 #include "subject.h"
 #include <pthread.h>
 long local_add(long value);

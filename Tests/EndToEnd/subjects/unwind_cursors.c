@@ -8,6 +8,7 @@
 // machine: x86_64 HP's libunwind is not there for the other
 // case: local
 // case: any any
+// modes: functions counts call_sites
 #include "subject.h"
 #include <dlfcn.h>
 #include <stdint.h>

@@ -7,6 +7,7 @@
 // case: ends ends
 // case: modules modules
 // tree: none it is about what the program finds
+// modes: functions counts call_sites
 #include "subject.h"
 #include <dlfcn.h>
 #include <execinfo.h>

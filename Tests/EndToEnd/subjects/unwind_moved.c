@@ -8,6 +8,7 @@
 // case: steps
 // tree: none it is about what the program finds
 // machine: x86_64 its instructions
+// modes: functions counts call_sites
 #include "subject.h"
 #include <execinfo.h>
 #include <signal.h>

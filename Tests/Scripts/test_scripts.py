@@ -1,0 +1,49 @@
+"""Commands of scripts/ that are tests by themselves: each passes when it ends with status 0."""
+import os
+import subprocess
+
+import pytest
+from once import ROOT
+
+LIMIT = 3000  # seconds; a hang, on a machine that has other things to do, too
+
+
+def run(*command):
+    done = subprocess.run([os.path.join(ROOT, command[0]), *command[1:]], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace", timeout=LIMIT)
+    assert done.returncode == 0, f"{' '.join(command)}: status {done.returncode}\n{done.stdout[-6000:]}"
+    return done.stdout
+
+
+@pytest.mark.sources
+def test_sources_are_formatted():
+    run("scripts/format", "--check")
+
+
+@pytest.mark.sources
+def test_folders_use_what_is_below_them_alone():
+    run("scripts/arrows")
+
+
+# The same inputs each time: what is found must be of the change.
+@pytest.mark.fuzz
+@pytest.mark.parametrize("subject, runs", [("reader", 8000), ("elf", 400000), ("plan", 20000)])
+def test_hostile_input_ends_in_no_crash(subject, runs):
+    run("scripts/fuzz", subject, "60", "-verbosity=0", "-seed=1", f"-runs={runs}")
+
+
+@pytest.mark.fuzz
+@pytest.mark.thorough("looks for new inputs, at random, for ten minutes each")
+@pytest.mark.parametrize("subject", ["reader", "elf", "plan"])
+def test_further_hostile_input_ends_in_no_crash(subject):
+    run("scripts/fuzz", subject, "600", "-verbosity=0")
+
+
+def test_the_benchmark_starts():
+    run("scripts/bench", "--quick", "--only", "clocks", "--only", "bare")
+
+
+@pytest.mark.alone("a storm of threads, signals and forks leaves nothing for others")
+@pytest.mark.thorough("ten minutes; the subjects have each of its parts")
+def test_a_storm_changes_nothing():
+    run("scripts/soak", "--minutes", "10")

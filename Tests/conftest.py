@@ -1,0 +1,164 @@
+"""What all tests share under pytest: markers, the order of groups, what needs the machine to itself, and what a run says at its end.
+
+Tests that belong together are a group of pytest-xdist, which one worker runs in a row: a class with its own setUpClass, a subject in one
+mode, a module of Swift. Groups go by how long they took in the last run, longest first, so that the workers end together.
+"""
+import collections
+import fcntl
+import json
+import os
+import signal
+import sys
+
+import pytest
+
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "EndToEnd"))
+import harness
+import modes
+from once import ROOT
+
+os.environ["TRACER_CACHE"] = "off"  # the user's own is left alone; tests of it have another
+os.environ["PYTHONUNBUFFERED"] = "1"
+os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+TIMES = os.path.join(ROOT, ".build", "test-times.json")  # of the last run here; nodeid → seconds
+KNOWN_TIMES = os.path.join(ROOT, "Tests", "times.json")  # where nothing has run yet: by file or group
+MARKS = {
+    "alone(reason)": "needs the machine to itself: nothing runs beside it",
+    "thorough(reason)": "only scripts/test --all runs it",
+    "unit": "Swift's tests of one module each",
+    "fuzz": "libFuzzer, the same inputs each time",
+    "distributions": "programs in clean root file systems of other distributions",
+    "packages": "what scripts/package makes",
+    "documents": "what documents show, name and promise",
+    "sources": "what needs no build: format, arrows, messages",
+}
+# A shell without job control starts what runs beside it with these ignored, and nohup does; tests send them.
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--thorough", action="store_true", help="also what only scripts/test --all runs")
+    group = parser.getgroup("end-to-end tests")
+    group.addoption("--bare", action="store_true", help="without the agent: only that the programs themselves work")
+    group.addoption("--keep", action="store_true", help="leave traces and outputs in the temporary folder")
+    group.addoption("--agent", default=harness.Settings.agent, help="libtracer.so of another build")
+    group.addoption("--tool", default=harness.Settings.tool, help="tracer of another build; empty: the independent decoder alone reads the traces")
+    group.addoption("--moments", type=int, default=0, help="how often durability kills (default: some dozens)")
+
+
+def pytest_configure(config):
+    for mark, meaning in MARKS.items():
+        config.addinivalue_line("markers", f"{mark}: {meaning}")
+    for mode in modes.MODES:
+        config.addinivalue_line("markers", f"{mode}: end-to-end tests in this mode (Tests/EndToEnd/modes.py)")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Summary(config), "summary-of-tracer")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    if not config.option.thorough:
+        left = [item for item in items if item.get_closest_marker("thorough")]
+        if left and not named(config):
+            config.hook.pytest_deselected(items=left)
+            items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+    for item in items:
+        group = own_class(item)
+        if group and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(group))
+    times = Times()
+    groups = collections.Counter()
+    for item in items:
+        groups[group_of(item)] += times.of(item.nodeid)
+    # Those of a group stay in their order, and in a row.
+    items.sort(key=lambda item: (item.get_closest_marker("alone") is not None, -groups[group_of(item)], group_of(item)))
+
+
+def named(config):
+    """True when a thorough test was asked for by its own name."""
+    return any("::" in argument for argument in config.args)
+
+
+def own_class(item):
+    """The class whose setUpClass serves several tests, as a group's name."""
+    setup = getattr(getattr(item, "cls", None), "setUpClass", None)
+    if setup is None or setup.__func__.__qualname__ == "TestCase.setUpClass":
+        return None
+    return f"{os.path.basename(str(item.fspath))}:{item.cls.__name__}"
+
+
+def group_of(item):
+    mark = item.get_closest_marker("xdist_group")
+    return mark.args[0] if mark else item.nodeid
+
+
+class Times:
+    """How long tests took: here in the last run, or what the repository knows."""
+
+    def __init__(self):
+        self.last, self.known = load(TIMES), load(KNOWN_TIMES)
+
+    def of(self, nodeid):
+        if nodeid in self.last:
+            return self.last[nodeid]
+        return self.known.get(nodeid, self.known.get(nodeid.partition("::")[0], 1))
+
+
+def load(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return {}
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    """Tests share the machine; one that is marked `alone` waits until it has it."""
+    os.makedirs(os.path.join(ROOT, ".build"), exist_ok=True)
+    with open(os.path.join(ROOT, ".build", "test-machine.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH)
+        yield
+
+
+class Summary:
+    """Counts outcomes, keeps the times, and ends a run with what failed, how to run that again, and a line of totals."""
+
+    def __init__(self, config):
+        self.config, self.outcomes, self.seconds, self.measured = config, {}, collections.Counter(), []
+        self.left_out = 0
+
+    def pytest_deselected(self, items):
+        self.left_out += len(items)
+
+    def pytest_runtest_logreport(self, report):
+        name = report.nodeid.rpartition("@")[0] if "@" in report.nodeid.rpartition("]")[2] else report.nodeid
+        self.seconds[name] += report.duration
+        if report.failed or self.outcomes.get(name) != "failed" and (report.when == "call" or report.skipped):
+            self.outcomes[name] = report.outcome
+        if report.when == "call":
+            self.measured += [(name, text) for key, text in report.user_properties if key == "measured"]
+
+    def pytest_terminal_summary(self, terminalreporter):
+        if self.config.option.verbose:
+            for name, text in self.measured:
+                terminalreporter.write_line(f"measured: {name}: {text}")
+        failed = [name for name, outcome in self.outcomes.items() if outcome == "failed"]
+        if failed:
+            terminalreporter.write_sep("=", "what failed, by itself again")
+        for name in failed:
+            terminalreporter.write_line(f"scripts/test '{name}'")
+        self.keep_times()
+
+    def keep_times(self):
+        times = {**load(TIMES), **{name: round(seconds, 2) for name, seconds in self.seconds.items()}}
+        with open(TIMES + ".new", "w", encoding="utf-8") as file:
+            json.dump(times, file, indent=0, sort_keys=True)
+        os.rename(TIMES + ".new", TIMES)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self):
+        counted = collections.Counter(self.outcomes.values())
+        print(f"{counted['passed']} passed, {counted['failed']} failed, {counted['skipped']} skipped")
