@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Every JSON output of the tool against its schema in docs/schemas: of one process, of a run, of parts of the time. A schema allows no
 member that it does not name, and names none without a reader of docs/json.md having to guess."""
 import json
@@ -7,14 +6,12 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.dirname(HERE))
-from kernel_account import kernel_tells  # noqa: E402
+from kernel_account import kernel_tells
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 TOOL = os.path.join(ROOT, ".build/release/tracer")
 SCHEMAS = os.path.join(ROOT, "docs/schemas")
@@ -224,10 +221,11 @@ class Outputs(unittest.TestCase):
         self.assertEqual({row["start"] for row in sums}, {"warm", "cold"})
 
     def test_launches(self):
-        self.check("launch", "launch", "-n", "3", "--json", "--", "./program")
-        self.check("launch", "launch", "-n", "3", "--vs", "./program", "--json", "--", "/bin/true")
+        # From five launches on, disturbed ones counted, the lab refuses times that differ wildly, as on a busy machine: of two it makes four.
+        self.check("launch", "launch", "-n", "2", "--json", "--", "./program")
+        self.check("launch", "launch", "-n", "2", "--vs", "./program", "--json", "--", "/bin/true")
         self.check("history", "history", "--json")
-        self.tool("baseline", "-n", "3", "-o", "baseline.json", "--", "./program")
+        self.tool("baseline", "-n", "2", "-o", "baseline.json", "--", "./program")
         self.check("check", "check", "-n", "3", "baseline.json", "--format", "json", "--", "./program", statuses=(0, 1))
 
 
@@ -259,7 +257,3 @@ class Schemas(unittest.TestCase):
         self.assertEqual(faults(None, window), [])
         for bad in ({**good, "more": 1}, {**good, "to_ns": "2"}, {**good, "to_ns": -1}, {**good, "moments": True}, {**good, "moments": 1.5}, {"from_ns": 1}, [good]):
             self.assertTrue(faults(bad, window), bad)
-
-
-if __name__ == "__main__":
-    unittest.main()
