@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """`tracer plan`, held against what it does not know: objdump's reading of the same code, and programs that run with the plan applied.
 
 - Hostile: functions in assembly, one for each thing that breaks the patching of entries (subjects/hostile.S), with the tactic or
@@ -7,53 +6,34 @@
   leads into bytes that are replaced.
 - Applied: apply.c patches every planned function of a program and its libraries, also libc's; it must run as without. Also for
   aarch64, under qemu.
-- Frames: the call frame instructions of moved code say at each of its instructions what those of the original say there.
+- Places: each instruction of moved code stands for the one of the original that does the same.
+- Names: those of static functions, wherever a symbol table may be.
 - Command: output, errors, the cache.
-
-    python3 Tests/PlanTests/run.py [-v] [Hostile | Bytes.test_…]     --tool PATH before them
 """
 import bisect
+import functools
 import json
 import os
 import re
 import shutil
 import subprocess
-import sys
-import tempfile
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, HERE)
 import planfile
+import pytest
+import recorded_programs
+from recorded_programs import LIMIT, ROOT, TOOL, new_folder, scratch
 
-TOOL = os.path.join(ROOT, ".build/release/tracer")
-if len(sys.argv) > 2 and sys.argv[1] == "--tool":
-    TOOL = os.path.abspath(sys.argv[2])
-    del sys.argv[1:3]
-LIMIT = 300  # seconds, on a machine that has other things to do
+HERE = os.path.dirname(os.path.abspath(__file__))
 MODULES = ["/usr/bin/git", "/usr/bin/python3", "/usr/bin/gdb", "/usr/bin/openssl", "/usr/bin/perl"]
 LIBRARIES = ["libc.so.6", "libstdc++.so.6", "libcrypto.so.3", "libm.so.6", "libz.so.1", "libsqlite3.so.0", "libgcc_s.so.1"]
 
 
-def setUpModule():
-    global SCRATCH
-    SCRATCH = tempfile.mkdtemp(prefix="plan-tests-")
+def tracer(*arguments, cache=None, **options):
+    return recorded_programs.tracer(*arguments, **({"XDG_CACHE_HOME": cache} if cache else {}), **options)
 
 
-def tearDownModule():
-    shutil.rmtree(SCRATCH)
-
-
-def tracer(*arguments, status=0, cache=None, **variables):
-    environment = {**os.environ, "XDG_CACHE_HOME": cache or os.path.join(SCRATCH, "cache"), "TRACER_CACHE": "on", **variables}
-    os.makedirs(environment["XDG_CACHE_HOME"], mode=0o700, exist_ok=True)
-    ended = subprocess.run([TOOL, *arguments], capture_output=True, text=True, timeout=LIMIT, env=environment)
-    if ended.returncode != status:
-        raise AssertionError(f"tracer {' '.join(arguments)}: status {ended.returncode}\n{ended.stderr}")
-    return ended
-
-
+@functools.cache
 def libraries():
     listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout
     known = {}
@@ -64,26 +44,37 @@ def libraries():
     return known
 
 
-def plans():
-    return sorted(os.path.join(folder, name) for folder, _, names in os.walk(SCRATCH) for name in names if name.endswith(".plan"))
-
-
 def plan(path, *options):
     """(machine, functions) of the plan of a module, and where its file is."""
-    cache = tempfile.mkdtemp(dir=SCRATCH)
+    cache = new_folder()
     tracer("plan", path, *options, cache=cache)
     [name] = os.listdir(cache + "/tracer/plans")
     file = f"{cache}/tracer/plans/{name}"
     return *planfile.read(file), file
 
 
-def compiled(name, *options, source=None):
-    output = os.path.join(SCRATCH, name)
-    subprocess.run(["gcc", "-o", output, *options, source or f"{HERE}/subjects/{name.rpartition('.')[0]}.S"], check=True, timeout=LIMIT)
+@functools.cache
+def plan_of_file(path):
+    """Where the plan of a module is that does not change any more."""
+    return plan(path)[2]
+
+
+@functools.cache
+def hostile(*options):
+    output = os.path.join(new_folder(), "hostile.so")
+    subprocess.run(["gcc", "-o", output, "-shared", "-nostdlib", "-Wl,-Bsymbolic", *options, f"{HERE}/subjects/hostile.S"], check=True, timeout=LIMIT)
     return output
 
 
-x86 = unittest.skipUnless(os.uname().machine == "x86_64", "code of x86_64")
+def written(name, text):
+    """A file in a folder of its own."""
+    path = os.path.join(new_folder(), name)
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
+x86 = pytest.mark.skipif(os.uname().machine != "x86_64", reason="code of x86_64")
 
 
 @x86
@@ -105,17 +96,17 @@ class Hostile(unittest.TestCase):
         return functions
 
     def test_each_function_has_its_tactic_or_reason(self):
-        functions = self.check(compiled("hostile.so", "-shared", "-nostdlib", "-Wl,-Bsymbolic"))
+        functions = self.check(hostile())
         self.assertIn("alias", functions)
         self.assertNotIn("ordinary.cold", functions)
         self.assertEqual([name for name in functions if name.startswith("0x")], [])  # the byte before `restorer` is no function
 
     def test_it_is_the_same_without_padding_between_segments(self):
-        path = compiled("hostile.so", "-shared", "-nostdlib", "-Wl,-Bsymbolic", "-Wl,-z,noseparate-code")
+        path = hostile("-Wl,-z,noseparate-code")
         self.check(path)
 
     def test_a_stripped_module_has_them_by_their_frames(self):
-        path = compiled("hostile.so", "-shared", "-nostdlib", "-Wl,-Bsymbolic")
+        path = hostile()
         whole = {each.address: each for each in plan(path)[1]}
         bare = path + ".bare"
         subprocess.run(["objcopy", "--strip-all", "--remove-section=.symtab", path, bare], check=True)
@@ -125,7 +116,7 @@ class Hostile(unittest.TestCase):
                 self.assertEqual(each.tactic, whole[each.address].tactic, each.name)
 
     def test_traps_are_planned_when_asked_for(self):
-        path = compiled("hostile.so", "-shared", "-nostdlib", "-Wl,-Bsymbolic")
+        path = hostile()
         for options, tactic in ([], "none"), (["--traps"], "trap"):
             found = json.loads(tracer("plan", path, "--json", *options).stdout)
             self.assertEqual({each["name"]: each["tactic"] for each in found["functions"]}["tight"], tactic)
@@ -153,7 +144,6 @@ class Code:
             if found:
                 self.jumps.append((address, found[1], int(found[2], 16)))
 
-
     def begin(self, address):
         """Whether an instruction begins there. Behind data in a stripped file's text objdump, which knows of no function, is out of step."""
         if address not in self.instructions:
@@ -162,36 +152,35 @@ class Code:
 
 
 @x86
-class Bytes(unittest.TestCase):
+class TestBytes:
     def check(self, path):
         _, functions, _ = plan(path)
         code = Code(path)
         patched = [each for each in functions if each.tactic != "none"]
-        self.assertGreater(len(patched), 10)
+        assert len(patched) > 10
         inside, starts, used = {}, {}, {}
         for each in patched:
             start = each.address + each.patch
             starts[start] = each
             for area in each.replaces:
                 for address in area:
-                    self.assertNotIn(address, used, f"{each.name} and {used.get(address)} replace the same byte")
+                    assert address not in used, f"{each.name} and {used[address]} replace the same byte"
                     used[address] = each.name
                 for address in area[1:]:
                     inside[address] = each
             # What is moved are whole instructions.
             at = start
             while at < each.address + each.resume:
-                if not code.begin(at):
-                    self.fail(f"{each.name}: 0x{at:x} is no instruction")
+                assert code.begin(at), f"{each.name}: 0x{at:x} is no instruction"
                 length, text = code.instructions[at]
                 at += length
                 if re.match(r"(bnd |notrack |data16 )*call\b", text):
                     behind = min(start + each.replaced, each.address + each.size)
-                    self.assertGreaterEqual(at, behind, f"{each.name}: {text} returns into what is replaced")
-            self.assertEqual(at, each.address + each.resume, each.name)
+                    assert at >= behind, f"{each.name}: {text} returns into what is replaced"
+            assert at == each.address + each.resume, each.name
             if each.tactic == "jump2":
                 padding = [code.instructions[at][1] for at in range(each.landing - 8, each.landing + 5) if at in code.instructions and at + code.instructions[at][0] > each.landing]
-                self.assertTrue(all(re.match(r"(data16 |cs )*(nop|int3|xchg +%ax,%ax)", text) for text in padding), (each.name, padding))
+                assert all(re.match(r"(data16 |cs )*(nop|int3|xchg +%ax,%ax)", text) for text in padding), (each.name, padding)
         functions.sort(key=lambda each: each.address)
         begins = [each.address for each in functions]
 
@@ -200,66 +189,66 @@ class Bytes(unittest.TestCase):
             each = functions[max(bisect.bisect_right(begins, site) - 1, 0)]
             return each.address <= site < each.address + each.size and each.reason != planfile.NOT_CODE
         for site, name, target in code.jumps:
-            if target in inside and site not in used and is_code(site):
-                self.fail(f"0x{site:x}: {name} 0x{target:x} leads into the entry of {inside[target].name}, {inside[target].tactic}")
+            if target in inside and site not in used:
+                assert not is_code(site), f"0x{site:x}: {name} 0x{target:x} leads into the entry of {inside[target].name}, {inside[target].tactic}"
             # A loop to the first byte would be recorded as a call.
             if target in starts and name != "call":
                 each = starts[target]
-                self.assertFalse(each.address <= site < each.address + each.size, f"0x{site:x}: {name} to the first byte of {each.name}")
-        return len(patched)
+                assert not each.address <= site < each.address + each.size, f"0x{site:x}: {name} to the first byte of {each.name}"
 
-    def test_real_modules(self):
-        known = libraries()
-        for path in [*map(os.path.realpath, MODULES), *(known[name] for name in LIBRARIES if name in known)]:
-            if os.path.exists(path):
-                with self.subTest(path):
-                    self.check(path)
+    @pytest.mark.parametrize("name", [*MODULES, *LIBRARIES])
+    def test_real_module(self, name):
+        path = os.path.realpath(libraries().get(name, name))
+        if not os.path.exists(path):
+            pytest.skip(f"no {name} here")
+        self.check(path)
 
     def test_hostile(self):
-        self.check(compiled("hostile.so", "-shared", "-nostdlib", "-Wl,-Bsymbolic"))
+        self.check(hostile())
+
+
+def apply_library(compiler):
+    output = os.path.join(new_folder(), "apply.so")
+    subprocess.run([compiler, "-O1", "-shared", "-fPIC", f"-I{ROOT}/Sources/CTraceLayout/include", "-o", output, f"{HERE}/apply.c"], check=True)
+    return output
+
+
+def entered(counts):
+    """How many of the patched functions have been."""
+    with open(counts) as file:
+        return int(file.read().rstrip("\0").split()[1])
+
+
+def outcome(command, **options):
+    ended = subprocess.run(command, capture_output=True, timeout=LIMIT, **options)
+    return ended.returncode, ended.stdout, ended.stderr
 
 
 @x86
-class Applied(unittest.TestCase):
+class TestApplied:
     """With every planned entry patched, also of libc."""
 
-    @classmethod
-    def setUpClass(cls):
-        cls.apply = os.path.join(SCRATCH, "apply.so")
-        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", f"-I{ROOT}/Sources/CTraceLayout/include", "-o", cls.apply, f"{HERE}/apply.c"], check=True)
-        cls.known = {}
+    library = staticmethod(functools.cache(lambda: apply_library("gcc")))
 
-    def run_both(self, command, fewest, **options):
+    def run_both(self, command, fewest, **variables):
         """The program's output, bare and patched, must be the same; so many functions must have been entered."""
         path = os.path.realpath(shutil.which(command[0]))
         listed = subprocess.run(["ldd", path], capture_output=True, text=True).stdout
         modules = [path, *(os.path.realpath(found) for found in re.findall(r"=> (/\S+)", listed))]
-        lines = os.path.join(SCRATCH, "plans")
-        with open(lines, "w") as file:
-            for module in modules:
-                if module not in self.known:
-                    self.known[module] = plan(module)[2]
-                file.write(f"{module} {self.known[module]}\n")
-        environment = dict(os.environ, LC_ALL="C", PYTHONHASHSEED="0", **options.pop("env", {}))
-        bare = subprocess.run([path, *command[1:]], capture_output=True, timeout=LIMIT, env=environment, **options)
-        counts = os.path.join(SCRATCH, "counts")
-        if os.path.exists(counts):
-            os.unlink(counts)
-        environment.update(LD_PRELOAD=self.apply, PLANS=lines, COUNTS=counts)
-        patched = subprocess.run([path, *command[1:]], capture_output=True, timeout=LIMIT, env=environment, **options)
-        self.assertEqual((patched.returncode, patched.stdout, patched.stderr), (bare.returncode, bare.stdout, bare.stderr))
-        with open(counts) as file:
-            count, entered, calls = map(int, file.read().rstrip("\0").split())
-        if "-v" in sys.argv:
-            print(f"{os.path.basename(path)}: {count} functions patched, {entered} of them entered, {calls} calls", file=sys.stderr)
-        self.assertGreater(entered, fewest)
+        plans = written("plans", "".join(f"{module} {plan_of_file(module)}\n" for module in modules))
+        environment = dict(os.environ, LC_ALL="C", PYTHONHASHSEED="0", **variables)
+        bare = outcome([path, *command[1:]], env=environment)
+        counts = plans + ".counts"
+        environment.update(LD_PRELOAD=self.library(), PLANS=plans, COUNTS=counts)
+        assert outcome([path, *command[1:]], env=environment) == bare
+        assert entered(counts) > fewest
 
     def test_python(self):
         self.run_both(["/usr/bin/python3", "-c", PYTHON], 2000)
 
     def test_git(self):
-        folder = os.path.join(SCRATCH, "repository")
-        environment = {"GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z", "HOME": SCRATCH}
+        folder = new_folder()
+        environment = {"GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z", "HOME": scratch()}
         git = ["git", "-C", folder, "-c", "user.name=a", "-c", "user.email=a@b"]
         subprocess.run(["git", "init", "-q", folder], check=True)
         for n in range(5):
@@ -268,75 +257,67 @@ class Applied(unittest.TestCase):
             subprocess.run([*git, "add", "."], check=True)
             subprocess.run([*git, "commit", "-qm", f"commit {n}"], check=True, env=dict(os.environ, **environment))
         for arguments in ["log", "-p", "--stat"], ["status"], ["diff", "HEAD~3"], ["blame", "file4"]:
-            with self.subTest(arguments[0]):
-                self.run_both([*git, *arguments], 300, env=environment)
+            self.run_both([*git, *arguments], 300, **environment)
 
     def test_compiler_proper(self):
         found = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True).stdout.strip()
-        source = os.path.join(SCRATCH, "source.c")
-        with open(source, "w") as file:
-            file.write("#include <stdio.h>\n#include <stdlib.h>\n" + "".join(
-                f"int f{n}(int a, double *b) {{ int s = {n}; for (int i = 0; i < a; i++) s += b[i] * i; return s ? s : f{max(n - 1, 0)}(s, b); }}\n"
-                for n in range(50)))
+        source = written("source.c", "#include <stdio.h>\n#include <stdlib.h>\n" + "".join(
+            f"int f{n}(int a, double *b) {{ int s = {n}; for (int i = 0; i < a; i++) s += b[i] * i; return s ? s : f{max(n - 1, 0)}(s, b); }}\n"
+            for n in range(50)))
         self.run_both([found, "-quiet", "-O2", "-o", "-", source], 1000)
 
-    def test_exceptions_of_cpp(self):
-        source = os.path.join(SCRATCH, "throws.cpp")
-        with open(source, "w") as file:
-            file.write(CPP)
-        output = os.path.join(SCRATCH, "throws")
-        for options in ["-O0"], ["-O2"], ["-O2", "-fcf-protection=full"], ["-Os", "-fno-pie", "-no-pie"]:
-            with self.subTest(options):
-                subprocess.run(["g++", *options, "-o", output, source], check=True)
-                self.known.pop(os.path.realpath(output), None)
-                self.run_both([output], 100)
+    @pytest.mark.parametrize("options", ["-O0", "-O2", "-O2 -fcf-protection=full", "-Os -fno-pie -no-pie"])
+    def test_exceptions_of_cpp(self, options):
+        source = written("throws.cpp", CPP)
+        output = source.removesuffix(".cpp")
+        subprocess.run(["g++", *options.split(), "-o", output, source], check=True)
+        self.run_both([output], 100)
 
-    def test_other_programs(self):
-        for command in (["openssl", "list", "-digest-algorithms"], ["perl", "-e", "print join(',', sort map { $_ * 7 % 101 } 1..1000)"],
-                        ["sqlite3", ":memory:", "create table t(a); insert into t values (3),(1),(2); select group_concat(a) from (select a from t order by a)"],
-                        ["openssl", "dgst", "-sha256", os.path.realpath(TOOL)], ["xz", "-9", "-c", os.path.realpath("/bin/ls")]):
-            if shutil.which(command[0]):
-                with self.subTest(command[0]):
-                    self.run_both(command, 100)
+    @pytest.mark.parametrize("command", [
+        ["openssl", "list", "-digest-algorithms"], ["perl", "-e", "print join(',', sort map { $_ * 7 % 101 } 1..1000)"],
+        ["sqlite3", ":memory:", "create table t(a); insert into t values (3),(1),(2); select group_concat(a) from (select a from t order by a)"],
+        ["openssl", "dgst", "-sha256", os.path.realpath(TOOL)], ["xz", "-9", "-c", os.path.realpath("/bin/ls")]], ids=lambda command: " ".join(command[:2]))
+    def test_other_program(self, command):
+        if not shutil.which(command[0]):
+            pytest.skip(f"no {command[0]} here")
+        self.run_both(command, 100)
 
 
-class AppliedOnArm(unittest.TestCase):
+class TestAppliedOnArm:
     """The same for aarch64, under qemu: what is moved is one instruction."""
 
-    def setUp(self):
-        emulators = [os.path.expanduser("~/.cache/tracer/qemu/qemu-aarch64"), shutil.which("qemu-aarch64-static")]
-        self.qemu = next((path for path in emulators if path and os.path.exists(path)), None)
-        if not self.qemu or not shutil.which("aarch64-linux-gnu-g++"):
-            self.skipTest("no qemu-aarch64-static, or no aarch64-linux-gnu-g++")
+    SYSROOT = "/usr/aarch64-linux-gnu"
+    library = staticmethod(functools.cache(lambda: apply_library("aarch64-linux-gnu-gcc")))
 
-    def test_exceptions_of_cpp(self):
-        root = "/usr/aarch64-linux-gnu"
-        apply, source, program = (os.path.join(SCRATCH, name) for name in ("apply-arm.so", "arm.cpp", "arm"))
-        subprocess.run(["aarch64-linux-gnu-gcc", "-O1", "-shared", "-fPIC", f"-I{ROOT}/Sources/CTraceLayout/include", "-o", apply, f"{HERE}/apply.c"],
-                       check=True)
-        with open(source, "w") as file:
-            file.write(CPP)
-        known = {path: plan(os.path.realpath(root + path))[2] for path in ["/lib/libc.so.6", "/lib/libm.so.6", "/lib/libstdc++.so.6", "/lib/libgcc_s.so.1"]}
-        for options in ["-O0"], ["-O2"], ["-O2", "-mbranch-protection=standard"], ["-O2", "-mbranch-protection=standard", "-Wl,-z,force-bti"]:
-            with self.subTest(options):
-                subprocess.run(["aarch64-linux-gnu-g++", *options, "-o", program, source], check=True, capture_output=True)
-                lines, counts = os.path.join(SCRATCH, "plans-arm"), os.path.join(SCRATCH, "counts-arm")
-                with open(lines, "w") as file:
-                    for path, planned in [(program, plan(program)[2]), *known.items()]:
-                        file.write(f"{path} {planned}\n")
-                command = [self.qemu, "-L", root]
-                # Bare, the last one dies of what its start files lack; patched text is no longer guarded.
-                if "-Wl,-z,force-bti" not in options:
-                    bare = subprocess.run([*command, program], capture_output=True, timeout=LIMIT)
-                patched = subprocess.run([*command, "-E", f"LD_PRELOAD={apply}", "-E", f"PLANS={lines}", "-E", f"COUNTS={counts}", program],
-                                         capture_output=True, timeout=LIMIT)
-                self.assertEqual((patched.returncode, patched.stdout, patched.stderr), (bare.returncode, bare.stdout, bare.stderr))
-                with open(counts) as file:
-                    count, entered, calls = map(int, file.read().rstrip("\0").split())
-                if "-v" in sys.argv:
-                    print(f"{' '.join(options)}: {count} functions patched, {entered} of them entered, {calls} calls", file=sys.stderr)
-                self.assertGreater(entered, 100)
-        self.assertTrue(any(each.flags & planfile.SIGNED for each in plan(program)[1]))
+    @staticmethod
+    @functools.cache
+    def built(options):
+        source = written("arm.cpp", CPP.replace("10000", "1000"))  # enters the same functions, in a tenth of the calls
+        program = source.removesuffix(".cpp")
+        subprocess.run(["aarch64-linux-gnu-g++", *options.split(), "-o", program, source], check=True, capture_output=True)
+        return program
+
+    @pytest.mark.parametrize("options", ["-O0", "-O2", "-O2 -mbranch-protection=standard", "-O2 -mbranch-protection=standard -Wl,-z,force-bti"])
+    def test_exceptions_of_cpp(self, options):
+        emulators = [os.path.expanduser("~/.cache/tracer/qemu/qemu-aarch64"), shutil.which("qemu-aarch64-static")]
+        qemu = next((path for path in emulators if path and os.path.exists(path)), None)
+        if not qemu or not shutil.which("aarch64-linux-gnu-g++"):
+            pytest.skip("no qemu-aarch64-static, or no aarch64-linux-gnu-g++")
+        program = self.built(options)
+        own = plan(program)
+        lines = f"{program} {own[2]}\n"
+        for path in ["/lib/libc.so.6", "/lib/libm.so.6", "/lib/libstdc++.so.6", "/lib/libgcc_s.so.1"]:
+            lines += f"{path} {plan_of_file(os.path.realpath(self.SYSROOT + path))}\n"
+        plans = written("plans", lines)
+        counts = plans + ".counts"
+        command = [qemu, "-L", self.SYSROOT]
+        # Bare, the last one dies of what its start files lack; patched text is no longer guarded.
+        bare = outcome([*command, self.built(options.removesuffix(" -Wl,-z,force-bti"))])
+        patched = outcome([*command, "-E", f"LD_PRELOAD={self.library()}", "-E", f"PLANS={plans}", "-E", f"COUNTS={counts}", program])
+        assert patched == bare
+        assert entered(counts) > 100
+        if "force-bti" in options:
+            assert any(each.flags & planfile.SIGNED for each in own[1])
 
 
 PYTHON = """
@@ -433,11 +414,10 @@ class Names(unittest.TestCase):
     """Of a static function, which only a full symbol table has."""
 
     def module(self):
-        source, path = os.path.join(SCRATCH, "names.c"), os.path.join(SCRATCH, "names.so")
-        with open(source, "w") as file:
-            file.write("__attribute__((noinline)) static int kept_to_itself(int a) { return a ? a * 3 + 1 : 0; }\n"
-                       "__attribute__((noinline)) static int called_by_one(int a) { return kept_to_itself(a) + a; }\n"
-                       "int offered(int a) { return called_by_one(a + 1) + kept_to_itself(a); }\n")
+        source = written("names.c", "__attribute__((noinline)) static int kept_to_itself(int a) { return a ? a * 3 + 1 : 0; }\n"
+                         "__attribute__((noinline)) static int called_by_one(int a) { return kept_to_itself(a) + a; }\n"
+                         "int offered(int a) { return called_by_one(a + 1) + kept_to_itself(a); }\n")
+        path = source.replace(".c", ".so")
         subprocess.run(["gcc", "-O2", "-fno-ipa-cp", "-shared", "-fPIC", "-Wl,--build-id", "-o", path, source], check=True)
         return path
 
@@ -480,10 +460,10 @@ class Names(unittest.TestCase):
 @x86
 class Command(unittest.TestCase):
     def test_nothing_is_kept_where_the_user_wants_no_cache(self):
-        module = compiled("hostile.so", "-shared", "-nostdlib", "-Wl,-Bsymbolic")
+        module = hostile()
         for value, is_kept in (("on", True), ("off", False), ("0", False), ("no", False)):
             with self.subTest(value):
-                cache = tempfile.mkdtemp(dir=SCRATCH)
+                cache = new_folder()
                 tracer("plan", module, cache=cache, TRACER_CACHE=value)
                 self.assertEqual(os.path.exists(cache + "/tracer/plans"), is_kept)
 
@@ -496,7 +476,7 @@ class Command(unittest.TestCase):
             self.assertEqual(each["reason"] is None, each["tactic"] != "none")
 
     def test_table_and_globs(self):
-        path = compiled("hostile.so", "-shared", "-nostdlib", "-Wl,-Bsymbolic")
+        path = hostile()
         text = tracer("plan", path).stdout
         self.assertRegex(text, r"functions +patched +share .*refused +module")
         self.assertIn("each turn of a loop would look like a call", text)
@@ -507,7 +487,7 @@ class Command(unittest.TestCase):
         self.assertIn("no function matches nothing*", tracer("plan", path, "--functions", "nothing*", status=1).stderr)
 
     def test_errors_are_one_line(self):
-        for path, words in ("/none", "No such file"), ("/etc/passwd", "no ELF file"), ("/tmp", "no ELF file"), (SCRATCH + "/x.o", "not linked"):
+        for path, words in ("/none", "No such file"), ("/etc/passwd", "no ELF file"), ("/tmp", "no ELF file"), (scratch() + "/x.o", "not linked"):
             if path.endswith(".o"):
                 subprocess.run(["gcc", "-c", "-x", "c", "/dev/null", "-o", path], check=True)
             said = tracer("plan", path, status=1).stderr
@@ -515,8 +495,8 @@ class Command(unittest.TestCase):
             self.assertIn(words, said)
 
     def test_a_plan_is_remembered_and_a_damaged_one_is_made_again(self):
-        cache = tempfile.mkdtemp(dir=SCRATCH)
-        path = compiled("hostile.so", "-shared", "-nostdlib", "-Wl,-Bsymbolic", "-Wl,--build-id")
+        cache = new_folder()
+        path = hostile("-Wl,--build-id")
         first = tracer("plan", path, "--all", cache=cache).stdout
         folder = cache + "/tracer/plans"
         [name] = os.listdir(folder)
@@ -549,10 +529,6 @@ class Command(unittest.TestCase):
         tracer("plan", path, cache=cache)
         self.assertNotEqual(os.stat(file).st_ino, before)
         with self.subTest("off"):
-            other = tempfile.mkdtemp(dir=SCRATCH)
+            other = new_folder()
             tracer("plan", path, "--no-cache", cache=other)
             self.assertEqual(os.listdir(other), [])
-
-
-if __name__ == "__main__":
-    unittest.main()
