@@ -1,10 +1,11 @@
-#!/usr/bin/env python3
 """Runs the statements of docs/fleet.md, as they stand there, on ClickHouse (embedded: chdb) and on DuckDB, over what
 `tracer history export` writes of a history that is made here; the answers are worked out here, too.
 
 The two databases come from PyPI into a folder of their own, once: $TRACER_FLEET_VENV or ~/.cache/tracer/fleet.
 """
 import datetime
+import fcntl
+import functools
 import json
 import os
 import re
@@ -12,7 +13,8 @@ import sqlite3
 import statistics
 import subprocess
 import sys
-import tempfile
+
+import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -21,18 +23,43 @@ VENV = os.environ.get("TRACER_FLEET_VENV") or os.path.expanduser("~/.cache/trace
 STAGES = ["launch", "exec → loader", "constructors of libraries", "main → ready"]
 
 
-def inside_venv():
+# Run by the Python of the folder: statements in, the rows of those that have a name out.
+ASK = {"clickhouse": """
+import chdb.session, json, os, sys
+session = chdb.session.Session(os.path.abspath("clickhouse"))
+answers = {}
+for kind, statement in json.load(sys.stdin):
+    statement = statement.replace("file('startup", f"file('{os.getcwd()}/startup").rstrip().rstrip(";")
+    result = session.query(statement, "JSONEachRow")
+    if kind:
+        answers[kind] = [json.loads(line) for line in str(result).splitlines()]
+session.close()
+print(json.dumps(answers))
+""", "duckdb": """
+import duckdb, json, sys
+database = duckdb.connect()
+answers = {}
+for kind, statement in json.load(sys.stdin):
+    result = database.execute(statement)
+    if kind:
+        names = [column[0] for column in result.description]
+        answers[kind] = [dict(zip(names, row)) for row in result.fetchall()]
+print(json.dumps(answers, default=str))
+"""}
+
+
+@functools.cache
+def python_of_databases():
+    """What runs in the folder, or None where pip cannot install them. One process installs, the others wait for it."""
     python = os.path.join(VENV, "bin/python")
-    probe = [python, "-c", "import chdb, duckdb"]
-    if not os.path.exists(python) or subprocess.run(probe, stderr=subprocess.DEVNULL).returncode:
-        print("installing chdb and duckdb with pip (once, 1 GB)", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
-        done = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "chdb", "duckdb"],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900)
-        if done.returncode:
-            print(done.stdout[-3000:] + f"skipped: pip cannot install chdb and duckdb into {VENV} (no network?)")
-            sys.exit(0)
-    os.execv(python, [python, os.path.abspath(__file__), "--inside"])
+    os.makedirs(os.path.dirname(VENV), exist_ok=True)
+    with open(VENV + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.path.exists(python) and subprocess.run([python, "-c", "import chdb, duckdb"], stderr=subprocess.DEVNULL).returncode == 0:
+            return python
+        subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)  # 1 GB
+        done = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "chdb", "duckdb"], timeout=1800)
+        return python if done.returncode == 0 else None
 
 
 def statements(database):
@@ -43,7 +70,7 @@ def statements(database):
 def make_history(path):
     """An empty database from the tool itself, then series of two builds on three hosts, and cold ones beside them."""
     subprocess.run([TOOL, "launch", "-n", "1", "--warm-up", "0", "--untraced-every", "1", "--history", path, "--", "/bin/true"],
-                   check=True, stdout=subprocess.DEVNULL, timeout=120)
+                   cwd=os.path.dirname(path), check=True, stdout=subprocess.DEVNULL, timeout=300)
     database = sqlite3.connect(path)
     database.execute("PRAGMA foreign_keys = ON")
     database.execute("DELETE FROM series")
@@ -83,47 +110,24 @@ def expected(rows):
     return percentiles, sorted(regressions, key=lambda row: -row[2])
 
 
-def check(name, answers, rows):
+@pytest.mark.parametrize("name", ["clickhouse", "duckdb"])
+def test_statements(name, tmp_path):
+    python = python_of_databases()
+    if not python:
+        pytest.skip(f"pip cannot install chdb and duckdb into {VENV} (no network?)")
+    rows = make_history(os.path.join(tmp_path, "history.sqlite"))
+    for format in ("ndjson", "csv"):
+        with open(tmp_path / f"startup.{format}", "w", encoding="utf-8") as out:
+            subprocess.run([TOOL, "history", "export", "--history", "history.sqlite", "--format", format], cwd=tmp_path, check=True, stdout=out, timeout=300)
+    done = subprocess.run([python, "-c", ASK[name]], cwd=tmp_path, input=json.dumps(statements(name)), capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    answers = json.loads(done.stdout)
     percentiles, regressions = expected(rows)
     got = [(r["program"], r["build"], int(r["hosts"]), int(r["series"]), float(r["p50_ms"]), float(r["p90_ms"]), float(r["worst_p95_ms"]))
            for r in answers["percentiles"]]
-    assert [g[:4] for g in got] == [p[:4] for p in percentiles], (name, got, percentiles)
+    assert [g[:4] for g in got] == [p[:4] for p in percentiles]
     for g, p in zip(got, percentiles):
-        assert all(abs(a - b) < 0.002 for a, b in zip(g[4:], p[4:])), (name, g, p)
+        assert g[4:] == pytest.approx(p[4:], abs=0.002)
     got = [(r["program"], r["stage"], float(r["slower_ms"])) for r in answers["regressions"]]
-    assert [g[:2] for g in got] == [r[:2] for r in regressions], (name, got, regressions)
-    assert all(abs(g[2] - r[2]) < 0.002 for g, r in zip(got, regressions)), (name, got, regressions)
-    print(f"{name}: {len(answers['percentiles'])} builds, {len(got)} regressions, as expected")
-
-
-def main():
-    if "--inside" not in sys.argv:
-        inside_venv()
-    import chdb.session
-    import duckdb
-    with tempfile.TemporaryDirectory() as scratch:
-        os.chdir(scratch)
-        rows = make_history(os.path.join(scratch, "history.sqlite"))
-        for format, name in [("ndjson", "startup.ndjson"), ("csv", "startup.csv")]:
-            with open(name, "w", encoding="utf-8") as out:
-                subprocess.run([TOOL, "history", "export", "--history", "history.sqlite", "--format", format], check=True, stdout=out, timeout=60)
-        session = chdb.session.Session(os.path.join(scratch, "clickhouse"))
-        answers = {}
-        for kind, statement in statements("clickhouse"):
-            result = session.query(statement.replace("file('startup", f"file('{scratch}/startup").rstrip().rstrip(";"), "JSONEachRow")
-            if kind:
-                answers[kind] = [json.loads(line) for line in str(result).splitlines()]
-        session.close()
-        check("ClickHouse", answers, rows)
-        database = duckdb.connect()
-        answers = {}
-        for kind, statement in statements("duckdb"):
-            result = database.execute(statement)
-            if kind:
-                names = [column[0] for column in result.description]
-                answers[kind] = [dict(zip(names, row)) for row in result.fetchall()]
-        check("DuckDB", answers, rows)
-
-
-if __name__ == "__main__":
-    main()
+    assert [g[:2] for g in got] == [r[:2] for r in regressions]
+    assert [g[2] for g in got] == pytest.approx([r[2] for r in regressions], abs=0.002)
