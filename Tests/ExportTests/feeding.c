@@ -1,4 +1,4 @@
-// Reads from a pipe that its child writes to long after it has seen it wait, and then waits for the child, which ends in the same way.
+// Reads from a pipe that its child writes to, argv[1] milliseconds after it has seen it wait, and then waits for the child, which ends so, too.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,12 +7,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/// Long enough for the recorder to have looked at who waits.
+static int milliseconds;
+
 static void compute(void) {
     struct timespec begin, now;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     do clock_gettime(CLOCK_MONOTONIC, &now);
-    while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < 300);
+    while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < milliseconds);
 }
 
 /// The parent is in this system call, off the processor (proc(5), syscall).
@@ -26,10 +27,11 @@ static int isIn(long call) {
     return found;
 }
 
-int main(void) {
+int main(int argc, char *argv[]) {
     int ends[2];
     char byte;
-    if (pipe(ends)) return 1;
+    if (argc < 2 || pipe(ends)) return 1;
+    milliseconds = atoi(argv[1]);
     pid_t child = fork();
     if (child == 0) {
         close(ends[0]);

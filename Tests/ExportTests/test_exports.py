@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Every export is opened in the program that it is for, and the figures found there are held against `tracer report`.
 
 The traces: a large synthetic one whose ticks are nanoseconds, so that sums must agree to the nanosecond, and real ones
@@ -11,6 +10,8 @@ is not there is skipped, with the reason.
 """
 import collections
 import csv
+import fcntl
+import functools
 import http.client
 import json
 import os
@@ -23,30 +24,19 @@ import sys
 import tempfile
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-os.environ.setdefault("TRACER_CACHE", "off")  # the user's own is left alone
-ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [os.path.join(ROOT, "Tests"), os.path.join(ROOT, "Tests/EndToEnd")]
-import tracefile
 from kernel_account import kernel_tells
+from recorded_programs import ROOT, TOOL, scratch
 
-TOOL = os.path.join(ROOT, ".build/release/tracer")
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(ROOT, "Tests/EndToEnd"))
+import tracefile  # noqa: E402
+
 AGENT = os.path.join(ROOT, ".build/release/libtracer.so")
 GENERATE = os.path.join(ROOT, ".build/release/generate-trace")
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 PERFETTO = os.environ.get("PERFETTO_QUERY", os.path.join(ROOT, "../shared/tools/perfetto-query"))
 LIMIT = 600  # seconds, on a machine that has other things to do
 FORMATS = ["perfetto", "chrome", "speedscope", "folded", "pprof", "callgrind", "csv"]
-
-
-def setUpModule():
-    global SCRATCH
-    SCRATCH = tempfile.mkdtemp(prefix="export-tests-")
-    Traces.make()
-
-
-def tearDownModule():
-    shutil.rmtree(SCRATCH)
 
 
 def tracer(*arguments, status=0, **options):
@@ -56,45 +46,105 @@ def tracer(*arguments, status=0, **options):
     return ended
 
 
-class Traces:
-    @classmethod
-    def make(cls):
-        cls.synthetic = os.path.join(SCRATCH, "synthetic.trace")
-        subprocess.run([GENERATE, cls.synthetic, "4", "4", "3"], check=True, timeout=LIMIT, stdout=subprocess.DEVNULL)
-        program = os.path.join(SCRATCH, "threads")
-        subprocess.run(["gcc", "-O1", "-pthread", "-o", program, os.path.join(HERE, "threads.c")], check=True, timeout=LIMIT)
-        cls.threads = cls.record("threads", program)
-        cls.python = cls.record("python", PYTHON, "-c", "import json; print(len(json.dumps(list(range(500)))))")
-        cls.git = cls.record("git", "git", "--version")
-        cls.real = [cls.threads, cls.python, cls.git]
-        program = os.path.join(SCRATCH, "marked")
-        subprocess.run(["gcc", "-O1", "-I", os.path.join(ROOT, "CSupport/include"), "-o", program, os.path.join(HERE, "marked.c"),
-                        os.path.join(ROOT, "Sources/CTracerAPI/tracer_startup.c")], check=True, timeout=LIMIT)
-        cls.marked = cls.record("marked", program)
-        cls.switched = os.path.join(SCRATCH, "switched.trace") # the same with what the kernel has seen, where it tells
-        tracer("record", "--quiet", "--no-children", "-o", cls.switched, "--", os.path.join(SCRATCH, "threads"))
-        program = os.path.join(SCRATCH, "waiting")
-        subprocess.run(["gcc", "-O1", "-pthread", "-o", program, os.path.join(HERE, "waiting.c")], check=True, timeout=LIMIT)
-        cls.waiting = os.path.join(SCRATCH, "waiting.trace") # a thread waits for a lock and is let go on; samples
-        tracer("record", "--quiet", "--no-children", "--sample", "-o", cls.waiting, "--", program)
-        program = os.path.join(SCRATCH, "feeding")
-        subprocess.run(["gcc", "-O1", "-o", program, os.path.join(HERE, "feeding.c")], check=True, timeout=LIMIT)
-        cls.feeding = os.path.join(SCRATCH, "feeding") + ".run" # a process waits for a pipe that its child writes to, and for the child
-        tracer("record", "--quiet", "-o", cls.feeding, "--", program)
+def figures(command, trace):
+    return json.loads(tracer(command, "--json", trace).stdout)
 
-    @staticmethod
-    def record(name, *command):
-        path = os.path.join(SCRATCH, name + ".trace")
-        environment = dict(os.environ, LD_PRELOAD=AGENT, TRACER_OUT=path, TRACER_CHILDREN="0")
-        subprocess.run(command, env=environment, check=True, timeout=LIMIT, stdout=subprocess.DEVNULL)
+
+@functools.cache
+def compiled(name, *options):
+    program = os.path.join(scratch(), name)
+    subprocess.run(["gcc", "-O1", "-pthread", *options, "-o", program, os.path.join(HERE, name + ".c")], check=True, timeout=LIMIT)
+    return program
+
+
+def recorded(name, *command):
+    """By the agent alone, without what the kernel tells."""
+    path = os.path.join(scratch(), name + ".trace")
+    environment = dict(os.environ, LD_PRELOAD=AGENT, TRACER_OUT=path, TRACER_CHILDREN="0")
+    subprocess.run(command, env=environment, check=True, timeout=LIMIT, stdout=subprocess.DEVNULL)
+    return path
+
+
+class AllTraces:
+    """Each is made when a test first asks for it."""
+
+    @functools.cached_property
+    def synthetic(self):
+        path = os.path.join(scratch(), "synthetic.trace")
+        subprocess.run([GENERATE, path, "4", "4", "3"], check=True, timeout=LIMIT, stdout=subprocess.DEVNULL)
         return path
+
+    @functools.cached_property
+    def threads(self):
+        return recorded("threads", compiled("threads"))
+
+    @functools.cached_property
+    def python(self):
+        return recorded("python", PYTHON, "-c", "import json; print(len(json.dumps(list(range(500)))))")
+
+    @functools.cached_property
+    def git(self):
+        return recorded("git", "git", "--version")
+
+    @property
+    def real(self):
+        return [self.threads, self.python, self.git]
+
+    @functools.cached_property
+    def marked(self):
+        return recorded("marked", compiled("marked", "-I", os.path.join(ROOT, "CSupport/include"), os.path.join(ROOT, "Sources/CTracerAPI/tracer_startup.c")))
+
+    @functools.cached_property
+    def switched(self):
+        """The threads with what the kernel has seen, where it tells."""
+        path = os.path.join(scratch(), "switched.trace")
+        tracer("record", "--quiet", "--no-children", "-o", path, "--", compiled("threads"))
+        return path
+
+    @functools.cached_property
+    def waiting(self):
+        """A thread waits for a lock and is let go on; with samples."""
+        path = os.path.join(scratch(), "waiting.trace")
+        tracer("record", "--quiet", "--no-children", "--sample", "-o", path, "--", compiled("waiting"))
+        return path
+
+    @functools.cached_property
+    def feeding(self):
+        """A process waits for a pipe that its child writes to, and for the child: as long as the recorder needs to look at who waits."""
+        for milliseconds in ("100", "1000", "10000", "60000"):
+            path = os.path.join(scratch(), f"feeding.{milliseconds}.run")
+            tracer("record", "--quiet", "-o", path, "--", compiled("feeding"), milliseconds)
+            if {"pipe", "child"} <= {wait["kind"] for wait in figures("waits", path)["waits"]}:
+                break
+        return path
+
+
+Traces = AllTraces()
+
+
+@functools.cache
+def report_of(trace):
+    """{(name, module): (calls, self)}; symbols that have one name together, as an export shows them."""
+    result = collections.defaultdict(lambda: [0, 0])
+    report = figures("report", trace)
+    for function in report["functions"]:
+        row = result[function["name"], function["module"]]
+        row[0] += function["calls"]
+        row[1] += function["self_ns"]
+    own = {("(own code)", module["name"]): (0, module["own_ns"]) for module in report["modules"] if module["own_ns"]}
+    return {key: tuple(value) for key, value in result.items()}, own
+
+
+@functools.cache
+def trees(trace):
+    return tracefile.Trace(trace).trees()
 
 
 class ExportTest(unittest.TestCase):
     maxDiff = 2000
 
     def setUp(self):
-        self.directory = tempfile.mkdtemp(dir=SCRATCH)
+        self.directory = tempfile.mkdtemp(dir=scratch())
         self.addCleanup(shutil.rmtree, self.directory, True)
 
     def export(self, format, *traces, options=()):
@@ -103,24 +153,15 @@ class ExportTest(unittest.TestCase):
         return output
 
     def report(self, trace, has_own_code=True):
-        """{(name, module): (calls, self)}; symbols that have one name together, as an export shows them."""
-        result = collections.defaultdict(lambda: [0, 0])
-        report = json.loads(tracer("report", "--json", trace).stdout)
-        for function in report["functions"]:
-            row = result[function["name"], function["module"]]
-            row[0] += function["calls"]
-            row[1] += function["self_ns"]
-        for module in report["modules"]:
-            if has_own_code and module["own_ns"]:
-                result["(own code)", module["name"]] = [0, module["own_ns"]]
-        return {key: tuple(value) for key, value in result.items()}
+        functions, own = report_of(trace)
+        return {**functions, **own} if has_own_code else functions
 
     @staticmethod
     def endings(trace):
         """How many calls were running at the end, and how many were left without returning. A thread that ended has
         left what was open."""
-        other = tracefile.Trace(trace).trees()
-        info = json.loads(tracer("info", "--json", trace).stdout)
+        other = trees(trace)
+        info = figures("info", trace)
         running = sum(thread["open_frames"] for thread in info["threads"] if thread["ended_ns"] is None)
         return running, sum(other.unwound.values()) + sum(other.open.values()) - running
 
@@ -139,13 +180,14 @@ class ExportTest(unittest.TestCase):
 class Independent(ExportTest):
     def test_the_report_counts_what_an_independent_reader_counts(self):
         for trace in [Traces.synthetic, *Traces.real]:
-            other = tracefile.Trace(trace).trees()
+            other = trees(trace)
             self.assertEqual(other.anomalies, [])
             self.assertEqual(sum(calls for calls, _ in self.report(trace).values()), sum(other.calls.values()))
 
 
 @unittest.skipUnless(os.path.exists(PERFETTO) and shutil.which("node"), "no perfetto-query (PERFETTO_QUERY) or no node")
 class Perfetto(ExportTest):
+    is_installed = False
     HEALTH = "select name, value from stats where value > 0 and (severity != 'info' or name like '%error%' or name like '%drop%')"
     # An unfinished slice lasts to the end of the trace.
     SELF = """
@@ -159,8 +201,12 @@ class Perfetto(ExportTest):
     UNFINISHED = "select distinct name, category from slice where dur = -1 and category not in ('tracer', 'mark', 'start', 'initializer')"
 
     def query(self, path, *queries):
-        ended = subprocess.run([PERFETTO, path, *[" ".join(query.split()) for query in queries]], capture_output=True, timeout=LIMIT, text=True)
+        with open(PERFETTO) as file:
+            if not Perfetto.is_installed:
+                fcntl.flock(file, fcntl.LOCK_EX)  # the first use installs packages, which two workers must not do at once
+            ended = subprocess.run([PERFETTO, path, *[" ".join(query.split()) for query in queries]], capture_output=True, timeout=LIMIT, text=True)
         self.assertEqual(ended.returncode, 0, ended.stderr)
+        Perfetto.is_installed = True
         return [json.loads(line) for line in ended.stdout.splitlines()]
 
     def check(self, path, trace, rounding):
@@ -193,7 +239,7 @@ class Perfetto(ExportTest):
         found = {(row["process"], row["thread"], row["tid"]) for row in threads}
         expected = set()
         for trace, name in [(Traces.threads, "threads"), (Traces.git, "git")]:
-            for thread in json.loads(tracer("report", "--json", trace).stdout)["threads"]:
+            for thread in figures("report", trace)["threads"]:
                 expected.add((name, thread["name"], thread["tid"]))
         self.assertEqual(found, expected)
         self.assertIn("sorter", {thread for _, thread, _ in found})
@@ -203,7 +249,6 @@ class Perfetto(ExportTest):
         rows, = self.query(self.export("perfetto", Traces.threads),
                            "select slice.name as name from slice join args using (arg_set_id) where args.string_value like 'unwound%'")
         self.assertIn("qsort", {row["name"] for row in rows})
-
 
     def test_the_states_of_threads_are_those_of_tracer_threads(self):
         report = json.loads(tracer("threads", "--json", "--no-stages", Traces.switched).stdout)
@@ -223,7 +268,7 @@ class Perfetto(ExportTest):
     def test_samples_have_the_stacks_and_the_shares_of_tracer_samples(self):
         if not kernel_tells():
             self.skipTest("the kernel does not tell of samples here")
-        report = json.loads(tracer("samples", "--json", Traces.waiting).stdout)
+        report = figures("samples", Traces.waiting)
         self.assertGreater(report["samples"], 0)
         leaves, threads, wrong = self.query(
             self.export("perfetto", Traces.waiting),
@@ -353,7 +398,6 @@ class Chrome(ExportTest):
             with self.subTest(os.path.basename(trace)):
                 self.assertAgree(self.figures(self.export("chrome", trace)), trace, 1)
 
-
     def test_marks_are_instants_in_the_spans_they_were_made_in(self):
         with open(self.export("chrome", Traces.marked)) as file:
             events = json.load(file)["traceEvents"]
@@ -426,7 +470,6 @@ class Speedscope(ExportTest):
                 found = self.notes["[still running at the end]"], self.notes["[unwound: left without returning]"]
                 self.assertEqual(found, self.endings(trace))
 
-
     def test_marks_are_frames_of_no_length_in_the_spans_they_were_made_in(self):
         with open(self.export("speedscope", Traces.marked)) as file:
             whole = json.load(file)
@@ -458,7 +501,7 @@ class CSV(ExportTest):
                     found[row["function"], row["module"]][1] += int(row["self_ns"] or 0)
                 self.assertAgree({key: tuple(value) for key, value in found.items()}, trace, rounding)
                 self.assertEqual((endings["open"], endings["unwound"]), self.endings(trace))
-                self.assertEqual(endings["entered"], sum(tracefile.Trace(trace).trees().tail.values()))
+                self.assertEqual(endings["entered"], sum(trees(trace).tail.values()))
 
 
 def without_file(name):
@@ -527,7 +570,7 @@ class Pprof(ExportTest):
                     found[functions[leaf]][1] += int(time)
                 self.assertAgree({key: tuple(value) for key, value in found.items()}, trace, has_own_code=True)
                 used = {module for _, module in self.report(trace)} # pprof drops the others
-                build_ids = {module["build_id"] for module in json.loads(tracer("info", "--json", trace).stdout)["modules"]
+                build_ids = {module["build_id"] for module in figures("info", trace)["modules"]
                              if module["build_id"] and os.path.basename(module["path"]) in used}
                 for build_id in build_ids:
                     self.assertIn(build_id, mappings)
@@ -573,7 +616,7 @@ class Callgrind(ExportTest):
                 counts = collections.Counter()
                 for (name, _), (count, _) in self.report(trace).items():
                     counts[name] += count
-                self.assertEqual(calls.pop("(own code)"), len([t for t in json.loads(tracer("report", "--json", trace).stdout)["threads"] if t["own_ns"]]))
+                self.assertEqual(calls.pop("(own code)"), len([t for t in figures("report", trace)["threads"] if t["own_ns"]]))
                 counts.pop("(own code)")
                 self.assertEqual(calls, counts)
 
@@ -643,7 +686,7 @@ class Output(ExportTest):
             self.assertEqual(file.read(), "mine")
 
     def test_ctrl_c_leaves_nothing(self):
-        large = os.path.join(SCRATCH, "large.trace")
+        large = os.path.join(scratch(), "large.trace")
         subprocess.run([GENERATE, large, "64", "1", "0"], check=True, timeout=LIMIT, stdout=subprocess.DEVNULL)
         # A shell without job control starts what is in the background with the signal ignored, and that is inherited.
         process = subprocess.Popen([TOOL, "export", large, "--format", "chrome", "-o", self.path()], stderr=subprocess.DEVNULL,
@@ -656,10 +699,10 @@ class Output(ExportTest):
         os.unlink(large)
 
     def test_an_ignored_hangup_does_not_end_it(self):
-        process = subprocess.Popen([TOOL, "export", Traces.threads, "--format", "chrome", "-o", self.path()],
+        process = subprocess.Popen([TOOL, "export", Traces.synthetic, "--format", "chrome", "-o", self.path()],
                                    preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
         while not os.listdir(self.directory):
-            pass
+            self.assertIsNone(process.poll())
         process.send_signal(signal.SIGHUP)
         self.assertEqual(process.wait(LIMIT), 0)
         self.assertEqual(os.listdir(self.directory), ["out"])
@@ -747,7 +790,3 @@ class Open(ExportTest):
         _, port, _ = self.serve()
         ended = tracer("open", Traces.git, "--port", str(port), status=1)
         self.assertRegex(ended.stderr.decode(), f"port {port}.*another")
-
-
-if __name__ == "__main__":
-    unittest.main()
