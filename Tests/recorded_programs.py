@@ -14,7 +14,7 @@ LIMIT = 300  # seconds, on a machine that has other things to do
 
 @functools.cache
 def scratch():
-    """The folder of this process, which goes with it."""
+    """This process has one folder, which goes with it."""
     folder = tempfile.mkdtemp(prefix="tracer-tests-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

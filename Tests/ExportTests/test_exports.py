@@ -29,7 +29,7 @@ from recorded_programs import ROOT, TOOL, scratch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(ROOT, "Tests/EndToEnd"))
-import tracefile  # noqa: E402
+import tracefile
 
 AGENT = os.path.join(ROOT, ".build/release/libtracer.so")
 GENERATE = os.path.join(ROOT, ".build/release/generate-trace")
@@ -58,7 +58,7 @@ def compiled(name, *options):
 
 
 def recorded(name, *command):
-    """By the agent alone, without what the kernel tells."""
+    """The agent alone records it, without what the kernel tells."""
     path = os.path.join(scratch(), name + ".trace")
     environment = dict(os.environ, LD_PRELOAD=AGENT, TRACER_OUT=path, TRACER_CHILDREN="0")
     subprocess.run(command, env=environment, check=True, timeout=LIMIT, stdout=subprocess.DEVNULL)
@@ -96,14 +96,14 @@ class AllTraces:
 
     @functools.cached_property
     def switched(self):
-        """The threads with what the kernel has seen, where it tells."""
+        """It is the program of the threads, with what the kernel tells where it does."""
         path = os.path.join(scratch(), "switched.trace")
         tracer("record", "--quiet", "--no-children", "-o", path, "--", compiled("threads"))
         return path
 
     @functools.cached_property
     def waiting(self):
-        """A thread waits for a lock and is let go on; with samples."""
+        """A thread waits for a lock and is let go on; there are samples."""
         path = os.path.join(scratch(), "waiting.trace")
         tracer("record", "--quiet", "--no-children", "--sample", "-o", path, "--", compiled("waiting"))
         return path

@@ -22,8 +22,7 @@ TOOL = os.path.join(ROOT, ".build/release/tracer")
 VENV = os.environ.get("TRACER_FLEET_VENV") or os.path.expanduser("~/.cache/tracer/fleet")
 STAGES = ["launch", "exec → loader", "constructors of libraries", "main → ready"]
 
-
-# Run by the Python of the folder: statements in, the rows of those that have a name out.
+# The Python of that folder runs these: statements come in, the rows of those that have a name go out.
 ASK = {"clickhouse": """
 import chdb.session, json, os, sys
 session = chdb.session.Session(os.path.abspath("clickhouse"))

@@ -221,7 +221,7 @@ class Outputs(unittest.TestCase):
         self.assertEqual({row["start"] for row in sums}, {"warm", "cold"})
 
     def test_launches(self):
-        # From five launches on, disturbed ones counted, the lab refuses times that differ wildly, as on a busy machine: of two it makes four.
+        # The lab refuses wildly different times, as a busy machine has, from five launches on: a series of two makes four at most.
         self.check("launch", "launch", "-n", "2", "--json", "--", "./program")
         self.check("launch", "launch", "-n", "2", "--vs", "./program", "--json", "--", "/bin/true")
         self.check("history", "history", "--json")

@@ -55,7 +55,7 @@ def plan(path, *options):
 
 @functools.cache
 def plan_of_file(path):
-    """Where the plan of a module is that does not change any more."""
+    """It is made once: the module does not change any more."""
     return plan(path)[2]
 
 
@@ -67,7 +67,7 @@ def hostile(*options):
 
 
 def written(name, text):
-    """A file in a folder of its own."""
+    """Writes a file into a folder of its own."""
     path = os.path.join(new_folder(), name)
     with open(path, "w") as file:
         file.write(text)
@@ -292,7 +292,7 @@ class TestAppliedOnArm:
     @staticmethod
     @functools.cache
     def built(options):
-        source = written("arm.cpp", CPP.replace("10000", "1000"))  # enters the same functions, in a tenth of the calls
+        source = written("arm.cpp", CPP.replace("10000", "1000"))  # it enters the same functions, in a tenth of the calls
         program = source.removesuffix(".cpp")
         subprocess.run(["aarch64-linux-gnu-g++", *options.split(), "-o", program, source], check=True, capture_output=True)
         return program
