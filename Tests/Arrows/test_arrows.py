@@ -1,8 +1,5 @@
-#!/usr/bin/env python3
-"""That scripts/arrows finds an arrow that points up, and nothing else: on folders made for the purpose. Needs no build.
-
-    python3 Tests/Arrows/run.py -v [TEST]…
-"""
+"""The arrows between folders of the sources: scripts/arrows finds one that points up, and nothing else, in folders made for the
+purpose; in the sources it finds none."""
 import importlib.machinery
 import importlib.util
 import pathlib
@@ -114,11 +111,10 @@ class Arrows(unittest.TestCase):
     def test_the_processor_has_one_room(self):
         self.fails("Pit.swift:2: `#if arch`", Low__Pit="// #if arch(x86_64)\n#if arch(x86_64)\n#endif\n")
 
+    def test_the_sources_have_none_that_points_up(self):
+        self.assertEqual(arrows.check(ROOT, arrows.ORDER) + list(arrows.processor_words(ROOT)), [])
+
     def test_the_real_table_names_real_folders(self):
         for target, order in arrows.ORDER.items():
             for folder in arrows.rank(order):
                 self.assertTrue((ROOT / target / folder).is_dir(), f"{target}/{folder}")
-
-
-if __name__ == "__main__":
-    unittest.main()
