@@ -1,0 +1,27 @@
+"""Every text that a person may see stands in messages.txt, so that a change of one shows in a diff."""
+import importlib.machinery
+import importlib.util
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+loader = importlib.machinery.SourceFileLoader("messages", str(ROOT / "scripts/messages"))
+messages = importlib.util.module_from_spec(importlib.util.spec_from_loader("messages", loader))
+loader.exec_module(messages)
+
+
+def test_texts_are_those_of_messages_txt():
+    assert messages.changes() == [], "read the new ones, then run scripts/messages --update"
+
+
+def test_texts_are_found_in_the_sources():
+    assert len(messages.collect()) > 100
+
+
+def test_a_changed_text_is_seen(tmp_path, monkeypatch):
+    golden = tmp_path / "messages.txt"
+    text = messages.GOLDEN.read_text(encoding="utf-8")
+    golden.write_text(text.replace("nothing was overwritten", "nothing was written"), encoding="utf-8")
+    monkeypatch.setattr(messages, "GOLDEN", golden)
+    assert any("nothing was overwritten" in line for line in messages.changes())
