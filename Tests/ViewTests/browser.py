@@ -1,5 +1,7 @@
 """A headless Chromium, spoken to over its debugging pipe (descriptors 3 and 4, JSON, a NUL after each message)."""
+import atexit
 import base64
+import functools
 import json
 import os
 import shutil
@@ -8,13 +10,15 @@ import subprocess
 import tempfile
 import unittest
 
-LIMIT = 240  # seconds, of a test or of a program that it runs
+LIMIT = 300  # seconds, of a test or of a program that it runs
 
 
 class Browser:
-    def __init__(self, width=1280, height=760, dark=False):
-        self.scratch = tempfile.mkdtemp(prefix="tracer-browser-")
+    def __init__(self):
         program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+        if not program:
+            raise FileNotFoundError("chromium is missing: scripts/setup installs it")
+        self.scratch = tempfile.mkdtemp(prefix="tracer-browser-")
         to_browser, to_us = os.pipe(), os.pipe()
 
         def descriptors():
@@ -28,7 +32,7 @@ class Browser:
         to_browser, to_us = pipes[:2], pipes[2:]
         self.process = subprocess.Popen(
             [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run", "--hide-scrollbars",
-             "--disable-background-networking", f"--user-data-dir={self.scratch}", f"--window-size={width},{height}", "about:blank"],
+             "--disable-background-networking", f"--user-data-dir={self.scratch}", "about:blank"],
             preexec_fn=descriptors, pass_fds=(3, 4), close_fds=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.out = os.fdopen(to_browser[1], "wb", buffering=0)
         self.into = os.fdopen(to_us[0], "rb")
@@ -39,9 +43,11 @@ class Browser:
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self.call(domain + ".enable")
+        self.appear()
+
+    def appear(self, width=1280, height=760, dark=False):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        if dark:
-            self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def message(self):
         text = bytearray()
@@ -128,17 +134,42 @@ class Browser:
         shutil.rmtree(self.scratch, ignore_errors=True)
 
 
+@functools.lru_cache(maxsize=None)
+def shared():
+    """The browser of this process."""
+    browser = Browser()
+    atexit.register(browser.close)
+    return browser
+
+
+def expire(*_):
+    raise TimeoutError(f"not finished after {LIMIT} s")
+
+
 class BrowserTest(unittest.TestCase):
-    """Of a class that makes its `folder` and its `browser`: a page must not complain, and a test not wait for ever."""
+    """A class makes its `folder`: a page must not complain, and a test not wait for ever."""
+    size = 1280, 760
+
+    @classmethod
+    def setUpClass(cls):
+        cls.browser = shared()
+
     @classmethod
     def tearDownClass(cls):
-        cls.browser.close()
         shutil.rmtree(cls.folder, ignore_errors=True)
 
     def setUp(self):
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, expire))
         signal.alarm(LIMIT)
+        self.addCleanup(signal.alarm, 0)
+        self.browser.appear(*self.size)
         self.browser.complaints.clear()
 
     def tearDown(self):
-        signal.alarm(0)
         self.assertEqual(self.browser.complaints, [])
+
+    def picture(self, name):
+        folder = os.environ.get("TRACER_SCREENSHOTS")
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+            self.browser.screenshot(os.path.join(folder, name + ".png"))

@@ -10,7 +10,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from browser import Browser  # noqa: E402
-from run import TOOL, record  # noqa: E402
+from test_view import TOOL, record  # noqa: E402
 import subprocess  # noqa: E402
 
 FRAMES, SLICES, FUNCTIONS, LANES, BANDS, LENGTH = 120_000, 60_000, 18_000, 8, 6_500, 10**13

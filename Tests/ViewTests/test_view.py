@@ -1,11 +1,9 @@
-#!/usr/bin/env python3
 """`tracer view` in a headless Chromium: the page loads without a complaint or a look at the network, shows what the report
-says, zooms, searches, sorts. With --screenshots FOLDER it leaves pictures."""
+says, zooms, searches, sorts. With TRACER_SCREENSHOTS=FOLDER it leaves pictures."""
 import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import socket
 import struct
@@ -17,15 +15,13 @@ import urllib.error
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-os.environ.setdefault("TRACER_CACHE", "off")  # the user's own is left alone
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
-from browser import LIMIT, Browser, BrowserTest  # noqa: E402
+from browser import LIMIT, BrowserTest  # noqa: E402
 from kernel_account import kernel_tells  # noqa: E402
 
 TOOL = os.path.join(ROOT, ".build/release/tracer")
 AGENT = os.path.join(ROOT, ".build/release/libtracer.so")
-PICTURES = None
 DROPPED = 120  # of the header: docs/format.md
 
 
@@ -49,15 +45,11 @@ class PageTest(BrowserTest):
         cls.folder = tempfile.mkdtemp(prefix="tracer-view-")
         cls.page = os.path.join(cls.folder, "page.html")
         cls.make()
-        cls.browser = Browser()
+        super().setUpClass()
 
     def open(self, hash=""):
         self.browser.open(self.page, hash)
         self.browser.settle()
-
-    def picture(self, name):
-        if PICTURES:
-            self.browser.screenshot(os.path.join(PICTURES, name + ".png"))
 
     def text(self, selector):
         return self.browser.evaluate(f"document.querySelector({json.dumps(selector)}).textContent")
@@ -175,12 +167,9 @@ class ViewTest(PageTest):
         self.browser.key("t")
         self.assertEqual(self.browser.evaluate("document.documentElement.dataset.theme"), "dark")
         self.picture("flame-dark")
-        dark = Browser(dark=True)
-        try:
-            dark.open(self.page)
-            self.assertEqual(dark.evaluate("document.documentElement.dataset.theme"), "dark")
-        finally:
-            dark.close()
+        self.browser.appear(dark=True)
+        self.open()
+        self.assertEqual(self.browser.evaluate("document.documentElement.dataset.theme"), "dark")
 
     def test_names_from_the_program_are_text_and_never_markup(self):
         hostile = os.path.join(self.folder, "hostile.trace")
@@ -418,12 +407,9 @@ class ServedTest(Served, PageTest):
                 break
             at = (band[0] + band[1] / 2) / 1e9
             self.browser.wheel(box[0] + box[1] * (at - low) / (high - low), 200, -300)
-        self.browser.until("!document.getElementById('line-state').textContent.includes('loading')")
-        self.browser.evaluate("new Promise(done => setTimeout(done, 200))")
-        self.browser.until("!document.getElementById('line-state').textContent.includes('loading')")
-        self.browser.settle()
+        while not self.hovered("strtol\n"):  # the page asks some time after the last turn of the wheel
+            self.browser.settle()
         self.picture("served-zoom")
-        self.assertIsNotNone(ViewTest.hovered(self, "strtol\n"))
 
 
 class RunTest(PageTest):
@@ -562,7 +548,7 @@ class OwnFunctions(PageTest):
         self.browser.evaluate("(() => { const s = document.querySelector('select'); s.selectedIndex = 2; s.dispatchEvent(new Event('change')); })()")
         self.browser.settle()
         self.assertGreater(self.painted("flame"), 3)
-        self.browser.call("Emulation.setDeviceMetricsOverride", width=1280, height=380, deviceScaleFactor=1, mobile=False)
+        self.browser.appear(height=380)
         self.browser.settle()
         self.picture("functions")
 
@@ -720,14 +706,3 @@ class MachineTest(PageTest):
 
 class ServedMachineTest(Served, MachineTest):
     """All of that of a page that asks for what it does not have."""
-
-
-if __name__ == "__main__":
-    if "--screenshots" in sys.argv:
-        place = sys.argv.index("--screenshots")
-        PICTURES = os.path.abspath(sys.argv[place + 1])
-        os.makedirs(PICTURES, exist_ok=True)
-        del sys.argv[place:place + 2]
-    if not shutil.which("chromium") and not shutil.which("chromium-browser") and not shutil.which("google-chrome"):
-        sys.exit("chromium is missing: scripts/setup installs it")
-    unittest.main()

@@ -1,11 +1,9 @@
-#!/usr/bin/env python3
 """`tracer history --html` in a headless Chromium: charts of a history that is made here, without a complaint or a look at the
-network, light and dark; what the pointer and the keys show. With --screenshots FOLDER it leaves pictures."""
+network, light and dark; what the pointer and the keys show. With TRACER_SCREENSHOTS=FOLDER it leaves pictures."""
 import json
 import os
 import pathlib
 import re
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -15,10 +13,9 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
-from browser import LIMIT, Browser, BrowserTest  # noqa: E402
+from browser import LIMIT, BrowserTest  # noqa: E402
 
 TOOL = os.path.join(ROOT, ".build/release/tracer")
-PICTURES = None
 COUNT, SLOWER, FASTER = 24, 14, 20
 
 
@@ -51,13 +48,15 @@ def make_history(path):
 
 
 class HistoryTest(BrowserTest):
+    size = 1100, 1000
+
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="tracer-history-")
         cls.database, cls.page = os.path.join(cls.folder, "h.sqlite"), os.path.join(cls.folder, "trend.html")
         make_history(cls.database)
         subprocess.run([TOOL, "history", "--history", cls.database, "--html", cls.page], check=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
-        cls.browser = Browser(width=1100, height=1000)
+        super().setUpClass()
 
     def setUp(self):
         super().setUp()
@@ -66,10 +65,6 @@ class HistoryTest(BrowserTest):
 
     def ask(self, expression):
         return self.browser.evaluate(expression)
-
-    def picture(self, browser, name):
-        if PICTURES:
-            browser.screenshot(os.path.join(PICTURES, name + ".png"))
 
     def place(self, chart, index):
         """Of a dot of the chart of that number, on the screen."""
@@ -120,7 +115,7 @@ class HistoryTest(BrowserTest):
         self.assertEqual(self.ask("[...document.querySelectorAll('.dot.on')].map(d => +d.dataset.i)"), [SLOWER] * 5)
         box = self.ask("(() => { const b = document.getElementById('tip').getBoundingClientRect(); return [b.left, b.right, b.top, b.bottom]; })()")
         self.assertTrue(box[0] >= 0 and box[1] <= 1100 and box[2] >= 0 and box[3] <= 1000, box)
-        self.picture(self.browser, "history-light")
+        self.picture("history-light")
         self.move(5, 5)
         self.assertTrue(self.ask("document.getElementById('tip').hidden"))
         self.assertEqual(self.ask("document.querySelectorAll('.dot.on').length"), 0)
@@ -135,24 +130,9 @@ class HistoryTest(BrowserTest):
         self.assertTrue(self.ask("document.getElementById('tip').hidden"))
 
     def test_dark_and_narrow_are_readable(self):
-        dark = Browser(width=480, height=1000, dark=True)
-        try:
-            dark.open(self.page)
-            dark.settle()
-            self.assertEqual(dark.evaluate("getComputedStyle(document.body).backgroundColor"), "rgb(18, 22, 31)")
-            self.assertLessEqual(dark.evaluate("document.documentElement.scrollWidth"), 480)
-            self.assertEqual(dark.complaints, [])
-            self.picture(dark, "history-dark-narrow")
-        finally:
-            dark.close()
-
-
-if __name__ == "__main__":
-    if "--screenshots" in sys.argv:
-        at = sys.argv.index("--screenshots")
-        PICTURES = sys.argv[at + 1]
-        os.makedirs(PICTURES, exist_ok=True)
-        del sys.argv[at:at + 2]
-    if not shutil.which("chromium") and not shutil.which("chromium-browser") and not shutil.which("google-chrome"):
-        sys.exit("chromium is missing: scripts/setup installs it")
-    unittest.main()
+        self.browser.appear(width=480, height=1000, dark=True)
+        self.browser.open(self.page)
+        self.browser.settle()
+        self.assertEqual(self.ask("getComputedStyle(document.body).backgroundColor"), "rgb(18, 22, 31)")
+        self.assertLessEqual(self.ask("document.documentElement.scrollWidth"), 480)
+        self.picture("history-dark-narrow")
