@@ -4,7 +4,7 @@
     before: mkdir traces          shell commands that prepare; what they print is not shown
     run: tracer report | head -8  bash, in a scratch directory that the examples of a document share, in their order
     also: tracer report --top 0   prints more rows of the same kinds: a documented one may be among these
-                                  $EXAMPLES is Tests/Examples, for stand-ins of programs that few machines have
+                                  $EXAMPLES is Tests/Examples, for stand-ins of programs that few machines have, $PORT one of TCP that is free
     any: regular expression       differs from machine to machine, in the document and in the output alike
     may: regular expression       a part of a line that is printed on some machines only
     or: PRINTED => DOCUMENTED     where a line with PRINTED is printed, lines with DOCUMENTED need not be (two expressions)

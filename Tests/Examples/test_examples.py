@@ -1,9 +1,5 @@
-#!/usr/bin/env python3
-"""That scripts/examples fails when a document is wrong: on documents made for the purpose with a stand-in for the tool, and
-on every line of every example of the real ones. Needs no build.
-
-    python3 Tests/Examples/run.py -v [TEST]…
-"""
+"""scripts/examples fails when a document is wrong: on documents made for the purpose with a stand-in for the tool, and
+on every line of every example of the real ones. Needs no build."""
 import glob
 import json
 import os
@@ -161,8 +157,7 @@ class RealDocuments(unittest.TestCase):
     """An example that nothing can break shows nothing."""
 
     def examples(self):
-        os.chdir(ROOT)
-        for path in ["README.md", *sorted(glob.glob("docs/*.md"))]:
+        for path in [os.path.join(ROOT, "README.md"), *sorted(glob.glob(os.path.join(ROOT, "docs/*.md")))]:
             with open(path, encoding="utf-8") as file:
                 yield from Document(path, file.read()).examples()
 
@@ -275,7 +270,7 @@ class Script(unittest.TestCase):
     def examples(self, document, *more):
         self.write("document.md", document)
         return subprocess.run([sys.executable, os.path.join(ROOT, "scripts/examples"), "--tool", os.path.join(self.folder, "tracer"),
-                               os.path.join(self.folder, "document.md"), *more], capture_output=True, text=True, timeout=60)
+                               os.path.join(self.folder, "document.md"), *more], capture_output=True, text=True, timeout=300)
 
     def passes(self, document):
         result = self.examples(document)
@@ -356,7 +351,3 @@ class Script(unittest.TestCase):
         self.assertIn("left as it is", result.stdout)
         with open(os.path.join(self.folder, "document.md"), encoding="utf-8") as file:
             self.assertEqual(file.read(), text)
-
-
-if __name__ == "__main__":
-    unittest.main()
