@@ -54,12 +54,11 @@ TRACER_STARTUP_POOL_ITEM(1, planted_on_pool, settings) { spin(POOL_ITEM_MICROSEC
 
 static void make_table(void) { spin(LAZY_MICROSECONDS); }
 
-/// Two launches at once, two a second later, and so on. The file counts them.
-static void wait_as_it_pleases(const char *path) {
-    static const useconds_t waits[] = {0, 0, 1000000, 1000000};
+/// Two launches at once, two so many milliseconds later, and so on. The file counts them.
+static void wait_as_it_pleases(const char *path, int milliseconds) {
     int file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
     if (file < 0 || write(file, "x", 1) != 1) exit(4);
-    usleep(waits[lseek(file, 0, SEEK_CUR) % 4]);
+    if (lseek(file, 0, SEEK_CUR) % 4 >= 2) usleep(milliseconds * 1000u);
     close(file);
 }
 
@@ -77,7 +76,7 @@ int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "--fail")) return 7;
     if (argc > 1 && !strcmp(argv[1], "--never"))
         for (;;) pause();
-    if (argc > 2 && !strcmp(argv[1], "--wild")) wait_as_it_pleases(argv[2]);
+    if (argc > 3 && !strcmp(argv[1], "--wild")) wait_as_it_pleases(argv[2], atoi(argv[3]));
     static pthread_once_t table = PTHREAD_ONCE_INIT;
     pthread_once(&table, make_table);
     tracer_run_startup(1);
