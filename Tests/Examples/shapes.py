@@ -3,6 +3,7 @@
 A figure stands for any other of its kind: a number, a time with its unit, a size. Words stay, and so do the units'
 spelling, the blank before a percent sign, and the number and order of the columns. How wide a column is does not matter.
 """
+import functools
 import re
 
 # In this order: each takes from the line what the next must not see as a number.
@@ -50,6 +51,7 @@ class Rules:
         return any(re.search(documented, line) and any(re.search(other, text) for text in printed) for other, documented in self.instead)
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def shape(line, rules=Rules()):
     for pattern in rules.may:
         line = re.sub(pattern, "", line)

@@ -35,7 +35,7 @@ class Browser:
              "--disable-background-networking", f"--user-data-dir={self.scratch}", "about:blank"],
             preexec_fn=descriptors, pass_fds=(3, 4), close_fds=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.out = os.fdopen(to_browser[1], "wb", buffering=0)
-        self.into = os.fdopen(to_us[0], "rb")
+        self.into, self.received = to_us[0], bytearray()
         os.close(to_browser[0])
         os.close(to_us[1])
         self.number, self.session, self.complaints = 0, None, []
@@ -50,14 +50,14 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def message(self):
-        text = bytearray()
-        while True:
-            byte = self.into.read(1)
-            if not byte:
+        while (end := self.received.find(0)) < 0:
+            part = os.read(self.into, 1 << 20)
+            if not part:
                 raise EOFError("the browser has gone")
-            if byte == b"\0":
-                return json.loads(text)
-            text += byte
+            self.received += part
+        text = self.received[:end]
+        del self.received[:end + 1]
+        return json.loads(text)
 
     def call(self, method, **parameters):
         self.number += 1
@@ -130,7 +130,7 @@ class Browser:
         self.process.kill()
         self.process.wait()
         self.out.close()
-        self.into.close()
+        os.close(self.into)
         shutil.rmtree(self.scratch, ignore_errors=True)
 
 
