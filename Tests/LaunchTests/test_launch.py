@@ -149,6 +149,16 @@ class LaunchTest(unittest.TestCase):
         self.assertIn("new-library: libextra.so", broken)
         self.assertIn("new-constructor: constructor extra_init of libextra.so", broken)
         self.assertIn("to accept it: tracer baseline", broken)
+        # Budgets that somebody has set outlive a new baseline.
+        self.tracer("baseline", "-n", "2", "-o", path, "--", program)
+        self.assertEqual(json.loads(pathlib.Path(path).read_text())["budgets"]["stage"], 20.0)
+        self.tracer(*check, path, "--", program)
+
+    def test_a_broken_budget_is_told_in_each_format(self):
+        path = os.path.join(self.folder, "startup.json")
+        self.baseline(path)
+        check = ("check", "-n", "2", "--warm-up", "0")
+        program, _ = variant("extra library")
         junit = os.path.join(self.folder, "junit.xml")
         self.tracer(*check, "--format", "junit", "-o", junit, path, "--", program, status=1)
         failures = xml.dom.minidom.parse(junit).getElementsByTagName("failure")
@@ -156,10 +166,6 @@ class LaunchTest(unittest.TestCase):
         github = self.tracer(*check, "--format", "github", path, "--", program, status=1).stdout
         self.assertTrue(github.startswith("::error file="), github)
         self.assertFalse(json.loads(self.tracer(*check, "--format", "json", path, "--", program, status=1).stdout)["passed"])
-        # Budgets that somebody has set outlive a new baseline.
-        self.tracer("baseline", "-n", "2", "-o", path, "--", program)
-        self.assertEqual(json.loads(pathlib.Path(path).read_text())["budgets"]["stage"], 20.0)
-        self.tracer(*check, path, "--", program)
 
     def test_items_are_listed_and_the_gate_names_what_became_of_them(self):
         result = self.launch("-n", "2", "--untraced-every", "0", "--", self.app)
