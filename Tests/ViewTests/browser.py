@@ -38,10 +38,10 @@ class Browser:
         self.into, self.received = to_us[0], bytearray()
         os.close(to_browser[0])
         os.close(to_us[1])
-        self.number, self.session, self.complaints = 0, None, []
+        self.number, self.session, self.complaints, self.server = 0, None, [], None
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
+        for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(domain + ".enable")
         self.appear()
 
@@ -82,7 +82,9 @@ class Browser:
         elif event.get("method") == "Log.entryAdded" and parameters["entry"]["level"] == "error":
             self.complaints.append(parameters["entry"]["text"])
         elif event.get("method") == "Network.requestWillBeSent":
-            self.complaints.append("network: " + parameters["request"]["url"])
+            address = parameters["request"]["url"]
+            if not address.startswith(("file:", "about:", "data:", "blob:")) and not (self.server and address.startswith(self.server)):
+                self.complaints.append("network: " + address)
         self.last = event.get("method")
 
     def open(self, path, hash=""):
@@ -163,6 +165,7 @@ class BrowserTest(unittest.TestCase):
         signal.alarm(LIMIT)
         self.addCleanup(signal.alarm, 0)
         self.browser.appear(*self.size)
+        self.browser.server = getattr(self, "address", None)
         self.browser.complaints.clear()
 
     def tearDown(self):

@@ -85,6 +85,15 @@ class ViewTest(PageTest):
         self.assertNotIn("http://", html.replace("http://www.w3.org", ""))
         self.assertLess(os.path.getsize(self.page), 10_000_000)
 
+    def test_a_look_at_the_network_is_seen(self):
+        page = os.path.join(self.folder, "looks.html")
+        pathlib.Path(page).write_text("<html data-ready=yes><img src='http://127.0.0.1:9/look'>")
+        self.browser.open(page)
+        while len(self.browser.complaints) < 2:  # that it was asked for, and that it could not be had
+            self.browser.settle()
+        self.assertIn("network: http://127.0.0.1:9/look", self.browser.complaints)
+        self.browser.complaints.clear()
+
     def test_where_the_kernel_has_not_told_there_is_nothing_of_it(self):
         self.open("#samples")
         self.assertEqual(self.browser.evaluate("[DATA.samples, ...DATA.threads.map(t => t.states)].filter(one => one !== null).length"), 0)
