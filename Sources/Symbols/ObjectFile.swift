@@ -19,14 +19,14 @@ package struct ModuleIdentity: Hashable, Sendable {
 }
 
 /// Not for use by two threads at once.
-final class ObjectFile {
+package final class ObjectFile {
     let path: String
     private let descriptor: Int32
     let elf: OpaquePointer
     let header: GElf_Ehdr
 
     /// nil when there is no such file, or it is not an ELF file of 64 bits. Never waits for a FIFO or a device.
-    init?(path: String) {
+    package init?(path: String) {
         _ = elf_version(UInt32(EV_CURRENT))
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard descriptor >= 0 else { return nil }
@@ -55,7 +55,7 @@ final class ObjectFile {
     }
 
     /// GNU build-id note, empty without one.
-    lazy var buildID: [UInt8] = {
+    package lazy var buildID: [UInt8] = {
         var bytes: UnsafeRawPointer?
         let count = dwelf_elf_gnu_build_id(elf, &bytes)
         guard count > 0, count <= 64, let bytes else { return [] }
@@ -80,7 +80,7 @@ final class ObjectFile {
     var loads: [GElf_Phdr] { programHeaders.filter { $0.p_type == UInt32(PT_LOAD) } }
 
     /// Bytes from the lowest to the highest address of its load segments.
-    var span: UInt64? {
+    package var span: UInt64? {
         guard let low = loads.map({ $0.p_vaddr }).min(),
             let high = loads.map({ $0.p_vaddr.addingReportingOverflow($0.p_memsz).partialValue }).max(), high > low
         else { return nil }

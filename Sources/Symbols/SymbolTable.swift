@@ -12,6 +12,13 @@ package struct FunctionSymbol: Sendable, Equatable {
     package var byteCount: UInt64
     /// Of a function that only its own file sees: that file's name, when the compiler left it.
     package var sourceFile: String?
+
+    package init(name: String, address: UInt64, byteCount: UInt64, sourceFile: String? = nil) {
+        self.name = name
+        self.address = address
+        self.byteCount = byteCount
+        self.sourceFile = sourceFile
+    }
 }
 
 struct SymbolTable {

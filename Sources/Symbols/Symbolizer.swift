@@ -96,6 +96,12 @@ extension Symbolizer {
         package var globals: [String]
         /// They are destroyed, not made.
         package var areDestructors: Bool
+
+        package init(fileName: String? = nil, globals: [String], areDestructors: Bool) {
+            self.fileName = fileName
+            self.globals = globals
+            self.areDestructors = areDestructors
+        }
     }
 
     /// What runs in `function`, nil when it is not such a function.

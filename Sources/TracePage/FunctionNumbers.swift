@@ -2,12 +2,14 @@
 import Presentation
 import TraceAnalysis
 
-struct FunctionNumbers {
+package struct FunctionNumbers {
     private struct Key: Hashable {
         var name: String, module: String
     }
     private var numbers: [Key: Int] = [:]
     private var all: [Key] = []
+
+    package init() {}
 
     mutating func number(_ name: String, _ module: String) -> Int {
         let key = Key(name: name, module: module)

@@ -2,7 +2,7 @@
 import Presentation
 import TraceAnalysis
 
-struct PageData {
+package struct PageData {
     var title: String, facts: String, executable = ""
     /// What the traces do not have against the user's will; what else is not in the page.
     var losses: [String] = []
@@ -21,6 +21,28 @@ struct PageData {
     var samples = "null"
     var table: String, functions: String
     var isServed = false
+
+    package init(
+        title: String, facts: String, executable: String = "", losses: [String] = [], notes: [String], duration: UInt64 = 0,
+        shown: Range<UInt64>? = nil, startup: JSON = JSON.null, tree: String, threads: [String]? = nil, threadCount: Int = 0,
+        samples: String = "null", table: String, functions: String, isServed: Bool = false
+    ) {
+        self.title = title
+        self.facts = facts
+        self.executable = executable
+        self.losses = losses
+        self.notes = notes
+        self.duration = duration
+        self.shown = shown
+        self.startup = startup
+        self.tree = tree
+        self.threads = threads
+        self.threadCount = threadCount
+        self.samples = samples
+        self.table = table
+        self.functions = functions
+        self.isServed = isServed
+    }
 
     var text: String {
         """

@@ -4,12 +4,18 @@ import Presentation
 import TraceAnalysis
 import TraceFormat
 
-struct PageSamples {
-    struct Process: Sendable {
+package struct PageSamples {
+    package struct Process: Sendable {
         var trace: TraceFile
         var stacks: SampledStacks
         /// Index among the page's traces; nil: its threads have no lanes.
         var place: Int?
+
+        package init(trace: TraceFile, stacks: SampledStacks, place: Int? = nil) {
+            self.trace = trace
+            self.stacks = stacks
+            self.place = place
+        }
 
         /// Of the page's time.
         /// - Parameter begun: CLOCK_MONOTONIC at its beginning
@@ -20,7 +26,7 @@ struct PageSamples {
     }
 
     /// Nanoseconds; 0: each has its own moment.
-    let step: UInt64
+    package let step: UInt64
     private let tree: ViewTree
     private let moments: [Moment]
     /// Of each thread of the tree its lane, -1 for none.
@@ -37,7 +43,7 @@ struct PageSamples {
     /// - Parameters:
     ///   - begun, duration: of the page's time
     ///   - lane: of a trace of the page and a thread id
-    init?(
+    package init?(
         _ processes: [Process], begun: UInt64, duration: UInt64, least: Double, mostNodes: Int, mostMoments: Int,
         lane: (Int, UInt32) -> Int?, _ functions: inout FunctionNumbers
     ) {
@@ -72,7 +78,7 @@ struct PageSamples {
     }
 
     /// `samples` of schema.mjs.
-    var text: String {
+    package var text: String {
         let moments = self.moments.map { "\($0.at),\($0.node),\($0.count)" }.joined(separator: ",")
         return """
             {"period":\(period.map { "\($0.count)" } ?? "null"),"step":\(step),

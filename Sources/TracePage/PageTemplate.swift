@@ -52,5 +52,5 @@ package struct PageTemplate {
 }
 
 extension page_file {
-    var text: String { String(decoding: UnsafeBufferPointer(start: bytes, count: count), as: UTF8.self) }
+    package var text: String { String(decoding: UnsafeBufferPointer(start: bytes, count: count), as: UTF8.self) }
 }

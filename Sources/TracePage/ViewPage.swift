@@ -16,8 +16,8 @@ package struct ViewPage: Sendable {
     static let mostSlices = 60_000
     static let mostThreads = 64
     /// Of states, and of the waits among them that say why.
-    static let mostSpans = 40_000
-    static let mostWaits = 4000
+    package static let mostSpans = 40_000
+    package static let mostWaits = 4000
     static let mostSamples = 60_000
     static let mostSampledNodes = 60_000
     static let mostConstructors = 2000
@@ -227,7 +227,7 @@ package struct ViewPage: Sendable {
 
     package var html: String { Self.document(data) }
 
-    static func document(_ data: PageData) -> String { PageTemplate.view.filled(["data": data.text]) }
+    package static func document(_ data: PageData) -> String { PageTemplate.view.filled(["data": data.text]) }
 
     // MARK: - Data
 

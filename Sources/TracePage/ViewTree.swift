@@ -3,7 +3,7 @@ import Presentation
 import TraceAnalysis
 
 /// How calls of a path ended; in a comparison, that its difference is noise.
-enum NodeFlag: Int, CaseIterable {
+package enum NodeFlag: Int, CaseIterable {
     case open = 1, unwound = 2, cut = 4, noise = 8
 }
 

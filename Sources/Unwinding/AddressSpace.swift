@@ -3,12 +3,19 @@ import Glibc
 import Symbols
 
 package struct AddressSpace {
-    struct Mapping {
+    package struct Mapping {
         var start, end: UInt64
         /// By how much it is higher than as linked.
-        var bias: UInt64
+        package var bias: UInt64
         /// nil: code of no file, as compilers make it while the program runs.
         var module: UnwindModule?
+
+        package init(start: UInt64, end: UInt64, bias: UInt64, module: UnwindModule? = nil) {
+            self.start = start
+            self.end = end
+            self.bias = bias
+            self.module = module
+        }
     }
     /// By address, disjoint.
     private var mappings: [Mapping] = []
@@ -29,7 +36,7 @@ package struct AddressSpace {
         }
     }
 
-    mutating func add(_ mapping: Mapping) {
+    package mutating func add(_ mapping: Mapping) {
         let first = bisect(mappings.count) { mappings[$0].end <= mapping.start }
         let last = bisect(mappings.count) { mappings[$0].start < mapping.end }
         var pieces = [mapping]
@@ -57,7 +64,7 @@ package struct AddressSpace {
 
     func isAgent(_ mapping: Mapping) -> Bool { rooms.contains { $0.isAgent(mapping) } }
 
-    func mapping(at address: UInt64) -> Mapping? {
+    package func mapping(at address: UInt64) -> Mapping? {
         if let room = rooms.first(where: { $0.range.contains(address) }) { return room.mapping }
         let index = bisect(mappings.count) { mappings[$0].end <= address }
         return index < mappings.count && mappings[index].start <= address ? mappings[index] : nil

@@ -1,15 +1,20 @@
 // DWARF expressions (DWARF 5, 2.5) as frames have them: of linkage tables, realigned stacks, signal frames, labels of the agent.
 import Symbols
 
-struct Expression {
+package struct Expression {
     let bytes: UnsafeRawBufferPointer
     let range: Range<Int>
+
+    package init(bytes: UnsafeRawBufferPointer, range: Range<Int>) {
+        self.bytes = bytes
+        self.range = range
+    }
 
     private static let mostSteps = 1000, deepest = 64
 
     /// nil: it cannot be computed, or takes what is not known.
     /// - Parameter first: the CFA, for the expressions that begin with it
-    func value(first: UInt64?, register: (Int) -> UInt64?, memory: (UInt64) -> UInt64?) -> UInt64? {
+    package func value(first: UInt64?, register: (Int) -> UInt64?, memory: (UInt64) -> UInt64?) -> UInt64? {
         var reader = DwarfReader(bytes, address: 0, offset: range.lowerBound, end: range.upperBound)
         var stack: [UInt64] = first.map { [$0] } ?? [], steps = 0
         func based(_ number: Int) -> UInt64? { register(number).map { $0 &+ UInt64(bitPattern: reader.signed()) } }

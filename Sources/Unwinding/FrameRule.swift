@@ -15,7 +15,7 @@ struct SavedRegister: Equatable {
     var place: Place
 }
 
-struct FrameRule {
+package struct FrameRule {
     /// The canonical frame address: the stack pointer of the caller.
     enum FrameAddress: Equatable {
         case register(Int, Int64)

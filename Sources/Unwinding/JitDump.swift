@@ -2,7 +2,7 @@
 // hears of it (tools/perf/Documentation/jitdump-specification.txt): a header, then records, each with its length, in the order of time.
 import Glibc
 
-enum JitDump {
+package enum JitDump {
     private enum Kind { static let load: UInt32 = 0, move: UInt32 = 1 }
     private static let magic: UInt32 = 0x4a69_5444, version: UInt32 = 1
     private static let headerBytes = 40, recordBytes = 16, loadBytes = 40, moveBytes = 48
@@ -16,7 +16,7 @@ enum JitDump {
     }
 
     /// - Parameter read: offset, count: so many bytes, or what there is of them
-    static func code(byteCount: Int, _ read: (Int, Int) -> [UInt8]) -> [MadeCode.Code] {
+    package static func code(byteCount: Int, _ read: (Int, Int) -> [UInt8]) -> [MadeCode.Code] {
         let header = Fields(read(0, headerBytes))
         guard header.bytes.count == headerBytes, header.half(0) == magic, header.half(4) == version else { return [] }
         var made: [MadeCode.Code] = [], names: [UInt64: String] = [:], place = max(Int(header.half(8)), headerBytes)

@@ -10,7 +10,7 @@ package struct MadeCode: Sendable {
     package let code: [Code]
 
     /// - Parameter made: in the order of time: of two that overlap the later holds, and of the earlier what comes before it
-    init(_ made: [Code]) {
+    package init(_ made: [Code]) {
         var kept: [Code] = [], last = -1
         for (order, code) in made.enumerated().sorted(by: { ($0.element.start, $1.offset) < ($1.element.start, $0.offset) }) {
             if let previous = kept.last, code.start < previous.end {

@@ -3,17 +3,17 @@
 import Glibc
 import Symbols
 
-struct ModuleImage {
-    struct Segment {
-        var address, offset, fileBytes, memoryBytes: UInt64
-        var isExecutable: Bool
+package struct ModuleImage {
+    package struct Segment {
+        package var address, offset, fileBytes, memoryBytes: UInt64
+        package var isExecutable: Bool
     }
     /// PT_LOAD, as they stand.
-    private(set) var segments: [Segment] = []
+    package private(set) var segments: [Segment] = []
     /// From .eh_frame_hdr or .eh_frame, whichever comes first, to the end of what the file has of their segment; empty without.
-    private(set) var frames: [UInt8] = []
+    package private(set) var frames: [UInt8] = []
     /// Of the first of these bytes, as linked.
-    private(set) var framesAddress: UInt64 = 0
+    package private(set) var framesAddress: UInt64 = 0
     /// .eh_frame_hdr
     private(set) var tableAddress: UInt64 = 0
 
@@ -22,7 +22,7 @@ struct ModuleImage {
 
     /// nil: it is no ELF file of 64 bits.
     /// - Parameter read: so many bytes from an offset; fewer where the file ends
-    init?(read: (_ offset: UInt64, _ count: Int) -> [UInt8]) {
+    package init?(read: (_ offset: UInt64, _ count: Int) -> [UInt8]) {
         let header = read(0, Self.headerBytes)
         guard header.count == Self.headerBytes, header.starts(with: [0x7f, 0x45, 0x4c, 0x46, 2, 1]) else { return nil }
         let (start, size, count) = header.withUnsafeBytes {

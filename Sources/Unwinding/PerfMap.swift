@@ -2,7 +2,7 @@
 // function, START SIZE NAME, both numbers hexadecimal (tools/perf/Documentation/jit-interface.txt). Later lines replace earlier ones.
 import Glibc
 
-enum PerfMap {
+package enum PerfMap {
     private static let mostBytes = 256 << 20
 
     /// In the order of the lines; none where the process has left no such file.
@@ -11,7 +11,7 @@ enum PerfMap {
         return code(file.bytes(at: 0, min(file.byteCount, mostBytes)))
     }
 
-    static func code(_ bytes: [UInt8]) -> [MadeCode.Code] {
+    package static func code(_ bytes: [UInt8]) -> [MadeCode.Code] {
         bytes.split(separator: UInt8(ascii: "\n")).compactMap { line in
             let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 2)
             guard fields.count == 3, let start = number(fields[0]), let size = number(fields[1]), size > 0, start <= .max - size

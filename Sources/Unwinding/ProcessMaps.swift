@@ -1,17 +1,17 @@
 // /proc/PID/maps, see proc(5).
 import Glibc
 
-struct ProcessMaps: Sequence {
-    struct Map {
+package struct ProcessMaps: Sequence {
+    package struct Map {
         var start, end, offset, inode: UInt64
-        var isExecutable: Bool
+        package var isExecutable: Bool
         /// Empty: of no file.
-        var path: String
+        package var path: String
     }
     private var maps: [Map] = []
 
     /// Without any when there is no such process.
-    init(pid: pid_t) {
+    package init(pid: pid_t) {
         guard let file = fopen("/proc/\(pid)/maps", "re") else { return }
         defer { fclose(file) }
         var line: UnsafeMutablePointer<CChar>?, room = 0
@@ -30,5 +30,5 @@ struct ProcessMaps: Sequence {
         }
     }
 
-    func makeIterator() -> Array<Map>.Iterator { maps.makeIterator() }
+    package func makeIterator() -> Array<Map>.Iterator { maps.makeIterator() }
 }

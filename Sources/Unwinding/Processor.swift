@@ -4,13 +4,13 @@ import Glibc
 package struct Processor: Sendable {
     /// DWARF's numbers.
     package let stackPointer: Int
-    let framePointer: Int
+    package let framePointer: Int
     /// Behind the last of DWARF's: where `Registers` keeps the address of the next instruction.
-    let programCounter: Int
+    package let programCounter: Int
     /// Which of the kernel's registers a sample shall have: bits of perf_event_attr.sample_regs_user.
     package let sampleMask: UInt64
     /// The DWARF number of each of them, in the kernel's order.
-    let sampleOrder: [Int]
+    package let sampleOrder: [Int]
     /// An address of code, less what else the processor keeps in the word: a signature (pointer authentication).
     let addressMask: UInt64
 

@@ -13,7 +13,7 @@ package final class UnwindModule {
 
     private static let rowBytes = 8, tableHeaderBytes = 12
 
-    init(_ image: ModuleImage) {
+    package init(_ image: ModuleImage) {
         self.image = image
         let table = Int(clamping: image.tableAddress &- image.framesAddress)
         let room = (image.frames.count - table - Self.tableHeaderBytes) / Self.rowBytes
@@ -57,7 +57,7 @@ package final class UnwindModule {
     static let kernelPath = "[vdso]"
 
     /// - Parameter address: as linked
-    func rule(at address: UInt64) -> FrameRule? {
+    package func rule(at address: UInt64) -> FrameRule? {
         if let place = known[address] { return place < 0 ? nil : rules[Int(place)] }
         let rule = image.frames.withUnsafeBytes { bytes in program(at: address, bytes)?.rule(at: address, bytes, &saved) }
         known[address] = rule == nil ? -1 : Int32(rules.count)

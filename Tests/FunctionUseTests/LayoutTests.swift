@@ -1,6 +1,5 @@
+import FunctionUse
 import Testing
-
-@testable import FunctionUse
 
 @Suite struct FirstCallVoteTests {
     @Test func oneTraceIsItsOwnOrder() {

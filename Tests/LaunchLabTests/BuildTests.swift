@@ -1,7 +1,7 @@
-@testable import Recorder
+import LaunchLab
+import Recorder
 import Statistics
 import Testing
-@testable import LaunchLab
 
 @Suite struct BuildTests {
     private let command = LaunchCommand(words: ["./app"])

@@ -1,6 +1,6 @@
 import Foundation
+import LaunchLab
 import Testing
-@testable import LaunchLab
 
 @Suite struct GateTests {
     private func baseline(_ change: (inout Baseline) -> Void = { _ in }) -> Baseline {

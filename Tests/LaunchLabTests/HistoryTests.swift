@@ -1,8 +1,8 @@
 import Foundation
+import LaunchLab
 import Presentation
 import Statistics
 import Testing
-@testable import LaunchLab
 
 @Suite struct HistoryTests {
     private let path = NSTemporaryDirectory() + "history-\(UUID().uuidString)/.tracer/history.sqlite"

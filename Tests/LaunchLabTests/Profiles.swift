@@ -1,5 +1,5 @@
+import LaunchLab
 import Statistics
-@testable import LaunchLab
 
 /// Launches put together from parts, with a little noise that is the same in every run of the tests.
 struct ProfileMaker {

@@ -1,6 +1,6 @@
+import LaunchLab
 import Statistics
 import Testing
-@testable import LaunchLab
 
 @Suite struct StatisticsTests {
     @Test func quantilesLieBetweenTheNearestRuns() {

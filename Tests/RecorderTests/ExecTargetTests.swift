@@ -1,6 +1,6 @@
 import Glibc
+import Recorder
 import Testing
-@testable import Recorder
 
 #if arch(x86_64)
 @Suite struct ExecTargetTests {

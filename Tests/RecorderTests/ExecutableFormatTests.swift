@@ -1,5 +1,5 @@
+import Recorder
 import Testing
-@testable import Recorder
 
 func format(_ bytes: [UInt8]) -> ExecutableFormat {
     ExecutableFormat { offset, count in

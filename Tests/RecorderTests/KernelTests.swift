@@ -2,10 +2,9 @@
 import CRecorder
 import CTraceLayout
 import Glibc
+import Recorder
 import Testing
 import Unwinding
-
-@testable import Recorder
 
 /// Of the third processor.
 private var ring: recorder_ring {

@@ -1,7 +1,7 @@
 import CTraceLayout
 import Foundation
+import Recorder
 import Testing
-@testable import Recorder
 
 private let me = getpid()
 #if arch(x86_64) // Glibc does not have their names here

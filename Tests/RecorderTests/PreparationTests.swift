@@ -1,7 +1,7 @@
 import CTraceLayout
 import Glibc
+import Recorder
 import Testing
-@testable import Recorder
 
 @Suite struct PreparationPlanTests {
     static let megabyte: UInt64 = 1 << 20

@@ -1,6 +1,6 @@
+import Recorder
 import Testing
 import TraceFormat
-@testable import Recorder
 
 @Suite struct RecordOptionsTests {
     func refusal(_ change: (inout RecordOptions) -> Void) -> Refusal? {

@@ -1,7 +1,7 @@
 import CTraceLayout
 import Glibc
+import Recorder
 import Testing
-@testable import Recorder
 
 /// Of a process that has ended, here and since the system was started, or of one that lives.
 private func trace(session: UInt64 = 7, pid: pid_t) -> [UInt8] {

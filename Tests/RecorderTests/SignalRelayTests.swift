@@ -1,6 +1,6 @@
 import Glibc
+import Recorder
 import Testing
-@testable import Recorder
 
 /// A program that waits for ever, as a child of this process.
 private final class Waiting {

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
+import Symbols
 import Testing
-@testable import Symbols
 
 /// A library made by the system's compiler for one test, and removed with it.
 final class Built {

@@ -1,6 +1,6 @@
 import Foundation
+import Symbols
 import Testing
-@testable import Symbols
 
 private let slow = """
     static int state;

@@ -1,8 +1,8 @@
 import CTraceLayout
 import Testing
+import TraceAnalysis
 import TraceFormat
 import TraceTesting
-@testable import TraceAnalysis
 
 /// What calls wait for (ARGUMENT), as replay and dump are told of it.
 @Suite struct CallObjectTests {

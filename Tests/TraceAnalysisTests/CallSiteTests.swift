@@ -1,9 +1,9 @@
 import CTraceLayout
 import Foundation
 import Testing
+import TraceAnalysis
 import TraceFormat
 import TraceTesting
-@testable import TraceAnalysis
 
 @Suite struct CallSiteTests {
     /// Function and return address -> calls, total and self time.

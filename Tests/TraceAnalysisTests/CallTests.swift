@@ -1,8 +1,8 @@
 import CTraceLayout
 import Testing
+import TraceAnalysis
 import TraceFormat
 import TraceTesting
-@testable import TraceAnalysis
 
 @Suite struct CallTests {
     @Test func nestedCallsHaveTotalAndSelfTime() throws {

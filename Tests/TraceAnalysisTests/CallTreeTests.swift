@@ -1,8 +1,8 @@
 import CTraceLayout
 import Testing
+import TraceAnalysis
 import TraceFormat
 import TraceTesting
-@testable import TraceAnalysis
 
 /// Each line: indentation by depth, name, calls, total, self and what is out of the ordinary.
 func lines(_ tree: CallTree) -> [String] {

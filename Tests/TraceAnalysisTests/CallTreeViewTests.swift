@@ -1,8 +1,8 @@
 import CTraceLayout
 import Presentation
 import Testing
+import TraceAnalysis
 import TraceTesting
-@testable import TraceAnalysis
 
 /// main calls a (which calls b, 20 each) twice and b (5) once; a calls itself in the second call.
 private func sample() throws -> CallTree {

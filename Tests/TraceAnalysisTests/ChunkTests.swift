@@ -1,9 +1,9 @@
 import CTraceLayout
 import Foundation
 import Testing
+import TraceAnalysis
 import TraceFormat
 import TraceTesting
-@testable import TraceAnalysis
 
 private extension Summary {
     var threadsOpen: Int { threads.map { $0.openFrames }.reduce(0, +) }

@@ -1,8 +1,8 @@
 import CTraceLayout
 import Testing
+import TraceAnalysis
 import TraceFormat
 import TraceTesting
-@testable import TraceAnalysis
 
 private let second: UInt64 = 1_000_000_000
 

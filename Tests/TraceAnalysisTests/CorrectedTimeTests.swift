@@ -2,9 +2,9 @@ import CTraceLayout
 import Foundation
 import Presentation
 import Testing
+import TraceAnalysis
 import TraceFormat
 import TraceTesting
-@testable import TraceAnalysis
 
 @Suite struct CorrectedTimeTests {
     /// main calls a for a long time 1,000 times, and b for hardly any 1,000 times. Recording costs 40, 20 of it inside.

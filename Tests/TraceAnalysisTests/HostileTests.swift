@@ -1,9 +1,9 @@
 import CTraceLayout
 import Presentation
 import Testing
+import TraceAnalysis
 import TraceFormat
 import TraceTesting
-@testable import TraceAnalysis
 
 /// Reads everything that every command would read. Must return, whatever the bytes are.
 @discardableResult

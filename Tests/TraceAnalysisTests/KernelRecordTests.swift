@@ -1,7 +1,7 @@
 import CTraceLayout
 import Testing
+import TraceAnalysis
 import TraceTesting
-@testable import TraceAnalysis
 
 @Suite struct KernelRecordTests {
     @Test func recordsOfTheKernelAreReadAsTheyWereWritten() throws {

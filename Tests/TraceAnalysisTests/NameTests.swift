@@ -2,8 +2,8 @@ import Foundation
 import Presentation
 import Symbols
 import Testing
+import TraceAnalysis
 import TraceTesting
-@testable import TraceAnalysis
 
 @Suite struct NameTests {
     @Test func thousandsOfFunctionsKeepTheirOwnNames() throws {

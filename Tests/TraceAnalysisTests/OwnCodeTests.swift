@@ -1,9 +1,9 @@
 import CTraceLayout
 import Presentation
 import Testing
+import TraceAnalysis
 import TraceFormat
 import TraceTesting
-@testable import TraceAnalysis
 
 /// What the threads ran of the program's own code: the time that no recorded call covers.
 @Suite struct OwnCodeTests {

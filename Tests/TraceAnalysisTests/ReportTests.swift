@@ -2,9 +2,9 @@ import CTraceLayout
 import Foundation
 import Presentation
 import Testing
+import TraceAnalysis
 import TraceFormat
 import TraceTesting
-@testable import TraceAnalysis
 
 @Suite struct ReportTests {
     @Test func percentilesHaveTwoSignificantDigits() throws {

@@ -2,9 +2,9 @@ import CTraceLayout
 import Foundation
 import Presentation
 import Testing
+import TraceAnalysis
 import TraceFormat
 import TraceTesting
-@testable import TraceAnalysis
 
 /// Traces of one run, in a directory that is removed with it.
 private final class Run {

@@ -1,8 +1,8 @@
 import CTraceLayout
 import Testing
+import TraceAnalysis
 import TraceFormat
 import TraceTesting
-@testable import TraceAnalysis
 
 /// Samples and the calls that are open at them become one stack.
 @Suite struct SampleTests {

@@ -1,6 +1,6 @@
 import Presentation
 import Testing
-@testable import TraceAnalysis
+import TraceAnalysis
 
 /// C++ names as people write them.
 @Suite struct ShortNameTests {

@@ -1,8 +1,8 @@
 import CTraceLayout
 import Foundation
+import TraceAnalysis
 import TraceFormat
 import TraceTesting
-@testable import TraceAnalysis
 
 /// A file that is removed when the test lets go of it.
 final class TemporaryFile {

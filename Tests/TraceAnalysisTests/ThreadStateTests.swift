@@ -1,7 +1,7 @@
 import CTraceLayout
 import Testing
+import TraceAnalysis
 import TraceTesting
-@testable import TraceAnalysis
 
 private let runs = TRACE_SWITCH_IN, waits = TRACE_SWITCH_WAITS, preempted = TRACE_SWITCH_PREEMPTED
 

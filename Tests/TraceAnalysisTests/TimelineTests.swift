@@ -1,9 +1,9 @@
 // Calls in the order of time as exports tell them: begins and ends that nest, whatever the trace is like.
 import CTraceLayout
 import Testing
+import TraceAnalysis
 import TraceFormat
 import TraceTesting
-@testable import TraceAnalysis
 
 /// Writes what it hears, one event a line; times are ticks since the start of the trace.
 private struct Listener: TimelineSink, ~Copyable {

@@ -2,8 +2,8 @@ import CTraceLayout
 import Presentation
 import Symbols
 import Testing
+import TraceAnalysis
 import TraceTesting
-@testable import TraceAnalysis
 
 private let runs = TRACE_SWITCH_IN, waits = TRACE_SWITCH_WAITS, preempted = TRACE_SWITCH_PREEMPTED
 private let mutex: UInt64 = 0x559c_0010

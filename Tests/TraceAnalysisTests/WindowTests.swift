@@ -1,8 +1,8 @@
 import Presentation
 import Testing
+import TraceAnalysis
 import TraceFormat
 import TraceTesting
-@testable import TraceAnalysis
 
 /// A part of a trace: what begins in it is counted, and of each call the part of its time that lies there.
 @Suite struct WindowTests {

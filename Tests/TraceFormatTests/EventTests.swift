@@ -1,6 +1,6 @@
 import CTraceLayout
 import Testing
-@testable import TraceFormat
+import TraceFormat
 
 @Suite struct EventTests {
     static let functions: [UInt32] = [1, 2, 255, 1 << 19, (1 << 20) - 1]

@@ -4,10 +4,10 @@ import Foundation
 import Presentation
 import Symbols
 import Testing
+import TraceAnalysis
 import TraceFormat
+import TracePage
 import TraceTesting
-@testable import TraceAnalysis
-@testable import TracePage
 
 private let begin: UInt64 = 100_000_000
 private let runs = TRACE_SWITCH_IN, waits = TRACE_SWITCH_WAITS, preempted = TRACE_SWITCH_PREEMPTED

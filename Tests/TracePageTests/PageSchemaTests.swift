@@ -3,8 +3,8 @@ import Foundation
 import Testing
 import TraceAnalysis
 import TraceFormat
+import TracePage
 import TraceTesting
-@testable import TracePage
 
 private func names(_ key: String) throws -> [String] { try PageText.names(key) }
 private func data(_ html: String) throws -> [String: Any] { try PageText.data(html) }

@@ -1,7 +1,7 @@
 import CPageFiles
 import Foundation
 import Testing
-@testable import TracePage
+import TracePage
 
 /// What tests read of a page.
 enum PageText {

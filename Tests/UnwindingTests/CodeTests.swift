@@ -1,7 +1,6 @@
 import Glibc
 import Testing
-
-@testable import Unwinding
+import Unwinding
 
 @Suite struct CodeTests {
     @Test func aMappingReplacesWhatWasThere() {

@@ -1,7 +1,6 @@
 import Glibc
 import Testing
-
-@testable import Unwinding
+import Unwinding
 
 /// Files and stacks that hold anything.
 @Suite struct HostileTests {

@@ -3,8 +3,7 @@ import CUnwindingTests
 import Foundation
 import Glibc
 import Testing
-
-@testable import Unwinding
+import Unwinding
 
 /// Whether the kernel lets this user sample programs of their own (kernel.perf_event_paranoid, seccomp).
 private let maySample: Bool = {

@@ -2,8 +2,7 @@ import CTraceLayout
 import CUnwindingTests
 import Glibc
 import Testing
-
-@testable import Unwinding
+import Unwinding
 
 /// Against what others make of the same registers and stacks.
 @Suite struct UnwinderTests {

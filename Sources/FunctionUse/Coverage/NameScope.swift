@@ -1,8 +1,8 @@
 // What a function belongs to, by its demangled name: demo::Shape of demo::Shape::area() const.
 
-enum NameScope {
+package enum NameScope {
     /// Empty: nothing.
-    static func of(_ name: String, symbol: String) -> String {
+    package static func of(_ name: String, symbol: String) -> String {
         if name.hasPrefix("-[") || name.hasPrefix("+[") { return String(name.dropFirst(2).prefix { $0 != " " && $0 != "(" }) }
         if symbol.hasPrefix("$s") || symbol.hasPrefix("$S") || symbol.hasPrefix("$e") { return swift(name) }
         return symbol.hasPrefix("_Z") || symbol.hasPrefix("_R") ? cPlusPlus(Array(name.utf8)) : ""

@@ -2,21 +2,31 @@
 // together stay small (Ottoni and Maher, "Optimizing Function Placement for Large-Scale Data-Center Applications", CGO 2017). The groups then
 // stand by how often a byte of theirs is called.
 
-struct CallAffinity {
-    struct Function {
+package struct CallAffinity {
+    package struct Function {
         var byteCount: UInt64
         var calls: UInt64
+
+        package init(byteCount: UInt64, calls: UInt64) {
+            self.byteCount = byteCount
+            self.calls = calls
+        }
     }
-    struct Pair: Hashable {
+    package struct Pair: Hashable {
         var caller: Int
         var callee: Int
+
+        package init(caller: Int, callee: Int) {
+            self.caller = caller
+            self.callee = callee
+        }
     }
 
     /// A group gets no larger: what is called together shall lie on few pages.
-    static let mostBytes: UInt64 = 64 << 10
+    package static let mostBytes: UInt64 = 64 << 10
 
     /// Indices of `functions`.
-    static func order(_ functions: [Function], _ pairs: [Pair: UInt64]) -> [Int] {
+    package static func order(_ functions: [Function], _ pairs: [Pair: UInt64]) -> [Int] {
         var callers: [Int: (caller: Int, calls: UInt64)] = [:]
         for (pair, calls) in pairs where pair.caller != pair.callee {
             let known = callers[pair.callee]

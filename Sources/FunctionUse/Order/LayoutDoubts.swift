@@ -61,14 +61,14 @@ package struct LayoutDoubts: Sendable {
     ]
 
     /// gcc, clang: NAME.constprop.0 and its kin.
-    static func isClone(_ symbol: String) -> Bool {
+    package static func isClone(_ symbol: String) -> Bool {
         [".constprop.", ".isra.", ".part.", ".lto_priv.", ".llvm.", ".cold", ".clone.", ".resume", ".destroy", ".actor"].contains {
             symbol.contains($0)
         }
     }
 
     /// Constructors C1 and C2, destructors D1 and D2, which compilers make one function.
-    static func isTwin(_ symbol: String, _ other: String) -> Bool {
+    package static func isTwin(_ symbol: String, _ other: String) -> Bool {
         guard symbol != other else { return true }
         let a = Array(symbol.utf8), b = Array(other.utf8)
         guard a.count == b.count, let place = a.indices.first(where: { a[$0] != b[$0] }), place > 0 else { return false }

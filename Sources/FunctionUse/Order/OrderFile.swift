@@ -23,7 +23,7 @@ package enum OrderFile {
     }
 
     /// - Parameter functions: all names of each
-    static func text(_ functions: [[String]], _ format: OrderFormat) -> String {
+    package static func text(_ functions: [[String]], _ format: OrderFormat) -> String {
         let functions = functions.filter { $0.first.map { !LayoutDoubts.startFileNames.contains($0) } ?? false }
         var known: Set<String> = []
         let symbols = functions.flatMap { $0 }.filter { known.insert($0).inserted }

@@ -8,7 +8,7 @@ package struct BuildComparison: Sendable {
         package var difference: Difference
 
         /// In all launches of both.
-        var isSame: Bool {
+        package var isSame: Bool {
             old.values.first == old.values.last && old.values.first == new.values.first && new.values.first == new.values.last
         }
     }

@@ -23,6 +23,12 @@ package struct BuildFigure: Hashable, Sendable {
     package var place: Place
     package var isCold: Bool
 
+    package init(kind: Kind, place: Place, isCold: Bool) {
+        self.kind = kind
+        self.place = place
+        self.isCold = isCold
+    }
+
     package var unit: Unit {
         switch kind {
         case .timeToReady: .nanoseconds
@@ -52,16 +58,16 @@ package struct BuildLaunches: Sendable {
     /// Launches whose faults were counted, warm and cold.
     private var counted = [false: 0, true: 0]
 
-    init(_ command: LaunchCommand, program: String) {
+    package init(_ command: LaunchCommand, program: String) {
         self.command = command
         self.program = program
     }
 
-    mutating func add(_ kind: BuildFigure.Kind, _ place: BuildFigure.Place = .program, isCold: Bool, _ value: Double) {
+    package mutating func add(_ kind: BuildFigure.Kind, _ place: BuildFigure.Place = .program, isCold: Bool, _ value: Double) {
         values[BuildFigure(kind: kind, place: place, isCold: isCold), default: []].append(value)
     }
 
-    mutating func add(_ faults: [TextFault], isCold: Bool) {
+    package mutating func add(_ faults: [TextFault], isCold: Bool) {
         let before = counted[isCold]!
         counted[isCold] = before + 1
         var counts: [BuildFigure: Int] = [:]

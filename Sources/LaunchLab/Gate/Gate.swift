@@ -13,6 +13,12 @@ package struct Finding: Equatable, Sendable {
     /// Of what: a library, a constructor, a stage.
     package var subject: String
     package var message: String
+
+    package init(rule: Rule, subject: String, message: String) {
+        self.rule = rule
+        self.subject = subject
+        self.message = message
+    }
 }
 
 package struct Gate: Sendable {

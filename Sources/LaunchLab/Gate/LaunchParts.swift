@@ -4,18 +4,18 @@ import Foundation
 import Presentation
 import Statistics
 
-struct LaunchParts {
+package struct LaunchParts {
     private(set) var constructors: [Baseline.Part] = []
     private(set) var loads: [Baseline.Part] = []
-    private(set) var calls: [Baseline.Part] = []
+    package private(set) var calls: [Baseline.Part] = []
     /// Calls at least this long are all listed, milliseconds.
-    private(set) var callsFrom: Double
+    package private(set) var callsFrom: Double
 
     /// - Parameters:
     ///   - callsFrom: milliseconds
     ///   - most: as many calls as this at most, the longest
     ///   - known: listed whatever they take
-    init(_ profiles: [LaunchProfile], callsFrom: Double, most: Int, known: [Baseline.Part] = []) {
+    package init(_ profiles: [LaunchProfile], callsFrom: Double, most: Int, known: [Baseline.Part] = []) {
         self.callsFrom = callsFrom
         let known = Set(known.map(Place.init))
         for stage in MergedNode.root(profiles.map(\.tree), []).children { add(stage, [], known) }

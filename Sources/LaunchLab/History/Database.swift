@@ -5,11 +5,11 @@ struct DatabaseProblem: Error, CustomStringConvertible {
     let description: String
 }
 
-enum DatabaseValue: Equatable {
+package enum DatabaseValue: Equatable {
     case null, integer(Int64), real(Double), text(String)
 }
 
-struct DatabaseRow {
+package struct DatabaseRow {
     fileprivate var values: [String: DatabaseValue] = [:]
 
     func integer(_ column: String) throws -> Int64 {
@@ -23,13 +23,13 @@ struct DatabaseRow {
         case .null, .text: throw DatabaseProblem(description: "\(column) is not a number")
         }
     }
-    func text(_ column: String) throws -> String {
+    package func text(_ column: String) throws -> String {
         guard case .text(let value) = try self[column] else { throw DatabaseProblem(description: "\(column) is not a text") }
         return value
     }
     /// nil: the column is null, or there is none of that name.
     func optionalText(_ column: String) throws -> String? { values[column] == nil || values[column] == .null ? nil : try text(column) }
-    func isNull(_ column: String) throws -> Bool { try self[column] == .null }
+    package func isNull(_ column: String) throws -> Bool { try self[column] == .null }
 
     private subscript(column: String) -> DatabaseValue {
         get throws {
@@ -40,11 +40,11 @@ struct DatabaseRow {
 }
 
 /// A connection to a database file, which is made when it is not there. Of one thread.
-struct Database: ~Copyable {
+package struct Database: ~Copyable {
     private let connection: OpaquePointer
 
     /// - Parameter patience: seconds to wait for other processes that write.
-    init(path: String, patience: Int32) throws {
+    package init(path: String, patience: Int32) throws {
         var opened: OpaquePointer?
         let status = sqlite3_open_v2(path, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nil)
         guard status == SQLITE_OK, let opened else {
@@ -59,7 +59,7 @@ struct Database: ~Copyable {
 
     /// One statement. - Parameter values: of its question marks.
     @discardableResult
-    func run(_ statement: String, _ values: [DatabaseValue] = []) throws -> [DatabaseRow] {
+    package func run(_ statement: String, _ values: [DatabaseValue] = []) throws -> [DatabaseRow] {
         var prepared: OpaquePointer?
         try check(sqlite3_prepare_v2(connection, statement, -1, &prepared, nil))
         defer { sqlite3_finalize(prepared) }

@@ -44,7 +44,7 @@ package struct MachineWatch: Sendable {
     /// usual here is not a disturbance.
     /// - Parameter calibration: of the arithmetic, before and after the launch: the longer. All in nanoseconds.
     /// - Parameter stolen: all processors together; nil where the kernel does not say.
-    mutating func reason(calibration: UInt64, stolen: UInt64?, elapsed: UInt64) -> String? {
+    package mutating func reason(calibration: UInt64, stolen: UInt64?, elapsed: UInt64) -> String? {
         calibrations.append(Double(calibration))
         let usual = Sample(calibrations).quantile(0.25)
         if calibrations.count > 1, Double(calibration) > usual * MachineWatch.slowdown {

@@ -5,5 +5,13 @@ package struct MeasuredMachine: Codable, Equatable, Sendable {
     package var kernel: String
     /// Of the calibration arithmetic, milliseconds: how fast the machine was.
     package var calibrationMs: Double
+
+    package init(architecture: String, processor: String, kernel: String, calibrationMs: Double) {
+        self.architecture = architecture
+        self.processor = processor
+        self.kernel = kernel
+        self.calibrationMs = calibrationMs
+    }
+
     enum CodingKeys: String, CodingKey { case architecture, processor, kernel, calibrationMs = "calibration_ms" }
 }

@@ -40,7 +40,9 @@ package struct CallNode: Sendable {
 
     /// Without what recording its calls has cost: so many nanoseconds each, of which this share is in the length of the call
     /// and the rest is its caller's.
-    func without(callCost: Double, insideShare: Double) -> CallNode { take(callCost * insideShare, callCost * (1 - insideShare)).node }
+    package func without(callCost: Double, insideShare: Double) -> CallNode {
+        take(callCost * insideShare, callCost * (1 - insideShare)).node
+    }
 
     /// What a node is too short for is taken from its caller: the share is of a function that does nothing.
     private func take(_ inside: Double, _ outside: Double) -> (node: CallNode, left: Double) {
@@ -56,12 +58,12 @@ package struct CallNode: Sendable {
     }
 
     /// As it would be on a machine that is so many times as fast.
-    func scaled(by factor: Double) -> CallNode {
+    package func scaled(by factor: Double) -> CallNode {
         var node = self
         node.total = NanosecondCount((Double(total) * factor).rounded())
         node.children = children.map { $0.scaled(by: factor) }
         return node
     }
 
-    func all(_ kind: Kind) -> [CallNode] { (key.kind == kind ? [self] : []) + children.flatMap { $0.all(kind) } }
+    package func all(_ kind: Kind) -> [CallNode] { (key.kind == kind ? [self] : []) + children.flatMap { $0.all(kind) } }
 }

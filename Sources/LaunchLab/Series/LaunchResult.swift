@@ -24,11 +24,14 @@ package struct LaunchResult: Sendable {
     package var pageIns: [ColdFiles.PageIn] = []
     /// Why the page-in map is not there, or not whole.
     package var faultComplaint: String?
+
+    package init() {}
+
     /// A quarter of the launches are ready within `early`, another not before `late`, and no speed that the machine changed by
     /// (`swing`) explains it: a median of launches that have nothing to do with one another says nothing. Those that were
     /// made again are looked at as well: a long one is likelier to be disturbed, and a program that is ready early or late
     /// would seem to be early always.
-    func wildTimes(swing: Double) -> (early: Double, late: Double)? {
+    package func wildTimes(swing: Double) -> (early: Double, late: Double)? {
         let totals = Sample(allTotals), early = totals.quantile(0.25), late = totals.quantile(0.75)
         guard totals.count >= 5, late > early * LaunchResult.wildest * swing, late - early > 2_000_000 else { return nil }
         return (early, late)
@@ -51,7 +54,7 @@ package struct LaunchResult: Sendable {
         return min(max(difference.medians, 0), calls * LaunchResult.costliestCall)
     }
     /// Nanoseconds. A recorded call costs some 30 (docs/performance.md), several times that while caches are cold.
-    static let costliestCall = 200.0
+    package static let costliestCall = 200.0
 
     /// Overhead for each traced call; nil when no launch was made without the agent.
     package var callCost: Double? {

@@ -2,8 +2,8 @@
 import Foundation
 import Glibc
 
-enum TouchedText {
-    struct Problem: Error, Equatable, Sendable {
+package enum TouchedText {
+    package struct Problem: Error, Equatable, Sendable {
         var reason: String
     }
 
@@ -20,7 +20,7 @@ enum TouchedText {
     }
 
     /// proc(5), /proc/PID/smaps: a line for each mapping, as in /proc/PID/maps, and below it "Rss:   12 kB" and the like.
-    static func byteCount(smaps: String, program: String) -> Result<UInt64, Problem> {
+    package static func byteCount(smaps: String, program: String) -> Result<UInt64, Problem> {
         var mapped: UInt64 = 0, resident: UInt64 = 0, referenced: UInt64 = 0, isText = false
         for line in smaps.split(separator: "\n") {
             let fields = line.split(separator: " ", maxSplits: 5)

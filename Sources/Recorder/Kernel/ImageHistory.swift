@@ -3,11 +3,11 @@ import CTraceLayout
 import Glibc
 import Unwinding
 
-struct ImageHistory {
+package struct ImageHistory {
     /// CLOCK_MONOTONIC.
-    let begun: UInt64
-    var ended: UInt64?
-    private(set) var blocks: [KernelSpool.Block] = []
+    package let begun: UInt64
+    package var ended: UInt64?
+    package private(set) var blocks: [KernelSpool.Block] = []
     /// In place of blocks, where nothing else is wanted.
     private(set) var textFaults: [TextFault] = []
     private var bytes: [UInt8] = []
@@ -16,7 +16,7 @@ struct ImageHistory {
     private var samples: [UInt8] = []
     private var sampleCount: UInt32 = 0
     /// More than the file may have: so many records are gone.
-    private(set) var left: UInt64 = 0
+    package private(set) var left: UInt64 = 0
     private var kept = 0
     private var recordsInBlock: UInt64 = 0
 
@@ -190,11 +190,18 @@ struct ImageHistory {
 }
 
 /// How much may be kept of an image, and where.
-struct KernelRoom {
+package struct KernelRoom {
     let spool: KernelSpool
     /// At most so many bytes; their end where the trace keeps its end (ring), else their beginning.
     let mostBytes: Int
     let keepsEnd: Bool
     /// Page faults at code are kept, each with the file that it is of, and nothing else.
     var isOfTextFaults = false
+
+    package init(spool: KernelSpool, mostBytes: Int, keepsEnd: Bool, isOfTextFaults: Bool = false) {
+        self.spool = spool
+        self.mostBytes = mostBytes
+        self.keepsEnd = keepsEnd
+        self.isOfTextFaults = isOfTextFaults
+    }
 }

@@ -2,15 +2,22 @@
 import CTraceLayout
 import Glibc
 
-struct KernelAccount {
+package struct KernelAccount {
     /// What the kernel has granted, and why not more.
-    struct Grant: Equatable {
+    package struct Grant: Equatable {
         /// TRACE_KERNEL_ bits.
         var asked: Int, granted: Int
         /// errno, 0 none.
         var error: Int32
         /// Nanoseconds of a processor from one sample to the next, 0: none.
         var period: UInt64 = 0
+
+        package init(asked: Int, granted: Int, error: Int32, period: UInt64 = 0) {
+            self.asked = asked
+            self.granted = granted
+            self.error = error
+            self.period = period
+        }
     }
 
     let grant: Grant
@@ -23,8 +30,16 @@ struct KernelAccount {
     /// Where their blocks are.
     let spool: KernelSpool
 
+    package init(grant: Grant, paranoid: Int32?, lost: UInt64, images: [pid_t: [ImageHistory]], spool: KernelSpool) {
+        self.grant = grant
+        self.paranoid = paranoid
+        self.lost = lost
+        self.images = images
+        self.spool = spool
+    }
+
     /// That of the process which was there at the moment, of CLOCK_MONOTONIC.
-    func image(of pid: pid_t, at nanoseconds: UInt64) -> ImageHistory? { images[pid]?.last { $0.begun <= nanoseconds } }
+    package func image(of pid: pid_t, at nanoseconds: UInt64) -> ImageHistory? { images[pid]?.last { $0.begun <= nanoseconds } }
 
     /// What was granted, as a trace has it; of no image yet.
     var record: trace_kernel_record {

@@ -4,7 +4,7 @@ import CTraceLayout
 import Glibc
 import Unwinding
 
-struct KernelHistory {
+package struct KernelHistory {
     private final class Process {
         let pid: pid_t
         var images: [ImageHistory]
@@ -60,20 +60,20 @@ struct KernelHistory {
     private static let atOnce: UInt64 = 5_000_000, first: UInt64 = 50_000_000, share: UInt64 = 50
     private static let mostKnown = 4096
 
-    init(root: pid_t, _ room: KernelRoom) {
+    package init(root: pid_t, _ room: KernelRoom) {
         self.room = room
         processes[root] = Process(root, begun: 0)
     }
 
     /// In the order of their times, as what follows.
-    mutating func add(switched kind: UInt16, _ origin: KernelRecord.Origin) {
+    package mutating func add(switched kind: UInt16, _ origin: KernelRecord.Origin) {
         guard let place = place(of: origin.tid, in: origin.pid) else { return }
         threads[place].process.image.add(
             trace_switch(ns: origin.nanoseconds, tid: UInt32(bitPattern: origin.tid), processor: origin.processor, kind: kind), room)
         threads[place].waits = Int(kind) == TRACE_SWITCH_WAITS ? origin.nanoseconds : 0
     }
 
-    mutating func add(_ record: KernelRecord, _ origin: KernelRecord.Origin) {
+    package mutating func add(_ record: KernelRecord, _ origin: KernelRecord.Origin) {
         let pid = origin.pid, tid = origin.tid, now = origin.nanoseconds
         if case .began(_, let parent, _) = record, pid != parent { begin(process: pid, from: parent, at: now) }
         if case .lost(let count) = record { lost += count }
@@ -180,7 +180,7 @@ struct KernelHistory {
     }
 
     /// No more comes. What there is of each process id, the oldest first.
-    mutating func end() -> [pid_t: [ImageHistory]] {
+    package mutating func end() -> [pid_t: [ImageHistory]] {
         for process in processes.values { end(process, at: nil) }
         return over
     }

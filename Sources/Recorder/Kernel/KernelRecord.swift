@@ -4,29 +4,45 @@ import CTraceLayout
 import Glibc
 import Unwinding
 
-enum KernelRecord {
-    struct Origin {
-        var pid: pid_t, tid: pid_t
+package enum KernelRecord {
+    package struct Origin {
+        package var pid: pid_t, tid: pid_t
         /// CLOCK_MONOTONIC.
-        var nanoseconds: UInt64
-        var processor: UInt16
+        package var nanoseconds: UInt64
+        package var processor: UInt16
+
+        package init(pid: pid_t, tid: pid_t, nanoseconds: UInt64, processor: UInt16) {
+            self.pid = pid
+            self.tid = tid
+            self.nanoseconds = nanoseconds
+            self.processor = processor
+        }
     }
-    struct Mapping {
-        var addresses: Range<UInt64>
+    package struct Mapping {
+        package var addresses: Range<UInt64>
         /// In the file.
-        var offset: UInt64
-        var path: String
+        package var offset: UInt64
+        package var path: String
         /// 0 unknown.
         var inode: UInt64 = 0
         var isCode = false
+
+        package init(addresses: Range<UInt64>, offset: UInt64, path: String, inode: UInt64 = 0, isCode: Bool = false) {
+            self.addresses = addresses
+            self.offset = offset
+            self.path = path
+            self.inode = inode
+            self.isCode = isCode
+        }
+
         /// The kernel calls memory that is of none //anon, [heap] and so on.
         var isOfFile: Bool { path.hasPrefix("/") && !path.hasPrefix("//") }
     }
-    struct Stack {
+    package struct Stack {
         /// In the order of the bits that were asked for; empty for a thread that has no registers of its own.
-        var registers: [UInt64]
+        package var registers: [UInt64]
         /// From its pointer on.
-        var bytes: [UInt8]
+        package var bytes: [UInt8]
     }
 
     case began(child: pid_t, of: pid_t, by: pid_t)
@@ -50,7 +66,7 @@ enum KernelRecord {
 
     /// Of the kind of which there may be a million in a second: what the thread did, and when. nil: it is of another kind.
     @inline(__always)
-    static func readSwitch(_ bytes: UnsafeRawBufferPointer, _ ring: recorder_ring) -> (kind: UInt16, origin: Origin)? {
+    package static func readSwitch(_ bytes: UnsafeRawBufferPointer, _ ring: recorder_ring) -> (kind: UInt16, origin: Origin)? {
         guard bytes.count >= headerBytes + trailerBytes, bytes.loadUnaligned(as: UInt32.self) == Kind.switched,
             Int(bytes.loadUnaligned(fromByteOffset: 6, as: UInt16.self)) == switchBytes
         else { return nil }
@@ -67,7 +83,7 @@ enum KernelRecord {
     static let switchBytes = headerBytes + trailerBytes
 
     /// The record at the beginning of `bytes`, and how long it is; without what is not for us and switches. nil: it does not hold together.
-    static func read(_ bytes: UnsafeRawBufferPointer, _ ring: recorder_ring) -> (record: (KernelRecord, Origin)?, byteCount: Int)? {
+    package static func read(_ bytes: UnsafeRawBufferPointer, _ ring: recorder_ring) -> (record: (KernelRecord, Origin)?, byteCount: Int)? {
         guard bytes.count >= headerBytes else { return nil }
         let type = Int(bytes.loadUnaligned(as: UInt32.self)), flags = bytes.loadUnaligned(fromByteOffset: 4, as: UInt16.self)
         let byteCount = Int(bytes.loadUnaligned(fromByteOffset: 6, as: UInt16.self))

@@ -2,9 +2,9 @@
 // a name beside the traces.
 import Glibc
 
-final class KernelSpool {
+package final class KernelSpool {
     /// Records, whole, in the order of their making.
-    struct Block {
+    package struct Block {
         let byteCount: Int
         fileprivate let place: Place
     }
@@ -21,12 +21,12 @@ final class KernelSpool {
     private(set) var lostBytes = 0
     private static let mostInMemory = 32 << 20
 
-    init(directory: String) { self.directory = directory }
+    package init(directory: String) { self.directory = directory }
 
     deinit { if file >= 0 { close(file) } }
 
     /// nil when there is no room for it anywhere.
-    func keep(_ bytes: [UInt8]) -> Block? {
+    package func keep(_ bytes: [UInt8]) -> Block? {
         if inMemory + bytes.count <= Self.mostInMemory {
             inMemory += bytes.count
             return Block(byteCount: bytes.count, place: .memory(bytes))
@@ -44,7 +44,7 @@ final class KernelSpool {
     func drop(_ block: Block) { if case .memory = block.place { inMemory -= block.byteCount } }
 
     /// nil when it cannot be read back.
-    func read(_ block: Block) -> [UInt8]? {
+    package func read(_ block: Block) -> [UInt8]? {
         switch block.place {
         case .memory(let bytes): return bytes
         case .file(let offset):

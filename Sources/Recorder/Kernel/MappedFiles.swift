@@ -1,11 +1,13 @@
 // Which files lie where in a process, to say of an address that was touched what had to be read.
 
-struct MappedFiles {
+package struct MappedFiles {
     /// By address; none overlaps another.
     private var mappings: [KernelRecord.Mapping] = []
 
+    package init() {}
+
     /// What was there before is gone. (munmap(2) is not told of: what it takes away is there until something else comes.)
-    mutating func add(_ new: KernelRecord.Mapping) {
+    package mutating func add(_ new: KernelRecord.Mapping) {
         guard !new.addresses.isEmpty else { return }
         let first = index(after: new.addresses.lowerBound),
             end = mappings[first...].firstIndex { $0.addresses.lowerBound >= new.addresses.upperBound } ?? mappings.count
@@ -31,7 +33,7 @@ struct MappedFiles {
     }
 
     /// The file and the place in it; nil for memory that is of no file.
-    func place(of address: UInt64) -> (path: String, offset: UInt64)? {
+    package func place(of address: UInt64) -> (path: String, offset: UInt64)? {
         let n = index(after: address)
         guard n < mappings.count, mappings[n].addresses.contains(address), mappings[n].isOfFile else { return nil }
         return (mappings[n].path, mappings[n].offset &+ (address - mappings[n].addresses.lowerBound))

@@ -4,17 +4,17 @@ import CRecorder
 import CTraceLayout
 import Glibc
 
-struct OpenEnd: Equatable {
-    var pid: pid_t
-    var descriptor: Int32
+package struct OpenEnd: Equatable {
+    package var pid: pid_t
+    package var descriptor: Int32
     /// TRACE_ACCESS_ bits.
-    var access: Int
-    var object: String
+    package var access: Int
+    package var object: String
     /// Of a socket, where it is known.
-    var peer = ""
+    package var peer = ""
 
     /// What a descriptor is open on; nil: nothing, or not for us.
-    static func object(_ descriptor: Int32, of pid: pid_t) -> String? {
+    package static func object(_ descriptor: Int32, of pid: pid_t) -> String? {
         var link = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/\(pid)/fd/\(descriptor)", &link, link.count)
         return count > 0 ? String(decoding: link[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) : nil
@@ -23,7 +23,7 @@ struct OpenEnd: Equatable {
     /// Of as many processes as can be looked through until this thread has had a processor for `limit`, KernelWatch.ownTime.
     /// - Parameters:
     ///   - objects: each with the peer that it has, as far as it is a socket
-    static func all(of objects: [String: String], in processes: some Sequence<pid_t>, until limit: UInt64) -> [OpenEnd] {
+    package static func all(of objects: [String: String], in processes: some Sequence<pid_t>, until limit: UInt64) -> [OpenEnd] {
         let peers = Dictionary(
             objects.lazy.filter { !$0.value.isEmpty }.map { ($0.value, $0.key) }, uniquingKeysWith: { first, _ in first })
         var found: [OpenEnd] = []
@@ -58,7 +58,7 @@ struct OpenEnd: Equatable {
 
 extension OpenEnd {
     /// Of "socket:[4712]" of a process the one that it is connected to, in the same way; empty where none is known.
-    static func peer(of object: String, of pid: pid_t) -> String {
+    package static func peer(of object: String, of pid: pid_t) -> String {
         guard let inode = inode(object) else { return "" }
         let unix = recorder_unix_peer(inode)
         if unix != 0 { return "socket:[\(unix)]" }
@@ -76,13 +76,19 @@ extension OpenEnd {
         return all.first { $0.local == own.remote && $0.remote == own.local && $0.inode != 0 }?.inode
     }
 
-    struct Connection: Equatable {
-        var local: String, remote: String
-        var inode: UInt32
+    package struct Connection: Equatable {
+        package var local: String, remote: String
+        package var inode: UInt32
+
+        package init(local: String, remote: String, inode: UInt32) {
+            self.local = local
+            self.remote = remote
+            self.inode = inode
+        }
     }
 
     /// proc_net_tcp.rst: number, local and remote address as ADDRESS:PORT in hexadecimal, state, …, the inode as the tenth.
-    static func connection(_ line: Substring) -> Connection? {
+    package static func connection(_ line: Substring) -> Connection? {
         let fields = line.split(separator: " ")
         guard fields.count >= 10, let inode = UInt32(fields[9]) else { return nil }
         return Connection(local: address(fields[1]), remote: address(fields[2]), inode: inode)

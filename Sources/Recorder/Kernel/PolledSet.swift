@@ -3,20 +3,26 @@ import CRecorder
 import CTraceLayout
 import Glibc
 
-struct PolledSet: Equatable {
-    struct Member: Equatable {
-        var descriptor: Int32
+package struct PolledSet: Equatable {
+    package struct Member: Equatable {
+        package var descriptor: Int32
         /// TRACE_ACCESS_ bits: what it waits to do.
         var access: Int
         var object: String
+
+        package init(descriptor: Int32, access: Int, object: String) {
+            self.descriptor = descriptor
+            self.access = access
+            self.object = object
+        }
     }
-    private(set) var members: [Member] = []
+    package private(set) var members: [Member] = []
 
     /// Who waits for more of them serves many, and each of those is waited for less.
     private static let most = 32, mostBits = 4096, mostInfo = 8192
 
     /// Of what was found in /proc/PID/task/TID/syscall. nil: it waits for no set, one that is too large, or one that is not for us.
-    init?(systemCall: Int32, arguments: [UInt64], of pid: pid_t) {
+    package init?(systemCall: Int32, arguments: [UInt64], of pid: pid_t) {
         let all: [(descriptor: Int32, access: Int)]?
         switch Int(recorder_waits_for_set(systemCall)) {
         case RECORDER_POLL where arguments.count >= 2: all = Self.polled(arguments[0], arguments[1], pid)
@@ -59,7 +65,7 @@ struct PolledSet: Equatable {
         guard let bytes = ProcessStatus.readAll("/proc/\(pid)/fdinfo/\(descriptor)", atMost: mostInfo) else { return nil }
         return members(ofInfo: String(decoding: bytes, as: UTF8.self))
     }
-    static func members(ofInfo text: String) -> [(Int32, Int)] {
+    package static func members(ofInfo text: String) -> [(Int32, Int)] {
         text.split(separator: "\n").compactMap { line in
             let fields = line.split { $0 == " " || $0 == "\t" }
             guard fields.count >= 4, fields[0] == "tfd:", fields[2] == "events:", let descriptor = Int32(fields[1]),

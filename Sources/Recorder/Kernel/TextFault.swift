@@ -8,6 +8,12 @@ package struct TextFault: Sendable {
     package let path: String
     /// Waited for the disk.
     package let isMajor: Bool
+
+    package init(nanoseconds: UInt64, path: String, isMajor: Bool) {
+        self.nanoseconds = nanoseconds
+        self.path = path
+        self.isMajor = isMajor
+    }
 }
 
 /// Those of one process.

@@ -1,15 +1,15 @@
 // How the scheduler chooses a thread (proc(5): stat).
 import Glibc
 
-struct ThreadPriority: Equatable {
+package struct ThreadPriority: Equatable {
     /// SCHED_ of sched(7).
-    var policy: Int32
-    var nice: Int32
+    package var policy: Int32
+    package var nice: Int32
     /// Of SCHED_FIFO and SCHED_RR.
-    var priority: UInt32
+    package var priority: UInt32
 
     /// By thread id, of at most so many of the process.
-    static func all(of pid: pid_t, atMost most: Int = 256) -> [pid_t: ThreadPriority] {
+    package static func all(of pid: pid_t, atMost most: Int = 256) -> [pid_t: ThreadPriority] {
         var all: [pid_t: ThreadPriority] = [:]
         for tid in ProcessStatus.numbers(in: "/proc/\(pid)/task").prefix(most) {
             guard let text = ProcessStatus.readAll("/proc/\(pid)/task/\(tid)/stat") else { continue }
@@ -19,7 +19,7 @@ struct ThreadPriority: Equatable {
     }
 
     /// The name, in parentheses, may hold anything; what follows begins with the third field.
-    init?(stat: String) {
+    package init?(stat: String) {
         guard let close = stat.lastIndex(of: ")") else { return nil }
         let fields = stat[stat.index(after: close)...].split(whereSeparator: { $0 == " " || $0 == "\n" })
         guard fields.count > 38, let nice = Int32(fields[16]), let priority = UInt32(fields[37]), let policy = Int32(fields[38]) else {

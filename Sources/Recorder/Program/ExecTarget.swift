@@ -7,6 +7,11 @@ package struct ExecTarget: Equatable, Sendable {
     package var path: String
     /// argv[0], and what precedes the user's own arguments.
     package var leadingArguments: [String]
+
+    package init(path: String, leadingArguments: [String]) {
+        self.path = path
+        self.leadingArguments = leadingArguments
+    }
 }
 
 extension ExecTarget {

@@ -19,7 +19,7 @@ package struct AgentLibrary: Equatable, Sendable {
         return try find(name, besides: directory)
     }
 
-    static func find(_ name: String = agent, besides directory: String) throws(Refusal) -> AgentLibrary {
+    package static func find(_ name: String = agent, besides directory: String) throws(Refusal) -> AgentLibrary {
         let parent = directory[..<(directory.lastIndex(of: "/") ?? directory.startIndex)]
         for path in ["\(directory)/\(name)", "\(parent)/lib/\(name)"] where access(path, R_OK) == 0 {
             return try AgentLibrary(path: path)
@@ -49,7 +49,7 @@ package struct AgentLibrary: Equatable, Sendable {
     private static let advice = "run scripts/build again, or install tool and agent together"
 
     /// LD_PRELOAD separates with blanks and colons, has no quotes, and expands $ORIGIN and its like (ld.so(8)).
-    init(path: String) throws(Refusal) {
+    package init(path: String) throws(Refusal) {
         if let bad = path.first(where: { ": \t\n$".contains($0) }) {
             throw .cannotRun("\(path) cannot be preloaded, because LD_PRELOAD cannot hold a '\(bad)': move tracer to a path without it")
         }
@@ -57,7 +57,7 @@ package struct AgentLibrary: Equatable, Sendable {
     }
 
     /// Ours first, so that it is initialised first; what was there stays, without a second copy of ours.
-    func preload(keeping existing: String?) -> String {
+    package func preload(keeping existing: String?) -> String {
         AgentLibrary.preload([self], keeping: existing)
     }
     static func preload(_ libraries: [AgentLibrary], keeping existing: String?) -> String {

@@ -5,20 +5,20 @@ import CRecorder
 import CTraceLayout
 import Glibc
 
-final class FilePreparer {
+package final class FilePreparer {
     let header: TraceHeader
     private var plan: PreparationPlan
     /// Something failed: the program goes on as it would without us.
-    private(set) var hasGivenUp = false
+    package private(set) var hasGivenUp = false
 
-    init(_ header: TraceHeader) {
+    package init(_ header: TraceHeader) {
         self.header = header
         let state = header.current
         plan = PreparationPlan(used: state.next_offset, prepared: state.prepared_offset, sizeLimit: state.size_limit)
     }
 
     /// One look. Returns after how many nanoseconds the next one is due.
-    func look() -> UInt64 {
+    package func look() -> UInt64 {
         var hasPrepared = false
         while !hasGivenUp, let range = plan.nextRange(used: header.nextOffset, freeBytes: freeBytes) {
             let bytes = range.upperBound - range.lowerBound

@@ -85,5 +85,5 @@ package struct OutputTemplate: Equatable, Sendable {
     }
 
     /// Whether a file of this name may be one of ours; its header decides.
-    func mayName(_ fileName: String) -> Bool { fileName.hasPrefix(fixedStart) }
+    package func mayName(_ fileName: String) -> Bool { fileName.hasPrefix(fixedStart) }
 }

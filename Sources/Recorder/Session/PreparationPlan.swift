@@ -1,25 +1,25 @@
 // How far ahead of the program the file is prepared. Arithmetic only: the plan is told what is used and answers what
 // to prepare next and when to look again.
 
-struct PreparationPlan {
+package struct PreparationPlan {
     /// Prepared at once at the beginning, and kept by a program that makes few calls.
-    static let smallestLead: UInt64 = 2 << 20
+    package static let smallestLead: UInt64 = 2 << 20
     /// A fifth of a second at the fastest a thread can record.
-    static let largestLead: UInt64 = 64 << 20
+    package static let largestLead: UInt64 = 64 << 20
     /// Prepared in one go, then published: the program has the benefit of the first part while the rest is on its way.
-    static let step: UInt64 = 1 << 20
-    static let busyNanoseconds: UInt64 = 1_000_000
-    static let idleNanoseconds: UInt64 = 100_000_000
+    package static let step: UInt64 = 1 << 20
+    package static let busyNanoseconds: UInt64 = 1_000_000
+    package static let idleNanoseconds: UInt64 = 100_000_000
 
-    private(set) var lead = smallestLead
-    private(set) var interval = busyNanoseconds
-    private(set) var prepared: UInt64
+    package private(set) var lead = smallestLead
+    package private(set) var interval = busyNanoseconds
+    package private(set) var prepared: UInt64
     /// 0 none.
     let sizeLimit: UInt64
     private var lastUsed: UInt64
 
     /// `used` is where the next chunk of the program goes, `prepared` how far the file is prepared already.
-    init(used: UInt64, prepared: UInt64, sizeLimit: UInt64) {
+    package init(used: UInt64, prepared: UInt64, sizeLimit: UInt64) {
         self.prepared = max(used, prepared).roundedUp(to: PreparationPlan.pageBytes)
         self.sizeLimit = sizeLimit
         lastUsed = used
@@ -28,7 +28,7 @@ struct PreparationPlan {
     static let pageBytes: UInt64 = 4096
 
     /// To be called at each look. The range to prepare now, nil when there is enough; ask again after each range.
-    mutating func nextRange(used: UInt64, freeBytes: () -> UInt64) -> Range<UInt64>? {
+    package mutating func nextRange(used: UInt64, freeBytes: () -> UInt64) -> Range<UInt64>? {
         if used != lastUsed {
             // More than half of the lead went in one interval: the program is faster than we look.
             if used > lastUsed, used - lastUsed > lead / 2 || used >= prepared {
@@ -63,10 +63,10 @@ struct PreparationPlan {
 
     private var isCatchingUp = false
 
-    mutating func didPrepare(upTo end: UInt64) { prepared = max(prepared, end) }
+    package mutating func didPrepare(upTo end: UInt64) { prepared = max(prepared, end) }
 
     /// To be called when a look found nothing to do: looks become rarer while the program records nothing.
-    mutating func rest() { interval = min(interval * 2, PreparationPlan.idleNanoseconds) }
+    package mutating func rest() { interval = min(interval * 2, PreparationPlan.idleNanoseconds) }
 }
 
 extension UInt64 {

@@ -7,11 +7,11 @@ import TraceFormat
 
 package struct RunDirectory: Equatable, Sendable {
     /// Of the directory, absolute; the program's process id comes behind it where `isNumbered`.
-    let path: String
+    package let path: String
     let isNumbered: Bool
 
     /// Of a file in it.
-    static let names = "%e.%p.trace"
+    package static let names = "%e.%p.trace"
     private static let longestName = 200
 
     private init(path: String, isNumbered: Bool) {
@@ -20,7 +20,7 @@ package struct RunDirectory: Equatable, Sendable {
     }
 
     /// tracer.NAME.PID in a directory.
-    init(of program: String, in directory: String) {
+    package init(of program: String, in directory: String) {
         let name = program.split(separator: "/").last.map(String.init) ?? "program"
         var short = name
         while short.utf8.count > Self.longestName { short.removeLast() }
@@ -29,7 +29,7 @@ package struct RunDirectory: Equatable, Sendable {
 
     /// The very path that the user wants. nil: what is there stays, and the files get names of their own beside it, as the agent chooses
     /// them. Throws a `Refusal` for a directory that is no run, or one that is being recorded.
-    init?(at path: String) throws(Refusal) {
+    package init?(at path: String) throws(Refusal) {
         self.init(path: path, isNumbered: false)
         var info = stat()
         guard lstat(path, &info) == 0 else { return }
@@ -76,7 +76,7 @@ package struct RunDirectory: Equatable, Sendable {
 
     /// Puts the only file of a run where the run is looked for. Nobody who reads meanwhile finds nothing: the file is under its new name
     /// before the old one goes. Returns where it is now; nil when it has to stay.
-    static func takeOut(_ file: String, of directory: String, isNumbered: Bool) -> String? {
+    package static func takeOut(_ file: String, of directory: String, isNumbered: Bool) -> String? {
         guard names(in: directory)?.count == 1 else { return nil } // somebody else's file is in it, too
         return isNumbered ? moveBeside(file, directory) : moveInto(file, directory)
     }
@@ -109,7 +109,7 @@ package struct RunDirectory: Equatable, Sendable {
     }
 
     /// Of what lies in a directory. nil when that cannot be read.
-    static func names(in directory: String) -> [String]? {
+    package static func names(in directory: String) -> [String]? {
         guard let listing = opendir(directory) else { return nil }
         defer { closedir(listing) }
         var names: [String] = []

@@ -3,7 +3,7 @@ import CTraceLayout
 import Glibc
 
 /// Watches the output directory for the files of the run's processes. A process that calls exec begins another one.
-final class FileWatch {
+package final class FileWatch {
     private let template: OutputTemplate
     private let session: UInt64
     /// Readable when a file has appeared; -1 where there is no such watch.
@@ -17,7 +17,7 @@ final class FileWatch {
     private static let looksForHeader = 100
 
     /// To be made before the process starts, so that it cannot make its file unseen.
-    init(template: OutputTemplate, session: UInt64) {
+    package init(template: OutputTemplate, session: UInt64) {
         self.template = template
         self.session = session
         var notifications = inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
@@ -33,7 +33,7 @@ final class FileWatch {
     deinit { if notifications >= 0 { close(notifications) } }
 
     /// Some file appeared a moment ago and has no header yet.
-    var isExpecting: Bool { candidates.values.contains { $0 > FileWatch.looksForHeader - 10 } }
+    package var isExpecting: Bool { candidates.values.contains { $0 > FileWatch.looksForHeader - 10 } }
     static let expectingNanoseconds: UInt64 = 200_000
 
     /// What was there before the watch.
@@ -42,7 +42,7 @@ final class FileWatch {
     }
 
     /// The header of a file that was not found before.
-    func next() -> TraceHeader? {
+    package func next() -> TraceHeader? {
         readNotifications()
         for (name, looks) in candidates {
             let path = template.directory + "/" + name
@@ -90,10 +90,10 @@ final class FileWatch {
     }
 }
 
-enum SessionFiles {
+package enum SessionFiles {
     /// What the header of a file says. The file itself is closed: a run may have more than a process may have open.
-    struct Entry {
-        var path: String
+    package struct Entry {
+        package var path: String
         var pid: UInt32, parent: UInt32, namespace: UInt64
         var begun: UInt64
     }
@@ -104,7 +104,7 @@ enum SessionFiles {
     }
 
     /// Every file of the session, the oldest first.
-    static func all(_ template: OutputTemplate, session: UInt64) -> [Entry] {
+    package static func all(_ template: OutputTemplate, session: UInt64) -> [Entry] {
         names(template).compactMap { name -> Entry? in
             guard let header = TraceHeader(path: template.directory + "/" + name) else { return nil }
             let state = header.current

@@ -4,13 +4,13 @@ import Glibc
 import Synchronization
 
 /// Pointer arithmetic on the mapped page is here and nowhere else.
-final class TraceHeader {
-    let file: Int32
-    let path: String
+package final class TraceHeader {
+    package let file: Int32
+    package let path: String
     private let page: UnsafeMutableRawPointer
 
     /// nil when the file is not, or not yet, a trace of this version, or cannot be opened for writing.
-    init?(path: String) {
+    package init?(path: String) {
         let file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else { return nil }
         var info = stat()
@@ -34,7 +34,7 @@ final class TraceHeader {
     }
 
     /// A copy; words that change are each read whole, not all at one moment.
-    var current: trace_file_header { page.load(as: trace_file_header.self) }
+    package var current: trace_file_header { page.load(as: trace_file_header.self) }
 
     var nextOffset: UInt64 { atomic(\.next_offset).pointee.load(ordering: .relaxed) }
 

@@ -2,10 +2,10 @@
 import CTraceLayout
 import Glibc
 
-enum UsedEnd {
+package enum UsedEnd {
     /// Cuts the file there, and makes the chunk that is cut say its new size, so that no reader takes the cut for damage.
     /// The new size of the file.
-    static func cut(file: Int32, size: UInt64, nextOffset: UInt64) -> UInt64 {
+    package static func cut(file: Int32, size: UInt64, nextOffset: UInt64) -> UInt64 {
         let (end, chunkOffset) = find(file: file, size: size, nextOffset: nextOffset)
         guard end < size else { return size }
         if let chunkOffset, let chunk = chunkHeader(file, chunkOffset), chunkOffset + UInt64(chunk.byte_count) > end {
@@ -18,7 +18,7 @@ enum UsedEnd {
 
     /// The end of the last byte that says something, rounded up to a page, and the chunk that it lies in. `size` is
     /// the file's. The process that wrote the file must have ended.
-    static func find(file: Int32, size: UInt64, nextOffset: UInt64) -> (end: UInt64, chunkOffset: UInt64?) {
+    package static func find(file: Int32, size: UInt64, nextOffset: UInt64) -> (end: UInt64, chunkOffset: UInt64?) {
         let header = UInt64(TRACE_HEADER_BYTES), alignment = UInt64(TRACE_CHUNK_ALIGNMENT)
         let limit = min(size, max(nextOffset, header))
         var offset = header, end = header, last: UInt64?

@@ -3,9 +3,9 @@
 import Glibc
 import TraceFormat
 
-enum LivingSessions {
+package enum LivingSessions {
     /// Whether a process may be alive that the program `root`, which has ended, or one of its children has started.
-    static func mayHaveAny(of session: UInt64, since root: pid_t) -> Bool {
+    package static func mayHaveAny(of session: UInt64, since root: pid_t) -> Bool {
         var looked = root
         // What is started while we look has a parent that we see, or a number that is given meanwhile.
         for _ in 0..<100 {
@@ -18,7 +18,7 @@ enum LivingSessions {
     }
 
     /// Of all processes that can be looked into.
-    static var all: Set<UInt64> {
+    package static var all: Set<UInt64> {
         Set(ProcessStatus.numbers(in: "/proc").compactMap { environment(of: $0).flatMap { self.session(in: $0) } })
     }
 

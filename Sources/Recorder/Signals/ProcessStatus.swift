@@ -1,7 +1,7 @@
 // What /proc says of a process.
 import Glibc
 
-enum ProcessStatus {
+package enum ProcessStatus {
     /// Signals pending for the process as a whole, bit 0 for signal 1. nil when it is gone.
     static func pendingSignals(of pid: pid_t) -> UInt64? {
         guard let text = read("/proc/\(pid)/status"),
@@ -22,7 +22,7 @@ enum ProcessStatus {
     static func isGone(_ pid: pid_t) -> Bool { pid > 0 && kill(pid, 0) != 0 && errno == ESRCH }
 
     /// In which ids of processes count: the inode of its namespace (namespaces(7)), 0 unknown.
-    static var ownNamespace: UInt64 {
+    package static var ownNamespace: UInt64 {
         var text = [CChar](repeating: 0, count: 64) // pid:[4026531836]
         let count = readlink("/proc/self/ns/pid", &text, text.count)
         return UInt64(
@@ -31,7 +31,7 @@ enum ProcessStatus {
     }
 
     /// Of the system since it was started: the first half of the id that the kernel makes at random (proc(5)), 0 unknown.
-    static var bootID: UInt64 {
+    package static var bootID: UInt64 {
         let digits = read("/proc/sys/kernel/random/boot_id")?.filter { $0.isHexDigit }.prefix(16) ?? ""
         return digits.count == 16 ? UInt64(digits, radix: 16) ?? 0 : 0
     }

@@ -23,7 +23,7 @@ package struct RunningProgram {
         var variable: String, ending: String
     }
 
-    init(_ path: String, _ arguments: [[CChar]], environment: ProgramEnvironment) throws(Refusal) {
+    package init(_ path: String, _ arguments: [[CChar]], environment: ProgramEnvironment) throws(Refusal) {
         var number = ""
         try self.init(path, arguments, environment: environment, directory: nil, number: &number)
     }
@@ -78,7 +78,7 @@ package struct RunningProgram {
     }
 
     /// What has happened since the last call; nil when nothing has. Never waits.
-    func nextChange() -> Change? {
+    package func nextChange() -> Change? {
         var status: Int32 = 0
         var result: pid_t
         repeat { result = waitpid(pid, &status, WNOHANG | WUNTRACED | WCONTINUED) } while result < 0 && errno == EINTR
@@ -86,7 +86,7 @@ package struct RunningProgram {
     }
 
     /// Whether `nextChange` has something to tell.
-    var hasChanged: Bool {
+    package var hasChanged: Bool {
         var info = siginfo_t() // waitid(2): si_pid stays 0 when nothing has happened
         var result: Int32
         repeat {
@@ -98,7 +98,7 @@ package struct RunningProgram {
 
 extension RunningProgram.Change {
     /// wait(2)'s status word, which C takes apart with macros.
-    init?(waitStatus status: Int32) {
+    package init?(waitStatus status: Int32) {
         let low = status & 0x7f
         if status == 0xffff {
             self = .continued

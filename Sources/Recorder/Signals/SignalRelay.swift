@@ -15,7 +15,7 @@
 import CRecorder
 import Glibc
 
-struct SignalRelay {
+package struct SignalRelay {
     /// What the run loop waits for instead of being interrupted by it.
     static let waited: [Int32] =
         [
@@ -26,7 +26,7 @@ struct SignalRelay {
     static let firstRealTime: Int32 = 34, lastRealTime: Int32 = 64 // SIGRTMIN and SIGRTMAX of glibc
     static let terminalStops: Set<Int32> = [SIGTSTP, SIGTTIN, SIGTTOU]
 
-    private(set) var witness: pid_t
+    package private(set) var witness: pid_t
     /// Stop signals that were sent to us, and perhaps to the program, since it last ran.
     private var stopsSeen: Set<Int32> = []
 
@@ -43,14 +43,14 @@ struct SignalRelay {
     /// Readable when one of `waited` is pending.
     private let arrivals: Int32
 
-    init() {
+    package init() {
         var set = SignalRelay.waitedSet
         arrivals = recorder_signal_descriptor(&set)
         witness = recorder_start_witness()
     }
 
     /// The relay is over: the program has ended.
-    mutating func end() {
+    package mutating func end() {
         if arrivals >= 0 { close(arrivals) }
         guard witness > 0 else { return }
         kill(witness, SIGKILL)
@@ -71,7 +71,7 @@ struct SignalRelay {
     }
 
     /// A signal other than SIGCHLD has reached the tool.
-    mutating func relay(_ signal: Int32, _ info: siginfo_t, to program: pid_t) {
+    package mutating func relay(_ signal: Int32, _ info: siginfo_t, to program: pid_t) {
         if SignalRelay.terminalStops.contains(signal) {
             stopsSeen.insert(signal)
             sentBefore.remove(SIGCONT)

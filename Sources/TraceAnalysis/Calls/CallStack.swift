@@ -4,7 +4,7 @@ import Symbols
 import TraceFormat
 
 /// A call that has not ended.
-struct Frame: BitwiseCopyable {
+package struct Frame: BitwiseCopyable {
     /// As the clock was read: with the function, the identity of the call.
     var enter: UInt64
     /// What the listener calls the function.
@@ -31,7 +31,7 @@ struct Frame: BitwiseCopyable {
     static var nobody: Frame { Frame(enter: 0, row: 0) }
 }
 
-enum Ending: UInt8 {
+package enum Ending: UInt8 {
     case returned
     /// Left without returning: exception, longjmp, thread exit.
     case unwound
@@ -44,7 +44,7 @@ enum Ending: UInt8 {
 }
 
 /// Hears of calls, and of their parts in a window of time. `depth`: frames below. `parent`: the frame below, `Frame.nobody` without.
-protocol CallSink: ~Copyable {
+package protocol CallSink: ~Copyable {
     mutating func row(of function: UInt32) -> UInt32
     /// `isCall` false: the call was counted where it began, in a chunk or a process before, or began before the window.
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool)
@@ -65,15 +65,15 @@ protocol CallSink: ~Copyable {
 }
 
 extension CallSink where Self: ~Copyable {
-    static var wantsSites: Bool { false }
-    @inline(__always) mutating func leafSite(_ address: UInt64) {}
-    static var wantsObjects: Bool { false }
-    @inline(__always) mutating func leafObject(_ bits: UInt64?) {}
+    package static var wantsSites: Bool { false }
+    @inline(__always) package mutating func leafSite(_ address: UInt64) {}
+    package static var wantsObjects: Bool { false }
+    @inline(__always) package mutating func leafObject(_ bits: UInt64?) {}
 }
 
-struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
-    var sink: Sink
-    private(set) var frames = PlainArray<Frame>()
+package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
+    package var sink: Sink
+    package private(set) var frames = PlainArray<Frame>()
     /// Open frames of each row: recursion, and a quick no for exits that match nothing.
     private var active: PlainArray<UInt32>
     /// Frames beyond `deepest`, of which only the number is kept.
@@ -100,7 +100,7 @@ struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     /// - Parameters:
     ///   - rowCount: rows known from the start; more may come
     ///   - deepest: frames to keep, of 40 bytes each; a damaged file may pile up any number
-    init(_ sink: consuming Sink, rowCount: Int, deepest: Int = 1 << 20, window: TimeWindow = .whole) {
+    package init(_ sink: consuming Sink, rowCount: Int, deepest: Int = 1 << 20, window: TimeWindow = .whole) {
         self.sink = sink
         self.deepest = deepest
         active = PlainArray(repeating: 0, count: max(rowCount, 1))
@@ -206,7 +206,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
         pop(at: end, .returned)
     }
 
-    @inline(__always) mutating func enter(_ function: UInt32, at time: UInt64, exactly enterTicks: UInt64) {
+    @inline(__always) package mutating func enter(_ function: UInt32, at time: UInt64, exactly enterTicks: UInt64) {
         if _slowPath(time >= boundTicks) { advance(to: time) }
         var frame = Frame(enter: enterTicks, row: sink.row(of: function), site: takeSite(), object: takeObject())
         if _fastPath(isInside) {
@@ -216,7 +216,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
         if frames.count < deepest { push(frame) } else { beyond += 1 }
     }
 
-    @inline(__always) mutating func exit(_ function: UInt32, at time: UInt64) {
+    @inline(__always) package mutating func exit(_ function: UInt32, at time: UInt64) {
         if _slowPath(time > boundTicks) { advance(before: time) }
         if _fastPath(isInside) { exits &+= 1 }
         let row = sink.row(of: function)
@@ -250,7 +250,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
         }
     }
 
-    mutating func unwound(_ count: Int, at time: UInt64) {
+    package mutating func unwound(_ count: Int, at time: UInt64) {
         advance(before: time)
         let hidden = min(count, beyond)
         beyond -= hidden

@@ -21,13 +21,13 @@ struct ThreadSpan: Sendable, Equatable {
 }
 
 /// Spans of all threads of a trace, in ticks.
-struct ThreadSpans: Sendable {
+package struct ThreadSpans: Sendable {
     private var spans: [UInt32: ThreadSpan] = [:]
     private let main: UInt32?
     private let window: TimeWindow
 
     /// Until all is read, nobody knows when threads end.
-    init(_ trace: TraceFile) {
+    package init(_ trace: TraceFile) {
         window = trace.window
         main = trace.chunksOfThread.lazy.compactMap { $0.first }.first { $0.tid == trace.header.pid }?.thread
         for chunks in trace.chunksOfThread {

@@ -5,7 +5,7 @@ import TraceFormat
 /// One trace of an export.
 package final class ExportSource: Sendable {
     package let trace: TraceFile
-    let table: FunctionNames
+    package let table: FunctionNames
     /// From 0, in the order given.
     let index: Int
     /// Numbers of all threads of the export: this source's begin here.
@@ -63,10 +63,10 @@ package final class ExportSource: Sendable {
     }
 }
 
-struct ExportThread: Sendable {
-    let source: ExportSource
+package struct ExportThread: Sendable {
+    package let source: ExportSource
     /// As in the trace.
-    let index: UInt32
+    package let index: UInt32
     /// Of all threads of the export, from 0.
     let number: Int
     let tid: UInt32

@@ -3,7 +3,7 @@
 // moment, that is, ended and begun again, each piece marked as one. The lengths of the pieces add up to the call's.
 import TraceFormat
 
-enum TimelineBegin {
+package enum TimelineBegin {
     case called
     /// It was running already when the part of the thread began that the trace has.
     case inherited
@@ -23,7 +23,7 @@ enum TimelineBegin {
     }
 }
 
-enum TimelineEnd {
+package enum TimelineEnd {
     case returned, unwound, lost, open
     /// The window of time ends before it.
     case part
@@ -55,7 +55,7 @@ enum TimelineEnd {
     }
 }
 
-enum TimelineMoment {
+package enum TimelineMoment {
     /// An exit of which no enter is known.
     case orphan(function: UInt32)
     /// A call that began on another thread, at these ticks, has returned here.
@@ -66,7 +66,7 @@ enum TimelineMoment {
 
 /// Hears of one thread after the other, in pieces: times in ticks that never go back within a piece, begins and ends
 /// that match.
-protocol TimelineSink: ~Copyable {
+package protocol TimelineSink: ~Copyable {
     mutating func start(_ thread: ExportThread)
     mutating func begin(_ function: UInt32, at time: UInt64, _ how: TimelineBegin)
     mutating func end(_ function: UInt32, at time: UInt64, _ how: TimelineEnd)
@@ -78,12 +78,18 @@ protocol TimelineSink: ~Copyable {
     mutating func takePiece() -> TimelinePiece
 }
 
-struct TimelinePiece: Sendable {
-    var bytes: [UInt8] = []
+package struct TimelinePiece: Sendable {
+    package var bytes: [UInt8] = []
     /// Functions that it speaks of, each once, where the format must introduce them.
     var functions: [UInt32] = []
     /// Ticks of its first event, where the format must know.
     var first: UInt64?
+
+    package init(bytes: [UInt8] = [], functions: [UInt32] = [], first: UInt64? = nil) {
+        self.bytes = bytes
+        self.functions = functions
+        self.first = first
+    }
 }
 
 struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {

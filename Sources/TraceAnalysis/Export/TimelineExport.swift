@@ -6,7 +6,7 @@ import Synchronization
 import TraceFormat
 
 /// The frame of a file around the pieces that the workers make.
-protocol TimelineWriter {
+package protocol TimelineWriter {
     mutating func begin(_ sources: [ExportSource]) throws
     mutating func begin(_ thread: ExportThread) throws
     mutating func write(_ piece: TimelinePiece, of thread: ExportThread) throws
@@ -14,10 +14,10 @@ protocol TimelineWriter {
     mutating func end() throws
 }
 
-struct TimelineExport<Sink: TimelineSink & ~Copyable> {
+package struct TimelineExport<Sink: TimelineSink & ~Copyable> {
     private let workers: [TimelineWorker<Sink>]
 
-    init(workers count: Int, _ sink: () -> Sink) {
+    package init(workers count: Int, _ sink: () -> Sink) {
         workers = (0..<max(count, 1)).map { _ in TimelineWorker(sink()) }
     }
 
@@ -32,7 +32,7 @@ struct TimelineExport<Sink: TimelineSink & ~Copyable> {
         var bound = 0
     }
 
-    func write<Writer: TimelineWriter>(_ sources: [ExportSource], to writer: inout Writer) throws {
+    package func write<Writer: TimelineWriter>(_ sources: [ExportSource], to writer: inout Writer) throws {
         try writer.begin(sources)
         for source in sources {
             for thread in source.threads {

@@ -5,7 +5,7 @@ import CTraceLayout
 import TraceFormat
 
 /// What the header of a chunk says, validated: offsets in order, sizes within the chunk and the file.
-struct Chunk: Sendable {
+package struct Chunk: Sendable {
     var offset: UInt64
     var byteCount: UInt64
     /// From the start of the chunk, both multiples of 8: where events or records begin and where reading them ends.
@@ -13,7 +13,7 @@ struct Chunk: Sendable {
     var endOffset: Int
     var isMetadata: Bool
     var isVoid: Bool
-    var isClosed: Bool
+    package var isClosed: Bool
     /// What is open where it begins, the chunk alone does not say: the stack was deeper than the frames that it stores, or
     /// it is unsettled.
     var isCut: Bool

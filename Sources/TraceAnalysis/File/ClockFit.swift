@@ -7,7 +7,7 @@ import Symbols
 import TraceFormat
 
 /// From the ticks of the file to even ones. The moment of the first sample keeps its number.
-final class ClockCorrection: Sendable {
+package final class ClockCorrection: Sendable {
     struct Piece: Equatable {
         /// As in the file, and even.
         var begin: UInt64, even: UInt64

@@ -5,8 +5,8 @@ import Presentation
 import TraceFormat
 
 package struct KernelRecords: Sendable, RecordReader {
-    struct Switch: Equatable, BitwiseCopyable, Sendable {
-        enum Kind: UInt16 {
+    package struct Switch: Equatable, BitwiseCopyable, Sendable {
+        package enum Kind: UInt16 {
             /// It runs from here on.
             case runs = 1
             /// It left the processor, and waits for something.
@@ -14,10 +14,10 @@ package struct KernelRecords: Sendable, RecordReader {
             /// It left it, and could have gone on.
             case isPreempted
         }
-        var at: UInt64
+        package var at: UInt64
         var processor: UInt16
         private var rawKind: UInt16
-        var kind: Kind { Kind(rawValue: rawKind)! }
+        package var kind: Kind { Kind(rawValue: rawKind)! }
 
         /// nil for a kind that this reader does not know.
         init?(_ record: trace_switch, at ticks: UInt64) {
@@ -27,13 +27,13 @@ package struct KernelRecords: Sendable, RecordReader {
             rawKind = record.kind
         }
     }
-    struct Task: Sendable {
-        enum Kind: Int { case began = 1, ended, named }
+    package struct Task: Sendable {
+        package enum Kind: Int { case began = 1, ended, named }
         var at: UInt64
-        var kind: Kind
+        package var kind: Kind
         /// The thread that began it.
-        var by: UInt32
-        var name: String
+        package var by: UInt32
+        package var name: String
     }
     /// Of a page that was read from disk, or was in memory.
     package struct PageFault: Sendable {
@@ -51,26 +51,26 @@ package struct KernelRecords: Sendable, RecordReader {
         var isOfAgent: Bool { path.hasSuffix("/libtracer.so") || path.hasSuffix(".trace") }
     }
     /// What a thread was found in.
-    struct FoundWait: Sendable {
+    package struct FoundWait: Sendable {
         var at: UInt64
         /// nil: none.
-        var systemCall: Int32?
-        var arguments: [UInt64]
+        package var systemCall: Int32?
+        package var arguments: [UInt64]
         /// In the kernel, empty: unknown.
-        var place: String
+        package var place: String
         /// What the descriptor is open on.
-        var object: String
+        package var object: String
     }
     /// What a descriptor of the process was found open on, of things that threads of the run waited for.
-    struct Descriptor: Sendable {
-        var at: UInt64
-        var number: Int32
-        var isReadable: Bool
-        var isWritable: Bool
+    package struct Descriptor: Sendable {
+        package var at: UInt64
+        package var number: Int32
+        package var isReadable: Bool
+        package var isWritable: Bool
         /// "pipe:[4711]", "socket:[4712]", or a path.
-        var object: String
+        package var object: String
         /// Of a socket the one that it is connected to; empty: not known.
-        var peer: String
+        package var peer: String
     }
     /// One of several descriptors that a thread was found waiting for at once: those of one moment.
     struct Polled: Sendable {
@@ -82,29 +82,29 @@ package struct KernelRecords: Sendable, RecordReader {
         var object: String
     }
     /// How the scheduler chose a thread.
-    struct Priority: Sendable {
+    package struct Priority: Sendable {
         var at: UInt64
-        var priority: SchedulerPriority
+        package var priority: SchedulerPriority
     }
-    struct Sample: BitwiseCopyable, Sendable {
+    package struct Sample: BitwiseCopyable, Sendable {
         var at: UInt64
-        var isInKernel: Bool
+        package var isInKernel: Bool
     }
 
     static let kinds = TRACE_RECORD_SWITCHES...TRACE_RECORD_POLLED
 
     // Of each thread, in the order of time.
-    private(set) var switches: [UInt32: [Switch]] = [:]
-    private(set) var tasks: [UInt32: [Task]] = [:]
-    private(set) var faults: [UInt32: [PageFault]] = [:]
-    private(set) var waits: [UInt32: [FoundWait]] = [:]
+    package private(set) var switches: [UInt32: [Switch]] = [:]
+    package private(set) var tasks: [UInt32: [Task]] = [:]
+    package private(set) var faults: [UInt32: [PageFault]] = [:]
+    package private(set) var waits: [UInt32: [FoundWait]] = [:]
     private(set) var polled: [UInt32: [Polled]] = [:]
-    private(set) var priorities: [UInt32: [Priority]] = [:]
-    private(set) var samples: [UInt32: [Sample]] = [:]
+    package private(set) var priorities: [UInt32: [Priority]] = [:]
+    package private(set) var samples: [UInt32: [Sample]] = [:]
     /// In no order.
-    private(set) var descriptors: [Descriptor] = []
+    package private(set) var descriptors: [Descriptor] = []
     /// Between which the kernel has told, nil when nobody has asked.
-    let span: Range<UInt64>?
+    package let span: Range<UInt64>?
     package internal(set) var damagedRecords = 0
     private let trace: TraceFile
     /// Each once.

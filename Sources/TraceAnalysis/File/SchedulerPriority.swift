@@ -1,11 +1,17 @@
 // Which of two threads that could run the kernel lets run (sched(7)).
 
-struct SchedulerPriority: Equatable, Sendable {
+package struct SchedulerPriority: Equatable, Sendable {
     /// SCHED_; those that this reader does not know come in no order.
     var policy: Int32
     var nice: Int32
     /// Of SCHED_FIFO and SCHED_RR, 1 to 99.
     var realTime: UInt32
+
+    package init(policy: Int32, nice: Int32, realTime: UInt32) {
+        self.policy = policy
+        self.nice = nice
+        self.realTime = realTime
+    }
 
     private static let other: Int32 = 0, fifo: Int32 = 1, roundRobin: Int32 = 2, batch: Int32 = 3, idle: Int32 = 5, deadline: Int32 = 6
 
@@ -21,13 +27,13 @@ struct SchedulerPriority: Equatable, Sendable {
     }
 
     /// The other one goes first.
-    func isLower(than other: SchedulerPriority) -> Bool {
+    package func isLower(than other: SchedulerPriority) -> Bool {
         guard let rank, let others = other.rank else { return false }
         return rank < others
     }
 
     /// "real-time 10", "nice 5"
-    var text: String {
+    package var text: String {
         switch policy {
         case Self.deadline: "deadline"
         case Self.fifo, Self.roundRobin: "real-time \(realTime)"

@@ -8,14 +8,14 @@ package struct TimeScale: Sendable {
     /// false when the file has nothing to tell the length of a tick by, and a tick was taken for a nanosecond
     package let isKnown: Bool
     /// Where ticks of the file are not even. Those that a `Ticks` holds are: `ChunkReader` and `Metadata` see to it.
-    let correction: ClockCorrection?
+    package let correction: ClockCorrection?
     /// Nanoseconds per tick of the file, one piece after another; more than one where they are not even.
     let rates: [Double]
 
     static let shortestBaseline: UInt64 = 1_000_000 // ns; below it a sample's own jitter (~100 ns) shows
 
     /// `samples`: any order, zero ones are ignored. `certain`: those that the agent wrote down because the rate had changed.
-    init(clock: UInt32, ticksPerSecond: UInt64, samples: [trace_clock_sample], certain: [trace_clock_sample] = []) {
+    package init(clock: UInt32, ticksPerSecond: UInt64, samples: [trace_clock_sample], certain: [trace_clock_sample] = []) {
         if clock == UInt32(TRACE_CLOCK_MONOTONIC) {
             self.init(1, known: true)
             return
@@ -40,7 +40,7 @@ package struct TimeScale: Sendable {
     }
 
     /// Ticks as they are in the file, made even.
-    @inline(__always) func even(_ ticks: UInt64) -> UInt64 { correction.map { $0.even(ticks) } ?? ticks }
+    @inline(__always) package func even(_ ticks: UInt64) -> UInt64 { correction.map { $0.even(ticks) } ?? ticks }
 
     /// Clocks between 1 kHz and 1 THz.
     private static func isPlausible(_ ratio: Double) -> Bool { ratio >= 1e-3 && ratio <= 1e6 }

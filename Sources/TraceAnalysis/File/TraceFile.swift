@@ -13,7 +13,7 @@ package struct TraceFile: Sendable {
 
     let file: InputFile
     /// Event chunks of each thread, in the thread's own order.
-    private(set) var chunksOfThread: [[Chunk]]
+    package private(set) var chunksOfThread: [[Chunk]]
     /// Where the chunks ended when they were looked for; the file may have grown since.
     let chunksEnd: UInt64
     let threadNames: [UInt32: String]

@@ -128,10 +128,10 @@ struct ByteBuffer: ~Copyable {
 }
 
 /// An array without reference counts, copies on write or exclusivity checks, for the inner loops. Indices are checked.
-struct PlainArray<Element: BitwiseCopyable>: ~Copyable {
+package struct PlainArray<Element: BitwiseCopyable>: ~Copyable {
     private var base: UnsafeMutablePointer<Element>
     private var capacity: Int
-    private(set) var count: Int
+    package private(set) var count: Int
 
     init() {
         capacity = 64

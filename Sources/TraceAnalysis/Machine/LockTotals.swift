@@ -2,19 +2,19 @@
 import Presentation
 import TraceFormat
 
-struct LockTotals: Sendable {
+package struct LockTotals: Sendable {
     /// Waits that follow each other without a gap: whenever the lock was let go, somebody waited for it.
-    struct Queue: Sendable, Equatable {
-        var waits: Int
+    package struct Queue: Sendable, Equatable {
+        package var waits: Int
         var threads: Int
-        var duration: UInt64
+        package var duration: UInt64
         /// Whether it is a convoy: as many threads wait as one after the other, and come back for more.
-        var isConvoy: Bool { threads >= 3 && waits > threads }
+        package var isConvoy: Bool { threads >= 3 && waits > threads }
     }
-    struct Place: Sendable {
+    package struct Place: Sendable {
         /// "refresh, dir.c:12 (git)" or a function; nil unknown.
         var name: String?
-        var waits = 0
+        package var waits = 0
         var duration: UInt64 = 0
     }
 
@@ -22,18 +22,18 @@ struct LockTotals: Sendable {
     let object: String
     private(set) var waits = 0
     private(set) var duration: UInt64 = 0
-    private(set) var longest: UInt64 = 0
-    private(set) var threads = 0
-    private(set) var mostAtOnce = 0
-    private(set) var longestQueue: Queue
+    package private(set) var longest: UInt64 = 0
+    package private(set) var threads = 0
+    package private(set) var mostAtOnce = 0
+    package private(set) var longestQueue: Queue
     /// Most time first.
-    private(set) var waitedIn: [Place] = []
+    package private(set) var waitedIn: [Place] = []
     private(set) var heldIn: [Place] = []
 
     /// - Parameters:
     ///   - all: of one object
     ///   - names: where a call was made
-    init(_ all: [Wait], process: Int, object: String, place: (OpenCall) -> String?, heldIn holding: (Wait.Holder) -> String?) {
+    package init(_ all: [Wait], process: Int, object: String, place: (OpenCall) -> String?, heldIn holding: (Wait.Holder) -> String?) {
         self.process = process
         self.object = object
         var waiters: [String?: Place] = [:], holders: [String?: Place] = [:]
@@ -82,5 +82,5 @@ struct LockTotals: Sendable {
 }
 
 extension LockTotals.Queue: Comparable {
-    static func < (a: Self, b: Self) -> Bool { (a.isConvoy ? 1 : 0, a.duration) < (b.isConvoy ? 1 : 0, b.duration) }
+    package static func < (a: Self, b: Self) -> Bool { (a.isConvoy ? 1 : 0, a.duration) < (b.isConvoy ? 1 : 0, b.duration) }
 }

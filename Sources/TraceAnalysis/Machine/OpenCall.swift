@@ -5,19 +5,32 @@ import Symbols
 import TraceFormat
 
 /// In place of what a call waits for, of which the trace has 56 bits.
-let noArgument = UInt64.max
+package let noArgument = UInt64.max
 
-struct OpenCall: BitwiseCopyable, Sendable {
+package struct OpenCall: BitwiseCopyable, Sendable {
     /// Of the function table; 0: no call was open.
-    var row: UInt32 = 0
+    package var row: UInt32 = 0
     /// Of the call that it was made in; 0: none.
-    var parent: UInt32 = 0
+    package var parent: UInt32 = 0
     var enter: UInt64 = 0
     var end: UInt64 = 0
     var depth: UInt32 = 0
     /// Where it returns to; 0 unknown.
     var site: UInt64 = 0
     var argument = noArgument
+
+    package init(
+        row: UInt32 = 0, parent: UInt32 = 0, enter: UInt64 = 0, end: UInt64 = 0, depth: UInt32 = 0, site: UInt64 = 0,
+        argument: UInt64 = noArgument
+    ) {
+        self.row = row
+        self.parent = parent
+        self.enter = enter
+        self.end = end
+        self.depth = depth
+        self.site = site
+        self.argument = argument
+    }
 
     var isKnown: Bool { row != 0 }
     func isSame(as other: OpenCall) -> Bool { row == other.row && enter == other.enter }

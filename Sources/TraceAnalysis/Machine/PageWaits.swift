@@ -3,16 +3,16 @@ import Presentation
 import Symbols
 import TraceFormat
 
-struct PageWait: Sendable {
+package struct PageWait: Sendable {
     /// Index among the process's threads.
     var thread: Int
     /// The page was there.
     var at: UInt64
     /// Off the processor just before; nil: it was not, or the kernel has not told.
-    var duration: UInt64?
+    package var duration: UInt64?
     /// Empty: no file.
-    var path: String
-    var offset: UInt64
+    package var path: String
+    package var offset: UInt64
     /// What lies there: a function or a variable, or the section; nil unknown.
     var place: String?
     /// Of the start.
@@ -21,7 +21,7 @@ struct PageWait: Sendable {
 
 extension WaitSearch {
     /// Major faults of the window, in the order of time.
-    func pageWaits(_ symbolizer: Symbolizer) -> [PageWait] {
+    package func pageWaits(_ symbolizer: Symbolizer) -> [PageWait] {
         let majorFaults = faults.filter { $0.fault.isMajor }
         guard !majorFaults.isEmpty else { return [] }
         let modules = ModuleTimes(trace.metadata), stages = StartStages(trace)
@@ -46,7 +46,7 @@ extension WaitSearch {
 
 extension WaitSearch {
     /// Minor faults of the window, which is not to wait: no length, no place.
-    func minorFaults() -> [PageWait] {
+    package func minorFaults() -> [PageWait] {
         let minor = faults.filter { !$0.fault.isMajor }
         guard !minor.isEmpty else { return [] }
         let stages = StartStages(trace)
@@ -57,17 +57,17 @@ extension WaitSearch {
 }
 
 /// Those of one file in one stage.
-struct PageTotals: Sendable {
+package struct PageTotals: Sendable {
     let process: Int
     let stage: String?
-    let path: String
-    private(set) var count = 0
-    private(set) var duration: UInt64 = 0
+    package let path: String
+    package private(set) var count = 0
+    package private(set) var duration: UInt64 = 0
     /// Each once, in the order of their offsets.
     private(set) var places: [String]
 
     /// In the order of time; of one stage the longest first.
-    static func all(_ pages: [PageWait], process: Int) -> [PageTotals] {
+    package static func all(_ pages: [PageWait], process: Int) -> [PageTotals] {
         struct Key: Hashable {
             var stage: String?
             var path: String

@@ -4,26 +4,26 @@ import Presentation
 import TraceFormat
 
 package struct ThreadStates: Sendable {
-    enum State: UInt8 { case running, runnable, waiting, unknown }
-    struct Stretch: BitwiseCopyable, Equatable, Sendable {
-        var begin: UInt64
-        var end: UInt64
-        var state: State
+    package enum State: UInt8, BitwiseCopyable { case running, runnable, waiting, unknown }
+    package struct Stretch: BitwiseCopyable, Equatable, Sendable {
+        package var begin: UInt64
+        package var end: UInt64
+        package var state: State
         /// That it runs on, or ran on last.
         var processor: UInt16 = 0
     }
 
     package let tid: UInt32
     /// Its index in the trace; nil: it made no call that was recorded.
-    let thread: UInt32?
+    package let thread: UInt32?
     package let name: String
     /// The thread that began it; nil unknown.
     let by: UInt32?
     let life: Range<UInt64>
     /// Whether its end was seen.
-    let hasEnded: Bool
+    package let hasEnded: Bool
     /// In order, without gaps. Empty where the kernel has not told.
-    let stretches: [Stretch]
+    package let stretches: [Stretch]
 
     /// No thread of the program, but a task of the agent's that uses the file in its place (FileJob.swift).
     var isAgents: Bool { thread == nil && name == TRACE_AGENT_TASK }
@@ -32,7 +32,7 @@ package struct ThreadStates: Sendable {
     package var title: String { "\(name.isEmpty ? "?" : name)/\(tid)" }
 
     /// All threads of a process, in the order in which they began.
-    static func all(_ trace: TraceFile, _ records: KernelRecords) -> [ThreadStates] {
+    package static func all(_ trace: TraceFile, _ records: KernelRecords) -> [ThreadStates] {
         var lives: [UInt32: [Life]] = [:]
         let recorded = trace.recordedThreads
         let isTold = trace.noSwitches == nil
@@ -108,7 +108,7 @@ package struct ThreadStates: Sendable {
     }
 
     /// How long it was so, in ticks, of the time that is asked for.
-    func time(_ state: State, in window: TimeWindow) -> UInt64 {
+    package func time(_ state: State, in window: TimeWindow) -> UInt64 {
         stretches.reduce(0) { $1.state == state ? $0 &+ window.length(from: $1.begin, to: $1.end) : $0 }
     }
 }

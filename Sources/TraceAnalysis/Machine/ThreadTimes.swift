@@ -2,22 +2,22 @@
 import Presentation
 import TraceFormat
 
-struct ThreadTimes: Sendable {
+package struct ThreadTimes: Sendable {
     /// Ticks; nil where the kernel has not told of switches.
-    private(set) var running: UInt64?
-    private(set) var runnable: UInt64?
-    private(set) var waiting: UInt64
+    package private(set) var running: UInt64?
+    package private(set) var runnable: UInt64?
+    package private(set) var waiting: UInt64
     /// When it was in which state is not known, because records were lost.
     private(set) var unknown: UInt64?
     /// Running, but for what samples found in its own code; nil without samples.
-    private(set) var kernel: UInt64?
+    package private(set) var kernel: UInt64?
     /// Adds up to `waiting`.
-    private(set) var waits: [WaitKind: UInt64] = [:]
+    package private(set) var waits: [WaitKind: UInt64] = [:]
 
     /// Whether anything is known of that time.
     var isEmpty: Bool { (running ?? 0) == 0 && (runnable ?? 0) == 0 && waiting == 0 && (unknown ?? 0) == 0 }
 
-    init(_ search: WaitSearch, _ thread: Int, in window: TimeWindow) {
+    package init(_ search: WaitSearch, _ thread: Int, in window: TimeWindow) {
         let states = search.threads[thread], trace = search.trace
         for part in search.parts[thread] where part.kind != .processor {
             let length = window.length(from: part.begin, to: part.end)

@@ -2,74 +2,116 @@
 import Presentation
 import TraceFormat
 
-struct Wait: Sendable {
-    struct Holder: BitwiseCopyable, Sendable {
+package struct Wait: Sendable {
+    package struct Holder: BitwiseCopyable, Sendable {
         /// Index among the process's threads.
-        var thread: Int
+        package var thread: Int
         /// When it got what the other waits for.
-        var since: UInt64
+        package var since: UInt64
         /// When it let go of that; .max: it has not.
         var until: UInt64
         /// The call by which it did.
         var act: OpenCall
         /// What it was in as the other began to wait, but for calls that wait themselves.
-        var inside = OpenCall()
+        package var inside = OpenCall()
     }
-    struct Waker: BitwiseCopyable, Sendable {
-        var thread: Int
+    package struct Waker: BitwiseCopyable, Sendable {
+        package var thread: Int
         /// The call that let the thread go on; no row: the thread ended.
-        var act: OpenCall
-        var at: UInt64
+        package var act: OpenCall
+        package var at: UInt64
         /// From then until the thread ran; nil unknown.
-        var late: UInt64?
+        package var late: UInt64?
     }
 
     /// A thread of another process that let this one go on.
-    struct Outsider: Equatable, Sendable {
-        var name: String
-        var pid: UInt32
-        var tid: UInt32
+    package struct Outsider: Equatable, Sendable {
+        package var name: String
+        package var pid: UInt32
+        package var tid: UInt32
         /// Of which trace of the run: when that begins, CLOCK_MONOTONIC; and the thread there, nil where it made no call.
         var begun: UInt64
         var thread: UInt32?
         /// The call by which it did, and what that was made in; nil: the process ended.
-        var function: String?
-        var caller: String?
+        package var function: String?
+        package var caller: String?
         /// From the beginning of that until the thread ran.
-        var late: Nanoseconds
+        package var late: Nanoseconds
+
+        package init(
+            name: String, pid: UInt32, tid: UInt32, begun: UInt64, thread: UInt32? = nil, function: String? = nil, caller: String? = nil,
+            late: Nanoseconds
+        ) {
+            self.name = name
+            self.pid = pid
+            self.tid = tid
+            self.begun = begun
+            self.thread = thread
+            self.function = function
+            self.caller = caller
+            self.late = late
+        }
     }
 
     /// Who could have written, or read, what it waited for.
-    struct OtherEnd: Equatable, Sendable {
+    package struct OtherEnd: Equatable, Sendable {
         var name: String
-        var pid: UInt32
+        package var pid: UInt32
         var descriptor: Int32
+
+        package init(name: String, pid: UInt32, descriptor: Int32) {
+            self.name = name
+            self.pid = pid
+            self.descriptor = descriptor
+        }
     }
 
     /// Index among the process's threads.
-    var thread: Int
+    package var thread: Int
     /// Left the processor, and had it again. Of several stretches in one call the first's begin and the last's end.
-    var begin: UInt64
-    var end: UInt64
+    package var begin: UInt64
+    package var end: UInt64
     /// Off the processor in between.
-    var duration: UInt64
+    package var duration: UInt64
     /// How many stretches that is.
-    var count = 1
-    var kind: WaitKind
+    package var count = 1
+    package var kind: WaitKind
     /// That it waited in.
-    var call: OpenCall
+    package var call: OpenCall
     /// What it waited for; nil unknown.
-    var object: String?
+    package var object: String?
     /// That is what its descriptor is open on, and not the number.
     var isOpenOn = false
     /// The system call it was found in, where no traced call tells.
-    var systemCall: String?
-    var holder: Holder?
+    package var systemCall: String?
+    package var holder: Holder?
     /// How often others took the lock in that time.
     var handovers = 0
-    var waker: Waker?
+    package var waker: Waker?
     /// In place of a waker, where the run knows more than the process (RunWakers.swift).
-    var outsider: Outsider?
+    package var outsider: Outsider?
     /// Where nobody is known to have woken it.
-    var otherEnds: [OtherEnd] = []
+    package var otherEnds: [OtherEnd] = []
+
+    package init(
+        thread: Int, begin: UInt64, end: UInt64, duration: UInt64, count: Int = 1, kind: WaitKind, call: OpenCall, object: String? = nil,
+        isOpenOn: Bool = false, systemCall: String? = nil, holder: Holder? = nil, handovers: Int = 0, waker: Waker? = nil,
+        outsider: Outsider? = nil, otherEnds: [OtherEnd] = []
+    ) {
+        self.thread = thread
+        self.begin = begin
+        self.end = end
+        self.duration = duration
+        self.count = count
+        self.kind = kind
+        self.call = call
+        self.object = object
+        self.isOpenOn = isOpenOn
+        self.systemCall = systemCall
+        self.holder = holder
+        self.handovers = handovers
+        self.waker = waker
+        self.outsider = outsider
+        self.otherEnds = otherEnds
+    }
 }

@@ -2,25 +2,25 @@
 import Symbols
 import TraceFormat
 
-struct WaitChain: Sendable {
+package struct WaitChain: Sendable {
     /// What the holder did in the meantime: it waited itself.
-    struct Link: Sendable {
+    package struct Link: Sendable {
         /// Index of the wait.
-        var wait: Int
+        package var wait: Int
         /// As far as it lies within the one before.
-        var duration: UInt64
+        package var duration: UInt64
     }
 
     /// From the thread that holds what is waited for to those that it waits for.
-    private(set) var links: [Link] = []
+    package private(set) var links: [Link] = []
     /// The last one waits for a thread of the chain.
-    private(set) var isCircular = false
+    package private(set) var isCircular = false
     /// How long the first holder could have run and had no processor.
-    private(set) var preempted: UInt64 = 0
+    package private(set) var preempted: UInt64 = 0
     /// Others went before it, and it comes after the one that waits for it: priority inversion. Of the holder, and of who waits.
-    private(set) var inversion: (holder: SchedulerPriority, waiter: SchedulerPriority)?
+    package private(set) var inversion: (holder: SchedulerPriority, waiter: SchedulerPriority)?
 
-    init(of index: Int, in search: WaitSearch) {
+    package init(of index: Int, in search: WaitSearch) {
         var wait = search.waits[index], threads = Set([wait.thread])
         // What is told of lies in the time in which all before it in the chain wait, and those have what is waited for.
         var window = wait.begin..<wait.end

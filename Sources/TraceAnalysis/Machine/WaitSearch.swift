@@ -13,9 +13,9 @@ package struct WaitSearch: Sendable {
     /// By thread id: when tasks of the agent's worked for it, and it waited for them. In the order of time.
     private let agentsWork: [UInt32: [Range<UInt64>]]
     /// Such waits; they are none of the program's.
-    private(set) var agentsWaits: (count: UInt64, ticks: UInt64) = (0, 0)
+    package private(set) var agentsWaits: (count: UInt64, ticks: UInt64) = (0, 0)
     /// Thread by thread, in the order of time.
-    private(set) var waits: [Wait] = []
+    package private(set) var waits: [Wait] = []
     /// Of which so many are each thread's.
     private(set) var waitsOfThread: [Range<Int>] = []
     /// Of each thread, when it had no processor and why, in the order of time; where only calls tell, those.
@@ -91,7 +91,7 @@ package struct WaitSearch: Sendable {
     package var silentThreads: Int { threads.count { $0.thread == nil } }
 
     /// As people call it; nil: no call.
-    func name(_ row: UInt32) -> String? {
+    package func name(_ row: UInt32) -> String? {
         if row == 0 { return nil }
         let index = Int(row) - 1
         if index < table.rows.count { return table.rows[index].name }
@@ -152,7 +152,7 @@ package struct WaitSearch: Sendable {
     static let forAgent = "for the agent"
 
     /// Of all processes: what could not be found out, and what was left out; one line each.
-    static func notes(_ all: [WaitSearch]) -> [String] {
+    package static func notes(_ all: [WaitSearch]) -> [String] {
         let count = all.reduce(0) { $0 &+ $1.agentsWaits.count }
         let time = all.reduce(UInt64(0)) { $0 &+ $1.trace.timeScale.nanoseconds($1.agentsWaits.ticks).count }
         let left = LeftOut(all.map { $0.trace }), missing = (left.lost + left.filtered).joined(separator: ", ")

@@ -1,6 +1,6 @@
 // Which functions wait for what, and which let others go on, by their names in the C library and its kin.
 
-struct WaitingFunction: Equatable, Sendable {
+package struct WaitingFunction: Equatable, Sendable {
     /// What a call does to the object that it has recorded.
     enum Act: UInt8 {
         case acquires
@@ -22,7 +22,7 @@ struct WaitingFunction: Equatable, Sendable {
     }
 
     /// nil: it does not wait.
-    var kind: WaitKind?
+    package var kind: WaitKind?
     var act: Act?
     var object: Object
     /// It may return because the time is over.
@@ -145,7 +145,7 @@ struct WaitingFunction: Equatable, Sendable {
     ]
 
     /// By row. A program's own function of such a name is another one; but Rust's library is in each program.
-    static func all(_ table: FunctionNames, of program: String) -> [WaitingFunction?] {
+    package static func all(_ table: FunctionNames, of program: String) -> [WaitingFunction?] {
         [nil]
             + table.rows.map { row in
                 let symbol = row.symbol.isEmpty ? row.name : row.symbol

@@ -19,7 +19,7 @@ package struct CallSite: Sendable, Hashable {
 
     /// A call whose jump nobody has seen, a span or a mark.
     package static let unknown = CallSite(name: "(unknown)", symbol: "", module: FunctionNames.noModule)
-    var isKnown: Bool { self != .unknown }
+    package var isKnown: Bool { self != .unknown }
 
     /// "refresh_index, dir.c:123 (git)"; without symbols "git+0x1234".
     package func text(_ spelt: (String) -> String) -> String {

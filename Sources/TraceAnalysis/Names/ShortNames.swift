@@ -59,7 +59,7 @@ func withoutTemplateArguments(_ name: String) -> String {
 }
 
 /// As above, of one name alone.
-func shortName(_ name: String) -> String {
+package func shortName(_ name: String) -> String {
     guard name.contains("std::") else { return name }
     var text = TemplateText(name.utf8)
     guard let short = text.read(within: false, depth: 0) else { return name }

@@ -42,7 +42,7 @@ struct FunctionSums: BitwiseCopyable {
     }
 }
 
-struct Accumulator: ~Copyable {
+package struct Accumulator: ~Copyable {
     private(set) var sums: PlainArray<FunctionSums>
     private(set) var durations = DurationCounts()
     /// Calls of known length that were made from each function. Beside the sums: those are a cache line.
@@ -51,13 +51,13 @@ struct Accumulator: ~Copyable {
     private var migrated = Migrations()
     private(set) var coverage: CallCoverage
 
-    private(set) var calls: UInt64 = 0
-    private(set) var orphans: UInt64 = 0
+    package private(set) var calls: UInt64 = 0
+    package private(set) var orphans: UInt64 = 0
     private(set) var unwound: UInt64 = 0
     private(set) var migrations: UInt64 = 0
     private(set) var unknownWords: UInt64 = 0
 
-    init(_ table: FunctionNames, _ spans: ThreadSpans) {
+    package init(_ table: FunctionNames, _ spans: ThreadSpans) {
         coverage = CallCoverage(spans)
         rows = RowNumbers(table)
         sums = PlainArray(repeating: FunctionSums(), count: table.rowCount)
@@ -136,18 +136,18 @@ struct Accumulator: ~Copyable {
 }
 
 extension Accumulator: CallSink {
-    @inline(__always) mutating func row(of function: UInt32) -> UInt32 {
+    @inline(__always) package mutating func row(of function: UInt32) -> UInt32 {
         let row = rows.known(function)
         return _fastPath(row != 0) ? row : strangerRow(function)
     }
 
-    @inline(__always) mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
+    @inline(__always) package mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
         guard isCall else { return }
         calls &+= 1
         sums[Int(frame.row)].calls &+= 1
     }
 
-    @inline(__always) mutating func closed(
+    @inline(__always) package mutating func closed(
         _ frame: Frame, at time: UInt64, depth: Int, parent: Frame,
         isOutermost: Bool, _ ending: Ending
     ) {
@@ -164,7 +164,7 @@ extension Accumulator: CallSink {
         }
     }
 
-    @inline(__always) mutating func leaf(
+    @inline(__always) package mutating func leaf(
         _ row: UInt32, from start: UInt64, to end: UInt64, depth: Int,
         parent: Frame, isOutermost: Bool
     ) {
@@ -175,14 +175,14 @@ extension Accumulator: CallSink {
         time(end &- start, row, parent: parent.row, isOutermost: isOutermost)
     }
 
-    mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
+    package mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
         migrations &+= 1
         migrated.insert(row, enter: start)
         time(end &- start, row, parent: 0, isOutermost: true)
     }
 
-    mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) { orphans &+= 1 }
-    mutating func unknown() { unknownWords &+= 1 }
+    package mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int) { orphans &+= 1 }
+    package mutating func unknown() { unknownWords &+= 1 }
 }
 
 extension Accumulator: StreamSink {

@@ -4,7 +4,7 @@
 // are asked of a real Histogram, one function at a time; its buckets are the same, so nothing is rounded twice.
 import Histogram
 
-struct DurationCounts: ~Copyable {
+package struct DurationCounts: ~Copyable {
     /// Powers of two: the first block is 0 ... 127, the second 128 ... 255, then each twice as long.
     static var blockCount: Int { 58 }
     static var blockBits: UInt64 { 7 }
@@ -13,20 +13,20 @@ struct DurationCounts: ~Copyable {
     private var blocks = PlainArray<UInt32>()
     private var counters = PlainArray<UInt32>()
 
-    init() {
+    package init() {
         blocks.append(repeating: 0, count: Self.blockCount) // row 0 and block 0 mean "none yet"
         counters.append(repeating: 0, count: 1 << Int(Self.blockBits))
     }
 
     /// A new row, to record one function's durations in.
-    mutating func addRow() -> UInt32 {
+    package mutating func addRow() -> UInt32 {
         let row = blocks.count / Self.blockCount
         blocks.append(repeating: 0, count: Self.blockCount)
         return UInt32(row)
     }
 
     @inline(__always)
-    mutating func record(_ duration: UInt64, row: UInt32, count: UInt32 = 1) {
+    package mutating func record(_ duration: UInt64, row: UInt32, count: UInt32 = 1) {
         let shift = UInt64(64 &- 8 &- (duration | 0xff).leadingZeroBitCount) // 0 up to 255
         let sub = duration &>> shift // 0 ... 255, from 128 on when shift is not 0
         // Linear over 0 ... 255, then 128 counters for each shift.
@@ -47,7 +47,7 @@ struct DurationCounts: ~Copyable {
     }
 
     /// Calls `body` with the lowest duration of each bucket that is not empty, and its count.
-    func forEach(row: UInt32, _ body: (UInt64, UInt32) -> Void) {
+    package func forEach(row: UInt32, _ body: (UInt64, UInt32) -> Void) {
         for power in 0..<Self.blockCount {
             let block = Int(blocks[Int(row) * Self.blockCount + power])
             guard block != 0 else { continue }
@@ -79,7 +79,7 @@ struct DurationCounts: ~Copyable {
 
     /// The durations at these percentiles (0 ... 100), nil when nothing was recorded. Within two significant digits,
     /// and never outside `minimum ... maximum`.
-    func percentiles(_ wanted: [Double], row: UInt32, minimum: UInt64, maximum: UInt64) -> [UInt64]? {
+    package func percentiles(_ wanted: [Double], row: UInt32, minimum: UInt64, maximum: UInt64) -> [UInt64]? {
         let highest = UInt64(1) << 62 // HdrHistogram computes the upper end of a bucket, which must not overflow
         var histogram = Histogram<UInt64>(
             highestTrackableValue: min(max(maximum, 2), highest),

@@ -5,11 +5,13 @@ import Presentation
 package struct DurationShape: Sendable, Equatable {
     private var counts = [UInt64](repeating: 0, count: Self.title.count)
 
+    package init() {}
+
     /// Above the decades: the first letter stands above what takes less than 10 ns, then less than 100 ns, then less than 1 us.
-    static let title = "ns us ms s"
+    package static let title = "ns us ms s"
     private static let glyphs = Array(" ▁▂▃▄▅▆▇█")
 
-    mutating func add(_ time: Nanoseconds, _ count: UInt64) {
+    package mutating func add(_ time: Nanoseconds, _ count: UInt64) {
         var decade = 0, end: UInt64 = 10
         while decade < counts.count - 1, time.count >= end {
             decade += 1
@@ -19,7 +21,7 @@ package struct DurationShape: Sendable, Equatable {
     }
 
     /// Of the decade with most calls the full height. One call is seen, too.
-    var text: String {
+    package var text: String {
         guard let most = counts.max(), most > 0 else { return "" }
         return String(counts.map { $0 == 0 ? Self.glyphs[0] : Self.glyphs[1 + Int(Double($0) / Double(most) * 7)] })
     }

@@ -6,7 +6,7 @@ import TraceFormat
 package enum ReportOrder: String, CaseIterable, Sendable {
     case selfTime = "self", total, calls, average = "avg", median = "p50", percentile99 = "p99", minimum = "min", maximum = "max", name
 
-    func comesFirst(_ a: FunctionSummary, _ b: FunctionSummary) -> Bool {
+    package func comesFirst(_ a: FunctionSummary, _ b: FunctionSummary) -> Bool {
         switch self {
         case .selfTime: if a.selfTime != b.selfTime { return a.selfTime > b.selfTime }
         case .total: if a.total != b.total { return a.total > b.total }

@@ -133,7 +133,7 @@ extension RunProcess {
         }.joined(separator: " → ")
     }
 
-    var json: JSON {
+    package var json: JSON {
         .object([
             ("pid", .unsigned(UInt64(pid))), ("ppid", .unsigned(UInt64(parentPid))), ("program", .string(program)),
             ("command", .string(commandLine)), ("calls", .unsigned(calls)), ("filtered", .unsigned(filtered)),

@@ -37,7 +37,7 @@ package struct FunctionSummary: Sendable {
     }
 
     /// More than a tenth of its own time, as a part of it.
-    var recordingShare: Double? {
+    package var recordingShare: Double? {
         guard let recording, selfTime > 0, Double(recording.count) > Double(selfTime) / 10 else { return nil }
         return min(Double(recording.count) / Double(selfTime), 1)
     }
@@ -63,7 +63,7 @@ package struct CorrectedTime: Sendable, Equatable {
     package var isKnown: Bool { error.count == 0 || nanoseconds > Int64(clamping: error.count) }
     package var most: Int64 { max(nanoseconds, 0).addingReportingOverflow(Int64(clamping: error.count)).partialValue }
 
-    var text: String {
+    package var text: String {
         if !isKnown { return "< " + readable(signed: most) }
         return readable(signed: nanoseconds) + (error.count > 0 ? " ±" + readable(error) : "")
     }

@@ -3,11 +3,11 @@
 // between which frames a recorded call lies. What neither knows is "…".
 import CTraceLayout
 
-struct MergedStack {
+package struct MergedStack {
     /// In `SampledCode.functions`, outermost first.
     private(set) var functions: [Int] = []
 
-    static let unknown = CallTree.Function(name: "…", symbol: "…", module: FunctionNames.noModule)
+    package static let unknown = CallTree.Function(name: "…", symbol: "…", module: FunctionNames.noModule)
     static let kernel = CallTree.Function(name: "(kernel)", symbol: "(kernel)", module: FunctionNames.noModule)
 
     /// - Parameters:

@@ -11,6 +11,11 @@ package struct LoaderAudit: Sendable, Equatable {
         package var path: String
         /// From the search for it, or the mapping of the one before, until it was mapped.
         package var duration: Nanoseconds
+
+        package init(path: String, duration: Nanoseconds) {
+            self.path = path
+            self.duration = duration
+        }
     }
     /// Those of the start, in the order in which they were mapped.
     package private(set) var objects: [Object] = []
@@ -31,7 +36,7 @@ package struct LoaderAudit: Sendable, Equatable {
     }
 
     /// - Parameter agentStarted: CLOCK_MONOTONIC; of several images of one process, the last that began before it is meant
-    init?(lines: [UInt8], pid: UInt32, agentStarted: UInt64) {
+    package init?(lines: [UInt8], pid: UInt32, agentStarted: UInt64) {
         var isOurs = false, isFound = false
         var previous: UInt64 = 0
         for bytes in lines.split(separator: UInt8(ascii: "\n")) {

@@ -23,6 +23,11 @@ package struct ReadyMoment: Sendable, Equatable {
     package var reason: Reason
     package var ticks: Ticks
 
+    package init(reason: Reason, ticks: Ticks) {
+        self.reason = reason
+        self.ticks = ticks
+    }
+
     /// As in "main → ready (first listen)".
     package var text: String {
         switch reason {

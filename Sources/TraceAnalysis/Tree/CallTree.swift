@@ -123,7 +123,7 @@ package struct CallTree: Sendable {
     }
 
     /// With other limits for paths: while reading, and in the end.
-    init(_ trace: TraceFile, workers: Int, mostPaths: Int, keptPaths: Int? = nil) {
+    package init(_ trace: TraceFile, workers: Int, mostPaths: Int, keptPaths: Int? = nil) {
         self.init(trace, workers: workers, progress: nil, FunctionNames(trace.metadata), mostPaths: mostPaths, keptPaths: keptPaths)
     }
 

@@ -2,9 +2,9 @@ import CTraceLayout
 import Presentation
 import Symbols
 import Testing
+import TraceAnalysis
 import TraceFormat
 import TraceTesting
-@testable import TraceAnalysis
 
 private let begin: UInt64 = 100_000_000
 

@@ -3,9 +3,9 @@ import Foundation
 import Presentation
 import Symbols
 import Testing
+import TraceAnalysis
 import TraceFormat
 import TraceTesting
-@testable import TraceAnalysis
 
 private let begin: UInt64 = 100_000_000
 
