@@ -49,6 +49,15 @@ let agentLinker: [LinkerSetting] = [
 // neither specializes nor inlines, which makes the code smaller, too. Diagnostics and checks at run time are those of -O.
 let coldSwift: [SwiftSetting] = [.unsafeFlags(["-Xfrontend", "-disable-sil-perf-optzns"], .when(configuration: .release))]
 
+// The tool brings Swift's runtime and Foundation along, which makes it start in half the time and run where no Swift is. The
+// objects are compiled for dynamic libraries, as the test bundle needs them, so they do not name the archives behind Foundation's.
+let staticSwift: [LinkerSetting] = [
+    .unsafeFlags([
+        "-static-stdlib", "-lCoreFoundation", "-l_FoundationICU", "-l_FoundationCShims", "-l_FoundationCollections",
+        "-lstdc++", // ICU's; scripts/package links its archive, which the linker reads where it is named
+    ])
+]
+
 let package = Package(
     name: "tracer",
     products: [
@@ -155,6 +164,7 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: coldSwift,
+            linkerSettings: staticSwift,
             plugins: ["SourceCommit"]),
         // For tracer --version.
         .plugin(name: "SourceCommit", capability: .buildTool(), path: "Plugins/SourceCommit"),
@@ -167,7 +177,7 @@ let package = Package(
         .testTarget(name: "TraceFormatTests", dependencies: ["TraceFormat"]),
         .testTarget(
             name: "TraceAnalysisTests",
-            dependencies: ["Presentation", "TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting", "tracer"]),
+            dependencies: ["Presentation", "TraceAnalysis", "TraceFormat", "CTraceLayout", "TraceTesting"]),
         .testTarget(
             name: "TracePageTests",
             dependencies: [
@@ -185,6 +195,11 @@ let package = Package(
         .testTarget(name: "RecorderTests", dependencies: ["Recorder", "TraceFormat", "CTraceLayout"]),
     ]
 )
+
+// Tests run once: optimizing them takes longer than it saves. What they test is optimized.
+for target in package.targets where target.type == .test {
+    target.swiftSettings = [.unsafeFlags(["-Onone"], .when(configuration: .release))]
+}
 
 // scripts/documentation.
 if Context.environment["TRACER_DOCUMENTATION"] != nil {
