@@ -1,9 +1,6 @@
-#!/usr/bin/env python3
 """The packages that scripts/package makes: what is in them, what it needs of a system, and that it works from there.
 
-    Tests/Packages/run.py [--packages DIRECTORY] [-v] [TEST…]
-
-Makes them first, in .build/package, unless --packages says where some are. In a root file system that holds nothing but
+Makes them first, in .build/package, unless TRACER_PACKAGES says where some are. In a root file system that holds nothing but
 the archive, glibc and a program the tool must record and report; scripts/distributions does it in whole systems.
 """
 import gzip
@@ -19,10 +16,15 @@ import tarfile
 import tempfile
 import unittest
 
+import pytest
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 MAKE = os.path.join(ROOT, "scripts/package")
-LIMIT = 3600  # seconds; it compiles everything when that was not done before
+LIMIT = 3600  # seconds; it compiles everything when scripts/build has not done it before
+GIVEN = os.environ.get("TRACER_PACKAGES")
+
+pytestmark = pytest.mark.xdist_group("packages")  # made once, for all tests of this file
 
 COMMANDS = ["record", "startup", "report", "tree", "diff", "info"]  # some that have manual pages
 FILES = {"bin/tracer": 0o755, "lib/libtracer.so": 0o755, "lib/libtracer-audit.so": 0o755, "lib/libtracer-labels.so": 0o755, "include/tracer.h": 0o644,
@@ -43,8 +45,8 @@ int main(void) {
 def setUpModule():
     global SCRATCH, PACKAGES, VERSION, ARCHIVE, DEB, TREE, DEB_TREE
     SCRATCH = tempfile.mkdtemp(prefix="package-tests-")
-    PACKAGES = packages_given or os.path.join(ROOT, ".build/package")
-    if not packages_given:
+    PACKAGES = os.path.abspath(GIVEN or os.path.join(ROOT, ".build/package"))
+    if not GIVEN:
         glibc = os.confstr("CS_GNU_LIBC_VERSION").split()[1]
         with open(MAKE) as script:
             newest = re.search(r"newest_for_tool=([\d.]+)", script.read()).group(1)
@@ -199,7 +201,7 @@ class Use(unittest.TestCase):
         commit = re.search(r"\(([0-9a-f]{8})", said).group(1)
         named = re.search(r"^tracer (\S+), from commit ([0-9a-f]{40})$", read(TREE, "share/doc/tracer/copyright").decode(), re.M)
         self.assertEqual((named.group(1), named.group(2)[:8]), (VERSION, commit))
-        if not packages_given:
+        if not GIVEN:
             self.assertEqual(commit, output("git", "-C", ROOT, "rev-parse", "HEAD")[:8])
 
     def test_manual_pages_tell_the_version_and_the_day(self):
@@ -250,11 +252,8 @@ class Use(unittest.TestCase):
         self.assertRegex(plan.stderr, r"^tracer: .*libZydis\.so\.\d+\.\d+, which is not here: install libzydis\d")
 
 
+@unittest.skipIf(GIVEN, "TRACER_PACKAGES: they are not made here")
 class Making(unittest.TestCase):
-    def setUp(self):
-        if packages_given:
-            self.skipTest("--packages: they are not made here")
-
     def test_again_they_are_the_same_bytes(self):
         again = os.path.join(SCRATCH, "again")
         subprocess.run([MAKE, again], check=True, timeout=LIMIT, stdout=sys.stderr)
@@ -265,9 +264,9 @@ class Making(unittest.TestCase):
     def test_interrupted_they_are_not_there(self):
         folder = os.path.join(SCRATCH, "interrupted")
         made = subprocess.Popen([MAKE, folder], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
-        # Everything is built then, and packing begins.
+        # Everything is compiled then; linking and packing begin.
         for line in made.stderr:
-            if "Build of product 'tracer' complete" in line:
+            if "Build complete!" in line:
                 break
         os.killpg(made.pid, signal.SIGINT)
         made.stderr.read()
@@ -279,12 +278,3 @@ class Making(unittest.TestCase):
             done = subprocess.run([MAKE, *arguments], text=True, stderr=subprocess.PIPE, timeout=60)
             self.assertEqual(done.returncode, 2)
             self.assertRegex(done.stderr, r"\Apackage: .*\n\Z")
-
-
-packages_given = None
-if __name__ == "__main__":
-    if "--packages" in sys.argv:
-        at = sys.argv.index("--packages")
-        packages_given = os.path.abspath(sys.argv[at + 1])
-        del sys.argv[at:at + 2]
-    unittest.main(verbosity=2 if "-v" in sys.argv else 1)
