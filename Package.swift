@@ -196,9 +196,10 @@ let package = Package(
     ]
 )
 
-// Tests run once: optimizing them takes longer than it saves. What they test is optimized.
+// Tests run once: optimizing them takes longer than it saves. What they test is optimized. Without optimization the driver would
+// check the types of a module twice, in two jobs, and types are most of the work: macros of Testing.
 for target in package.targets where target.type == .test {
-    target.swiftSettings = [.unsafeFlags(["-Onone"], .when(configuration: .release))]
+    target.swiftSettings = [.unsafeFlags(["-Onone", "-no-emit-module-separately-wmo"], .when(configuration: .release))]
 }
 
 // scripts/documentation.
