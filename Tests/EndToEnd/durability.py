@@ -112,6 +112,37 @@ class Ring:
             place.done()
 
 
+class Youngest:
+    """A thread that goes round a ring once and a half: its last chunks are there, none of them missing."""
+    name = "durability.ring_keeps_the_youngest"
+    limit, rounds = 1 << 20, 16000
+
+    def run(self, settings):
+        if settings.bare_only:
+            return
+        program = build.build(next(c for s in build.subjects() if s.name == "steady" for c in s.cases()))
+        place = harness.Place("youngest", settings.keep)
+        try:
+            done = harness.execute([program, str(self.rounds)], place.fresh(), environment={
+                **harness.traced_environment(settings, harness.passed_on(os.environ), place),
+                "TRACER_MODE": "ring", "TRACER_MAXSIZE": str(self.limit)})
+            if done.status != 7:
+                raise Failed(f"{harness.describe(done.status)}: {done.stderr[-300:]}")
+            trace = tracefile.read_all(place.traces)[0]
+            # Smaller chunks, with which threads begin, stay where they are.
+            numbers = {}
+            for _, chunk in trace.chunks:
+                if chunk["kind"] == 1 and chunk["byte_count"] == self.limit // 16:
+                    numbers.setdefault(chunk["thread"], []).append(chunk["sequence"])
+            if all(0 in found for found in numbers.values()):
+                raise Failed(f"the ring has overwritten nothing: {numbers}")
+            for thread, found in numbers.items():
+                if sorted(found) != list(range(min(found), min(found) + len(found))):
+                    raise Failed(f"thread {thread} has the chunks {sorted(found)}")
+        finally:
+            place.done()
+
+
 class Damaged:
     """The tool on files that are cut, altered, empty, of another version, not traces: never a crash, never silence."""
     name = "durability.damaged_files"
@@ -268,4 +299,4 @@ def tests():
     return [*(Ended(way, "finished") for way in ways), Ended("_exit", "finished", TRACER_EXCLUDE="*"), Ended("_exit", "finished", TRACER_MINMS="1000"),
             Ended("exit_group", "finished", TRACER_EXCLUDE="*"), Ended("_exit", "finished", TRACER_START="off"),
             Ended("vfork", "recording"), Ended("own", "recording"), Ended("fork", "finished", "recording"),
-            Killed(1, 25), Killed(4, 10), Ring(), Damaged(), StillWritten()]
+            Killed(1, 25), Killed(4, 10), Ring(), Youngest(), Damaged(), StillWritten()]
