@@ -432,14 +432,16 @@ def bounded(ground):
 def no_descriptor_stays(ground):
     if harness.EMULATOR:
         raise Skipped("the emulator has descriptors of its own")
-    for _ in range(2):  # cold, then warm
+    for what in ("cold", "warm", "refused"):
+        if what == "refused":
+            os.chmod(ground.file, 0o622)
         bare = harness.execute(["ls", "/proc/self/fd"], ground.place.fresh(), ground.environment(LD_PRELOAD=None))
         traced = harness.execute(["ls", "/proc/self/fd"], ground.place.fresh(), ground.environment())
         faults = harness.same(bare, traced)
         if faults:
-            raise Failed("\n".join(faults))
-    if not os.path.exists(ground.file):
-        raise Failed("nothing was remembered of ls")
+            raise Failed(f"{what}: " + "\n".join(faults))
+        if not os.path.exists(ground.file):
+            raise Failed("nothing was remembered of ls")
 
 
 SECCOMP = """#include <linux/filter.h>
