@@ -624,6 +624,22 @@ class Callgrind(ExportTest):
                 counts.pop("(own code)")
                 self.assertEqual(calls, counts)
 
+    def test_each_call_is_below_its_caller(self):
+        """The calls of one function from another are those that an independent reader finds; from a thread's title, all others."""
+        for trace in Traces.real:
+            with self.subTest(os.path.basename(trace)), open(self.export("callgrind", trace)) as file:
+                found, names, caller = collections.Counter(), {}, None
+                for line in file:
+                    match = re.match(r"(c?)fn=\((\d+)\)(?: (.*))?$", line)
+                    if match:
+                        name = names.setdefault(match[2], match[3])
+                        caller, callee = (caller, name) if match[1] else (name, None)
+                    elif line.startswith("calls=") and ": thread " not in caller:
+                        found[without_file(caller), without_file(callee)] += int(line[6:].split()[0])
+                expected = collections.Counter((node.name, call.name) for node in tracefile.Trace(trace).trees().nodes() for call in node.children)
+                self.assertTrue(expected)
+                self.assertEqual(found, expected)
+
     def test_callers_are_shown(self):
         self.assertRegex(self.annotate(self.export("callgrind", Traces.threads), "--tree=caller"), r"< .*thread sorter")
 
