@@ -84,6 +84,7 @@ TABLE = """
     scripts/install              Tests/Packages
     scripts/manual               Tests/Packages
     scripts/package              Tests/Packages Tests/Distributions
+    scripts/planted              Tests/Planted
     Tests/conftest.py            EVERYTHING
     Tests/once.py                EVERYTHING
     Tests/changes.py             Tests/Changes
