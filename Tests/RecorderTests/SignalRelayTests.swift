@@ -26,17 +26,17 @@ private final class Waiting {
 
 @Suite struct SignalRelayTests {
     @Test func aProgramThatWasStoppedAndContinuedAndStoppedHasChanged() throws {
-        let waiting = try Waiting()
+        let waiting = try Waiting() // in an orphaned group, as below nohup, SIGTSTP would not stop it (signal(7))
         #expect(!waiting.program.hasChanged)
-        waiting.send(SIGTSTP, until: WSTOPPED)
+        waiting.send(SIGSTOP, until: WSTOPPED)
         #expect(waiting.program.hasChanged)
-        #expect(waiting.program.nextChange() == .stopped(signal: SIGTSTP))
+        #expect(waiting.program.nextChange() == .stopped(signal: SIGSTOP))
         #expect(!waiting.program.hasChanged)
         kill(waiting.program.pid, SIGCONT)
         #expect(waiting.program.hasChanged)
-        waiting.send(SIGTSTP, until: WSTOPPED)
+        waiting.send(SIGSTOP, until: WSTOPPED)
         #expect(waiting.program.hasChanged)
-        #expect(waiting.program.nextChange() == .stopped(signal: SIGTSTP))
+        #expect(waiting.program.nextChange() == .stopped(signal: SIGSTOP))
         #expect(waiting.program.nextChange() == nil)
     }
 
