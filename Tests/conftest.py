@@ -15,13 +15,15 @@ import pytest
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "EndToEnd"))
 import harness
 import modes
+import swift_tests
 from once import ROOT
 
 os.environ["TRACER_CACHE"] = "off"  # the user's own is left alone; tests of it have another
 os.environ["PYTHONUNBUFFERED"] = "1"
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 TIMES = os.path.join(ROOT, ".build", "test-times.json")  # of the last run here; nodeid → seconds
-KNOWN_TIMES = os.path.join(ROOT, "Tests", "times.json")  # where nothing has run yet: by file or group
+KNOWN_TIMES = os.path.join(ROOT, "Tests", "times.json")  # of long tests, where nothing has run yet: --write-times
+LONG = 3  # seconds
 MARKS = {
     "alone(reason)": "needs the machine to itself: nothing runs beside it",
     "thorough(reason)": "only scripts/test --all runs it",
@@ -40,6 +42,7 @@ for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
 
 def pytest_addoption(parser):
     parser.addoption("--thorough", action="store_true", help="also what only scripts/test --all runs")
+    parser.addoption("--write-times", action="store_true", help="leave the times of long tests in Tests/times.json, for machines where none have run")
     group = parser.getgroup("end-to-end tests")
     group.addoption("--bare", action="store_true", help="without the agent: only that the programs themselves work")
     group.addoption("--keep", action="store_true", help="leave traces and outputs in the temporary folder")
@@ -51,19 +54,28 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     for mark, meaning in MARKS.items():
         config.addinivalue_line("markers", f"{mark}: {meaning}")
+    if not config.pluginmanager.hasplugin("xdist"):
+        config.addinivalue_line("markers", "xdist_group(name): tests that one worker of pytest-xdist runs in a row")
     for mode in modes.MODES:
         config.addinivalue_line("markers", f"{mode}: end-to-end tests in this mode (Tests/EndToEnd/modes.py)")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Summary(config), "summary-of-tracer")
 
 
+if hasattr(pytest, "version_tuple"):
+    def pytest_collect_file(file_path, parent):
+        return swift_tests.collector(file_path, parent, path=file_path)
+else:  # Debian 11's, which knows no paths of pathlib
+    def pytest_collect_file(path, parent):
+        return swift_tests.collector(path, parent, fspath=path)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    if not config.option.thorough:
-        left = [item for item in items if item.get_closest_marker("thorough")]
-        if left and not named(config):
-            config.hook.pytest_deselected(items=left)
-            items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+    left = {item for item in items if is_left_out(item, config)}
+    if left:
+        config.hook.pytest_deselected(items=list(left))
+        items[:] = [item for item in items if item not in left]
     for item in items:
         group = own_class(item)
         if group and not item.get_closest_marker("xdist_group"):
@@ -76,9 +88,14 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: (item.get_closest_marker("alone") is not None, -groups[group_of(item)], group_of(item)))
 
 
-def named(config):
-    """True when a thorough test was asked for by its own name."""
-    return any("::" in argument for argument in config.args)
+def is_left_out(item, config):
+    """True for thorough tests, unless they are asked for; and for other modes of one that is asked for by its name."""
+    if item.nodeid in config.args:
+        return False
+    plain, bracket, _ = item.nodeid.rpartition("[")
+    if bracket and plain in config.args and getattr(item, "mode", None):
+        return True
+    return bool(item.get_closest_marker("thorough")) and not config.option.thorough
 
 
 def own_class(item):
@@ -103,7 +120,7 @@ class Times:
     def of(self, nodeid):
         if nodeid in self.last:
             return self.last[nodeid]
-        return self.known.get(nodeid, self.known.get(nodeid.partition("::")[0], 1))
+        return self.known.get(nodeid, 0.3)
 
 
 def load(path):
@@ -112,6 +129,13 @@ def load(path):
             return json.load(file)
     except (OSError, ValueError):
         return {}
+
+
+def store(path, times):
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        json.dump(times, file, indent=0, sort_keys=True)
+        file.write("\n")
+    os.rename(path + ".new", path)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -128,15 +152,13 @@ class Summary:
 
     def __init__(self, config):
         self.config, self.outcomes, self.seconds, self.measured = config, {}, collections.Counter(), []
-        self.left_out = 0
-
-    def pytest_deselected(self, items):
-        self.left_out += len(items)
 
     def pytest_runtest_logreport(self, report):
         name = report.nodeid.rpartition("@")[0] if "@" in report.nodeid.rpartition("]")[2] else report.nodeid
         self.seconds[name] += report.duration
         if report.failed or self.outcomes.get(name) != "failed" and (report.when == "call" or report.skipped):
+            if report.failed:
+                print(f"\nFAILED {name}", flush=True)
             self.outcomes[name] = report.outcome
         if report.when == "call":
             self.measured += [(name, text) for key, text in report.user_properties if key == "measured"]
@@ -154,9 +176,9 @@ class Summary:
 
     def keep_times(self):
         times = {**load(TIMES), **{name: round(seconds, 2) for name, seconds in self.seconds.items()}}
-        with open(TIMES + ".new", "w", encoding="utf-8") as file:
-            json.dump(times, file, indent=0, sort_keys=True)
-        os.rename(TIMES + ".new", TIMES)
+        store(TIMES, times)
+        if self.config.option.write_times:
+            store(KNOWN_TIMES, {name: round(seconds) for name, seconds in times.items() if seconds >= LONG})
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self):

@@ -7,7 +7,6 @@ import re
 import shutil
 import statistics
 import subprocess
-import sys
 
 import harness
 import tracefile

@@ -1,7 +1,7 @@
 """Debian's own programs for arm64, unpacked into a cache and run under the emulator: bare and traced, the same output,
 status and files, a valid trace with calls.
 
-    Tests/EndToEnd/run.py --arch aarch64 --only arm_programs
+    scripts/test Tests/EndToEnd/arm_programs.py
 
 The commands do not fork: an emulator that ignores MADV_WIPEONFORK (qemu-user before 8.0) runs the agent of the child
 on the parent's trace (docs/compatibility.md, aarch64).
@@ -12,12 +12,10 @@ import glob
 import os
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 
-import build
 import harness
-from harness import Failed, Skipped
+from harness import Skipped
 from programs import Program
 
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tracer", "arm64")

@@ -5,7 +5,6 @@ import resource
 import shutil
 import stat
 import subprocess
-import sys
 from dataclasses import dataclass, field
 
 import build

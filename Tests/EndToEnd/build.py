@@ -32,7 +32,7 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
     untraced: REASON            the traced run must produce no trace
     modes: MODE… [for PATTERN…] its cases run in these modes, too (modes.py): all of them, or those whose name behind the subject's
                                 matches a pattern of the shell
-    thorough: MODE… [for PATTERN…]  the same, but by scripts/test --all alone
+    thorough: MODE… [for PATTERN…] because REASON  by scripts/test --all alone
 
 {build} in any of them is the build folder, {source} the subjects folder.
 """
@@ -98,12 +98,13 @@ class Subject:
         return self.options.get(key, [])
 
     def modes(self):
-        """Each mode that its header names, with whether only --all runs it and with a test for names of cases."""
+        """Each mode that its header names, with why only --all runs it (or "") and with a test for cases."""
         for key in ("modes", "thorough"):
             for line in self.all(key):
+                line, _, reason = line.partition(" because ")
                 names, _, patterns = line.partition(" for ")
                 for name in names.split():
-                    yield name, key == "thorough", lambda case, patterns=patterns.split() or ["*"]: any(
+                    yield name, reason, lambda case, patterns=patterns.split() or ["*"]: any(
                         fnmatch.fnmatchcase(case.name[len(self.name) + 1:], pattern) for pattern in patterns)
 
     def cases(self):

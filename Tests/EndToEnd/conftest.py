@@ -4,8 +4,9 @@ Each case of a subject (subjects/, build.py) is a test in the mode `slots` and i
 `tests()`) has its own, in the modes that its MODES names with the tests that run in them. modes.py says what a mode is.
 """
 import fnmatch
-import importlib
+import importlib.util
 import os
+import sys
 
 import build
 import harness
@@ -32,7 +33,7 @@ else:  # Debian 11's, which knows no paths of pathlib
 
 
 class Collector(pytest.File):
-    def listed(self, mode, tests, thorough=False):
+    def listed(self, mode, tests, thorough=""):
         """One item for each test, by the name behind that of the file."""
         stem = os.path.splitext(os.path.basename(str(self.fspath)))[0]
         for test in tests:
@@ -42,24 +43,31 @@ class Collector(pytest.File):
             item.add_marker(mode)
             item.add_marker(pytest.mark.xdist_group(f"{stem}-{mode}"))
             if thorough:
-                item.add_marker(pytest.mark.thorough("a further mode of what other tests show in it"))
+                item.add_marker(pytest.mark.thorough(thorough))
             yield item
 
 
 class Subject(Collector):
     def collect(self):
         subject = build.load(str(self.fspath))
-        for mode, thorough, chosen in [("slots", False, lambda case: True), *subject.modes()]:
+        listed = set()  # a case that two lines of the header name runs as the first says
+        for mode, thorough, chosen in [("slots", "", lambda case: True), *subject.modes()]:
             modes.enter(mode)
-            yield from self.listed(mode, [SubjectTest(case) for case in subject.cases() if chosen(case)], thorough)
+            cases = [case for case in subject.cases() if chosen(case) and (case.name, mode) not in listed]
+            listed |= {(case.name, mode) for case in cases}
+            yield from self.listed(mode, [SubjectTest(case) for case in cases], thorough)
 
 
 class Suite(Collector):
     def collect(self):
-        suite = importlib.import_module(os.path.splitext(os.path.basename(str(self.fspath)))[0])
+        name = os.path.splitext(os.path.basename(str(self.fspath)))[0]
+        # Other folders have modules of the same names.
+        specification = importlib.util.spec_from_file_location("end_to_end_" + name, str(self.fspath))
+        suite = sys.modules[specification.name] = importlib.util.module_from_spec(specification)
+        specification.loader.exec_module(suite)
         for mode, pattern in getattr(suite, "MODES", {"slots": "*"}).items():
             modes.enter(mode)
-            stem = suite.__name__ + "."
+            stem = name + "."
             yield from self.listed(mode, [test for test in suite.tests() if any(
                 fnmatch.fnmatchcase(test.name[len(stem):] if test.name.startswith(stem) else test.name, part) for part in pattern.split())])
 

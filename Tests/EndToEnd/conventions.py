@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Compilers with calling conventions of their own, as they are installed: what they make runs the same bare and traced, and the
-tool says what is left out. Runs by itself or as part of run.py, with the same options."""
+tool says what is left out."""
 import os
 import shutil
 import subprocess
-import sys
 
 import build
 import harness

@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import struct
-import sys
 
 import golden
 import harness

@@ -6,7 +6,6 @@ import random
 import signal
 import struct
 import subprocess
-import sys
 import time
 
 import build

@@ -2,7 +2,6 @@
 """`tracer record` tells the agent when it called execve, and only the image that it started believes it."""
 import os
 import subprocess
-import sys
 
 import harness
 import tracefile

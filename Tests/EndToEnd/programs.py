@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real programs in real use, with and without the agent: the same output, status and files; a valid trace with calls.
 
-Runs by itself or as part of run.py, with the same options. What differs between two bare runs is normalised, and the
+What differs between two bare runs is normalised, and the
 reason stands beside it.
 """
 import os
@@ -9,7 +9,6 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import time
 from dataclasses import dataclass, field
 

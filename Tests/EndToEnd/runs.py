@@ -6,7 +6,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 
 import harness
 import tracefile

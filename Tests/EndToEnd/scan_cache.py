@@ -7,7 +7,6 @@ import shutil
 import stat
 import struct
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from typing import Callable

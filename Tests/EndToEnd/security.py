@@ -6,7 +6,6 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 from dataclasses import dataclass
 from typing import Callable
 

@@ -1,7 +1,7 @@
 """An independent reader of trace files.
 
 Written from trace_layout.h and plan_layout.h of Sources/CTraceLayout/include alone, so that it shares no mistake with the Swift reader:
-run.py asserts that both count the same. It favours clarity over speed, and it says what is wrong with a file
+harness.py asserts that both count the same. It favours clarity over speed, and it says what is wrong with a file
 (`anomalies`) instead of repairing it, because a test wants to know.
 """
 import functools

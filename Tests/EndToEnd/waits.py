@@ -132,7 +132,7 @@ def check_wait(case, told, found, has_switches):
         if not links or not any(link["object"] == hex(next(case[3] for case in told if case[0] == "chained")) for link in links):
             faults.append(f"chain: {other} waited for {last}, the chain is {wait['chain']}")
     if name == "inversion" and has_switches:
-        inversion = wait["holder"]["inversion"] or {}
+        inversion = (wait["holder"] or {}).get("inversion") or {}
         if inversion.get("holder") != "idle" or not inversion.get("waiter", "").startswith("nice "):
             faults.append(f"inversion: {wait['holder']}")
     what = "socket:[" if name in ("sent", "hung") else "eventfd, descriptor " if name == "notified" else "pipe:["

@@ -23,7 +23,7 @@ def modules_of(*folders):
     """Modules by their plain names, of these folders: other tests of this process have a `run` and a `table`, too."""
     path, names = sys.path[:], {path.stem for folder in folders for path in pathlib.Path(folder).glob("*.py")}
     others = {name: sys.modules.pop(name) for name in names - {__name__} if name in sys.modules}
-    sys.path.insert(0, HERE)
+    sys.path[:0] = folders
     try:
         yield
     finally:

@@ -17,9 +17,8 @@ import tempfile
 import unittest
 
 import pytest
+from once import ROOT, once
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
 MAKE = os.path.join(ROOT, "scripts/package")
 LIMIT = 3600  # seconds; it compiles everything when scripts/build has not done it before
 GIVEN = os.environ.get("TRACER_PACKAGES")
@@ -52,7 +51,7 @@ def setUpModule():
             newest = re.search(r"newest_for_tool=([\d.]+)", script.read()).group(1)
         if [int(part) for part in glibc.split(".")] > [int(part) for part in newest.split(".")]:
             raise unittest.SkipTest(f"packages are made with glibc {newest} or older, and here is {glibc}")
-        subprocess.run([MAKE, PACKAGES], check=True, timeout=LIMIT, stdout=sys.stderr)
+        once("packages", [MAKE], limit=LIMIT)
     with open(os.path.join(ROOT, "Sources/CTraceLayout/include/version.h")) as header:
         VERSION = re.search(r'#define TRACER_VERSION "(.*)"', header.read()).group(1)
     ARCHIVE = os.path.join(PACKAGES, f"tracer-{VERSION}-linux-x86_64.tar.gz")
