@@ -21,9 +21,12 @@
 // case: recording_off TRACER_START=off excluded 100
 // case: kernels_clock TRACER_CLOCK=monotonic fast 1000
 // tree: none the subject counts its calls
-// modes: call_sites arm arm_old
-// modes: arm_functions for now.*
-// modes: arm_call_sites for now.* noplt.*
+// modes: arm call_sites for now.* *.fast_path *.first_call_of_thread
+// modes: arm_old arm_functions arm_call_sites for now.fast_path now.first_call_of_thread now.chunk_full now.deep now.kernels_clock
+// thorough: call_sites arm because the emulator takes minutes, and the way to the trampoline is in two cases of each link
+// thorough: arm_old because the emulator takes minutes, and what the processor changes is in five cases of one link
+// thorough: arm_functions for now.* because the emulator takes minutes, and what the mode changes is in five of the cases
+// thorough: arm_call_sites for now.* noplt.* because the emulator takes minutes, and what the mode changes is in five of the cases
 #include "subject.h"
 #include "part_other_stack.h"
 #include <pthread.h>

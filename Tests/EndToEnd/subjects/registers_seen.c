@@ -39,8 +39,10 @@
 // native: in_dlopen_by_ptrace in_a_call_that_the_agent_inspects_by_ptrace because an emulator of user programs has no ptrace
 // timeout: 900
 // tree: none there are as many calls as the observer needs
-// modes: call_sites arm
-// modes: arm_old arm_functions arm_call_sites for plt.*
+// modes: arm_old arm_functions arm_call_sites for plt.in_a_*
+// modes: call_sites arm for plt.*
+// thorough: call_sites arm for noplt.* because the way to the trampoline differs, which `slots` shows, and not the trampoline
+// thorough: arm_old arm_functions arm_call_sites for plt.* because the emulator takes minutes, and what is recorded around the trampoline does not differ by them
 #define JUDGE_SAVED
 #include "subject.h"
 #include "part_seen.h"

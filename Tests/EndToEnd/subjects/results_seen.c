@@ -33,7 +33,8 @@
 // native: in_a_call_that_the_agent_inspects_by_step in_a_call_of_a_number_by_step because an emulator of user programs has no ptrace
 // timeout: 900
 // tree: none there are as many calls as the observer needs
-// modes: arm
+// modes: arm for plt.*
+// thorough: arm for noplt.* because the way to the trampoline differs, which `slots` shows, and not the trampoline
 #define JUDGE_SAVED
 #define JUDGE_ARGUMENTS
 #include "subject.h"

@@ -2,7 +2,9 @@
 // the switch; some abandoned; some finished by another thread.
 // compilers: gcc clang
 // library: fiber
-// modes: functions counts instrumented call_sites arm_instrumented
+// modes: functions counts instrumented call_sites
+// modes: arm_instrumented for clang
+// thorough: arm_instrumented for gcc because the program alone does not end under the emulators that there are
 #include "subject.h"
 #include <pthread.h>
 #include <stdint.h>
