@@ -12,8 +12,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Cheap, and they look at every source.
-ALWAYS = ["Tests/Scripts/test_scripts.py::test_sources_are_formatted", "Tests/Scripts/test_scripts.py::test_folders_use_what_is_below_them_alone",
-          "Tests/Messages"]
+ALWAYS = ["Tests/Scripts/test_scripts.py::test_sources_are_formatted", "Tests/Messages", "Tests/Arrows"]
 SETS = {
     "AGENT": ["Tests/EndToEnd", "Tests/BuildTests", "Tests/Distributions", "Tests/PlanTests", "Tests/CoverageTests", "Tests/Scripts"],
     "READER": ["Tests/TraceAnalysisTests", "Tests/EndToEnd/analysis.py", "Tests/EndToEnd/decoder.py", "Tests/EndToEnd/runs.py", "Tests/EndToEnd/startup.py",
@@ -82,12 +81,14 @@ TABLE = """
     scripts/distributions        Tests/Distributions
     scripts/examples             Tests/Examples
     scripts/install              Tests/Packages
+    scripts/messages             Tests/Messages
     scripts/manual               Tests/Packages
     scripts/package              Tests/Packages Tests/Distributions
     scripts/planted              Tests/Planted
     Tests/conftest.py            EVERYTHING
     Tests/once.py                EVERYTHING
     Tests/changes.py             Tests/Changes
+    Tests/swift_tests.py         EVERYTHING
     Tests/times.json             Tests/Changes
     Tests/recorded_programs.py   Tests/CoverageTests Tests/OrderTests
     Tests/kernel_account.py      Tests/RecordTests Tests/EndToEnd
@@ -101,6 +102,7 @@ TABLE = """
     .ci/                         Tests/Changes
     .                            Tests/Scripts/test_scripts.py::test_sources_are_formatted
     pytest.ini                   EVERYTHING
+    ruff.toml                    Tests/Scripts/test_scripts.py::test_sources_are_formatted
 """
 ROWS = {row.split()[0]: row.split()[1:] for row in TABLE.split("\n") if row.strip()}
 

@@ -71,7 +71,7 @@ def options(arguments):
     parser.add_argument("--only", action="append", metavar="SYSTEM", help="this one of Debian's suites; may be given again")
     parser.add_argument("--root", action="append", default=[], metavar="NAME=PATH", help="another system, unpacked or as a tarball; with it Debian's only by --only")
     parser.add_argument("--filter", default="", metavar="REGEX", help="programs whose name it matches")
-    parser.add_argument("--subjects", default="", metavar="REGEX", help="of the program `subjects`, those whose name it matches")
+    parser.add_argument("--subjects", default="", metavar="NAMES", help="of the program `subjects`, those that this expression of pytest's -k chooses")
     parser.add_argument("--list", action="store_true", help="name systems, programs and their packages; run nothing")
     parser.add_argument("--keep", action="store_true", help="leave outputs and traces, and say where")
     parser.add_argument("--fresh", action="store_true", help="make the roots anew, with what the mirror has today")
