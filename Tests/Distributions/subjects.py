@@ -35,8 +35,9 @@ class Subjects:
             for file in ("pytest.ini", "Tests/conftest.py", "Tests/once.py", "Tests/swift_tests.py"):
                 shutil.copy(os.path.join(build.ROOT, file), os.path.join(project, file))
             shutil.copy(settings.agent, os.path.join(where, "agent", "libtracer.so"))
-            command = ["python3", "-m", "pytest", "-q", "-m", "slots", "-k", settings.subjects, "--agent", "/tmp/agent/libtracer.so", "--tool", "",
-                       "/tmp/project/Tests/EndToEnd/subjects"]
+            # The path comes first: by it an older pytest finds who declares the options.
+            command = ["python3", "-m", "pytest", "/tmp/project/Tests/EndToEnd/subjects", "-q", "-m", "slots", "-k", settings.subjects,
+                       "--agent=/tmp/agent/libtracer.so", "--tool="]
             try:
                 ended = roots.enter(root, where, command, timeout=self.timeout)
             except roots.Failed as failure:
