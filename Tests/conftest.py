@@ -84,7 +84,7 @@ def pytest_collection_modifyitems(config, items):
     groups = collections.Counter()
     for item in items:
         groups[group_of(item)] += times.of(item.nodeid)
-    # Those of a group stay in their order, and in a row.
+    # Tests of a group stay in their order, and in a row.
     items.sort(key=lambda item: (item.get_closest_marker("alone") is not None, -groups[group_of(item)], group_of(item)))
 
 

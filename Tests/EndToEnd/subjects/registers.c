@@ -88,7 +88,7 @@ static void check(int first_lazy) {
     SAME(out.rax, give.rax); SAME(out.rcx, give.rcx); SAME(out.rdx, give.rdx); SAME(out.r8, give.r8);
     SAME(out.r12, give.r12); SAME(out.r14, give.r14);
     SAME(out.rbx, in.rbx); SAME(out.rbp, in.rbp); SAME(out.r13, in.r13); SAME(out.r15, in.r15);
-    // Those of the caller's that probe leaves alone, as Swift's preserve_most functions do; in rdi it had an address.
+    // The caller's registers that probe leaves alone, as Swift's preserve_most functions do; rdi had an address.
     SAME(out.rsi, in.rsi); SAME(out.rdi, (uint64_t)&give); SAME(out.r9, in.r9);
     if (!first_lazy) SAME(out.r10, in.r10);
     SAME(out.mxcsr, give.mxcsr); SAME(out.fcw, give.fcw);
