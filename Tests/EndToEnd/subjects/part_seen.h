@@ -25,11 +25,11 @@
 enum { PROGRAM, CALLEE, AGENT, AGENT_APART, ELSEWHERE, PLACES }; // AGENT_APART: signals blocked, or on another stack
 static const char *const place_names[PLACES] = {"the program", "the callee", "the agent", "the agent's slow path", "libc, the loader or a stub"};
 #if defined __x86_64__
-enum { SAVED = 6, ARGUMENTS = 8, RESULTS = 4, REGISTERS = 15 };
+enum { SAVED = 6, ARGUMENTS = 8, RESULTS = 4, REGISTERS = 15, LOOKS = 4000 };
 static const char *const register_names[REGISTERS] = {"rbx", "rbp", "r12", "r13", "r14", "r15", "rdi", "rsi", "rdx", "rcx", "r8", "r9", "r10", "rax", "r11"};
 static const int saved_registers[SAVED] = {0, 1, 2, 3, 4, 5}, argument_registers[ARGUMENTS] = {6, 7, 8, 9, 10, 11, 12, 13}, result_registers[RESULTS] = {13, 8, 9, 10};
 #else
-enum { SAVED = 11, ARGUMENTS = 9, RESULTS = 2, REGISTERS = 31 };
+enum { SAVED = 11, ARGUMENTS = 9, RESULTS = 2, REGISTERS = 31, LOOKS = 1500 }; // an emulator takes milliseconds for one
 static const char *const register_names[REGISTERS] = {"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16",
                                                       "x17", "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29", "x30"};
 static const int saved_registers[SAVED] = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29}, argument_registers[ARGUMENTS] = {0, 1, 2, 3, 4, 5, 6, 7, 8}, result_registers[RESULTS] = {0, 1};
@@ -219,7 +219,7 @@ static pid_t looked_at;
 static void (*toggle[2])(void); // recording, off and on
 static void *send(void *unused) {
     pid_t process = (pid_t)kernel(SYS_getpid, 0, 0, 0, 0, 0, 0);
-    while (!enough(4000)) {
+    while (!enough(LOOKS)) {
         unsigned long before = H->looks;
         CHECK(!kernel(SYS_tgkill, process, looked_at, SIGUSR1, 0, 0, 0));
         for (unsigned n = 1; H->looks == before; n++) if (n % 4096 == 0) kernel(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
@@ -285,7 +285,7 @@ static void look_by_ptrace(const char *where, int step) {
     while (!H->calls) kernel(SYS_sched_yield, 0, 0, 0, 0, 0, 0); // the child's own beginning, with its signals
     CHECK(!ptrace(PTRACE_SEIZE, pid, NULL, (void *)PTRACE_O_EXITKILL));
     int running = 1;
-    while (!enough(step ? 60000 : 4000)) {
+    while (!enough(step ? 60000 : LOOKS)) {
         if (running) CHECK(!kernel(SYS_ptrace, PTRACE_INTERRUPT, pid, 0, 0, 0, 0));
         int status = wait_for(pid);
         if (WIFEXITED(status) || WIFSIGNALED(status)) {
