@@ -1,7 +1,8 @@
 // backtrace() and _Unwind_Backtrace() walk through traced frames to the end, and would show the trampolines between
 // them: a program that counts or prints its frames would see us. Their slots lead here instead, and what is ours is left
 // out. So do libunwind's own list (unw_backtrace) and its way to go from frame to frame (unw_step, of HP's and of LLVM's).
-// Other functions of an unwinder are not concerned: exceptions pass through frames that nobody looks at.
+// Other functions of an unwinder are not concerned: exceptions pass through frames that nobody looks at. But HP's libunwind must be
+// helped where it goes on at another address.
 #include "layout.h"
 
 #if defined(__x86_64__)
@@ -14,9 +15,10 @@ enum { MOST_FRAMES = 1 << 16 };
 static struct own_image own;
 static uint64_t real_backtrace, real_unwind_backtrace, real_get_ip;
 
-static int is_label(uint64_t address) { return address - tracer_label_area.low < tracer_label_area.span; }
 /// Of the libraries, and the code that the agent has moved: what that stands for is the next frame (moved_frames.c).
-static int is_own(uint64_t address) { return address - own.low < own.high - own.low || is_label(address) || tracer_is_moved(address); }
+static int is_own(uint64_t address) {
+    return address - own.low < own.high - own.low || tracer_is_label(address) || tracer_is_moved(address);
+}
 
 /// An address above a label is one less than it was on the stack; of aarch64, where it is a multiple of 4, but for what signal handlers
 /// return to (trampoline.S, CFI_OF_LABELS).
@@ -33,7 +35,7 @@ static int without_own(void **frames, int size, void **found, int count) {
     int kept = 0;
     for (int n = 0; n < count && kept < size; n++) {
         if (is_own((uint64_t)found[n])) continue;
-        frames[kept++] = n > 0 && is_label((uint64_t)found[n - 1]) ? (void *)as_on_stack((uint64_t)found[n]) : found[n];
+        frames[kept++] = n > 0 && tracer_is_label((uint64_t)found[n - 1]) ? (void *)as_on_stack((uint64_t)found[n]) : found[n];
     }
     return kept;
 }
@@ -90,37 +92,78 @@ typedef int (*cursor_step)(void *cursor);
 typedef int (*cursor_register)(void *cursor, int number, uint64_t *value);
 static struct {
     cursor_step step;
-    cursor_register get, asked; // its own, and the one that the program calls
+    cursor_register get;
     int address; // the register that stands for it
 } unwinders[CURSOR_KINDS];
-/// Where a cursor has come to above a frame of ours: the address is one less there, too. By the cursor's place; what is
-/// overwritten is only not corrected.
-static struct {
-    const void *cursor;
-    uint64_t address;
-} arrivals[64];
-static unsigned arrival(const void *cursor) { return (unsigned)((uint64_t)cursor >> 4 ^ (uint64_t)cursor >> 10) & 63; }
 
 static int step_by(int kind, void *cursor) {
-    for (int passed = 0;;) {
+    for (;;) {
         uint64_t address = 0;
         int result = unwinders[kind].step(cursor);
-        if (result <= 0 || unwinders[kind].get(cursor, unwinders[kind].address, &address)) return result;
-        if (!is_own(address)) {
-            arrivals[arrival(cursor)].cursor = passed ? cursor : 0;
-            arrivals[arrival(cursor)].address = address;
-            return result;
-        }
-        passed = is_label(address);
+        if (result <= 0 || unwinders[kind].get(cursor, unwinders[kind].address, &address) || !is_own(address)) return result;
     }
 }
-static int get_by(int kind, cursor_register get, void *cursor, int number, uint64_t *value) {
-    int result = get(cursor, number, value);
-    unsigned n = arrival(cursor);
-    if (!result && number == unwinders[kind].address && arrivals[n].cursor == cursor && arrivals[n].address == *value)
-        *value = as_on_stack(*value);
+
+// HP's libunwind goes on at another address (_Unwind_SetIP, by which a personality routine names its landing pad; unw_set_reg) by
+// writing it to where it has read the return address: to the stack. What a label stands for is no place but a value, and it writes to
+// that address all the same (dwarf_put in include/tdep-x86_64/libunwind_i.h). So for the time of that call the cursor has a place.
+enum { CURSOR_WORDS = 64, LOCATION_VALUE = 4 }; // the locations are within 42; DWARF_LOC_TYPE_VAL
+
+/// In the cursor: the location { address, LOCATION_VALUE }. Null: there is none, or more than one.
+static uint64_t *valued(uint64_t *cursor, uint64_t address) {
+    uint64_t *found = 0;
+    for (int n = 0; n < CURSOR_WORDS; n++) {
+        if (cursor[n] != address || cursor[n + 1] != LOCATION_VALUE) continue;
+        if (found) return 0;
+        found = cursor + n;
+    }
+    return found;
+}
+struct place {
+    uint64_t *location;
+    uint64_t word;
+};
+static void give(struct place *place, uint64_t *cursor, uint64_t address) {
+    place->location = valued(cursor, address);
+    if (!place->location) return;
+    place->location[0] = (uint64_t)&place->word;
+    place->location[1] = 0; // DWARF_LOC_TYPE_MEM
+}
+static void take(const struct place *place) {
+    if (!place->location) return;
+    place->location[0] = place->word;
+    place->location[1] = LOCATION_VALUE;
+}
+
+static struct {
+    uint64_t (*get)(void *context);
+    void (*set)(void *context, uint64_t address);
+} landing;
+static void set_landing(void *context, uint64_t address) {
+    uint64_t now = landing.get(context);
+    struct place place = {.word = now};
+    give(&place, context, now); // the cursor is the first of struct _Unwind_Context (src/unwind/unwind-internal.h)
+    landing.set(context, address);
+    take(&place);
+}
+
+typedef int (*cursor_write)(void *cursor, int number, uint64_t value);
+static struct {
+    cursor_write set;
+    cursor_register get;
+    int address;
+} writers[WRITER_KINDS];
+static int set_by(int kind, void *cursor, int number, uint64_t value) {
+    struct place place = {0};
+    if (number == writers[kind].address && !writers[kind].get(cursor, number, &place.word)) give(&place, cursor, place.word);
+    int result = writers[kind].set(cursor, number, value);
+    take(&place);
     return result;
 }
+static int set_0(void *cursor, int number, uint64_t value) { return set_by(0, cursor, number, value); }
+static int set_1(void *cursor, int number, uint64_t value) { return set_by(1, cursor, number, value); }
+_Static_assert(WRITER_KINDS == 2, "kinds of HP's cursors");
+
 /// unw_backtrace, by steps. Its own fast way takes a frame with the mark of a signal handler's for one that the kernel has made.
 static struct {
     int (*capture)(void *context), (*begin)(void *cursor, void *context);
@@ -131,17 +174,14 @@ static int list_by_steps(void **frames, int size) {
     if (lister.capture(context) || lister.begin(cursor, context)) return 0;
     while (step_by(0, cursor) > 0 && count < size) {
         uint64_t address;
-        if (get_by(0, unwinders[0].get, cursor, unwinders[0].address, &address)) break;
+        if (unwinders[0].get(cursor, unwinders[0].address, &address)) break;
         frames[count++] = (void *)address;
     }
     return count;
 }
-#define CURSOR_KIND(n) \
-    static int step_##n(void *cursor) { return step_by(n, cursor); } \
-    static int get_##n(void *cursor, int number, uint64_t *value) { return get_by(n, unwinders[n].asked, cursor, number, value); }
-CURSOR_KIND(0)
-CURSOR_KIND(1)
-CURSOR_KIND(2)
+static int step_0(void *cursor) { return step_by(0, cursor); }
+static int step_1(void *cursor) { return step_by(1, cursor); }
+static int step_2(void *cursor) { return step_by(2, cursor); }
 _Static_assert(CURSOR_KINDS == 3, "kinds of cursors");
 
 uint64_t tracer_replace_step(struct own_image image, uint64_t target, uint64_t get, int kind, int address) {
@@ -151,14 +191,6 @@ uint64_t tracer_replace_step(struct own_image image, uint64_t target, uint64_t g
     unwinders[kind].get = (cursor_register)get;
     unwinders[kind].address = address;
     unwinders[kind].step = (cursor_step)target;
-    return (uint64_t)ours[kind];
-}
-uint64_t tracer_replace_get(struct own_image image, uint64_t target, int kind, int address) {
-    static int (*const ours[])(void *, int, uint64_t *) = {get_0, get_1, get_2};
-    own = image;
-    if (unwinders[kind].asked && unwinders[kind].asked != (cursor_register)target) return target;
-    unwinders[kind].address = address;
-    unwinders[kind].asked = (cursor_register)target;
     return (uint64_t)ours[kind];
 }
 uint64_t tracer_replace_unwind_backtrace(struct own_image image, uint64_t target, uint64_t get_ip) {
@@ -174,4 +206,18 @@ uint64_t tracer_replace_list(struct own_image image, uint64_t target, uint64_t c
     lister.capture = (int (*)(void *))capture;
     lister.begin = (int (*)(void *, void *))begin;
     return tracer_replace_step(image, step, get, 0, address) == step ? target : (uint64_t)&list_by_steps;
+}
+uint64_t tracer_replace_landing(uint64_t target, uint64_t get) {
+    if (landing.set && landing.set != (void (*)(void *, uint64_t))target) return target;
+    landing.get = (uint64_t (*)(void *))get;
+    landing.set = (void (*)(void *, uint64_t))target;
+    return (uint64_t)&set_landing;
+}
+uint64_t tracer_replace_set(uint64_t target, uint64_t get, int kind, int address) {
+    static const cursor_write ours[] = {set_0, set_1};
+    if (writers[kind].set && writers[kind].set != (cursor_write)target) return target;
+    writers[kind].get = (cursor_register)get;
+    writers[kind].address = address;
+    writers[kind].set = (cursor_write)target;
+    return (uint64_t)ours[kind];
 }

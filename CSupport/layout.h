@@ -262,11 +262,14 @@ uint64_t tracer_replace_backtrace(struct own_image, uint64_t target) __attribute
 uint64_t tracer_replace_list(struct own_image, uint64_t target, uint64_t capture, uint64_t begin, uint64_t step, uint64_t get,
                              int address_register) __attribute__((visibility("hidden")));
 #define CURSOR_KINDS 3
-/// Of libunwind's cursors, of one kind: what goes to the next frame (`get` asks for a register there), and what asks.
+/// `target` takes libunwind's cursors of one kind to the next frame; `get` asks for a register there.
 uint64_t tracer_replace_step(struct own_image, uint64_t target, uint64_t get, int kind, int address_register)
     __attribute__((visibility("hidden")));
-uint64_t tracer_replace_get(struct own_image, uint64_t target, int kind, int address_register) __attribute__((visibility("hidden")));
 uint64_t tracer_replace_unwind_backtrace(struct own_image, uint64_t target, uint64_t get_ip) __attribute__((visibility("hidden")));
+/// `target` is _Unwind_SetIP of HP's libunwind, and `get` its _Unwind_GetIP; then its unw_set_reg and unw_get_reg.
+uint64_t tracer_replace_landing(uint64_t target, uint64_t get) __attribute__((visibility("hidden")));
+#define WRITER_KINDS 2 /* for a process's own frames, and for any */
+uint64_t tracer_replace_set(uint64_t target, uint64_t get, int kind, int address_register) __attribute__((visibility("hidden")));
 
 static inline struct process_page *tracer_process_page(void) { return &tracer_process; }
 static inline uint64_t tracer_address_loader_event(void) { return (uint64_t)&tracer_loader_event; }

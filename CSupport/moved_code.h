@@ -3,6 +3,7 @@
 // function's it stands for, and the unwinder goes on there, as if it had come from there.
 #ifndef TRACER_MOVED_CODE_H
 #define TRACER_MOVED_CODE_H
+#include "unwinder_questions.h"
 #include <stdint.h>
 
 struct function_descriptor;
@@ -32,7 +33,6 @@ struct moved_area {
     uint64_t descriptions_count;
 };
 #define SITE_SIGNED 1 /* aarch64: x30 was signed there */
-#define DESCRIPTION_BYTES 128
 /// Of the stub before moved code (Processor/EntryPatch….swift).
 static inline uint64_t tracer_patch_stub_bytes(int is_signed) {
 #if defined(__x86_64__)
@@ -55,12 +55,6 @@ struct original {
 };
 struct original tracer_original(uint64_t address) __attribute__((visibility("hidden")));
 int tracer_is_moved(uint64_t address) __attribute__((visibility("hidden")));
-
-/// What an unwinder asks for descriptions with, as it is bound (unwinder_questions.c): what is to be called in the place of `target`.
-uint64_t tracer_replace_find_object(uint64_t target) __attribute__((visibility("hidden")));
-/// Of libgcc, and of libunwind.
-enum unwinder { UNWINDER_GCC, UNWINDER_LIBUNWIND };
-uint64_t tracer_replace_iterate(uint64_t target, enum unwinder) __attribute__((visibility("hidden")));
 
 /// An .eh_frame_hdr of one entry, for the instruction at `address`; null: there is no room, or it is not moved code. It stays as it is.
 const void *tracer_describe(uint64_t address, enum unwinder, struct original *) __attribute__((visibility("hidden")));

@@ -1,6 +1,7 @@
 // What unwinders ask the loader, to find descriptions of code: _dl_find_object (glibc elf/dl-find_object.c; libgcc of gcc 12 and later,
-// libunwind of LLVM), or dl_iterate_phdr (before; libunwind). Both are called through slots, and where functions are patched the
-// unwinders' own slots lead here: the same answers, and one more, for moved code. Reached from signal handlers.
+// libunwind of LLVM), or dl_iterate_phdr (before; libunwind). Both are called through slots. Those of libunwind lead here, and where
+// functions are patched those of libgcc: the same answers, and others for moved code and, to libunwind, for labels. Reached from
+// signal handlers.
 #include "layout.h"
 
 /// struct dl_find_object of <dlfcn.h>, as it is on both processors.
@@ -12,11 +13,16 @@ struct found_object {
 };
 static int (*real_find_object)(void *, struct found_object *);
 
-static int find_object(void *address, struct found_object *found) {
+static int find_object(void *address, struct found_object *found, enum unwinder unwinder) {
     int result = real_find_object(address, found);
+    const void *label = unwinder == UNWINDER_GCC ? 0 : tracer_describe_label((uint64_t)address);
+    if (label && result == 0) {
+        found->frames = label;
+        return 0;
+    }
     if (result == 0) return result;
     struct original original;
-    const void *frames = tracer_describe((uint64_t)address, UNWINDER_GCC, &original);
+    const void *frames = tracer_describe((uint64_t)address, unwinder, &original);
     // The rest as the function's own module has it.
     if (!frames || real_find_object((void *)original.address, found) != 0) return result;
     found->start = (void *)original.area->code;
@@ -24,11 +30,13 @@ static int find_object(void *address, struct found_object *found) {
     found->frames = frames;
     return 0;
 }
+static int find_object_gcc(void *address, struct found_object *found) { return find_object(address, found, UNWINDER_GCC); }
+static int find_object_libunwind(void *address, struct found_object *found) { return find_object(address, found, UNWINDER_LIBUNWIND); }
 
-uint64_t tracer_replace_find_object(uint64_t target) {
+uint64_t tracer_replace_find_object(uint64_t target, enum unwinder unwinder) {
     if (real_find_object && (uint64_t)real_find_object != target) return target;
     real_find_object = (int (*)(void *, struct found_object *))target;
-    return (uint64_t)&find_object;
+    return unwinder == UNWINDER_LIBUNWIND ? (uint64_t)&find_object_libunwind : (uint64_t)&find_object_gcc;
 }
 
 struct segment { // Elf64_Phdr
@@ -51,7 +59,7 @@ static int (*real_iterate)(module_callback, void *);
 struct question {
     module_callback callback;
     void *data;
-    uint64_t address; // of moved code, until it is answered
+    uint64_t address; // of moved code or of a label, until it is answered
     enum unwinder unwinder;
 };
 
@@ -60,7 +68,8 @@ static int answer(struct question *question, const struct module_info *first, ui
     uint64_t address = question->address;
     question->address = 0;
     struct original original;
-    const uint8_t *frames = tracer_describe(address, question->unwinder, &original);
+    const void *frames =
+        tracer_is_label(address) ? tracer_describe_label(address) : tracer_describe(address, question->unwinder, &original);
     if (!frames || size < SEGMENTS_END) return 0;
     struct segment segments[2] = {
         {.type = PT_LOAD, .flags = 5, .address = address, .file_bytes = 1, .memory_bytes = 1, .alignment = 1},
@@ -81,13 +90,17 @@ static int each(struct module_info *module, uint64_t size, void *data) {
     return question->callback(module, size, question->data);
 }
 
-/// The address that they ask for is in the first words of what they give their callback: of libgcc (struct unw_eh_callback_data) and
-/// libunwind (struct dwarf_callback_data) it is the first one, of LLVM's libunwind (dl_iterate_cb_data) the third. Whichever word is one of
-/// moved code; if it were another one, their callback would not find its address in the segment that it is shown.
+/// The address that they ask for is in the first words of what they give their callback: of libgcc (struct unw_eh_callback_data) and HP's
+/// libunwind (struct dwarf_callback_data) it is the first one, of LLVM's (dl_iterate_cb_data) the third. Whichever word is one of moved code
+/// or of a label; if it were another one, their callback would not find its address in the segment that it is shown. Behind
+/// libgcc's is a null pointer, the base for relative addresses, and behind HP's one to what it is going to fill in.
 static int iterate(module_callback callback, void *data, enum unwinder unwinder) {
     const uint64_t *words = data;
     for (int n = 0; n < 3 && words; n++) {
-        if (!tracer_is_moved(words[n])) continue;
+        int is_label = tracer_is_label(words[n]);
+        if (!is_label && !tracer_is_moved(words[n])) continue;
+        if (unwinder == UNWINDER_UNKNOWN) unwinder = n == 0 && words[1] == 0 ? UNWINDER_GCC : UNWINDER_LIBUNWIND;
+        if (is_label && unwinder == UNWINDER_GCC) break; // the image's own is for it
         struct question question = {callback, data, words[n], unwinder};
         return real_iterate(each, &question);
     }
@@ -95,9 +108,11 @@ static int iterate(module_callback callback, void *data, enum unwinder unwinder)
 }
 static int iterate_gcc(module_callback callback, void *data) { return iterate(callback, data, UNWINDER_GCC); }
 static int iterate_libunwind(module_callback callback, void *data) { return iterate(callback, data, UNWINDER_LIBUNWIND); }
+static int iterate_unknown(module_callback callback, void *data) { return iterate(callback, data, UNWINDER_UNKNOWN); }
 
 uint64_t tracer_replace_iterate(uint64_t target, enum unwinder unwinder) {
+    static int (*const ours[])(module_callback, void *) = {iterate_gcc, iterate_libunwind, iterate_unknown};
     if (real_iterate && (uint64_t)real_iterate != target) return target;
     real_iterate = (int (*)(module_callback, void *))target;
-    return unwinder == UNWINDER_GCC ? (uint64_t)&iterate_gcc : (uint64_t)&iterate_libunwind;
+    return (uint64_t)ours[unwinder];
 }

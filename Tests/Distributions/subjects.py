@@ -19,7 +19,7 @@ COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
 @dataclass
 class Subjects:
     name: str = "subjects"
-    packages: list = field(default_factory=lambda: ["python3", "gcc", "g++", "libc6-dev", "binutils", "libjemalloc2", "libtcmalloc-minimal4", "python3-pytest"])
+    packages: list = field(default_factory=lambda: ["python3", "gcc", "g++", "libc6-dev", "binutils", "libjemalloc2", "libtcmalloc-minimal4", "libunwind8", "python3-pytest"])
     quick: bool = False
     timeout: float = 3600
 

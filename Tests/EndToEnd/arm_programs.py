@@ -14,6 +14,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
+import build
 import harness
 from harness import Skipped
 from programs import Program
@@ -24,7 +25,7 @@ SUITE = "bookworm"
 # What is run, and the libraries that it needs; the loader and libc are of the same suite.
 PACKAGES = """bash coreutils cpp-12 git mawk openssl perl-base python3.11-minimal sed sqlite3 tar xz-utils
 libacl1 libattr1 libc-bin libc6 libcrypt1 libexpat1 libgcc-s1 libgmp10 libisl23 liblzma5 libmpc3 libmpfr6 libpcre2-8-0
-libpython3.11-minimal libreadline8 libselinux1 libsqlite3-0 libssl3 libstdc++6 libtinfo6 libzstd1 zlib1g""".split()
+libpython3.11-minimal libreadline8 libselinux1 libsqlite3-0 libssl3 libstdc++6 libtinfo6 libunwind8 libunwind-14 libzstd1 zlib1g""".split()
 
 
 @functools.cache
@@ -108,6 +109,39 @@ class ArmProgram(Program):
             harness.EMULATOR[-1] = before
 
 
+@dataclass
+class ArmUnwinder(ArmProgram):
+    """A subject, built so that one of the root's libraries unwinds."""
+    source: str = ""
+    libraries: tuple = ()
+    unwinder: str = ""
+
+    def run(self, settings):
+        place, reason = root()
+        if reason:
+            raise Skipped(reason)
+        folder = os.path.join(build.BUILD, self.name)
+        os.makedirs(folder, exist_ok=True)
+        source = os.path.join(build.SUBJECTS, self.source)
+        compiler = build.DRIVERS["gcc"][os.path.splitext(source)[1]].split()
+        if not shutil.which(compiler[0]):
+            raise Skipped(f"no {compiler[0]}")
+        common = ["-O2", "-fexceptions", "-fno-optimize-sibling-calls", "-fPIC", "-I", build.SUBJECTS, source]
+        program = os.path.join(folder, "program")
+        for name in self.libraries:
+            self.compile(*compiler, *common, "-shared", "-DLIB_" + name, "-o", os.path.join(folder, f"lib{name}.so"), "-Wl,--allow-shlib-undefined")
+        self.compile(*compiler, *common, "-o", program, "-L", folder, *("-l" + name for name in self.libraries), "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed",
+                     os.path.join(place, "usr/lib/aarch64-linux-gnu", self.unwinder), "-Wl,--unresolved-symbols=ignore-in-shared-libs")
+        self.argv = [program]
+        super().run(settings)
+
+    @staticmethod
+    def compile(*command):
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise harness.Failed(f"{' '.join(command)}: {done.stderr[-2000:]}")
+
+
 LINES = "".join(f"{(n * 7919) % 1000:03} line {n} {'x' * (n % 13)}\n" for n in range(400))
 BASH = r"""
 declare -A seen; total=0
@@ -167,6 +201,9 @@ def programs():
         ArmProgram("tar", ["bin/tar", "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "-cvf", "all.tar", "a", "b"],
                    {"a": LINES, "b": BASH}, results=("all.tar",)),
         ArmProgram("xz", ["usr/bin/xz", "-9", "-T1", "--keep", "lines"], lines, results=("lines.xz",), least_calls=20),
+        # LLVM's keeps no x30 for the caller's frame; HP's takes no value for a return address, and has no exceptions there.
+        ArmUnwinder("exceptions_llvm", [], source="exceptions.cpp", libraries=("upper", "lower"), unwinder="libunwind.so.1"),
+        ArmUnwinder("steps_hp", [], source="part_steps.c", libraries=("passed",), unwinder="libunwind.so.8", least_calls=10),
     ]
 
 

@@ -45,8 +45,7 @@ struct SpecialFunction {
 
     /// Functions are patched in this process, so unwinders are to be told of moved code (UnwinderQuestions.swift).
     nonisolated(unsafe) static var answersUnwinders = false
-    /// By its name; otherwise it is the loader's own, like what is called so.
-    private static func isQuestion(_ name: Name) -> Bool { answersUnwinders && equal(name.text, literal: "_dl_find_object") }
+    private static func isQuestion(_ name: Name) -> Bool { equal(name.text, literal: "_dl_find_object") }
 
     /// Which hashes occur, so that an ordinary name is recognized as such by one look.
     nonisolated(unsafe) private static var filter = InlineArray<64, UInt64>(repeating: 0)
@@ -156,20 +155,17 @@ struct SpecialFunction {
         // They would show the trampolines.
         .init(name: "backtrace", treatment: .frames),
         .init(name: "_Unwind_Backtrace", treatment: .frames),
+        .init(name: "_Unwind_SetIP", treatment: .frames),
         .init(name: "unw_backtrace", treatment: .frames),
         .init(name: "unw_step", treatment: .frames),
-        .init(name: "unw_get_reg", treatment: .frames),
         .init(name: "__unw_step", treatment: .frames),
-        .init(name: "__unw_get_reg", treatment: .frames),
         .init(name: "_ULx86_64_step", treatment: .frames),
-        .init(name: "_ULx86_64_get_reg", treatment: .frames),
+        .init(name: "_ULx86_64_set_reg", treatment: .frames),
         .init(name: "_Ux86_64_step", treatment: .frames),
-        .init(name: "_Ux86_64_get_reg", treatment: .frames),
+        .init(name: "_Ux86_64_set_reg", treatment: .frames),
         .init(name: "_ULaarch64_step", treatment: .frames),
-        .init(name: "_ULaarch64_get_reg", treatment: .frames),
         .init(name: "_Uaarch64_step", treatment: .frames),
-        .init(name: "_Uaarch64_get_reg", treatment: .frames),
-        // What unwinders find descriptions of code by; like what else is called _dl_… where no functions are patched.
+        // What unwinders find descriptions of code by.
         .init(name: "_dl_find_object", treatment: .question),
         .init(name: "__libc_start_main", treatment: .start),
         // What they run, once, is an argument.

@@ -1,16 +1,35 @@
-// Where functions are patched, unwinders learn of moved code what it stands for (CSupport/moved_code.h). They ask the loader, through
-// slots of their own, which lead to ours.
+// Unwinders ask the loader for descriptions of code, through slots of their own, which lead to ours: where functions are patched they
+// learn of moved code what it stands for (CSupport/moved_code.h), and libunwind always has descriptions of labels that it can use
+// (CSupport/label_frames.c).
 import CSupport
 
 enum UnwinderQuestions {
-    /// What a slot of `asker` is to hold, of these two functions of the C library.
-    static func findObject(_ target: UInt64) -> UInt64 { tracer_replace_find_object(target) }
-    /// nil: it is no unwinder; a program's own list of its modules stays as it is.
+    /// What a slot of `asker` is to hold, of these two functions of the C library. nil: it is no unwinder that needs to be told anything; a
+    /// program's own list of its modules stays as it is.
+    static func findObject(_ target: UInt64, for asker: UnsafePointer<Image>) -> UInt64? {
+        let unwinder = self.unwinder(asker)
+        if !SpecialFunction.answersUnwinders && unwinder != UNWINDER_LIBUNWIND { return nil }
+        return tracer_replace_find_object(target, unwinder ?? UNWINDER_GCC)
+    }
     static func iterate(_ target: UInt64, for asker: UnsafePointer<Image>) -> UInt64? {
-        if FunctionHome.isOne(of: "libgcc_s.", "libgcc_s-", asker) { return tracer_replace_iterate(target, UNWINDER_GCC) }
-        if FunctionHome.isOne(of: "libunwind.", "libunwind-", asker) {
-            return tracer_replace_iterate(target, UNWINDER_LIBUNWIND)
-        }
-        return nil
+        asks(asker) ? unwinder(asker).map { tracer_replace_iterate(target, $0) } : nil
+    }
+
+    static func isQuestion(_ name: CText) -> Bool { equal(name, literal: "dl_iterate_phdr") || equal(name, literal: "_dl_find_object") }
+    /// It is an unwinder that ours answer.
+    static func asks(_ image: UnsafePointer<Image>) -> Bool {
+        guard let unwinder = unwinder(image) else { return false }
+        return SpecialFunction.answersUnwinders || unwinder != UNWINDER_GCC
+    }
+
+    /// HP's libunwind, or a program that has its unwinder inside, which may be that one.
+    static func isOfHP(_ image: UnsafePointer<Image>) -> Bool {
+        let unwinder = self.unwinder(image)
+        return unwinder == UNWINDER_UNKNOWN || unwinder == UNWINDER_LIBUNWIND && Backtraces.function("_ULx86_64_step", of: image) != nil
+    }
+    private static func unwinder(_ image: UnsafePointer<Image>) -> unwinder? {
+        if FunctionHome.isOne(of: "libgcc_s.", "libgcc_s-", image) { return UNWINDER_GCC }
+        if FunctionHome.isOne(of: "libunwind.", "libunwind-", image) { return UNWINDER_LIBUNWIND }
+        return Backtraces.function("_Unwind_RaiseException", of: image) != nil ? UNWINDER_UNKNOWN : nil
     }
 }

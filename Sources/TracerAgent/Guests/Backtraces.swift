@@ -22,17 +22,21 @@ enum Backtraces {
         if equal(name.text, literal: "_Unwind_Backtrace") {
             return function("_Unwind_GetIP", of: owner).map { tracer_replace_unwind_backtrace(image, target, $0) } ?? target
         }
-        for n in 0..<cursors.count {
+        if equal(name.text, literal: "_Unwind_SetIP") {
+            return function("_Unwind_GetIP", of: owner).map { tracer_replace_landing(target, $0) } ?? target
+        }
+        for n in 0..<writers.count where equal(name.text, literal: writers[n].set) {
+            return function(writers[n].get, of: owner).map { tracer_replace_set(target, $0, Int32(n), unwinderAddress) } ?? target
+        }
+        for n in 0..<cursors.count where equal(name.text, literal: cursors[n].step) {
             let cursor = cursors[n], kind = Int32(cursor.kind), address = Int32(Int8(bitPattern: cursor.address))
-            if equal(name.text, literal: cursor.get) { return tracer_replace_get(image, target, kind, address) }
-            if equal(name.text, literal: cursor.step) {
-                return function(cursor.get, of: owner).map { tracer_replace_step(image, target, $0, kind, address) } ?? target
-            }
+            return function(cursor.get, of: owner).map { tracer_replace_step(image, target, $0, kind, address) } ?? target
         }
         return target
     }
 
-    private static func function(_ name: StaticString, of owner: UnsafePointer<Image>) -> UInt64? {
+    /// The address of a function that the image defines, by its name.
+    static func function(_ name: StaticString, of owner: UnsafePointer<Image>) -> UInt64? {
         let query = SymbolQuery(name: Name(CText(name.utf8Start)), version: VersionNeed())
         guard let index = Image.find(query, in: owner), let symbol = owner.pointee.symbol(index)?.pointee,
             owner.pointee.isCode(owner.pointee.bias &+ symbol.value)
@@ -50,9 +54,19 @@ enum Backtraces {
     private static let cursors: InlineArray<_, Cursor> = [
         .init(kind: 0, step: "_ULx86_64_step", get: "_ULx86_64_get_reg", address: 16), // UNW_X86_64_RIP
         .init(kind: 1, step: "_Ux86_64_step", get: "_Ux86_64_get_reg", address: 16),
-        .init(kind: 0, step: "_ULaarch64_step", get: "_ULaarch64_get_reg", address: 32), // UNW_AARCH64_PC
-        .init(kind: 1, step: "_Uaarch64_step", get: "_Uaarch64_get_reg", address: 32),
+        .init(kind: 0, step: "_ULaarch64_step", get: "_ULaarch64_get_reg", address: 30), // UNW_AARCH64_X30
+        .init(kind: 1, step: "_Uaarch64_step", get: "_Uaarch64_get_reg", address: 30),
         .init(kind: 2, step: "unw_step", get: "unw_get_reg", address: 255),
         .init(kind: 2, step: "__unw_step", get: "__unw_get_reg", address: 255),
     ]
+
+    /// unw_set_reg of HP's libunwind, likewise.
+    private struct Writer {
+        let set: StaticString, get: StaticString
+    }
+    private static let writers: InlineArray<_, Writer> = [
+        .init(set: "_ULx86_64_set_reg", get: "_ULx86_64_get_reg"),
+        .init(set: "_Ux86_64_set_reg", get: "_Ux86_64_get_reg"),
+    ]
+    private static let unwinderAddress: Int32 = 16 // UNW_X86_64_RIP
 }

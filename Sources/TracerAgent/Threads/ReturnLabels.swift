@@ -202,6 +202,7 @@ enum ReturnLabels {
         state.pointee.free = tracer_label_next(label).pointee
         tracer_label_next(label).pointee = 0
         tracer_label_return(label).pointee = address
+        tracer_changed_label(label)
         return label
     }
     private static func fill(_ kind: Kind) {

@@ -80,6 +80,7 @@ struct Rebinder {
             }
         }
         bindStart()
+        bindQuestions()
         if !module.pointee.hasForeignCalls { bindCallOnlyData() }
     }
 
@@ -111,6 +112,21 @@ struct Rebinder {
                 rebind(slot, value, of: owner, name, .start)
             }
             return
+        }
+    }
+
+    /// An unwinder may keep the address of what it asks (libunwind 1.8, local_addr_space.iterate_phdr_function), and compares it with
+    /// nothing: so its slots for that lead to ours whatever it does with them.
+    private mutating func bindQuestions() {
+        if !module.pointee.inBaseNamespace || !UnwinderQuestions.asks(withUnsafePointer(to: &module.pointee.image, { $0 })) { return }
+        for n in image.pointee.relativeRelocationCount..<image.pointee.dataRelocationCount {
+            let relocation = image.pointee.dataRelocation(n)
+            guard relocation.type == Machine.globalData || relocation.type == Machine.word, relocation.symbol != 0,
+                let (slot, value, _, text) = resolve(relocation), UnwinderQuestions.isQuestion(text),
+                let owner = ModuleTable.index(of: value)
+            else { continue }
+            let name = Name(text)
+            rebind(slot, value, of: owner, name, SpecialFunction.treatment(of: name))
         }
     }
 
@@ -227,7 +243,7 @@ struct Rebinder {
     ) -> UInt64? {
         let other = ModuleTable.modules.pointer(owner)
         if !other.pointee.image.isCode(target) || other.pointee.image.contains(tracer_code_low()) { return nil } // our own
-        if SpecialFunction.answersUnwinders && module.pointee.inBaseNamespace && equal(name.text, literal: "dl_iterate_phdr"),
+        if module.pointee.inBaseNamespace && equal(name.text, literal: "dl_iterate_phdr"),
             let ours = UnwinderQuestions.iterate(target, for: withUnsafePointer(to: &module.pointee.image) { $0 })
         {
             return ours
@@ -235,7 +251,7 @@ struct Rebinder {
         if other.pointee.isForeign || PatchedFunctions.isPatched(target, in: owner) { return nil }
         var treatment = FunctionHome.treatment(namedTreatment, of: name, in: &other.pointee.image, isSanitizer: other.pointee.isSanitizer)
         if treatment == .untouched { return nil }
-        if treatment == .question { return UnwinderQuestions.findObject(target) }
+        if treatment == .question { return UnwinderQuestions.findObject(target, for: withUnsafePointer(to: &module.pointee.image) { $0 }) }
         if treatment == .instrumentation { return NameFilter.leavesSlots ? nil : InstrumentedFunctions.entry(name, calledBy: module) }
         // It lists the namespace of its caller (glibc elf/dl-iteratephdr.c), and labels are in the base one.
         if !other.pointee.inBaseNamespace && equal(name.text, literal: "dl_iterate_phdr") { treatment = .tail }
