@@ -15,15 +15,18 @@ let agentSwift: [SwiftSetting] = [
 // Jumps that touch a 32-byte boundary are slow on Skylake and its kin (Intel SKX102).
 #if arch(x86_64)
 let jumpPadding = ["-mbranches-within-32B-boundaries"]
+// Who calls a function of ours may have left the stack at 8 off 16: assembly, JITs.
+let realignment = ["-mstackrealign"]
 #else
 let jumpPadding: [String] = []
+let realignment: [String] = [] // the processor checks the stack pointer at each use
 #endif
 let agentC: [CSetting] = [
     .unsafeFlags(
         [
             "-O2", "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden",
             "-fasynchronous-unwind-tables", "-ftls-model=initial-exec", "-gdwarf-4",
-        ] + jumpPadding),
+        ] + jumpPadding + realignment),
     .headerSearchPath("../Sources/CTraceLayout/include"),
 ]
 // initfirst: our constructor runs before every other, libc's included, so that what those call is recorded.

@@ -217,6 +217,9 @@ void tracer_slow_instrumented_exit(struct thread_state *, uint64_t function, uin
 /// Swift, called by the constructor.
 void tracer_agent_start(int count, char **arguments, char **environment) __attribute__((visibility("hidden")));
 void tracer_agent_end(void) __attribute__((visibility("hidden")));
+void tracer_agent_resume(void) __attribute__((visibility("hidden")));
+void tracer_agent_pause(void) __attribute__((visibility("hidden")));
+void tracer_agent_flush(void) __attribute__((visibility("hidden")));
 
 /// What the slow path blocks: all, and not SIGBUS while `tracer_mapping_fault` handles it.
 extern uint64_t tracer_blocked_signals __attribute__((visibility("hidden")));

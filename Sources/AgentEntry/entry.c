@@ -8,4 +8,13 @@ __attribute__((constructor)) static void begin(int count, char **arguments, char
     tracer_agent_start(count, arguments, environment);
 }
 
-__attribute__((destructor)) static void end(void) { tracer_agent_end(); }
+// Who calls exit, or one of ours (tracer.h), may have a stack pointer that is no multiple of 16, and Swift spills vectors there: C
+// realigns it (Package.swift, -mstackrealign), unless a call is its last instruction.
+#define ALIGNED_CALL(function) \
+    function(); \
+    __asm__ volatile("")
+
+__attribute__((destructor)) static void end(void) { ALIGNED_CALL(tracer_agent_end); }
+__attribute__((visibility("default"))) void tracer_start(void) { ALIGNED_CALL(tracer_agent_resume); }
+__attribute__((visibility("default"))) void tracer_stop(void) { ALIGNED_CALL(tracer_agent_pause); }
+__attribute__((visibility("default"))) void tracer_flush(void) { ALIGNED_CALL(tracer_agent_flush); }

@@ -1,9 +1,9 @@
-// What a program may call (CSupport/include/tracer.h).
+// What a program may call (CSupport/include/tracer.h), by way of entry.c.
 import CSupport
 
 /// The setting is for children of this process, in which the page itself is wiped.
 @c @implementation
-public func tracer_start() {
+public func tracer_agent_resume() {
     agent.settings.startsOn = true
     if agent.isRecorded && tracer_process_page().pointee.alive != 0 && tracer_process_page().pointee.dropping == 0 {
         tracer_store_release_32(&tracer_process_page().pointee.enabled, 1)
@@ -12,14 +12,14 @@ public func tracer_start() {
 }
 
 @c @implementation
-public func tracer_stop() {
+public func tracer_agent_pause() {
     agent.settings.startsOn = false
     tracer_store_release_32(&tracer_process_page().pointee.enabled, 0)
     if tracer_process_page().pointee.alive != 0 && !TraceOutput.isConfined { withSignalsBlocked { ReturnLabels.close() } }
 }
 
 @c @implementation
-public func tracer_flush() {
+public func tracer_agent_flush() {
     if !agent.isRecorded || tracer_process_page().pointee.alive == 0 || TraceOutput.isConfined { return }
     withSignalsBlocked { TraceOutput.flush() }
 }
