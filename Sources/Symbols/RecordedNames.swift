@@ -1,5 +1,6 @@
 // Names of functions of which a trace has the addresses alone: first from the plan by which they were patched, which stays when the
-// program is built again, then from the module's file, if it is here and is the one that was traced.
+// program is built again, then from the module's file, if it is here and is the one that was traced. The plan may be that of a stripped
+// copy, which has the same build-id.
 import CTraceLayout
 import Presentation
 import Synchronization
@@ -26,13 +27,13 @@ package final class RecordedNames: Sendable {
         state.withLock { state in
             let source = state.sources[module] ?? find(module, state.symbolizer)
             state.sources[module] = source
+            let symbolizer = state.symbolizer
+            func nameInFile(at address: UInt64) -> String? {
+                symbolizer.function(at: address, in: module).flatMap { $0.address == address ? $0.name : nil }
+            }
             switch source {
-            case .plan(let plan): return addresses.map { plan.name(at: $0) }
-            case .file:
-                let symbolizer = state.symbolizer
-                return addresses.map { address in
-                    symbolizer.function(at: address, in: module).flatMap { $0.address == address ? $0.name : nil }
-                }
+            case .plan(let plan): return addresses.map { plan.name(at: $0) ?? nameInFile(at: $0) }
+            case .file: return addresses.map { nameInFile(at: $0) }
             case .none:
                 state.missing[module] = max(state.missing[module] ?? 0, addresses.count)
                 return nil

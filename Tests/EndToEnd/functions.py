@@ -183,6 +183,18 @@ KINDS_NAMES = ("interpret", "switched", "nested", "returned_to", "left", "of_sta
                "ordered", "turned", "further", "aligned", "many", "huge", "flagged", "leaf")
 
 
+SIMPLE = """#include <stdio.h>
+static __attribute__((noinline)) int inner(int x) { __asm__ volatile(""); return x * 3 + 1; }
+static __attribute__((noinline)) int outer(int x) { __asm__ volatile(""); return inner(x) - 2; }
+int main(void) {
+    int sum = 0;
+    for (int i = 0; i < 10; i++) sum += outer(i);
+    printf("%d\\n", sum);
+    return 0;
+}
+"""
+
+
 class Case:
     def __init__(self, name, check):
         self.name, self.check = "functions." + name, check
@@ -348,6 +360,25 @@ def names_are_found_by_build_id(case):
         raise Failed(f"nothing says so: {said}")
 
 
+def a_plan_of_a_stripped_copy_hides_no_names(case):
+    """Both have the same build-id, by which plans are kept."""
+    program = case.compile("gcc", "-O1", source=SIMPLE, name="simple")
+    stripped = os.path.join(os.path.dirname(program), "copy")
+    os.makedirs(stripped, exist_ok=True)
+    copy = os.path.join(stripped, "simple")
+    subprocess.run(["strip", "-o", copy, program], check=True)
+    environment = case.environment(XDG_CACHE_HOME=case.path("own-cache"))
+    for path, trace in ((program, case.path("r.trace")), (copy, case.path("copy.trace"))):
+        done = subprocess.run([case.settings.tool, "record", "-o", trace, "--functions", "*", "--", path], capture_output=True, text=True, env=environment,
+                              timeout=harness.HANGS)
+        if done.returncode:
+            raise Failed(done.stderr[-300:])
+    told = subprocess.run([case.settings.tool, "report", case.path("r.trace"), "--json"], capture_output=True, text=True, env=environment)
+    found = {function["symbol"] for function in json.loads(told.stdout)["functions"] if function["module"] == "simple"}
+    if not {"inner", "outer", "main"} <= found:
+        raise Failed(f"after a copy's plan was made: {found}")
+
+
 def kinds_of_functions(compiler, *options):
     def check(case):
         program = case.compile(compiler, "-w", *options, source=KINDS, name="kinds")
@@ -397,6 +428,30 @@ def only_what_is_chosen_is_patched(case):
         expected = int(kept[name]) if name in ("fibonacci", "even") else 0
         if trace.count(name) != expected:
             raise Failed(f"{name}: recorded {trace.count(name)} times, expected {expected}")
+
+
+def functions_go_by_their_addresses(*options):
+    """As they are linked, whoever has a name and who has none, and however the digits are written."""
+    def check(case):
+        program = case.compile("gcc", "-O1", *options, source=SIMPLE, name="simple")
+        symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+        inner, outer = (int(re.search(f"^([0-9a-f]+) t {name}$", symbols, re.M).group(1), 16) for name in ("inner", "outer"))
+        for is_named in (True, False):
+            if not is_named:  # with a build-id of its own, by which plans are kept
+                program = case.compile("gcc", "-O1", "-s", *options, source=SIMPLE, name="simple")
+            harness.PLANNED.discard(program)
+            case.plan(program)
+            names = ("inner", "outer") if is_named else (f"{inner:#x}", f"{outer:#x}")
+            for glob, expected, more in ((f"{inner:#x}", (10, 0), {}), (f"0x{inner:016X}", (10, 0), {}), (f"simple!{outer:#x}", (0, 10), {}),
+                                         (f"{inner:#x}:sim*!{outer:#x}", (10, 10), {}), (f"nosuch!{inner:#x}", (0, 0), {}), (f"{inner + 1:#x}", (0, 0), {}),
+                                         ("*", (0, 10), {"TRACER_EXCLUDE": f"{inner:#x}"}), ("*", (10, 0), {"TRACER_INCLUDE": f"simple!0x0{inner:x}"})):
+                case.traced([program], glob, **more)
+                trace, = case.traces()
+                told = json.loads(subprocess.run([case.settings.tool, "report", trace.path, "--json"], capture_output=True, text=True, check=True).stdout)
+                calls = {function["symbol"]: function["calls"] for function in told["functions"] if function["module"] == "simple"}
+                if tuple(calls.get(name, 0) for name in names) != expected:
+                    raise Failed(f"{glob} {more}, {'named' if is_named else 'stripped'}: {calls}, expected {dict(zip(names, expected))}")
+    return check
 
 
 def a_call_through_a_slot_counts_once(case):
@@ -723,7 +778,7 @@ def a_resolver_is_recorded_when_the_loader_calls_it(case):
 
 def a_glob_that_means_nothing_is_said(case):
     program = case.compile("g++", "-O1")
-    for glob, line in (("nosuch", "no function is called nosuch"), ("libnosuch.so!*", "is linked with no library libnosuch.so"),
+    for glob, line in (("nosuch", "no function is called nosuch"), ("0x7", "no function begins at 0x7"), ("libnosuch.so!*", "is linked with no library libnosuch.so"),
                        ("libc.so.6!nosuch", "no function is called libc.so.6!nosuch"),
                        ("libc.so.6!strchr", "the loader chooses what strchr is")):
         done = subprocess.run([case.settings.tool, "record", "-o", case.path("r.trace"), "--functions", glob, "--", program], capture_output=True, text=True,
@@ -864,7 +919,8 @@ def tests():
                                                    a_resolver_is_recorded_when_the_loader_calls_it,
                                                    a_short_function_called_very_often_is_left_out, small_leaves_are_left_out_on_request, names_are_found_by_build_id,
                                                    an_instrumented_function_that_is_called_through_a_slot_counts_once,
-                                                   record_makes_the_plans, record_says_nothing_of_its_own_libraries, calls_from_very_many_places_have_their_durations, record_says_when_it_cannot_make_plans,
+                                                   record_makes_the_plans, a_plan_of_a_stripped_copy_hides_no_names, record_says_nothing_of_its_own_libraries, calls_from_very_many_places_have_their_durations, record_says_when_it_cannot_make_plans,
                                                    a_folded_function_has_all_its_names_and_its_line, a_glob_that_means_nothing_is_said,
                                                    a_glob_of_many_says_nothing_of_resolvers, a_plan_that_does_not_fit_is_refused)] + \
+        [Case("functions_go_by_their_addresses." + name, functions_go_by_their_addresses(*options)) for name, options in (("pie", ()), ("static", ("-no-pie",)))] + \
         [Case("every_function_of." + name, every_function_of(argv)) for name, argv in PROGRAMS.items()] + scarce

@@ -39,9 +39,12 @@ public struct PlanFile: Sendable {
         withPlan { plan in (0..<Int(function.places_count)).map { plan.place(of: function, $0) } }
     }
 
+    /// As linked.
+    public func address(of function: plan_function) -> UInt64 { header.base &+ UInt64(function.address) }
+
     /// As in the symbol table, the one to show first; where there is none its address.
     public func names(of function: plan_function) -> [String] {
-        if function.name_count == 0 { return ["0x" + String(header.base &+ UInt64(function.address), radix: 16)] }
+        if function.name_count == 0 { return ["0x" + String(address(of: function), radix: 16)] }
         var at = Int(header.names) + Int(function.names)
         let end = Int(header.names) + Int(header.names_count)
         return (0..<function.name_count).compactMap { _ in

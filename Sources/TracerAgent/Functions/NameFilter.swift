@@ -25,6 +25,33 @@ enum NameFilter {
         if let exclude, anyMatches(exclude, function, module) { return false }
         return true
     }
+    /// Also by its address as linked.
+    static func admits(function: CText, at address: UInt64, path: CText) -> Bool {
+        if admitsAll { return true }
+        let module = baseName(path)
+        if let include, !anyMatches(include, function, module), !anyNames(include, address, module) { return false }
+        if let exclude, anyMatches(exclude, function, module) || anyNames(exclude, address, module) { return false }
+        return true
+    }
+    private static func anyNames(_ list: CText, _ address: UInt64, _ module: CText) -> Bool {
+        forEachPattern(list) { start, bang, end in
+            isAddress(start + (bang &+ 1), end &- bang &- 1, address) && (bang < 0 || matches(start, bang, module))
+        }
+    }
+    /// The text is 0x and this address, whatever zeros it begins with and however its digits are written.
+    static func isAddress(_ text: CText, _ count: Int, _ address: UInt64) -> Bool {
+        if count < 3 || text[0] != 0x30 || text[1] != 0x78 { return false }
+        var value: UInt64 = 0
+        for n in 2..<count {
+            let letter = text[n] | 0x20
+            switch letter {
+            case 0x30...0x39: value = value &<< 4 | UInt64(letter &- 0x30)
+            case 0x61...0x66: value = value &<< 4 | UInt64(letter &- 0x57)
+            default: return false
+            }
+        }
+        return value == address
+    }
 
     static func anyMatches(_ list: CText, _ function: CText, _ module: CText) -> Bool {
         forEachPattern(list) { start, bang, end in

@@ -161,6 +161,16 @@ struct TextBuffer {
             shift = shift &- 4
         }
     }
+    /// The result of `body` for such a text.
+    static func with(address: UInt64, _ body: (CText) -> Bool) -> Bool {
+        var room = InlineArray<24, UInt8>(repeating: 0)
+        var span = room.mutableSpan
+        return span.withUnsafeMutableBufferPointer {
+            var text = TextBuffer($0.baseAddress!, capacity: 24)
+            text.append(address: address)
+            return body(CText(text.start))
+        }
+    }
     private static func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 &+ value : 0x57 &+ value }
     /// False when the text does not end in it.
     mutating func removeSuffix(_ suffix: StaticString) -> Bool {

@@ -41,7 +41,12 @@ struct FunctionPlans {
                 let all = "\(module.map { $0 + "!" } ?? "")*\(name)*"
                 complain("the loader chooses what \(name) is, of functions that have names of their own: --functions '\(all)' records them")
             } else if !found.isEmpty, !found.contains(where: { Self.has(name, $0) }) {
-                complain("no function is called \(pattern): tracer plan \(paths.count == 1 ? paths[0] : "FILE") --all lists them")
+                let all = "tracer plan \(paths.count == 1 ? paths[0] : "FILE") --all lists them"
+                if Self.address(name) == nil {
+                    complain("no function is called \(pattern): \(all)")
+                } else {
+                    complain("no function begins at \(pattern): \(all)")
+                }
             }
         }
     }
@@ -63,12 +68,16 @@ struct FunctionPlans {
         }
     }
 
-    /// As the agent compares them: by the names of the symbol table.
+    /// As the agent compares them: by the names of the symbol table, or by the address as linked.
     private static func has(_ glob: String, _ plan: ModulePlan) -> Bool {
-        plan.file.withFunctions { all in
-            all.contains { function in plan.file.names(of: function).contains { fnmatch(glob, $0, 0) == 0 } }
+        let address = address(glob)
+        return plan.file.withFunctions { all in
+            all.contains { function in
+                plan.file.address(of: function) == address || plan.file.names(of: function).contains { fnmatch(glob, $0, 0) == 0 }
+            }
         }
     }
+    private static func address(_ text: String) -> UInt64? { text.hasPrefix("0x") ? UInt64(text.dropFirst(2), radix: 16) : nil }
 
     /// What the kernel will execute in the end: of a script its interpreter.
     private static func executable(_ program: String) -> String? {

@@ -51,12 +51,6 @@ enum InstrumentedFunctions {
 
     /// Names are found when the trace is read: here a function goes by its address.
     private static func admits(_ address: UInt64, _ path: CText) -> Bool {
-        var room = InlineArray<24, UInt8>(repeating: 0)
-        var span = room.mutableSpan
-        return span.withUnsafeMutableBufferPointer {
-            var text = TextBuffer($0.baseAddress!, capacity: 24)
-            text.append(address: address)
-            return NameFilter.admits(function: CText(text.start), path: path)
-        }
+        TextBuffer.with(address: address) { NameFilter.admits(function: $0, path: path) }
     }
 }

@@ -124,6 +124,7 @@ enum PatchedFunctions {
             isAll = NameFilter.admitsAll && EntryFilter.matchesAll(wanted, in: module, isMain: isMain)
         }
         @inline(never) func matches(_ function: CText) -> Bool { EntryFilter.matches(wanted, function, in: module, isMain: isMain) }
+        @inline(never) func matches(address: UInt64) -> Bool { EntryFilter.matches(wanted, address: address, in: module, isMain: isMain) }
     }
 
     /// What one patching is about.
@@ -173,10 +174,13 @@ enum PatchedFunctions {
         func bytes(_ function: plan_function) -> UInt64 {
             (EntryPatch.stubBytes(function) &+ EntryPatch.movedBytes(function) &+ EntryPatch.alignment &- 1) & ~(EntryPatch.alignment &- 1)
         }
-        /// By any of its names.
+        /// By its address as linked, or by any of its names; its address is that of one that has none.
         private func matches(_ function: UnsafePointer<plan_function>, _ choice: Choice) -> Bool {
-            if function.pointee.name_count == 0 { return choice.matches(CText(StaticString("").utf8Start)) }
-            return plan.someName(of: function) { choice.matches($0) && NameFilter.admits(function: $0, path: choice.path) }
+            let address = plan.header.pointee.base &+ UInt64(function.pointee.address), isNamed = choice.matches(address: address)
+            func admits(_ name: CText) -> Bool {
+                (isNamed || choice.matches(name)) && NameFilter.admits(function: name, at: address, path: choice.path)
+            }
+            return function.pointee.name_count == 0 ? TextBuffer.with(address: address, admits) : plan.someName(of: function, admits)
         }
         /// Whether it is called like any other: what the trampolines of slots treat in a way of its own stays theirs.
         private mutating func isOrdinary(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>) -> Bool {
@@ -491,7 +495,7 @@ enum PatchedFunctions {
     }
 }
 
-/// Variables.functions: FUNCTION of the program itself, or MODULE!FUNCTION; globs, separated by ':'.
+/// Variables.functions: FUNCTION of the program itself, or MODULE!FUNCTION; globs, separated by ':'. FUNCTION may be an address, 0x….
 enum EntryFilter {
     static func mayMatch(_ list: CText, in module: CText, isMain: Bool) -> Bool {
         NameFilter.forEachPattern(list) { start, bang, _ in bang < 0 ? isMain : NameFilter.matches(start, bang, module) }
@@ -516,6 +520,12 @@ enum EntryFilter {
             bang < 0
                 ? isMain && NameFilter.matches(start, end, function)
                 : NameFilter.matches(start, bang, module) && NameFilter.matches(start + (bang &+ 1), end &- bang &- 1, function)
+        }
+    }
+    static func matches(_ list: CText, address: UInt64, in module: CText, isMain: Bool) -> Bool {
+        NameFilter.forEachPattern(list) { start, bang, end in
+            NameFilter.isAddress(start + (bang &+ 1), end &- bang &- 1, address)
+                && (bang < 0 ? isMain : NameFilter.matches(start, bang, module))
         }
     }
 }
