@@ -133,9 +133,10 @@ let package = Package(
             ]),
         // Stacks out of registers and a copy of a stack's end.
         .target(name: "Unwinding", dependencies: ["CTraceLayout", "Symbols"]),
-        .target(name: "CRecorder"),
+        .target(name: "CInheritance"),
+        .target(name: "CRecorder", dependencies: ["CInheritance"]),
         .target(name: "Recorder", dependencies: ["CRecorder", "CTraceLayout", "Symbols", "TraceFormat", "Unwinding"]),
-        .target(name: "CLaunch"),
+        .target(name: "CLaunch", dependencies: ["CInheritance"]),
         .target(name: "Statistics"),
         .systemLibrary(name: "CSQLite"),
         .target(

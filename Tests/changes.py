@@ -19,8 +19,8 @@ SETS = {
                "Tests/EndToEnd/waits.py", "Tests/EndToEnd/call_sites.py", "Tests/ExportTests", "Tests/JSONTests", "Tests/ViewTests", "Tests/Examples",
                "Tests/Scripts"],
     "RECORDER": ["Tests/RecorderTests", "Tests/RecordTests", "Tests/EndToEnd/handover.py", "Tests/EndToEnd/runs.py", "Tests/EndToEnd/startup.py",
-                 "Tests/EndToEnd/waits.py", "Tests/EndToEnd/functions.py", "Tests/JSONTests", "Tests/Examples"],
-    "LAB": ["Tests/LaunchLabTests", "Tests/LaunchTests", "Tests/FleetTests", "Tests/ViewTests/test_history.py", "Tests/JSONTests"],
+                 "Tests/EndToEnd/waits.py", "Tests/EndToEnd/functions.py", "Tests/EndToEnd/surroundings.py", "Tests/JSONTests", "Tests/Examples"],
+    "LAB": ["Tests/LaunchLabTests", "Tests/LaunchTests", "Tests/EndToEnd/surroundings.py", "Tests/FleetTests", "Tests/ViewTests/test_history.py", "Tests/JSONTests"],
     "PLAN": ["Tests/PlanTests", "Tests/EndToEnd/functions.py", "Tests/EndToEnd/counts.py", "Tests/CoverageTests", "Tests/Scripts"],
     "USE": ["Tests/FunctionUseTests", "Tests/CoverageTests", "Tests/OrderTests"],
     "UNWINDING": ["Tests/UnwindingTests", "Tests/RecordTests", "Tests/EndToEnd/waits.py"],
@@ -35,6 +35,7 @@ TABLE = """
     Sources/CDeflate/            READER
     Sources/CDemangle/           READER
     Sources/CElfutils/           EVERYTHING
+    Sources/CInheritance/        RECORDER LAB
     Sources/CLaunch/             LAB
     Sources/CPageFiles/          PAGE
     Sources/CRecorder/           RECORDER LAB

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "claunch.h"
+#include "inheritance.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -125,12 +126,12 @@ static int receive_descriptor(int channel) {
     return descriptor;
 }
 
+/// For the program, as its descriptor `to`, even if the tool has it under that number.
+static int give(int from, int to) { return from == to ? fcntl(to, F_SETFD, 0) : dup2(from, to); }
+
 static _Noreturn void become(const char *path, char *const arguments[], char *const environment[], const struct launch_options *options,
                              int channel, struct handover *handover) {
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, 0);
-    signal(SIGPIPE, SIG_DFL);
+    inheritance_restore();
     setpgid(0, 0);
     if (options->processor >= 0) {
         cpu_set_t set;
@@ -139,8 +140,8 @@ static _Noreturn void become(const char *path, char *const arguments[], char *co
         if (sched_setaffinity(0, sizeof set, &set)) goto failed;
     }
     if (options->fixed_addresses && personality(ADDR_NO_RANDOMIZE) < 0) goto failed;
-    if (options->input >= 0 && dup2(options->input, 0) < 0) goto failed;
-    if (options->output >= 0 && (dup2(options->output, 1) < 0 || dup2(options->output, 2) < 0)) goto failed;
+    if (options->input >= 0 && give(options->input, 0) < 0) goto failed;
+    if (options->output >= 0 && (give(options->output, 1) < 0 || give(options->output, 2) < 0)) goto failed;
     if (options->watched) {
         int listener = install_filter(options->watched);
         if (listener < 0) {

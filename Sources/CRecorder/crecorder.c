@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "crecorder.h"
+#include "inheritance.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,17 +20,6 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
-
-static const int changed_signals[] = {SIGPIPE, SIGXFSZ, SIGCHLD};
-enum { CHANGED = sizeof changed_signals / sizeof *changed_signals };
-static struct sigaction inherited_actions[CHANGED];
-static sigset_t inherited_mask;
-
-// Before main: the command line's own set-up touches SIGPIPE.
-__attribute__((constructor)) static void save_inherited_signals(void) {
-    sigprocmask(SIG_SETMASK, 0, &inherited_mask);
-    for (int i = 0; i < CHANGED; i++) sigaction(changed_signals[i], 0, &inherited_actions[i]);
-}
 
 void recorder_take_signals(const sigset_t *waited) {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, standard = {.sa_handler = SIG_DFL};
@@ -134,8 +124,7 @@ int recorder_spawn(const char *path, char *const arguments[], char *environment[
     }
     if (child == 0) {
         close(gate[1]);
-        for (int i = 0; i < CHANGED; i++) sigaction(changed_signals[i], &inherited_actions[i], 0);
-        sigprocmask(SIG_SETMASK, &inherited_mask, 0);
+        inheritance_restore();
         char made[PATH_MAX] = "", variable[2 * PATH_MAX];
         if (directory) {
             int attempt = make_numbered(directory, made, variable);

@@ -35,8 +35,7 @@ struct recorder_directory {
 /// might have beside it. 0 or errno.
 int recorder_make_directory(const char *path);
 
-/// Starts `path` with the signal mask and dispositions that the tool inherited; stdin, stdout and stderr are
-/// untouched. posix_spawn would do but for one thing: it can reset a disposition to its default, not to "ignored".
+/// Starts `path` with the signal mask, dispositions and descriptors that the tool inherited. posix_spawn would do but for one thing: it can reset a disposition to its default, not to "ignored".
 /// If the variable `exec_time` of the environment is digits, '-' and digits, these become CLOCK_MONOTONIC in nanoseconds and
 /// the child's process id, just before it calls execve: where the time of the new program begins.
 /// `directory`, when it is not null, is made before that. On failure there is none.

@@ -1,0 +1,144 @@
+"""Nothing of the tool's is in the program: under each command that starts one it has the descriptors, environment, limits, signals and
+working directory that it has when the shell starts it. The tool itself is started with some that are out of the ordinary."""
+import os
+import resource
+import signal
+import subprocess
+from dataclasses import dataclass
+
+import harness
+from harness import Failed
+
+PROGRAM = r"""
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+extern char **environ;
+static FILE *told;
+static int compare(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static void lines(const char *what, char **all, size_t count) {
+    qsort(all, count, sizeof *all, compare);
+    for (size_t n = 0; n < count; n++) fprintf(told, "%s\t%s\n", what, all[n]);
+}
+static void file(const char *what, const char *path, const char *keys) {
+    char line[4096], key[64];
+    FILE *from = fopen(path, "re");
+    while (from && fgets(line, sizeof line, from))
+        if (!keys || (sscanf(line, "%63[^:]", key) == 1 && strstr(keys, key))) fprintf(told, "%s\t%s", what, line);
+    if (from) fclose(from);
+}
+int main(int argc, char **argv) {
+    char *names[4096], path[4096], to[4096];
+    size_t count = 0;
+    if (argc != 2) return 2;
+    DIR *all = opendir("/proc/self/fd");
+    for (struct dirent *entry; (entry = readdir(all));) {
+        if (entry->d_name[0] == '.' || atoi(entry->d_name) == dirfd(all)) continue;
+        snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
+        ssize_t length = readlink(path, to, sizeof to - 1);
+        to[length < 0 ? 0 : length] = 0;
+        if (atoi(entry->d_name) < 3) strcpy(to, "(the command's)");
+        if (strchr(to, '[')) *strchr(to, '[') = 0; // the number of this pipe
+        asprintf(&names[count++], "%s %s", entry->d_name, to);
+    }
+    closedir(all);
+    told = fopen(argv[1], "we");
+    lines("descriptor", names, count);
+    for (count = 0; environ[count]; count++) names[count] = environ[count];
+    lines("environment", names, count);
+    file("limit", "/proc/self/limits", NULL);
+    file("status", "/proc/self/status", "SigBlk SigIgn SigCgt SigPnd ShdPnd NoNewPrivs Seccomp Cpus_allowed_list Uid Gid Groups CapEff Threads Umask");
+    fprintf(told, "process\tpersonality %x nice %d\n", personality(0xffffffff), getpriority(PRIO_PROCESS, 0));
+    fprintf(told, "folder\t%s\n", getcwd(path, sizeof path));
+    fclose(told);
+    puts("told");
+    return 0;
+}
+"""
+GLOBS = ("*", "libc.so.6!str*", "*!*")
+# What differs, with the reason: the agent's handler of SIGBUS (docs/trampoline.md). The commands that start a program again and again put it into a process group, on one processor, and hear of
+# its system calls by a filter: that is what they are for (docs/launch-lab.md).
+OURS = ("LD_PRELOAD=", "TRACER_")
+OWN_SIGNALS = 1 << signal.SIGBUS - 1
+LAUNCHED = ("Seccomp", "NoNewPrivs", "Cpus_allowed_list")
+
+
+def give():
+    """What the tool is started with, and so the program: descriptors 5 and 9, SIGUSR2 ignored, SIGWINCH blocked."""
+    read, write = os.pipe()
+    os.dup2(read, 5)
+    os.dup2(os.open("/dev/null", os.O_RDONLY), 9)
+    for number in {read, write} - {5, 9}:
+        os.close(number)
+    os.closerange(10, 64)
+    for number in (5, 9):
+        os.set_inheritable(number, True)
+    signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (300, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    os.umask(0o027)
+
+
+def without_own(line):
+    what, caught, mask = line.partition("SigCgt:\t")
+    return f"{what}{caught}{int(mask, 16) & ~OWN_SIGNALS:x}" if caught else line
+
+
+@dataclass
+class Surroundings:
+    name: str
+    command: tuple
+    often: bool = False  # it starts the program several times
+    before: tuple = ()  # another command, of the same program
+
+    def run(self, settings):
+        if settings.bare_only:
+            return
+        place = harness.Place(self.name, settings.keep)
+        try:
+            self.check(settings, place)
+        finally:
+            place.done()
+
+    def check(self, settings, place):
+        where = place.fresh()
+        made = os.path.join(place.path, "made")
+        os.makedirs(made, exist_ok=True)
+        program = os.path.join(made, "tells")
+        subprocess.run(["gcc", "-O1", "-x", "c", "-", "-o", program], input=PROGRAM, text=True, check=True, capture_output=True)
+        environment = {**harness.passed_on(os.environ), "HOME": made, "SURROUNDED": "by tests"}
+        whole = {}
+        before = [("before", (settings.tool, *self.before))] if self.before else []
+        for name, command in [("bare", ())] + before + [("traced", (settings.tool, *self.command))]:
+            told = os.path.join(made, name)
+            done = subprocess.run([*command, program, told], cwd=os.path.join(where, "cwd"), env=environment, preexec_fn=give, close_fds=False,
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=harness.HANGS)
+            if not os.path.exists(told) or done.returncode not in ((0, 1) if self.before else (0,)):  # 1: slower than the baseline
+                raise Failed(f"{name}: status {done.returncode}: {done.stderr[-500:]}")
+            with open(told) as file:
+                whole[name] = [without_own(line) for line in file.read().splitlines() if not self.is_expected(line)]
+        more, less = ([line for line in whole[one] if line not in whole[other]] for one, other in (("traced", "bare"), ("bare", "traced")))
+        if more or less:
+            raise Failed("\n".join(["only with tracer:", *more, "only without:", *less]))
+
+    def is_expected(self, line):
+        what, _, text = line.partition("\t")
+        if what == "environment":
+            return text.startswith(OURS)
+        return what == "status" and self.often and text.startswith(LAUNCHED)
+
+
+def tests():
+    once = {"record": ("record", "-o", "a.trace", "--"), "startup": ("startup", "-o", "a.trace", "--"), "counts": ("record", "--mode", "counts", "--functions", "*", "-o", "a.trace", "--"),
+            "sampled": ("record", "--sample", "-o", "a.trace", "--"), "no_children": ("record", "--no-children", "-o", "a.trace", "--"),
+            **{f"functions.{n}": ("record", "--functions", glob, "-o", "a.trace", "--") for n, glob in enumerate(GLOBS)}}
+    often = {"launch": ("launch", "--runs", "2", "--to-exit", "--"), "baseline": ("baseline", "--runs", "3", "--to-exit", "-o", "b.json", "--")}
+    return [Surroundings("surroundings." + name, command) for name, command in once.items()] + \
+        [Surroundings("surroundings." + name, command, True) for name, command in often.items()] + \
+        [Surroundings("surroundings.check", ("check", "b.json", "--runs", "3", "--to-exit", "--"), True, often["baseline"])]
