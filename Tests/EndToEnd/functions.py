@@ -736,6 +736,41 @@ def where_room_is_scarce(left, is_room, further=0):
     return check
 
 
+LARGE = r"""
+#include <stdio.h>
+#include <sys/personality.h>
+#include <unistd.h>
+__asm__(".text\n.altmacro\n.macro one i\n.type many\\i,%function\nmany\\i: push %rbp\n mov %rsp, %rbp\n mov $\\i, %eax\n pop %rbp\n ret\n.size many\\i, .-many\\i\n.endm\n"
+        ".set n, 0\n.rept 60000\n one %n\n .set n, n + 1\n.endr\n.noaltmacro\n");
+int first(void) __asm__("many0");
+int last(void) __asm__("many59999");
+int main(int count, char **words) {
+    if (count == 1) { // once more, with the heap right behind the program
+        personality(ADDR_NO_RANDOMIZE);
+        execl(words[0], words[0], "again", NULL);
+    }
+    void *end = sbrk(0), *again;
+    int megabytes = 0;
+    while (megabytes < 1024 && sbrk(1 << 20) != (void *)-1) megabytes++;
+    again = sbrk(0);
+    printf("%d, %d %d\n", megabytes, first(), last());
+    return (char *)again - (char *)end != (long)megabytes << 20;
+}
+"""
+
+
+def the_heap_has_room(case):
+    """Behind a program that is linked to one address, stubs of 60,000 functions lie where sbrk does not come."""
+    if build.MACHINE != "x86_64":
+        raise Skipped("a branch reaches 128 MB there: the heap has what is left of that")
+    program = case.compile("gcc", "-O1", "-no-pie", source=LARGE, name="large")
+    case.plan(program)
+    run, _ = case.traced([program], "*")
+    counts = sorted((trace.count("many0"), trace.count("many59999")) for trace in case.traces())
+    if run.stdout != b"1024, 0 59999\n" or counts != [(0, 0), (1, 1)]:
+        raise Failed(f"{run.stdout}, {counts}")
+
+
 CHOSEN = """
 static int asked;
 int times_asked(void) { return asked; }
@@ -919,7 +954,7 @@ def tests():
                                                    a_resolver_is_recorded_when_the_loader_calls_it,
                                                    a_short_function_called_very_often_is_left_out, small_leaves_are_left_out_on_request, names_are_found_by_build_id,
                                                    an_instrumented_function_that_is_called_through_a_slot_counts_once,
-                                                   record_makes_the_plans, a_plan_of_a_stripped_copy_hides_no_names, record_says_nothing_of_its_own_libraries, calls_from_very_many_places_have_their_durations, record_says_when_it_cannot_make_plans,
+                                                   the_heap_has_room, record_makes_the_plans, a_plan_of_a_stripped_copy_hides_no_names, record_says_nothing_of_its_own_libraries, calls_from_very_many_places_have_their_durations, record_says_when_it_cannot_make_plans,
                                                    a_folded_function_has_all_its_names_and_its_line, a_glob_that_means_nothing_is_said,
                                                    a_glob_of_many_says_nothing_of_resolvers, a_plan_that_does_not_fit_is_refused)] + \
         [Case("functions_go_by_their_addresses." + name, functions_go_by_their_addresses(*options)) for name, options in (("pie", ()), ("static", ("-no-pie",)))] + \

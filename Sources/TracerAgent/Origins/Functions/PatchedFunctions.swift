@@ -403,27 +403,42 @@ enum PatchedFunctions {
     }
     /// Of a module whose first bytes are kept, the lowest address at which any were replaced: a plan's functions are sorted.
     static func firstReplaced(in module: Int) -> UInt64 { areas[module].replaced?.pointee.place ?? 0 }
-    /// In small steps as well where large ones find nothing: room may lie between them.
+    /// In small steps as well where large ones find nothing: room may lie between them. Behind a program its heap begins, which sbrk makes
+    /// longer as far as nothing is mapped in its way (mm/mmap.c, brk): places there come last, and then the farthest first.
     private static func mapNear(_ image: Image, _ bytes: UInt64) -> UInt64? {
-        mapNear(image, bytes, step: 1 &<< 22) ?? mapNear(image, bytes, step: max(EntryPatch.reach / 2048, 65536))
+        let end = UInt64(bitPattern: Int64(SystemCall.call(SystemCall.brk, 0, 0, 0, 0, 0, 0)))
+        let isHeapBehind = end >= image.high && end &- image.low < EntryPatch.reach
+        return mapNear(image, bytes, isHeapBehind, step: 1 &<< 22)
+            ?? mapNear(image, bytes, isHeapBehind, step: max(EntryPatch.reach / 2048, 65536)) ?? (isHeapBehind ? mapFar(image, bytes) : nil)
     }
-    private static func mapNear(_ image: Image, _ bytes: UInt64, step: UInt64) -> UInt64? {
-        let granule: UInt64 = bytes < 1 &<< 22 ? 65536 : 1 &<< 21 // the largest page; of much that one of two megabytes can hold
-        func map(_ place: UInt64) -> UInt64? {
-            let result = SystemCall.call(
-                SystemCall.mmap, Int(bitPattern: UInt(place)), Int(bytes), Memory.readWrite, Mapping.pages | Mapping.fixedNoReplace, -1, 0)
-            if failed(result) { return nil }
-            if UInt64(result) == place { return place }
-            Memory.release(UnsafeMutableRawPointer(bitPattern: result), Int(bytes)) // before Linux 4.17 a mere hint
-            return nil
-        }
+    /// The largest page's; of much that one of two megabytes can hold.
+    private static func granule(_ bytes: UInt64) -> UInt64 { bytes < 1 &<< 22 ? 65536 : 1 &<< 21 }
+    private static func map(_ place: UInt64, _ bytes: UInt64) -> UInt64? {
+        let result = SystemCall.call(
+            SystemCall.mmap, Int(bitPattern: UInt(place)), Int(bytes), Memory.readWrite, Mapping.pages | Mapping.fixedNoReplace, -1, 0)
+        if failed(result) { return nil }
+        if UInt64(result) == place { return place }
+        Memory.release(UnsafeMutableRawPointer(bitPattern: result), Int(bytes)) // before Linux 4.17 a mere hint
+        return nil
+    }
+    private static func mapNear(_ image: Image, _ bytes: UInt64, _ isHeapBehind: Bool, step: UInt64) -> UInt64? {
+        let granule = granule(bytes)
         var distance = granule
         while image.high &- image.low &+ bytes &+ distance < EntryPatch.reach {
-            if image.low > bytes &+ distance &+ granule, let found = map((image.low &- bytes &- distance) & ~(granule &- 1)) {
+            if image.low > bytes &+ distance &+ granule, let found = map((image.low &- bytes &- distance) & ~(granule &- 1), bytes) {
                 return found
             }
-            if let found = map((image.high &+ distance &+ granule &- 1) & ~(granule &- 1)) { return found }
+            if !isHeapBehind, let found = map((image.high &+ distance &+ granule &- 1) & ~(granule &- 1), bytes) { return found }
             distance = distance < step ? distance &* 2 : distance &+ step
+        }
+        return nil
+    }
+    private static func mapFar(_ image: Image, _ bytes: UInt64) -> UInt64? {
+        let granule = granule(bytes)
+        var place = (image.low &+ EntryPatch.reach &- bytes &- granule) & ~(granule &- 1)
+        while place > image.high {
+            if let found = map(place, bytes) { return found }
+            place = place &- granule
         }
         return nil
     }

@@ -4,7 +4,7 @@ import CTraceLayout
 
 /// The kernel's generic table, include/uapi/asm-generic/unistd.h.
 enum SystemCall {
-    static let read = 63, write = 64, close = 57, mmap = 222, mprotect = 226, munmap = 215, ioctl = 29, mremap = 216
+    static let read = 63, write = 64, close = 57, mmap = 222, mprotect = 226, munmap = 215, brk = 214, ioctl = 29, mremap = 216
     static let madvise = 233, getpid = 172, ftruncate = 46, getcwd = 17, prctl = 167, gettid = 178, sched_yield = 124
     static let tgkill = 131, openat = 56, unlinkat = 35, readlinkat = 78, fallocate = 47, prlimit64 = 261
     static let clock_gettime = 113, fstat = 80, getppid = 173, kill = 129, sigaltstack = 132, pwrite64 = 68, pread64 = 67, seccomp = 277,

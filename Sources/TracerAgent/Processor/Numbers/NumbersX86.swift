@@ -4,7 +4,7 @@ import CTraceLayout
 
 /// arch/x86/entry/syscalls/syscall_64.tbl.
 enum SystemCall {
-    static let read = 0, write = 1, close = 3, mmap = 9, mprotect = 10, munmap = 11, ioctl = 16, mremap = 25
+    static let read = 0, write = 1, close = 3, mmap = 9, mprotect = 10, munmap = 11, brk = 12, ioctl = 16, mremap = 25
     static let madvise = 28, getpid = 39, ftruncate = 77, getcwd = 79, prctl = 157, gettid = 186, sched_yield = 24
     static let tgkill = 234, openat = 257, unlinkat = 263, readlinkat = 267, fallocate = 285, prlimit64 = 302
     static let clock_gettime = 228, fstat = 5, getppid = 110, kill = 62, sigaltstack = 131, pwrite64 = 18, pread64 = 17, seccomp = 317,
