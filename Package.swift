@@ -232,7 +232,7 @@ if Context.environment["TRACER_FUZZ"] != nil {
             sources: [
                 "ELF", "Processor", "Kernel", "TraceFormat", "Settings.swift", "Functions/NameFilter.swift",
                 "Functions/CallObjects.swift", "Functions/FunctionHome.swift",
-                "Functions/SpecialFunction.swift",
+                "Functions/SpecialFunction.swift", "Functions/UnwinderQuestions.swift",
                 "Guests/SanitizerRuntime.swift",
             ],
             swiftSettings: [.unsafeFlags(["-enable-testing"]), .enableExperimentalFeature("Extern")]))

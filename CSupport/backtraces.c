@@ -96,7 +96,7 @@ static struct {
     int address; // the register that stands for it
 } unwinders[CURSOR_KINDS];
 
-static int step_by(int kind, void *cursor) {
+__attribute__((noinline)) static int step_by(int kind, void *cursor) {
     for (;;) {
         uint64_t address = 0;
         int result = unwinders[kind].step(cursor);
@@ -110,7 +110,7 @@ static int step_by(int kind, void *cursor) {
 enum { CURSOR_WORDS = 64, LOCATION_VALUE = 4 }; // the locations are within 42; DWARF_LOC_TYPE_VAL
 
 /// In the cursor: the location { address, LOCATION_VALUE }. Null: there is none, or more than one.
-static uint64_t *valued(uint64_t *cursor, uint64_t address) {
+__attribute__((noinline)) static uint64_t *valued(uint64_t *cursor, uint64_t address) {
     uint64_t *found = 0;
     for (int n = 0; n < CURSOR_WORDS; n++) {
         if (cursor[n] != address || cursor[n + 1] != LOCATION_VALUE) continue;
@@ -153,7 +153,7 @@ static struct {
     cursor_register get;
     int address;
 } writers[WRITER_KINDS];
-static int set_by(int kind, void *cursor, int number, uint64_t value) {
+__attribute__((noinline)) static int set_by(int kind, void *cursor, int number, uint64_t value) {
     struct place place = {0};
     if (number == writers[kind].address && !writers[kind].get(cursor, number, &place.word)) give(&place, cursor, place.word);
     int result = writers[kind].set(cursor, number, value);

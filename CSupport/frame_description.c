@@ -64,10 +64,10 @@ static void fill(struct description *description, const struct frame_rules *rule
     description->entry.common = (uint32_t)((uint8_t *)&description->entry.common - common);
     description->entry.address = rules->address;
     description->entry.byte_count = rules->bytes;
-    for (int n = 0; n < rules->program_bytes; n++) description->entry.program[n] = rules->program[n];
+    __builtin_memcpy(description->entry.program, rules->program, rules->program_bytes);
     description->word = rules->word;
-    for (int n = 0; rules->word_operand && n < 8; n++)
-        description->entry.program[rules->word_operand + n] = (uint8_t)((uint64_t)&description->word >> 8 * n);
+    uint64_t *word = &description->word;
+    if (rules->word_operand) __builtin_memcpy(description->entry.program + rules->word_operand, &word, sizeof word);
 }
 
 const void *tracer_describe_frame(struct description_table table, uint64_t key, const struct frame_rules *rules) {
@@ -88,6 +88,7 @@ const void *tracer_describe_frame(struct description_table table, uint64_t key, 
     return 0;
 }
 
+#if defined(__aarch64__)
 void tracer_change_word(struct description_table table, uint64_t key, uint64_t word) {
     uint64_t start = key * 0x9e3779b97f4a7c15u >> 32;
     for (uint64_t n = 0; n < PROBES && n < table.count; n++) {
@@ -95,3 +96,4 @@ void tracer_change_word(struct description_table table, uint64_t key, uint64_t w
         if (__atomic_load_n(&description->claimed, __ATOMIC_ACQUIRE) == key) __atomic_store_n(&description->word, word, __ATOMIC_RELAXED);
     }
 }
+#endif

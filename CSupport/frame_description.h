@@ -34,6 +34,6 @@ static inline void tracer_add_rule_address(struct frame_rules *rules, uint64_t a
 /// The description under this key, which is not 0; made by these rules when there is none. Null: there is no room for it, or it is out
 /// of reach of the code (2 GB). May run in a signal handler: no lock, no memory, no system call.
 const void *tracer_describe_frame(struct description_table, uint64_t key, const struct frame_rules *) __attribute__((visibility("hidden")));
-/// The word of the descriptions under this key is another from now on.
+/// The word of the descriptions under this key is another from now on. On aarch64 alone there are such.
 void tracer_change_word(struct description_table, uint64_t key, uint64_t word) __attribute__((visibility("hidden")));
 #endif

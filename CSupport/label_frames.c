@@ -48,10 +48,14 @@ const void *tracer_describe_label(uint64_t address) {
     tracer_add_rule_address(&rules, 0);
 #endif
     const void *found = tracer_describe_frame(table(), rules.address, &rules);
-    if (!ALL) tracer_change_word(table(), label, rules.word); // another may have been written there
+    tracer_changed_label(label); // another word may have been written there
     return found;
 }
 
 void tracer_changed_label(uint64_t label) {
-    if (!ALL) tracer_change_word(table(), label, *tracer_label_return(label));
+#if defined(__aarch64__)
+    tracer_change_word(table(), label, *tracer_label_return(label));
+#else
+    (void)label;
+#endif
 }

@@ -91,9 +91,8 @@ enum KnownFunction {
         ] { table[name] = .returnsTwice }
         for name in [
             "dlsym", "__dlsym", "dlvsym", "__dlvsym", "dlopen", "__dlopen", "dlmopen", "__dlmopen", "dl_iterate_phdr",
-            "__dl_iterate_phdr", "backtrace", "__backtrace", "_Unwind_Backtrace", "unw_backtrace", "unw_step", "unw_get_reg", "__unw_step",
-            "__unw_get_reg", "_ULx86_64_step", "_ULx86_64_get_reg", "_Ux86_64_step", "_Ux86_64_get_reg", "_ULaarch64_step",
-            "_ULaarch64_get_reg", "_Uaarch64_step", "_Uaarch64_get_reg", "mcount", "_mcount", "__fentry__",
+            "__dl_iterate_phdr", "backtrace", "__backtrace", "_Unwind_Backtrace", "unw_backtrace", "unw_step", "__unw_step",
+            "_ULx86_64_step", "_Ux86_64_step", "_ULaarch64_step", "_Uaarch64_step", "mcount", "_mcount", "__fentry__",
             "__cyg_profile_func_enter", "__cyg_profile_func_exit", "uw_init_context_1", "uw_init_context",
         ] { table[name] = .asksCaller }
         for name in [

@@ -123,6 +123,15 @@ extension Image {
         return Definition(hasVariantConvention: symbol.hasVariantConvention, byteCount: symbol.size)
     }
 
+    /// The address of a function that the image defines, by its name.
+    @inline(never) static func function(_ name: StaticString, of image: UnsafePointer<Image>) -> UInt64? {
+        let query = SymbolQuery(name: Name(CText(name.utf8Start)), version: VersionNeed())
+        guard let index = find(query, in: image), let symbol = image.pointee.symbol(index)?.pointee,
+            image.pointee.isCode(image.pointee.bias &+ symbol.value)
+        else { return nil }
+        return image.pointee.bias &+ symbol.value
+    }
+
     /// Index of the definition that answers the query, or nil. By address: a start looks for tens of thousands of symbols,
     /// and to hand over the structure itself is to copy it. `first`: the first symbol with this hash, where it is known.
     static func find(_ query: SymbolQuery, in image: UnsafePointer<Image>, from first: UInt32 = 0) -> Int? {

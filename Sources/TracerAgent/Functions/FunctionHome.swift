@@ -33,7 +33,7 @@ enum FunctionHome {
         isSanitizer || isOne(of: "libc.", "libpthread.", owner) || isOne(of: "libdl.", "ld-", owner)
     }
     /// By DT_SONAME: a file may have any name.
-    static func isOne(of first: StaticString, _ second: StaticString, _ image: UnsafePointer<Image>) -> Bool {
+    @inline(never) static func isOne(of first: StaticString, _ second: StaticString, _ image: UnsafePointer<Image>) -> Bool {
         for n in 0..<image.pointee.dynamicEntryCount where image.pointee.dynamicEntry(at: n).tag == DynamicTag.soname {
             guard let name = image.pointee.string(Int(truncatingIfNeeded: image.pointee.dynamicEntry(at: n).value)) else { return false }
             return rest(of: name, after: first) != nil || rest(of: name, after: second) != nil

@@ -29,17 +29,21 @@ enum NameFilter {
     static func admits(function: CText, at address: UInt64, path: CText) -> Bool {
         if admitsAll { return true }
         let module = baseName(path)
-        if let include, !anyMatches(include, function, module), !anyNames(include, address, module) { return false }
-        if let exclude, anyMatches(exclude, function, module) || anyNames(exclude, address, module) { return false }
+        if let include, !anyMatches(include, function, module, at: address) { return false }
+        if let exclude, anyMatches(exclude, function, module, at: address) { return false }
         return true
     }
-    private static func anyNames(_ list: CText, _ address: UInt64, _ module: CText) -> Bool {
+    @inline(never) private static func anyMatches(_ list: CText, _ function: CText, _ module: CText, at address: UInt64) -> Bool {
         forEachPattern(list) { start, bang, end in
-            isAddress(start + (bang &+ 1), end &- bang &- 1, address) && (bang < 0 || matches(start, bang, module))
+            names(start + (bang &+ 1), end &- bang &- 1, function, at: address)
+                ? bang < 0 || matches(start, bang, module) : bang < 0 && matches(start, end, module)
         }
     }
+    @inline(never) static func names(_ pattern: CText, _ count: Int, _ function: CText, at address: UInt64) -> Bool {
+        matches(pattern, count, function) || isAddress(pattern, count, address)
+    }
     /// The text is 0x and this address, whatever zeros it begins with and however its digits are written.
-    static func isAddress(_ text: CText, _ count: Int, _ address: UInt64) -> Bool {
+    @inline(never) static func isAddress(_ text: CText, _ count: Int, _ address: UInt64) -> Bool {
         if count < 3 || text[0] != 0x30 || text[1] != 0x78 { return false }
         var value: UInt64 = 0
         for n in 2..<count {

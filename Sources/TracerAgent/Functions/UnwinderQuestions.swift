@@ -25,11 +25,11 @@ enum UnwinderQuestions {
     /// HP's libunwind, or a program that has its unwinder inside, which may be that one.
     static func isOfHP(_ image: UnsafePointer<Image>) -> Bool {
         let unwinder = self.unwinder(image)
-        return unwinder == UNWINDER_UNKNOWN || unwinder == UNWINDER_LIBUNWIND && Backtraces.function("_ULx86_64_step", of: image) != nil
+        return unwinder == UNWINDER_UNKNOWN || unwinder == UNWINDER_LIBUNWIND && Image.function("_ULx86_64_step", of: image) != nil
     }
-    private static func unwinder(_ image: UnsafePointer<Image>) -> unwinder? {
+    @inline(never) private static func unwinder(_ image: UnsafePointer<Image>) -> unwinder? {
         if FunctionHome.isOne(of: "libgcc_s.", "libgcc_s-", image) { return UNWINDER_GCC }
         if FunctionHome.isOne(of: "libunwind.", "libunwind-", image) { return UNWINDER_LIBUNWIND }
-        return Backtraces.function("_Unwind_RaiseException", of: image) != nil ? UNWINDER_UNKNOWN : nil
+        return Image.function("_Unwind_RaiseException", of: image) != nil ? UNWINDER_UNKNOWN : nil
     }
 }

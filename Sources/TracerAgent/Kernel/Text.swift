@@ -162,7 +162,7 @@ struct TextBuffer {
         }
     }
     /// The result of `body` for such a text.
-    static func with(address: UInt64, _ body: (CText) -> Bool) -> Bool {
+    @inline(never) static func with(address: UInt64, _ body: (CText) -> Bool) -> Bool {
         var room = InlineArray<24, UInt8>(repeating: 0)
         var span = room.mutableSpan
         return span.withUnsafeMutableBufferPointer {

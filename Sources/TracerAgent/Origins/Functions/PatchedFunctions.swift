@@ -123,8 +123,11 @@ enum PatchedFunctions {
             self.isMain = isMain
             isAll = NameFilter.admitsAll && EntryFilter.matchesAll(wanted, in: module, isMain: isMain)
         }
-        @inline(never) func matches(_ function: CText) -> Bool { EntryFilter.matches(wanted, function, in: module, isMain: isMain) }
-        @inline(never) func matches(address: UInt64) -> Bool { EntryFilter.matches(wanted, address: address, in: module, isMain: isMain) }
+        /// By its address as linked, or by this one of its names; its address is that of one that has none.
+        @inline(never) func admits(_ function: CText, at address: UInt64) -> Bool {
+            EntryFilter.matches(wanted, function, at: address, in: module, isMain: isMain)
+                && NameFilter.admits(function: function, at: address, path: path)
+        }
     }
 
     /// What one patching is about.
@@ -174,13 +177,11 @@ enum PatchedFunctions {
         func bytes(_ function: plan_function) -> UInt64 {
             (EntryPatch.stubBytes(function) &+ EntryPatch.movedBytes(function) &+ EntryPatch.alignment &- 1) & ~(EntryPatch.alignment &- 1)
         }
-        /// By its address as linked, or by any of its names; its address is that of one that has none.
-        private func matches(_ function: UnsafePointer<plan_function>, _ choice: Choice) -> Bool {
-            let address = plan.header.pointee.base &+ UInt64(function.pointee.address), isNamed = choice.matches(address: address)
-            func admits(_ name: CText) -> Bool {
-                (isNamed || choice.matches(name)) && NameFilter.admits(function: name, at: address, path: choice.path)
-            }
-            return function.pointee.name_count == 0 ? TextBuffer.with(address: address, admits) : plan.someName(of: function, admits)
+        @inline(never) private func matches(_ function: UnsafePointer<plan_function>, _ choice: Choice) -> Bool {
+            let address = plan.header.pointee.base &+ UInt64(function.pointee.address)
+            return function.pointee.name_count == 0
+                ? TextBuffer.with(address: address) { choice.admits($0, at: address) }
+                : plan.someName(of: function) { choice.admits($0, at: address) }
         }
         /// Whether it is called like any other: what the trampolines of slots treat in a way of its own stays theirs.
         private mutating func isOrdinary(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>) -> Bool {
@@ -413,7 +414,7 @@ enum PatchedFunctions {
     }
     /// The largest page's; of much that one of two megabytes can hold.
     private static func granule(_ bytes: UInt64) -> UInt64 { bytes < 1 &<< 22 ? 65536 : 1 &<< 21 }
-    private static func map(_ place: UInt64, _ bytes: UInt64) -> UInt64? {
+    @inline(never) private static func map(_ place: UInt64, _ bytes: UInt64) -> UInt64? {
         let result = SystemCall.call(
             SystemCall.mmap, Int(bitPattern: UInt(place)), Int(bytes), Memory.readWrite, Mapping.pages | Mapping.fixedNoReplace, -1, 0)
         if failed(result) { return nil }
@@ -421,7 +422,7 @@ enum PatchedFunctions {
         Memory.release(UnsafeMutableRawPointer(bitPattern: result), Int(bytes)) // before Linux 4.17 a mere hint
         return nil
     }
-    private static func mapNear(_ image: Image, _ bytes: UInt64, _ isHeapBehind: Bool, step: UInt64) -> UInt64? {
+    @inline(never) private static func mapNear(_ image: Image, _ bytes: UInt64, _ isHeapBehind: Bool, step: UInt64) -> UInt64? {
         let granule = granule(bytes)
         var distance = granule
         while image.high &- image.low &+ bytes &+ distance < EntryPatch.reach {
@@ -530,17 +531,10 @@ enum EntryFilter {
             return bang < 0 ? isMain : NameFilter.matches(start, bang, module)
         }
     }
-    static func matches(_ list: CText, _ function: CText, in module: CText, isMain: Bool) -> Bool {
+    static func matches(_ list: CText, _ function: CText, at address: UInt64, in module: CText, isMain: Bool) -> Bool {
         NameFilter.forEachPattern(list) { start, bang, end in
-            bang < 0
-                ? isMain && NameFilter.matches(start, end, function)
-                : NameFilter.matches(start, bang, module) && NameFilter.matches(start + (bang &+ 1), end &- bang &- 1, function)
-        }
-    }
-    static func matches(_ list: CText, address: UInt64, in module: CText, isMain: Bool) -> Bool {
-        NameFilter.forEachPattern(list) { start, bang, end in
-            NameFilter.isAddress(start + (bang &+ 1), end &- bang &- 1, address)
-                && (bang < 0 ? isMain : NameFilter.matches(start, bang, module))
+            if bang < 0 ? !isMain : !NameFilter.matches(start, bang, module) { return false }
+            return NameFilter.names(start + (bang &+ 1), end &- bang &- 1, function, at: address)
         }
     }
 }

@@ -80,7 +80,6 @@ struct Rebinder {
             }
         }
         bindStart()
-        bindQuestions()
         if !module.pointee.hasForeignCalls { bindCallOnlyData() }
     }
 
@@ -115,21 +114,6 @@ struct Rebinder {
         }
     }
 
-    /// An unwinder may keep the address of what it asks (libunwind 1.8, local_addr_space.iterate_phdr_function), and compares it with
-    /// nothing: so its slots for that lead to ours whatever it does with them.
-    private mutating func bindQuestions() {
-        if !module.pointee.inBaseNamespace || !UnwinderQuestions.asks(withUnsafePointer(to: &module.pointee.image, { $0 })) { return }
-        for n in image.pointee.relativeRelocationCount..<image.pointee.dataRelocationCount {
-            let relocation = image.pointee.dataRelocation(n)
-            guard relocation.type == Machine.globalData || relocation.type == Machine.word, relocation.symbol != 0,
-                let (slot, value, _, text) = resolve(relocation), UnwinderQuestions.isQuestion(text),
-                let owner = ModuleTable.index(of: value)
-            else { continue }
-            let name = Name(text)
-            rebind(slot, value, of: owner, name, SpecialFunction.treatment(of: name))
-        }
-    }
-
     private mutating func bindCallOnlyData() {
         var low = UInt64.max, high: UInt64 = 0
         let bias = image.pointee.bias
@@ -158,10 +142,14 @@ struct Rebinder {
             ScanCache.remember(slots)
             detail.flags |= UInt32(TRACE_MODULE_SEARCHED)
         }
+        // An unwinder may keep the address of what it asks (libunwind 1.8, local_addr_space.iterate_phdr_function), and compares it with
+        // nothing: its slots for that lead to ours whatever it does with them.
+        let asks = module.pointee.inBaseNamespace && UnwinderQuestions.asks(withUnsafePointer(to: &module.pointee.image) { $0 })
         for n in image.pointee.relativeRelocationCount..<image.pointee.dataRelocationCount {
-            let relocation = image.pointee.dataRelocation(n)
-            guard relocation.type == Machine.globalData, slots.isCallOnly(bias &+ relocation.offset),
-                let (slot, value, name, treatment) = functionSlot(relocation), let owner = ModuleTable.index(of: value),
+            let relocation = image.pointee.dataRelocation(n), isCallOnly = slots.isCallOnly(bias &+ relocation.offset)
+            guard relocation.type == Machine.globalData, isCallOnly || asks,
+                let (slot, value, name, treatment) = functionSlot(relocation), isCallOnly || UnwinderQuestions.isQuestion(name.text),
+                let owner = ModuleTable.index(of: value),
                 !ProcedureLinkage.isEntry(value, in: &ModuleTable.modules.pointer(owner).pointee.image)
             else { continue }
             rebind(slot, value, of: owner, name, treatment)
@@ -187,7 +175,7 @@ struct Rebinder {
 
     /// A GLOB_DAT slot that holds the address of a function of some module. It may be that of a PLT entry: to know, the
     /// function's code must be read, a page fault for each, and few slots come so far that it matters.
-    private func functionSlot(_ relocation: Relocation) -> (UInt64, UInt64, Name, Treatment)? {
+    @inline(never) private func functionSlot(_ relocation: Relocation) -> (UInt64, UInt64, Name, Treatment)? {
         if relocation.type != Machine.globalData || relocation.symbol == 0 { return nil }
         guard let (slot, value, symbol, text) = resolve(relocation),
             symbol.type == Symbol.function || symbol.type == Symbol.notype || symbol.type == Symbol.indirectFunction,
@@ -224,7 +212,7 @@ struct Rebinder {
         return symbol.type == Symbol.indirectFunction ? tracer_call_resolver(address) : address
     }
 
-    private mutating func rebind(_ slot: UInt64, _ target: UInt64, of owner: Int, _ name: Name, _ treatment: Treatment) {
+    @inline(never) private mutating func rebind(_ slot: UInt64, _ target: UInt64, of owner: Int, _ name: Name, _ treatment: Treatment) {
         if treatment == .start { return hookStart(slot, target) }
         if !access.open(slot) { return }
         guard let stub = Rebinder.stub(of: target, in: owner, name, treatment, calledBy: module) else { return }
