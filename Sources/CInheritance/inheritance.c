@@ -12,7 +12,7 @@
 #define CLOSE_RANGE_CLOEXEC 4 // Linux 5.11
 #endif
 
-// Those that the tool, Foundation or the parser of the command line change.
+// The tool, Foundation and the parser of the command line change these.
 static const int signals[] = {SIGPIPE, SIGXFSZ, SIGCHLD};
 enum { SIGNALS = sizeof signals / sizeof *signals, DESCRIPTORS = 1 << 16 }; // beyond, all count as inherited
 static struct sigaction actions[SIGNALS];

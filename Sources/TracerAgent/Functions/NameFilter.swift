@@ -25,7 +25,7 @@ enum NameFilter {
         if let exclude, anyMatches(exclude, function, module) { return false }
         return true
     }
-    /// Also by its address as linked.
+    /// Lists name functions by their addresses as linked, too.
     static func admits(function: CText, at address: UInt64, path: CText) -> Bool {
         if admitsAll { return true }
         let module = baseName(path)

@@ -123,7 +123,7 @@ enum PatchedFunctions {
             self.isMain = isMain
             isAll = NameFilter.admitsAll && EntryFilter.matchesAll(wanted, in: module, isMain: isMain)
         }
-        /// By its address as linked, or by this one of its names; its address is that of one that has none.
+        /// The user names its address as linked, or this one of its names; a function without one has its address for a name.
         @inline(never) func admits(_ function: CText, at address: UInt64) -> Bool {
             EntryFilter.matches(wanted, function, at: address, in: module, isMain: isMain)
                 && NameFilter.admits(function: function, at: address, path: path)
