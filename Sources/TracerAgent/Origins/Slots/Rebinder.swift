@@ -146,8 +146,10 @@ struct Rebinder {
         // nothing: its slots for that lead to ours whatever it does with them.
         let asks = module.pointee.inBaseNamespace && UnwinderQuestions.asks(withUnsafePointer(to: &module.pointee.image) { $0 })
         for n in image.pointee.relativeRelocationCount..<image.pointee.dataRelocationCount {
-            let relocation = image.pointee.dataRelocation(n), isCallOnly = slots.isCallOnly(bias &+ relocation.offset)
-            guard relocation.type == Machine.globalData, isCallOnly || asks,
+            let relocation = image.pointee.dataRelocation(n)
+            if relocation.type != Machine.globalData { continue }
+            let isCallOnly = slots.isCallOnly(bias &+ relocation.offset)
+            guard isCallOnly || asks,
                 let (slot, value, name, treatment) = functionSlot(relocation), isCallOnly || UnwinderQuestions.isQuestion(name.text),
                 let owner = ModuleTable.index(of: value),
                 !ProcedureLinkage.isEntry(value, in: &ModuleTable.modules.pointer(owner).pointee.image)
@@ -175,7 +177,7 @@ struct Rebinder {
 
     /// A GLOB_DAT slot that holds the address of a function of some module. It may be that of a PLT entry: to know, the
     /// function's code must be read, a page fault for each, and few slots come so far that it matters.
-    @inline(never) private func functionSlot(_ relocation: Relocation) -> (UInt64, UInt64, Name, Treatment)? {
+    private func functionSlot(_ relocation: Relocation) -> (UInt64, UInt64, Name, Treatment)? {
         if relocation.type != Machine.globalData || relocation.symbol == 0 { return nil }
         guard let (slot, value, symbol, text) = resolve(relocation),
             symbol.type == Symbol.function || symbol.type == Symbol.notype || symbol.type == Symbol.indirectFunction,
