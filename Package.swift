@@ -178,6 +178,10 @@ let package = Package(
             path: "Tests/generate-trace"),
         .executableTarget(name: "cut-trace", dependencies: ["TraceAnalysis", "CTraceLayout"], path: "Tests/cut-trace"),
         .testTarget(name: "PresentationTests", dependencies: ["Presentation"]),
+        .target(
+            name: "EveryReading", dependencies: ["Presentation", "Symbols", "TraceAnalysis", "TraceFormat", "TracePage"],
+            path: "Fuzz/reading"),
+        .testTarget(name: "MutatedTraceTests", dependencies: ["EveryReading", "Statistics"]),
         .testTarget(name: "TraceFormatTests", dependencies: ["TraceFormat"]),
         .testTarget(
             name: "TraceAnalysisTests",
@@ -216,8 +220,7 @@ if Context.environment["TRACER_FUZZ"] != nil {
     package.targets.append(.target(name: "FuzzDriver", path: "Fuzz/driver"))
     package.targets.append(
         .executableTarget(
-            name: "fuzz-trace", dependencies: ["FuzzDriver", "Presentation", "TraceAnalysis", "TracePage", "TraceFormat"],
-            path: "Fuzz/reader",
+            name: "fuzz-trace", dependencies: ["EveryReading", "FuzzDriver"], path: "Fuzz/reader",
             swiftSettings: [.unsafeFlags(["-parse-as-library"])]))
     package.targets.append(
         .executableTarget(

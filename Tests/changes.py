@@ -15,7 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ALWAYS = ["Tests/Scripts/test_scripts.py::test_sources_are_formatted", "Tests/Messages", "Tests/Arrows"]
 SETS = {
     "AGENT": ["Tests/EndToEnd", "Tests/BuildTests", "Tests/Distributions", "Tests/PlanTests", "Tests/CoverageTests", "Tests/Scripts"],
-    "READER": ["Tests/TraceAnalysisTests", "Tests/EndToEnd/analysis.py", "Tests/EndToEnd/decoder.py", "Tests/EndToEnd/runs.py", "Tests/EndToEnd/startup.py",
+    "READER": ["Tests/TraceAnalysisTests", "Tests/MutatedTraceTests", "Tests/EndToEnd/analysis.py", "Tests/EndToEnd/decoder.py", "Tests/EndToEnd/runs.py", "Tests/EndToEnd/startup.py",
                "Tests/EndToEnd/waits.py", "Tests/EndToEnd/call_sites.py", "Tests/ExportTests", "Tests/JSONTests", "Tests/ViewTests", "Tests/Examples",
                "Tests/Scripts"],
     "RECORDER": ["Tests/RecorderTests", "Tests/RecordTests", "Tests/EndToEnd/handover.py", "Tests/EndToEnd/runs.py", "Tests/EndToEnd/startup.py",
@@ -64,6 +64,8 @@ TABLE = """
     Package.swift                EVERYTHING
     Benchmarks/                  Tests/Scripts Tests/Examples
     Fuzz/                        Tests/Scripts
+    Fuzz/reading/                Tests/MutatedTraceTests
+    Fuzz/corpus/reader/          Tests/MutatedTraceTests
     Containerfile                Tests/Packages
     docs/                        DOCUMENTS
     docs/schemas/                Tests/JSONTests

@@ -1,11 +1,7 @@
-// libFuzzer's entry: every command's reading of a trace, on whatever bytes it is given. scripts/fuzz builds and runs it.
+// libFuzzer's entry for the reader. scripts/fuzz builds and runs it; Tests/MutatedTraceTests reads without it.
+import EveryReading
 import FuzzDriver
 import Glibc
-import Presentation
-import Symbols
-import TraceAnalysis
-import TraceFormat
-import TracePage
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzTrace(_ data: UnsafePointer<UInt8>?, _ byteCount: Int) -> CInt {
@@ -18,61 +14,9 @@ public func fuzzTrace(_ data: UnsafePointer<UInt8>?, _ byteCount: Int) -> CInt {
         if written <= 0 { return 0 }
         done += written
     }
-    guard let trace = try? TraceFile(path: "/proc/self/fd/\(descriptor)") else { return 0 }
-    let summary = Summary(trace, workers: 1)
-    _ = summary.table(trace, by: .selfTime, top: 3, style: TextStyle(isColoured: false))
-    _ = summary.json(trace).text()
-    _ = trace.infoJSON(summary).text()
-    _ = CallCounts(trace, behind: trace.firstTicks, workers: 1).pairs.count
-    _ = trace.readyMoment(symbol: nil)
-    let table = FunctionNames(trace.metadata)
-    for thread in trace.threads.prefix(4) {
-        try? trace.replay(thread: thread.index, until: TraceEnd(trace), deepest: 0, limit: 0, window: 16, table) { _ in true }
-    }
-    try? trace.dump(table) { _ in }
     let sum = UnsafeBufferPointer(start: data, count: byteCount).reduce(0) { $0 &+ Int($1) }
-    consume(trace, number: sum % 12)
+    readAsEveryCommand(path: "/proc/self/fd/\(descriptor)", number: sum)
     return 0
-}
-
-/// What takes longer: one of them for each input, always the same.
-private func consume(_ trace: TraceFile, number: Int) {
-    let plain = TextStyle(isColoured: false)
-    switch number {
-    case 0..<3:
-        let symbolizer = Symbolizer(debugDirectories: [])
-        guard let timeline = try? StartupTimeline(trace, symbolizer: symbolizer) else { return }
-        _ = timeline.table(style: plain)
-        _ = timeline.json().text()
-        _ = LaunchCalls.untilReady(trace, timeline, symbolizer)
-        guard let report = try? LibraryReport(trace, symbolizer: symbolizer) else { return }
-        _ = report.table(style: plain)
-        _ = report.json().text()
-    case 3:
-        _ = SampleReport([trace], symbolizer: Symbolizer(debugDirectories: []), workers: 1).json().text()
-        let tree = CallTree(trace, workers: 1)
-        for root in tree.roots { tree.lines(root, .init(), plain) { _ in } }
-        _ = tree.json().text()
-        _ = tree.merged(.processes).callers(of: [1]).rows(by: .function)
-        let sites = SiteReport([trace], workers: 1)
-        _ = sites.json.text()
-        _ = sites.lines(width: 80, names: .usual, style: plain)
-        _ = TreeDiff(before: [tree], after: [tree], isCorrected: true).text(top: 3, width: 80, plain)
-    case 4:
-        // Twice: of several processes of a run each may be who another one waited for.
-        let waits = WaitReport([trace, trace], workers: 1)
-        _ = waits.json(limit: 0).text()
-        _ = waits.lines(limit: 3, width: 80, names: .usual, style: plain)
-        let threads = ThreadReport([trace], workers: 1)
-        _ = threads.json.text()
-        _ = threads.lines(width: 80, style: plain)
-        let page = ViewPage([trace])
-        _ = page.html
-        for question in ViewPage.Question.allCases { _ = page.answer(question, 1000..<UInt64.max, lanes: [0, 1, 2]) }
-    default:
-        let formats = ExportFormat.allCases
-        try? Export([trace], workers: 1).write(formats[number % formats.count], to: { _ in })
-    }
 }
 
 @_cdecl("fuzz_trace_main")

@@ -85,13 +85,15 @@ WAYS = {
     "the tool alone": lambda copy: copy.run(*SWIFT, "-c", "release", "--product", "tracer"),
     "the agent alone": lambda copy: copy.run(*SWIFT, "-c", "release", "--product", "libtracer.so"),
     "with the tests": lambda copy: copy.run("scripts/build", "--build-tests"),
-    "an edited file of the agent": lambda copy: copy.edited("Sources/TracerAgent/Settings.swift"),
-    "an edited file in C": lambda copy: copy.edited("CSupport/backtraces.c"),
     "an edited file of the tool": lambda copy: copy.edited("Sources/tracer/Tracer.swift"),
     "an edited manifest": lambda copy: copy.edited("Package.swift"),
     "an interrupted build": lambda copy: copy.interrupted(),
 }
-LONG_WAYS = {"a debug build with the tests": lambda copy: copy.run(*SWIFT, "--build-tests")}
+LONG_WAYS = {
+    "a debug build with the tests": lambda copy: copy.run(*SWIFT, "--build-tests"),
+    "an edited file of the agent": lambda copy: copy.edited("Sources/TracerAgent/Settings.swift"),
+    "an edited file in C": lambda copy: copy.edited("CSupport/backtraces.c"),
+}
 
 
 @pytest.fixture
@@ -118,6 +120,6 @@ def test_the_agent_is_the_same_file_however_it_is_built(copy):
     check(copy, WAYS)
 
 
-@pytest.mark.thorough("builds everything once more, in debug")
+@pytest.mark.thorough("builds everything once more, in debug, and the agent twice more; an interrupted build compiles both kinds of its files")
 def test_it_is_the_same_beside_a_debug_build(copy):
     check(copy, {**WAYS, **LONG_WAYS})

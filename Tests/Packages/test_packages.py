@@ -253,6 +253,7 @@ class Use(unittest.TestCase):
 
 @unittest.skipIf(GIVEN, "TRACER_PACKAGES: they are not made here")
 class Making(unittest.TestCase):
+    @pytest.mark.thorough("links and packs everything once more; a change of what goes into the packages is seen in them")
     def test_again_they_are_the_same_bytes(self):
         again = os.path.join(SCRATCH, "again")
         subprocess.run([MAKE, again], check=True, timeout=LIMIT, stdout=sys.stderr)

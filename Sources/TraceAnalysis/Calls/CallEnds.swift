@@ -111,8 +111,7 @@ private struct EndSink: CallSink {
 
     init(wanted: Set<CallEnds.Key>) { self.wanted = wanted }
 
-    /// 0 is nobody. A damaged file names any number, and the stack counts by row: beyond a million they share one.
-    static func row(_ function: UInt32) -> UInt32 { min(function, 1 << 20) + 1 }
+    static func row(_ function: UInt32) -> UInt32 { function &+ 1 } // 0 is nobody
 
     mutating func row(of function: UInt32) -> UInt32 { Self.row(function) }
     mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {}

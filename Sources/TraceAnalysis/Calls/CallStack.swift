@@ -75,7 +75,7 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     package var sink: Sink
     package private(set) var frames = PlainArray<Frame>()
     /// Open frames of each row: recursion, and a quick no for exits that match nothing.
-    private var active: PlainArray<UInt32>
+    private var active: OpenCounts
     /// Frames beyond `deepest`, of which only the number is kept.
     private var beyond = 0
     /// What the word before has said of the next call.
@@ -103,27 +103,26 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     package init(_ sink: consuming Sink, rowCount: Int, deepest: Int = 1 << 20, window: TimeWindow = .whole) {
         self.sink = sink
         self.deepest = deepest
-        active = PlainArray(repeating: 0, count: max(rowCount, 1))
+        active = OpenCounts(rowCount: rowCount)
         bounds = window.bounds
         seek(0)
     }
 
     @inline(__always) private func isActive(_ row: UInt32) -> Bool {
-        Int(row) < active.count && active[Int(row)] != 0
+        active[row] != 0
     }
 
     @inline(__always) private var top: Frame { frames.count == 0 ? .nobody : frames[frames.count &- 1] }
 
     private mutating func push(_ frame: Frame) {
-        if Int(frame.row) >= active.count { active.append(repeating: 0, count: Int(frame.row) + 1 - active.count) }
-        active[Int(frame.row)] &+= 1
+        active.add(frame.row)
         frames.append(frame)
     }
 
     /// Closes the innermost frame. Precondition: there is one.
     @inline(__always) private mutating func pop(at time: UInt64, _ ending: Ending) {
         let frame = frames.removeLast()
-        active[Int(frame.row)] &-= 1
+        active.remove(frame.row)
         closed(frame, at: time, depth: frames.count, parent: top, ending)
     }
 
@@ -135,7 +134,7 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
             part.enter = since
             ending = .part
         }
-        sink.closed(part, at: time, depth: depth, parent: parent, isOutermost: active[Int(frame.row)] == 0, ending)
+        sink.closed(part, at: time, depth: depth, parent: parent, isOutermost: active[frame.row] == 0, ending)
     }
 
     /// The same where calls seldom end: a listener's `closed` is compiled into `exit` and, once more, here.
@@ -144,7 +143,7 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     /// Closes a frame inside the stack.
     private mutating func close(at index: Int, at time: UInt64, _ ending: Ending) {
         let frame = frames.remove(at: index)
-        active[Int(frame.row)] &-= 1
+        active.remove(frame.row)
         closed(frame, at: time, depth: index, parent: index == 0 ? .nobody : frames[index - 1], ending)
     }
 
@@ -292,7 +291,7 @@ extension CallStack where Sink: ~Copyable {
             let key = FrameKey(enter: frame.enter, row: frame.row)
             if wanted.contains(key) {
                 known[key] = frames.removeLast()
-                active[Int(frame.row)] &-= 1
+                active.remove(frame.row)
             } else {
                 popSeldom(at: max(latest, frame.enter), .lost)
             }
@@ -336,7 +335,7 @@ extension CallStack where Sink: ~Copyable {
 
     /// Forgets every frame without a word: the next chunk of the thread is read by somebody else, who has them stored.
     mutating func abandon() {
-        while frames.count > 0 { active[Int(frames.removeLast().row)] &-= 1 }
+        while frames.count > 0 { active.remove(frames.removeLast().row) }
         beyond = 0
     }
 }
@@ -376,10 +375,10 @@ extension CallStack where Sink: ~Copyable {
         if isInside {
             for index in stride(from: frames.count - 1, through: 0, by: -1) {
                 let frame = frames[index]
-                active[Int(frame.row)] &-= 1
+                active.remove(frame.row)
                 closed(frame, at: max(at, frame.enter), depth: index, parent: index == 0 ? .nobody : frames[index - 1], .part)
             }
-            for index in 0..<frames.count { active[Int(frames[index].row)] &+= 1 }
+            for index in 0..<frames.count { active.add(frames[index].row) }
             return resume(nextBound + 1)
         }
         resume(nextBound + 1)

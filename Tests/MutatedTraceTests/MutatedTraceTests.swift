@@ -1,0 +1,38 @@
+import EveryReading
+import Foundation
+import Testing
+
+/// scripts/fuzz finds more, with a build of its own that says what an input reaches; this has the build that is there, and the inputs
+/// that fuzzing has found.
+@Suite struct MutatedTraceTests {
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+    /// What ends the process is left in the file.
+    private static let input = root.appending(path: ".build/mutated.trace")
+
+    private func corpus() throws -> [[UInt8]] {
+        let folder = Self.root.appending(path: "Fuzz/corpus/reader")
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+        return try names.map { Array(try Data(contentsOf: folder.appending(path: $0))) }
+    }
+
+    private func read(_ bytes: [UInt8]) throws {
+        try Data(bytes).write(to: Self.input)
+        readAsEveryCommand(path: Self.input.path, number: bytes.reduce(0) { $0 &+ Int($1) })
+    }
+
+    @Test func changedInputsOfTheCorpusEndInNoCrash() throws {
+        let corpus = try corpus()
+        try #require(!corpus.isEmpty)
+        for bytes in corpus { try read(bytes) }
+        var mutation = Mutation(seed: 1, corpus: corpus)
+        for _ in 0..<5_000 { try read(mutation.next()) }
+        try FileManager.default.removeItem(at: Self.input)
+    }
+
+    @Test func aSeedGivesTheSameChanges() throws {
+        let corpus = try corpus()
+        var first = Mutation(seed: 7, corpus: corpus), second = Mutation(seed: 7, corpus: corpus)
+        for _ in 0..<100 { #expect(first.next() == second.next()) }
+    }
+}
