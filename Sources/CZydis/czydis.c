@@ -102,14 +102,31 @@ static void classify(const ZydisDecodedInstruction *in, const uint8_t *code, str
     }
 }
 
+// Intel SDM volume 2, 2.1.5: ModRM and SIB, and 2.2.1: REX.
+static void note_base(const ZydisDecodedInstruction *in, struct x86_instruction *out) {
+    out->base = X86_NO_BASE;
+    if (in->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY || in->raw.modrm.mod == 3) return;
+    if (in->raw.modrm.rm == 4) {
+        if ((in->raw.sib.base == 5 && in->raw.modrm.mod == 0) || in->raw.sib.index != 4 || in->raw.rex.X) return;
+        out->base = (uint8_t)(in->raw.sib.base | in->raw.rex.B << 3);
+    } else {
+        if (in->raw.modrm.rm == 5 && in->raw.modrm.mod == 0) return;
+        out->base = (uint8_t)(in->raw.modrm.rm | in->raw.rex.B << 3);
+    }
+    out->distance = (int32_t)in->raw.disp.value;
+}
+
 int x86_decode(const uint8_t *code, size_t byte_count, struct x86_instruction *out) {
     ZydisDecodedInstruction in;
     if (!decode || !ZYAN_SUCCESS(decode(&decoder, NULL, code, byte_count < 15 ? byte_count : 15, &in))) return 0;
     memset(out, 0, sizeof *out);
     out->length = in.length;
     out->opcode = in.opcode;
+    out->base = X86_NO_BASE;
+    if (in.encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY && in.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT) out->flags |= X86_LEGACY;
     if (in.raw.modrm.offset) {
         out->modrm = in.raw.modrm.offset;
+        note_base(&in, out);
         if (in.raw.modrm.mod != 3) {
             out->flags |= X86_MEMORY;
             if (in.raw.modrm.rm == 4 && in.raw.sib.base == 4 && in.raw.rex.B == 0) out->flags |= X86_STACK_BASE;

@@ -25,12 +25,14 @@ enum x86_kind {
     X86_TRANSACTION,    // xbegin
     X86_SYSTEM,         // syscall, sysenter
 };
+enum { X86_NO_BASE = 255 };
 enum {
     X86_SHORT_ONLY = 1,      // has no form with 32 bits
     X86_MEMORY = 2,          // an operand is in memory, by ModRM
     X86_STACK_BASE = 4,      // and its base is rsp
     X86_INTERRUPT = 8,       // int3
     X86_BY_TABLE = 16,       // an indirect jump by [… + register * 8], or by a register
+    X86_LEGACY = 32,         // neither VEX nor EVEX, and the opcode is of the first map
 };
 struct x86_instruction {
     uint8_t length, kind, flags;
@@ -39,6 +41,8 @@ struct x86_instruction {
     uint8_t displacement;    // where the 32 bits relative to rip are, 0: there are none
     uint8_t immediate;       // where the relative immediate is, 0 none
     uint8_t immediate_bytes; // 1 or 4
+    uint8_t base;            // of an operand in memory without an index: register number (Intel SDM volume 2, 3.1.1.1); X86_NO_BASE
+    int32_t distance;        // from that base
     int64_t target;          // of a branch, or what rip and displacement give: less the instruction's address
 };
 

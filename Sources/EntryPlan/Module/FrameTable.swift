@@ -157,6 +157,10 @@ enum FrameStep {
     case defineOffset(Int64)
     case defineByExpression
     case remember, recall
+    /// Of the register that calls leave their return address in, on aarch64 (x30): where it is kept, from the frame's address on.
+    case savesLink(Int64)
+    /// It is where a call has left it.
+    case keepsLink
     /// Anything else.
     case other
 }
@@ -166,21 +170,28 @@ struct FrameRow: Equatable {
     var register: UInt64
     var offset: Int64
     var isExpression = false
+    /// From the frame's address on; nil: in x30.
+    var link: Int64?
 
     mutating func take(_ step: FrameStep, _ kept: inout [FrameRow]) {
         switch step {
-        case .define(let register, let distance): self = FrameRow(register: register, offset: distance)
+        case .define(let register, let distance): (self.register, offset, isExpression) = (register, distance, false)
         case .defineRegister(let register): (self.register, isExpression) = (register, false)
         case .defineOffset(let distance): offset = distance
         case .defineByExpression: isExpression = true
         case .remember: if kept.count < 64 { kept.append(self) }
         case .recall: self = kept.popLast() ?? self
+        case .savesLink(let distance): link = distance
+        case .keepsLink: link = nil
         case .other: break
         }
     }
 }
 
 extension FrameTable {
+    /// x30; x86-64 has no register of this number that a frame keeps.
+    private static let link: UInt64 = 30
+
     /// Where a function begins, whoever called it.
     var rowAtEntry: FrameRow { machine == .x86 ? FrameRow(register: 7, offset: 8) : FrameRow(register: 31, offset: 0) }
 
@@ -195,16 +206,20 @@ extension FrameTable {
                 let op = reader.byte()
                 var step = FrameStep.other, isAdvance = false
                 func scaled(_ value: Int64) -> Int64 { value &* common.dataFactor }
+                func saves(_ register: UInt64, _ distance: Int64) { if register == Self.link { step = .savesLink(scaled(distance)) } }
+                func keeps(_ register: UInt64) { if register == Self.link { step = .keepsLink } }
                 switch op {
                 case 0x40...0x7f: (location, isAdvance) = (location &+ UInt64(op & 0x3f) &* common.codeFactor, true)
-                case 0x80...0xbf: _ = reader.unsigned()
-                case 0xc0...0xff: break
+                case 0x80...0xbf: saves(UInt64(op & 0x3f), Int64(truncatingIfNeeded: reader.unsigned()))
+                case 0xc0...0xff: keeps(UInt64(op & 0x3f))
                 case 0x00: continue
                 case 0x02: (location, isAdvance) = (location &+ UInt64(reader.byte()) &* common.codeFactor, true)
                 case 0x03: (location, isAdvance) = (location &+ UInt64(reader.number(UInt16.self)) &* common.codeFactor, true)
                 case 0x04: (location, isAdvance) = (location &+ UInt64(reader.number(UInt32.self)) &* common.codeFactor, true)
-                case 0x06, 0x07, 0x08, 0x2e: _ = reader.unsigned()
-                case 0x05, 0x09:
+                case 0x06, 0x07, 0x08: keeps(reader.unsigned())
+                case 0x2e: _ = reader.unsigned()
+                case 0x05: saves(reader.unsigned(), Int64(truncatingIfNeeded: reader.unsigned()))
+                case 0x09:
                     _ = reader.unsigned()
                     _ = reader.unsigned()
                 case 0x0a: step = .remember
@@ -218,9 +233,7 @@ extension FrameTable {
                 case 0x10, 0x16:
                     _ = reader.unsigned()
                     reader.skip(reader.unsigned())
-                case 0x11:
-                    _ = reader.unsigned()
-                    _ = reader.signed()
+                case 0x11: saves(reader.unsigned(), reader.signed())
                 case 0x12: step = .define(register: reader.unsigned(), offset: scaled(reader.signed()))
                 case 0x13: step = .defineOffset(scaled(reader.signed()))
                 case 0x2d: break // DW_CFA_AARCH64_negate_ra_state

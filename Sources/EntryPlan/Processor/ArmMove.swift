@@ -128,9 +128,10 @@ struct ArmScan {
     let starts: TextBits
     let unnamed: TextBits
     var found = ScannedCode()
+    private let frames: FrameTable
 
-    init(code: ModuleCode, watched: TextBits, starts: TextBits, unnamed: TextBits) {
-        (self.code, self.watched, self.starts, self.unnamed) = (code, watched, starts, unnamed)
+    init(code: ModuleCode, frames: FrameTable, watched: TextBits, starts: TextBits, unnamed: TextBits) {
+        (self.code, self.frames, self.watched, self.starts, self.unnamed) = (code, frames, watched, starts, unnamed)
     }
 
     mutating func scan(_ entry: FunctionEntry, _ index: Int) -> ScannedCode.Body {
@@ -141,11 +142,10 @@ struct ArmScan {
             body.isBroken = true
             return body
         }
-        var isEnd = false, pages: [UInt32: UInt64] = [:]
+        var isEnd = false, pages: [UInt32: UInt64] = [:], returnLink = ArmReturnLink()
         for offset in stride(from: 0, to: count - 3, by: 4) {
             let word = bytes.load(offset, as: UInt32.self)!, site = entry.address + UInt64(offset)
-            // mov register, x30; ldr register, [x29, #8], which is where it is kept (AAPCS64 6.4.6)
-            if word & 0xffff_ffe0 == 0xaa1e_03e0 || word & 0xffff_ffe0 == 0xf940_07a0, word & 31 != 30 { body.readsReturnAddress = true }
+            returnLink.take(word, offset)
             // ldr register, [x29]: the caller's frame record
             if word & 0xffff_ffe0 == 0xf940_03a0, word & 31 != 29 { body.readsCallersFrame = true }
             func target(_ distance: Int64) -> UInt64 { site &+ UInt64(bitPattern: distance) }
@@ -189,6 +189,7 @@ struct ArmScan {
             }
         }
         body.runsOn = !isEnd
+        body.readsReturnAddress = returnLink.end(entry.frames, frames)
         return body
     }
 

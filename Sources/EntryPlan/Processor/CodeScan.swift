@@ -6,7 +6,7 @@ enum CodeScan {
     init(_ code: ModuleCode, _ frames: FrameTable, watched: TextBits, starts: TextBits, unnamed: TextBits) {
         switch code.machine {
         case .x86: self = .x86(X86Scan(code: code, frames: frames, watched: watched, starts: starts, unnamed: unnamed))
-        case .arm: self = .arm(ArmScan(code: code, watched: watched, starts: starts, unnamed: unnamed))
+        case .arm: self = .arm(ArmScan(code: code, frames: frames, watched: watched, starts: starts, unnamed: unnamed))
         }
     }
 

@@ -34,15 +34,7 @@ struct X86Scan {
     private var labels: [UInt64] = []
     private var ownBases: [UInt64] = []
     private let frames: FrameTable
-    /// Loads from the stack, in their order.
-    private var stackReads: [StackRead] = []
-    private struct StackRead {
-        var offset: Int
-        var register: UInt64 // DWARF's number: 6 rbp, 7 rsp
-        var displacement: Int64
-        /// So much has been pushed since the entry, as far as a straight line goes; negative: nobody knows.
-        var depth: Int64
-    }
+    private var returnWord = X86ReturnWord()
 
     init(code: ModuleCode, frames: FrameTable, watched: TextBits, starts: TextBits, unnamed: TextBits) {
         (self.code, self.frames, self.watched, self.starts, self.unnamed) = (code, frames, watched, starts, unnamed)
@@ -60,12 +52,10 @@ struct X86Scan {
         inner.removeAll(keepingCapacity: true)
         labels.removeAll(keepingCapacity: true)
         ownBases.removeAll(keepingCapacity: true)
-        stackReads.removeAll(keepingCapacity: true)
+        returnWord.begin()
         var hasTableJump = false
         var instruction = x86_instruction()
-        var offset = 0, isEnd = false, depth: Int64 = 0
-        /// What the instruction before has copied rbp to.
-        var copy: UInt8?
+        var offset = 0, isEnd = false
         while offset < count {
             guard x86_decode(start + offset, count - offset, &instruction) != 0 else {
                 body.isBroken = true
@@ -111,25 +101,9 @@ struct X86Scan {
                 isEnd = true // of one that does not return
                 body.leadsElsewhere = true
             case X86_NOP: break // behind an end it is padding
-            default:
-                isEnd = false
-                if instruction.opcode == 0x8b, instruction.flags & UInt8(X86_MEMORY) != 0 {
-                    noteStackRead(start + offset, instruction, offset, depth)
-                    // mov (register), register behind mov %rbp, register, as clang has it without optimization
-                    if let copy, start[offset] & 0xfb == 0x48, start[offset + 2] & 0xc7 == copy {
-                        stackReads.append(StackRead(offset: offset, register: 6, displacement: 0, depth: depth))
-                    }
-                }
+            default: isEnd = false
             }
-            if kind != X86_OTHER && kind != X86_NOP && kind != X86_ENDBR && kind != X86_LEA {
-                depth = -1
-            } else if depth >= 0 {
-                depth = Self.depth(after: start + offset, instruction, depth)
-            }
-            copy =
-                instruction.length == 3 && start[offset] == 0x48 && start[offset + 1] == 0x89 && start[offset + 2] & 0xf8 == 0xe8
-                ? start[offset + 2] & 7 : nil
-            if copy == 4 || copy == 5 { copy = nil } // with these an address is written in other ways
+            returnWord.take(start + offset, instruction, kind, offset)
             offset += Int(instruction.length)
         }
         // A jump over a lock prefix leads between instructions, on purpose (glibc, lowlevellock).
@@ -137,62 +111,11 @@ struct X86Scan {
         where boundaries[Int(target)] == 0 && !(target > 0 && boundaries[Int(target) - 1] == 1 && start[Int(target) - 1] == 0xf0) {
             body.isBroken = true
         }
-        if !stackReads.isEmpty { readStack(entry, &body) }
+        (body.readsReturnAddress, body.readsCallersFrame) = returnWord.end(entry.frames, frames)
         if hasTableJump, !labels.isEmpty { body.hasHiddenLabels = !followLabels(entry, index) }
         body.runsOn = !isEnd
         if body.isBroken { guessAll(entry.address, entry.end, index) }
         return body
-    }
-
-    /// mov displacement(%rsp), register, or of rbp, in 64 bits (Intel SDM volume 2, 2.1.5).
-    private mutating func noteStackRead(
-        _ bytes: UnsafePointer<UInt8>, _ instruction: x86_instruction, _ offset: Int, _ depth: Int64
-    ) {
-        let place = Int(instruction.modrm)
-        guard place >= 2, bytes[place - 2] & 0xf9 == 0x48 else { return } // REX.W, and neither base nor index of the upper eight
-        let modrm = bytes[place], isByStackPointer = modrm & 7 == 4
-        guard isByStackPointer ? bytes[place + 1] == 0x24 : modrm & 7 == 5 && modrm >> 6 != 0 else { return }
-        let at = bytes + place + (isByStackPointer ? 2 : 1)
-        let displacement: Int64
-        switch modrm >> 6 {
-        case 0: displacement = 0
-        case 1: displacement = Int64(Int8(bitPattern: at[0]))
-        case 2: displacement = Int64(UnsafeRawPointer(at).loadUnaligned(as: Int32.self))
-        default: return
-        }
-        if displacement >= 0 {
-            stackReads.append(StackRead(offset: offset, register: isByStackPointer ? 7 : 6, displacement: displacement, depth: depth))
-        }
-    }
-
-    /// Pushes are counted; whatever else may move the stack pointer ends that.
-    private static func depth(after bytes: UnsafePointer<UInt8>, _ instruction: x86_instruction, _ depth: Int64) -> Int64 {
-        let hasPrefix = bytes[0] & 0xf0 == 0x40, opcode = bytes[hasPrefix ? 1 : 0]
-        if opcode & 0xf8 == 0x50 { return depth + 8 }
-        if opcode & 0xf8 == 0x58 { return depth - 8 }
-        let isByModRM = instruction.modrm > 0 && instruction.flags & UInt8(X86_MEMORY) == 0
-        return isByModRM && bytes[Int(instruction.modrm)] & 7 == 4 || opcode == 0xc8 || opcode == 0xc9 ? -1 : depth
-    }
-
-    /// Is one of them the word below the frame's address, or, where rbp is the frame pointer, the caller's rbp below that? It is told by
-    /// the function's description, whose rows come in the order of its code, as the loads do.
-    private func readStack(_ entry: FunctionEntry, _ body: inout ScannedCode.Body) {
-        guard let function = entry.frames else {
-            body.readsReturnAddress = stackReads.contains { $0.register == 7 && $0.depth == $0.displacement }
-            return
-        }
-        var next = 0
-        frames.forEachRow(of: function) { row, range in
-            while next < stackReads.count, stackReads[next].offset < range.upperBound {
-                let read = stackReads[next]
-                if range.contains(read.offset), !row.isExpression, row.register == read.register {
-                    if row.offset - 8 == read.displacement { body.readsReturnAddress = true }
-                    if row.register == 6, row.offset == 16, read.displacement == 0 { body.readsCallersFrame = true }
-                }
-                next += 1
-            }
-            return next < stackReads.count
-        }
     }
 
     private mutating func add(_ site: UInt64, _ target: UInt64, _ index: Int, _ kind: EntryReference.Kind) {

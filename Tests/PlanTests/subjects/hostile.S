@@ -401,6 +401,151 @@ function is_looked_up_through_it
     ret
 end is_looked_up_through_it
 
+// Who reads the word that the call has pushed, by whichever instruction.
+// expect compares_return none acts by its return address
+function compares_return
+    xor %eax, %eax
+    cmp %rdi, (%rsp)
+    sete %al
+    ret
+end compares_return
+
+// expect subtracts_return none acts by its return address
+function subtracts_return
+    mov %rdi, %rax
+    sub (%rsp), %rax
+    ret
+end subtracts_return
+
+// expect reads_half_of_return none acts by its return address
+function reads_half_of_return
+    push %rbx
+    .cfi_adjust_cfa_offset 8
+    movzwl 10(%rsp), %eax
+    pop %rbx
+    .cfi_adjust_cfa_offset -8
+    ret
+end reads_half_of_return
+
+// expect pushes_return none acts by its return address
+function pushes_return
+    push (%rsp)
+    .cfi_adjust_cfa_offset 8
+    pop %rax
+    .cfi_adjust_cfa_offset -8
+    ret
+end pushes_return
+
+// expect pops_return none acts by its return address
+function pops_return
+    pop %rax
+    .cfi_adjust_cfa_offset -8
+    jmp *%rax
+end pops_return
+
+// expect exchanges_return none acts by its return address
+function exchanges_return
+    xchg %rdi, (%rsp)
+    xchg %rdi, (%rsp)
+    ret
+end exchanges_return
+
+// expect replaces_return none acts by its return address
+function replaces_return
+    mov %rdi, (%rsp)
+    ret
+end replaces_return
+
+// expect reads_by_a_copy none acts by its return address
+function reads_by_a_copy
+    mov %rsp, %rdx
+    lea 1(%rdi), %eax
+    add (%rdx), %rax
+    ret
+end reads_by_a_copy
+
+// expect reads_by_a_moved_copy none acts by its return address
+function reads_by_a_moved_copy
+    push %rbx
+    .cfi_adjust_cfa_offset 8
+    lea 16(%rsp), %r10
+    mov -8(%r10), %r11
+    pop %rbx
+    .cfi_adjust_cfa_offset -8
+    ret
+end reads_by_a_moved_copy
+
+// expect hands_its_stack_over none acts by its return address
+function hands_its_stack_over
+    mov %rsp, %rdi
+    call ordinary
+    ret
+end hands_its_stack_over
+
+// expect reads_behind_a_jump none acts by its return address
+function reads_behind_a_jump
+    sub $24, %rsp
+    .cfi_adjust_cfa_offset 24
+    test %edi, %edi
+    jg 1f
+    xor %edi, %edi
+1:  cmp %rdi, 24(%rsp)
+    lea 24(%rsp), %rsp
+    .cfi_adjust_cfa_offset -24
+    ret
+end reads_behind_a_jump
+
+// And who does not.
+// expect orders_memory jump5
+function orders_memory
+    lock orq $0, (%rsp)
+    mov %rdi, %rax
+    ret
+end orders_memory
+
+// expect has_arguments_on_the_stack jump5
+function has_arguments_on_the_stack
+    mov 8(%rsp), %rax
+    add 16(%rsp), %rax
+    ret
+end has_arguments_on_the_stack
+
+// expect aligns_its_frame jump5
+function aligns_its_frame
+    lea 8(%rsp), %r10
+    .cfi_def_cfa r10, 0
+    and $-32, %rsp
+    push -8(%r10)
+    push %rbp
+    mov %rsp, %rbp
+    .cfi_escape 0x10, 0x6, 0x2, 0x76, 0
+    push %r10
+    .cfi_escape 0xf, 0x3, 0x76, 0x78, 0x6
+    pop %r10
+    .cfi_def_cfa r10, 0
+    pop %rbp
+    lea -8(%r10), %rsp
+    .cfi_def_cfa rsp, 8
+    ret
+end aligns_its_frame
+
+// expect keeps_values_on_the_stack jump5
+function keeps_values_on_the_stack
+    push %rbx
+    .cfi_adjust_cfa_offset 8
+    sub $16, %rsp
+    .cfi_adjust_cfa_offset 16
+    mov %rdi, 8(%rsp)
+    mov %rsp, %rdx
+    add (%rsp), %rdi
+    mov 8(%rdx), %rax
+    add $16, %rsp
+    .cfi_adjust_cfa_offset -16
+    pop %rbx
+    .cfi_adjust_cfa_offset -8
+    ret
+end keeps_values_on_the_stack
+
 // expect tight none shorter
     .p2align 4, 0xcc
     .globl fill
