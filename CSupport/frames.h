@@ -74,7 +74,9 @@
 #define CHILDREN 8
 #define CONTEXT_LISTS 336
 #define CONTEXT_TID 344
-#define LIST_BITS 9 /* 2^9 lists of open frames on other stacks, by stack pointer: 4096 bytes */
+#define CONTEXT_LIST_MASK 352
+#define LIST_BITS 9 /* 2^9 lists of open frames on other stacks, by stack pointer, at first: 4096 bytes … */
+#define MOST_LIST_BITS 18 /* … and so many when there are very many frames */
 #define LIST_HASH 0x4f1bbcdd
 #define PATIENCE 16 /* calls on the own stack after the last frame elsewhere has ended, until the fast path is taken again */
 
@@ -230,6 +232,7 @@ struct thread_context {
     uint32_t sharing;             // SHARING_…
     struct frame_record **lists; // open frames on other stacks, by stack pointer
     uint32_t tid, index;
+    uint32_t list_mask, unused;  // one less than there are lists
     struct frame_record *strays; // those that were opened while the trampolines were changing the lists
     struct frame_batch *foreign_batches; // all records for frames on other stacks …
     struct frame_record *free_foreign; // … free ones that only the slow path takes …
@@ -305,7 +308,7 @@ _Static_assert(AT(thread_context, foreign_mode, CONTEXT_FOREIGN_MODE) && AT(thre
                    AT(thread_context, signal_bytes, CONTEXT_SIGNAL_BYTES) && AT(thread_context, busy, CONTEXT_BUSY) &&
                    AT(thread_context, is_changing, CONTEXT_CHANGING) && AT(thread_context, patience, CONTEXT_PATIENCE) &&
                    AT(thread_context, sharing, CONTEXT_SHARING) && AT(thread_context, lists, CONTEXT_LISTS) &&
-                   AT(thread_context, tid, CONTEXT_TID),
+                   AT(thread_context, list_mask, CONTEXT_LIST_MASK) && AT(thread_context, tid, CONTEXT_TID),
                "thread context");
 _Static_assert(AT(thread_state, top, THREAD_TOP) && AT(thread_state, position, THREAD_POSITION) && AT(thread_state, low, THREAD_LOW) &&
                    AT(thread_state, context, THREAD_CONTEXT),

@@ -398,7 +398,9 @@
     movk w\list, #LIST_HASH >> 16, lsl #16
     lsr x\scratch, x\stack_pointer, #4
     mul w\list, w\list, w\scratch     // its upper bits, to which all bits of the stack pointer have come
-    lsr w\list, w\list, #(32 - LIST_BITS)
+    lsr w\list, w\list, #(32 - MOST_LIST_BITS)
+    ldr w\scratch, [x\context, #CONTEXT_LIST_MASK]
+    and w\list, w\list, w\scratch
     ldr x\scratch, [x\context, #CONTEXT_LISTS]
     add x\list, x\scratch, x\list, lsl #3
 .endm

@@ -383,7 +383,8 @@
     movq \stack_pointer, \list
     shrq $4, \list
     imull $LIST_HASH, \list_low, \list_low // its upper bits, to which all bits of the stack pointer have come
-    shrl $(32 - LIST_BITS), \list_low
+    shrl $(32 - MOST_LIST_BITS), \list_low
+    andl CONTEXT_LIST_MASK(\context), \list_low
     shlq $3, \list
     addq CONTEXT_LISTS(\context), \list
 .endm

@@ -113,17 +113,49 @@ extension ThreadRecorder {
 
     // MARK: - Lists of open frames, by stack pointer
 
-    static let listBytes = 8 << Int(LIST_BITS)
+    static func listBytes(_ context: ThreadContext) -> Int { Int(context.pointee.list_mask &+ 1) &* 8 }
 
     private func prepareLists() -> Bool {
-        if context.pointee.lists == nil {
-            context.pointee.lists = Memory.pages(ThreadRecorder.listBytes)?.assumingMemoryBound(to: Frame?.self)
-        }
+        if context.pointee.lists == nil { setLists(1 << UInt32(LIST_BITS)) }
         return context.pointee.lists != nil
+    }
+    /// So many that a list has few frames, however many coroutines wait. Not while a trampoline has one of them in its hands.
+    private func growLists() {
+        let mask = context.pointee.list_mask
+        if context.pointee.busy != 0 || context.pointee.foreign_count < UInt64(mask) &* 4 || mask &+ 1 >= 1 << UInt32(MOST_LIST_BITS) {
+            return
+        }
+        // Who looks for a frame that has moved to another thread holds it.
+        ThreadRecorder.lock.lock()
+        defer { ThreadRecorder.lock.unlock() }
+        guard let old = context.pointee.lists, setLists((mask &+ 1) &* 8) else { return }
+        for n in 0...Int(mask) {
+            // The newest come first: turned, and turned back.
+            var next = old[n], turned: Frame?
+            while let frame = next {
+                next = frame.pointee.older
+                frame.pointee.older = turned
+                turned = frame
+            }
+            while let frame = turned {
+                turned = frame.pointee.older
+                let list = list(of: frame.pointee.stack_pointer)
+                frame.pointee.older = list.pointee
+                list.pointee = frame
+            }
+        }
+        Memory.release(old, Int(mask &+ 1) &* 8)
+    }
+    @discardableResult private func setLists(_ count: UInt32) -> Bool {
+        guard let room = Memory.pages(Int(count) &* 8) else { return false }
+        context.pointee.lists = room.assumingMemoryBound(to: Frame?.self)
+        context.pointee.list_mask = count &- 1
+        return true
     }
     private func list(of stackPointer: UInt64) -> UnsafeMutablePointer<Frame?> { ThreadRecorder.list(context, stackPointer) }
     private static func list(_ context: ThreadContext, _ stackPointer: UInt64) -> UnsafeMutablePointer<Frame?> {
-        context.pointee.lists + Int((UInt32(truncatingIfNeeded: stackPointer &>> 4) &* UInt32(LIST_HASH)) &>> UInt32(32 &- LIST_BITS))
+        let hash = (UInt32(truncatingIfNeeded: stackPointer &>> 4) &* UInt32(LIST_HASH)) &>> UInt32(32 &- MOST_LIST_BITS)
+        return context.pointee.lists + Int(hash & context.pointee.list_mask)
     }
 
     /// The newest open frame with this label at this stack pointer, of a stack that is not the thread's own.
@@ -192,6 +224,7 @@ extension ThreadRecorder {
     /// Few at first: most threads have a frame or two on a signal stack and no more.
     private func addRecords(to list: inout Frame?) {
         if context.pointee.foreign_count > ThreadRecorder.mostForeign { return }
+        growLists()
         let byteCount = context.pointee.foreign_batches == nil ? Kernel.pageBytes : ThreadRecorder.batchBytes
         guard let (start, count) = ThreadRecorder.newBatch(byteCount, &context.pointee.foreign_batches) else { return }
         for n in 0..<count {
@@ -236,9 +269,12 @@ extension ThreadRecorder {
     private var knowsYoung: Bool {
         Limits.minimumTicks == 0 && context.pointee.busy == 0 && context.pointee.spent_count == 0 && context.pointee.lists != nil
     }
+    private var listCount: Int { Int(context.pointee.list_mask) &+ 1 }
+    /// Of a list; of that of strays behind the last.
+    private func newest(_ list: Int) -> Frame? { list == listCount ? context.pointee.strays : context.pointee.lists[list] }
     @inline(__always) private func forEachYoung(_ body: (Frame) -> Void) {
-        for n in 0...(1 << Int(LIST_BITS)) {
-            var next = n == 1 << Int(LIST_BITS) ? context.pointee.strays : context.pointee.lists[n]
+        for n in 0...listCount {
+            var next = newest(n)
             while let frame = next, !frame.isElsewhere {
                 next = frame.pointee.older
                 if frame.isInUse { body(frame) }
@@ -315,8 +351,8 @@ extension ThreadRecorder {
         if !isForeignOpen || most == 0 { return 0 }
         var heap = OpenFrameHeap(list: list)
         if knowsYoung {
-            for n in 0...(1 << Int(LIST_BITS)) {
-                var next = n == 1 << Int(LIST_BITS) ? context.pointee.strays : context.pointee.lists[n]
+            for n in 0...listCount {
+                var next = newest(n)
                 while let frame = next {
                     next = frame.pointee.older
                     if frame.isInUse && !heap.add(frame, atMost: most) { break }

@@ -103,7 +103,7 @@ struct ThreadRecorder {
         }
         release(context.pointee.batches)
         release(context.pointee.foreign_batches)
-        Memory.release(context.pointee.lists, ThreadRecorder.listBytes)
+        Memory.release(context.pointee.lists, listBytes(context))
         Memory.release(UnsafeMutableRawPointer(context) - (Int(CONTEXT_STACK_BYTES) &+ Int(CONTEXT_WIPED_BYTES)), mappingBytes)
     }
 
@@ -342,12 +342,16 @@ struct ThreadRecorder {
 
     /// Closes the frames above that were left by longjmp, an exception or a thread's end, until `isAlive` says stop.
     /// A record that is empty is being filled by a trampoline that a signal interrupted: alive.
-    func unwind(_ isAlive: (Frame) -> Bool) {
-        if top == base || isAlive(top) { return }
+    @inline(__always) func unwind(_ isAlive: (Frame) -> Bool) {
+        var frame = top
+        while frame != base && !isAlive(frame) { frame = frame.pointee.below }
+        if frame != top { unwind(to: frame) }
+    }
+    @inline(never) private func unwind(to alive: Frame) {
         var count: UInt32 = 0
         let now = Clock.ticks()
         ensureSlack()
-        while top != base && !isAlive(top) {
+        while top != alive {
             let frame = top
             if isOpenInFile(frame) {
                 if isForeignOpen {
