@@ -55,6 +55,7 @@
 
     .arch armv8-a
     .arch_extension lse // in the variants of that name alone
+    .arch_extension sve // where the processor has it
 
 #include "../patch_sites.h"
 
@@ -1117,11 +1118,9 @@ MONOTONIC x11
     \move q28, q29, [sp, #448]
     \move q30, q31, [sp, #480]
 .endm
-// What Swift may change of the vector state: it is compiled for armv8-a, which knows no SVE. A call of the base
-// procedure call standard carries nothing in the upper parts of the SVE registers and in the predicates (AAPCS64
-// 6.1.3), every system call discards them anyway (kernel, Documentation/arch/arm64/sve.rst), and functions that do use
-// them (STO_AARCH64_VARIANT_PCS) are never traced. q8-q31 carry nothing either but for the lower halves of q8-q15,
-// which Swift keeps; all are saved, for functions that promise more than they must.
+// What Swift may change of the vector state: it is compiled for armv8-a, which knows no SVE. (Registers of that are kept by
+// SVE_REGISTERS.) q8-q31 carry nothing over a call but for the lower halves of q8-q15, which Swift keeps; all are saved, for
+// functions that promise more than they must.
 save_vectors:
     sub sp, sp, #528
     VECTORS stp
@@ -1135,6 +1134,32 @@ restore_vectors:
     VECTORS ldp
     add sp, sp, #528
     ret
+
+// What SVE adds to q0-q31 (Arm ARM, A1.4.3), at sp. Every system call discards it (kernel, Documentation/arch/arm64/sve.rst), and a
+// write to q0-q31 does. A call of the base standard carries nothing there (AAPCS64 6.1.3), but a caller knows what its own compiler
+// has made of a local function (gcc's -fipa-ra), and such functions are patched. x16 is changed.
+#define SVE_BIT 22 // HWCAP_SVE (kernel, arch/arm64/include/uapi/asm/hwcap.h)
+.macro SVE_REGISTERS move
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+    \move z\n, [sp, #\n, mul vl]
+    .endr
+    addvl x16, sp, #31
+    addvl x16, x16, #1
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    \move p\n, [x16, #\n, mul vl]
+    .endr
+.endm
+.macro SVE_ROOM
+    addvl sp, sp, #-32
+    addpl sp, sp, #-16 // a predicate is an eighth of a vector, of 16 bytes at least: the stack pointer stays aligned
+.endm
+// Without, goes to the label. x16 is changed.
+.macro UNLESS_SVE label
+    adrp x16, tracer_capabilities
+    add x16, x16, :lo12:tracer_capabilities
+    ldr x16, [x16, #8] // AT_HWCAP
+    tbz x16, #SVE_BIT, \label
+.endm
 
 // What a call may change, but for x9-x11, x16, x18 and x30.
 .macro CALLERS_REGISTERS move
@@ -1165,15 +1190,21 @@ slow_call:
     stp x27, x28, [sp, #SPILL_BYTES - SPILL_X19 + 64]
     stp x29, x30, [sp]
     .cfi_rel_offset x30, 8
+    mov x17, sp
+    .cfi_def_cfa_register x17
+    UNLESS_SVE .Lsve_saved
+    SVE_ROOM
+    SVE_REGISTERS str
+.Lsve_saved:
     mov x0, #SIG_BLOCK
     adrp x1, tracer_blocked_signals
     add x1, x1, :lo12:tracer_blocked_signals
-    add x2, sp, #SPILL_BYTES - SPILL_MASK
+    add x2, x17, #SPILL_BYTES - SPILL_MASK
     mov x3, #8
     mov x8, #SYS_rt_sigprocmask
     svc #0
     .cfi_rel_offset x29, 0
-    mov x29, sp
+    mov x29, x17
     .cfi_def_cfa_register x29
     THREAD_STATE x9, x10
     ldr x0, [x9, #THREAD_CONTEXT]
@@ -1237,16 +1268,25 @@ slow_call:
     bl restore_vectors
     mov x9, x0
 .Lrestore:
+    mov x17, x29
+    .cfi_def_cfa_register x17
     mov sp, x29
-    .cfi_def_cfa_register sp
-    ldr x29, [sp]
+    UNLESS_SVE .Lrestore_mask
+    SVE_ROOM
+.Lrestore_mask:
+    ldr x29, [x17]
     .cfi_restore x29
     mov x0, #SIG_SETMASK
-    add x1, sp, #SPILL_BYTES - SPILL_MASK
+    add x1, x17, #SPILL_BYTES - SPILL_MASK
     mov x2, #0
     mov x3, #8
     mov x8, #SYS_rt_sigprocmask
     svc #0
+    UNLESS_SVE .Lsve_restored
+    SVE_REGISTERS ldr
+.Lsve_restored:
+    mov sp, x17
+    .cfi_def_cfa_register sp
     CALLERS_REGISTERS ldp
     ldr x18, [sp, #SPILL_BYTES - SPILL_X18]
     ldr x30, [sp, #8]
