@@ -47,6 +47,55 @@ int main(int argc, char **argv) {
 """
 
 
+# So many coroutines wait, each with an open call, while another one makes calls.
+COROUTINES = """#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+enum { STACK = 16384 };
+static ucontext_t back, *all;
+static int running, passed;
+static int waits(const void *a, const void *b) { (void)a, (void)b; swapcontext(&all[running], &back); return 0; }
+static void waiting(void) { bsearch(&running, &running, 1, 1, waits); setcontext(&back); }
+static void passing(void) { for (int i = 0; i < passed; i++) getppid(); setcontext(&back); }
+int main(int argc, char **argv) {
+    int count = atoi(argv[argc - 2]);
+    passed = atoi(argv[argc - 1]);
+    all = calloc(count + 1, sizeof *all);
+    char *stacks = mmap(0, (size_t)(count + 1) * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    for (running = 0; running <= count; running++) {
+        getcontext(&all[running]);
+        all[running].uc_stack.ss_sp = stacks + (size_t)running * STACK, all[running].uc_stack.ss_size = STACK;
+        makecontext(&all[running], running < count ? waiting : passing, 0);
+        swapcontext(&back, &all[running]);
+    }
+    return 0;
+}
+"""
+
+# So many copies of a library are loaded while one more is loaded and unloaded again and again.
+MODULES = """#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    int count = atoi(argv[argc - 2]), passed = atoi(argv[argc - 1]);
+    char name[sizeof FOLDER + 32];
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof name, FOLDER "/copy%d.so", i);
+        if (!dlopen(name, RTLD_NOW)) return 1;
+    }
+    for (int i = 0; i < passed; i++) {
+        void *library = dlopen(FOLDER "/one.so", RTLD_NOW);
+        if (!library || ((int (*)(void))dlsym(library, "call"))() < 1 || dlclose(library)) return 2;
+    }
+    return 0;
+}
+"""
+LIBRARY = """#include <unistd.h>
+int call(void) { return getppid(); }
+"""
+
+
 @dataclass
 class Cost:
     name: str
@@ -81,9 +130,11 @@ class Cost:
 
 
 @dataclass
-class ThreadCost:
-    """Instructions of a thread that begins, makes one call and ends, beside few living ones and beside many."""
+class LivingCost:
+    """Instructions of a thread that begins, makes one call and ends, or of a call: beside few living others and beside many."""
     name: str
+    source: str
+    what: str
     few: int = 8
     many: int = 400
     passing: int = 100
@@ -97,30 +148,72 @@ class ThreadCost:
         place = harness.Place(self.name, settings.keep)
         try:
             program = os.path.join(place.fresh(), "program")
-            subprocess.run(["gcc", "-x", "c", "-O1", "-", "-o", program, "-lpthread"], input=THREADS, text=True, check=True)
-            few, many = ((self.instructions(settings, place, program, living, self.passing)
-                          - self.instructions(settings, place, program, living, 0)) / self.passing for living in (self.few, self.many))
-            told = f"{few:,.0f} instructions a thread beside {self.few}, {many:,.0f} beside {self.many}"
+            subprocess.run(["gcc", "-x", "c", "-O1", "-", "-o", program, "-lpthread"], input=self.source, text=True, check=True)
+            few, many = (passing_cost(harness.traced_environment(settings, harness.passed_on(os.environ), place), place, program, living,
+                                      self.passing) for living in (self.few, self.many))
+            told = f"{few:,.0f} instructions a {self.what} beside {self.few}, {many:,.0f} beside {self.many}"
             if many > self.most * few:
                 raise Failed(told)
             return told
         finally:
             place.done()
 
-    def instructions(self, settings, place, program, living, passing):
-        environment = harness.traced_environment(settings, harness.passed_on(os.environ), place)
-        log = os.path.join(place.path, "log")
-        run = harness.execute(["valgrind", "--tool=callgrind", f"--log-file={log}", f"--callgrind-out-file={place.path}/callgrind",
-                               "--max-threads=1000", program, str(living), str(passing)], place.path, environment, timeout=300)
-        with open(log, encoding="utf-8") as file:
-            told = file.read()
-        counted = re.search(r"Collected : (\d+)", told)
-        if run.status or not counted:
-            raise Failed(f"{harness.describe(run.status)}: {told[-300:]}")
-        return int(counted.group(1))
+
+@dataclass
+class ModuleCost:
+    """Instructions of a library that is loaded, called and unloaded: with the number of others they grow as those of the loader do."""
+    name: str
+    few: int = 40
+    many: int = 400
+    passing: int = 20
+    most: float = 4
+
+    def run(self, settings):
+        if settings.bare_only:
+            return None
+        if not shutil.which("valgrind"):
+            raise Skipped("valgrind is not installed")
+        place = harness.Place(self.name, settings.keep)
+        try:
+            folder = place.fresh()
+            program = os.path.join(folder, "program")
+            for source, output, options in (MODULES, program, [f'-DFOLDER="{folder}"']), (LIBRARY, os.path.join(folder, "one.so"), ["-shared", "-fPIC"]):
+                subprocess.run(["gcc", "-x", "c", "-O1", "-", "-o", output, *options], input=source, text=True, check=True)
+            for n in range(self.many):
+                shutil.copy(os.path.join(folder, "one.so"), os.path.join(folder, f"copy{n}.so"))
+            bare = harness.passed_on(os.environ)
+            growth = []
+            for environment in bare, harness.traced_environment(settings, bare, place):
+                few, many = (passing_cost(environment, place, program, loaded, self.passing) for loaded in (self.few, self.many))
+                growth.append((many - few) / (self.many - self.few))
+            told = f"{growth[1]:,.0f} instructions for each library that is loaded, {growth[0]:,.0f} of them the loader's"
+            if growth[1] > self.most * growth[0]:
+                raise Failed(told)
+            return told
+        finally:
+            place.done()
+
+
+def passing_cost(environment, place, program, living, passing):
+    """Instructions of one of those that pass while others live."""
+    return (instructions(environment, place, program, living, passing) - instructions(environment, place, program, living, 0)) / passing
+
+
+def instructions(environment, place, program, living, passing):
+    log = os.path.join(place.path, "log")
+    run = harness.execute(["valgrind", "--tool=callgrind", f"--log-file={log}", f"--callgrind-out-file={place.path}/callgrind",
+                           "--max-threads=1000", program, str(living), str(passing)], place.path, environment, timeout=300)
+    with open(log, encoding="utf-8") as file:
+        told = file.read()
+    counted = re.search(r"Collected : (\d+)", told)
+    if run.status or not counted:
+        raise Failed(f"{harness.describe(run.status)}: {told[-300:]}")
+    return int(counted.group(1))
 
 
 def tests():
     # Signals are blocked on the slow path.
     return [Cost("costs.syscall_is_looked_at_by_its_number", CALLS, "rt_sigprocmask", 2000),
-            ThreadCost("costs.thread_costs_the_same_beside_many")]
+            LivingCost("costs.thread_costs_the_same_beside_many", THREADS, "thread"),
+            LivingCost("costs.call_costs_the_same_beside_many_coroutines", COROUTINES, "call", many=20_000, passing=2000),
+            ModuleCost("costs.library_costs_in_proportion_to_those_that_are_loaded")]

@@ -46,6 +46,7 @@ enum LoaderWatch {
     static func becomeChild() { lock = Lock() }
 
     nonisolated(unsafe) private static var latestLoad: UInt32 = 0
+    nonisolated(unsafe) private static var changeCount: UInt32 = 0
     nonisolated(unsafe) private static var pendingCount = 0
 
     /// Modules that are there already, in the loader's order, which is the order of the global scope. Returns TRACE_FLAG_….
@@ -122,9 +123,10 @@ enum LoaderWatch {
         bindPending { !$0.pointee.isSeenUnrelocated } // what an earlier dlopen brought without initializers
         latestLoad &+= 1
         var first = -1
-        forEachModule(debug) { module, inBase in
-            if ModuleTable.index(of: module) != nil { return }
-            let index = note(module, inBase)
+        var loaded = LoaderModules(debug)
+        while let module = loaded.next() {
+            if ModuleTable.index(of: module) != nil { continue }
+            let index = note(module, loaded.isInBase)
             if first < 0 { first = index }
         }
         if first >= 0 {
@@ -141,30 +143,15 @@ enum LoaderWatch {
         }
     }
 
-    private static func forEachModule(
-        _ debug: UnsafeMutablePointer<loader_debug>,
-        _ body: (UnsafeMutablePointer<loader_module>, Bool) -> Void
-    ) {
-        var namespace: UnsafeMutablePointer<loader_debug>? = debug
-        while let current = namespace {
-            var entry = current.pointee.first
-            while let module = entry {
-                body(module, current == debug)
-                entry = module.pointee.next
-            }
-            namespace = current.pointee.version > 1 ? current.pointee.next : nil
-        }
-    }
-
     private static func retireMissing(_ debug: UnsafeMutablePointer<loader_debug>) {
+        changeCount &+= 1
+        var loaded = LoaderModules(debug)
+        while let module = loaded.next() {
+            if let index = ModuleTable.index(of: module) { ModuleTable.modules.pointer(index).pointee.seen = changeCount }
+        }
         for n in 0..<ModuleTable.modules.count {
             let module = ModuleTable.modules.pointer(n)
-            if module.pointee.state == .retired || module.pointee.isStartup { continue }
-            var isThere = false
-            forEachModule(debug) { entry, _ in
-                if entry == module.pointee.loader && entry.pointee.bias == module.pointee.image.bias { isThere = true }
-            }
-            if isThere { continue }
+            if module.pointee.state == .retired || module.pointee.isStartup || module.pointee.seen == changeCount { continue }
             if module.pointee.state == .pending { pendingCount &-= 1 }
             module.pointee.state = .retired
             ModuleTable.filters[n] = BloomFilter() // the old one is no longer mapped
@@ -219,6 +206,27 @@ enum LoaderWatch {
             ModuleEvents.bind(n)
         }
         ModuleEvents.finish()
+    }
+}
+
+/// What the loader has, namespace by namespace (glibc elf/link.h, r_debug_extended).
+private struct LoaderModules {
+    private var namespace: UnsafeMutablePointer<loader_debug>?
+    private var following: UnsafeMutablePointer<loader_module>?
+    /// Of what `next` has given: it is in the program's own namespace.
+    private(set) var isInBase = true
+
+    init(_ debug: UnsafeMutablePointer<loader_debug>) { (namespace, following) = (debug, debug.pointee.first) }
+
+    @inline(never) mutating func next() -> UnsafeMutablePointer<loader_module>? {
+        while following == nil, let current = namespace {
+            namespace = current.pointee.version > 1 ? current.pointee.next : nil
+            following = namespace?.pointee.first
+            isInBase = false
+        }
+        let module = following
+        following = module?.pointee.next
+        return module
     }
 }
 

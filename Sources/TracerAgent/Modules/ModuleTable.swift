@@ -23,6 +23,7 @@ struct Module: BitwiseCopyable {
     var hasForeignCalls = false
     var isSanitizer = false // its functions must see who calls them
     var load: UInt32 // the load that brought it; 0 at start
+    var seen: UInt32 = 0 // the change of the loader's lists at which it was in them
     var isRelocated = false // when the loader told of it
     var isAgain = false // what it needs and is bound to is in the trace already
     var buildID: UInt64 = 0 // a hash; 0 none
@@ -66,6 +67,7 @@ enum ModuleTable {
     /// A module other than the program has a DT_RPATH, by which dlopen searches for all that it has loaded, and for what that has
     /// loaded (glibc elf/dl-load.c, _dl_map_object).
     nonisolated(unsafe) private(set) static var hasRpath = false
+    nonisolated(unsafe) private static var latestFound = 0
     nonisolated(unsafe) private static var textRoom: UnsafeMutablePointer<UInt8>?
     nonisolated(unsafe) private static var textLeft = 0
     nonisolated(unsafe) private static var latestText = 0 // bytes of the last path
@@ -107,13 +109,16 @@ enum ModuleTable {
         return module.pointee.state != .retired && module.pointee.image.contains(address)
     }
 
-    static func index(of loader: UnsafeMutablePointer<loader_module>) -> Int? {
-        for n in 0..<modules.count {
-            let module = modules.pointer(n)
+    /// The loader's list and this table have nearly the same order: it is looked for behind the one that was found last, so that going
+    /// through the list takes steps in proportion to its length.
+    @inline(never) static func index(of loader: UnsafeMutablePointer<loader_module>) -> Int? {
+        for _ in 0..<modules.count {
+            latestFound = latestFound &+ 1 < modules.count ? latestFound &+ 1 : 0
+            let module = modules.pointer(latestFound)
             if module.pointee.loader == loader && module.pointee.state != .retired
                 && module.pointee.image.bias == loader.pointee.bias
             {
-                return n
+                return latestFound
             }
         }
         return nil
