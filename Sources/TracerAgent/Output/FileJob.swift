@@ -72,6 +72,7 @@ struct FileJob {
             result = started
             return false
         }
+        FileJob.latestTask = started
         withUnsafeMutablePointer(to: &running) {
             while true {
                 let number = tracer_load_32($0)
@@ -105,6 +106,15 @@ struct FileJob {
         if job.pointee.isOpened || job.pointee.result != -Failure.descriptors { return }
         for number in 0..<8 { _ = SystemCall.call(SystemCall.close, number) } // of the copy
         job.pointee.perform()
+    }
+
+    nonisolated(unsafe) private static var latestTask = 0
+    /// The kernel tells of a task's end before it takes it from the list of the process (kernel/exit.c, do_exit: exit_mm, exit_notify).
+    static func awaitEnd() {
+        for _ in 0..<10_000 where latestTask > 0 {
+            if failed(SystemCall.call(SystemCall.tgkill, Int(Process.pid), latestTask, 0)) { break }
+            _ = SystemCall.call(SystemCall.sched_yield)
+        }
     }
 
     /// Who looks at threads from outside knows it for no thread of the program's.

@@ -48,7 +48,13 @@ enum PatchedFunctions {
             Message.warn { $0.append("a program with a sanitizer: functions are recorded through slots alone") }
             wanted = nil
         }
+        FileJob.awaitEnd()
         isAlone = Process.isAlone
+        if wanted != nil && !isAlone {
+            Message.warn {
+                $0.append("other threads run before the agent begins: functions of what is loaded then are recorded through slots alone")
+            }
+        }
         SpecialFunction.answersUnwinders = wanted != nil
         if wanted != nil { SpecialFunction.beginKeys() }
     }
