@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -59,18 +61,7 @@ static void write_exec_time(char *const environment[], const char *name) {
     }
 }
 
-int recorder_make_directory(const char *path) {
-    if (mkdir(path, 0700)) return errno;
-    int directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat own, parent;
-    if (directory >= 0 && !fstat(directory, &own) && !fstatat(directory, "..", &parent, 0)) {
-        mode_t mode = (parent.st_mode & (S_ISVTX | 0777)) | S_IRWXU;
-        if (own.st_gid != parent.st_gid) mode = (mode & ~(mode_t)S_IRWXG) | (mode & S_IRWXO) << 3;
-        fchmod(directory, mode | (own.st_mode & S_ISGID));
-    }
-    if (directory >= 0) close(directory);
-    return 0;
-}
+int recorder_make_directory(const char *path) { return mkdir(path, 0700) ? errno : 0; }
 
 // In the child: the directory's path is made in `path`, the variable that names it in `variable`.
 // Returns how many names were taken, or minus errno.
@@ -167,6 +158,42 @@ pid_t recorder_start_witness(void) {
     syscall(SYS_close_range, 0u, ~0u, 0u); // it must not keep anybody's pipe open
     while (getppid() == tool) pause();
     _exit(0);
+}
+
+static _Thread_local sigjmp_buf *escape; // while a word is touched
+static struct sigaction before_bus;
+
+static void on_bus(int number) {
+    if (escape) siglongjmp(*escape, 1);
+    sigaction(number, &before_bus, 0); // the instruction faults again
+}
+
+static pthread_once_t bus = PTHREAD_ONCE_INIT;
+
+static void take_bus(void) {
+    struct sigaction action = {.sa_handler = on_bus, .sa_flags = SA_NODEFER}; // so that leaving the handler restores no mask
+    sigaction(SIGBUS, &action, &before_bus);
+}
+
+// The fences keep the compiler from moving the access out of the guarded part.
+#define TOUCH(access) \
+    pthread_once(&bus, take_bus); \
+    sigjmp_buf place; \
+    if (sigsetjmp(place, 0)) { \
+        escape = 0; \
+        return EFAULT; \
+    } \
+    escape = &place; \
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); \
+    access; \
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); \
+    escape = 0; \
+    return 0
+
+int recorder_load(const uint64_t *word, uint64_t *value) { TOUCH(*value = __atomic_load_n(word, __ATOMIC_ACQUIRE)); }
+int recorder_store(uint64_t *word, uint64_t value) { TOUCH(__atomic_store_n(word, value, __ATOMIC_RELEASE)); }
+int recorder_add(uint64_t *word, uint64_t increment, uint64_t *before) {
+    TOUCH(*before = __atomic_fetch_add(word, increment, __ATOMIC_RELEASE));
 }
 
 int recorder_fault_in(int file, uint64_t offset, uint64_t bytes) {

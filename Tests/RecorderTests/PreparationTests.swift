@@ -193,6 +193,43 @@ import Testing
         #expect(back[0] == 9)
     }
 
+    @Test func whoCutsAFileThatIsBeingPreparedHurtsNobody() throws {
+        let path = scratch.write("t", header(nextOffset: 4096))
+        let header = try #require(TraceHeader(path: path))
+        let preparer = FilePreparer(header)
+        truncate(path, 0)
+        #expect(header.nextOffset == nil)
+        header.publish(preparedOffset: 1 << 20)
+        #expect(header.reserve(4096, isGone: false) == nil)
+        _ = preparer.look()
+        #expect(preparer.hasGivenUp)
+        header.set(exitStatus: 3)
+        var info = stat()
+        fstat(header.file, &info)
+        #expect(info.st_size == 0)
+        #expect(header.current.session == 0)
+    }
+
+    @Test(arguments: [UInt64.max, 1 << 63, 1 << 47]) func offsetsThatNoFileHasArePreparedByNobody(offset: UInt64) throws {
+        let header = try #require(TraceHeader(path: scratch.write("t", header(nextOffset: offset))))
+        let preparer = FilePreparer(header)
+        _ = preparer.look()
+        #expect(preparer.hasGivenUp)
+        #expect(header.reserve(4096, isGone: false) == nil && header.reserve(4096, isGone: true) == nil)
+    }
+
+    @Test(.enabled(if: geteuid() == 0)) func aFileOfAnotherUserIsReadAndNotPrepared() throws {
+        let path = scratch.write("t", header(nextOffset: 4096))
+        chown(path, 65534, 65534)
+        let header = try #require(TraceHeader(path: path))
+        #expect(header.current.next_offset == 4096)
+        let preparer = FilePreparer(header)
+        _ = preparer.look()
+        #expect(preparer.hasGivenUp)
+        header.set(exitStatus: 3)
+        #expect(header.current.exit_status == UInt64(TRACE_EXIT_KNOWN) | 3)
+    }
+
     @Test func filesOfTheSessionAreFoundByTheirHeaders() throws {
         let template = try OutputTemplate("run.%p", currentDirectory: scratch.path)
         scratch.write("run.1", header(session: 5, pid: 1))

@@ -31,8 +31,7 @@ struct recorder_directory {
     int attempt;
 };
 
-/// A directory that is as open to others as the one in which it stands: a program that gives up its user's rights may write there as it
-/// might have beside it. 0 or errno.
+/// A directory for this user alone: what lies in it is believed. 0 or errno.
 int recorder_make_directory(const char *path);
 
 /// Starts `path` with the signal mask, dispositions and descriptors that the tool inherited. posix_spawn would do but for one thing: it can reset a disposition to its default, not to "ignored".
@@ -50,6 +49,12 @@ int recorder_exchange(const char *one, const char *other);
 /// Starts a process in our process group that blocks every signal and sleeps: what is pending there was sent to the
 /// group, what is not was meant for us alone. It ends with the tool. -1 when it could not be started.
 pid_t recorder_start_witness(void);
+
+/// A word of a mapped file, whole, where somebody may cut the file meanwhile: 0, or EFAULT when that has happened. Adding and storing
+/// release, loading acquires. Takes SIGBUS; one that is not of these comes to who had it before.
+int recorder_load(const uint64_t *word, uint64_t *value);
+int recorder_store(uint64_t *word, uint64_t value);
+int recorder_add(uint64_t *word, uint64_t increment, uint64_t *before);
 
 /// MADV_POPULATE_WRITE over [offset, offset + bytes) of the file: allocates and faults it in without writing a byte
 /// of it. 0 or errno.

@@ -14,13 +14,20 @@ package final class FilePreparer {
     package init(_ header: TraceHeader) {
         self.header = header
         let state = header.current
-        plan = PreparationPlan(used: state.next_offset, prepared: state.prepared_offset, sizeLimit: state.size_limit)
+        plan = PreparationPlan(
+            used: min(state.next_offset, TraceHeader.mostBytes), prepared: min(state.prepared_offset, TraceHeader.mostBytes),
+            sizeLimit: state.size_limit)
     }
 
     /// One look. Returns after how many nanoseconds the next one is due.
     package func look() -> UInt64 {
         var hasPrepared = false
-        while !hasGivenUp, let range = plan.nextRange(used: header.nextOffset, freeBytes: freeBytes) {
+        while !hasGivenUp {
+            guard let used = header.nextOffset else {
+                hasGivenUp = true // cut, damaged, or another user's
+                break
+            }
+            guard let range = plan.nextRange(used: used, freeBytes: freeBytes) else { break }
             let bytes = range.upperBound - range.lowerBound
             var error = recorder_allocate(header.file, range.lowerBound, bytes)
             if error == 0 { error = recorder_fault_in(header.file, range.lowerBound, bytes) }

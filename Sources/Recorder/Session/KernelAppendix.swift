@@ -54,7 +54,7 @@ package struct KernelAppendix {
         chunk.used_bytes = UInt64(used)
         var bytes = withUnsafeBytes(of: chunk) { Array($0) } + records
         bytes += repeatElement(0, count: Int(byteCount) - bytes.count)
-        let offset = header.reserve(byteCount)
+        guard let offset = header.reserve(byteCount, isGone: isGone) else { return false }
         guard Self.write(bytes, header.file, offset) else {
             if isGone { // otherwise a thread may have taken what comes behind it: then this is a range that nobody has opened
                 header.set(nextOffset: offset)

@@ -1,64 +1,95 @@
 // The first page of a trace file that a process may be writing: the recorder reads it, and writes a few words of it.
+import CRecorder
 import CTraceLayout
 import Glibc
-import Synchronization
 
-/// Pointer arithmetic on the mapped page is here and nowhere else.
+/// No file is trusted: whoever may write to it may also cut it, at any moment. So it is read by pread(2). What has to be read or changed
+/// whole while the process changes it, too, is mapped, of one's own files alone, and touched where a cut is survived (crecorder.h).
 package final class TraceHeader {
     package let file: Int32
     package let path: String
-    private let page: UnsafeMutableRawPointer
+    /// nil for a file of another user.
+    private let page: UnsafeMutableRawPointer?
+
+    /// Beyond this no trace reaches; a larger number in a header is damage.
+    static let mostBytes: UInt64 = 1 << 46
 
     /// nil when the file is not, or not yet, a trace of this version, or cannot be opened for writing.
     package init?(path: String) {
         let file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else { return nil }
         var info = stat()
-        guard fstat(file, &info) == 0, info.st_mode & S_IFMT == S_IFREG, info.st_size >= off_t(TRACE_HEADER_BYTES),
-            let page = mmap(nil, Int(TRACE_HEADER_BYTES), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0),
-            page != MAP_FAILED
-        else {
+        guard fstat(file, &info) == 0, info.st_mode & S_IFMT == S_IFREG, info.st_size >= off_t(TRACE_HEADER_BYTES) else {
             close(file)
             return nil
+        }
+        var page: UnsafeMutableRawPointer?
+        if info.st_uid == geteuid() {
+            page = mmap(nil, Int(TRACE_HEADER_BYTES), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
+            guard page != MAP_FAILED else {
+                close(file)
+                return nil
+            }
         }
         self.file = file
         self.path = path
         self.page = page
         // The initialiser may still leave: deinit closes and unmaps from here on.
-        guard current.hasMagic, current.version == TRACE_VERSION else { return nil }
+        let header = current
+        guard header.hasMagic, header.version == TRACE_VERSION else { return nil }
     }
 
     deinit {
-        munmap(page, Int(TRACE_HEADER_BYTES))
+        if let page { munmap(page, Int(TRACE_HEADER_BYTES)) }
         close(file)
     }
 
-    /// A copy; words that change are each read whole, not all at one moment.
-    package var current: trace_file_header { page.load(as: trace_file_header.self) }
+    /// A copy; words that change are not all of one moment. All zero when the file has been cut.
+    package var current: trace_file_header {
+        var header = trace_file_header()
+        let size = MemoryLayout<trace_file_header>.size
+        return pread(file, &header, size, 0) == size ? header : trace_file_header()
+    }
 
-    var nextOffset: UInt64 { atomic(\.next_offset).pointee.load(ordering: .relaxed) }
+    /// nil when it cannot be, in a file that was cut or damaged, or that is another user's.
+    package var nextOffset: UInt64? {
+        var value: UInt64 = 0
+        guard let word = word(\.next_offset), recorder_load(word, &value) == 0, value <= Self.mostBytes else { return nil }
+        return value
+    }
 
     /// Released: who sees it also finds the file allocated up to there.
-    func publish(preparedOffset: UInt64) { atomic(\.prepared_offset).pointee.store(preparedOffset, ordering: .releasing) }
+    package func publish(preparedOffset: UInt64) { if let word = word(\.prepared_offset) { recorder_store(word, preparedOffset) } }
 
     /// Only when the process has ended.
-    func set(nextOffset: UInt64) { atomic(\.next_offset).pointee.store(nextOffset, ordering: .relaxed) }
-    /// A range behind all others, as threads of the process take theirs.
-    func reserve(_ byteCount: UInt64) -> UInt64 { atomic(\.next_offset).pointee.add(byteCount, ordering: .relaxed).oldValue }
+    package func set(nextOffset: UInt64) { set(\.next_offset, nextOffset) }
     /// As a shell tells it. Only when the process has ended.
-    func set(exitStatus: Int32) {
-        atomic(\.exit_status).pointee.store(UInt64(TRACE_EXIT_KNOWN) | UInt64(UInt32(bitPattern: exitStatus)), ordering: .relaxed)
-    }
+    package func set(exitStatus: Int32) { set(\.exit_status, UInt64(TRACE_EXIT_KNOWN) | UInt64(UInt32(bitPattern: exitStatus))) }
     /// The file was made shorter: nothing of it is missing. Only when the process has ended.
-    func limit(extendedOffset: UInt64) {
-        let word = atomic(\.extended_offset)
-        if word.pointee.load(ordering: .relaxed) > extendedOffset { word.pointee.store(extendedOffset, ordering: .relaxed) }
+    func limit(extendedOffset: UInt64) { if current.extended_offset > extendedOffset { set(\.extended_offset, extendedOffset) } }
+
+    /// A range behind all others, as threads of the process take theirs. nil when there is none to be had.
+    /// - Parameter isGone: the process has ended
+    package func reserve(_ byteCount: UInt64, isGone: Bool) -> UInt64? {
+        var offset = current.next_offset
+        if isGone {
+            guard offset <= Self.mostBytes else { return nil }
+            set(nextOffset: offset + byteCount)
+        } else {
+            guard nextOffset != nil, let word = word(\.next_offset), recorder_add(word, byteCount, &offset) == 0 else { return nil }
+        }
+        return offset <= Self.mostBytes ? offset : nil
     }
 
-    /// Sound: the page stays mapped as long as self, the field lies in it and is aligned (layout.c asserts its offset),
-    /// Atomic<UInt64> has the layout of UInt64, and the other side, too, uses atomic instructions on it.
-    private func atomic(_ field: PartialKeyPath<trace_file_header>) -> UnsafeMutablePointer<Atomic<UInt64>> {
-        (page + MemoryLayout<trace_file_header>.offset(of: field)!).assumingMemoryBound(to: Atomic<UInt64>.self)
+    private func set(_ field: PartialKeyPath<trace_file_header>, _ value: UInt64) {
+        var info = stat(), value = value.littleEndian
+        guard fstat(file, &info) == 0, info.st_size >= off_t(TRACE_HEADER_BYTES) else { return }
+        pwrite(file, &value, MemoryLayout<UInt64>.size, off_t(MemoryLayout<trace_file_header>.offset(of: field)!))
+    }
+
+    /// The field lies in the page and is aligned (layout.c asserts its offset).
+    private func word(_ field: PartialKeyPath<trace_file_header>) -> UnsafeMutablePointer<UInt64>? {
+        page.map { ($0 + MemoryLayout<trace_file_header>.offset(of: field)!).assumingMemoryBound(to: UInt64.self) }
     }
 }
 
