@@ -3,6 +3,7 @@
 #include "inheritance.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -37,6 +38,56 @@ static uint64_t now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+// MARK: - The guard
+
+/// Where launch_guard's process is told what is running; -1 there is none.
+static int guard = -1;
+
+/// 0 none.
+static void tell_guard(pid_t group) {
+    if (guard >= 0 && write(guard, &group, sizeof group) < 0) { /* it was killed: nobody tidies up then */
+    }
+}
+
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *place) {
+    (void)info, (void)kind, (void)place;
+    remove(path);
+    return 0;
+}
+
+static _Noreturn void stand_guard(int channel, const char *folder) {
+    setsid(); // what ends the tool at its terminal must not end this
+    sigset_t every;
+    sigfillset(&every);
+    sigprocmask(SIG_SETMASK, &every, 0);
+    dup2(channel, 0);
+    syscall(SYS_close_range, 1u, ~0u, 0u); // nobody waits for the end of a pipe that it holds
+    pid_t told, group = 0;
+    while (read(0, &told, sizeof told) == sizeof told) group = told; // less than PIPE_BUF: whole (pipe(7))
+    if (group) kill(-group, SIGKILL);
+    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    _exit(0);
+}
+
+int launch_guard(const char *folder) {
+    int channel[2];
+    if (pipe2(channel, O_CLOEXEC)) return errno;
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(channel[1]);
+        stand_guard(channel[0], folder);
+    }
+    int error = pid < 0 ? errno : 0;
+    close(channel[0]);
+    if (error) {
+        close(channel[1]);
+        return error;
+    }
+    if (guard >= 0) close(guard);
+    guard = channel[1];
+    return 0;
 }
 
 // MARK: - The filter
@@ -182,6 +233,7 @@ int launch_spawn(const char *path, char *const arguments[], char *const environm
     child->listener = -1;
     if (pid > 0) {
         setpgid(pid, pid); // both sides: whoever is first
+        tell_guard(pid);
         if (options->watched) child->listener = receive_descriptor(channel[0]);
         if (options->prepare) options->prepare(pid, options->context);
         if (send(channel[0], "", 1, MSG_NOSIGNAL) < 0) { /* it is gone, and its error is told below */
@@ -210,6 +262,7 @@ int launch_spawn(const char *path, char *const arguments[], char *const environm
         if (error) {
             int status;
             while (waitpid(pid, &status, 0) < 0 && errno == EINTR);
+            tell_guard(0);
             if (child->listener >= 0) close(child->listener);
         }
     }
@@ -298,7 +351,10 @@ int launch_wait(const struct launch_child *child, int limit_ms, int *status, str
     int listener = child->listener;
     for (;;) {
         pid_t ended = wait4(child->pid, status, WNOHANG, usage);
-        if (ended == child->pid) return 1;
+        if (ended == child->pid) {
+            tell_guard(0);
+            return 1;
+        }
         if (ended < 0 && errno != EINTR) return -1;
         if (now_ns() >= until) return 0;
         struct pollfd end = {.fd = listener, .events = POLLIN};

@@ -7,9 +7,11 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import xml.dom.minidom
 
@@ -71,6 +73,42 @@ def test_planted_regression_is_named_first(tmp_path, place):
     assert named and named[-1] and named[-1][0] in expected, named
     if place == "a lock held by another thread" and kernel_tells():
         assert causes[0]["waiting"] == "waiting for a lock"
+
+
+def until(condition):
+    """What comes soon, on a busy machine later."""
+    for _ in range(6000):
+        if condition():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("command", [["launch", "--history", ""], ["baseline", "-o", "baseline.json"]], ids=["launch", "baseline"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_whatever_ends_it_ends_the_launched_program_and_leaves_no_folder(tmp_path, command, number):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    started = tmp_path / "started"
+    script = f"sleep 1000 & echo $! $$ >{started}.new; mv {started}.new {started}; wait"
+    tool = subprocess.Popen([TOOL, *command, "--to-exit", "--", "sh", "-c", script], cwd=tmp_path, env={**os.environ, "TMPDIR": str(temporary)},
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert until(started.exists)
+    pids = started.read_text().split()
+    assert len(os.listdir(temporary)) == 1 and all(map(is_running, pids))
+    tool.send_signal(number)
+    assert tool.wait(60) == -number
+    assert until(lambda: not any(map(is_running, pids)))
+    assert until(lambda: not os.listdir(temporary))
+    assert sorted(os.listdir(tmp_path)) == ["started", "temporary"]
 
 
 class LaunchTest(unittest.TestCase):

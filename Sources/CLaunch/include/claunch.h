@@ -29,6 +29,10 @@ struct launch_child {
     uint64_t exec_ns; // CLOCK_MONOTONIC immediately before execve
 };
 
+/// Starts a process that outlives the tool, however that ends: it kills what launch_spawn has started and nobody has waited for, and
+/// removes the folder with all that is in it. One that was started before ends. 0 or errno.
+int launch_guard(const char *folder);
+
 /// Starts a program in a process group of its own. 0, or errno of what failed; then no child is left.
 /// The watch is a seccomp filter with user notification (seccomp_unotify(2)): no ptrace, so that debuggers may be
 /// launched too, and no cost for any other call. Without CAP_SYS_ADMIN the child gets no_new_privs.

@@ -82,12 +82,11 @@ struct LaunchOptions: ParsableArguments {
     /// 126 and 127 as `tracer record`.
     func measure(_ commands: [LaunchCommand], _ changed: LaunchPlan? = nil, _ body: ([LaunchResult], MachineWatch) throws -> Void) throws {
         let plan = changed ?? plan
-        let scratch = FileManager.default.temporaryDirectory.appendingPathComponent("tracer-launch-\(getpid())").path
-        try? FileManager.default.createDirectory(atPath: scratch, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        defer { try? FileManager.default.removeItem(atPath: scratch) }
         do {
+            let scratch = try LaunchScratch()
+            defer { scratch.remove() }
             let subjects = try commands.enumerated().map { index, command in
-                let folder = scratch + "/\(index)"
+                let folder = scratch.path + "/\(index)"
                 try FileManager.default.createDirectory(
                     atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
                 return try LaunchSubject(command, readySymbol: plan.readySymbol, controls: plan.controls, folder: folder)
