@@ -38,4 +38,4 @@ def tracer(*arguments, **options):
 
 
 def record(trace, program, *arguments, folder, options=("--functions", "*")):
-    return tracer("record", "--quiet", *options, "-o", trace, "--", "./" + program, *arguments, folder=folder)
+    return tracer("record", "--quiet", "--force", *options, "-o", trace, "--", "./" + program, *arguments, folder=folder)

@@ -4,6 +4,7 @@ it grows and whoever is killed."""
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 
@@ -207,13 +208,13 @@ def a_process_that_lives_on_keeps_its_file_in_place(test):
 def the_wanted_name_is_that_of_the_file_or_the_directory(test):
     test.record("-o", "mine", "/bin/true")
     expect(os.path.isfile(os.path.join(test.folder, test.only())) and test.only() == "mine", test.there())
-    test.record("-o", "mine", "/bin/sh", "-c", "ls / >/dev/null; ls / >/dev/null")  # in the place of the former one
+    test.record("--force", "-o", "mine", "/bin/sh", "-c", "ls / >/dev/null; ls / >/dev/null")  # in the place of the former one
     expect(os.path.isdir(os.path.join(test.folder, test.only())) and test.only() == "mine", test.there())
     several = test.json("report", "mine")
     expect(len(several["processes"]) == 3, several["processes"])
-    test.record("-o", "mine", "/bin/sh", "-c", "ls / >/dev/null; :")
+    test.record("--force", "-o", "mine", "/bin/sh", "-c", "ls / >/dev/null; :")
     expect(len(test.json("report", "mine")["processes"]) == 2, "files of the former run are left")
-    test.record("-o", "mine", "/bin/true")
+    test.record("--force", "-o", "mine", "/bin/true")
     expect(os.path.isfile(os.path.join(test.folder, test.only())), test.there())
 
 
@@ -222,7 +223,7 @@ def a_directory_of_something_else_is_left_alone(test):
     with open(os.path.join(test.folder, "kept", "text"), "w") as file:
         file.write("important")
     said = test.record("-o", "kept", "/bin/true", status=2).stderr
-    expect("is a directory" in said and os.listdir(os.path.join(test.folder, "kept")) == ["text"], said)
+    expect("is no run that has ended" in said and os.listdir(os.path.join(test.folder, "kept")) == ["text"], said)
 
 
 def a_wanted_template_still_gives_each_process_a_file(test):
@@ -260,15 +261,23 @@ def clean_removes_runs_and_nothing_else(test):
     for name, text in (("notes", "mine"), ("tracer.fake.2.trace", "no trace")):
         with open(os.path.join(mixed if name == "notes" else test.folder, name), "w") as file:
             file.write(text)
+    # Somebody's own folder, with a copy of a run in it.
+    golden = os.path.join(test.folder, "golden")
+    os.mkdir(golden)
+    shutil.copy(os.path.join(test.folder, "named.trace"), os.path.join(golden, "before.trace"))
     before = test.there()
     expect("would remove 2 runs" in test.tool("clean", "--dry-run").stdout and test.there() == before, "a dry run removes")
     test.tool("clean", status=2)  # cannot ask
     expect("no run to remove" in test.tool("clean", "--older-than", "1h").stdout and test.there() == before, "young ones are removed")
     test.tool("clean", "--yes")
-    expect(test.there() == ["named.trace", "tracer.fake.2.trace", "tracer.mixed.1"], test.there())
+    expect(test.there() == ["golden", "named.trace", "tracer.fake.2.trace", "tracer.mixed.1"], test.there())
+    os.utime(os.path.join(golden, "before.trace"), (0, 0))
+    for path in (golden, golden + "/."):
+        expect("no run to remove" in test.tool("clean", "--older-than", "1h", path).stdout, path)
+    expect(os.listdir(golden) == ["before.trace"], os.listdir(golden))
     test.tool("clean", "--yes", "named.trace")
     test.tool("clean", "--yes", "tracer.mixed.1")
-    expect(test.there() == ["tracer.fake.2.trace", "tracer.mixed.1"] and os.listdir(mixed) == ["notes"], test.there())
+    expect(test.there() == ["golden", "tracer.fake.2.trace", "tracer.mixed.1"] and os.listdir(mixed) == ["notes"], test.there())
 
 
 def tests():

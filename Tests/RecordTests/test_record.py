@@ -803,14 +803,35 @@ class OneThing(RecordTest):
         self.assertEqual(self.record("-o", "wanted", "./broken").returncode, 126)
         self.assertEqual(self.there(), ["broken"])
 
-    def test_a_directory_is_as_open_as_the_one_that_it_stands_in(self):
-        for mode in (0o755, 0o700, 0o1777):
-            os.chmod(self.directory, mode)
-            done = self.record("sh", "-c", f"{FAKE} file; {FAKE} file")
+    def test_a_directory_is_its_users_alone(self):
+        os.chmod(self.directory, 0o1777)
+        for output in ([], ["-o", "wanted"]):
+            done = self.record(*output, "sh", "-c", f"{FAKE} file; {FAKE} file")
             self.assertEqual(done.returncode, 0, done.stderr)
             [name] = self.there()
-            self.assertEqual(stat.S_IMODE(os.stat(os.path.join(self.directory, name)).st_mode) & 0o1777, mode)
+            self.assertEqual(stat.S_IMODE(os.stat(os.path.join(self.directory, name)).st_mode), 0o700)
             shutil.rmtree(os.path.join(self.directory, name))
+
+    def test_a_run_that_is_there_stays_unless_it_is_to_go(self):
+        for script in (f"{FAKE} here file", f"{FAKE} here file; {FAKE} here file"):
+            self.assertEqual(self.record("-o", "wanted.trace", "sh", "-c", script).returncode, 0)
+            before = self.contents()
+            self.refused(2, "wanted.trace exists: overwrite it with --force", "-o", "wanted.trace", "sh", "-c", script)
+            self.assertEqual(self.contents(), before)
+            done = self.record("--force", "-o", "wanted.trace", "sh", "-c", script)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(self.there(), ["wanted.trace"])
+            self.assertNotEqual(self.contents(), before)
+            self.assertEqual(self.record("--force", "-o", "wanted.trace", FAKE, "here", "file").returncode, 0)
+            os.unlink(os.path.join(self.directory, "wanted.trace"))
+        self.write("notes", b"mine")
+        for force in ([], ["--force"]):
+            self.refused(2, "is no run that has ended", *force, "-o", "notes", FAKE, "file")
+        self.assertEqual(self.there(), ["notes"])
+
+    def contents(self):
+        return {os.path.relpath(os.path.join(folder, name), self.directory): open(os.path.join(folder, name), "rb").read()
+                for folder, _, names in os.walk(self.directory) for name in names}
 
     def test_exec_that_fails_in_the_child_leaves_no_directory(self):
         # Found to be a program, and refused by the kernel: its interpreter is a directory.

@@ -34,25 +34,43 @@ private let nobody: pid_t = 0x7fff_0000
         #expect(RunDirectory(of: String(repeating: "n", count: 400), in: "/").path.utf8.count < 255)
     }
 
-    @Test func whatIsAtAWantedNameIsReplacedOnlyWhenItIsAFormerRun() throws {
-        let free = scratch.path + "/free"
-        #expect(try RunDirectory(at: free) != nil)
-        #expect(try RunDirectory(at: scratch.write("old", trace(pid: nobody))) != nil)
-        #expect(try RunDirectory(at: scratch.write("empty", [])) != nil)
-        // Files of somebody else, and of a process that lives: the agent finds another name.
-        #expect(try RunDirectory(at: scratch.write("text", Array("hello".utf8))) == nil)
-        #expect(try RunDirectory(at: scratch.write("live", trace(pid: getpid()))) == nil)
-        #expect(try RunDirectory(at: "/dev/null") == nil)
+    /// 0 it is taken, 1 by force alone, 2 never.
+    private func reluctance(_ path: String) -> Int {
+        if (try? RunDirectory(at: path, force: false)) != nil { return 0 }
+        return (try? RunDirectory(at: path, force: true)) != nil ? 1 : 2
+    }
+
+    @Test func whatIsAtAWantedNameIsReplacedOnlyByForceAndOnlyWhenItIsAFormerRun() throws {
+        #expect(reluctance(scratch.path + "/free") == 0)
+        #expect(reluctance(scratch.write("empty", [])) == 0)
+        #expect(reluctance(directory("nothing", [])) == 0)
+        #expect(reluctance(scratch.write("old", trace(pid: nobody))) == 1)
         let former = directory("former", [("a.trace", trace(pid: nobody)), ("b.trace", trace(pid: nobody))])
-        #expect(try RunDirectory(at: former) != nil)
+        #expect(reluctance(former) == 1)
         for (name, files) in [
-            ("nothing", []), ("mixed", [("a.trace", trace(pid: nobody)), ("notes", Array("text".utf8))]),
-            ("alive", [("a.trace", trace(pid: getpid()))]),
-        ] {
-            let path = directory(name, files)
-            #expect(throws: Refusal.self) { try RunDirectory(at: path) }
-            rmdir(path)
+            ("mixed", [("a.trace", trace(pid: nobody)), ("notes", Array("text".utf8))]), ("alive", [("a.trace", trace(pid: getpid()))]),
+        ] as [(String, [(String, [UInt8])])] {
+            #expect(reluctance(directory(name, files)) == 2)
         }
+        #expect(reluctance(scratch.write("text", Array("hello".utf8))) == 2)
+        #expect(reluctance(scratch.write("live", trace(pid: getpid()))) == 2)
+        #expect(reluctance("/dev/null") == 2)
+    }
+
+    @Test func aTraceOfAnEarlierStartOfTheSystemHasEndedOnceNobodyWritesIt() {
+        var bytes = trace(pid: getpid())
+        bytes[MemoryLayout<trace_file_header>.offset(of: \.boot)!] ^= 1
+        let path = scratch.write("before", bytes)
+        #expect(reluctance(path) == 2) // written this moment, perhaps by another machine
+        var times = [timeval(tv_sec: time(nil) - 7200, tv_usec: 0), timeval(tv_sec: time(nil) - 7200, tv_usec: 0)]
+        utimes(path, &times)
+        #expect(reluctance(path) == 1)
+    }
+
+    @Test(.enabled(if: geteuid() == 0)) func whatBelongsToAnotherUserIsNeverReplaced() {
+        let path = scratch.write("old", trace(pid: nobody))
+        chown(path, 65534, 65534)
+        #expect(reluctance(path) == 2)
     }
 
     @Test(arguments: [true, false])
@@ -95,8 +113,12 @@ private let nobody: pid_t = 0x7fff_0000
         symlink("a.trace", scratch.path + "/link.trace")
         #expect(failure(scratch.path + "/link.trace") != nil)
         unlink(scratch.path + "/link.trace")
-        #expect(failure(directory("two", [("a.trace", trace(pid: nobody)), ("b.trace", trace(session: 8, pid: nobody))])) != nil)
-        let run = directory("run", [("a.trace", trace(pid: nobody)), ("b.trace", []), ("c.trace", trace(pid: nobody))])
+        #expect(
+            failure(directory("two", [("a.\(nobody).trace", trace(pid: nobody)), ("b.\(nobody).trace", trace(session: 8, pid: nobody))]))
+                != nil)
+        #expect(failure(directory("golden", [("before.trace", trace(pid: nobody))])) != nil) // somebody's copy
+        let run = directory(
+            "run", [("a.\(nobody).trace", trace(pid: nobody)), ("b.1.trace", []), ("a.\(nobody).2.trace", trace(pid: nobody))])
         let found = try FinishedRun(run, living: [])
         #expect(found.isDirectory)
         try found.remove()

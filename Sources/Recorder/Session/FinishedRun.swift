@@ -20,9 +20,6 @@ package struct FinishedRun: Sendable {
     /// Seconds of the epoch: when it was written to for the last time.
     package let lastWritten: Int
 
-    /// Of a trace whose process counts elsewhere nobody here can say that it has ended: it is taken to have when so many seconds have passed.
-    private static let silence = 3600
-
     /// - Parameter living: runs of which processes are alive, as `living` says it
     package init(_ path: String, living: Set<UInt64>) throws(Failure) {
         var info = stat()
@@ -40,7 +37,10 @@ package struct FinishedRun: Sendable {
         for file in files {
             let (header, status) = try Self.header(file)
             if let header { sessions.insert(header.session) }
-            if let header, !Self.hasEnded(header, written: status.st_mtim.tv_sec) { throw .isBeingRecorded }
+            if isDirectory, !Self.isName(file, of: header) {
+                throw .isNoRun("its file \(file.split(separator: "/").last ?? "") is not named as tracer record names them")
+            }
+            if let header, !EndedTrace.hasEnded(header, written: status.st_mtim.tv_sec) { throw .isBeingRecorded }
             bytes &+= UInt64(max(status.st_blocks, 0)) &* 512
             last = max(last, status.st_mtim.tv_sec)
         }
@@ -62,17 +62,19 @@ package struct FinishedRun: Sendable {
         defer { close(file) }
         var info = stat(), header = trace_file_header()
         guard fstat(file, &info) == 0, info.st_mode & S_IFMT == S_IFREG else { throw .isNoRun("\(path) is no trace") }
+        guard info.st_uid == geteuid() else { throw .isNoRun("\(path) belongs to another user") }
         let size = MemoryLayout<trace_file_header>.size, got = pread(file, &header, size, 0)
         if path.hasSuffix(".trace"), got == 0 || got == size && header.version == 0 && header.magic.0 == 0 { return (nil, info) }
         guard got == size, header.hasMagic else { throw .isNoRun("\(path) is no trace") }
         return (header, info)
     }
 
-    private static func hasEnded(_ header: trace_file_header, written: Int) -> Bool {
-        if header.boot != 0, header.boot == ProcessStatus.bootID, header.pid_namespace == ProcessStatus.ownNamespace {
-            return ProcessStatus.isGone(pid_t(bitPattern: header.pid))
-        }
-        return written < time(nil) - silence
+    /// PROGRAM.PID.trace, as `RunDirectory.names` has it; the agent may have added a number where a name was taken.
+    private static func isName(_ path: String, of header: trace_file_header?) -> Bool {
+        let parts = path.split(separator: "/").last!.split(separator: ".")
+        guard parts.count >= 3, parts.last == "trace" else { return false }
+        guard let header else { return true }
+        return parts.dropLast().suffix(2).contains { $0 == String(header.pid) }
     }
 
     package func remove() throws(Failure) {

@@ -4,6 +4,8 @@ import TraceFormat
 
 package struct RecordOptions: Sendable {
     package var output: String?
+    /// A run that is there under the name of the output goes.
+    package var replaces = false
     package var maximumDepth: String?
     package var minimumMilliseconds: String?
     /// Of these every call is recorded, not only calls through slots.

@@ -61,7 +61,7 @@ package struct RecordingRun {
             if !isOutputWanted {
                 self.directory = RunDirectory(of: name ?? "", in: template.directory)
             } else if let path = template.path {
-                self.directory = try RunDirectory(at: path)
+                self.directory = try RunDirectory(at: path, force: options.replaces)
             }
         }
 

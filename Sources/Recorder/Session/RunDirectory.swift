@@ -27,23 +27,25 @@ package struct RunDirectory: Equatable, Sendable {
         self.init(path: (directory == "/" ? "" : directory) + "/tracer." + short + ".", isNumbered: true)
     }
 
-    /// The very path that the user wants. nil: what is there stays, and the files get names of their own beside it, as the agent chooses
-    /// them. Throws a `Refusal` for a directory that is no run, or one that is being recorded.
-    package init?(at path: String) throws(Refusal) {
+    /// The very path that the user wants. What is there is replaced when it is empty, or when it is a run that has ended and `force` says
+    /// so; throws a `Refusal` for anything else.
+    package init(at path: String, force: Bool) throws(Refusal) {
         self.init(path: path, isNumbered: false)
         var info = stat()
         guard lstat(path, &info) == 0 else { return }
+        let isRun: Bool
         switch info.st_mode & S_IFMT {
-        case S_IFREG: if !EndedTrace.isOne(path, mayBeEmpty: true) { return nil }
+        case S_IFREG:
+            if info.st_size == 0 { return }
+            isRun = EndedTrace.isOne(path, mayBeEmpty: false)
         case S_IFDIR:
-            guard let names = Self.names(in: path), !names.isEmpty,
-                names.allSatisfy({ EndedTrace.isOne(path + "/" + $0, mayBeEmpty: true) })
-            else {
-                throw .usage(
-                    "output \(path) is a directory, and not that of a run that has ended: name a file, or a directory that is not there")
-            }
-        default: return nil
+            let names = Self.names(in: path)
+            if names?.isEmpty == true { return }
+            isRun = names?.allSatisfy { EndedTrace.isOne(path + "/" + $0, mayBeEmpty: true) } ?? false
+        default: isRun = false
         }
+        guard isRun else { throw .usage("output \(path) exists, and is no run that has ended: name another file") }
+        guard force else { throw .usage("output \(path) exists: overwrite it with --force, or name another file") }
     }
 
     /// What the program is started with, but for a number that is not known before.
@@ -123,21 +125,29 @@ package struct RunDirectory: Equatable, Sendable {
     }
 }
 
-/// What may be replaced: the trace of a process that is gone, as the agent decides it (TraceName.holder).
+/// What may be replaced: one's own trace of a process that is gone.
 package enum EndedTrace {
     package static func isOne(_ path: String, mayBeEmpty: Bool) -> Bool {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else { return false }
         defer { close(file) }
         var info = stat()
-        guard fstat(file, &info) == 0, info.st_mode & S_IFMT == S_IFREG else { return false }
+        guard fstat(file, &info) == 0, info.st_mode & S_IFMT == S_IFREG, info.st_uid == geteuid() else { return false }
         if info.st_size == 0 { return mayBeEmpty }
         var header = trace_file_header()
         guard pread(file, &header, MemoryLayout<trace_file_header>.size, 0) == MemoryLayout<trace_file_header>.size, header.hasMagic else {
             return false
         }
-        guard header.boot != 0, header.boot == ProcessStatus.bootID else { return false } // of another machine, or of before
-        return header.pid_namespace != 0 && header.pid_namespace == ProcessStatus.ownNamespace
-            && ProcessStatus.isGone(pid_t(bitPattern: header.pid))
+        return hasEnded(header, written: info.st_mtim.tv_sec)
+    }
+
+    /// Of a trace whose process counts elsewhere nobody here can say that it has ended: it is taken to have when so many seconds have passed.
+    private static let silence = 3600
+
+    static func hasEnded(_ header: trace_file_header, written: Int) -> Bool {
+        if header.boot != 0, header.boot == ProcessStatus.bootID, header.pid_namespace == ProcessStatus.ownNamespace {
+            return ProcessStatus.isGone(pid_t(bitPattern: header.pid))
+        }
+        return written < time(nil) - silence
     }
 }

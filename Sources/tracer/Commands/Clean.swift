@@ -85,13 +85,15 @@ struct Clean: ParsableCommand {
         try output.flush()
     }
 
-    /// A run that is named, or those of a directory.
+    /// A run that is named, or those of a directory. A directory that one is in, or above, is none: it could not be removed.
     private func candidates(_ path: String, _ living: Set<UInt64>) throws -> [FinishedRun] {
         let path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
-        do {
-            return [try FinishedRun(path, living: living)]
-        } catch {
-            guard isDirectory(path), error != .isBeingRecorded else { throw CommandFailure(message: Self.text(error, path)) }
+        if !["", ".", ".."].contains(path.split(separator: "/", omittingEmptySubsequences: false).last ?? "") {
+            do {
+                return [try FinishedRun(path, living: living)]
+            } catch {
+                guard isDirectory(path), error != .isBeingRecorded else { throw CommandFailure(message: Self.text(error, path)) }
+            }
         }
         var found: [FinishedRun] = []
         for name in try directoryNames(path) {

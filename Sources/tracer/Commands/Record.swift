@@ -18,6 +18,8 @@ struct Record: ParsableCommand {
         help: ArgumentHelp(
             "Trace file; %p is the pid, %e the program. \(Variables.output.name), default \(OutputTemplate.standard).", valueName: "file"))
     var output: String?
+    @Flag(help: "Overwrite the run that is there under the name of --output.")
+    var force = false
     @Option(help: ArgumentHelp("Record calls to this depth only. \(Variables.maximumDepth.name).", valueName: "calls"))
     var maxDepth: String?
     @Option(help: ArgumentHelp("Drop calls that take less. \(Variables.minimumTime.name).", valueName: "milliseconds"))
@@ -98,6 +100,7 @@ struct Record: ParsableCommand {
         }
         var options = RecordOptions()
         options.output = output
+        options.replaces = force
         options.maximumDepth = maxDepth
         options.minimumMilliseconds = minMs
         options.functions = functions
