@@ -44,7 +44,7 @@ class SwiftFile(pytest.File):
         module = os.path.relpath(str(self.fspath), os.path.join(ROOT, "Tests")).split(os.sep)[0]
         for suite, name, line in functions(str(self.fspath)):
             item = SwiftTest.from_parent(self, name=f"{suite}.{name}" if suite else name)
-            item.module, item.function, item.line = module, name, line
+            item.module, item.test, item.line = module, name, line
             item.add_marker("unit")
             item.add_marker(pytest.mark.xdist_group(module))
             yield item
@@ -78,7 +78,7 @@ def run(module, items):
     """{(file, line): Outcome}, and under "ended" what the process said when it did not end well."""
     with tempfile.TemporaryDirectory() as folder:
         stream = os.path.join(folder, "events")
-        chosen = [f"^{module}\\.(.*/)?{re.escape(item.function)}\\(" for item in items]
+        chosen = [f"^{module}\\.(.*/)?{re.escape(item.test)}\\(" for item in items]
         command = [BUNDLE, "--testing-library", "swift-testing", "--event-stream-output-path", stream, "--event-stream-version", "0",
                    *(word for pattern in sorted(set(chosen)) for word in ("--filter", pattern))]
         with open(os.path.join(folder, "output"), "w+", errors="replace") as output:
