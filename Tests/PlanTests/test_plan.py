@@ -122,6 +122,24 @@ class Hostile(unittest.TestCase):
             self.assertEqual({each["name"]: each["tactic"] for each in found["functions"]}["tight"], tactic)
 
 
+class Links(unittest.TestCase):
+    """What functions of aarch64 do with x30."""
+
+    def test_who_reads_it_is_left_alone_and_who_only_uses_the_register_is_not(self):
+        if not shutil.which("aarch64-linux-gnu-gcc"):
+            self.skipTest("no aarch64-linux-gnu-gcc")
+        path = os.path.join(new_folder(), "links.so")
+        subprocess.run(["aarch64-linux-gnu-gcc", "-o", path, "-shared", "-nostdlib", f"{HERE}/subjects/links.S"], check=True, timeout=LIMIT)
+        found = {each["name"]: each for each in json.loads(tracer("plan", path, "--json").stdout)["functions"]}
+        with open(f"{HERE}/subjects/links.S") as file:
+            expected = re.findall(r"^// expect (\S+) (\S+)(?: (.*))?$", file.read(), re.M)
+        self.assertGreater(len(expected), 10)
+        for name, tactic, words in expected:
+            with self.subTest(name):
+                self.assertEqual(found[name]["tactic"], tactic, found[name]["reason"])
+                self.assertIn(words, found[name]["reason"] or "")
+
+
 class Code:
     """A module as objdump lists it."""
 

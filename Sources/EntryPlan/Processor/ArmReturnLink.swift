@@ -16,6 +16,8 @@ struct ArmReturnLink {
     private var isHeld = true, isRead = false
     /// x30 has been put on the stack, on the straight line from the entry.
     private var isKept = false
+    /// x29 leads to the frame's record: the caller's, and x30 (AAPCS64 6.4.6).
+    private var hasRecord = false
 
     private static let link: UInt32 = 30, stackPointer: UInt32 = 31
 
@@ -31,6 +33,8 @@ struct ArmReturnLink {
         if word == 0xd503_20ff { isRead = true }
         // mov register, x30; ldr register, [x29, #8], which is where it is kept (AAPCS64 6.4.6)
         if word & 0xffff_ffe0 == 0xaa1e_03e0 || word & 0xffff_ffe0 == 0xf940_07a0, word & 31 != Self.link { isRead = true }
+        if word & 0xff80_03ff == 0x9100_03fd { hasRecord = true } // add x29, sp, #distance
+        if hasRecord, word & 0xffff_83e0 == 0xa940_03a0, word >> 10 & 31 != Self.link { isRead = true } // ldp registers, [x29]
         noteLoad(word, offset)
         if Self.writes(word) || Self.endsLine(word) { isHeld = false }
     }
@@ -72,7 +76,7 @@ struct ArmReturnLink {
 
     /// str, stp of x30 to the stack.
     private static func keeps(_ word: UInt32) -> Bool {
-        guard word >> 5 & 31 == stackPointer, word & 1 << 26 == 0 else { return false }
+        guard word >> 25 & 0b0101 == 0b0100, word >> 5 & 31 == stackPointer, word & 1 << 26 == 0 else { return false }
         if word >> 27 & 7 == 0b101 { return word & 1 << 22 == 0 && (word & 31 == link || word >> 10 & 31 == link) }
         return word >> 27 & 7 == 0b111 && word >> 22 & 3 == 0 && word & 31 == link
     }
@@ -114,6 +118,7 @@ struct ArmReturnLink {
     /// Loads and stores.
     private static func accesses(_ word: UInt32, d: Bool, n: Bool, a: Bool, m: Bool) -> Bool {
         if word & 0x3b00_0000 == 0x1800_0000 { return false } // relative to the instruction
+        if word & 0xff20_0000 == 0xd920_0000 { return n } // memory tags
         if n { return true }
         let isVector = word & 1 << 26 != 0, isOnStack = word >> 5 & 31 == stackPointer
         switch word >> 27 & 7 {
