@@ -277,7 +277,7 @@ def nothing_is_recorded_without_functions(case):
 def record_tells_how_many_were_called(case):
     program = case.compile("gcc", "-O1", source=MANY, name="many")
     path = os.path.join(case.place.traces, "r.trace")
-    done = subprocess.run([case.settings.tool, "record", "-o", path, "--mode", "counts", "--functions", "*", "--", program, "some"],
+    done = subprocess.run([case.settings.tool, "record", "--force", "-o", path, "--mode", "counts", "--functions", "*", "--", program, "some"],
                           capture_output=True, text=True, env=case.environment(), timeout=harness.HANGS)
     if done.returncode or "functions called" not in done.stderr or f"next: tracer coverage {path}" not in done.stderr:
         raise Failed(f"status {done.returncode}: {done.stderr[-400:]}")

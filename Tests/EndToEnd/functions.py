@@ -369,7 +369,7 @@ def a_plan_of_a_stripped_copy_hides_no_names(case):
     subprocess.run(["strip", "-o", copy, program], check=True)
     environment = case.environment(XDG_CACHE_HOME=case.path("own-cache"))
     for path, trace in ((program, case.path("r.trace")), (copy, case.path("copy.trace"))):
-        done = subprocess.run([case.settings.tool, "record", "-o", trace, "--functions", "*", "--", path], capture_output=True, text=True, env=environment,
+        done = subprocess.run([case.settings.tool, "record", "--force", "-o", trace, "--functions", "*", "--", path], capture_output=True, text=True, env=environment,
                               timeout=harness.HANGS)
         if done.returncode:
             raise Failed(done.stderr[-300:])
@@ -562,7 +562,7 @@ def record_says_when_it_cannot_make_plans(case):
     for variables, options, why in (({"TRACER_CACHE": "off", **home}, [], "TRACER_CACHE=off leaves that alone"), (home, ["--no-cache"], "--no-cache leaves that alone"),
                                     ({"XDG_CACHE_HOME": "", "HOME": ""}, [], "neither XDG_CACHE_HOME nor HOME"), ({"TRACER_CACHE": "off", **home}, ["--cache"], None)):
         path = os.path.join(case.place.traces, "r.trace")
-        done = subprocess.run([case.settings.tool, "record", "-o", path, *options, "--functions", "*", "--", program], capture_output=True, text=True,
+        done = subprocess.run([case.settings.tool, "record", "--force", "-o", path, *options, "--functions", "*", "--", program], capture_output=True, text=True,
                               env=case.environment(**variables), timeout=harness.HANGS)
         said = [line for line in done.stderr.splitlines() if "no plans are made, and functions without one are not recorded: plans are kept in the cache" in line]
         if done.returncode or len(said) != (why is not None) or why and (why not in said[0] or not done.stderr.startswith(said[0])):
@@ -644,7 +644,7 @@ def calls_from_very_many_places_have_their_durations(case):
                                   harness.traced_environment(settings, case.environment(TRACER_KEEPHOT="on"), case.place))
             status, out, said = run.status, run.stdout.decode(), run.stderr.decode(errors="replace")
         else:
-            done = subprocess.run([case.settings.tool, "record", "-o", os.path.join(case.place.traces, "r.trace"), "--keep-hot", "--functions", "*", *options, "--",
+            done = subprocess.run([case.settings.tool, "record", "--force", "-o", os.path.join(case.place.traces, "r.trace"), "--keep-hot", "--functions", "*", *options, "--",
                                    program], capture_output=True, text=True, env=case.environment(), timeout=harness.HANGS)
             status, out, said = done.returncode, done.stdout, done.stderr
         if status or out != f"{groups * each * rounds}\n" or "without their duration" in said:
@@ -816,7 +816,7 @@ def a_glob_that_means_nothing_is_said(case):
     for glob, line in (("nosuch", "no function is called nosuch"), ("0x7", "no function begins at 0x7"), ("libnosuch.so!*", "is linked with no library libnosuch.so"),
                        ("libc.so.6!nosuch", "no function is called libc.so.6!nosuch"),
                        ("libc.so.6!strchr", "the loader chooses what strchr is")):
-        done = subprocess.run([case.settings.tool, "record", "-o", case.path("r.trace"), "--functions", glob, "--", program], capture_output=True, text=True,
+        done = subprocess.run([case.settings.tool, "record", "--force", "-o", case.path("r.trace"), "--functions", glob, "--", program], capture_output=True, text=True,
                               env=case.environment(), timeout=harness.HANGS)
         if done.returncode or sum(line in said for said in done.stderr.splitlines()) != 1 or "sum " not in done.stdout:
             raise Failed(f"{glob}: status {done.returncode}: {done.stderr[-400:]}")

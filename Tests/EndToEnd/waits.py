@@ -41,7 +41,7 @@ class Recorded:
 
     def record(self, program, *options):
         self.place.fresh()
-        done = subprocess.run([self.settings.tool, "record", "--quiet", *options, "-o", self.trace, "--", program], capture_output=True, cwd=self.place.path,
+        done = subprocess.run([self.settings.tool, "record", "--quiet", "--force", *options, "-o", self.trace, "--", program], capture_output=True, cwd=self.place.path,
                               env=harness.passed_on(os.environ), text=True, stdin=subprocess.DEVNULL, timeout=harness.HANGS)
         expect(done.returncode == 0, f"{harness.describe(done.returncode)}: {done.stderr}")
         return done.stdout

@@ -98,14 +98,14 @@ class AllTraces:
     def switched(self):
         """It is the program of the threads, with what the kernel tells where it does."""
         path = os.path.join(scratch(), "switched.trace")
-        tracer("record", "--quiet", "--no-children", "-o", path, "--", compiled("threads"))
+        tracer("record", "--quiet", "--force", "--no-children", "-o", path, "--", compiled("threads"))
         return path
 
     @functools.cached_property
     def waiting(self):
         """A thread waits for a lock and is let go on; there are samples."""
         path = os.path.join(scratch(), "waiting.trace")
-        tracer("record", "--quiet", "--no-children", "--sample", "-o", path, "--", compiled("waiting"))
+        tracer("record", "--quiet", "--force", "--no-children", "--sample", "-o", path, "--", compiled("waiting"))
         return path
 
     @functools.cached_property
@@ -113,7 +113,7 @@ class AllTraces:
         """A process waits for a pipe that its child writes to, and for the child: as long as the recorder needs to look at who waits."""
         for milliseconds in ("100", "1000", "10000", "60000"):
             path = os.path.join(scratch(), f"feeding.{milliseconds}.run")
-            tracer("record", "--quiet", "-o", path, "--", compiled("feeding"), milliseconds)
+            tracer("record", "--quiet", "--force", "-o", path, "--", compiled("feeding"), milliseconds)
             if {"pipe", "child"} <= {wait["kind"] for wait in figures("waits", path)["waits"]}:
                 break
         return path
