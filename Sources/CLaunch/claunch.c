@@ -42,7 +42,7 @@ static uint64_t now_ns(void) {
 
 // MARK: - The guard
 
-/// Where launch_guard's process is told what is running; -1 there is none.
+/// The guard process reads here what is running; -1: there is no guard.
 static int guard = -1;
 
 /// 0 none.

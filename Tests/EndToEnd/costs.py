@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
 """
 
 
-# So many coroutines wait, each with an open call, while another one makes calls.
+# As many coroutines as it is told wait, each with an open call, while another one makes calls.
 COROUTINES = """#include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
 }
 """
 
-# So many copies of a library are loaded while one more is loaded and unloaded again and again.
+# As many copies of a library as it is told are loaded while one more is loaded and unloaded again and again.
 MODULES = """#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -157,9 +157,9 @@ enum FrameStep {
     case defineOffset(Int64)
     case defineByExpression
     case remember, recall
-    /// Of the register that calls leave their return address in, on aarch64 (x30): where it is kept, from the frame's address on.
+    /// x30, in which calls on aarch64 leave their return address, is kept so far from the frame's address.
     case savesLink(Int64)
-    /// It is where a call has left it.
+    /// x30 holds what the call has left in it.
     case keepsLink
     /// Anything else.
     case other
@@ -170,7 +170,7 @@ struct FrameRow: Equatable {
     var register: UInt64
     var offset: Int64
     var isExpression = false
-    /// From the frame's address on; nil: in x30.
+    /// The distance of the saved x30 from the frame's address; nil: x30 holds it.
     var link: Int64?
 
     mutating func take(_ step: FrameStep, _ kept: inout [FrameRow]) {

@@ -11,7 +11,7 @@ struct ArmReturnLink {
         var byteCount: Int64
     }
     private var loads: [Load] = []
-    /// Where x30 is read, behind the straight line from the entry.
+    /// Offsets of instructions that read x30 behind the straight line from the entry.
     private var reads: [Int] = []
     private var isHeld = true, isRead = false
     /// x30 has been put on the stack, on the straight line from the entry.
@@ -81,13 +81,13 @@ struct ArmReturnLink {
         return word >> 27 & 7 == 0b111 && word >> 22 & 3 == 0 && word & 31 == link
     }
 
-    /// Behind it comes what something else leads to.
+    /// True for b, br, ret and their like: only a jump leads to what follows.
     private static func endsLine(_ word: UInt32) -> Bool {
-        word & 0xfc00_0000 == 0x1400_0000 || word & 0xfe00_0000 == 0xd600_0000 // b; br, ret and their like
+        word & 0xfc00_0000 == 0x1400_0000 || word & 0xfe00_0000 == 0xd600_0000
     }
 
-    /// Whether the instruction does something with what is in x30, other than returning to it or keeping it on the stack (Arm ARM, C4.1: what
-    /// each group has in the fields of its registers).
+    /// True when the instruction does something with what is in x30, other than returning to it or keeping it on the stack (Arm ARM, C4.1:
+    /// what each group has in the fields of its registers).
     private static func reads(_ word: UInt32) -> Bool {
         let d = word & 31 == link, n = word >> 5 & 31 == link, a = word >> 10 & 31 == link, m = word >> 16 & 31 == link
         switch word >> 25 & 15 {
@@ -136,7 +136,7 @@ struct ArmReturnLink {
         }
     }
 
-    /// Whether x30 holds something else afterwards.
+    /// True when x30 holds something else afterwards.
     private static func writes(_ word: UInt32) -> Bool {
         let d = word & 31 == link
         switch word >> 25 & 15 {

@@ -12,14 +12,14 @@ struct X86ReturnWord {
     }
     /// In the order of the code.
     private var accesses: [Access] = []
-    /// So much has been pushed since the entry; nil: no straight line leads here.
+    /// Bytes that were pushed since the entry; nil: no straight line leads here.
     private var depth: Int64?
     /// Registers that hold an address of the stack, on a straight line: so much below the word.
     private var copies = [Int64?](repeating: nil, count: 16)
     /// A bit for each that holds what rbp does.
     private var frameCopies: UInt16 = 0
     private var isRead = false
-    /// Where the straight line from the entry ends, and what was pushed there.
+    /// The end of the straight line from the entry, and what was pushed until there.
     private var lineEnd: (offset: Int, depth: Int64)?
 
     private static let stackPointer = 4, framePointer = 5
@@ -50,7 +50,7 @@ struct X86ReturnWord {
         if let now = depth { depth = Self.depth(after: bytes, instruction, opcode, modrm, rex, now) }
     }
 
-    /// Whether the word is read or changed, and whether the caller's frame pointer is read, which leads to that of another one.
+    /// Tells whether the word is read or changed, and whether the caller's frame pointer is read, which leads to that of another one.
     mutating func end(_ function: FrameTable.Function?, _ frames: FrameTable) -> (word: Bool, callersFrame: Bool) {
         guard let function, !accesses.isEmpty else { return (isRead, false) }
         var next = 0, isCallersFrameRead = false, isTrue = true
@@ -174,7 +174,7 @@ struct X86ReturnWord {
         return depth
     }
 
-    /// Of an instruction whose ModRM names a register: false for cmp, test and what stores from it.
+    /// An instruction whose ModRM names a register writes it, but for cmp, test and what stores from it.
     private static func writesOperand(_ opcode: UInt8) -> Bool {
         switch opcode {
         case 0x39, 0x3b, 0x85, 0x8b, 0x03, 0x2b, 0x63: false

@@ -1,4 +1,4 @@
-// Where launches leave their traces for a moment.
+// The folder in which launches leave their traces for a moment.
 import CLaunch
 import Foundation
 import Glibc

@@ -141,7 +141,8 @@ package enum EndedTrace {
         return hasEnded(header, written: info.st_mtim.tv_sec)
     }
 
-    /// Of a trace whose process counts elsewhere nobody here can say that it has ended: it is taken to have when so many seconds have passed.
+    /// A trace whose process counts elsewhere is taken to have ended when so many seconds have passed since it was written: nobody here can
+    /// say it.
     private static let silence = 3600
 
     static func hasEnded(_ header: trace_file_header, written: Int) -> Bool {

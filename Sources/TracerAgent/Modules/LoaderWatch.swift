@@ -213,7 +213,7 @@ enum LoaderWatch {
 private struct LoaderModules {
     private var namespace: UnsafeMutablePointer<loader_debug>?
     private var following: UnsafeMutablePointer<loader_module>?
-    /// Of what `next` has given: it is in the program's own namespace.
+    /// The module that `next` gave last is in the program's own namespace.
     private(set) var isInBase = true
 
     init(_ debug: UnsafeMutablePointer<loader_debug>) { (namespace, following) = (debug, debug.pointee.first) }

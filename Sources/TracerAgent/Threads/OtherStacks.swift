@@ -119,7 +119,7 @@ extension ThreadRecorder {
         if context.pointee.lists == nil { setLists(1 << UInt32(LIST_BITS)) }
         return context.pointee.lists != nil
     }
-    /// So many that a list has few frames, however many coroutines wait. Not while a trampoline has one of them in its hands.
+    /// Makes so many that a list has few frames, however many coroutines wait; but not while a trampoline has one of them in its hands.
     private func growLists() {
         let mask = context.pointee.list_mask
         if context.pointee.busy != 0 || context.pointee.foreign_count < UInt64(mask) &* 4 || mask &+ 1 >= 1 << UInt32(MOST_LIST_BITS) {
@@ -270,7 +270,7 @@ extension ThreadRecorder {
         Limits.minimumTicks == 0 && context.pointee.busy == 0 && context.pointee.spent_count == 0 && context.pointee.lists != nil
     }
     private var listCount: Int { Int(context.pointee.list_mask) &+ 1 }
-    /// Of a list; of that of strays behind the last.
+    /// The newest frame of a list; behind the last comes the list of strays.
     private func newest(_ list: Int) -> Frame? { list == listCount ? context.pointee.strays : context.pointee.lists[list] }
     @inline(__always) private func forEachYoung(_ body: (Frame) -> Void) {
         for n in 0...listCount {
