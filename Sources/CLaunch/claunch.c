@@ -47,8 +47,7 @@ static int guard = -1;
 
 /// 0 none.
 static void tell_guard(pid_t group) {
-    if (guard >= 0 && write(guard, &group, sizeof group) < 0) { /* it was killed: nobody tidies up then */
-    }
+    if (guard >= 0) send(guard, &group, sizeof group, MSG_NOSIGNAL); // fails when it was killed: nobody tidies up then
 }
 
 static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *place) {
@@ -65,7 +64,7 @@ static _Noreturn void stand_guard(int channel, const char *folder) {
     dup2(channel, 0);
     syscall(SYS_close_range, 1u, ~0u, 0u); // nobody waits for the end of a pipe that it holds
     pid_t told, group = 0;
-    while (read(0, &told, sizeof told) == sizeof told) group = told; // less than PIPE_BUF: whole (pipe(7))
+    while (read(0, &told, sizeof told) == sizeof told) group = told; // whole messages (SOCK_SEQPACKET, socket(2))
     if (group) kill(-group, SIGKILL);
     nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     _exit(0);
@@ -73,7 +72,7 @@ static _Noreturn void stand_guard(int channel, const char *folder) {
 
 int launch_guard(const char *folder) {
     int channel[2];
-    if (pipe2(channel, O_CLOEXEC)) return errno;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel)) return errno;
     pid_t pid = fork();
     if (pid == 0) {
         close(channel[1]);

@@ -111,6 +111,19 @@ def test_whatever_ends_it_ends_the_launched_program_and_leaves_no_folder(tmp_pat
     assert sorted(os.listdir(tmp_path)) == ["started", "temporary"]
 
 
+def test_it_goes_on_without_the_process_that_would_tidy_up(tmp_path):
+    started, may_end = tmp_path / "started", tmp_path / "may_end"
+    script = f"touch {started}; while [ ! -e {may_end} ]; do sleep 0.01; done"
+    tool = subprocess.Popen([TOOL, "launch", "-n", "2", "--history", "", "--to-exit", "--", "sh", "-c", script], cwd=tmp_path,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert until(started.exists)
+    children = [int(pid) for pid in pathlib.Path(f"/proc/{tool.pid}/task/{tool.pid}/children").read_text().split()]
+    [guard] = [pid for pid in children if os.getsid(pid) == pid]
+    os.kill(guard, signal.SIGKILL)
+    may_end.touch()
+    assert tool.wait(120) in (0, 2)  # 2: its times differ too much
+
+
 class LaunchTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="tracer-lab-")
