@@ -52,7 +52,7 @@ enum PatchedFunctions {
         isAlone = Process.isAlone
         if wanted != nil && !isAlone {
             Message.warn {
-                $0.append("other threads run before the agent begins: functions of what is loaded then are recorded through slots alone")
+                $0.append("other threads run already, or /proc does not tell: functions of what is loaded are recorded through slots alone")
             }
         }
         SpecialFunction.answersUnwinders = wanted != nil
