@@ -130,9 +130,25 @@ class Cost:
 
 
 @dataclass
-class LivingCost:
-    """Instructions of a thread that begins, makes one call and ends, or of a call: beside few living others and beside many."""
+class Instructions:
+    """What is counted by callgrind; `measure` of a kind gets the settings and a place, and says what it has counted."""
     name: str
+
+    def run(self, settings):
+        if settings.bare_only:
+            return None
+        if not shutil.which("valgrind"):
+            raise Skipped("valgrind is not installed")
+        place = harness.Place(self.name, settings.keep)
+        try:
+            return self.measure(settings, place)
+        finally:
+            place.done()
+
+
+@dataclass
+class LivingCost(Instructions):
+    """Instructions of a thread that begins, makes one call and ends, or of a call: beside few living others and beside many."""
     source: str
     what: str
     few: int = 8
@@ -140,58 +156,41 @@ class LivingCost:
     passing: int = 100
     most: float = 1.8
 
-    def run(self, settings):
-        if settings.bare_only:
-            return None
-        if not shutil.which("valgrind"):
-            raise Skipped("valgrind is not installed")
-        place = harness.Place(self.name, settings.keep)
-        try:
-            program = os.path.join(place.fresh(), "program")
-            subprocess.run(["gcc", "-x", "c", "-O1", "-", "-o", program, "-lpthread"], input=self.source, text=True, check=True)
-            few, many = (passing_cost(harness.traced_environment(settings, harness.passed_on(os.environ), place), place, program, living,
-                                      self.passing) for living in (self.few, self.many))
-            told = f"{few:,.0f} instructions a {self.what} beside {self.few}, {many:,.0f} beside {self.many}"
-            if many > self.most * few:
-                raise Failed(told)
-            return told
-        finally:
-            place.done()
+    def measure(self, settings, place):
+        program = os.path.join(place.fresh(), "program")
+        subprocess.run(["gcc", "-x", "c", "-O1", "-", "-o", program, "-lpthread"], input=self.source, text=True, check=True)
+        few, many = (passing_cost(harness.traced_environment(settings, harness.passed_on(os.environ), place), place, program, living,
+                                  self.passing) for living in (self.few, self.many))
+        told = f"{few:,.0f} instructions a {self.what} beside {self.few}, {many:,.0f} beside {self.many}"
+        if many > self.most * few:
+            raise Failed(told)
+        return told
 
 
 @dataclass
-class ModuleCost:
+class ModuleCost(Instructions):
     """Instructions of a library that is loaded, called and unloaded: with the number of others they grow as those of the loader do."""
-    name: str
     few: int = 40
     many: int = 400
     passing: int = 20
     most: float = 4
 
-    def run(self, settings):
-        if settings.bare_only:
-            return None
-        if not shutil.which("valgrind"):
-            raise Skipped("valgrind is not installed")
-        place = harness.Place(self.name, settings.keep)
-        try:
-            folder = place.fresh()
-            program = os.path.join(folder, "program")
-            for source, output, options in (MODULES, program, [f'-DFOLDER="{folder}"']), (LIBRARY, os.path.join(folder, "one.so"), ["-shared", "-fPIC"]):
-                subprocess.run(["gcc", "-x", "c", "-O1", "-", "-o", output, *options], input=source, text=True, check=True)
-            for n in range(self.many):
-                shutil.copy(os.path.join(folder, "one.so"), os.path.join(folder, f"copy{n}.so"))
-            bare = harness.passed_on(os.environ)
-            growth = []
-            for environment in bare, harness.traced_environment(settings, bare, place):
-                few, many = (passing_cost(environment, place, program, loaded, self.passing) for loaded in (self.few, self.many))
-                growth.append((many - few) / (self.many - self.few))
-            told = f"{growth[1]:,.0f} instructions for each library that is loaded, {growth[0]:,.0f} of them the loader's"
-            if growth[1] > self.most * growth[0]:
-                raise Failed(told)
-            return told
-        finally:
-            place.done()
+    def measure(self, settings, place):
+        folder = place.fresh()
+        program = os.path.join(folder, "program")
+        for source, output, options in (MODULES, program, [f'-DFOLDER="{folder}"']), (LIBRARY, os.path.join(folder, "one.so"), ["-shared", "-fPIC"]):
+            subprocess.run(["gcc", "-x", "c", "-O1", "-", "-o", output, *options], input=source, text=True, check=True)
+        for n in range(self.many):
+            shutil.copy(os.path.join(folder, "one.so"), os.path.join(folder, f"copy{n}.so"))
+        bare = harness.passed_on(os.environ)
+        growth = []
+        for environment in bare, harness.traced_environment(settings, bare, place):
+            few, many = (passing_cost(environment, place, program, loaded, self.passing) for loaded in (self.few, self.many))
+            growth.append((many - few) / (self.many - self.few))
+        told = f"{growth[1]:,.0f} instructions for each library that is loaded, {growth[0]:,.0f} of them the loader's"
+        if growth[1] > self.most * growth[0]:
+            raise Failed(told)
+        return told
 
 
 def passing_cost(environment, place, program, living, passing):
