@@ -184,6 +184,23 @@ static int step_1(void *cursor) { return step_by(1, cursor); }
 static int step_2(void *cursor) { return step_by(2, cursor); }
 _Static_assert(CURSOR_KINDS == 3, "kinds of cursors");
 
+/// dladdr and dladdr1 say of a label, or of the byte before it, what they would of the address that it stands for.
+static int (*real_questions[2])(uint64_t, void *, void *, int);
+static uint64_t as_program(uint64_t address) {
+    uint64_t label = (address + 1) & ~(uint64_t)(LABEL_BYTES - 1);
+    if (!tracer_is_label(address) || address - label + 1 > 1) return address;
+    return *tracer_label_return(label) + address - label;
+}
+static int ask_module(uint64_t address, void *found) { return real_questions[1](as_program(address), found, 0, 0); }
+static int ask_module_more(uint64_t address, void *found, void *more, int flags) {
+    return real_questions[0](as_program(address), found, more, flags);
+}
+uint64_t tracer_replace_module_question(uint64_t target, int has_more) {
+    if (real_questions[!has_more] && (uint64_t)real_questions[!has_more] != target) return target;
+    real_questions[!has_more] = (int (*)(uint64_t, void *, void *, int))target;
+    return has_more ? (uint64_t)&ask_module_more : (uint64_t)&ask_module;
+}
+
 uint64_t tracer_replace_step(struct own_image image, uint64_t target, uint64_t get, int kind, int address) {
     static int (*const ours[])(void *) = {step_0, step_1, step_2};
     own = image;

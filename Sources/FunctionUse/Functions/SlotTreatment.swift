@@ -15,7 +15,7 @@ enum SlotTreatment {
         "dlmopen", "syscall", "pthread_setname_np", "sigaction", "__sigaction", "signal", "bsd_signal", "sysv_signal", "__sysv_signal",
         "ssignal", "sigset", "sigignore", "siginterrupt", "backtrace", "_Unwind_Backtrace", "_Unwind_SetIP", "unw_backtrace",
         "unw_step", "__unw_step", "_ULx86_64_step", "_ULx86_64_set_reg", "_Ux86_64_step", "_Ux86_64_set_reg", "_ULaarch64_step",
-        "_Uaarch64_step", "_dl_find_object", "__libc_start_main", "swift_once", "pthread_once",
+        "_Uaarch64_step", "dladdr", "dladdr1", "_dl_find_object", "__libc_start_main", "swift_once", "pthread_once",
         "__pthread_once",
         "__cxa_guard_acquire", "write", "writev", "sd_notify", "sd_notifyf", "sd_pid_notify", "sd_pid_notifyf", "sd_pid_notify_with_fds",
         "prctl", "setuid", "setgid", "seteuid", "setegid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid", "setfsgid",

@@ -313,3 +313,25 @@ struct Image: BitwiseCopyable {
         return size
     }
 }
+
+/// The names of functions and variables that a module refers to and does not define, as its relocations have them.
+struct OutsideNames {
+    private let image: UnsafePointer<Image>
+    private var index = 0
+    init(_ image: UnsafePointer<Image>) { self.image = image }
+
+    @inline(never) mutating func next() -> CText? {
+        let jumps = image.pointee.jumpRelocationCount, relative = image.pointee.relativeRelocationCount
+        while index < jumps &+ image.pointee.dataRelocationCount &- relative {
+            let symbol =
+                index < jumps
+                ? image.pointee.jumpRelocation(index).symbol : image.pointee.dataRelocation(relative &+ index &- jumps).symbol
+            index &+= 1
+            if symbol != 0, let found = image.pointee.symbol(symbol)?.pointee, found.section == 0, let name = image.pointee.name(of: found)
+            {
+                return name
+            }
+        }
+        return nil
+    }
+}

@@ -115,7 +115,7 @@ extension Image {
     @inline(__always) static func definition(_ name: Name, at target: UInt64, in image: UnsafePointer<Image>) -> Definition {
         Machine.variantConvention == 0 ? Definition() : markedDefinition(name, target, image)
     }
-    private static func markedDefinition(_ name: Name, _ target: UInt64, _ image: UnsafePointer<Image>) -> Definition {
+    static func markedDefinition(_ name: Name, _ target: UInt64, _ image: UnsafePointer<Image>) -> Definition {
         guard let index = find(SymbolQuery(name: name, version: VersionNeed()), in: image),
             let symbol = image.pointee.symbol(index)?.pointee,
             image.pointee.bias &+ symbol.value == target

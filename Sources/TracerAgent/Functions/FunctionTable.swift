@@ -46,8 +46,10 @@ enum FunctionTable {
         if slots![slot] != 0 { return Stubs.address(of: Int(entries[Int(slots![slot])].descriptor)) }
         let definition = Image.definition(name, at: target, in: image)
         if definition.hasVariantConvention { return nil }
-        if treatment == .ordinary && ContextCapture.isNamed(name)
-            && ContextCapture.captures(target, image)
+        if treatment == .ordinary
+            && (ContextCapture.isNamed(name) && ContextCapture.captures(target, image)
+                || ModuleTable.modules.pointer(module).pointee.asksForCallers
+                    && ReturnReading.isIn(target, Image.markedDefinition(name, target, image).byteCount, image))
         {
             treatment = .tail
         }

@@ -165,6 +165,9 @@ struct SpecialFunction {
         .init(name: "_Ux86_64_set_reg", treatment: .frames),
         .init(name: "_ULaarch64_step", treatment: .frames),
         .init(name: "_Uaarch64_step", treatment: .frames),
+        // They would find that a label is the agent's.
+        .init(name: "dladdr", treatment: .frames),
+        .init(name: "dladdr1", treatment: .frames),
         // What unwinders find descriptions of code by.
         .init(name: "_dl_find_object", treatment: .question),
         .init(name: "__libc_start_main", treatment: .start),

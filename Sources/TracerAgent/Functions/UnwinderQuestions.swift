@@ -27,6 +27,7 @@ enum UnwinderQuestions {
         let unwinder = self.unwinder(image)
         return unwinder == UNWINDER_UNKNOWN || unwinder == UNWINDER_LIBUNWIND && Image.function("_ULx86_64_step", of: image) != nil
     }
+    static func isUnwinder(_ image: UnsafePointer<Image>) -> Bool { unwinder(image) != nil }
     @inline(never) private static func unwinder(_ image: UnsafePointer<Image>) -> unwinder? {
         if FunctionHome.isOne(of: "libgcc_s.", "libgcc_s-", image) { return UNWINDER_GCC }
         if FunctionHome.isOne(of: "libunwind.", "libunwind-", image) { return UNWINDER_LIBUNWIND }

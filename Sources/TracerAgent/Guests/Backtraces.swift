@@ -26,6 +26,7 @@ enum Backtraces {
         if equal(name.text, literal: "_Unwind_SetIP") {
             return Image.function("_Unwind_GetIP", of: owner).map { tracer_replace_landing(target, $0) } ?? target
         }
+        if rest(of: name.text, after: "dladdr") != nil { return tracer_replace_module_question(target, name.byteCount == 7 ? 1 : 0) }
         for n in 0..<cursors.count {
             let cursor = cursors[n], kind = Int32(cursor.kind), address = Int32(Int8(bitPattern: cursor.address))
             let isStep = equal(name.text, literal: cursor.step)

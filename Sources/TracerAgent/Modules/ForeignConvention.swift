@@ -69,14 +69,9 @@ enum ForeignConvention {
             }
         }
     }
-    private static func refersToGHC(_ image: inout Image) -> Bool {
-        var n = image.relativeRelocationCount &- image.dataRelocationCount // data relocations before 0, jump slots from 0 on
-        while n < image.jumpRelocationCount {
-            let index = n < 0 ? image.dataRelocation(image.dataRelocationCount &+ n).symbol : image.jumpRelocation(n).symbol
-            n &+= 1
-            guard index != 0, let symbol = image.symbol(index)?.pointee, symbol.section == 0, let text = image.name(of: symbol) else {
-                continue
-            }
+    private static func refersToGHC(_ image: UnsafePointer<Image>) -> Bool {
+        var names = OutsideNames(image)
+        while let text = names.next() {
             if rest(of: text, after: "stg_") != nil { return true }
             let count = length(text)
             if count <= 5 || rest(of: text + (count &- 5), after: "_info") == nil { continue }
@@ -102,19 +97,13 @@ enum ForeignConvention {
         forEachPending { if !$0.pointee.inBaseNamespace { $0.pointee.hasForeignCalls = true } }
         return true
     }
-    private static func refers(_ image: inout Image, to name: StaticString) -> Bool {
-        for n in 0..<image.jumpRelocationCount &+ image.dataRelocationCount {
-            let isJump = n < image.jumpRelocationCount
-            let index = isJump ? image.jumpRelocation(n).symbol : image.dataRelocation(n &- image.jumpRelocationCount).symbol
-            guard index != 0, let symbol = image.symbol(index)?.pointee, symbol.section == 0, let text = image.name(of: symbol) else {
-                continue
-            }
-            if equal(text, literal: name) { return true }
-        }
+    private static func refers(_ image: UnsafePointer<Image>, to name: StaticString) -> Bool {
+        var names = OutsideNames(image)
+        while let text = names.next() { if equal(text, literal: name) { return true } }
         return false
     }
 
-    private static func forEachPending(_ body: (UnsafeMutablePointer<Module>) -> Void) {
+    static func forEachPending(_ body: (UnsafeMutablePointer<Module>) -> Void) {
         for n in 0..<ModuleTable.modules.count {
             let module = ModuleTable.modules.pointer(n)
             if module.pointee.state == .pending { body(module) }

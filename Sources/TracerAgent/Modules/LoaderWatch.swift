@@ -63,6 +63,7 @@ enum LoaderWatch {
             entry = module.pointee.next
         }
         flags |= ForeignConvention.mark()
+        CallerQuestions.mark()
         if isLate { flags |= UInt32(TRACE_FLAG_LATE) }
         var slots = 0
         for n in 0..<ModuleTable.modules.count where ModuleTable.modules.pointer(n).pointee.state == .pending {
@@ -131,6 +132,7 @@ enum LoaderWatch {
         }
         if first >= 0 {
             TraceOutput.flags |= ForeignConvention.mark()
+            CallerQuestions.mark()
             TraceOutput.header.pointee.flags = TraceOutput.flags
             for n in 0..<ModuleTable.modules.count where ModuleTable.modules[n].load == latestLoad { ModuleEvents.patch(n) }
         }

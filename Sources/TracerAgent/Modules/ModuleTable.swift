@@ -22,6 +22,7 @@ struct Module: BitwiseCopyable {
     /// … and its own slots stay as they are.
     var hasForeignCalls = false
     var isSanitizer = false // its functions must see who calls them
+    var asksForCallers = false // some of them may want to (CallerQuestions.swift)
     var load: UInt32 // the load that brought it; 0 at start
     var seen: UInt32 = 0 // the change of the loader's lists at which it was in them
     var isRelocated = false // when the loader told of it
