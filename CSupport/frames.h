@@ -148,15 +148,11 @@
 #define FRAME_UNWRITTEN 4 /* nowhere yet: under the time filter an enter is written when something inside it is kept */
 /// Added while a trampoline writes the end of the frame.
 #define FRAME_CLOSING 1
-/// One mapping a thread: a page that fork wipes (struct write_position), the agent's stack, growing down from the context,
-/// and the context itself with the first frame records.
-#if defined(__aarch64__)
-#define CONTEXT_WIPED_BYTES 65536 /* the largest page of the processor; untouched ones cost nothing */
-#else
-#define CONTEXT_WIPED_BYTES 4096
-#endif
+/// What a thread has of its own: the agent's stack, growing down from the context, and the context itself with the first frame records;
+/// and a page that fork wipes (struct write_position), elsewhere (ContextPool.swift).
 #define CONTEXT_STACK_BYTES 57344
 #define CONTEXT_BYTES 8192
+#define READY_CONTEXTS 8 /* of threads to come, for the trampolines to take */
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>
@@ -265,6 +261,7 @@ struct thread_context {
     struct frame_record *sharing_calls; // open ones of vfork and its kind, innermost first
     uint32_t children[CHILDREN];       // that run at the same time: their numbers
     uint32_t unknown_children, looks;  // how many more; how often was looked whether they live
+    uint64_t visitors;                 // other threads that have one of its frames on other stacks in their hands
     uint64_t cpu_ticks, cpu_ns;        // its processor time when an initializer ended, and the moment at which it was asked for
 };
 
@@ -327,6 +324,8 @@ _Static_assert(LABEL_COUNT *LABEL_BYTES == LABEL_BLOCK_CODE, "libtracer.so has o
 _Static_assert(LABEL_ROOM_BLOCKS * 2 * LABEL_BLOCK_CODE / LABEL_BYTES <= 1 << 24,
                "the index of a label is in the upper three bytes of trace_open_frame.flags (Frame.swift, siteTag)");
 
+/// Contexts of threads to come, or 0; a thread's first slow path takes one (ContextPool.swift).
+extern uint64_t tracer_ready_contexts[READY_CONTEXTS] __attribute__((visibility("hidden")));
 extern __thread struct thread_state tracer_thread __attribute__((visibility("hidden"), tls_model("initial-exec")));
 static inline struct thread_state *tracer_thread_state(void) { return &tracer_thread; }
 static inline uint64_t tracer_thread_pointer(void) { return (uint64_t)__builtin_thread_pointer(); }
@@ -336,6 +335,7 @@ static inline struct frame_record **tracer_strays(struct thread_context *context
 static inline struct frame_record **tracer_older(struct frame_record *frame) { return &frame->older; }
 
 // Arrays inside structures, which Swift sees as tuples.
+static inline uint64_t *tracer_ready_context(int number) { return &tracer_ready_contexts[number]; }
 static inline struct frame_record *tracer_child(struct thread_context *context) { return &context->child; }
 static inline uint32_t *tracer_children(struct thread_context *context) { return context->children; }
 static inline char *tracer_asked_path(struct thread_context *context) { return context->asked_path; }

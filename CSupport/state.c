@@ -8,6 +8,7 @@ static struct write_position unborn_position;
 /// The initial image is copied into each new thread by the loader, after it has relocated these pointers.
 __thread struct thread_state tracer_thread = {.top = &unborn, .position = &unborn_position};
 
+uint64_t tracer_ready_contexts[READY_CONTEXTS];
 struct label_state tracer_label_state[LABEL_KINDS];
 struct label_area tracer_label_area;
 uint64_t tracer_lazy_sink, tracer_patched_special;

@@ -1235,9 +1235,22 @@ slow_call:
     mov x0, x10
     b .Lswitch_stack
 .Lfirst_slow_call:
-    // A thread's first slow path: its wiped page, stack and context in one private mapping, which a fork copies.
-    mov x1, #(CONTEXT_WIPED_BYTES + CONTEXT_STACK_BYTES + CONTEXT_BYTES) & 0xffff
-    movk x1, #(CONTEXT_WIPED_BYTES + CONTEXT_STACK_BYTES + CONTEXT_BYTES) >> 16, lsl #16
+    // A thread's first slow path: a context that is ready, or else one of its own, below it its stack, which a fork copies.
+    adrp x10, tracer_ready_contexts
+    add x10, x10, :lo12:tracer_ready_contexts
+    mov w2, #READY_CONTEXTS
+.Lnext_ready:
+    ldaxr x11, [x10]
+    cbz x11, .Lnot_ready
+    stlxr w1, xzr, [x10]
+    cbnz w1, .Lnext_ready
+    b .Lhas_context
+.Lnot_ready:
+    add x10, x10, #8
+    subs w2, w2, #1
+    b.ne .Lnext_ready
+    mov x1, #(CONTEXT_STACK_BYTES + CONTEXT_BYTES) & 0xffff
+    movk x1, #(CONTEXT_STACK_BYTES + CONTEXT_BYTES) >> 16, lsl #16
     mov x2, #3                          // PROT_READ | PROT_WRITE
     mov x3, #0x4022                     // MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
     mov x4, #-1
@@ -1248,9 +1261,10 @@ slow_call:
     mov x1, x0
     mov x9, #0
     b.hs .Lrestore
-    mov x0, #(CONTEXT_WIPED_BYTES + CONTEXT_STACK_BYTES) & 0xffff
-    movk x0, #(CONTEXT_WIPED_BYTES + CONTEXT_STACK_BYTES) >> 16, lsl #16
+    mov x0, #CONTEXT_STACK_BYTES & 0xffff
+    movk x0, #CONTEXT_STACK_BYTES >> 16, lsl #16
     add x11, x1, x0
+.Lhas_context:
     mov x8, #SYS_gettid
     svc #0
     str w0, [x11, #CONTEXT_TID]         // whose it is, whatever this call needs of it: __libc_start_main's needs nothing

@@ -1143,9 +1143,19 @@ slow_call:
     movq %r9, %rax
     jmp .Lswitch_stack
 .Lfirst_slow_call:
-    // A thread's first slow path: its wiped page, stack and context in one private mapping, which a fork copies.
+    // A thread's first slow path: a context that is ready, or else one of its own, below it its stack, which a fork copies.
+    leaq tracer_ready_contexts(%rip), %rdi
+    movl $READY_CONTEXTS, %ecx
+.Lnext_ready:
+    xorl %r9d, %r9d
+    xchgq %r9, (%rdi)
+    testq %r9, %r9
+    jnz .Lhas_context
+    addq $8, %rdi
+    decl %ecx
+    jnz .Lnext_ready
     xorl %edi, %edi
-    movl $(CONTEXT_WIPED_BYTES + CONTEXT_STACK_BYTES + CONTEXT_BYTES), %esi
+    movl $(CONTEXT_STACK_BYTES + CONTEXT_BYTES), %esi
     movl $3, %edx                       // PROT_READ | PROT_WRITE
     movl $0x4022, %r10d                 // MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
     movq $-1, %r8
@@ -1155,7 +1165,9 @@ slow_call:
     xorl %r8d, %r8d
     cmpq $-4096, %rax
     ja .Lrestore
-    leaq (CONTEXT_WIPED_BYTES + CONTEXT_STACK_BYTES)(%rax), %r9
+    leaq CONTEXT_STACK_BYTES(%rax), %r9
+.Lhas_context:
+    xorl %r8d, %r8d
     movl $SYS_gettid, %eax
     syscall
     movl %eax, CONTEXT_TID(%r9)         // whose it is, whatever this call needs of it: __libc_start_main's needs nothing

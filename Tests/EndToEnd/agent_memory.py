@@ -17,6 +17,8 @@ WRITABLE = 64 << 10         # bytes: collectors take what a library can write to
 ONE_THREAD = 0.8 * 1024     # kilobytes over bare
 EACH_THREAD = 64            # kilobytes for each further thread
 THREADS = 200
+MAPPINGS = 1.5              # for each further thread: a process may have 65,530, and glibc's stack is two
+MANY_THREADS = 500
 
 
 def writable_segments_are_a_few_pages(settings):
@@ -28,8 +30,8 @@ def writable_segments_are_a_few_pages(settings):
     return f"{total:,} bytes"
 
 
-def over_bare(settings, threads):
-    """(taken, resident), in kilobytes. The loader and libc touch a page more or less from run to run: the least of three."""
+def over_bare(settings, threads, what="resident"):
+    """(taken, resident), in kilobytes, or (mappings,). The loader and libc touch a page more or less from run to run: the least of three."""
     program = build.build(next(c for s in build.subjects() if s.name == "agent_memory" for c in s.cases()))
     place = harness.Place("memory", settings.keep)
     environment = harness.passed_on(os.environ)
@@ -37,7 +39,7 @@ def over_bare(settings, threads):
     def least(surroundings):
         counts = []
         for _ in range(3):
-            run = harness.execute([program, "resident", str(threads)], place.fresh(), surroundings)
+            run = harness.execute([program, what, str(threads)], place.fresh(), surroundings)
             if run.status or run.stderr:
                 raise Failed(f"{harness.describe(run.status)}: {run.stderr[-300:].decode(errors='replace')}")
             counts.append([int(word) for word in run.stdout.split()])
@@ -62,6 +64,14 @@ def takes_little_for_each_of_two_hundred_threads(settings):
     return f"{taken:.1f} KB over bare for each thread"
 
 
+def takes_few_mappings_for_each_of_five_hundred_threads(settings):
+    many, one = (over_bare(settings, threads, "mappings")[0] for threads in (MANY_THREADS, 0))
+    each = (many - one) / MANY_THREADS
+    if each > MAPPINGS:
+        raise Failed(f"{each:.2f} mappings over bare for each thread, at most {MAPPINGS} expected")
+    return f"{each:.2f} mappings over bare for each thread"
+
+
 @dataclass
 class AgentMemory:
     name: str
@@ -78,4 +88,5 @@ class AgentMemory:
 
 def tests():
     return [AgentMemory("agent_memory." + check.__name__, check, runs) for check, runs in (
-        (writable_segments_are_a_few_pages, False), (takes_little_with_one_thread, True), (takes_little_for_each_of_two_hundred_threads, True))]
+        (writable_segments_are_a_few_pages, False), (takes_little_with_one_thread, True), (takes_little_for_each_of_two_hundred_threads, True),
+        (takes_few_mappings_for_each_of_five_hundred_threads, True))]

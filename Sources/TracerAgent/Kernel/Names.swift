@@ -20,6 +20,7 @@ enum Mapping {
 
 /// madvise(2).
 enum Advice {
+    static let dontNeed = 4
     static let wipeOnFork = 18 // Linux 4.14
     static let populateRead = 22 // Linux 5.14: one system call instead of a page fault every 64 KB
     static let hugePage = 14

@@ -79,13 +79,17 @@ extension ThreadRecorder {
         frame.pointee.next_ended = owner.pointee.ended
         owner.pointee.ended = frame
         ThreadRecorder.endedLock.unlock()
+        if owner != context { // the owner may be gone from here on
+            tracer_fence()
+            _ = tracer_atomic_add(&owner.pointee.visitors, .max)
+        }
     }
 
     nonisolated(unsafe) private static var endedLock = Lock()
     /// In a forked child: another thread of the parent may have held it.
     static func resetEnded() { endedLock = Lock() }
 
-    private func collectEnded() {
+    @inline(never) func collectEnded() {
         if context.pointee.ended == nil || context.pointee.busy != 0 { return }
         ThreadRecorder.endedLock.lock()
         var next = context.pointee.ended
@@ -146,13 +150,13 @@ extension ThreadRecorder {
         }
         Memory.release(old, Int(mask &+ 1) &* 8)
     }
-    @discardableResult private func setLists(_ count: UInt32) -> Bool {
+    @discardableResult func setLists(_ count: UInt32) -> Bool {
         guard let room = Memory.pages(Int(count) &* 8) else { return false }
         context.pointee.lists = room.assumingMemoryBound(to: Frame?.self)
         context.pointee.list_mask = count &- 1
         return true
     }
-    private func list(of stackPointer: UInt64) -> UnsafeMutablePointer<Frame?> { ThreadRecorder.list(context, stackPointer) }
+    func list(of stackPointer: UInt64) -> UnsafeMutablePointer<Frame?> { ThreadRecorder.list(context, stackPointer) }
     private static func list(_ context: ThreadContext, _ stackPointer: UInt64) -> UnsafeMutablePointer<Frame?> {
         let hash = (UInt32(truncatingIfNeeded: stackPointer &>> 4) &* UInt32(LIST_HASH)) &>> UInt32(32 &- MOST_LIST_BITS)
         return context.pointee.lists + Int(hash & context.pointee.list_mask)
@@ -176,12 +180,14 @@ extension ThreadRecorder {
         return nil
     }
     /// The same of a coroutine that has moved here from another thread. Its own frames rest; those before them in the list may
-    /// just be taken out of it, which ends the search too early: then once more.
+    /// just be taken out of it, which ends the search too early: then once more. Until it is closed, which it must be, its owner stays.
     @inline(never) func migratedFrame(at stackPointer: UInt64, _ label: UInt64) -> Frame? {
         for _ in 0..<16 {
             var found: Frame?
             ThreadRecorder.withContexts { other in
-                if found == nil && other != context { found = ThreadRecorder.openFrame(of: other, at: stackPointer, label) }
+                if found != nil || other == context { return }
+                found = ThreadRecorder.openFrame(of: other, at: stackPointer, label)
+                if found != nil { _ = tracer_atomic_add(&other.pointee.visitors, 1) }
             }
             if let found { return found }
         }
@@ -209,7 +215,7 @@ extension ThreadRecorder {
     /// has in its hands.
     private var takesReady: Bool { context.pointee.busy == 0 && Limits.maximumDepth == 0 && Limits.minimumTicks == 0 }
 
-    private func takeRecord() -> Frame? {
+    @inline(never) func takeRecord() -> Frame? {
         if takesReady {
             if context.pointee.ready == nil { addRecords(to: &context.pointee.ready) }
             guard let frame = context.pointee.ready else { return nil }
@@ -234,7 +240,7 @@ extension ThreadRecorder {
             list = frame
         }
     }
-    private func giveBack(_ frame: Frame) {
+    @inline(never) func giveBack(_ frame: Frame) {
         takeOutOfList(frame)
         frame.pointee.use = 0
         context.pointee.foreign_count &-= 1
@@ -249,7 +255,7 @@ extension ThreadRecorder {
         }
     }
     /// All of them, those of abandoned stacks too. For each chunk that would be too much: see `forEachYoung`.
-    @inline(__always) private func forEachForeign(_ body: (Frame) -> Void) {
+    @inline(__always) func forEachForeign(_ body: (Frame) -> Void) {
         var next = context.pointee.foreign_batches
         while let batch = next {
             next = batch.pointee.next

@@ -87,11 +87,7 @@ extension ThreadRecorder {
             TraceOutput.stop(TRACE_STOP_LIMIT, 0)
             return nil
         }
-        let place = Ring.take(bytes)
-        guard let (address, offset) = TraceSpace.map(bytes, over: place) else {
-            if let place { Ring.giveBack(place) }
-            return nil
-        }
+        guard let (address, offset) = mapChunk(bytes) else { return nil }
         if let old = context.pointee.chunk {
             let oldBytes = Int(context.pointee.chunk_bytes), oldOffset = context.pointee.chunk_offset
             lookAtChunk()
@@ -100,13 +96,25 @@ extension ThreadRecorder {
             context.pointee.sequence &+= 1
             setChunk(address, offset, bytes)
             if !isPending {
-                TraceSpace.unmap(old, oldBytes)
+                ThreadRecorder.leaveChunk(old, oldBytes)
                 Ring.give(oldOffset, UInt64(oldBytes))
             }
         } else {
             setChunk(address, offset, bytes)
         }
         return address
+    }
+
+    private func mapChunk(_ bytes: Int) -> (address: UnsafeMutableRawPointer, offset: UInt64)? {
+        if bytes == ChunkSize.first && !Limits.isRing, let chunk = FirstChunks.take(threads: ThreadContexts.count) { return chunk }
+        let place = Ring.take(bytes)
+        if let chunk = TraceSpace.map(bytes, over: place) { return chunk }
+        if let place { Ring.giveBack(place) }
+        return nil
+    }
+    /// It is mapped no longer than others that were mapped with it.
+    static func leaveChunk(_ chunk: UnsafeMutableRawPointer, _ bytes: Int) {
+        if bytes != ChunkSize.first || !FirstChunks.leave(chunk) { TraceSpace.unmap(chunk, bytes) }
     }
 
     /// Under the lock of the contexts: `rename` writes a name into the chunk of another thread.

@@ -7,30 +7,32 @@ typealias ThreadContext = UnsafeMutablePointer<thread_context>
 
 enum ThreadContexts {
     nonisolated(unsafe) private(set) static var first: ThreadContext?
+    nonisolated(unsafe) private(set) static var count = 0
     /// Whom `forFew` asks next.
     nonisolated(unsafe) private static var turn: ThreadContext?
     /// First of each chain: by number, then by block. nil: no memory, and they are found in turn alone.
     nonisolated(unsafe) private static var chains: UnsafeMutablePointer<ThreadContext?>?
-    private static let count = 1024
+    private static let chainCount = 1024
 
     private static func chain(number: UInt32) -> UnsafeMutablePointer<ThreadContext?>? {
         guard let chains else { return nil }
-        return chains + Int(number & UInt32(count &- 1))
+        return chains + Int(number & UInt32(chainCount &- 1))
     }
     private static func chain(block: UnsafeMutablePointer<thread_state>) -> UnsafeMutablePointer<ThreadContext?>? {
         guard let chains else { return nil }
         let hash = UInt64(UInt(bitPattern: block)) &* 0x9e37_79b9_7f4a_7c15 // 2^64 over the golden ratio
-        return chains + (count &+ Int(truncatingIfNeeded: hash &>> 54))
+        return chains + (chainCount &+ Int(truncatingIfNeeded: hash &>> 54))
     }
 
     static func add(_ context: ThreadContext) {
         if chains == nil {
-            chains = Memory.pages(2 &* count &* MemoryLayout<ThreadContext?>.stride)?.assumingMemoryBound(to: ThreadContext?.self)
+            chains = Memory.pages(2 &* chainCount &* MemoryLayout<ThreadContext?>.stride)?.assumingMemoryBound(to: ThreadContext?.self)
         }
         context.pointee.previous = nil
         context.pointee.next = first
         first?.pointee.previous = context
         first = context
+        count &+= 1
         guard let byNumber = chain(number: context.pointee.tid), let byBlock = chain(block: context.pointee.state) else { return }
         context.pointee.same_number = byNumber.pointee
         byNumber.pointee = context
@@ -39,6 +41,7 @@ enum ThreadContexts {
     }
 
     static func remove(_ context: ThreadContext) {
+        count &-= 1
         if turn == context { turn = context.pointee.next }
         if let previous = context.pointee.previous { previous.pointee.next = context.pointee.next } else { first = context.pointee.next }
         context.pointee.next?.pointee.previous = context.pointee.previous
@@ -58,7 +61,8 @@ enum ThreadContexts {
     static func removeAll() {
         first = nil
         turn = nil
-        if let chains { for n in 0..<(2 &* count) { chains[n] = nil } }
+        count = 0
+        if let chains { for n in 0..<(2 &* chainCount) { chains[n] = nil } }
     }
 
     /// `body` may remove the one that it is given.

@@ -19,6 +19,12 @@ struct ThreadRecorder {
         if StackCopying.isExpected && context.pointee.copies_stack == 0 { distrustStack() }
     }
 
+    /// The recorder of another thread, which has ended, or of none.
+    init(_ state: UnsafeMutablePointer<thread_state>, _ context: ThreadContext) {
+        self.state = state
+        self.context = context
+    }
+
     var position: UnsafeMutablePointer<write_position> { context.pointee.position }
     var base: Frame { frame(at: 0) }
     var foreignMode: Frame { frame(at: Int(CONTEXT_FOREIGN_MODE)) }
@@ -39,15 +45,9 @@ struct ThreadRecorder {
 
     // MARK: - Begin and end
 
-    private static let mappingBytes = Int(CONTEXT_WIPED_BYTES) &+ Int(CONTEXT_STACK_BYTES) &+ Int(CONTEXT_BYTES)
-    private var wipedPage: UnsafeMutableRawPointer {
-        UnsafeMutableRawPointer(context) - (Int(CONTEXT_STACK_BYTES) &+ Int(CONTEXT_WIPED_BYTES))
-    }
-
     private func begin() {
         context.pointee.state = state
-        context.pointee.position = wipedPage.assumingMemoryBound(to: write_position.self)
-        _ = SystemCall.call(SystemCall.madvise, bits(wipedPage), Int(CONTEXT_WIPED_BYTES), Advice.wipeOnFork) // see ForkWatch
+        if context.pointee.position == nil { context.pointee.position = firstPosition() } // a context that was ready has one
         (context.pointee.stack_low, context.pointee.stack_high) = ThreadStack.bounds(isFirst: ThreadContexts.first == nil)
         base.pointee.stack_pointer = context.pointee.stack_high // a stack above the thread's own is not its own either
         base.setElsewhere()
@@ -61,6 +61,20 @@ struct ThreadRecorder {
         state.pointee.position = position
     }
 
+    private func firstPosition() -> UnsafeMutablePointer<write_position> {
+        if tracer_process_page().pointee.alive != 0 {
+            ThreadRecorder.lock.lock()
+            defer { ThreadRecorder.lock.unlock() }
+            if let position = ContextPool.position() { return position }
+            TraceOutput.stop(TRACE_STOP_MEMORY, Failure.memory)
+        } else if let page = ContextPool.wipedPages(1) { // in a forked child another thread of the parent may have held the lock
+            return page.assumingMemoryBound(to: write_position.self)
+        }
+        return withUnsafeMutablePointer(to: &ThreadRecorder.noPosition) { $0 }
+    }
+    /// The position of threads for which there was no memory: nothing is recorded any more.
+    nonisolated(unsafe) private static var noPosition = write_position()
+
     /// Gives the thread its index and a record in the file. In a forked child, whose only thread it is, again or for the first time.
     func register() {
         context.pointee.tid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.gettid))
@@ -72,6 +86,7 @@ struct ThreadRecorder {
         context.pointee.index = ThreadRecorder.nextIndex
         ThreadRecorder.nextIndex &+= 1
         ThreadContexts.add(context)
+        if ThreadContexts.count > 1 { ContextPool.refill() }
         ThreadRecorder.lock.unlock()
         ThreadRecords.begin(context)
     }
@@ -88,8 +103,7 @@ struct ThreadRecorder {
         }
     }
     @inline(never) private static func releaseDead(_ context: ThreadContext, _ new: ThreadRecorder) {
-        // Frames that migrated from it may still be open elsewhere: then its memory must stay.
-        if context == new.context || hasForeign(context) { return }
+        if context == new.context || !adoptFrames(of: context) { return }
         ThreadContexts.remove(context)
         ThreadRecords.end(context)
         closeChunk(of: context)
@@ -97,21 +111,22 @@ struct ThreadRecorder {
         release(context)
     }
     private static func release(_ context: ThreadContext) {
-        if let chunk = context.pointee.chunk { TraceSpace.unmap(chunk, Int(context.pointee.chunk_bytes)) }
+        if let chunk = context.pointee.chunk { leaveChunk(chunk, Int(context.pointee.chunk_bytes)) }
         if context.pointee.span_capacity != 0 {
             Memory.release(context.pointee.spans, Int(context.pointee.span_capacity) &* MemoryLayout<trace_open_frame>.size)
         }
         release(context.pointee.batches)
         release(context.pointee.foreign_batches)
         Memory.release(context.pointee.lists, listBytes(context))
-        Memory.release(UnsafeMutableRawPointer(context) - (Int(CONTEXT_STACK_BYTES) &+ Int(CONTEXT_WIPED_BYTES)), mappingBytes)
+        ContextPool.give(context)
     }
 
+    /// Calls it with the contexts of all threads, and with the one that is none's (OrphanFrames.swift).
     static func withContexts(_ body: (ThreadContext) -> Void) {
         lock.lock()
         var next = ThreadContexts.first
         while let context = next {
-            next = context.pointee.next
+            next = context == orphans ? nil : context.pointee.next ?? orphans
             body(context)
         }
         lock.unlock()
@@ -122,10 +137,13 @@ struct ThreadRecorder {
         lock = Lock()
         resetEnded()
         Ring.reset()
+        FirstChunks.becomeChild()
+        recorder.context.pointee.visitors = 0
+        orphans?.pointee.visitors = 0
         var next = ThreadContexts.first
         while let context = next {
             next = context.pointee.next
-            if context != recorder.context && !hasForeign(context) { release(context) }
+            if context != recorder.context { release(context) }
         }
         ThreadContexts.removeAll()
         nextIndex = 0
@@ -136,7 +154,7 @@ struct ThreadRecorder {
     private func detachChunk() {
         let isPending = isWritePending
         markElsewhere()
-        if !isPending, let chunk = context.pointee.chunk { TraceSpace.unmap(chunk, Int(context.pointee.chunk_bytes)) }
+        if !isPending, let chunk = context.pointee.chunk { ThreadRecorder.leaveChunk(chunk, Int(context.pointee.chunk_bytes)) }
         context.pointee.chunk = nil
         context.pointee.chunk_bytes = 0
     }

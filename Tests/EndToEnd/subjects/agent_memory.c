@@ -1,5 +1,6 @@
 // A program that has little memory to itself, and enough, has enough with the agent. agent_memory.py runs it too: `resident`
-// prints how many kilobytes of it are resident while that many threads wait in traced calls.
+// prints how many kilobytes of it are resident while that many threads wait in traced calls, after others, and `mappings` how many
+// mappings it has while they do, each in its first traced call.
 // library: memory
 // case: leaves_room_in_a_small_address_space as
 // case: leaves_room_in_a_small_data_segment data
@@ -90,21 +91,34 @@ static void print_resident(void) {
     fclose(file);
     printf("%ld %ld\n", taken, total);
 }
-static void resident(int count) {
+static void *in_its_first_call(void *unused) {
+    memory_around(wait_inside);
+    return unused;
+}
+static void print_mappings(void) {
+    FILE *file = fopen("/proc/self/maps", "r");
+    CHECK(file);
+    long count = 0;
+    for (int c = getc(file); c != EOF; c = getc(file)) count += c == '\n';
+    fclose(file);
+    printf("%ld\n", count);
+}
+static void beside(int count, void *(*body)(void *), void (*print)(void)) {
     pthread_t threads[1000];
     pthread_attr_t small;
     CHECK(count <= 1000 && !pthread_attr_init(&small) && !pthread_attr_setstacksize(&small, 65536));
     CHECK(!pthread_barrier_init(&all_are_inside, NULL, (unsigned)count + 1) && !pthread_barrier_init(&counted_all, NULL, (unsigned)count + 1));
     work();
-    for (int n = 0; n < count; n++) CHECK(!pthread_create(&threads[n], &small, in_thread, NULL));
+    for (int n = 0; n < count; n++) CHECK(!pthread_create(&threads[n], &small, body, NULL));
     pthread_barrier_wait(&all_are_inside);
-    print_resident();
+    print();
     pthread_barrier_wait(&counted_all);
     for (int n = 0; n < count; n++) CHECK(!pthread_join(threads[n], NULL));
 }
 int main(int argc, char **argv) {
     CHECK(argc >= 2);
-    if (!strcmp(argv[1], "resident")) return resident(atoi(argv[2])), 0;
+    if (!strcmp(argv[1], "resident")) return beside(atoi(argv[2]), in_thread, print_resident), 0;
+    if (!strcmp(argv[1], "mappings")) return beside(atoi(argv[2]), in_its_first_call, print_mappings), 0;
     if (!strcmp(argv[1], "locked")) return lock(), 0;
     if (argc == 3) return fill_eight_megabytes(), 0;
     again(argv, !strcmp(argv[1], "as") ? RLIMIT_AS : RLIMIT_DATA, (!strcmp(argv[1], "as") ? 16 : 10) * MEGABYTE);
