@@ -184,12 +184,12 @@ static int step_1(void *cursor) { return step_by(1, cursor); }
 static int step_2(void *cursor) { return step_by(2, cursor); }
 _Static_assert(CURSOR_KINDS == 3, "kinds of cursors");
 
-/// dladdr and dladdr1 say of a label, or of the byte before it, what they would of the address that it stands for.
+/// dladdr and dladdr1 say of a label, behind whose call a function returns, what they would of the address that it stands for. Who asks
+/// for the byte before that has one in the call.
 static int (*real_questions[2])(uint64_t, void *, void *, int);
 static uint64_t as_program(uint64_t address) {
-    uint64_t label = (address + 1) & ~(uint64_t)(LABEL_BYTES - 1);
-    if (!tracer_is_label(address) || address - label + 1 > 1) return address;
-    return *tracer_label_return(label) + address - label;
+    uint64_t label = address & -LABEL_BYTES;
+    return tracer_is_label(address) ? *tracer_label_return(label) - (address - label < LABEL_CALL_BYTES) : address;
 }
 static int ask_module(uint64_t address, void *found) { return real_questions[1](as_program(address), found, 0, 0); }
 static int ask_module_more(uint64_t address, void *found, void *more, int flags) {

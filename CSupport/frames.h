@@ -109,6 +109,7 @@
 #define SPILL_SECOND SPILL_RSI
 #define SPILL_THIRD -8
 #define SPILL_FOURTH 0
+#define LABEL_CALL_BYTES 3 /* 4 of patched functions */
 #define LABEL_KINDS 2 /* of calls through slots, and of patched functions, which keep r11 */
 #define LABEL_SLOT_COUNT 16384 /* of the former, where functions are patched; the rest is room for the latter, which take that of two */
 #elif defined(__aarch64__) // likewise: x9, x10, x11 and the return address, which comes in x30

@@ -116,3 +116,10 @@ uint64_t tracer_replace_iterate(uint64_t target, enum unwinder unwinder) {
     real_iterate = (int (*)(module_callback, void *))target;
     return (uint64_t)ours[unwinder];
 }
+
+/// For V8 (ReturnLocations.swift): of a place with a label, where the address is that the label stands for.
+static uint64_t locate(uint64_t place) {
+    uint64_t address = *(uint64_t *)place;
+    return tracer_is_label(address) ? (uint64_t)tracer_label_return(address & -LABEL_BYTES) : place;
+}
+void tracer_answer_locations(uint64_t setter) { ((void (*)(uint64_t (*)(uint64_t)))setter)(locate); }

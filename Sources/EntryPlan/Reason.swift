@@ -1,5 +1,6 @@
 // How a function's entry can be patched, and why not.
 import CTraceLayout
+import Glibc
 
 public enum Tactic: UInt8, CaseIterable, Sendable {
     case none, nops, jump5, jump2, word, trap
@@ -62,6 +63,21 @@ enum KnownFunction {
         }
         return begins("Builtins_") || begins("_ZN2v88internal") && isBuiltin(name)
     }
+    /// A C++ function that takes v8::FunctionCallbackInfo or v8::PropertyCallbackInfo, as generated code calls callbacks of V8's embedder.
+    static func isCallbackOfGeneratedCode(_ name: UnsafeRawBufferPointer) -> Bool {
+        guard name.count > 2, name[0] == UInt8(ascii: "_"), name[1] == UInt8(ascii: "Z") else { return false }
+        return ["20FunctionCallbackInfoI", "20PropertyCallbackInfoI"].contains { contains(name, $0) }
+    }
+    private static func contains(_ name: UnsafeRawBufferPointer, _ text: StaticString) -> Bool {
+        let most = name.count - text.utf8CodeUnitCount
+        return most >= 0
+            && (0...most).contains { memcmp(name.baseAddress! + $0, text.utf8Start, text.utf8CodeUnitCount) == 0 }
+    }
+    /// By which V8 is told where the return address is that a label stands for (the agent's Origins/Functions/ReturnLocations.swift).
+    static func isLocationSetter(_ name: UnsafeRawBufferPointer) -> Bool {
+        name.count == 49 && contains(name, "_ZN2v82V832SetReturnAddressLocationResolverEPFmmE")
+    }
+
     /// v8::internal::Builtin_…, Runtime_…, behind a number of characters.
     private static func isBuiltin(_ name: UnsafeRawBufferPointer) -> Bool {
         var rest = name.dropFirst(15)

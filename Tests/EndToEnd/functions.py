@@ -929,6 +929,33 @@ def every_function_of(argv):
     return check
 
 
+NODE = """const os = require('os');
+let s = 0;
+for (let i = 0; i < 300; i++) s += os.cpus().length > 0 ? 1 : 0;
+for (let i = 0; i < 40000; i++) s += process.cwd().length > 0 ? 1 : 0;
+for (let i = 0; i < 40000; i++) s += Buffer.from('abc' + i).toString('hex').length > 0 ? 1 : 0;
+console.log(s, 'done');
+"""
+
+
+def callbacks_of_generated_code_are_recorded(case):
+    """V8 collects while code that it has generated is inside a callback of node's: it finds its frames by the return address."""
+    program = shutil.which("node", path="/usr/bin:/bin")
+    if not program:
+        raise Skipped("no node")
+    folder = case.path("beside")
+    os.makedirs(folder, exist_ok=True)
+    harness.plan(case.settings, program, folder)
+    case.traced([program, "--max-semi-space-size=1", "-e", NODE], "*")
+    traces, faults = harness.check_traces(case.settings, case.place)
+    if faults:
+        raise Failed("\n".join(faults))
+    called = sum(count for trace in traces for (name, _), count in trace.counts_by_name_and_module().items() if "GetCPUInfo" in name)
+    if called < 300:
+        raise Failed(f"node::os::GetCPUInfo was recorded {called} times, at least 300 expected")
+    return f"{called} calls of a callback"
+
+
 MODES = {"slots": "*", "arm": "*"}
 
 
@@ -956,6 +983,6 @@ def tests():
                                                    an_instrumented_function_that_is_called_through_a_slot_counts_once,
                                                    the_heap_has_room, record_makes_the_plans, a_plan_of_a_stripped_copy_hides_no_names, record_says_nothing_of_its_own_libraries, calls_from_very_many_places_have_their_durations, record_says_when_it_cannot_make_plans,
                                                    a_folded_function_has_all_its_names_and_its_line, a_glob_that_means_nothing_is_said,
-                                                   a_glob_of_many_says_nothing_of_resolvers, a_plan_that_does_not_fit_is_refused)] + \
+                                                   a_glob_of_many_says_nothing_of_resolvers, a_plan_that_does_not_fit_is_refused, callbacks_of_generated_code_are_recorded)] + \
         [Case("functions_go_by_their_addresses." + name, functions_go_by_their_addresses(*options)) for name, options in (("pie", ()), ("static", ("-no-pie",)))] + \
         [Case("every_function_of." + name, every_function_of(argv)) for name, argv in PROGRAMS.items()] + scarce

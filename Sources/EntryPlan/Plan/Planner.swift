@@ -27,10 +27,14 @@ struct Planner {
     private let needsLandingInstruction: Bool
     private var builder: PlanBuilder
 
+    /// The module has V8, which asks the agent where return addresses are.
+    private let answersForLabels: Bool
+
     init(_ file: CodeFile, _ code: ModuleCode, _ options: PlanOptions) {
         (self.file, self.code, self.options) = (file, code, options)
         frames = FrameTable(file, code)
         list = FunctionList(file, code, frames)
+        answersForLabels = list.names.contains(where: KnownFunction.isLocationSetter)
         marks = EntryMarkTable(list.entries.count)
         builder = PlanBuilder(base: code.base)
         needsLandingInstruction = code.machine == .arm && BranchTargets.areGuarded(file, code)
@@ -311,7 +315,10 @@ struct Planner {
     private func fixedReason(_ index: Int) -> Reason? {
         let entry = list.entries[index], body = bodies[index], mark = marks[index]
         if entry.address == file.entry, file.type == 2 || !file.headers(ofType: 3).isEmpty { return .entryPoint }
-        for name in list.names[entry.names] { if let reason = KnownFunction.reason(name) { return reason } }
+        for name in list.names[entry.names] {
+            if let reason = KnownFunction.reason(name) { return reason }
+            if !answersForLabels && KnownFunction.isCallbackOfGeneratedCode(name) { return .generatedCaller }
+        }
         if let function = entry.frames {
             if frames.isSignalFrame(function) { return .signalReturn }
             if let row = frames.row(of: function, at: 0), row != frames.rowAtEntry { return .frameAtEntry }

@@ -22,6 +22,7 @@ enum FunctionHome {
         case .notify, .notifyOfPid: return isOne(of: "libsystemd.", "libelogind.", owner) ? treatment : .ordinary
         case .frames where equal(name.text, literal: "_Unwind_Backtrace"): return treatment // whose _Unwind_GetIP is there, too
         case .frames where equal(name.text, literal: "backtrace") && isOne(of: "libc.", "libexecinfo.", owner): return treatment
+        case .frames where rest(of: name.text, after: "dladdr") != nil: return isLibc(owner, isSanitizer) ? treatment : .ordinary
         case .frames where equal(name.text, literal: "_Unwind_SetIP"): return UnwinderQuestions.isOfHP(owner) ? treatment : .ordinary
         case .frames: return isOne(of: "libunwind.", "libunwind-", owner) ? treatment : .ordinary
         default: return treatment

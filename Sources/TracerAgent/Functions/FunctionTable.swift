@@ -34,9 +34,10 @@ enum FunctionTable {
 
     /// The stub that a slot with this target must hold, or nil when the table is full or the function not to be traced.
     /// - Parameter isEntryOnly: it asks who called it (SanitizerRuntime.swift).
+    /// - Parameter mayAskCaller: it does if its code says so (CallerQuestions.swift).
     static func stub(
         target: UInt64, name: Name, module: Int, of image: UnsafePointer<Image>,
-        treatment: Treatment, isEntryOnly: Bool
+        treatment: Treatment, isEntryOnly: Bool, mayAskCaller: Bool
     ) -> UInt64? {
         lock.lock()
         defer { lock.unlock() }
@@ -48,7 +49,7 @@ enum FunctionTable {
         if definition.hasVariantConvention { return nil }
         if treatment == .ordinary
             && (ContextCapture.isNamed(name) && ContextCapture.captures(target, image)
-                || ModuleTable.modules.pointer(module).pointee.asksForCallers
+                || mayAskCaller
                     && ReturnReading.isIn(target, Image.markedDefinition(name, target, image).byteCount, image))
         {
             treatment = .tail

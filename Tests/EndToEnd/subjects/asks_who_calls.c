@@ -20,6 +20,7 @@ int asks_of_file(void **base);
 int asks_of_headers(void);
 int asks_after_others(void);
 int asks_late(int depth);
+int asks_by_frame(const char *name);
 #ifdef LIB_asks
 #define WORD ((uintptr_t)__builtin_return_address(0))
 static int is_of(uintptr_t address, const char *name) {
@@ -34,6 +35,11 @@ EXPORT int asks_of_file(void **base) {
     if (!dladdr1((void *)WORD, &info, (void **)&module, RTLD_DL_LINKMAP)) return 0;
     *base = info.dli_fbase;
     return module->l_name[0] == 0;
+}
+/// Nothing in its own code shows that this is a return address.
+static NOINLINE uintptr_t word_above(void **frame) { return (uintptr_t)frame[1]; }
+EXPORT int asks_by_frame(const char *name) {
+    return is_of(word_above((void **)__builtin_frame_address(0)), name) && is_of(word_above((void **)__builtin_frame_address(0)) - 1, name);
 }
 struct question {
     uintptr_t address;
@@ -79,6 +85,7 @@ int main(void) {
         CHECK(asks_of_headers());
         CHECK(asks_after_others());
         CHECK(asks_late(3));
+        CHECK(asks_by_frame("asks_who_calls"));
     }
     puts("the program");
     return 0;

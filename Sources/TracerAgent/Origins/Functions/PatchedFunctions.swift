@@ -56,6 +56,7 @@ enum PatchedFunctions {
             }
         }
         SpecialFunction.answersUnwinders = wanted != nil
+        if wanted != nil { ReturnLocations.offer() }
         if wanted != nil { SpecialFunction.beginKeys() }
     }
     /// At the start. Else the modules that are there may be running, and their code is not executable for a moment while it is patched.
@@ -75,7 +76,7 @@ enum PatchedFunctions {
         guard let wanted else { return }
         while areas.count <= index { if !areas.append(Area()) { return } }
         let module = ModuleTable.modules.pointer(index)
-        if module.pointee.state != .pending || module.pointee.isStartup && !isAlone { return }
+        if module.pointee.state != .pending || module.pointee.isStartup && !isAlone || ReturnLocations.isUnanswered(module) { return }
         let isMain = module.pointee.image.contains(Process.entry)
         if !EntryFilter.mayMatch(wanted, in: module.pointee.name, isMain: isMain) { return }
         if module.pointee.image.hasTextRelocations { return refuse(module, "its code is changed when it is loaded (DT_TEXTREL)") }

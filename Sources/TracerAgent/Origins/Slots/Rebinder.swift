@@ -260,7 +260,7 @@ struct Rebinder {
         guard
             let stub = FunctionTable.stub(
                 target: target, name: name, module: owner, of: &other.pointee.image, treatment: treatment,
-                isEntryOnly: other.pointee.isSanitizer)
+                isEntryOnly: other.pointee.isSanitizer, mayAskCaller: other.pointee.asksForCallers)
         else { return nil }
         return stub
     }
