@@ -237,7 +237,7 @@ struct thread_context {
     struct thread_state *state;
     struct write_position *position;
     struct thread_context *next, *previous; // all contexts of the process (ThreadContexts.swift)
-    struct thread_context *same_number, *same_block; // those in the same chain
+    struct thread_context *same_block; // the next one in the same chain
     void *chunk;          // what is mapped now …
     uint64_t chunk_bytes; // … its size …
     uint64_t chunk_offset; // … and where it lies in the file
@@ -333,6 +333,7 @@ static inline uint64_t tracer_thread_pointer(void) { return (uint64_t)__builtin_
 
 // Places of links, which outlive the calls that Swift would make of them.
 static inline struct frame_record **tracer_strays(struct thread_context *context) { return &context->strays; }
+static inline struct thread_context **tracer_same_block(struct thread_context *context) { return &context->same_block; }
 static inline struct frame_record **tracer_older(struct frame_record *frame) { return &frame->older; }
 
 // Arrays inside structures, which Swift sees as tuples.

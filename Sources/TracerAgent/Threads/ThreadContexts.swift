@@ -1,5 +1,6 @@
-// The contexts of all threads: those that live, and those that have ended and were not found yet. Each is in a list, and in two tables
-// by what a later thread may have of it: its number, and its thread block. So a new thread costs the same among thousands.
+// The contexts of all threads: those that live, and those that have ended and were not found yet. Each is in a list, and in a table
+// by what a later thread may have of it: its thread block. So a new thread costs the same among thousands. Its number says nothing: one
+// thread of the kernel may have several blocks in turn (ARCH_SET_FS of arch_prctl(2)), and all are in use.
 // ThreadRecorder.lock is held.
 import CSupport
 
@@ -10,32 +11,26 @@ enum ThreadContexts {
     nonisolated(unsafe) private(set) static var count = 0
     /// Whom `forFew` asks next.
     nonisolated(unsafe) private static var turn: ThreadContext?
-    /// First of each chain: by number, then by block. nil: no memory, and they are found in turn alone.
+    /// First of each chain. nil: no memory, and they are found in turn alone.
     nonisolated(unsafe) private static var chains: UnsafeMutablePointer<ThreadContext?>?
     private static let chainCount = 1024
 
-    private static func chain(number: UInt32) -> UnsafeMutablePointer<ThreadContext?>? {
-        guard let chains else { return nil }
-        return chains + Int(number & UInt32(chainCount &- 1))
-    }
     private static func chain(block: UnsafeMutablePointer<thread_state>) -> UnsafeMutablePointer<ThreadContext?>? {
         guard let chains else { return nil }
         let hash = UInt64(UInt(bitPattern: block)) &* 0x9e37_79b9_7f4a_7c15 // 2^64 over the golden ratio
-        return chains + (chainCount &+ Int(truncatingIfNeeded: hash &>> 54))
+        return chains + Int(truncatingIfNeeded: hash &>> 54)
     }
 
     static func add(_ context: ThreadContext) {
         if chains == nil {
-            chains = Memory.pages(2 &* chainCount &* MemoryLayout<ThreadContext?>.stride)?.assumingMemoryBound(to: ThreadContext?.self)
+            chains = Memory.pages(chainCount &* MemoryLayout<ThreadContext?>.stride)?.assumingMemoryBound(to: ThreadContext?.self)
         }
         context.pointee.previous = nil
         context.pointee.next = first
         first?.pointee.previous = context
         first = context
         count &+= 1
-        guard let byNumber = chain(number: context.pointee.tid), let byBlock = chain(block: context.pointee.state) else { return }
-        context.pointee.same_number = byNumber.pointee
-        byNumber.pointee = context
+        guard let byBlock = chain(block: context.pointee.state) else { return }
         context.pointee.same_block = byBlock.pointee
         byBlock.pointee = context
     }
@@ -45,34 +40,19 @@ enum ThreadContexts {
         if turn == context { turn = context.pointee.next }
         if let previous = context.pointee.previous { previous.pointee.next = context.pointee.next } else { first = context.pointee.next }
         context.pointee.next?.pointee.previous = context.pointee.previous
-        guard let byNumber = chain(number: context.pointee.tid), let byBlock = chain(block: context.pointee.state) else { return }
-        takeOut(context, of: byNumber) { withUnsafeMutablePointer(to: &$0.pointee.same_number) { $0 } }
-        takeOut(context, of: byBlock) { withUnsafeMutablePointer(to: &$0.pointee.same_block) { $0 } }
-    }
-    @inline(__always) private static func takeOut(
-        _ context: ThreadContext, of chain: UnsafeMutablePointer<ThreadContext?>,
-        _ link: (ThreadContext) -> UnsafeMutablePointer<ThreadContext?>
-    ) {
-        var pointer = chain
-        while let other = pointer.pointee, other != context { pointer = link(other) }
-        if pointer.pointee == context { pointer.pointee = link(context).pointee }
+        guard var pointer = chain(block: context.pointee.state) else { return }
+        while let other = pointer.pointee, other != context { pointer = tracer_same_block(other) }
+        if pointer.pointee == context { pointer.pointee = context.pointee.same_block }
     }
 
     static func removeAll() {
         first = nil
         turn = nil
         count = 0
-        if let chains { for n in 0..<(2 &* chainCount) { chains[n] = nil } }
+        if let chains { for n in 0..<chainCount { chains[n] = nil } }
     }
 
     /// `body` may remove the one that it is given.
-    @inline(__always) static func forEach(number: UInt32, _ body: (ThreadContext) -> Void) {
-        var next = chain(number: number)?.pointee
-        while let context = next {
-            next = context.pointee.same_number
-            if context.pointee.tid == number { body(context) }
-        }
-    }
     @inline(__always) static func forEach(block: UnsafeMutablePointer<thread_state>, _ body: (ThreadContext) -> Void) {
         var next = chain(block: block)?.pointee
         while let context = next {

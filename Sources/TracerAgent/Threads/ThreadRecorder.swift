@@ -92,10 +92,9 @@ struct ThreadRecorder {
     }
 
     /// Nothing tells the agent that a thread ends. Its context is found and released when a later one begins: the same
-    /// thread block (glibc keeps and reuses stacks), the same tid, or, for a few at a time in turn, a tid that is gone.
+    /// thread block (glibc keeps and reuses stacks), or, for a few at a time in turn, a tid that is gone.
     private static func releaseDead(besides new: ThreadRecorder) {
         ThreadContexts.forEach(block: new.state) { releaseDead($0, new) }
-        ThreadContexts.forEach(number: new.context.pointee.tid) { releaseDead($0, new) }
         ThreadContexts.forFew(8) { context in
             if SystemCall.call(SystemCall.tgkill, Int(Process.pid), Int(context.pointee.tid), 0) == -Failure.noProcess {
                 releaseDead(context, new)
