@@ -42,8 +42,8 @@
 #define SYS_seccomp 277
 #define SYS_clone3 435
 #define SYS_futex 98
-// Those of SystemCall.changesIdentity.
-#define IDENTITY_NUMBERS 143, 144, 145, 146, 147, 149, 151, 152, 159, 91, 41, 51, 97, 268, 446
+// The numbers of SystemCall.changesIdentity, and sched_setattr.
+#define IDENTITY_NUMBERS 143, 144, 145, 146, 147, 149, 151, 152, 159, 91, 41, 51, 97, 268, 446, 274
 #define SYS_rt_sigprocmask 135
 #define SYS_clock_gettime 113
 #define SYS_gettid 178

@@ -33,8 +33,8 @@
 #define SYS_seccomp 317
 #define SYS_clone3 435
 #define SYS_futex 202
-// Those of SystemCall.changesIdentity.
-#define IDENTITY_NUMBERS 105, 106, 113, 114, 116, 117, 119, 122, 123, 126, 155, 161, 272, 308, 446
+// The numbers of SystemCall.changesIdentity, and sched_setattr.
+#define IDENTITY_NUMBERS 105, 106, 113, 114, 116, 117, 119, 122, 123, 126, 155, 161, 272, 308, 446, 314
 #define SYS_rt_sigprocmask 14
 #define SYS_clock_gettime 228
 #define SYS_gettid 186

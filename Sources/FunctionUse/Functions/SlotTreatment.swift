@@ -19,7 +19,8 @@ enum SlotTreatment {
         "__pthread_once",
         "__cxa_guard_acquire", "write", "writev", "sd_notify", "sd_notifyf", "sd_pid_notify", "sd_pid_notifyf", "sd_pid_notify_with_fds",
         "prctl", "setuid", "setgid", "seteuid", "setegid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid", "setfsgid",
-        "setgroups", "initgroups", "capset", "chroot", "pivot_root", "unshare", "setns", "_exit", "_Exit", "quick_exit", "__tls_get_addr",
+        "setgroups", "initgroups", "capset", "chroot", "pivot_root", "unshare", "setns", "sched_setattr", "_exit", "_Exit", "quick_exit",
+        "__tls_get_addr",
         "___tls_get_addr", "__morestack", "_mcount", "mcount", "__fentry__", "__cyg_profile_func_enter", "__cyg_profile_func_exit",
         "__gmon_start__", "_ITM_registerTMCloneTable", "_ITM_deregisterTMCloneTable", "__cxa_finalize",
     ]

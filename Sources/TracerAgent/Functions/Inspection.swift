@@ -23,14 +23,20 @@ enum Inspection {
     }
 
     /// Whether the trace may be out of the agent's reach after the call: another user, other groups, fewer capabilities,
-    /// another root directory, other mounts.
+    /// another root directory, other mounts; and of a thread that becomes SCHED_DEADLINE, which cannot make a task (sched(7)).
     static func changesIdentity(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Bool {
         if !SafetyHooks.isLooked(at: descriptor) { return false }
         switch SafetyHooks.treatment(descriptor) {
         case .identity: return true
+        case .systemCall where spills.firstArgument == UInt64(SystemCall.sched_setattr): return asksForDeadline(spills.thirdArgument)
         case .systemCall: return SystemCall.changesIdentity(spills.firstArgument)
         default: return false
         }
+    }
+    /// struct sched_attr (sched_setattr(2)): its size, then the policy.
+    private static func asksForDeadline(_ attributes: UInt64) -> Bool {
+        if attributes & 3 != 0 || !Memory.isReadable(attributes &+ 4) { return false }
+        return UnsafePointer<UInt32>(bitPattern: UInt(attributes &+ 4))?.pointee == 6 // SCHED_DEADLINE
     }
 
     /// Whether it does not return, and no destructor runs.

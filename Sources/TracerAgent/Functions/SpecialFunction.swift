@@ -204,6 +204,7 @@ struct SpecialFunction {
         .init(name: "pivot_root", treatment: .identity),
         .init(name: "unshare", treatment: .identity),
         .init(name: "setns", treatment: .identity),
+        .init(name: "sched_setattr", treatment: .identity), // glibc 2.41
         // End the process without the agent's destructor.
         .init(name: "_exit", treatment: .ending),
         .init(name: "_Exit", treatment: .ending),

@@ -11,7 +11,7 @@ enum SystemCall {
         getrusage = 165
     static let rt_sigaction = 134, rt_sigprocmask = 135, rt_sigpending = 136, rt_sigtimedwait = 137, futex = 98
     static let geteuid = 175, newfstatat = 79, mkdirat = 34, renameat = 38, fchmod = 52
-    static let clone = 220, clone3 = 435, exit_group = 94
+    static let clone = 220, clone3 = 435, exit_group = 94, sched_setattr = 274
     static let fork = clone, vfork = clone // no others
 
     /// setuid, setgid, setreuid, setregid, setgroups, setresuid, setresgid, setfsuid, setfsgid, capset, pivot_root, chroot,

@@ -12,7 +12,7 @@ enum SystemCall {
     static let rt_sigaction = 13, rt_sigprocmask = 14, rt_sigpending = 127, rt_sigtimedwait = 128, futex = 202
     static let geteuid = 107, newfstatat = 262, mkdirat = 258, renameat = 264, fchmod = 91
     static let clone = 56, vfork = 58, clone3 = 435
-    static let fork = 57, exit_group = 231
+    static let fork = 57, exit_group = 231, sched_setattr = 314
 
     /// setuid, setgid, setreuid, setregid, setgroups, setresuid, setresgid, setfsuid, setfsgid, capset, pivot_root, chroot,
     /// unshare, setns, landlock_restrict_self.
