@@ -14,7 +14,8 @@ struct Image: BitwiseCopyable {
     /// The first readable segment: there are the tables of most modules.
     private var tableLow: UInt64 = 0, tableBytes: UInt64 = 0
     /// The first executable and the first writable segment: most modules have one of each.
-    private var codeLow: UInt64 = 0, codeBytes: UInt64 = 0
+    private var codeLow: UInt64 = 0
+    private(set) var codeBytes: UInt64 = 0
     private var dataLow: UInt64 = 0, dataBytes: UInt64 = 0
     private var programHeaders: UInt64 = 0
     private var programHeaderCount = 0
@@ -314,19 +315,24 @@ struct Image: BitwiseCopyable {
     }
 }
 
-/// The names of functions and variables that a module refers to and does not define, as its relocations have them.
+/// The names of functions and variables that a module refers to and does not define, as its relocations have them; or those of its slots alone.
 struct OutsideNames {
     private let image: UnsafePointer<Image>
+    private let ofSlots: Bool
     private var index = 0
-    init(_ image: UnsafePointer<Image>) { self.image = image }
+    init(_ image: UnsafePointer<Image>, ofSlots: Bool = false) {
+        self.image = image
+        self.ofSlots = ofSlots
+    }
 
     @inline(never) mutating func next() -> CText? {
         let jumps = image.pointee.jumpRelocationCount, relative = image.pointee.relativeRelocationCount
         while index < jumps &+ image.pointee.dataRelocationCount &- relative {
-            let symbol =
-                index < jumps
-                ? image.pointee.jumpRelocation(index).symbol : image.pointee.dataRelocation(relative &+ index &- jumps).symbol
+            let isJump = index < jumps
+            let relocation = isJump ? image.pointee.jumpRelocation(index) : image.pointee.dataRelocation(relative &+ index &- jumps)
             index &+= 1
+            if ofSlots && !isJump && relocation.type != Machine.globalData { continue }
+            let symbol = relocation.symbol
             if symbol != 0, let found = image.pointee.symbol(symbol)?.pointee, found.section == 0, let name = image.pointee.name(of: found)
             {
                 return name

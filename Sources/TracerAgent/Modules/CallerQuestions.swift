@@ -11,9 +11,13 @@ enum CallerQuestions {
     static func mark() {
         ForeignConvention.forEachPending { $0.pointee.asksForCallers = asks(&$0.pointee.image) }
     }
+    /// What registers plugins, logs or traces allocations is small. In libcrypto, which asks dladdr where it lies itself, 4,000 functions would be
+    /// read at each start.
+    private static let mostCodeBytes: UInt64 = 1 << 20
+
     private static func asks(_ image: UnsafePointer<Image>) -> Bool {
-        if UnwinderQuestions.isUnwinder(image) { return false }
-        var names = OutsideNames(image)
+        if image.pointee.codeBytes > mostCodeBytes || UnwinderQuestions.isUnwinder(image) { return false }
+        var names = OutsideNames(image, ofSlots: true)
         while let name = names.next() { if isQuestion(name) { return true } }
         return false
     }

@@ -6,16 +6,21 @@ import CSupport
 enum ReturnReading {
     static func isIn(_ entry: UInt64, _ byteCount: UInt64, _ image: UnsafePointer<Image>) -> Bool {
         if !image.pointee.isReadable(entry, byteCount) { return false }
-        var code = Code(place: entry)
-        while code.place < entry &+ byteCount {
+        var code = Code(place: entry), count = 0
+        let end = entry &+ byteCount
+        while code.place < end {
             // The page is there as a whole.
             if code.place & 4095 > 4096 &- Code.mostBytes && !image.pointee.isReadable(code.place, Code.mostBytes) || !code.step() {
                 return false
             }
             if code.isRead { return true }
+            count &+= 1
+            // Its frame is complete by then, mostly. Few functions go on with bytes that could be such an operand.
+            if count == beginning && !code.mayRead(until: end) { return false }
         }
         return false
     }
+    private static let beginning = 20
 
     private struct Code {
         var place: UInt64
@@ -65,6 +70,22 @@ enum ReturnReading {
                 result.byteCount = result.byteCount &+ 4
             }
             return result
+        }
+        /// Finds out whether any bytes up to there are an operand that is the return slot, as the frame is now.
+        @inline(never) func mayRead(until end: UInt64) -> Bool {
+            var n: UInt64 = 0
+            while place &+ n &+ 6 <= end {
+                let modrm = byte(n), next = byte(n &+ 1)
+                if next == 0x24 && modrm & 7 == 4 { // from rsp
+                    let mode = modrm &>> 6
+                    let distance = mode == 0 ? 0 : mode == 1 ? Int64(Int8(bitPattern: byte(n &+ 2))) : signed(n &+ 2)
+                    if distance == deepest { return true }
+                } else if modrm & 0xc7 == 0x45 && Int64(Int8(bitPattern: next)) == frame {
+                    return true
+                }
+                n = n &+ 1
+            }
+            return false
         }
         private func isReturnSlot(_ operand: Operand) -> Bool {
             !operand.isRegister && (operand.base == 4 && operand.distance == depth || operand.base == 5 && operand.distance == frame)
