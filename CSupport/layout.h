@@ -269,9 +269,11 @@ uint64_t tracer_replace_list(struct own_image, uint64_t target, uint64_t capture
 uint64_t tracer_replace_step(struct own_image, uint64_t target, uint64_t get, int kind, int address_register)
     __attribute__((visibility("hidden")));
 uint64_t tracer_replace_unwind_backtrace(struct own_image, uint64_t target, uint64_t get_ip) __attribute__((visibility("hidden")));
-/// `target` is _Unwind_SetIP of HP's libunwind, and `get` its _Unwind_GetIP; then its unw_set_reg and unw_get_reg.
-void tracer_answer_locations(uint64_t setter) __attribute__((visibility("hidden")));
+/// `target` is dladdr, or dladdr1, which has more arguments.
 uint64_t tracer_replace_module_question(uint64_t target, int has_more) __attribute__((visibility("hidden")));
+/// Calls V8's setter with the function that finds the place of a true return address (ReturnLocations.swift).
+void tracer_answer_locations(uint64_t setter) __attribute__((visibility("hidden")));
+/// `target` is _Unwind_SetIP of HP's libunwind, and `get` its _Unwind_GetIP; then its unw_set_reg and unw_get_reg.
 uint64_t tracer_replace_landing(uint64_t target, uint64_t get) __attribute__((visibility("hidden")));
 #define WRITER_KINDS 2 /* for a process's own frames, and for any */
 uint64_t tracer_replace_set(uint64_t target, uint64_t get, int kind, int address_register) __attribute__((visibility("hidden")));

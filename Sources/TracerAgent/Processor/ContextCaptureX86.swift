@@ -43,44 +43,7 @@ extension ContextCapture {
             if register == 4 { isDepthKnown = false } else { values[register] = value }
         }
 
-        /// A ModRM operand: a register, or memory at a distance from one.
-        private struct Operand {
-            var register = 0 // the other operand, with REX.R
-            var base = -1 // of memory; -1: none, or an index is added
-            var direct = -1 // a register, not memory
-            var distance: Int64 = 0
-            var byteCount: UInt64 = 0
-        }
-        private func operand(at n: UInt64, _ rex: UInt8) -> Operand {
-            let modrm = byte(n)
-            var result = Operand(register: Int(modrm &>> 3 & 7) | Int(rex & 4) &<< 1, byteCount: 1)
-            let mode = modrm &>> 6, low = Int(modrm & 7)
-            if mode == 3 {
-                result.direct = low | Int(rex & 1) &<< 3
-                return result
-            }
-            var base = low | Int(rex & 1) &<< 3
-            if low == 4 {
-                let sib = byte(n &+ 1)
-                result.byteCount = 2
-                base = Int(sib & 7) | Int(rex & 1) &<< 3
-                let hasIndex = sib &>> 3 & 7 != 4 || rex & 2 != 0
-                if hasIndex || mode == 0 && sib & 7 == 5 { base = -1 }
-                if mode == 0 && sib & 7 == 5 { result.byteCount = 6 }
-            } else if mode == 0 && low == 5 { // relative to rip
-                base = -1
-                result.byteCount = 5
-            }
-            result.base = base
-            if mode == 1 {
-                result.distance = Int64(Int8(bitPattern: byte(n &+ result.byteCount)))
-                result.byteCount = result.byteCount &+ 1
-            } else if mode == 2 {
-                result.distance = signed(n &+ result.byteCount)
-                result.byteCount = result.byteCount &+ 4
-            }
-            return result
-        }
+        private func operand(at n: UInt64, _ rex: UInt8) -> X86Operand { X86Operand(place &+ n, rex) }
 
         private func isPrefix(_ byte: UInt8) -> Bool { byte == 0x66 || byte == 0xf2 || byte == 0xf3 || byte == 0x64 || byte == 0x2e }
         /// Prefixes, REX, opcode of two bytes, ModRM, SIB, distance and number: as many as are looked at, not as are allowed.

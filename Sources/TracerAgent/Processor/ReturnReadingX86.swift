@@ -38,48 +38,14 @@ enum ReturnReading {
             Int64(UnsafeRawPointer(bitPattern: UInt(place &+ n))!.loadUnaligned(as: Int32.self))
         }
 
-        /// A register, or memory: its base, or -1, and the distance from it. `reg`: the other operand, or more of the opcode.
-        private struct Operand {
-            var reg: UInt8, base = -1, distance: Int64 = 0, byteCount: UInt64 = 1
-            let isRegister: Bool
-        }
-        private func operand(_ n: UInt64, _ rex: UInt8) -> Operand {
-            let modrm = byte(n), mode = modrm &>> 6, low = modrm & 7
-            var result = Operand(reg: modrm &>> 3 & 7 | (rex & 4) &<< 1, isRegister: mode == 3)
-            if mode == 3 {
-                result.base = Int(low | (rex & 1) &<< 3)
-                return result
-            }
-            var base = low
-            if low == 4 {
-                let sib = byte(n &+ 1)
-                result.byteCount = 2
-                base = sib & 7
-                if sib &>> 3 & 7 == 4 && rex & 2 == 0 { result.base = Int(base | (rex & 1) &<< 3) }
-            } else {
-                result.base = Int(base | (rex & 1) &<< 3)
-            }
-            if mode == 0 && base == 5 {
-                result.base = -1
-                result.byteCount = result.byteCount &+ 4
-            } else if mode == 1 {
-                result.distance = Int64(Int8(bitPattern: byte(n &+ result.byteCount)))
-                result.byteCount = result.byteCount &+ 1
-            } else if mode == 2 {
-                result.distance = signed(n &+ result.byteCount)
-                result.byteCount = result.byteCount &+ 4
-            }
-            return result
-        }
         /// Finds out whether any bytes up to there are an operand that is the return slot, as the frame is now.
         @inline(never) func mayRead(until end: UInt64) -> Bool {
             var n: UInt64 = 0
-            while place &+ n &+ 6 <= end {
+            while place &+ n &+ 2 < end {
                 let modrm = byte(n), next = byte(n &+ 1)
-                if next == 0x24 && modrm & 7 == 4 { // from rsp
-                    let mode = modrm &>> 6
-                    let distance = mode == 0 ? 0 : mode == 1 ? Int64(Int8(bitPattern: byte(n &+ 2))) : signed(n &+ 2)
-                    if distance == deepest { return true }
+                if next == 0x24 && modrm & 7 == 4 && (modrm &>> 6 != 2 || place &+ n &+ 6 <= end) { // from rsp
+                    let operand = X86Operand(place &+ n, 0)
+                    if operand.base == 4 && operand.distance == deepest { return true }
                 } else if modrm & 0xc7 == 0x45 && Int64(Int8(bitPattern: next)) == frame {
                     return true
                 }
@@ -87,8 +53,8 @@ enum ReturnReading {
             }
             return false
         }
-        private func isReturnSlot(_ operand: Operand) -> Bool {
-            !operand.isRegister && (operand.base == 4 && operand.distance == depth || operand.base == 5 && operand.distance == frame)
+        private func isReturnSlot(_ operand: X86Operand) -> Bool {
+            operand.base == 4 && operand.distance == depth || operand.base == 5 && operand.distance == frame
         }
 
         /// What follows the opcode: an operand (m), also with a number of one (a) or four bytes (b; two with prefix 66), or with one if the
@@ -139,15 +105,15 @@ enum ReturnReading {
             case 0x63: n = n &+ 4 // c
             case 0x71: n = n &+ (rex & 8 != 0 ? 8 : wide) // q
             default:
-                let operand = operand(n, rex)
+                let operand = X86Operand(place &+ n, rex)
                 n = n &+ operand.byteCount
                 if opcode != 0x8d && isReturnSlot(operand) { isRead = true }
                 change(opcode, operand, n, wasPush)
                 switch form {
                 case 0x61: n = n &+ 1 // a
                 case 0x62: n = n &+ wide // b
-                case 0x67 where operand.reg & 7 < 2: n = n &+ 1 // g, h
-                case 0x68 where operand.reg & 7 < 2: n = n &+ wide
+                case 0x67 where operand.register & 7 < 2: n = n &+ 1 // g, h
+                case 0x68 where operand.register & 7 < 2: n = n &+ wide
                 default: break
                 }
             }
@@ -156,11 +122,11 @@ enum ReturnReading {
         }
 
         /// What it does to the stack pointer, or to rbp.
-        private mutating func change(_ opcode: UInt8, _ operand: Operand, _ n: UInt64, _ wasPush: Bool) {
-            let kind = operand.reg & 7
-            if opcode == 0x89 && operand.isRegister && operand.base == 5 { // mov
-                frame = operand.reg == 4 ? wasPush ? 8 : depth : .min
-            } else if (opcode == 0x81 || opcode == 0x83) && operand.isRegister && operand.base == 4 && (kind == 0 || kind == 5) { // add, sub
+        private mutating func change(_ opcode: UInt8, _ operand: X86Operand, _ n: UInt64, _ wasPush: Bool) {
+            let kind = operand.register & 7
+            if opcode == 0x89 && operand.direct == 5 { // mov
+                frame = operand.register == 4 ? wasPush ? 8 : depth : .min
+            } else if (opcode == 0x81 || opcode == 0x83) && operand.direct == 4 && (kind == 0 || kind == 5) { // add, sub
                 let value = opcode == 0x83 ? Int64(Int8(bitPattern: byte(n))) : signed(n)
                 depth = depth &+ (kind == 5 ? value : 0 &- value)
             } else if opcode == 0xff && kind == 6 { // push
@@ -184,7 +150,7 @@ enum ReturnReading {
         }
         /// An opcode and an operand, of maps 0F, 0F 38 and 0F 3A, whatever is before them.
         @inline(never) private mutating func stepOther(_ start: UInt64, _ map: UInt8, _ rex: UInt8) -> Bool {
-            let opcode = byte(start), operand = operand(start &+ 1, rex)
+            let opcode = byte(start), operand = X86Operand(place &+ start &+ 1, rex)
             if isReturnSlot(operand) { isRead = true }
             let hasNumber: Bool
             switch opcode {

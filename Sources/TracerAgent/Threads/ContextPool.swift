@@ -57,6 +57,10 @@ enum ContextPool {
         pageCount &-= 1
         return UnsafeMutablePointer(bitPattern: pages &+ pageCount &* Kernel.pageBytes)
     }
+    /// The position of threads for which there was no memory: nothing is recorded any more. Their contexts are mapped one by one.
+    static var noPosition: UnsafeMutablePointer<write_position> { withUnsafeMutablePointer(to: &nobody) { $0 } }
+    nonisolated(unsafe) private static var nobody = write_position()
+
     static func wipedPages(_ count: Int) -> UnsafeMutableRawPointer? {
         guard let pages = Memory.pages(count &* Kernel.pageBytes) else { return nil }
         if SystemCall.call(SystemCall.madvise, bits(pages), count &* Kernel.pageBytes, Advice.wipeOnFork) == 0 { return pages }
@@ -74,6 +78,7 @@ enum ContextPool {
     /// Takes back the context of a thread that has ended. The memory is the system's again, the addresses wait for the next thread.
     static func give(_ context: ThreadContext) {
         let position = context.pointee.position!
+        if position == noPosition { return Memory.release(UnsafeMutableRawPointer(context) - Int(CONTEXT_STACK_BYTES), contextBytes) }
         clear(bits(position), Kernel.pageBytes)
         clear(bits(context) &- Int(CONTEXT_STACK_BYTES), contextBytes)
         keep(context, position)

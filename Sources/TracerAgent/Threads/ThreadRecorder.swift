@@ -70,11 +70,8 @@ struct ThreadRecorder {
         } else if let page = ContextPool.wipedPages(1) { // in a forked child another thread of the parent may have held the lock
             return page.assumingMemoryBound(to: write_position.self)
         }
-        return withUnsafeMutablePointer(to: &ThreadRecorder.noPosition) { $0 }
+        return ContextPool.noPosition
     }
-    /// The position of threads for which there was no memory: nothing is recorded any more.
-    nonisolated(unsafe) private static var noPosition = write_position()
-
     /// Gives the thread its index and a record in the file. In a forked child, whose only thread it is, again or for the first time.
     func register() {
         context.pointee.tid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.gettid))
