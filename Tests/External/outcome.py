@@ -14,13 +14,19 @@ VERDICTS = (SAME, DIFFERS, FAILS_BARE, VARIES_BARE, SKIPPED)
 class Outcome:
     """Of a whole run; written down after each test, so that an interrupted run has said what it found."""
 
-    def __init__(self, path, agent):
+    def __init__(self, path, agent, way=""):
+        """`way`: what was recorded besides calls through slots."""
         self.path = path
-        self.head = {"agent": agent, "date": datetime.date.today().isoformat(), "machine": table.machine()}
+        self.head = {"agent": agent, "way": way, "date": datetime.date.today().isoformat(), "machine": table.machine()}
         self.suites = {}  # name: {"version", "skipped", "results"}
 
     def begin(self, suite, version):
         self.suites[suite.name] = {"about": suite.about, "version": version, "skipped": "", "results": []}
+
+    def end(self, suite, functions):
+        """`functions`: the most that one process recorded by themselves."""
+        self.suites[suite.name]["functions"] = functions
+        self.write()
 
     def skip(self, suite, reason):
         self.suites.setdefault(suite.name, {"about": suite.about, "version": "", "results": []})["skipped"] = reason
@@ -47,7 +53,7 @@ class Outcome:
         """Adds the suites that a file has, in place of those of the same name."""
         with open(path) as file:
             told = json.load(file)
-        self.head = {key: told[key] for key in self.head}
+        self.head = {key: told.get(key, "") for key in self.head}
         for name, suite in told["suites"].items():
             self.suites[name] = {**suite, "results": [
                 Result(name, r["name"], r["verdict"], r.get("bare", []), r.get("traced", []), r.get("reason", ""), r.get("agent said", []), r.get("detail", ""))
@@ -77,13 +83,15 @@ class Outcome:
 
     def markdown(self):
         ran = {name: suite for name, suite in self.suites.items() if not suite["skipped"]}
-        lines = [f"{self.compared()} tests of {len(ran)} suites, each bare and under the agent: {len(self.different())} differ. "
+        every = any(suite.get("functions") for suite in ran.values())
+        lines = [f"{self.compared():,} tests of {len(ran)} suites, each bare and under the agent{', ' * bool(self.head['way'])}{self.head['way']}: {len(self.different())} differ. "
                  f"{self.head['date']}, agent {self.head['agent']}; {self.head['machine']}."]
         if ran:
-            lines += ["", "| suite | version | same | differ | fail bare | vary bare | cannot run here |", "|---|---|---:|---:|---:|---:|---:|"]
+            lines += ["", "| suite | version | same | differ | fail bare | vary bare | cannot run here |" + " functions |" * every, "|---|---|" + "---:|" * (5 + every)]
         for name, suite in ran.items():
             counts = self.counts(name)
-            lines.append(f"| {suite['about']} | {suite['version']} | " + " | ".join(str(counts[verdict]) for verdict in VERDICTS) + " |")
+            lines.append(f"| {suite['about']} | {suite['version']} | " + " | ".join(f"{counts[verdict]:,}" for verdict in VERDICTS)
+                         + f" | {suite.get('functions') or 0:,}" * every + " |")
         if self.different():
             lines += ["", "| suite | test | bare | under the agent | of the runs |", "|---|---|---|---|---:|"]
             for result in self.different():

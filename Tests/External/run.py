@@ -2,10 +2,11 @@
 """Suites that others wrote, test by test, bare and under the agent: where does the outcome differ?
 
     scripts/compat --external [--only SUITE]… [--filter REGEX] [--agent FILE] [--list] [--install]
-                              [--results FILE] [--markdown FILE] [--stored FILE]… [--against FILE]
+                              [--functions [--tool FILE]] [--results FILE] [--markdown FILE] [--stored FILE]… [--against FILE]
                               [--verbose] [--keep]
 
-Each test runs bare, then with the agent preloaded. Where the outcomes differ it runs again, up to three times each way: a
+Each test runs bare, then with the agent preloaded, with --functions so that it records every function of every module that a
+test loads (TRACER_FUNCTIONS='*!*', with plans that are made on the way). Where the outcomes differ it runs again, up to three times each way: a
 test that fails bare, or whose bare runs are not alike, is not held against the agent. Suites that have to be built are
 built once, in the cache; Debian's source packages come from where the system's packages come from. What needs a package that
 is not there is skipped and names it; --install installs those of the chosen suites. Status 1 when a test differed, or none
@@ -42,6 +43,8 @@ def options(arguments):
     parser = argparse.ArgumentParser(prog="scripts/compat --external", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", metavar="SUITE", help="this suite; may be given again")
     parser.add_argument("--filter", metavar="REGEX", default="", help="tests whose SUITE: NAME matches")
+    parser.add_argument("--functions", action="store_true", help="record every function of every module, too")
+    parser.add_argument("--tool", default=os.path.join(ROOT, ".build/release/tracer"), metavar="FILE", help="what makes plans (default: %(default)s)")
     parser.add_argument("--list", action="store_true", help="name the suites, what they need, and with --filter or --only their tests; run nothing")
     parser.add_argument("--install", action="store_true", help="install the packages that are missing")
     parser.add_argument("--commit", metavar="NAME", help="what the agent is called in the results (default: this checkout's commit)")
@@ -122,7 +125,11 @@ def run_suite(suite, runner, outcome, given):
             if result.verdict != SAME and (result.verdict != SKIPPED or given.verbose) or given.verbose:
                 print(line(result), flush=True)
     counts = outcome.counts(suite.name)
-    print(f"{suite.name}: " + ", ".join(f"{number} {verdict}" for verdict, number in counts.items()), flush=True)
+    recorded = ""
+    if runner.plans:
+        outcome.end(suite, runner.plans.recorded)
+        recorded, runner.plans.recorded = f"; {runner.plans.recorded:,} functions recorded", 0
+    print(f"{suite.name}: " + ", ".join(f"{number} {verdict}" for verdict, number in counts.items()) + recorded, flush=True)
 
 
 def list_suites(wanted, given):
@@ -154,12 +161,13 @@ def main(arguments, available=None):
         outcome.path = given.results
         outcome.write()
         return finish(outcome, given)
-    if not os.path.exists(given.agent):
-        fail(f"no {given.agent}: run scripts/build first")
+    for path in (given.agent, *([given.tool] if given.functions else [])):
+        if not os.path.exists(path):
+            fail(f"no {path}: run scripts/build first")
     os.makedirs(given.cache, exist_ok=True)
     os.makedirs(os.path.dirname(os.path.abspath(given.results)), exist_ok=True)
-    outcome, interrupted = Outcome(given.results, commit(given)), False
-    runner = runs.Runner(given.agent, given.cache, given.scratch, given.keep)
+    outcome, interrupted = Outcome(given.results, commit(given), "with every function" if given.functions else ""), False
+    runner = runs.Runner(given.agent, given.cache, given.scratch, given.keep, given.tool if given.functions else None)
     signal.signal(signal.SIGTERM, interrupt)
     try:
         for suite in wanted:

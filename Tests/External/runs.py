@@ -14,12 +14,15 @@ import uuid
 import zlib
 from dataclasses import dataclass
 
-sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "Compatibility"))
+for folder in ("Compatibility", "EndToEnd"):
+    sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), folder))
 import execution
 import normal
+import plans
 
 NOBODY = 65534
 MOST_DISK = 2 << 30  # bytes of traces of one run
+MOST_LEARNING = 3  # times that a run is made again for modules that it loads only with the plans of others
 # A ring: no test is longer for what it has recorded, and no disk fuller.
 RECORDING = {"TRACER_MODE": "ring", "TRACER_MAXSIZE": "8M"}
 
@@ -58,16 +61,22 @@ class Run:
 
 
 class Runner:
-    """A scratch folder with a copy of the agent that anybody may read, and that no build changes meanwhile."""
+    """A scratch folder with copies of the agent and the tool that anybody may read, and that no build changes meanwhile."""
 
-    def __init__(self, agent, cache, scratch, keep=False):
+    def __init__(self, agent, cache, scratch, keep=False, tool=None):
+        """With a tool every function is recorded, too: of all modules that tests load."""
         self.cache, self.keep = cache, keep
         self.folder = tempfile.mkdtemp(prefix="external-", dir=scratch)
         os.chmod(self.folder, 0o755)
-        self.agent = os.path.join(self.folder, "libtracer.so")
-        shutil.copy(agent, self.agent)
-        os.chmod(self.agent, 0o755)
+        self.agent = self.copy(agent, "libtracer.so")
         self.traces = os.path.join(self.folder, "traces")
+        self.plans = plans.Plans(self.copy(tool, "tracer"), os.path.join(self.folder, "plans")) if tool else None
+
+    def copy(self, file, name):
+        path = os.path.join(self.folder, name)
+        shutil.copy(file, path)
+        os.chmod(path, 0o755)
+        return path
 
     def close(self):
         if not self.keep:
@@ -83,6 +92,16 @@ class Runner:
         return home
 
     def execute(self, test, command, traced, first):
+        """Of a traced run with every function the one that finds plans of all modules that it loads."""
+        user = NOBODY if test.unprivileged and os.geteuid() == 0 else os.geteuid()
+        run = self.once(test, command, traced, first, user)
+        for _ in range(MOST_LEARNING if traced and self.plans else 0):
+            if not self.plans.learn(self.traces, user):
+                break
+            run = self.once(test, command, traced, first, user)
+        return run
+
+    def once(self, test, command, traced, first, user):
         home = self.fresh()
         mark, cases = uuid.uuid4().hex, os.path.join(home, "cases.jsonl")
         tmp = os.path.join(home, "tmp")
@@ -90,11 +109,13 @@ class Runner:
         os.chmod(tmp, 0o1777)
         fill = {"{tmp}": tmp, "{cases}": cases}
         variables = {**execution.environment(self.cache, home), **{k: filled(v, fill) for k, v in test.environment.items()}, execution.SESSION: mark}
+        if self.plans:
+            variables["XDG_CACHE_HOME"] = self.plans.cache(user)
         if traced:
-            variables.update(RECORDING, LD_PRELOAD=self.agent, TRACER_OUT=os.path.join(self.traces, "%e.%p.trace"))
+            variables.update(RECORDING, **({"TRACER_FUNCTIONS": "*!*"} if self.plans else {}), LD_PRELOAD=self.agent, TRACER_OUT=os.path.join(self.traces, "%e.%p.trace"))
         # As long as may be on a machine with other things to do; a test that does not end traced would take all of it each time.
         limit = test.timeout if first is None else max(30, min(4 * test.timeout, 15 * first.seconds))
-        user = dict(user=NOBODY, group=NOBODY, extra_groups=[]) if test.unprivileged and os.geteuid() == 0 else {}
+        identity = dict(user=user, group=user, extra_groups=[]) if user != os.geteuid() else {}
 
         def prepare():
             # What is started in the background, or by nohup, ignores some.
@@ -107,7 +128,7 @@ class Runner:
         with open(os.path.join(self.folder, "stdout"), "w+b") as out, open(os.path.join(self.folder, "stderr"), "w+b") as err:
             began = time.monotonic()
             child = subprocess.Popen([filled(word, fill) for word in command], cwd=filled(test.where, fill) or tmp, env=variables,
-                                     stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True, preexec_fn=prepare, **user)
+                                     stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True, preexec_fn=prepare, **identity)
             ended = None
             try:
                 ended = self.wait(child, began + limit)
