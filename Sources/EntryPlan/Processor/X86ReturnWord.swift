@@ -39,7 +39,7 @@ struct X86ReturnWord {
         if kind != X86_NOP, !(isLegacy && opcode == 0x8d), !Self.changesNothing(bytes, instruction, opcode, field) {
             noteAccess(instruction, offset, isPush: opcode == 0xff && field == 6, isLoad: opcode == 0x8b)
         }
-        if isLegacy, opcode & 0xf8 == 0x58, instruction.modrm == 0 { note(offset, 0) }
+        if isLegacy { noteImplied(opcode, hasOperand: instruction.modrm > 0, field, offset) }
         if kind == X86_CALL || kind == X86_INDIRECT_CALL, Self.arguments.contains(where: { copies[$0] == 0 }) { isRead = true }
         if kind != X86_OTHER && kind != X86_NOP && kind != X86_ENDBR && kind != X86_LEA {
             if let depth { lineEnd = (offset, depth) }
@@ -85,6 +85,16 @@ struct X86ReturnWord {
         }
         // But for `push -8(%r10)`: a frame that is aligned anew has a copy of the word on top, for debuggers.
         if let below = copies[base], (0..<8).contains(distance - below), !isPush { isRead = true }
+    }
+
+    /// What an instruction reads without naming it: pop (also into memory), popf and iret the top of the stack, string instructions by rsi
+    /// and rdi.
+    private mutating func noteImplied(_ opcode: UInt8, hasOperand: Bool, _ field: UInt8, _ offset: Int) {
+        switch opcode {
+        case 0x58...0x5f where !hasOperand, 0x8f where field == 0, 0x9d, 0xcf: note(offset, 0)
+        case 0xa4...0xa7, 0xac...0xaf: if copies[6] == 0 || copies[7] == 0 { isRead = true }
+        default: break
+        }
     }
 
     /// At a distance from the stack pointer.

@@ -86,11 +86,11 @@ enum ReturnReading {
             let opcode = byte(n), form = form(n), wide: UInt64 = isNarrow ? 2 : 4, wasPush = pushesFrame
             n = n &+ 1
             pushesFrame = opcode == 0x55 && rex & 1 == 0
-            if opcode & 0xf0 == 0x50 {
-                if opcode & 8 != 0 && depth == 0 { isRead = true }
-                depth = depth &+ (opcode & 8 != 0 ? -8 : 8)
+            if opcode & 0xf8 == 0x58 || opcode == 0x8f || opcode == 0x9d { // pop, popf
+                if depth == 0 { isRead = true }
+                depth = depth &- 8
             }
-            if opcode == 0x68 || opcode == 0x6a { depth = depth &+ 8 }
+            if opcode & 0xf8 == 0x50 || opcode == 0x68 || opcode == 0x6a || opcode == 0x9c { depth = depth &+ 8 } // push, pushf
             if opcode == 0xc9 || opcode == 0xc3 || opcode == 0xeb || opcode == 0xe9 { depth = deepest } // leave, ret, jmp
             deepest = max(deepest, depth)
             switch form {

@@ -21,6 +21,7 @@ int asks_of_headers(void);
 int asks_after_others(void);
 int asks_late(int depth);
 int asks_by_frame(const char *name);
+void asks_into_memory(uintptr_t *word);
 #ifdef LIB_asks
 #define WORD ((uintptr_t)__builtin_return_address(0))
 static int is_of(uintptr_t address, const char *name) {
@@ -41,6 +42,13 @@ static NOINLINE uintptr_t word_above(void **frame) { return (uintptr_t)frame[1];
 EXPORT int asks_by_frame(const char *name) {
     return is_of(word_above((void **)__builtin_frame_address(0)), name) && is_of(word_above((void **)__builtin_frame_address(0)) - 1, name);
 }
+#if __x86_64__
+__asm__(".pushsection .text\n.globl asks_into_memory\n.type asks_into_memory, @function\nasks_into_memory: .cfi_startproc\npopq (%rdi)\n.cfi_adjust_cfa_offset -8\n"
+        "jmpq *(%rdi)\n.cfi_endproc\n.size asks_into_memory, . - asks_into_memory\n.popsection");
+#else
+__asm__(".pushsection .text\n.globl asks_into_memory\n.type asks_into_memory, %function\nasks_into_memory: .cfi_startproc\nstr x30, [x0]\nret\n.cfi_endproc\n"
+        ".size asks_into_memory, . - asks_into_memory\n.popsection");
+#endif
 struct question {
     uintptr_t address;
     int is_program;
@@ -74,7 +82,7 @@ EXPORT int asks_late(int depth) {
     return question.is_program;
 }
 #else
-extern char __executable_start[];
+extern char __executable_start[], etext[];
 int main(void) {
     void *base = NULL;
     for (int n = 0; n < 3; n++) {
@@ -86,6 +94,9 @@ int main(void) {
         CHECK(asks_after_others());
         CHECK(asks_late(3));
         CHECK(asks_by_frame("asks_who_calls"));
+        uintptr_t word = 0;
+        asks_into_memory(&word);
+        CHECK(word > (uintptr_t)__executable_start && word < (uintptr_t)etext);
     }
     puts("the program");
     return 0;

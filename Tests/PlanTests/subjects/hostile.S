@@ -443,6 +443,32 @@ function pops_return
     jmp *%rax
 end pops_return
 
+// expect pops_return_into_memory none acts by its return address
+function pops_return_into_memory
+    pop 16(%rdi)
+    .cfi_adjust_cfa_offset -8
+    jmp *16(%rdi)
+end pops_return_into_memory
+
+// expect pops_return_as_flags none acts by its return address
+function pops_return_as_flags
+    popf
+    .cfi_adjust_cfa_offset -8
+    jmp *%rdi
+end pops_return_as_flags
+
+// expect returns_as_from_an_interrupt none acts by its return address
+function returns_as_from_an_interrupt
+    iretq
+end returns_as_from_an_interrupt
+
+// expect loads_return_as_a_string none acts by its return address
+function loads_return_as_a_string
+    mov %rsp, %rsi
+    lodsq
+    ret
+end loads_return_as_a_string
+
 // expect exchanges_return none acts by its return address
 function exchanges_return
     xchg %rdi, (%rsp)
