@@ -105,7 +105,8 @@ public enum Variables {
     /// By which `tracer record` recognises the files of one run, and its child.
     @inlinable public static var session: Variable<SessionStamp> {
         Variable(
-            "TRACER_SESSION", SessionStamp.self, SessionStamp(number: 0, recorder: 0), form: "16 hexadecimal digits, '-', a process id")
+            "TRACER_SESSION", SessionStamp.self, SessionStamp(number: 0, recorder: 0, namespace: 0),
+            form: "16 hexadecimal digits, '-', a process id, '-', a namespace")
     }
     /// When exec was called, and by which process (docs/format.md, PHASE).
     @inlinable public static var exec: Variable<ExecStamp> {
@@ -221,15 +222,18 @@ extension Variables {
         @inlinable public static func word(_ clock: ClockChoice) -> StaticString { clock == .monotonic ? "monotonic" : "auto" }
     }
 
-    /// 16 hexadecimal digits, '-', the recorder's process id.
+    /// 16 hexadecimal digits, '-', the recorder's process id, '-', the inode of the namespace in which that counts.
     public struct SessionStamp: VariableGrammar, Sendable {
         public var number: UInt64
         public var recorder: UInt64
+        /// 0 unknown.
+        public var namespace: UInt64
         @inlinable public static var numberDigits: Int { 16 }
 
-        @inlinable init(number: UInt64, recorder: UInt64) {
+        @inlinable init(number: UInt64, recorder: UInt64, namespace: UInt64) {
             self.number = number
             self.recorder = recorder
+            self.namespace = namespace
         }
 
         public static func read(_ text: UnsafePointer<UInt8>) -> SessionStamp? {
@@ -238,8 +242,10 @@ extension Variables {
                 number = number &<< 4 | digit
                 n &+= 1
             }
-            guard n == numberDigits, text[n] == 0x2d, let pid = Digits.all(text + (n &+ 1)) else { return nil }
-            return SessionStamp(number: number, recorder: pid)
+            guard n == numberDigits, text[n] == 0x2d, let (pid, count) = Digits.leading(text + (n &+ 1)), text[n &+ 1 &+ count] == 0x2d,
+                let namespace = Digits.all(text + (n &+ count &+ 2))
+            else { return nil }
+            return SessionStamp(number: number, recorder: pid, namespace: namespace)
         }
     }
 

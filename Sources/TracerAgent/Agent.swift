@@ -73,6 +73,9 @@ extension Agent {
         Limits.mode = settings.mode
         TraceName.template = settings.output
         TraceOutput.session = settings.session.number
+        if settings.session.namespace != 0 && settings.session.namespace == TraceName.pidNamespace() {
+            FileJob.recorder = settings.session.recorder
+        }
         NameFilter.include = settings.include
         NameFilter.exclude = settings.exclude
         NameFilter.ready = settings.ready

@@ -61,6 +61,41 @@ int main(int argc, char **argv) {
     return 0;
 }
 """
+# One thread fills chunk after chunk while the other one looks for what it has not begun: threads, and children of any kind.
+LOOKS = r"""
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int done;
+static void *calls(void *number) {
+    for (long n = 0; n < (long)number; n++) getppid();
+    done = 1;
+    return 0;
+}
+int main(int argc, char **argv) {
+    pthread_t thread;
+    int threads = 0, children = 0, looks = 0;
+    FILE *told = fopen(argv[1], "we");
+    pthread_create(&thread, 0, calls, (void *)1000000);
+    while (!done) {
+        int here = 0;
+        DIR *all = opendir("/proc/self/task");
+        while (readdir(all)) here++;
+        closedir(all);
+        if (here - 2 > threads) threads = here - 2;
+        children += waitpid(-1, 0, WNOHANG | __WALL) >= 0 || errno != ECHILD;
+        looks++;
+    }
+    pthread_join(thread, 0);
+    fprintf(told, "%d threads, %d children\n", threads, children);
+    printf("%d looks\n", looks);
+    return fclose(told);
+}
+"""
 GLOBS = ("*", "libc.so.6!str*", "*!*")
 # What differs, with the reason: the agent's handler of SIGBUS (docs/trampoline.md). The commands that start a program again and again put it into a process group, on one processor, and hear of
 # its system calls by a filter: that is what they are for (docs/launch-lab.md).
@@ -134,6 +169,35 @@ class Surroundings:
         return what == "status" and self.often and text.startswith(LAUNCHED)
 
 
+class TaskOfTheAgent:
+    """Where `tracer record` is the parent, what writes the file for a program with threads is in none of its lists."""
+    name = "surroundings.task_of_the_agent"
+
+    def run(self, settings):
+        if settings.bare_only:
+            return
+        place = harness.Place(self.name, settings.keep)
+        try:
+            self.check(settings, os.path.join(place.fresh(), "cwd"))
+        finally:
+            place.done()
+
+    def check(self, settings, where):
+        program, told, trace = (os.path.join(where, name) for name in ("looks", "told", "a.trace"))
+        subprocess.run(["gcc", "-O1", "-pthread", "-x", "c", "-", "-o", program], input=LOOKS, text=True, check=True, capture_output=True)
+        for command in ((program, told), ("sh", "-c", 'exec "$0" "$@"', program, told)):  # also after an exec
+            done = subprocess.run([settings.tool, "record", "--force", "-o", trace, "--", *command], cwd=where, env={**harness.passed_on(os.environ), "HOME": where},
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=harness.HANGS)
+            with open(told) as file:
+                seen = file.read()
+            os.unlink(told)
+            size = sum(os.stat(os.path.join(folder, file)).st_size for folder, _, files in os.walk(where) for file in files if file.endswith(".trace"))
+            if done.returncode or size < 4 << 20:
+                raise Failed(f"status {done.returncode}, {size} bytes of trace: {done.stderr[-500:]}")
+            if seen != "2 threads, 0 children\n":
+                raise Failed(f"the program sees {seen}in {done.stdout}")
+
+
 def tests():
     once = {"record": ("record", "-o", "a.trace", "--"), "startup": ("startup", "-o", "a.trace", "--"), "counts": ("record", "--mode", "counts", "--functions", "*", "-o", "a.trace", "--"),
             "sampled": ("record", "--sample", "-o", "a.trace", "--"), "no_children": ("record", "--no-children", "-o", "a.trace", "--"),
@@ -141,4 +205,4 @@ def tests():
     often = {"launch": ("launch", "--runs", "2", "--to-exit", "--"), "baseline": ("baseline", "--runs", "3", "--to-exit", "-o", "b.json", "--")}
     return [Surroundings("surroundings." + name, command) for name, command in once.items()] + \
         [Surroundings("surroundings." + name, command, True) for name, command in often.items()] + \
-        [Surroundings("surroundings.check", ("check", "b.json", "--runs", "3", "--to-exit", "--"), True, often["baseline"])]
+        [TaskOfTheAgent()] + [Surroundings("surroundings.check", ("check", "b.json", "--runs", "3", "--to-exit", "--"), True, often["baseline"])]

@@ -84,7 +84,7 @@ static void find_namespace(void) {
 // proc_pid_fdinfo(5): that of a process has a line "Pid:" with its number.
 static int is_watched_by(const char *recorder) {
     char folder[64], path[400], line[256], wanted[32];
-    snprintf(folder, sizeof folder, "/proc/%s/fdinfo", recorder);
+    snprintf(folder, sizeof folder, "/proc/%d/fdinfo", atoi(recorder));
     snprintf(wanted, sizeof wanted, "Pid:\t%d\n", getpid());
     DIR *all = opendir(folder);
     if (!all) fail(folder);

@@ -79,9 +79,12 @@ import TraceFormat
     }
 
     @Test func whatTheRecorderTellsTheAgentIsReadAsItIsWritten() throws {
-        let session = try #require(Variables.session.read("00000000000000ff-4711"))
-        #expect(session.number == 255 && session.recorder == 4711)
-        for text in ["ff-4711", "00000000000000ff", "00000000000000fF-1", "00000000000000ff-"] {
+        let session = try #require(Variables.session.read("00000000000000ff-4711-4026531836"))
+        #expect(session.number == 255 && session.recorder == 4711 && session.namespace == 4_026_531_836)
+        for text in [
+            "ff-4711", "00000000000000ff", "00000000000000fF-1-1", "00000000000000ff-", "00000000000000ff-1", "00000000000000ff-1-",
+            "00000000000000ff-1-x",
+        ] {
             #expect(Variables.session.read(text) == nil)
         }
         let exec = try #require(Variables.exec.read("000000000000001234-0000000042"))

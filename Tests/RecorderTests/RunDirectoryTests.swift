@@ -149,7 +149,7 @@ private let nobody: pid_t = 0x7fff_0000
         posix_spawn_file_actions_adddup2(&actions, ends[0], 0)
         posix_spawn_file_actions_addclose(&actions, ends[1])
         withCStrings(["cat"].map { Array($0.utf8CString) }) { arguments in
-            withCStrings(["TRACER_SESSION=123456789abcdef0-1"].map { Array($0.utf8CString) }) { variables in
+            withCStrings(["TRACER_SESSION=123456789abcdef0-1-0"].map { Array($0.utf8CString) }) { variables in
                 _ = posix_spawn(&pid, "/bin/cat", &actions, nil, arguments, variables)
             }
         }

@@ -83,7 +83,7 @@ package struct RecordingRun {
         environment.set(
             Variables.session.name.description,
             String(repeating: "0", count: Variables.SessionStamp.numberDigits - digits.count) + digits
-                + "-\(getpid())")
+                + "-\(getpid())-\(ProcessStatus.ownNamespace)")
     }
 
     /// Has the loader's own work noted (libtracer-audit.so), in a file beside the traces. It makes the loader slower.
@@ -180,6 +180,7 @@ package struct RecordingRun {
                 case .continued: break
                 }
             }
+            program.reapSiblings()
             while let header = watch.next() {
                 let state = header.current
                 if state.pid == UInt32(program.pid) {

@@ -1,5 +1,6 @@
 // Whether processes of a run are alive that have no file yet: one that was forked makes its own with its first recorded call, which may
 // come late. /proc is asked: their environment says of which run they are, or their memory that the agent is in it.
+import CTraceLayout
 import Glibc
 import TraceFormat
 
@@ -23,7 +24,7 @@ package enum LivingSessions {
     }
 
     private static func isPart(_ pid: pid_t, of session: UInt64) -> Bool {
-        guard let variables = environment(of: pid) else { return false }
+        guard let variables = environment(of: pid), !isAgents(pid) else { return false }
         if let found = self.session(in: variables) { return found == session }
         // Recorded by LD_PRELOAD alone: of no run.
         if variables.split(separator: 0).contains(where: { $0.starts(with: Array("LD_PRELOAD=".utf8)) }) { return false }
@@ -32,6 +33,11 @@ package enum LivingSessions {
         return (ProcessStatus.readAll("/proc/\(pid)/maps") ?? []).split(separator: 0x0a).contains {
             $0.suffix(agent.count).elementsEqual(agent)
         }
+    }
+
+    /// It shares the memory of a program that has ended, and is about to end as well (FileJob.swift).
+    private static func isAgents(_ pid: pid_t) -> Bool {
+        ProcessStatus.readAll("/proc/\(pid)/comm").map { String(decoding: $0, as: UTF8.self) } == TRACE_AGENT_TASK + "\n"
     }
 
     /// Nothing is there for a moment while a program is put in the place of another one: vfork's parent goes on when the new memory is in use,

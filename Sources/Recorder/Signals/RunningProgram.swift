@@ -85,6 +85,18 @@ package struct RunningProgram {
         return result == pid ? Change(waitStatus: status) : nil
     }
 
+    /// Ends the zombies of what the agent started beside the program, as children of ours, so that the program has no part in it
+    /// (FileJob.swift).
+    func reapSiblings() {
+        while true {
+            var info = siginfo_t()
+            guard waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 else { return }
+            let ended = info._sifields._sigchld.si_pid
+            // The program's own end is told by `nextChange` first.
+            guard ended != 0, ended != pid, waitpid(ended, nil, WNOHANG) == ended else { return }
+        }
+    }
+
     /// Whether `nextChange` has something to tell.
     package var hasChanged: Bool {
         var info = siginfo_t() // waitid(2): si_pid stays 0 when nothing has happened

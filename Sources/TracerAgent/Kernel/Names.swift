@@ -42,7 +42,7 @@ enum Futex {
 
 /// clone(2)'s flags.
 enum Clone {
-    static let memory = 0x100, directories = 0x200, files = 0x400, handlers = 0x800, vfork = 0x4000, thread = 0x10000
+    static let memory = 0x100, directories = 0x200, files = 0x400, handlers = 0x800, vfork = 0x4000, parent = 0x8000, thread = 0x10000
     static let semaphores = 0x40000, threadBlock = 0x80000, parentNumber = 0x10_0000, clearNumber = 0x20_0000
 }
 

@@ -3,6 +3,9 @@
 // the program's next file. And there may be none left. So where other threads are, a task of our own does it: a clone(2)
 // that shares memory and nothing of the descriptors, while the calling thread waits. Where there is no other
 // thread nobody can look, and the thread does it itself.
+//
+// The task of a process that `tracer record` has started is a process beside it, and the recorder's child: the program sees it neither
+// among its threads nor among its children. Elsewhere that parent would be somebody who knows nothing of it, and the task is a thread.
 import CSupport
 import CTraceLayout
 
@@ -30,6 +33,9 @@ struct FileJob {
     nonisolated(unsafe) private(set) static var allocates = true
     /// Linux 5.9: an empty table of descriptors for the task, without a copy of the program's.
     nonisolated(unsafe) private static var emptiesTable = true
+
+    /// `tracer record`, if it may be this process's parent; 0: it is not.
+    nonisolated(unsafe) static var recorder: UInt64 = 0
 
     init(_ kind: Kind, at offset: UInt64, _ byteCount: Int) {
         self.kind = kind
@@ -61,13 +67,10 @@ struct FileJob {
             return false
         }
         defer { Memory.release(stack, FileJob.stackBytes) }
-        var running: UInt32 = 0
-        let started = withUnsafeMutablePointer(to: &self) {
-            sharingTable
-                ? tracer_run_apart(
-                    { FileJob.performInEmptyTable($0!) }, $0, FileJob.task | Clone.files, &running, stack + FileJob.stackBytes)
-                : tracer_run_apart({ FileJob.performInCopiedTable($0!) }, $0, FileJob.task, &running, stack + FileJob.stackBytes)
-        }
+        var running: UInt32 = 0, started = -Failure.invalid
+        if FileJob.isRecordersChild { started = start(FileJob.sibling, sharingTable, &running, stack) }
+        // The first process of a namespace has no siblings (clone(2), EINVAL).
+        if failed(started) { started = start(FileJob.thread, sharingTable, &running, stack) }
         if failed(started) {
             result = started
             return false
@@ -82,10 +85,23 @@ struct FileJob {
         }
         return true
     }
+    private mutating func start(
+        _ flags: Int, _ sharingTable: Bool, _ running: UnsafeMutablePointer<UInt32>, _ stack: UnsafeMutableRawPointer
+    ) -> Int {
+        withUnsafeMutablePointer(to: &self) {
+            sharingTable
+                ? tracer_run_apart(
+                    { FileJob.performInEmptyTable($0!) }, $0, flags | Clone.files, running, stack + FileJob.stackBytes)
+                : tracer_run_apart({ FileJob.performInCopiedTable($0!) }, $0, flags, running, stack + FileJob.stackBytes)
+        }
+    }
+    private static let shared = Clone.memory | Clone.directories | Clone.parentNumber | Clone.clearNumber
     /// Not vfork: gdb takes that for another process.
-    private static let task =
-        Clone.memory | Clone.directories | Clone.handlers | Clone.thread | Clone.semaphores | Clone.parentNumber
-        | Clone.clearNumber
+    private static let thread = shared | Clone.handlers | Clone.thread | Clone.semaphores
+    private static let sibling = shared | Clone.parent
+    private static var isRecordersChild: Bool {
+        recorder != 0 && UInt64(truncatingIfNeeded: SystemCall.call(SystemCall.getppid)) == recorder
+    }
     private static let everyDescriptor = 0xffff_ffff
     private static let stackBytes = 65536 // the largest page of the processors
 
