@@ -75,6 +75,29 @@ def test_planted_regression_is_named_first(tmp_path, place):
         assert causes[0]["waiting"] == "waiting for a lock"
 
 
+BURNS = r"""
+#include <time.h>
+int main(void) {
+    struct timespec used;
+    do clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    while (used.tv_sec == 0 && used.tv_nsec < 400000000);
+    return 0;
+}
+"""
+
+
+def test_waiting_for_a_processor_is_no_part_of_the_timeout(tmp_path):
+    subprocess.run(["gcc", "-O1", "-x", "c", "-", "-o", tmp_path / "burns"], input=BURNS, text=True, check=True)
+    others = [subprocess.Popen(["taskset", "-c", PROCESSOR, "sh", "-c", "while :; do :; done"]) for _ in range(6)]
+    try:
+        done = run_tool(tmp_path, "launch", "-n", "1", "--untraced-every", "0", "--timeout", "1", "--cpu", PROCESSOR, "--to-exit", "--history", "", "--", "./burns")
+        assert done.returncode == 0, done.stdout + done.stderr
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
 def until(condition):
     """What comes soon, on a busy machine later."""
     for _ in range(6000):

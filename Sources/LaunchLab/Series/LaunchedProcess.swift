@@ -94,21 +94,25 @@ struct LaunchedProcess {
 
     /// Until the program makes one of the `calls` (LAUNCH_ bits among those watched), or `done` says so; `opened` is told
     /// of every file that it opens, if that is watched. What its children do is no end of its launch, but they open files.
-    /// - Parameter reached: called with such a call's bit while the thread that makes it waits
+    /// - Parameters:
+    ///   - deadline: later by the time that the process waits for a processor: that other programs run says nothing of it
+    ///   - reached: called with such a call's bit while the thread that makes it waits
     func wait(
         for calls: UInt32, until deadline: UInt64, done: () -> UInt64? = { nil }, opened: (String) -> Void = { _ in },
         reached: (UInt32) -> Void = { _ in }
     ) -> Waiting {
         var report = launch_report()
-        var listener = child.listener
+        var listener = child.listener, limit = deadline
         while true {
             if let moment = done() { return .reached(at: moment) }
             let now = MonotonicClock.now()
-            if now >= deadline { return .timedOut }
+            if now >= limit {
+                limit = deadline + processorWait
+                if now >= limit { return .timedOut }
+            }
             var end = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
             // Without reports nobody wakes us when it ends: look once a millisecond.
-            let left = Int32(min((deadline - now) / 1_000_000 + 1, 1))
-            if listener >= 0, poll(&end, 1, left) > 0, end.revents & Int16(POLLIN) != 0 {
+            if listener >= 0, poll(&end, 1, 1) > 0, end.revents & Int16(POLLIN) != 0 {
                 let taken = withUnsafePointer(to: child) { launch_take_report($0, &report) }
                 if taken == -1 { listener = -1 }
                 guard taken == 1 else { continue }
@@ -131,6 +135,13 @@ struct LaunchedProcess {
                 return .ended(status: info.si_code == CLD_EXITED ? status : 128 + status)
             }
         }
+    }
+
+    /// How long its first thread could have run and did not, nanoseconds: the second field of schedstat (Linux,
+    /// Documentation/scheduler/sched-stats.rst). 0 where the kernel does not say.
+    private var processorWait: UInt64 {
+        let fields = ProcessStatus.readAll("/proc/\(pid)/schedstat")?.split(separator: UInt8(ascii: " ")) ?? []
+        return fields.count > 1 ? UInt64(String(decoding: fields[1], as: UTF8.self)) ?? 0 : 0
     }
 
     /// nil when it did not end in time.

@@ -40,7 +40,7 @@ package enum ProcessStatus {
     static func number(_ path: String) -> Int? { read(path).flatMap { Int($0.prefix { $0 != "\n" }) } }
 
     /// nil when there is no such file, or not for us, or it is longer than that. Files of /proc do not say how long they are.
-    static func readAll(_ path: String, atMost most: Int = .max) -> [UInt8]? {
+    package static func readAll(_ path: String, atMost most: Int = .max) -> [UInt8]? {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }
