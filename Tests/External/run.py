@@ -112,7 +112,7 @@ def run_suite(suite, runner, outcome, given):
         raise Unavailable(f"needs {named(lacking)} (apt-get install, or --install)")
     place = Place(suite, given.cache, runner.folder)
     place.build(lambda text: print(f"{suite.name}: {text}", flush=True))
-    version = place.source_version or (printed(*suite.version).splitlines() or [""])[0] if suite.version or place.source_version else ""
+    version = (printed(*suite.version).splitlines() or [""])[0] if suite.version else place.source_version
     version = runs.first_match(r"\d[\w.+~:-]*", version)
     outcome.begin(suite, version)
     print(f"{suite.name} {version}", flush=True)

@@ -2,6 +2,7 @@
 import difflib
 import json
 import os
+import pwd
 import re
 import resource
 import shutil
@@ -20,8 +21,9 @@ import execution
 import normal
 import plans
 
-NOBODY = 65534
-MOST_DISK = 2 << 30  # bytes of traces of one run
+# A user without rights, who has a name. Of the user nobody (65534) the agent believes no plan: in a namespace everybody may be that one.
+UNPRIVILEGED = next((user.pw_uid for user in pwd.getpwall() if user.pw_name == "daemon"), 65533)
+MOST_DISK = 4 << 30  # bytes of traces of one run
 MOST_LEARNING = 3  # times that a run is made again for modules that it loads only with the plans of others
 # A ring: no test is longer for what it has recorded, and no disk fuller.
 RECORDING = {"TRACER_MODE": "ring", "TRACER_MAXSIZE": "8M"}
@@ -93,7 +95,7 @@ class Runner:
 
     def execute(self, test, command, traced, first):
         """Of a traced run with every function the one that finds plans of all modules that it loads."""
-        user = NOBODY if test.unprivileged and os.geteuid() == 0 else os.geteuid()
+        user = UNPRIVILEGED if test.unprivileged and os.geteuid() == 0 else os.geteuid()
         run = self.once(test, command, traced, first, user)
         for _ in range(MOST_LEARNING if traced and self.plans else 0):
             if not self.plans.learn(self.traces, user):

@@ -14,7 +14,7 @@ class Unavailable(Exception):
 
 @dataclass
 class Suite:
-    """`build(place)` makes what it needs, once; `tests(place)` are its tests, the version being what `version` prints.
+    """`build(place)` makes what it needs, once; `tests(place)` are its tests, the version being what `version` prints, else that of the source.
 
     needs: pairs of what must be there (a command, a path with wildcards) and the package that brings it.
     """
@@ -38,7 +38,7 @@ class Test:
     timeout: float = 60  # seconds, of the bare run; only ends what hangs
     status: int = 0
     output: bool = False  # what it writes to stdout must be the same, too
-    unprivileged: bool = False  # of root's runs: as nobody
+    unprivileged: bool = False  # of root's runs: as an ordinary user
     limits: tuple = ()  # pairs of a resource and its limit
     cannot_run: object = None  # of a bare Run: why this test says nothing here, or ""
     # With cases, each of them has an outcome: lines of JSON in the file {cases}. A command for some of them: narrowed(names).
