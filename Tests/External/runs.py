@@ -116,7 +116,7 @@ class Runner:
         if traced:
             variables.update(RECORDING, **({"TRACER_FUNCTIONS": "*!*"} if self.plans else {}), LD_PRELOAD=self.agent, TRACER_OUT=os.path.join(self.traces, "%e.%p.trace"))
         # As long as may be on a machine with other things to do; a test that does not end traced would take all of it each time.
-        limit = test.timeout if first is None else max(30, min(4 * test.timeout, 15 * first.seconds))
+        limit = test.timeout if first is None else max(30, test.timeout, min(4 * test.timeout, 15 * first.seconds))
         identity = dict(user=user, group=user, extra_groups=[]) if user != os.geteuid() else {}
 
         def prepare():

@@ -360,6 +360,22 @@ class Sources(unittest.TestCase):
         many = "Types: deb\nURIs: http://mirror.example/debian\nSuites: stable\n\nTypes: deb deb-src\nURIs: http://other.example\n"
         self.assertEqual(sources.with_sources(many, ".sources"), many.replace("Types: deb deb-src", "Types: deb-src").replace("Types: deb\n", "Types: deb-src\n"))
 
+    def test_lines_of_frameworks_are_cases(self):
+        for kind, lines, expected in (
+                ("tap", ["1..5", "ok 1 /a", "not ok 2 - b - it said so", "ok 3 c # SKIP no such thing", "not ok 4 d # TODO", "ok 5 /a", "# ok 6 e"],
+                 [["/a", "ok"], ["b", "failed"], ["c", "skipped: no such thing"], ["d", "expected failure"], ["/a 2", "ok"]]),
+                ("redis", ["[\x1b[0;32;49mok\x1b[0m]: A (b) (12 ms)", "[err]: C in tests/unit/c.tcl", "[ignore]: D: not now", "[exception]: Executing E", "[ready]: 7"],
+                 [["A (b)", "ok"], ["C", "failed"], ["D", "skipped: not now"], ["exception", "failed: Executing E"]]),
+                ("pg_regress", ["test one                  ... ok          3 ms", "     two                  ... FAILED (test process exited with exit code 2)  9 ms", "parallel group (2 tests): "],
+                 [["one", "ok"], ["two", "failed"]])):
+            with tempfile.TemporaryDirectory() as folder:
+                written, said = os.path.join(folder, "said"), os.path.join(folder, "cases")
+                with open(written, "w") as file:
+                    file.write("\n".join(lines))
+                subprocess.run([sys.executable, os.path.join(HERE, "programs/said_cases.py"), kind, said, written], check=True)
+                with open(said) as file:
+                    self.assertEqual([json.loads(line) for line in file], expected, kind)
+
     def test_every_suite_says_what_it_is_and_what_it_needs(self):
         self.assertEqual(len({suite.name for suite in SUITES}), len(SUITES))
         for suite in SUITES:

@@ -1,0 +1,16 @@
+"""Tests of frameworks that write a line for each case."""
+import os
+import shutil
+
+from trial import Test
+
+# What reads the lines is started without the agent, and after the test: it is not what is tested.
+READ = '"$@" > {tmp}/said; status=$?; cat {tmp}/said; env -u LD_PRELOAD /usr/bin/python3 %s %s {cases} {tmp}/said; exit $status'
+
+
+def test(place, kind, name, command, **more):
+    """Of the kind of lines that said_cases.py names."""
+    script = os.path.join(place.readable, "said_cases.py")
+    shutil.copy(place.program("said_cases.py"), script)
+    os.chmod(script, 0o644)
+    return Test(name, ["sh", "-c", READ % (script, kind), "sh", *command], cases=True, **more)
