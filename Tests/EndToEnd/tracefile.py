@@ -168,7 +168,7 @@ def names_of_functions(module):
 @functools.lru_cache
 def names_of_file(path, _):
     found = {}
-    for line in subprocess.run(["readelf", "-sW", path], capture_output=True, text=True, check=True).stdout.splitlines():
+    for line in subprocess.run(["readelf", "-sW", path], capture_output=True, text=True, errors="backslashreplace", check=True).stdout.splitlines():
         fields = line.split()
         if len(fields) == 8 and fields[3] in ("FUNC", "IFUNC") and fields[6] != "UND":
             address, binding, name = int(fields[1], 16), fields[4], fields[7].split("@")[0]

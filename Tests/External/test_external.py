@@ -36,6 +36,7 @@ def modules_of(*folders):
 with modules_of(HERE, *(os.path.join(os.path.dirname(HERE), name) for name in ("Compatibility", "EndToEnd"))):
     import run
     import sources
+    import suites.gcc
     import torture
     import trial
     from trial import Suite, Unavailable
@@ -351,6 +352,24 @@ class Torture(unittest.TestCase):
             torture.unpack(opened, folder)
             with open(os.path.join(folder, "ieee/a.c")) as file:
                 self.assertEqual(file.read(), "int a;")
+
+
+class Compiler(unittest.TestCase):
+    def test_programs_that_run_are_chosen_and_all_of_those_about_stacks(self):
+        texts = {"a.c": "/* { dg-do run } */", "b.c": "/* { dg-do run } */", "c.c": "/* { dg-do compile } */", "d.c": "/* { dg-do run } */ /* { dg-shouldfail "" } */",
+                 "tls/e.c": "/* { dg-do run } */", "nested-1.c": "/* { dg-do run } */", "guality/f.c": "/* { dg-do run } */", "g.c": "int main(void);"}
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in texts.items():
+                path = os.path.join(folder, "gcc/testsuite/gcc.dg", name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "w") as file:
+                    file.write(text)
+            chosen = {program.name for program in suites.gcc.programs(suites.gcc.Kind(("gcc/testsuite/gcc.dg",), every=2), folder)}
+        self.assertEqual(chosen, {"gcc.dg/a.c", "gcc.dg/nested-1.c", "gcc.dg/tls/e.c"})
+
+    def test_the_language_is_what_the_target_asks_for(self):
+        for asked, language in (("c++11", []), ("c++20", ["-std=gnu++20"]), ("c++14_down", ["-std=gnu++14"]), ("c++2a", ["-std=gnu++2a"])):
+            self.assertEqual(suites.gcc.standard("// { dg-do run { target " + asked + " } }"), language)
 
 
 class Sources(unittest.TestCase):

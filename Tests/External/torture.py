@@ -37,7 +37,7 @@ from trial import DIFFERS, FAILS_BARE, SAME, VARIES_BARE, Test, Unavailable, jud
 # What gcc 12 takes with a warning.
 OLD_C = ("-Wno-implicit-function-declaration", "-Wno-implicit-int", "-Wno-int-conversion", "-Wno-incompatible-function-pointer-types")
 WAYS = {"gcc -O0": ("gcc", "-O0"), "gcc -O2": ("gcc", "-O2"), "gcc -O3": ("gcc", "-O3"), "clang -O2": ("clang", "-O2", *OLD_C)}
-WITHIN = "gcc/testsuite/gcc.c-torture/execute/"
+WITHIN = r"gcc/testsuite/gcc\.c-torture/execute/(.*)"
 # Of builtins.exp and ieee.exp. Without -fno-ipa-ra, which they have too: values in scratch registers are what is to be tested.
 BUILTINS = ("-fno-tree-dse", "-fno-tree-loop-distribute-patterns", "-fno-tracer", "-fno-inline-functions")
 NOT_BUILT, NOTHING_RECORDED, DAMAGED = "not built", "nothing recorded", "trace damaged"
@@ -74,13 +74,13 @@ def options(arguments):
     return parser.parse_args(arguments)
 
 
-def unpacked(cache):
-    """(version, folder) of the suite, out of the archive within the archive that Debian's package of gcc is."""
+def unpacked(cache, name="torture", within=WITHIN):
+    """(version, folder) of a suite, out of the archive within the archive that Debian's package of gcc is: what matches, by its first group."""
     compiler = sources.printed("gcc", "-dumpversion").split(".")[0]
     if not compiler:
         raise Unavailable("no gcc")
     version, description = sources.fetched("gcc-" + compiler, cache, lambda text: print(f"gcc: {text}", flush=True))
-    folder = os.path.join(cache, "torture", version)
+    folder = os.path.join(cache, name, version)
     if not os.path.isdir(folder):
         print("gcc: unpacking its tests", flush=True)
         part = tempfile.mkdtemp(prefix="part-", dir=os.makedirs(os.path.dirname(folder), exist_ok=True) or os.path.dirname(folder))
@@ -88,22 +88,23 @@ def unpacked(cache):
             for name in sorted(os.listdir(os.path.dirname(description))):
                 if ".orig.tar" in name:
                     with tarfile.open(os.path.join(os.path.dirname(description), name)) as archive:
-                        unpack(archive, part)
+                        unpack(archive, part, within)
             if not os.listdir(part):
-                raise Unavailable(f"the source package of gcc-{compiler} has no {WITHIN}")
+                raise Unavailable(f"the source package of gcc-{compiler} has no {within}")
             os.rename(part, folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
     return version, folder
 
 
-def unpack(archive, folder):
+def unpack(archive, folder, within=WITHIN):
     for member in archive:
+        found = re.search(within, member.name)
         if member.isfile() and re.search(r"\.tar\.\w+$", member.name):
             with tarfile.open(fileobj=archive.extractfile(member), mode="r|*") as inner:
-                unpack(inner, folder)
-        elif member.isfile() and WITHIN in member.name:
-            path = os.path.join(folder, member.name.partition(WITHIN)[2])
+                unpack(inner, folder, within)
+        elif member.isfile() and found:
+            path = os.path.join(folder, found[1])
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as file:
                 shutil.copyfileobj(archive.extractfile(member), file)

@@ -1,0 +1,108 @@
+"""Programs of gcc's tests of C and C++, and of its libraries for OpenMP and transactional memory, each built as its head asks for. DejaGnu would only start them."""
+import concurrent.futures
+import glob
+import os
+import platform
+import re
+import subprocess
+from typing import NamedTuple
+
+import torture
+from sources import clean
+from trial import Suite, Test, Unavailable
+
+WITHIN = r"(gcc/testsuite/(?:gcc\.dg|g\+\+\.dg|c-c\+\+-common)/.*|(?:libgomp|libitm)/.*\.(?:[chC]|cc|map))$"
+# Suites have thousands of programs: all that have to do with stacks, threads, exceptions and calls through pointers are taken, and one in so many (`every`) of the others.
+WHOLE = r"/(stackalign|tls|eh|coroutines)/|cleanup|nest|tramp|jmp|nonlocal|thread|sig[^n]|apply|va-?arg|alloca|unwind|split|tail-?call|sibcall|ifunc|thunk|constructor|backtrace|cxa|instrument"
+# What asks gdb, needs profiles of an earlier run or modules, or reports errors by a runtime of its own (the suite sanitizers has those).
+LEFT_OUT = r"/(guality|asan|hwasan|tsan|ubsan|gcov|modules|tree-prof|debug)/"
+
+
+class Kind(NamedTuple):
+    folders: tuple
+    options: tuple = ()
+    every: int = 1
+    any_runs: bool = False  # also what does not say that it is to be run
+
+
+KINDS = {
+    "gcc.dg": Kind(("gcc/testsuite/gcc.dg", "gcc/testsuite/c-c++-common"), every=2),
+    "g++.dg": Kind(("gcc/testsuite/g++.dg",)),
+    "libgomp": Kind(("libgomp/testsuite/libgomp.c", "libgomp/testsuite/libgomp.c++", "libgomp/testsuite/libgomp.c-c++-common"), ("-fopenmp",), 2, True),
+    "libitm": Kind(("libitm/testsuite/libitm.c", "libitm/testsuite/libitm.c++"), ("-fgnu-tm",), any_runs=True),
+}
+BY_FOLDER = {"coroutines": ("-std=gnu++20", "-fcoroutines"), "gomp": ("-fopenmp",), "tm": ("-fgnu-tm",),
+             "stackalign": ("-mstackrealign", "-mforce-drap") if platform.machine() == "x86_64" else ()}
+
+
+class Program(NamedTuple):
+    name: str
+    path: str
+    text: str
+
+
+def programs(kind, root):
+    """The programs that are to run and to end well."""
+    found = []
+    for folder in kind.folders:
+        for path in sorted(glob.glob(f"{root}/{folder}/**/*.[cC]", recursive=True)):
+            with open(path, errors="replace") as file:
+                text = file.read()
+            asked = re.search(r"dg-do\s+(\w+)", text)
+            if (asked[1] == "run" if asked else kind.any_runs and "main" in text) and "dg-shouldfail" not in text and not re.search(LEFT_OUT, path):
+                found.append(Program(path.rpartition("/testsuite/")[2], path, text))
+    others = [program for program in found if not re.search(WHOLE, program.name)]
+    left = set(others) - set(others[::kind.every])
+    return [program for program in found if program not in left]
+
+
+def standard(text):
+    """The language that a program of C++ says it is for, where that is not the compiler's own."""
+    found = re.search(r"target[^}\n]*\bc\+\+(\w\w)(_down|_only)?", text)
+    return [f"-std=gnu++{found[1]}"] if found and (found[2] or found[1] in ("20", "2a", "23", "2b")) else []
+
+
+def file(place, program):
+    return os.path.join(place.folder, "programs", re.sub(r"\W", "-", program.name))
+
+
+def build(place):
+    kind = KINDS[place.suite.name]
+    root = torture.unpacked(place.cache, "gcc", WITHIN)[1]
+    os.makedirs(os.path.join(place.folder, "programs"))
+
+    def compiled(program):
+        folder, beside = os.path.dirname(program.path), re.findall(r'dg-additional-sources\s+"([^"]*)"', program.text)
+        plus = program.path.endswith(".C")
+        options = [*(standard(program.text) if plus else ()), *kind.options, *(option for name in program.name.split("/") for option in BY_FOLDER.get(name, ()))]
+        command = ["g++" if plus else "gcc", "-O2", "-w", *options, *torture.wanted_options(program.text), f"-I{folder}", f"-I{root}/{place.suite.name}", program.path,
+                   *(os.path.join(folder, name) for names in beside for name in names.split()), "-o", file(place, program), "-Wl,--as-needed", "-lm", "-latomic", "-lpthread", "-ldl"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=place.folder, env=clean(), stdin=subprocess.DEVNULL, timeout=300)
+        except subprocess.TimeoutExpired:
+            return f"{program.name}: the compiler does not end"
+        return f"{program.name}: {done.stderr.strip()[:500]}" if done.returncode else ""
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        logs = list(pool.map(compiled, programs(kind, root)))
+    with open(os.path.join(place.folder, "log"), "w") as log:
+        log.write("\n".join(filter(None, logs)) + f"\n{sum(map(bool, logs))} of {len(logs)} are not built, most of them for other machines\n")
+    if all(logs):
+        raise Unavailable(f"nothing is built ({place.folder}/log)")
+
+
+def tests(place):
+    for program in programs(KINDS[place.suite.name], torture.unpacked(place.cache, "gcc", WITHIN)[1]):
+        if os.path.exists(file(place, program)):
+            variables = dict(re.findall(r'dg-set-target-env-var\s+"?(\w+)"?\s+"([^"]*)"', program.text))
+            yield Test(program.name, [file(place, program)], environment=variables, output=True, timeout=120)
+
+
+NEEDS, VERSION = (("gcc", "gcc"), ("g++", "g++"), ("dpkg-source", "dpkg-dev")), ("gcc", "-dumpfullversion")
+
+suites = [
+    Suite("gcc.dg", "gcc's programs in C that run: of stacks, threads and calls through pointers, and every second other one", NEEDS, tests, build, version=VERSION),
+    Suite("g++.dg", "g++'s programs that run", NEEDS, tests, build, version=VERSION),
+    Suite("libgomp", "libgomp's programs in C and C++, every second one", NEEDS, tests, build, version=VERSION),
+    Suite("libitm", "libitm's own tests", NEEDS, tests, build, version=VERSION),
+]
