@@ -21,7 +21,7 @@ import execution
 import normal
 import plans
 
-# A user without rights, who has a name. Of the user nobody (65534) the agent believes no plan: in a namespace everybody may be that one.
+# A user without rights, who has a name. The agent believes no plan of nobody's (65534): in a namespace everybody may be that user.
 UNPRIVILEGED = next((user.pw_uid for user in pwd.getpwall() if user.pw_name == "daemon"), 65533)
 MOST_DISK = 4 << 30  # bytes of traces of one run
 MOST_LEARNING = 3  # times that a run is made again for modules that it loads only with the plans of others
@@ -94,7 +94,7 @@ class Runner:
         return home
 
     def execute(self, test, command, traced, first):
-        """Of a traced run with every function the one that finds plans of all modules that it loads."""
+        """A traced run that records every function is made again until there are plans of all modules that it loads."""
         user = UNPRIVILEGED if test.unprivileged and os.geteuid() == 0 else os.geteuid()
         run = self.once(test, command, traced, first, user)
         for _ in range(MOST_LEARNING if traced and self.plans else 0):

@@ -9,7 +9,7 @@ READ = '"$@" > {tmp}/said; status=$?; cat {tmp}/said; env -u LD_PRELOAD /usr/bin
 
 
 def test(place, kind, name, command, **more):
-    """Of the kind of lines that said_cases.py names."""
+    """The kind says what its lines look like: see said_cases.py."""
     script = os.path.join(place.readable, "said_cases.py")
     shutil.copy(place.program("said_cases.py"), script)
     os.chmod(script, 0o644)

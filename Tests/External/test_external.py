@@ -34,6 +34,7 @@ def modules_of(*folders):
 
 
 with modules_of(HERE, *(os.path.join(os.path.dirname(HERE), name) for name in ("Compatibility", "EndToEnd"))):
+    import plans
     import run
     import sources
     import suites.gcc
@@ -254,6 +255,25 @@ class Runs(unittest.TestCase):
         self.assertIn("Of 3 tests that made-up ran, too: 1 differ no more, 1 differ now, 1 still do; 0 of those", said)
         self.assertIn("  no more: made: a\n", said)
         self.assertIn("  now: made: c: differs 3 of 3: status 0 → status 1\n", said)
+
+    def test_a_run_that_records_functions_is_made_again_with_the_plans_of_its_modules(self):
+        tool, planned = os.path.join(self.folder, "tool"), os.path.join(self.folder, "planned")
+        with open(tool, "w") as file:
+            file.write(f'#!/bin/sh\nshift\ncase "$*" in */cannot*) exit 1 ;; esac\nprintf "%s\\n" "$@" >> {planned}\n')
+        os.chmod(tool, 0o755)
+        there = [os.path.join(self.folder, name) for name in ("one.so", "cannot.so", "two.so")]
+        for path in there:
+            with open(path, "w"):
+                pass
+        script = f'{TRACED} || exit 0; [ "$TRACER_FUNCTIONS" = "*!*" ] && [ -d "$XDG_CACHE_HOME" ] && touch "$(dirname "$TRACER_OUT")/a.1.trace"'
+        with mock.patch.object(plans.Plans, "modules", lambda self, path: {*there, "/no/such/module", "linux-vdso.so.1"}):
+            status, said, told = self.external(Suite("made", "A made-up suite", (), lambda place: [self.counted("first", script), self.counted("second", script)]),
+                                               arguments=("--functions", "--tool", tool))
+        self.assertEqual(status, 0, said)
+        self.assertIn("under the agent, with every function: 0 differ", said)
+        with open(planned) as file:
+            self.assertEqual(file.read().split(), [there[0], there[2]])
+        self.assertEqual((self.number("first"), self.number("second")), (3, 2))
 
     def test_ended_it_tells_what_it_has_found_and_leaves_nothing(self):
         for number in (signal.SIGINT, signal.SIGTERM):
