@@ -46,6 +46,7 @@ struct X86ReturnWord {
             return leaveLine()
         }
         let rex = Self.rex(bytes, instruction)
+        noteStored(opcode, modrm, rex)
         noteCopies(instruction, opcode, modrm, rex)
         if let now = depth { depth = Self.depth(after: bytes, instruction, opcode, modrm, rex, now) }
     }
@@ -95,6 +96,13 @@ struct X86ReturnWord {
         case 0xa4...0xa7, 0xac...0xaf: if copies[6] == 0 || copies[7] == 0 { isRead = true }
         default: break
         }
+    }
+
+    /// The address of the word, put where anybody may read the word by it.
+    private mutating func noteStored(_ opcode: UInt8, _ modrm: UInt8, _ rex: UInt8) {
+        guard opcode == 0x89, rex & 8 != 0, modrm >> 6 != 3 else { return }
+        let source = Int(modrm >> 3 & 7 | (rex & 4) << 1)
+        if (source == Self.stackPointer ? depth : copies[source]) == 0 { isRead = true }
     }
 
     /// At a distance from the stack pointer.

@@ -469,6 +469,14 @@ function loads_return_as_a_string
     ret
 end loads_return_as_a_string
 
+// expect stores_its_stack_pointer none acts by its return address
+function stores_its_stack_pointer
+    mov %rsp, (%rdi)
+    mov (%rdi), %rdx
+    mov (%rdx), %rax
+    ret
+end stores_its_stack_pointer
+
 // expect exchanges_return none acts by its return address
 function exchanges_return
     xchg %rdi, (%rsp)
