@@ -406,7 +406,13 @@ class Sources(unittest.TestCase):
                 ("redis", ["[\x1b[0;32;49mok\x1b[0m]: A (b) (12 ms)", "[err]: C in tests/unit/c.tcl", "[ignore]: D: not now", "[exception]: Executing E", "[ready]: 7"],
                  [["A (b)", "ok"], ["C", "failed"], ["D", "skipped: not now"], ["exception", "failed: Executing E"]]),
                 ("pg_regress", ["test one                  ... ok          3 ms", "     two                  ... FAILED (test process exited with exit code 2)  9 ms", "parallel group (2 tests): "],
-                 [["one", "ok"], ["two", "failed"]])):
+                 [["one", "ok"], ["two", "failed"]]),
+                ("tap_numbers", ["ok 1", "not ok 2 - x", "ok 3 # skip no", "not ok 4 # TODO later", "ok 51 - y", "ok 101 # SKIP no"],
+                 [["1-50 (3)", "failed: 2"], ["51-100 (1)", "ok"], ["101-150", "skipped"]]),
+                ("tcltest", ["++++ a-1.1 PASSED", "==== a-1.2 it says FAILED", "==== Contents of test case:", "==== a-1.2 FAILED", "++++ a-2.1 SKIPPED: unix", "++++ a-3.1 PASSED"],
+                 [["a-1 (2)", "failed: a-1.2"], ["a-2", "skipped"], ["a-3 (1)", "ok"]]),
+                ("maxima", ["********************** Problem 1 ***************", "... Which was correct.", "**** Problem 2 (line 5) ***", "This differed from the expected result:"],
+                 [["1-50 (2)", "failed: 2"]])):
             with tempfile.TemporaryDirectory() as folder:
                 written, said = os.path.join(folder, "said"), os.path.join(folder, "cases")
                 with open(written, "w") as file:
