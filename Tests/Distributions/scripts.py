@@ -6,7 +6,7 @@ Lines at a script's top say what it needs and what must come of it:
     packages SUITE…: NAME…      in these suites besides
     records: GLOB…              programs that must have recorded calls, by the names of their files
     needs: COMMAND…             what a root that was given by path must have (default: the script's name)
-    status: N                   of the script (default 0)
+    status: N                   of the script (default 0; 77: the machine lacks what it needs, and the last line says what)
     version: COMMAND            whose first number with a dot is the version
     quick                       part of --quick
     timeout: SECONDS            default 120
