@@ -5,7 +5,7 @@
 
 /// Relaxed: nothing is published by it.
 static inline uint64_t tracer_atomic_add(uint64_t *word, uint64_t amount) { return __atomic_fetch_add(word, amount, __ATOMIC_RELAXED); }
-/// What is stored before it is seen before what is loaded after it.
+/// Makes stores before it visible before any load after it.
 static inline void tracer_fence(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void tracer_atomic_max(uint64_t *word, uint64_t value) {
     uint64_t now = __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -20,7 +20,7 @@ static inline uint32_t tracer_load_32(const uint32_t *word) { return __atomic_lo
 static inline int tracer_exchange_64(uint64_t *word, uint64_t old, uint64_t new_value) {
     return __atomic_compare_exchange_n(word, &old, new_value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
-/// Of a lock: 1 when the word was `old` and now is `new`.
+/// Compare-and-exchange for locks: returns 1 if the word was `old` and is now `new_value`.
 static inline int tracer_exchange(uint32_t *word, uint32_t old, uint32_t new_value) {
     return __atomic_compare_exchange_n(word, &old, new_value, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }

@@ -15,7 +15,7 @@ enum { MOST_FRAMES = 1 << 16 };
 static struct own_image own;
 static uint64_t real_backtrace, real_unwind_backtrace, real_get_ip;
 
-/// Of the libraries, and the code that the agent has moved: what that stands for is the next frame (moved_frames.c).
+/// True for addresses in the agent's libraries and in code that it has moved: what that stands for is the next frame (moved_frames.c).
 static int is_own(uint64_t address) {
     return address - own.low < own.high - own.low || tracer_is_label(address) || tracer_is_moved(address);
 }

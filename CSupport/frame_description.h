@@ -17,7 +17,7 @@ enum { DW_OP_addr = 3, DW_OP_deref = 6, DW_OP_const1s = 9, DW_OP_and = 0x1a, DW_
 
 #define FRAME_PROGRAM_BYTES 32
 struct frame_rules {
-    uint64_t address, bytes;           // of the code that they are for
+    uint64_t address, bytes;           // the code that the rules describe
     uint8_t return_column;
     uint8_t is_signal_frame;           // the caller is looked up at its very address, not at the one before
     uint8_t program_bytes;

@@ -15,12 +15,12 @@
 #define FRAME_FUNCTION 48
 #define FRAME_TAILS 56
 #define FRAME_LAST 60
-#define LAST_CHILD 3 /* of the record that stands in for the top while a child of vfork runs: everything passes */
+#define LAST_CHILD 3 /* the record that stands in for the top while a child of vfork runs: everything passes */
 #define LAST_FOREIGN_MODE 2 /* the record is no frame's: it stands in for the top while frames on other stacks are open */
 #define FRAME_USE 64
 #define USE_OPEN 1 /* 0: the record, of a frame on another stack, is free */
 #define USE_FILLING_SPENT 2 /* open, and a word for its enter, if one is reserved, is in a chunk that is left alone */
-#define USE_CLOSING_SPENT 3 /* so are the words for its end */
+#define USE_CLOSING_SPENT 3 /* likewise for the words of its end */
 #define USE_ENDED 4 /* it has returned elsewhere, or while its lists were changing: its thread takes it back */
 #define FRAME_SIGNAL 68
 #define FRAME_OLDER 72
@@ -38,8 +38,8 @@
 #define LABEL_NEXT 0x100008
 /* Labels come in blocks: so many bytes of code, and as many of what belongs to them. */
 #define LABEL_BLOCK_CODE LABEL_RETURN
-#define LABEL_ROOM_BLOCKS 16 /* of libtracer-labels.so (Sources/LabelRoom); in libtracer.so is one */
-#define LABEL_ROOM_SLOT_BLOCKS 2 /* of the former, for calls through slots, where functions are patched */
+#define LABEL_ROOM_BLOCKS 16 /* blocks in libtracer-labels.so (Sources/LabelRoom); libtracer.so has one */
+#define LABEL_ROOM_SLOT_BLOCKS 2 /* how many of them are for calls through slots, where functions are patched */
 #define LABEL_ROOM_VERSION 1
 #define AREA_LOW 0 /* struct label_area */
 #define AREA_SPAN 8
@@ -65,7 +65,7 @@
 #define CONTEXT_SIGNAL_BYTES 312
 #define CONTEXT_BUSY 320
 #define CONTEXT_CHANGING 324
-#define CHANGING_ACTION 1 /* of SIGBUS, by the program */
+#define CHANGING_ACTION 1 /* the program is changing SIGBUS's action */
 #define CHANGING_SHARED 2 /* a child may run in this memory */
 #define CONTEXT_PATIENCE 328
 #define CONTEXT_SHARING 332
@@ -94,10 +94,10 @@
 #define POSITION_MINIMUM 32
 #define POSITION_PENDING 40
 
-// What the slow path finds around the stack pointer that a frame is known by: the caller's registers.
+// Caller's registers, as the slow path finds them around the stack pointer that a frame is known by.
 #if defined(__x86_64__) // three pushes below the return address, which RETURN_SLOT reaches
 #define RETURN_SLOT 24
-#define SPILL_RSI 24 /* behind the return address of slow_call, and a word */
+#define SPILL_RSI 24 /* after the return address of slow_call, and a word */
 #define SPILL_RDI 32
 #define SPILL_R11 64 /* r8 to r11 */
 #define SPILL_LAZY SPILL_R11
@@ -109,9 +109,9 @@
 #define SPILL_SECOND SPILL_RSI
 #define SPILL_THIRD -8
 #define SPILL_FOURTH 0
-#define LABEL_CALL_BYTES 3 /* 4 of patched functions */
-#define LABEL_KINDS 2 /* of calls through slots, and of patched functions, which keep r11 */
-#define LABEL_SLOT_COUNT 16384 /* of the former, where functions are patched; the rest is room for the latter, which take that of two */
+#define LABEL_CALL_BYTES 3 /* 4 for patched functions */
+#define LABEL_KINDS 2 /* one for calls through slots, one for patched functions, which keep r11 */
+#define LABEL_SLOT_COUNT 16384 /* for calls through slots, where functions are patched; patched functions have the rest and take two each */
 #elif defined(__aarch64__) // likewise: x9, x10, x11 and the return address, which comes in x30
 #define RETURN_SLOT 24
 #define SPILL_X0 16 /* and x1 behind it, and so on */
@@ -137,8 +137,9 @@
 #define LABEL_KINDS 1 /* x16 and x17 are nobody's at any call (AAPCS64 6.1.1): patched functions have no labels of their own */
 #endif
 
-/// Of a frame that its function's own instrumentation opened: its stack pointer lies so far above that of the calls which the function
-/// makes from there, and below that of the function's own call, since frames are multiples of 16 bytes. No other frame has such a one.
+/// Distance by which a frame that its function's own instrumentation opened is told apart: its stack pointer lies this far above that
+/// of the calls that the function makes from there, and below that of the function's own call, since frames are multiples of 16 bytes.
+/// No other frame has such a stack pointer.
 #define INSTRUMENTED_ABOVE 8
 #define INSTRUMENTED_ABOVE_BIT 3
 
@@ -149,11 +150,11 @@
 #define FRAME_UNWRITTEN 4 /* nowhere yet: under the time filter an enter is written when something inside it is kept */
 /// Added while a trampoline writes the end of the frame.
 #define FRAME_CLOSING 1
-/// What a thread has of its own: the agent's stack, growing down from the context, and the context itself with the first frame records;
-/// and a page that fork wipes (struct write_position), elsewhere (ContextPool.swift).
+/// Memory of a thread: the agent's stack, growing down from the context, and the context itself with the first frame records; and,
+/// elsewhere (ContextPool.swift), a page that fork wipes (struct write_position).
 #define CONTEXT_STACK_BYTES 57344
 #define CONTEXT_BYTES 8192
-#define READY_CONTEXTS 8 /* of threads to come, for the trampolines to take */
+#define READY_CONTEXTS 8 /* contexts for future threads, for the trampolines to take */
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>
@@ -177,9 +178,9 @@ struct frame_record {
     // Only for a frame on a stack that is not the thread's own.
     uint32_t use;       // USE_…, 0 free
     uint32_t on_signal_stack;
-    struct frame_record *older; // of free records; of open ones, the next in the list of their stack pointer
-    struct frame_record *next_ended; // of those that returned elsewhere
-    struct thread_context *owner; // whose record it is, for good. NULL: one of the thread's own stack
+    struct frame_record *older; // next free record; in an open one, the next in the list of its stack pointer
+    struct frame_record *next_ended; // next record whose frame returned elsewhere
+    struct thread_context *owner; // the owner, for good. NULL: it is one of the thread's own stack
     uint32_t level; // 0 under the outermost frame
     uint32_t unused;
     uint64_t reserved[2];
@@ -192,8 +193,8 @@ struct frame_batch {
     uint64_t byte_count;
 };
 
-/// Where events go. In a page that the kernel zeroes in a child (MADV_WIPEONFORK): there every chunk is full and no
-/// call too short, so that the child's first event takes the slow path, and nothing of the parent's file is touched.
+/// Position at which events are written, in a page that the kernel zeroes in a child (MADV_WIPEONFORK): there every chunk is full and
+/// no call too short, so that the child's first event takes the slow path, and nothing of the parent's file is touched.
 struct write_position {
     uint64_t *cursor; // next free word of the chunk
     uint64_t *limit;  // from here on the chunk is full; a few words of slack follow
@@ -220,8 +221,8 @@ struct thread_context {
     struct frame_record *top;     // the real one then
     struct frame_record *ready;   // free records for frames on other stacks, for the trampolines to take
     uint64_t foreign_count;       // open frames on other stacks
-    uint64_t signal_frames;       // of them, those on the signal stack
-    uint64_t stack_low, stack_high; // of the thread's own stack
+    uint64_t signal_frames;       // how many of them are on the signal stack
+    uint64_t stack_low, stack_high; // bounds of the thread's own stack
     uint64_t signal_low, signal_bytes; // the signal stack, when it was last asked for
     uint32_t busy;                // 1: a trampoline is changing any of these
     uint32_t is_changing;         // CHANGING_…: not for the trampolines
@@ -230,7 +231,7 @@ struct thread_context {
     struct frame_record **lists; // open frames on other stacks, by stack pointer
     uint32_t tid, index;
     uint32_t list_mask, unused;  // one less than there are lists
-    struct frame_record *strays; // those that were opened while the trampolines were changing the lists
+    struct frame_record *strays; // frames that were opened while the trampolines were changing the lists
     struct frame_batch *foreign_batches; // all records for frames on other stacks …
     struct frame_record *free_foreign; // … free ones that only the slow path takes …
     struct frame_record *ended;        // … and those that were not taken out of their list when they ended
@@ -238,12 +239,12 @@ struct thread_context {
     struct write_position *position;
     struct thread_context *next, *previous; // all contexts of the process (ThreadContexts.swift)
     struct thread_context *same_block; // the next one in the same chain
-    void *chunk;          // what is mapped now …
+    void *chunk;          // the mapped chunk …
     uint64_t chunk_bytes; // … its size …
     uint64_t chunk_offset; // … and where it lies in the file
-    uint64_t sequence; // of the chunk that is open
+    uint64_t sequence; // sequence number of the open chunk
     void *begin_record; // in the file, of this thread
-    struct frame_batch *batches; // of records, but for those of frames on other stacks
+    struct frame_batch *batches; // frame records, except those for frames on other stacks
     uint32_t copies_stack; // 1: a frame that was left has returned
     uint32_t spent_count;  // frames on other stacks with USE_…_SPENT, when a chunk was opened last
     // While the program changes what SIGBUS does: the open call, and when it began.
@@ -253,40 +254,40 @@ struct thread_context {
     struct frame_record *load;         // innermost open dlopen
     struct trace_open_frame *spans;    // open ones, outermost first
     uint64_t span_count, span_capacity;
-    uint64_t asked_ticks;  // of the latest dlopen that has not brought anything yet; 0 none
-    uint64_t asked_stack_pointer;  // where it was called
+    uint64_t asked_ticks;  // when the latest dlopen that has not brought anything yet was called; 0 none
+    uint64_t asked_stack_pointer;  // stack pointer of that call
     uint32_t asked_caller; // module
     uint32_t has_gap;      // 1: words were lost since the chunk was full, for want of another
     char asked_path[256];
     struct frame_record child;         // LAST_CHILD
     struct frame_record *sharing_calls; // open ones of vfork and its kind, innermost first
-    uint32_t children[CHILDREN];       // that run at the same time: their numbers
+    uint32_t children[CHILDREN];       // ids of the children that run concurrently
     uint32_t unknown_children, looks;  // how many more; how often was looked whether they live
     uint64_t visitors;                 // other threads that have one of its frames on other stacks in their hands
-    uint64_t cpu_ticks, cpu_ns;        // its processor time when an initializer ended, and the moment at which it was asked for
+    uint64_t cpu_ticks, cpu_ns;        // when an initializer ended: the moment, in ticks, and the thread's CPU time then, in nanoseconds
 };
 
-/// Where the labels are, from the first one to the end of the last block.
+/// Address range of the labels, from the first one to the end of the last block.
 struct label_area {
     uint64_t low, span;
 };
 
-/// What libtracer-labels.so says of its room.
+/// Description of the label room in libtracer-labels.so.
 struct label_room {
     uint32_t version, block_count;
     int64_t distance; // to the first label, from here
 };
 
-/// What the trampolines know of labels. Of the process; of calls through slots and of patched functions.
+/// Labels of one kind (calls through slots, or patched functions) in this process, for the trampolines.
 struct label_state {
-    uint64_t *table; // by return address, open addressing; the word before the first is the mask of an offset. Empty: the first label.
+    uint64_t *table; // labels by return address, open addressing; the word before the first is the offset mask. Empty: the first label.
                      // While recording is off this is a table without room: who finds no label asks why
     uint64_t next, limit; // the label that is taken next, and up to which one that may be done
     uint32_t is_full;     // 1: of calls from new places only the entry is recorded
     // For Swift alone (ReturnLabels.swift):
     uint32_t table_count;
     uint64_t written; // the code of those below is there
-    uint64_t free;    // of code that is no longer mapped, linked by LABEL_NEXT
+    uint64_t free;    // labels of code that is no longer mapped, linked by LABEL_NEXT
     uint64_t *open_table; // as `table` while recording is on
 };
 

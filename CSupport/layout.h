@@ -12,7 +12,7 @@
 #define FUNCTION_ARGUMENT 18
 #define FUNCTION_ID 20
 #define FUNCTION_INSTANT 24
-#define FUNCTION_ENTER 24 /* of a patched function: where its stub goes */
+#define FUNCTION_ENTER 24 /* in a patched function's descriptor: where its stub goes */
 #define FUNCTION_BYTES 32
 #define KIND_CALL 0 /* entry and exit are recorded */
 #define KIND_TAIL 1 /* entry only, then a jump with the caller's return address in place */
@@ -23,7 +23,7 @@
 #define KIND_NUMBER 7 /* syscall: Swift looks at the calls with a number that matters */
 #define KIND_PATCHED 8 /* like KIND_CALL, of a function whose own first bytes lead here */
 #define KIND_UNNAMED 9 /* the same before its first call: it has no id */
-#define KIND_INITIALIZER 6 /* what the loader or libc calls: so is its return; no event, no place in the chain */
+#define KIND_INITIALIZER 6 /* called by the loader or libc, to which it returns; no event, no place in the chain */
 
 // struct process_page
 #define PROCESS_ENABLED 0
@@ -51,7 +51,7 @@
 #define MAPPING_BYTES 262144
 /// Stands for the thread pointer's distance in `mov %fs:…` until the agent has patched the real one in (x86_64).
 #define TLS_PLACEHOLDER 0x10000000
-#define CLOCK_BYTES 9 /* of the instructions that read the cycle counter (x86_64) */
+#define CLOCK_BYTES 9 /* size of the instructions that read the cycle counter (x86_64) */
 #ifndef __ASSEMBLER__
 #include <stddef.h>
 #include <stdint.h>
@@ -62,9 +62,9 @@
 
 struct function_descriptor {
     const void *target;
-    uint64_t head;    // of an enter event; where only first calls count (CalledFunctions.swift): how many more are let by
+    uint64_t head;    // head of an enter event; where only first calls count (CalledFunctions.swift): how many more calls are let by
     uint16_t kind;
-    uint16_t argument; // which one its calls record, the first is 1; 0 none. Of KIND_NUMBER: calls of futex alone
+    uint16_t argument; // number of the argument that its calls record, from 1; 0 none. In KIND_NUMBER: for calls of futex alone
     uint32_t function;
     uint64_t instant; // head of a complete event of no length; FUNCTION_ENTER of a patched function
 };
@@ -102,7 +102,7 @@ extern struct label_area tracer_label_area __attribute__((visibility("hidden")))
 static inline void tracer_set_label_area(uint64_t low, uint64_t span) { tracer_label_area = (struct label_area){low, span}; }
 static inline uint64_t tracer_label_low(void) { return tracer_label_area.low; }
 static inline uint64_t tracer_label_span(void) { return tracer_label_area.span; }
-/// Of libtracer-labels.so; null where that is not loaded.
+/// Label room of libtracer-labels.so; its address is null if that is not loaded.
 extern const struct label_room tracer_more_labels __attribute__((weak, visibility("default")));
 static inline const struct label_room *tracer_find_more_labels(void) { return &tracer_more_labels; }
 static inline void tracer_publish_label_table(long kind, uint64_t *table) {
@@ -111,7 +111,7 @@ static inline void tracer_publish_label_table(long kind, uint64_t *table) {
 /// A table in which nothing is found and nothing can be put: `end` is the label that stands for the end.
 extern uint64_t tracer_closed_labels[2] __attribute__((visibility("hidden")));
 static inline void tracer_close_label_table(long kind, uint64_t end) {
-    tracer_closed_labels[1] = end; // behind its mask, 0
+    tracer_closed_labels[1] = end; // after its mask, 0
     tracer_publish_label_table(kind, tracer_closed_labels + 1);
 }
 static inline uint64_t *tracer_label_return(uint64_t label) { return (uint64_t *)(label + LABEL_RETURN); }
@@ -123,7 +123,7 @@ static inline uint64_t *tracer_label_next(uint64_t label) { return (uint64_t *)(
 #define INSTRUMENTED_SLACK 64
 extern struct function_descriptor tracer_no_function __attribute__((visibility("hidden")));
 extern struct function_descriptor **tracer_instrumented __attribute__((visibility("hidden")));
-/// What their frames have for a label: nothing returns to it.
+/// Label in the frames of instrumented functions: nothing returns to it.
 extern uint64_t tracer_instrumented_label __attribute__((visibility("hidden")));
 static inline struct function_descriptor *tracer_address_no_function(void) { return &tracer_no_function; }
 extern struct closed_functions {
@@ -148,7 +148,7 @@ static inline struct function_descriptor *tracer_function(long index) {
 }
 static inline uint8_t *tracer_room_stub_block(void) { return tracer_room_stubs; }
 static inline void tracer_set_stub_block(long block, uint8_t *place) { tracer_stub_blocks[block] = place; }
-/// Of a stub or a descriptor.
+/// Returns the index of a stub or of a descriptor.
 static inline long tracer_stub_index(const void *place) {
     for (long block = 0;; block++) {
         unsigned long distance = (unsigned long)((const uint8_t *)place - tracer_stub_blocks[block]);
@@ -170,7 +170,7 @@ void tracer_lazy(void) __attribute__((visibility("hidden")));
 void tracer_pass(void) __attribute__((visibility("hidden")));
 void tracer_pass_some(void) __attribute__((visibility("hidden")));
 extern uint64_t tracer_patched_special __attribute__((visibility("hidden")));
-/// What the loader stores there is in no slot.
+/// Word that the loader stores to in place of a slot.
 extern uint64_t tracer_lazy_sink __attribute__((visibility("hidden")));
 extern uint8_t tracer_code_begin[] __attribute__((visibility("hidden")));
 extern int32_t tracer_tls_sites_begin[] __attribute__((visibility("hidden")));
@@ -203,11 +203,11 @@ struct frame_record *tracer_slow_enter(struct thread_state *, struct function_de
                                        struct frame_record *unwritten) __attribute__((visibility("hidden")));
 void tracer_slow_exit(struct thread_state *, uint64_t label, uint64_t stack_pointer, uint64_t now_ticks)
     __attribute__((visibility("hidden")));
-/// What the slot with this number leads to from now on; 0 cannot be.
+/// Returns the address that the slot with this number leads to from now on, never 0.
 uint64_t tracer_slow_bind(struct thread_state *, struct function_descriptor *, uint64_t stack_pointer, uint64_t slot)
     __attribute__((visibility("hidden")));
 void tracer_slow_loader_event(struct thread_state *, uint64_t unused, uint64_t stack_pointer) __attribute__((visibility("hidden")));
-/// What tracer_mark, tracer_begin and tracer_end do; `kind` is SPAN_….
+/// Does the work of tracer_mark, tracer_begin and tracer_end; `kind` is SPAN_….
 void tracer_slow_span(struct thread_state *, const char *name, uint64_t stack_pointer, uint64_t kind) __attribute__((visibility("hidden")));
 /// A function that says itself when it is called, and when it returns. `site`: the address that it returns to.
 void tracer_slow_instrumented_enter(struct thread_state *, uint64_t function, uint64_t stack_pointer, uint64_t site)
@@ -221,7 +221,7 @@ void tracer_agent_resume(void) __attribute__((visibility("hidden")));
 void tracer_agent_pause(void) __attribute__((visibility("hidden")));
 void tracer_agent_flush(void) __attribute__((visibility("hidden")));
 
-/// What the slow path blocks: all, and not SIGBUS while `tracer_mapping_fault` handles it.
+/// Signals that the slow path blocks: all, but not SIGBUS while `tracer_mapping_fault` handles it.
 extern uint64_t tracer_blocked_signals __attribute__((visibility("hidden")));
 /// 1: the program has confined itself. Nothing of the agent makes a system call. Not in the page that a fork wipes.
 extern uint32_t tracer_confined __attribute__((visibility("hidden")));
@@ -238,7 +238,7 @@ extern uint32_t tracer_mapping_lost __attribute__((visibility("hidden")));
 struct kernel_action {
     uint64_t handler, flags, restorer, mask;
 };
-/// What the program wants of SIGBUS while our handler stands in for it.
+/// The program's own action for SIGBUS while our handler stands in for it.
 extern struct kernel_action tracer_program_action __attribute__((visibility("hidden")));
 static inline uint64_t *tracer_blocked(void) { return &tracer_blocked_signals; }
 static inline uint32_t *tracer_confinement(void) { return &tracer_confined; }
@@ -289,13 +289,13 @@ static inline void tracer_publish_patched_special(uint64_t special) { tracer_pat
 static inline uint64_t tracer_address_lazy_sink(void) { return (uint64_t)&tracer_lazy_sink; }
 /// The trampolines begin here, in pages that hold nothing else.
 static inline uint64_t tracer_code_low(void) { return (uint64_t)tracer_code_begin; }
-/// Where in the trampolines thread-pointer distances stand, and where the clock is read: each entry is the distance from
-/// itself to a 32-bit displacement (x86_64) or an instruction.
+/// Sites in the trampolines that hold the distance from the thread pointer, and sites that read the clock: each entry is the distance
+/// from itself to a 32-bit displacement (x86_64) or an instruction.
 static inline int32_t *tracer_tls_sites(void) { return tracer_tls_sites_begin; }
 static inline long tracer_tls_site_count(void) { return tracer_tls_sites_end - tracer_tls_sites_begin; }
 static inline int32_t *tracer_clock_sites(void) { return tracer_clock_sites_begin; }
 static inline long tracer_clock_site_count(void) { return tracer_clock_sites_end - tracer_clock_sites_begin; }
-/// Where call sites are written too: pairs of an instruction and what a jump leads to in its place.
+/// Sites that are patched if call sites are recorded: pairs of an instruction and the target of the jump that replaces it.
 static inline int32_t *tracer_site_words(void) { return tracer_site_words_begin; }
 static inline long tracer_site_word_count(void) { return (tracer_site_words_end - tracer_site_words_begin) / 2; }
 

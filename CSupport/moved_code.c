@@ -1,5 +1,5 @@
-// Which instruction of a function one of its stub or of its moved code stands for. Asked by unwinders, also in signal handlers: no lock,
-// no memory, no system call.
+// Finds the instruction of a function that an instruction of its stub or of its moved code stands for. Unwinders ask, also in signal
+// handlers: no lock, no allocation, no system call.
 #include "layout.h"
 #include "plan_layout.h"
 

@@ -9,9 +9,9 @@
 struct function_descriptor;
 
 #define MOVED_MOST_PLACES 7
-/// Of a function whose moved code is not as long as what it stands for, instruction by instruction.
+/// Shape of moved code that is not, instruction by instruction, as long as what it stands for.
 struct moved_shape {
-    uint32_t function;      // which one of its area
+    uint32_t function;      // its number in the area
     uint8_t places_count;
     uint8_t linked;         // as in struct plan_function
     struct moved_place {
@@ -26,14 +26,14 @@ struct moved_area {
     const struct function_descriptor *functions; // their targets are the moved code
     uint64_t count;
     uint64_t base;
-    const uint32_t *sites;  // of each function: where bytes were replaced, from base; SITE_SIGNED
+    const uint32_t *sites;  // for each function, where bytes were replaced, from base; SITE_SIGNED
     const struct moved_shape *shapes; // in order
     uint64_t shape_count;
     struct description *descriptions; // a table with open addressing, of descriptions_count, a power of two
     uint64_t descriptions_count;
 };
 #define SITE_SIGNED 1 /* aarch64: x30 was signed there */
-/// Of the stub before moved code (Processor/EntryPatch….swift).
+/// Returns the size of the stub before moved code, in bytes (Processor/EntryPatch….swift).
 static inline uint64_t tracer_patch_stub_bytes(int is_signed) {
 #if defined(__x86_64__)
     (void)is_signed;
@@ -46,11 +46,11 @@ static inline uint64_t tracer_patch_stub_bytes(int is_signed) {
 /// LoaderWatch.lock is held. All of it is filled in.
 void tracer_add_moved(struct moved_area *) __attribute__((visibility("hidden")));
 
-/// What an instruction there stands for.
+/// Original instruction that an instruction of a stub or of moved code stands for.
 struct original {
     struct moved_area *area; // null: the address is in no moved code, or nobody can say
     uint64_t address;        // the instruction of the function that is going to be executed, or is being
-    uint8_t pushed;          // so many bytes are on the stack that are not when that is executed
+    uint8_t pushed;          // bytes on the stack that are not there when the original is executed
     uint8_t holds_scratch;   // r11 is the last of them
 };
 struct original tracer_original(uint64_t address) __attribute__((visibility("hidden")));

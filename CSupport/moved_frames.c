@@ -29,7 +29,7 @@ static struct frame_rules rules(uint64_t address, enum unwinder unwinder, const 
     tracer_add_rule(&rules, original->pushed);
     if (original->holds_scratch) {
         tracer_add_rule(&rules, DW_CFA_offset | SCRATCH);
-        tracer_add_rule(&rules, (uint8_t)(above / 8)); // where the stack pointer is
+        tracer_add_rule(&rules, (uint8_t)(above / 8)); // at the stack pointer
     }
     tracer_add_rule(&rules, DW_CFA_val_expression);
     tracer_add_rule(&rules, RETURN);

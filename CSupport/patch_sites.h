@@ -32,7 +32,7 @@ tracer_trampoline_sets:
     .popsection
 .endm
 
-// Where call sites are recorded the agent makes a jump to \sited of the next instruction.
+// Marks the next instruction, which the agent replaces by a jump to \sited if call sites are recorded.
 .macro SITED sited
 .Lplain\@:
     .pushsection .site_words

@@ -12,28 +12,28 @@
 #define SCAN_VERSION 1
 #define SCAN_MOST_BYTES 262144  /* a longer file is not read, nor written */
 #define SCAN_MOST_MODULES 1024
-#define SCAN_MOST_SLOTS 262144  /* of a module; one that has more is not remembered */
+#define SCAN_MOST_SLOTS 262144  /* per module; one that has more is not remembered */
 
 struct scan_file {
     uint64_t magic;
     uint32_t version;
-    uint32_t byte_count;   // of the file
+    uint32_t byte_count;   // size of the file
     uint64_t agent[3];     // identity of the agent that wrote it: another one may search in another way
     uint32_t module_count;
     uint32_t generation;   // 1 in the first file, one more each time it is written
     uint64_t unused;
-    uint64_t checksum;     // of what is above (ScanFile.checksum)
+    uint64_t checksum;     // over everything above (ScanFile.checksum)
 };
 
 struct scan_module {
-    uint64_t identity[3];  // of the module's file
+    uint64_t identity[3];  // the module's file
     uint64_t layout;       // a hash of the program headers
     uint64_t low;          // the first GLOB_DAT slot, by its address in the file
     uint32_t slot_count;   // words from there to the last one
-    uint32_t bits;         // where in the file one bit for each of them is, set when it is used for calls alone; 0: none is
+    uint32_t bits;         // offset in the file of one bit for each of them, set when it is used for calls alone; 0: none is
     uint32_t generation;   // in which it came: what came first goes first
     uint32_t unused;
-    uint64_t checksum;     // of what is above and of the bits
+    uint64_t checksum;     // over everything above, `bits` as 0, and over the bits
 };
 
 _Static_assert(sizeof(struct scan_file) == 64 && sizeof(struct scan_module) == 64, "scan cache");

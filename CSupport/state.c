@@ -1,4 +1,4 @@
-// What neither Swift nor assembly can say: a thread-local variable, and calls that the compiler must not see through.
+// Code that neither Swift nor assembly can express: a thread-local variable, and calls that the compiler must not see through.
 #include "layout.h"
 
 /// A thread that has not begun: every stack pointer is above its innermost frame, so the first call is slow.
@@ -23,8 +23,8 @@ struct closed_functions tracer_closed_functions = {0, {&tracer_no_function}};
 struct function_descriptor **tracer_instrumented = tracer_closed_functions.entries;
 uint64_t tracer_instrumented_label;
 
-/// What Calibration calls, as often as it is told: nothing; some steps that wait for each other; and nothing behind a branch that
-/// no processor can foresee.
+/// Functions for Calibration, which call or are called a given number of times: nothing; some steps that wait for each other; and
+/// nothing after a branch that no processor can predict.
 void tracer_some_work(void) {
     unsigned long x = 3;
 #pragma clang loop unroll(disable)

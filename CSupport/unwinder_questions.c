@@ -1,7 +1,7 @@
-// What unwinders ask the loader, to find descriptions of code: _dl_find_object (glibc elf/dl-find_object.c; libgcc of gcc 12 and later,
-// libunwind of LLVM), or dl_iterate_phdr (before; libunwind). Both are called through slots. Those of libunwind lead here, and where
-// functions are patched those of libgcc: the same answers, and others for moved code and, to libunwind, for labels. Reached from
-// signal handlers.
+// Functions by which unwinders ask the loader for descriptions of code: _dl_find_object (glibc elf/dl-find_object.c; libgcc of gcc 12
+// and later, libunwind of LLVM), or dl_iterate_phdr (before; libunwind). Both are called through slots. The slots of libunwind lead
+// here, and where functions are patched those of libgcc too: the same answers, and others for moved code and, to libunwind, for labels.
+// Also called from signal handlers.
 #include "layout.h"
 
 /// struct dl_find_object of <dlfcn.h>, as it is on both processors.
@@ -59,7 +59,7 @@ static int (*real_iterate)(module_callback, void *);
 struct question {
     module_callback callback;
     void *data;
-    uint64_t address; // of moved code or of a label, until it is answered
+    uint64_t address; // address in moved code or of a label, until it is answered
     enum unwinder unwinder;
 };
 

@@ -1,11 +1,11 @@
-// What unwinders ask the loader for (unwinder_questions.c), and who asks.
+// Replacements for the functions by which unwinders ask the loader (unwinder_questions.c), and the kinds of unwinders.
 #ifndef TRACER_UNWINDER_QUESTIONS_H
 #define TRACER_UNWINDER_QUESTIONS_H
 #include "frame_description.h"
 
 /// libgcc; libunwind, HP's or LLVM's; one that a program has brought along, which shows which one it is when it asks.
 enum unwinder { UNWINDER_GCC, UNWINDER_LIBUNWIND, UNWINDER_UNKNOWN };
-/// What is to be in the slot of an unwinder, for _dl_find_object and for dl_iterate_phdr at `target`.
+/// Returns the function for an unwinder's slot of _dl_find_object or of dl_iterate_phdr, the original being at `target`.
 uint64_t tracer_replace_find_object(uint64_t target, enum unwinder) __attribute__((visibility("hidden")));
 uint64_t tracer_replace_iterate(uint64_t target, enum unwinder) __attribute__((visibility("hidden")));
 

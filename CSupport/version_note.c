@@ -1,4 +1,4 @@
-// What tells the tool that this file is an agent, and of its own version (version.h; Recorder/Session/AgentLibrary.swift).
+// Note by which the tool recognizes this file as an agent of its own version (version.h; Recorder/Session/AgentLibrary.swift).
 #include "version.h"
 #include <stdint.h>
 

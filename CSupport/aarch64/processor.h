@@ -26,7 +26,7 @@ static inline struct trampoline_set tracer_trampolines(int filtered) {
 static inline struct trampoline_set tracer_patched_trampolines(int filtered) { return tracer_trampolines(filtered); }
 void tracer_monotonic_x10(void) __attribute__((visibility("hidden")));
 void tracer_monotonic_x11(void) __attribute__((visibility("hidden")));
-/// What puts the time into the register of this number.
+/// Returns the address of the routine that puts the time into register x10 or x11, by its number.
 static inline uint64_t tracer_address_monotonic(uint32_t number) {
     return number == 10 ? (uint64_t)&tracer_monotonic_x10 : (uint64_t)&tracer_monotonic_x11;
 }

@@ -49,13 +49,13 @@
 #define SYS_gettid 178
 #define SIG_BLOCK 0
 #define SIG_SETMASK 2
-#define PAGE_SHIFT 16 /* of the largest pages that a kernel may have */
-#define NANOSECONDS_LOW 0xca00 /* of 1000000000 */
+#define PAGE_SHIFT 16 /* for the largest pages that a kernel may have */
+#define NANOSECONDS_LOW 0xca00 /* low 16 bits of 1000000000 */
 #define NANOSECONDS_HIGH 0x3b9a
 
     .arch armv8-a
     .arch_extension lse // in the variants of that name alone
-    .arch_extension sve // where the processor has it
+    .arch_extension sve // executed only if the processor has it
 
 #include "../patch_sites.h"
 
@@ -988,7 +988,7 @@ tracer_special\variant:
     ldrh w10, [x17, #FUNCTION_KIND]
     cmp w10, #KIND_INITIALIZER
     b.eq .Lunrecorded\variant
-    ldr w10, [x17, #FUNCTION_ID]        // of no id: no call that would be counted
+    ldr w10, [x17, #FUNCTION_ID]        // no id: no call that would be counted
     cbnz w10, .Lnot_recording\variant
     b .Lpass\variant
 
@@ -1118,9 +1118,9 @@ MONOTONIC x11
     \move q28, q29, [sp, #448]
     \move q30, q31, [sp, #480]
 .endm
-// What Swift may change of the vector state: it is compiled for armv8-a, which knows no SVE. (Registers of that are kept by
-// SVE_REGISTERS.) q8-q31 carry nothing over a call but for the lower halves of q8-q15, which Swift keeps; all are saved, for
-// functions that promise more than they must.
+// Vector state that Swift may change: it is compiled for armv8-a, which knows no SVE. (SVE_REGISTERS keeps those registers.) q8-q31
+// carry nothing over a call but for the lower halves of q8-q15, which Swift keeps; all are saved, for functions that promise more than
+// they must.
 save_vectors:
     sub sp, sp, #528
     VECTORS stp
@@ -1135,9 +1135,9 @@ restore_vectors:
     add sp, sp, #528
     ret
 
-// What SVE adds to q0-q31 (Arm ARM, A1.4.3), at sp. Every system call discards it (kernel, Documentation/arch/arm64/sve.rst), and a
-// write to q0-q31 does. A call of the base standard carries nothing there (AAPCS64 6.1.3), but a caller knows what its own compiler
-// has made of a local function (gcc's -fipa-ra), and such functions are patched. x16 is changed.
+// State that SVE adds to q0-q31 (Arm ARM, A1.4.3), at sp. Every system call discards it (kernel, Documentation/arch/arm64/sve.rst), and
+// so does a write to q0-q31. A call of the base standard carries nothing there (AAPCS64 6.1.3), but a caller knows what its own
+// compiler has made of a local function (gcc's -fipa-ra), and such functions are patched. Changes x16.
 #define SVE_BIT 22 // HWCAP_SVE (kernel, arch/arm64/include/uapi/asm/hwcap.h)
 .macro SVE_REGISTERS move
     .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
@@ -1161,7 +1161,7 @@ restore_vectors:
     tbz x16, #SVE_BIT, \label
 .endm
 
-// What a call may change, but for x9-x11, x16, x18 and x30.
+// Registers that a call may change, except x9-x11, x16, x18 and x30.
 .macro CALLERS_REGISTERS move
     \move x0, x1, [sp, #SPILL_BYTES - SPILL_X0]
     \move x2, x3, [sp, #SPILL_BYTES - SPILL_X2]
@@ -1267,7 +1267,7 @@ slow_call:
 .Lhas_context:
     mov x8, #SYS_gettid
     svc #0
-    str w0, [x11, #CONTEXT_TID]         // whose it is, whatever this call needs of it: __libc_start_main's needs nothing
+    str w0, [x11, #CONTEXT_TID]         // the owner, even if this call needs nothing of it, as __libc_start_main's
     mov x0, x11
     THREAD_STATE x9, x10
     str x0, [x9, #THREAD_CONTEXT]
@@ -1582,7 +1582,7 @@ tracer_instrumented_enter:
     b.ne .Linstrumented_slow_enter
     ldr x3, [x9, #FRAME_FUNCTION]
     ldrh w4, [x3, #FUNCTION_KIND]
-    cmp w4, #KIND_PATCHED               // whose target is moved code
+    cmp w4, #KIND_PATCHED               // its target is moved code
     b.eq .Linstrumented_slow_enter
     ldr x3, [x3, #FUNCTION_TARGET]
     cmp x3, x0
@@ -1743,7 +1743,7 @@ memcpy:
     stp x4, x5, [x3], #16
     b .Lcopy_16
 .Lcopy_rest:
-    tbz x2, #3, .Lcopy_bytes            // what is left, plus a multiple of 16
+    tbz x2, #3, .Lcopy_bytes            // the bytes left, plus a multiple of 16
     ldr x4, [x1], #8
     str x4, [x3], #8
 .Lcopy_bytes:

@@ -15,8 +15,8 @@ void tracer_start(void) __attribute__((weak));
 /// Records no new calls from here on. Calls that are open now are still closed when they return.
 void tracer_stop(void) __attribute__((weak));
 
-/// What has been recorded so far is in the file, and the file says until when. Of use before something that may end the
-/// machine: nothing of a process that is killed is lost anyway.
+/// Makes the file hold everything recorded so far, and say until when it does. Useful before something that may end the machine: a
+/// process that is killed loses nothing anyway.
 void tracer_flush(void) __attribute__((weak));
 
 /// A point in time on this thread. The name may be any text that ends in NUL (of more than 1,023 bytes the rest is cut); it

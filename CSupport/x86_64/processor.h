@@ -11,8 +11,8 @@ static inline uint64_t tracer_address_monotonic(void) { return (uint64_t)&tracer
 typedef uint8_t tracer_bytes __attribute__((vector_size(16)));
 typedef char tracer_flags __attribute__((vector_size(16)));
 typedef uint8_t tracer_bytes_anywhere __attribute__((vector_size(16), aligned(1)));
-/// Which of 64 bytes are ff and followed by 15 or 25 (or 05 or 35: the bits by which they differ are not looked at).
-/// 65 bytes are read. Nearly always none: that is asked of all at once, in the fewest instructions.
+/// Returns a mask of which of 64 bytes are ff followed by 15 or 25 (or 05 or 35: the bits in which they differ are ignored). Reads 65
+/// bytes. Nearly always there are none: all are tested at once, in the fewest instructions.
 static inline uint64_t tracer_call_candidates(const void *text) {
     tracer_bytes both[4];
     __builtin_prefetch((const char *)text + 2048); // the processor's own prefetching ends at each page
@@ -75,7 +75,7 @@ static inline int tracer_is_under_valgrind(void) {
                      : "cc", "memory");
     return answer != 0;
 }
-/// What was written is fetched as it is, and no resolver wants to be told what the processor can.
+/// Do nothing here: code is fetched as it was written, and no resolver needs to be told what the processor can do.
 static inline void tracer_code_written(uint64_t start, uint64_t end) { (void)start, (void)end; }
 static inline void tracer_set_capabilities(uint64_t first, uint64_t second) { (void)first, (void)second; }
 static inline uint64_t tracer_cycles(void) { return __builtin_ia32_rdtsc(); }

@@ -109,8 +109,8 @@
     .endif
     RELOAD
 .endm
-// Of a patched function: the target ends in the word below the return slot, where rsp is left but for that word. Handlers' frames leave
-// 128 bytes below the stack pointer alone.
+// For a patched function: leaves the target in the word below the return slot, with rsp at that word. Signal handlers' frames spare
+// only the 128 bytes below the stack pointer.
 .macro RELOAD_WITH_TARGET
     movq FUNCTION_TARGET(%r11), %rdx
     POP %r11
@@ -405,7 +405,7 @@
     jz .Lno_record\variant
     FIND_LABEL \patched, .Lno_label\variant
 .endm
-// What return and unwinders need.
+// Fills in what the return and unwinders need.
 .macro FILL_RECORD patched
     STORE_STACK_POINTER \patched, %rdx
     movq %r11, FRAME_FUNCTION(%rcx)
@@ -435,7 +435,7 @@ tracer_enter\variant:
     WRITE_ENTER \filtered, \patched, .Lunwritten\variant, .Lsited_enter\variant
 .Lcall\variant:
     .if \patched
-    RELOAD_WITH_TARGET                  // where the label finds it
+    RELOAD_WITH_TARGET                  // the label finds the target there
     leaq 16(%rsp), %rsp
     .cfi_adjust_cfa_offset -16
     .else
@@ -680,7 +680,7 @@ tracer_returned\variant:
     movq %rdx, LABEL_RETURN(%rax)
     // Another thread may take the entry first, or exchange the table: then this label is found by nobody else.
     movq %rax, %rdx
-    movq tracer_label_area+AREA_LOW(%rip), %rax // what an empty entry has
+    movq tracer_label_area+AREA_LOW(%rip), %rax // content of an empty entry
     lock cmpxchgq %rdx, (%r11)
     movq %rdx, %rax
 .Lprobed\variant:
@@ -963,7 +963,7 @@ tracer_special\variant:
     cmpw $KIND_INITIALIZER, FUNCTION_KIND(%r11)
     je .Lunrecorded\variant
     .endif
-    cmpl $0, FUNCTION_ID(%r11)          // of no id: no call that would be counted
+    cmpl $0, FUNCTION_ID(%r11)          // no id: no call that would be counted
     jne .Lnot_recording\variant
     jmp .Lpass\variant
 
@@ -1170,7 +1170,7 @@ slow_call:
     xorl %r8d, %r8d
     movl $SYS_gettid, %eax
     syscall
-    movl %eax, CONTEXT_TID(%r9)         // whose it is, whatever this call needs of it: __libc_start_main's needs nothing
+    movl %eax, CONTEXT_TID(%r9)         // the owner, even if this call needs nothing of it, as __libc_start_main's
     movq %r9, %rax
     movq tracer_thread@gottpoff(%rip), %rdi
     movq %rax, %fs:THREAD_CONTEXT(%rdi)
@@ -1371,8 +1371,8 @@ tracer_loader_event:
     .cfi_endproc
     .size tracer_loader_event, . - tracer_loader_event
 
-// Where a handler of ours returns to. Unwinders and gdb know it by exactly these bytes, and by no description of its own
-// (libgcc i386/linux-unwind.h).
+// Return address of our signal handlers. Unwinders and gdb recognize it by exactly these bytes, not by a description of its own (libgcc
+// i386/linux-unwind.h).
     .globl tracer_signal_return
     .hidden tracer_signal_return
     .type tracer_signal_return, @function
@@ -1507,7 +1507,7 @@ tracer_instrumented_enter:
     cmpq %rsi, FRAME_LABEL(%rcx)
     jne .Linstrumented_slow_enter
     movq FRAME_FUNCTION(%rcx), %rax
-    cmpw $KIND_PATCHED, FUNCTION_KIND(%rax) // whose target is moved code
+    cmpw $KIND_PATCHED, FUNCTION_KIND(%rax) // its target is moved code
     je .Linstrumented_slow_enter
     cmpq %rdi, FUNCTION_TARGET(%rax)
     jne .Linstrumented_new

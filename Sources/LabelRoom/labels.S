@@ -1,8 +1,8 @@
 // clang-format off: this is assembly
-// libtracer-labels.so: room for labels (docs/trampoline.md), and nothing else. What lies on a stack must be described by a module of the
-// loader's, or no unwinder finds its way; and in libtracer.so itself there is room for 65,534, since more would count for every process
-// that locks its memory. Functions that are recorded by their own first bytes are called from more places than that. So
-// `tracer record --functions` preloads this library, too.
+// libtracer-labels.so: room for labels (docs/trampoline.md), and nothing else. Unwinders need a loaded module that describes the return
+// addresses on a stack. libtracer.so itself has room for 65,534 labels, since more would count for every process that locks its memory.
+// Functions that are recorded by an entry patch are called from more places than that: `tracer record --functions` preloads this
+// library, too.
 #include "../../CSupport/frames.h"
 #if defined(__x86_64__)
 #include "../../CSupport/x86_64/labels.h"

@@ -13,7 +13,7 @@ public enum EventKind: UInt8, Sendable {
     case control = 0, enter = 1, exit = 2, complete = 3
 }
 
-/// And what the payload of such a word is.
+/// Kinds of control word, each with its payload.
 public enum ControlKind: UInt8, Sendable {
     /// The low 56 bits of the base, in ticks, for the words that follow.
     case base = 1
@@ -30,22 +30,22 @@ public enum ControlKind: UInt8, Sendable {
 /// How the bits of an event are shared out; from these two the rest follows.
 public protocol EventLayout: Sendable {
     static var functionBits: UInt64 { get }
-    /// Of a complete call's start, in ticks since the base.
+    /// Width in bits of a complete call's start, which is in ticks since the base.
     static var startBits: UInt64 { get }
 }
-/// Of the files that this version writes.
+/// Layout of the files that this version writes.
 public enum CurrentEventLayout: EventLayout {
     @inlinable public static var functionBits: UInt64 { UInt64(EVENT_FUNCTION_BITS) }
     @inlinable public static var startBits: UInt64 { UInt64(EVENT_START_BITS) }
 }
-/// Of files of version 1.
+/// Layout of files of version 1.
 public enum FirstEventLayout: EventLayout {
     @inlinable public static var functionBits: UInt64 { UInt64(EVENT_1_FUNCTION_BITS) }
     @inlinable public static var startBits: UInt64 { UInt64(EVENT_1_START_BITS) }
 }
 public typealias Event = EventWord<CurrentEventLayout>
 
-/// What a word of a chunk holds. Zero means that nothing was written there.
+/// Content of a chunk's word. Zero means that nothing was written there.
 /// Times are ticks since the base in force: the chunk's opening, then the latest control word that says another.
 public struct EventWord<Layout: EventLayout>: Equatable, Sendable {
     public var word: UInt64
@@ -95,9 +95,9 @@ public struct EventWord<Layout: EventLayout>: Equatable, Sendable {
     @inlinable public var function: UInt32 {
         UInt32(truncatingIfNeeded: word &>> UInt64(EVENT_FUNCTION_SHIFT)) & (EventWord.functionReach &- 1)
     }
-    /// Of an enter or exit: ticks since the base.
+    /// Ticks from the base to an enter or exit.
     @inlinable public var time: UInt64 { word &>> EventWord.timeShift }
-    /// Of a complete call: ticks from the base to its start.
+    /// Ticks from the base to the start of a complete call.
     @inlinable public var start: UInt64 { word &>> EventWord.timeShift & (EventWord.startReach &- 1) }
     @inlinable public var duration: UInt64 { word &>> EventWord.durationShift }
     /// nil for a kind that a newer writer may know and this reader does not.
@@ -105,9 +105,9 @@ public struct EventWord<Layout: EventLayout>: Equatable, Sendable {
         ControlKind(rawValue: UInt8(truncatingIfNeeded: word &>> UInt64(CONTROL_KIND_SHIFT)) & 0x3f)
     }
     @inlinable public var payload: UInt64 { word &>> UInt64(CONTROL_PAYLOAD_SHIFT) }
-    /// Of an unwound word: ticks since the base …
+    /// Ticks from the base to an unwound word …
     @inlinable public var controlTime: UInt64 { payload & EventWord.timeMask }
-    /// … and how many frames.
+    /// … and the number of frames that were left.
     @inlinable public var controlNumber: UInt32 { UInt32(truncatingIfNeeded: payload &>> EventWord.timeBits) }
 }
 

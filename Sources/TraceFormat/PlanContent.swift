@@ -4,7 +4,7 @@ import CTraceLayout
 
 public struct PlanContent {
     private let start: UnsafeRawPointer
-    /// Where they have been read.
+    /// The names, each with a zero behind it; nil until they have been read.
     public private(set) var names: UnsafePointer<UInt8>?
     public static let headerBytes = MemoryLayout<plan_file>.size
 
@@ -14,7 +14,7 @@ public struct PlanContent {
         self.init(start, withoutNames: count)
         if !addNames(start + count) { return nil }
     }
-    /// What stands before its names, so many bytes (`bytesBeforeNames`). nil: it is damaged.
+    /// The part before the names, `byteCount` bytes (`bytesBeforeNames`). nil: it is damaged.
     public init?(_ start: UnsafeRawPointer, withoutNames byteCount: Int) {
         self.start = start
         guard PlanContent.checksum(start, byteCount: byteCount, without: Int(PLAN_CHECKSUM_OFFSET)) == header.pointee.checksum, isSound
@@ -22,13 +22,13 @@ public struct PlanContent {
             return nil
         }
     }
-    /// Of bytes that have been checked.
+    /// A whole file whose bytes have been checked.
     public init(checked start: UnsafeRawPointer) {
         self.start = start
         names = (start + Int(header.pointee.names)).assumingMemoryBound(to: UInt8.self)
     }
 
-    /// Where the names begin in a file of so many bytes, by its header alone. nil: it is none that can be read, or of other rules.
+    /// Returns the offset of the names in a file of `byteCount` bytes, by its header alone. nil: it is unreadable, or of other rules.
     public static func bytesBeforeNames(_ start: UnsafeRawPointer, of byteCount: Int) -> Int? {
         if byteCount < headerBytes || byteCount > Int(PLAN_MOST_BYTES) || byteCount % 8 != 0 { return nil }
         let header = start.assumingMemoryBound(to: plan_file.self).pointee
@@ -38,7 +38,7 @@ public struct PlanContent {
         return Int(header.names)
     }
     public var bytesOfNames: Int { Int(header.pointee.byte_count) &- Int(header.pointee.names) }
-    /// So many bytes as the file has behind the rest. False: they are damaged.
+    /// Adds the names, the last `bytesOfNames` bytes of the file. Returns false when they are damaged.
     public mutating func addNames(_ place: UnsafeRawPointer) -> Bool {
         let text = place.assumingMemoryBound(to: UInt8.self), count = Int(header.pointee.names_count)
         if PlanContent.checksum(place, byteCount: bytesOfNames) != header.pointee.names_checksum || count > 0 && text[count &- 1] != 0 {
@@ -98,7 +98,7 @@ public struct PlanContent {
         return true
     }
 
-    /// Of all words but the one at `without`, where it is kept; four at a time, which do not wait for each other.
+    /// Returns the checksum of all words but the one at `without`, where it is kept; four at a time, which do not wait for each other.
     public static func checksum(_ start: UnsafeRawPointer, byteCount: Int, without: Int = -1) -> UInt64 {
         func mixed(_ sum: UInt64, _ word: UInt64) -> UInt64 {
             let product = (sum ^ word) &* 0xff51_afd7_ed55_8ccd
@@ -131,9 +131,10 @@ public struct PlanContent {
         (movedCode(of: function) + Int(function.moved_count)).loadUnaligned(
             fromByteOffset: k &* MemoryLayout<plan_place>.size, as: plan_place.self)
     }
-    /// Of all names: a function has as many as it has names, behind those of the functions before it.
+    /// Keys of all names: a function has as many as it has names, behind those of the functions before it.
     public var keys: UnsafePointer<UInt32> { (start + Int(header.pointee.keys)).assumingMemoryBound(to: UInt32.self) }
-    /// Of a function, each ends in a zero. True: `test` is of one of them, the names of a damaged plan end early. They have been read.
+    /// Returns true when `test` is true of one of the function's names, each of which ends in a zero; false when names have not been read.
+    /// The names of a damaged plan end early.
     @inline(never) public func someName(of function: UnsafePointer<plan_function>, _ test: (UnsafePointer<UInt8>) -> Bool) -> Bool {
         guard let names else { return false }
         let end = names + Int(header.pointee.names_count)

@@ -1,10 +1,10 @@
-// What recording a call costs, from loops that were timed: the agent reckons with it, and tests can without a clock.
+// Cost of recording a call, computed from timed loops: by the agent, and by tests without a clock.
 
-/// So many calls of one function, made directly and through the agent. Ticks of all of them together.
+/// Ticks of all calls of one loop over a function, made directly and through the agent.
 public struct TimedCalls {
     public var bare: UInt64
     public var traced: UInt64
-    /// As they were recorded.
+    /// Sum of the calls' recorded lengths.
     public var lengths: UInt64
 
     @inlinable public init(bare: UInt64, traced: UInt64, lengths: UInt64) {
@@ -15,20 +15,20 @@ public struct TimedCalls {
 }
 
 public struct RecordingCost {
-    /// Of all calls of the empty function, in ticks.
+    /// Cost of recording all calls of the empty function, in ticks.
     public let whole: UInt64
-    /// What of it lies between a call's two clock reads.
+    /// The part of it that lies between a call's two clock reads.
     public let inside: UInt64
-    /// By how much they may be wrong, in parts of themselves.
+    /// Relative error of each cost, in 1/`errorParts`.
     public private(set) var wholeError: UInt64 = RecordingCost.errorOfPrograms
     public private(set) var insideError: UInt64 = 0
     private let empty: TimedCalls
 
     @inlinable public static var errorParts: UInt64 { 256 }
-    /// Two fifths. In a sort whose comparisons cannot be foreseen a call was found to cost 27 ticks where it costs 44 in a loop (AMD EPYC,
-    /// strcmp under qsort): so much of the work a processor does while it would have waited. The loops below show a part of that.
+    /// Two fifths. In a sort with unpredictable comparisons a call was found to cost 27 ticks where it costs 44 in a loop (AMD EPYC, strcmp
+    /// under qsort): a processor does that much of the work while it would have waited. The loops below show a part of that.
     @inlinable static var errorOfPrograms: UInt64 { 102 }
-    /// More than twice as much is as good as nothing known.
+    /// Upper limit of an error, twice the cost: more is as good as nothing known.
     private static var largestError: UInt64 { 2 * errorParts }
 
     /// nil: recording took no time, which cannot be.
@@ -39,14 +39,14 @@ public struct RecordingCost {
         inside = min(empty.lengths, whole)
     }
 
-    /// Of calls of another kind: a processor does a part of the work of recording while it would have waited for something else.
+    /// Raises the errors by calls of another kind: a processor does part of the work of recording while it would have waited anyway.
     public mutating func compare(_ other: TimedCalls) {
         RecordingCost.note(other.traced > other.bare ? other.traced &- other.bare : 0, whole, &wholeError)
         let work = other.bare > empty.bare ? other.bare &- empty.bare : 0
         RecordingCost.note(other.lengths > work ? other.lengths &- work : 0, inside, &insideError)
     }
 
-    /// A clock that goes on in steps: all calls of a loop may be measured by the same part of one too long. Not the loop.
+    /// Raises the error for a clock that advances in steps: each call of a loop, unlike the loop, may be measured half a step too long.
     public mutating func compare(stepOfClock ticks: UInt64, calls: UInt64) {
         if ticks > 1 { RecordingCost.note(inside &+ ticks / 2 &* calls, inside, &insideError) }
     }

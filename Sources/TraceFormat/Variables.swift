@@ -3,7 +3,7 @@
 //
 // TRACER_LOADER, which libtracer-audit.so reads, is not the agent's: see loader_notes.h.
 
-/// What the values of a variable look like.
+/// Syntax of a variable's values.
 public protocol VariableGrammar {
     associatedtype Value
     /// `text` ends in a NUL. nil: it is no such value.
@@ -12,7 +12,7 @@ public protocol VariableGrammar {
 
 public struct Variable<Grammar: VariableGrammar> {
     public let name: StaticString
-    /// What is in force when it is not set.
+    /// The value in force when it is not set.
     public let standard: Grammar.Value
     /// Completes "give …".
     public let form: StaticString
@@ -38,7 +38,7 @@ extension Variable {
 #endif
 
 public enum Variables {
-    /// What all names begin with.
+    /// Prefix of all names.
     @inlinable public static var prefix: StaticString { "TRACER_" }
 
     /// The trace file.
@@ -80,7 +80,7 @@ public enum Variables {
     @inlinable public static var ready: Variable<Globs> {
         Variable("TRACER_READY", Globs.self, nil, form: "the name of a function")
     }
-    /// Of the trace file; 0: no limit, in ring mode `ringSize`.
+    /// Largest size of the trace file, in bytes; 0: no limit, in ring mode `ringSize`.
     @inlinable public static var maximumSize: Variable<ByteCount> {
         Variable("TRACER_MAXSIZE", ByteCount.self, 0, form: "a size such as 512K, 64M or 2G, at least 64K; 0 is no limit")
     }
@@ -98,11 +98,11 @@ public enum Variables {
     }
     /// Nothing is said on standard error.
     @inlinable public static var quiet: Variable<Switch> { Variable("TRACER_QUIET", Switch.self, false, form: "on or off") }
-    /// What was found in libraries is remembered for the next start.
+    /// Findings in libraries are remembered for the next start.
     @inlinable public static var cache: Variable<Switch> { Variable("TRACER_CACHE", Switch.self, true, form: "on or off") }
     @inlinable public static var clock: Variable<ClockName> { Variable("TRACER_CLOCK", ClockName.self, .auto, form: "auto or monotonic") }
 
-    /// By which `tracer record` recognises the files of one run, and its child.
+    /// Stamp by which `tracer record` recognises the files of one run, and its child.
     @inlinable public static var session: Variable<SessionStamp> {
         Variable(
             "TRACER_SESSION", SessionStamp.self, SessionStamp(number: 0, recorder: 0, namespace: 0),

@@ -2,8 +2,8 @@
 import CSupport
 import CTraceLayout
 
-/// What the program and its user have asked for, and whether this process is recorded at all. Every room keeps what it needs of
-/// it: nobody below asks the agent.
+/// Settings of the program and its user, and whether this process is recorded at all. Every layer keeps what it needs of them: none
+/// below asks the agent.
 struct Agent {
     var settings = Settings()
     /// False when this process is not to be recorded; its slots are then untouched, or its stubs pass through.
@@ -92,7 +92,7 @@ extension Agent {
         CacheHome.home = settings.home
     }
 
-    /// What rooms do for those below them.
+    /// Sets the callbacks by which lower layers call into higher ones.
     private func joinRooms() {
         ModuleEvents.begin = {
             GlobalDefinitions.expect($0)
@@ -157,7 +157,7 @@ extension Agent {
         if let context = tracer_thread_state().pointee.context, context.pointee.state != nil {
             let recorder = ThreadRecorder(tracer_thread_state())
             recorder.ensureSlack()
-            recorder.writeHeldBack(upTo: recorder.top) // what the time filter holds back is open at the end
+            recorder.writeHeldBack(upTo: recorder.top) // frames that the time filter holds back are open at the end
             // The chunk stays open: destructors of other libraries may still run.
             if let chunk = context.pointee.position.pointee.chunk { ThreadRecorder.nameThread(chunk) }
         }

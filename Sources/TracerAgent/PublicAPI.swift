@@ -1,4 +1,4 @@
-// What a program may call (CSupport/include/tracer.h), by way of entry.c.
+// Functions that a program may call (CSupport/include/tracer.h), by way of entry.c.
 import CSupport
 
 /// The setting is for children of this process, in which the page itself is wiped.

@@ -18,14 +18,14 @@
 #define PLAN_MOST_FUNCTIONS (1 << 22)
 #define PLAN_CHECKSUM_OFFSET 24
 #define PLAN_MOVED_ROOM 128 /* most bytes of one function's moved code */
-#define PLAN_MOST_PLACES 7  /* of one function */
+#define PLAN_MOST_PLACES 7  /* most places in one function */
 
 struct plan_file {
     uint64_t magic;
     uint32_t version;
     uint32_t rules;
-    uint64_t byte_count;      // of the file
-    uint64_t checksum;        // of everything before the names but this word
+    uint64_t byte_count;      // size of the file
+    uint64_t checksum;        // checksum of everything before the names but this word
     uint64_t identity[3];     // NT_GNU_BUILD_ID, up to twenty bytes and zeros, its length in the upper half of the last word; length
                               // 0: a hash of the file's device and inode
     uint64_t module_bytes;    // size and time of change of the module's file
@@ -40,15 +40,15 @@ struct plan_file {
     uint32_t functions, fixups, bytes, bytes_count, names, names_count; // offsets in the file, and bytes
     uint32_t keys, key_count; // offset; PLAN_NAME_… of each name, in the order of the functions
     uint32_t unused[3];
-    uint64_t names_checksum;  // of everything from `names` on
+    uint64_t names_checksum;  // checksum of everything from `names` on
 };
 
 enum { PLAN_OPTION_TRAPS = 1 };
 
 enum plan_tactic { PLAN_NONE, PLAN_NOPS, PLAN_JUMP5, PLAN_JUMP2, PLAN_WORD, PLAN_TRAP, PLAN_TACTICS };
 
-// Of a function. The bytes [patch, patch + replaced) from its address are overwritten. Its moved code does what was there, and goes
-// on at `resume`.
+// The plan of a function. The bytes [patch, patch + replaced) from its address are overwritten. Its moved code does what they did,
+// and goes on at `resume`.
 struct plan_function {
     uint32_t address;         // relative to base
     uint32_t byte_count;
@@ -57,18 +57,18 @@ struct plan_function {
     uint32_t fixup;           // its first one
     uint32_t landing;         // jump2: address of the five bytes of padding that hold the long jump, relative to base
     uint8_t tactic;
-    uint8_t reason;           // of PLAN_NONE
+    uint8_t reason;           // why the tactic is PLAN_NONE
     uint8_t name_count;
     uint8_t patch;            // 4 behind an endbr64; 9 behind that and a call of __fentry__
     uint8_t replaced;
-    uint8_t resume;           // from its address
+    uint8_t resume;           // offset from its address
     uint8_t moved_count;
     uint8_t places_count;     // 0: its instructions stand as the originals do, from `patch` on
     uint8_t fixup_count;
     uint8_t flags;            // PLAN_FUNCTION_…
     uint8_t original[6];      // the bytes that are overwritten
     uint8_t landing_original[5];
-    uint8_t linked;           // from here on in the moved code its call has its return address: on the stack, or in x30; 0: it has none
+    uint8_t linked;           // offset in the moved code from which its call's return address is set (on the stack, or in x30); 0: no call
     uint16_t unused;
 };
 
@@ -79,12 +79,12 @@ enum {
     PLAN_FUNCTION_RESOLVER = 8, // the loader calls it while modules are relocated, at the start before the agent is there
 };
 
-// A name's key, a uint32_t: what the agent has to know of it to tell that it is none which it treats in a way of its own.
+// A name's key, a uint32_t: enough for the agent to tell that the name is not one that it treats specially.
 #define PLAN_NAME_HASH 0x3fffffffu        /* the lowest bits of DT_GNU_HASH's hash */
 #define PLAN_NAME_OF_RUNTIME 0x40000000u  /* begins with "_dl_", or with "__", but not as what compilers make for static objects */
 #define PLAN_NAME_OF_CONTEXTS 0x80000000u /* has "jmp" or "context" in it, small or capital */
 
-// What stands from here on in the moved code, up to the next place, does what one original instruction does.
+// One original instruction and its copy, which begins at `moved` in the moved code and ends at the next place.
 struct plan_place {
     uint8_t moved;            // from the first byte of the moved code
     uint8_t original;         // from the function's address
@@ -110,7 +110,7 @@ struct plan_fixup {
     uint8_t unused;
 };
 
-/// Two numbers as one. Of device and inode: the identity of a file without build-id.
+/// Mixes two numbers into one. Device and inode mixed are the identity of a file without build-id.
 static inline uint64_t plan_mix(uint64_t a, uint64_t b) {
     uint64_t product = (a ^ b * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
     return product ^ product >> 32;

@@ -8,7 +8,7 @@
 
 #define TRACE_VERSION 2
 #define TRACE_HEADER_BYTES 4096
-#define TRACE_COST_PARTS 256 /* of a tick: the unit of leaf_cost and inside_cost */
+#define TRACE_COST_PARTS 256 /* parts per tick: the unit of leaf_cost and inside_cost */
 #define TRACE_CHUNK_MAGIC 0x4b484354 /* "TCHK" */
 #define TRACE_CHUNK_ALIGNMENT 4096
 
@@ -22,7 +22,7 @@
 #define EVENT_FUNCTION_BITS 24
 #define EVENT_TIME_SHIFT 26
 #define EVENT_TIME_BITS 38
-#define EVENT_START_BITS 21 /* of a complete call; also the reach of a base for enters and complete calls */
+#define EVENT_START_BITS 21 /* start of a complete call; also the reach of a base for enters and complete calls */
 #define EVENT_DURATION_SHIFT 47
 #define EVENT_DURATION_BITS 17
 // The same in version 1.
@@ -33,7 +33,7 @@
 #define CONTROL_KIND_SHIFT 2
 #define CONTROL_PAYLOAD_SHIFT 8
 #define CONTROL_PAYLOAD_BITS 56
-#define CONTROL_RESUME 2 /* those that trampolines write */
+#define CONTROL_RESUME 2 /* RESUME, SITE, ARGUMENT: the kinds that trampolines write */
 #define CONTROL_SITE 4
 #define CONTROL_ARGUMENT 5
 
@@ -51,27 +51,27 @@ enum {
     TRACE_STOP_CONFINED = 5,    // the program was about to forbid itself system calls (seccomp) …
     TRACE_STOP_NO_COUNTER = 6,  // … or reading the cycle counter (PR_SET_TSC) …
     TRACE_STOP_DISPATCH = 7,    // … or to get its system calls as signals (PR_SET_SYSCALL_USER_DISPATCH)
-    TRACE_STOP_OUT_OF_REACH = 8
-}; // the program may no longer open the file, and its room is used up
+    TRACE_STOP_OUT_OF_REACH = 8 // the program may no longer open the file, and the space allocated in it is used up
+};
 #define TRACE_EXIT_KNOWN 0x100000000ull // in exit_status
 enum { TRACE_MODE_FULL = 0, TRACE_MODE_RING = 1, TRACE_MODE_COUNTS = 2 };
 enum {
     TRACE_FLAG_LATE = 1,        // some constructors had run before the agent was entered
     TRACE_FLAG_NO_HOOK = 2,     // the loader's debugger hook was not as expected: later modules are seen late
     TRACE_FLAG_FOREIGN = 8,     // modules of GHC, OCaml or Go, with calling conventions of their own, were left alone
-    TRACE_FLAG_NAMESPACE = 16, // so were modules of a namespace (dlmopen) whose unwinder would not find its way
-    TRACE_FLAG_CALL_SITES = 32 // where calls were made from was recorded
+    TRACE_FLAG_NAMESPACE = 16, // modules of a dlmopen namespace were left alone: its unwinder would not find its way
+    TRACE_FLAG_CALL_SITES = 32 // call sites were recorded
 };
 enum {
     TRACE_CHUNK_EVENTS = 1,
     TRACE_CHUNK_METADATA = 2,
-    TRACE_CHUNK_VOID = 3
-}; // being copied: its size is right, its content is not there yet
+    TRACE_CHUNK_VOID = 3 // being copied: its size is right, its content is not there yet
+};
 enum {
     TRACE_CHUNK_CLOSED = 1,
     TRACE_CHUNK_FRAMES_CUT = 2,
     TRACE_CHUNK_UNSETTLED = 4, // a word of the chunk before may be younger than its list of open frames
-    TRACE_CHUNK_SITES = 8      // behind that list: where each of them was called from, a uint64_t
+    TRACE_CHUNK_SITES = 8      // the call sites of the open frames follow that list, a uint64_t each
 };
 
 /// Two clocks read at one moment. Two such samples give the length of a tick.
@@ -97,26 +97,26 @@ struct trace_file_header {
     struct trace_clock_sample first; // agent start
     struct trace_clock_sample last;  // latest chunk opened, or the end
     uint64_t first_realtime_ns;
-    uint64_t next_offset;     // where the next chunk goes: threads take theirs by an atomic addition
+    uint64_t next_offset;     // offset of the next chunk: threads claim theirs by an atomic addition
     uint64_t prepared_offset; // `tracer record` has allocated and touched the file up to here
     uint64_t size_limit;      // bytes, 0 none
-    uint64_t dropped;         // calls that were made while nothing could be written; also of its unrecorded children
+    uint64_t dropped;         // calls made while nothing could be written; also those of its unrecorded children
     uint64_t minimum_ticks;   // calls that took less are not kept
     uint32_t maximum_depth;   // 0 none
     uint32_t flags;
     uint64_t start_ticks;     // time the agent took before the program went on: from here …
     uint64_t started_ticks;   // … to here
-    uint32_t leaf_cost;       // what recording a leaf call costs, in 1/TRACE_COST_PARTS ticks; 0 unknown …
-    uint32_t inside_cost;     // … of which so much lies between its two clock reads and is part of its length
+    uint32_t leaf_cost;       // cost of recording a leaf call, in 1/TRACE_COST_PARTS ticks; 0 unknown …
+    uint32_t inside_cost;     // … and the part of it between the call's two clock reads, which its length includes
     uint64_t exit_status;     // TRACE_EXIT_KNOWN and how the process ended: status, or 128 + signal; 0 unknown
     uint64_t unused;          // 0; earlier agents counted chunks
-    uint64_t session;         // of `tracer record`: the same in all processes of one run, 0 without
+    uint64_t session;         // set by `tracer record`: the same in all processes of one run, 0 without
     uint64_t extended_offset; // the agent has used the file up to here; 0 unknown
-    uint64_t boot;            // of the system: the first half of its boot_id (proc(5)), 0 unknown
-    uint64_t pid_namespace;   // in which `pid` counts: its inode (namespaces(7)), 0 unknown
-    uint64_t unrecorded_children; // forked, and no file could be made for them
-    uint32_t leaf_error;      // by how much leaf_cost may be wrong, in 1/256 of itself; 0 unknown …
-    uint32_t inside_error;    // … and inside_cost
+    uint64_t boot;            // the system's boot: the first half of boot_id (proc(5)), 0 unknown
+    uint64_t pid_namespace;   // the namespace that `pid` belongs to: its inode (namespaces(7)), 0 unknown
+    uint64_t unrecorded_children; // forked children for which no file could be made
+    uint32_t leaf_error;      // relative error of leaf_cost, in 1/256; 0 unknown …
+    uint32_t inside_error;    // … and of inside_cost
     uint64_t stopped_ticks;   // state 2: nothing is recorded from then on; 0 unknown
 };
 
@@ -132,11 +132,11 @@ struct trace_chunk_header {
     uint32_t magic; // written last
     uint16_t kind;
     uint16_t flags;
-    uint32_t byte_count; // of the whole chunk
-    uint32_t body_offset; // of the first event or record, from the start of the chunk
+    uint32_t byte_count; // size of the whole chunk
+    uint32_t body_offset; // offset of the first event or record from the start of the chunk
     uint32_t thread; // index, 0 for metadata
     uint32_t tid;
-    uint64_t sequence; // of this thread's chunks, from 0; two with one number: the closed one is a copy, read that
+    uint64_t sequence; // number of the chunk in its thread, from 0; of two with one number the closed one is a copy: read that
     struct trace_clock_sample opened; // its ticks are the first base
     uint64_t used_bytes; // 0 while open; then the end of the last event from the start of the chunk
     uint64_t filtered_by_time;
@@ -156,7 +156,7 @@ enum {
     TRACE_RECORD_THREAD = 4,
     TRACE_RECORD_THREAD_END = 5,
     TRACE_RECORD_MODULE_END = 6,
-    // How the process started. A forked child does not inherit these: they tell of the process that did it.
+    // How the process started. A forked child does not inherit these: they describe the process that was started.
     TRACE_RECORD_PHASE = 7,
     TRACE_RECORD_INITIALIZER = 8,
     TRACE_RECORD_INITIALIZER_END = 9,
@@ -170,7 +170,7 @@ enum {
     TRACE_RECORD_PATCHED = 17,
     TRACE_RECORD_LEFT_OUT = 18,
     TRACE_RECORD_FUNCTIONS = 19,
-    // What the kernel has seen of the process, by `tracer record`: the agent writes none of these. No child inherits them.
+    // Kernel events of the process, written by `tracer record`, never by the agent. No child inherits them.
     TRACE_RECORD_KERNEL = 20,
     TRACE_RECORD_SWITCHES = 21,
     TRACE_RECORD_TASK = 22,
@@ -183,8 +183,8 @@ enum {
     TRACE_RECORD_POLLED = 29,
     TRACE_RECORD_REPLACED = 0xffff, // skipped: another record is being written over it
 };
-enum { // of a phase
-    TRACE_PHASE_CREATED = 1,       // the process: fork, and exec soon after it. An estimate
+enum { // phases of the process
+    TRACE_PHASE_CREATED = 1,       // the process was created: fork, with exec soon after it. An estimate
     TRACE_PHASE_EXEC = 2,          // execve was called, as `tracer` handed over
     TRACE_PHASE_LOADER = 3,        // the dynamic loader's first instructions
     TRACE_PHASE_AGENT = 4,         // the agent: everything is relocated, no initializer has run
@@ -192,46 +192,46 @@ enum { // of a phase
     TRACE_PHASE_MAIN_RETURNED = 6, // … and returned
     TRACE_PHASE_EXIT = 7,          // the agent's own destructor: exit was called some time before
 };
-enum { // of an initializer; the last two are finalizers
+enum { // kinds of initializer; the last two are finalizers
     TRACE_INITIALIZER_PREINIT_ARRAY = 1,
     TRACE_INITIALIZER_INIT = 2,
     TRACE_INITIALIZER_INIT_ARRAY = 3,
     TRACE_INITIALIZER_FINI = 4,
     TRACE_INITIALIZER_FINI_ARRAY = 5,
 };
-enum { TRACE_INITIALIZER_RETURNED = 0, TRACE_INITIALIZER_LEFT = 1 }; // by an exception or longjmp, some time before this record's
-enum { // what made the program ready: the first of each
+enum { TRACE_INITIALIZER_RETURNED = 0, TRACE_INITIALIZER_LEFT = 1 }; // LEFT: by an exception or longjmp, some time before its record
+enum { // events that made the program ready: the first of each
     TRACE_READY_SYMBOL = 1, // a call of a function that the user named
     TRACE_READY_MARK = 2,   // tracer_ready(), or a mark of the name "ready"
     TRACE_READY_NOTIFY = 3, // sd_notify and its kin with READY=1
     TRACE_READY_OUTPUT = 4, // a write to standard output or a terminal
 };
-enum { // of a module's details
+enum { // flags of a module's details
     TRACE_MODULE_LAZY = 1,       // jump slots were not bound when it was loaded
-    TRACE_MODULE_SEARCHED = 2,   // which GLOB_DAT slots are for calls alone: its text was searched for that …
-    TRACE_MODULE_REMEMBERED = 4, // … or an earlier process had found it
+    TRACE_MODULE_SEARCHED = 2,   // its text was searched for GLOB_DAT slots that are used for calls alone …
+    TRACE_MODULE_REMEMBERED = 4, // … or an earlier process had done so
 };
-enum { // what the kernel was asked to tell of
+enum { // events that the kernel was asked to report
     TRACE_KERNEL_SWITCHES = 1,     // when threads got a processor and left it, began and ended
     TRACE_KERNEL_MAJOR_FAULTS = 2, // pages that were read from disk
     TRACE_KERNEL_MINOR_FAULTS = 4, // pages that were there
     TRACE_KERNEL_SAMPLES = 8,      // stacks
-    TRACE_KERNEL_INSIDE = 16,      // also what it does itself for the process: system calls' page faults, samples in the kernel
+    TRACE_KERNEL_INSIDE = 16,      // also the kernel's own work for the process: system calls' page faults, samples in the kernel
 };
-enum { // what has become of a thread
-    TRACE_SWITCH_IN = 1,        // it runs on a processor from here on
-    TRACE_SWITCH_WAITS = 2,     // it left it, and waits for something
-    TRACE_SWITCH_PREEMPTED = 3, // it left it, and could have gone on
+enum { // context switches of a thread
+    TRACE_SWITCH_IN = 1,        // switched in: it runs on a processor from here on
+    TRACE_SWITCH_WAITS = 2,     // switched out: it waits for something
+    TRACE_SWITCH_PREEMPTED = 3, // switched out: it could have gone on
 };
 enum { TRACE_TASK_BEGAN = 1, TRACE_TASK_ENDED = 2, TRACE_TASK_NAMED = 3 };
-#define TRACE_AGENT_TASK "libtracer" /* what a task of the agent's own is called */
+#define TRACE_AGENT_TASK "libtracer" /* name of the agent's own tasks */
 enum { TRACE_FAULT_MAJOR = 1, TRACE_FAULT_MINOR = 2 };
-enum { TRACE_ACCESS_READ = 1, TRACE_ACCESS_WRITE = 2 }; // what a descriptor is open for
-// In place of an address in a sample: code that records its calls stands here, so that the stack goes on with the caller of a call
-// that is open in the trace; and: what is here could not be known.
+enum { TRACE_ACCESS_READ = 1, TRACE_ACCESS_WRITE = 2 }; // access modes of a descriptor
+// Values in place of an address in a sample. CALL: code that records its calls stands here, so the stack continues with the caller of
+// a call that is open in the trace. UNKNOWN: the address could not be determined.
 #define TRACE_SAMPLE_UNKNOWN 0
 #define TRACE_SAMPLE_CALL 1
-enum { // of a sample
+enum { // flags of a sample
     TRACE_SAMPLE_WHOLE = 1,  // its last address is the thread's outermost frame
     TRACE_SAMPLE_KERNEL = 2, // the thread was in the kernel
 };
@@ -241,22 +241,22 @@ enum {
     TRACE_TEXT_ARGUMENTS = 2,   // NUL after each
     TRACE_TEXT_DIRECTORY = 3,
     TRACE_TEXT_SETTINGS = 4,    // NAME=VALUE, NUL after each: the TRACER_ variables as they took effect
-    TRACE_TEXT_MESSAGE = 5,     // what the agent had to say: one line
+    TRACE_TEXT_MESSAGE = 5,     // a message of the agent: one line
 };
 enum {
     TRACE_FUNCTION_TAIL = 1,  // entry is recorded, as a complete call of no length; exit is not
     TRACE_FUNCTION_SPAN = 2,  // no function: tracer_begin and tracer_end with this name
     TRACE_FUNCTION_MARK = 4   // no function: tracer_mark with this name; TAIL as well
 };
-// Also of a function's flags: which argument its calls have recorded before them (ARGUMENT), from 1 on; 0 none.
+// Also in a function's flags: number, from 1, of the argument that is recorded before each call (ARGUMENT); 0 none.
 #define TRACE_FUNCTION_ARGUMENT_SHIFT 8
 #define TRACE_FUNCTION_ARGUMENT_BITS 3
-#define TRACE_FUNCTION_ARGUMENT_IS_INT 2048 /* it is an int, a descriptor or a process: what is above its 32 bits means nothing */
+#define TRACE_FUNCTION_ARGUMENT_IS_INT 2048 /* it is an int, a descriptor or a process id: bits above its 32 mean nothing */
 
 /// Every metadata record begins so. `type` is written last. Size is a multiple of 8 and includes this.
 struct trace_record {
     uint16_t type;
-    uint16_t key; // of a text
+    uint16_t key; // TRACE_TEXT_ of a text; other records say below what theirs is
     uint32_t byte_count;
 };
 struct trace_text_record {
@@ -288,7 +288,7 @@ struct trace_functions_record {
     uint32_t first;  // the id of the first
     uint32_t module;
     uint32_t count;
-    uint32_t reserved; // then `count` times a uint32_t: how far behind the module's low_address it begins; 0: it was never called
+    uint32_t reserved; // then `count` times a uint32_t: the function's offset from the module's low_address; 0: it was never called
 };
 struct trace_thread_record {
     struct trace_record record;
@@ -296,11 +296,11 @@ struct trace_thread_record {
     uint32_t tid;
     uint64_t ticks;
 };
-struct trace_thread_begin_record { // of older agents without the last field
+struct trace_thread_begin_record { // older agents wrote it without the last field
     struct trace_thread_record thread;
-    uint64_t cpu_ns; // what the thread had used of a processor then
+    uint64_t cpu_ns; // CPU time that the thread had used then
 };
-struct trace_thread_pointer_record { // of older agents without the last field
+struct trace_thread_pointer_record { // older agents wrote it without the last field
     struct trace_thread_begin_record begin;
     uint64_t
         pointer; // the thread pointer of the ABI's thread-local storage: %fs, TPIDR_EL0. What pthread_t points to is there or ends there
@@ -317,17 +317,17 @@ struct trace_module_end_record {
     uint64_t ticks;
 };
 
-/// What a thread, or in a phase the process, had used up at a moment. The difference of two is what lay between.
+/// Resources that a thread, or in a phase the process, had used up to a moment. Subtract two to get what was used in between.
 struct trace_usage {
     uint64_t ticks;
-    uint64_t own_ticks; // of the process: what the agent's own work on modules and initializers had taken so far
+    uint64_t own_ticks; // total so far, in the whole process, of the agent's own work on modules and initializers
     uint64_t cpu_ns;
     uint32_t minor_faults, major_faults;
 };
 struct trace_phase_record { // key: which
     struct trace_record record;
-    struct trace_usage usage;  // 0 of what the agent did not see: of CREATED and EXEC all, of LOADER all but ticks
-    uint64_t monotonic_ns;     // of CREATED and EXEC: when; of others 0
+    struct trace_usage usage;  // 0 where the agent saw nothing: all of CREATED and EXEC, all but ticks of LOADER
+    uint64_t monotonic_ns;     // time of CREATED and EXEC; 0 in others
     uint64_t error_ns;         // it was at most this much earlier; 0 exact
     uint32_t thread, reserved;
 };
@@ -350,7 +350,7 @@ struct trace_initializer_end_record { // key: how
 };
 struct trace_ready_record { // key: reason
     struct trace_record record;
-    uint32_t function; // whose call it was, 0 none
+    uint32_t function; // the function that was called, 0 none
     uint32_t thread;
     uint64_t ticks;    // the call began
 };
@@ -360,7 +360,7 @@ struct trace_load_record {
     uint32_t load;          // from 1; 0 are the modules that were there at the start
     uint32_t thread;
     uint32_t caller_module; // TRACE_NONE: not known
-    uint32_t initializer;   // during which it was made, or TRACE_NONE
+    uint32_t initializer;   // the one during which it was made, or TRACE_NONE
     uint64_t begin_ticks;   // dlopen was called; 0: not known
     uint64_t opened_ticks;  // the loader began to add modules; 0: not known
     struct trace_usage mapped; // all are mapped; relocated, too, by a loader that tells of them so late (glibc from 2.41 on)
@@ -375,7 +375,7 @@ struct trace_load_end_record {
 /// A call of swift_once, pthread_once or __cxa_guard_acquire that found nothing done yet.
 struct trace_once_record {
     struct trace_record record;
-    uint32_t function; // of the call
+    uint32_t function; // the one that was called
     uint32_t thread;
     uint64_t ticks;    // just before the call's own enter
     uint64_t code;     // the function it was given, 0 none
@@ -384,18 +384,18 @@ struct trace_once_record {
 struct trace_module_detail_record {
     struct trace_record record;
     uint32_t module;
-    uint32_t load;                 // that brought it, 0 at the start
+    uint32_t load;                 // the load that brought it, 0 at the start
     uint32_t relative_relocations; // DT_RELACOUNT
     uint32_t relr_bytes;           // DT_RELRSZ: compact relative ones
-    uint32_t symbol_relocations;   // of DT_RELA: each a symbol look-up
-    uint32_t other_relocations;    // of DT_RELA: neither
-    uint32_t jump_slots;           // of DT_JMPREL
+    uint32_t symbol_relocations;   // in DT_RELA: each a symbol look-up
+    uint32_t other_relocations;    // in DT_RELA: neither relative nor a look-up
+    uint32_t jump_slots;           // in DT_JMPREL
     uint32_t flags;
-    uint64_t mapped_bytes;         // of its load segments
+    uint64_t mapped_bytes;         // size of its load segments
     uint32_t soname_bytes;
     uint32_t needed_bytes;         // DT_SONAME, then the names of DT_NEEDED in order, NUL after each, follow
 };
-/// Of the functions of a module that the user wants (TRACER_FUNCTIONS), so many record their calls themselves.
+/// How many of a module's functions the user selected (TRACER_FUNCTIONS), and how many of them record their calls by an entry patch.
 struct trace_patched_record {
     struct trace_record record;
     uint32_t module;
@@ -411,18 +411,18 @@ struct trace_left_out_record {
     uint64_t ticks;
 };
 
-/// What `tracer record` has asked the kernel for, for this process. Absent: nobody asked (LD_PRELOAD alone). All its times, and those of
+/// Events that `tracer record` asked the kernel for, for this process. Absent: nobody asked (LD_PRELOAD alone). All its times, and those of
 /// the records below, are CLOCK_MONOTONIC; thread and process ids are those of the recorder's pid namespace.
 struct trace_kernel_record {
     struct trace_record record;
     uint32_t asked;       // TRACE_KERNEL_ bits
-    uint32_t granted;     // of these; what is missing was refused, with …
+    uint32_t granted;     // the bits of it that were granted; the others were refused, with …
     uint32_t error;       // … this errno, 0 none
     int32_t paranoid;     // kernel.perf_event_paranoid then; INT32_MIN unknown
-    uint64_t from_ns;     // what the kernel told is from here …
+    uint64_t from_ns;     // the kernel's events are from here …
     uint64_t until_ns;    // … to here
-    uint64_t lost;        // records that found no room, of all processes of the run
-    uint64_t period_ns;   // of a processor, from one sample to the next; 0 no samples
+    uint64_t lost;        // records lost because a buffer was full, in all processes of the run
+    uint64_t period_ns;   // CPU time from one sample to the next; 0 no samples
 };
 struct trace_switch {
     uint64_t ns;
@@ -440,8 +440,8 @@ struct trace_task_record { // key: what, TRACE_TASK_
     struct trace_record record;
     uint64_t ns;
     uint32_t tid;
-    uint32_t by;   // of BEGAN: the thread that began it
-    char name[16]; // of NAMED, NUL-padded
+    uint32_t by;   // BEGAN: the thread that began it
+    char name[16]; // NAMED: the new name, NUL-padded
 };
 struct trace_page_fault_record { // key: TRACE_FAULT_
     struct trace_record record;
@@ -452,42 +452,42 @@ struct trace_page_fault_record { // key: TRACE_FAULT_
     uint64_t code;     // the instruction that touched it, 0 unknown: the kernel itself
     uint64_t offset;   // in the file of that path, which follows; 0 where there is none
 };
-/// What a thread was found waiting in, while it was off the processor for long.
+/// A wait that a thread was found in, while it was off-CPU for long.
 struct trace_wait_record {
     struct trace_record record;
     uint64_t ns;         // when it was looked at
     uint32_t tid;
     int32_t system_call; // its number; -1: in none (a page fault)
     uint64_t arguments[2];
-    uint32_t place_bytes;  // where in the kernel (proc(5), wchan), empty: unknown …
-    uint32_t object_bytes; // … and what the first argument is open on, where it is a descriptor; the texts follow
+    uint32_t place_bytes;  // place in the kernel (proc(5), wchan), empty: unknown …
+    uint32_t object_bytes; // … and object that the first argument, if a descriptor, is open on; the texts follow
 };
-/// What a descriptor of the process was found open on: what a thread of the run waited for, or the other end of that.
+/// The object that a descriptor of the process is open on: one that a thread of the run waited for, or the peer of that.
 struct trace_descriptor_record { // key: TRACE_ACCESS_ bits
     struct trace_record record;
     uint64_t ns; // when it was looked at
     int32_t descriptor;
     uint32_t object_bytes; // "pipe:[4711]", "socket:[4712]", or a path …
-    uint32_t peer_bytes;   // … and of a socket the one that it is connected to, empty: not known; the texts follow
+    uint32_t peer_bytes;   // … and the peer of a socket, empty: not known; the texts follow
     uint32_t reserved;
 };
-/// How the scheduler chose a thread, when it or another of its process was found waiting.
+/// Scheduling policy and priority of a thread, read when it or another thread of its process was found waiting.
 struct trace_priority_record {
     struct trace_record record;
     uint64_t ns;
     uint32_t tid;
     int32_t policy;   // SCHED_ of sched(7)
     int32_t nice;
-    uint32_t priority; // of SCHED_FIFO and SCHED_RR
+    uint32_t priority; // for SCHED_FIFO and SCHED_RR
 };
-/// One of the descriptors that a thread was found waiting for at once, by poll(2), select(2) or epoll_wait(2) and their kin. A record for each
-/// of them, at one moment.
+/// One of the descriptors that a thread was found waiting for at once, by poll(2), select(2), epoll_wait(2) or the like. Each has a
+/// record, all with the same time.
 struct trace_polled_record { // key: TRACE_ACCESS_ bits, what it waits to do
     struct trace_record record;
     uint64_t ns;
     uint32_t tid;
     int32_t descriptor;
-    uint32_t object_bytes; // what it is open on; the text follows
+    uint32_t object_bytes; // the object it is open on; the text follows
     uint32_t reserved;
 };
 /// One stack, innermost first.
@@ -495,15 +495,15 @@ struct trace_sample {
     uint64_t ns;
     uint32_t tid;
     uint16_t count;
-    uint16_t flags; // then `count` times a uint64_t: an address of code (from the second on where a call returns to), or TRACE_SAMPLE_…
+    uint16_t flags; // then `count` times a uint64_t: a code address (a return address from the second on), or TRACE_SAMPLE_…
 };
 struct trace_samples_record {
     struct trace_record record;
-    uint32_t count; // of struct trace_sample, each with its addresses behind it
+    uint32_t count; // number of struct trace_sample that follow, each with its addresses behind it
     uint32_t reserved;
 };
 
-/// Code that the process made while it ran, in no file: what its compiler called it.
+/// Name that a compiler gave to code which the process generated while it ran and which is in no file.
 struct trace_code_name_record {
     struct trace_record record;
     uint64_t address;
@@ -511,10 +511,10 @@ struct trace_code_name_record {
     uint32_t name_bytes, reserved; // name follows
 };
 
-/// What a module's relocations lead to, once per pair. A slot that was bound lazily counts where it would lead.
+/// Relocations of a module by the module they resolve to, a record per pair. A lazily bound slot counts for where it would resolve to.
 struct trace_binding_record {
     struct trace_record record;
-    uint32_t module; // whose slots …
+    uint32_t module; // the module whose slots …
     uint32_t to_module; // … lead here
     uint32_t calls; // jump slots
     uint32_t addresses; // other relocations that name a symbol

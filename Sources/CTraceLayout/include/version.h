@@ -4,10 +4,10 @@
 
 #define TRACER_VERSION "0.2.0"
 
-// By this note (ELF gABI, chapter 5) libtracer.so says that it is an agent, and of which version; the tool looks for it
-// before it preloads the file.
+// Note (ELF gABI, chapter 5) that identifies libtracer.so as an agent and gives its version; the tool looks for it before
+// it preloads the file.
 #define TRACER_NOTE_OWNER "tracer"
 #define TRACER_NOTE_VERSION 1
-// 2: where a program has its start-up items (tracer.h).
+// Note type 2: the section of a program's start-up items (tracer.h).
 
 #endif

@@ -1,1 +1,1 @@
-// What libtracer-labels.so has is found by its one symbol, tracer_more_labels: see CSupport/layout.h.
+// The one symbol of libtracer-labels.so, tracer_more_labels, leads to all that it has: see CSupport/layout.h.

@@ -11,9 +11,9 @@ protocol SlotScope {
     static func isUntouched(_ treatment: Treatment) -> Bool
     /// The answer has been found before.
     static func isKnown(_ query: SymbolQuery) -> Bool
-    /// What is remembered of the query, and where functions of its name are, will be read.
+    /// Prefetches what is remembered of the query, and where functions of its name are.
     static func prefetch(_ query: SymbolQuery)
-    /// The function that is there will be read.
+    /// Prefetches the function that is there.
     static func prefetchFunction(_ name: Name)
     /// The first module from `start` on whose filter admits the hash of a name; a number that no module has: there is none.
     static func first(from start: Int, thatAdmits hash: UInt32) -> Int
@@ -21,7 +21,7 @@ protocol SlotScope {
     static func image(_ module: Int) -> UnsafePointer<Image>?
 }
 
-/// Where the search of the global scope begins: what is before need not be looked at.
+/// Start of a search of the global scope: nothing before it needs to be looked at.
 struct SearchStart {
     var module = -1 // not known
     /// No symbol before this one in its chain has the hash of the name; 0: not known.

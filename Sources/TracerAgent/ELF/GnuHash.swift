@@ -2,7 +2,7 @@
 // elf/dl-lookup.c, do_lookup_x). Checked once, when the image is read: a start looks for tens of thousands of symbols.
 import CSupport
 
-/// Which of a hundred modules need not be asked. Small, so that it can stand where the search runs along.
+/// Bloom filter: tells which of a hundred modules need not be asked. Small, so that the search can run along a table of them.
 struct BloomFilter: BitwiseCopyable {
     private var words: UnsafePointer<UInt64>
     private var mask: UInt32 = 0
@@ -57,7 +57,7 @@ struct GnuHash: BitwiseCopyable {
     private var chains: UInt64 = 0
     private var bucketCount: UInt32 = 0
     private var firstSymbol: UInt32 = 0
-    private var chainCount: UInt32 = 0 // so many can be read
+    private var chainCount: UInt32 = 0 // how many can be read
 
     init() {}
     /// The table at `address`, of which `byteCount` bytes can be read. Empty when it is not as it should be.

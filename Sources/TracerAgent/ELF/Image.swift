@@ -77,7 +77,7 @@ struct Image: BitwiseCopyable {
         UnsafeRawBufferPointer(start: UnsafeRawPointer(bitPattern: UInt(programHeaders)), count: programHeaderCount &* 56)
     }
     var segmentCount: Int { programHeaderCount }
-    /// Where the ELF header and the program headers end in memory.
+    /// End of the ELF header and the program headers in memory.
     var headersEnd: UInt64 { programHeaders &+ UInt64(programHeaderCount) &* 56 }
 
     private mutating func readSegments() {
@@ -129,7 +129,7 @@ struct Image: BitwiseCopyable {
         address &- dataLow < dataBytes || isInSegment(address, ProgramHeader.writable)
     }
     @inline(__always) func isRelro(_ address: UInt64) -> Bool { address &- relroLow < relroHigh &- relroLow }
-    /// What lies in the writable segment of this address, but for its RELRO part: whole pages, and mprotect(2)'s bits for it.
+    /// Returns the whole pages of the writable segment at this address, without its RELRO part, and mprotect(2)'s bits for them.
     func writablePart(around address: UInt64) -> (low: UInt64, high: UInt64, protection: Int)? {
         if !contains(address) { return nil }
         let page = UInt64(Kernel.pageBytes)
@@ -162,7 +162,7 @@ struct Image: BitwiseCopyable {
         let end = readableEnd(address)
         return end != 0 && byteCount <= end &- address
     }
-    /// Where the readable segment of this address ends; 0: it lies in none.
+    /// Returns the end of the readable segment at this address; 0: it lies in none.
     @inline(__always) private func readableEnd(_ address: UInt64) -> UInt64 {
         if address &- tableLow < tableBytes { return tableLow &+ tableBytes }
         if address &- dataLow < dataBytes { return dataLow &+ dataBytes }
@@ -284,14 +284,14 @@ struct Image: BitwiseCopyable {
     @inline(__always) func word16(_ address: UInt64) -> UInt16? { load(address) }
     @inline(__always) func word32(_ address: UInt64) -> UInt32? { load(address) }
     @inline(__always) func word64(_ address: UInt64) -> UInt64? { load(address) }
-    /// Where little is read: the checks stand once.
+    /// Reads a word, not inlined: for rare reads, so that the checks are compiled once.
     @inline(never) func rareWord32(_ address: UInt64) -> UInt32? { load(address) }
     @inline(__always) private func load<T: FixedWidthInteger & BitwiseCopyable>(_ address: UInt64) -> T? {
         isReadable(address, UInt64(MemoryLayout<T>.size))
             ? UnsafeRawPointer(bitPattern: UInt(address))!.loadUnaligned(as: T.self) : nil
     }
 
-    /// What a note says: of an owner whose name has up to three letters.
+    /// Returns the content of a note whose owner's name has up to three letters.
     func note(ofOwner name: UInt32, type wanted: UInt32) -> (content: UInt64, byteCount: UInt32)? {
         for n in 0..<programHeaderCount where segment(n).type == ProgramHeader.note {
             var address = bias &+ segment(n).address

@@ -1,11 +1,11 @@
-// Which module a plan belongs to (plan_layout.h).
+// Identity of the module that a plan belongs to (plan_layout.h).
 import CSupport
 import CTraceLayout
 
 /// A build-id; where the linker made none, a file as it lies in the file system.
 struct ModuleIdentity {
     let identity: FileIdentity
-    private let status: FileStatus? // of a file without build-id
+    private let status: FileStatus? // only for a file without build-id
 
     init?(_ image: Image, path: CText) {
         if let known = FileIdentity(buildIDOf: image) {

@@ -1,9 +1,9 @@
-// What the search of a text has found (TextScan.swift), for the next process that has the same module: the layout is
-// scan_cache.h's. A file is bytes that somebody wrote: whatever they are, nothing outside of them is read, and nothing follows
-// from them but that some of the slots that the caller offers are said to be used for calls alone.
+// Results of searching a text (TextScan.swift), for the next process that has the same module: the layout is scan_cache.h's. A file is
+// bytes that somebody wrote: whatever they are, nothing outside of them is read, and nothing follows from them except that some of the
+// slots that the caller offers are said to be used for calls alone.
 import CSupport
 
-/// Which text it was, and which slots were asked for.
+/// Key of a search: the text that was searched, and the slots that were asked for.
 struct ScanKey {
     let identity: FileIdentity
     let layout: UInt64
@@ -22,7 +22,7 @@ extension ScanKey {
     }
 }
 
-/// What one file has and no other: its build-id; where the linker made none, what the kernel says of the file.
+/// Unique identity of a file: its build-id; where the linker made none, what the kernel says of the file.
 struct FileIdentity {
     var words: (UInt64, UInt64, UInt64)
 }
@@ -119,7 +119,7 @@ struct ScanFile {
     }
     static func checksum(of row: UnsafePointer<scan_module>, _ bits: UnsafePointer<UInt64>?) -> UInt64 {
         var copy = row.pointee
-        copy.bits = 0 // where they are is nothing of the module's
+        copy.bits = 0 // their offset is no property of the module
         copy.checksum = bits == nil ? 0 : 1
         let own = withUnsafePointer(to: &copy) { checksum($0, rowBytes, seed) }
         return bits == nil ? own : checksum(bits!, wordCount(copy.slot_count) &* 8, own)
@@ -155,7 +155,7 @@ struct ScanFileBuilder {
     @inline(__always) private func row(_ n: Int) -> UnsafeMutablePointer<scan_module> {
         (room + ScanFile.headerBytes).assumingMemoryBound(to: scan_module.self) + n
     }
-    /// Where bits of so many bytes would go; nil when the file would be too long.
+    /// Returns where this many bytes of bits would go; nil if the file would have too many bytes or modules.
     private func place(_ byteCount: Int) -> UnsafeMutablePointer<UInt64>? {
         let total = ScanFile.headerBytes &+ (count &+ 1) &* ScanFile.rowBytes &+ bitBytes &+ byteCount
         return count == Int(SCAN_MOST_MODULES) || total > Int(SCAN_MOST_BYTES)
@@ -174,7 +174,7 @@ struct ScanFileBuilder {
         return false
     }
 
-    /// What a search has just found.
+    /// Adds what a search has just found.
     mutating func add(_ key: ScanKey, _ slots: CallOnlySlots) {
         let bytes = ScanFile.wordCount(key.slotCount) &* 8
         guard let bits = place(bytes) else { return }
@@ -193,9 +193,9 @@ struct ScanFileBuilder {
         count &+= 1
     }
 
-    /// What another file knows besides; when not all of it fits, the youngest.
+    /// Adds what another file knows besides; if not all of it fits, the youngest.
     mutating func add(_ old: ScanFile) {
-        var age = UInt64(UInt32.max) &+ 1 // those of this generation and later ones are in
+        var age = UInt64(UInt32.max) &+ 1 // rows of this generation and later ones are in
         while true {
             var next: UInt64? // the youngest of the rest
             for n in 0..<old.count {
@@ -245,7 +245,7 @@ struct ScanFileBuilder {
         header.pointee.checksum = ScanFile.checksum(room, ScanFile.headerBytes &- 8, ScanFile.seed)
         return bitsPlace &+ bitBytes
     }
-    /// By the first word of the identity. Rows come in runs that are sorted already (Shell's method; Ciura's distances).
+    /// Sorts the rows by the first word of the identity. They come in runs that are sorted already (Shell's method; Ciura's distances).
     private func sort() {
         let gaps: InlineArray<7, Int> = [301, 132, 57, 23, 10, 4, 1]
         for k in 0..<7 {

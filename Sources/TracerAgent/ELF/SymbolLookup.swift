@@ -31,7 +31,7 @@ enum VersionNeeds {
         for n in 0..<64 { definitions[n].key = 0 }
     }
 
-    /// What definition `number` of the table at an address is; `read` finds it out.
+    /// Returns version `number` of the table of definitions at an address; `read` finds it out if it is not known.
     @inline(__always) static func definition(_ number: UInt16, of table: UInt64, _ read: () -> VersionNeed?) -> VersionNeed? {
         let key = table &<< 16 | UInt64(number), place = Int(truncatingIfNeeded: table &>> 4 ^ UInt64(number)) & 63
         if definitions[place].key != key {
@@ -59,7 +59,7 @@ extension Image {
         return raw & 0x7fff
     }
 
-    /// What version number `wanted` of this image stands for (DT_VERNEED; its own DT_VERDEF too).
+    /// Returns the version that number `wanted` of this image stands for (DT_VERNEED; its own DT_VERDEF too).
     func versionNeed(_ wanted: UInt16) -> VersionNeed {
         if wanted < 2 { return VersionNeed() }
         var need = versionNeeds
@@ -100,12 +100,12 @@ extension Image {
         }
         return nil
     }
-    /// So many bytes there, all of which may be read.
+    /// Returns the bytes at an address; nil unless all of them may be read.
     @inline(__always) private func bytes(_ address: UInt64, _ byteCount: UInt64) -> UnsafeRawPointer? {
         isReadable(address, byteCount) ? UnsafeRawPointer(bitPattern: UInt(address)) : nil
     }
 
-    /// What the definition of a function says of it.
+    /// Properties of a function, as its definition has them.
     struct Definition {
         /// A program linked to another build of the library may not know (see Symbol).
         var hasVariantConvention = false

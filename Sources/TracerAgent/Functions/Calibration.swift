@@ -1,7 +1,7 @@
-// What recording a call costs on this machine at this moment, measured once as the agent starts: an empty function is
-// called directly and through a stub of its own, whose events go to memory that is not the file's. A reader subtracts
-// it (`--correct`). An out-of-order processor hides a part of it behind what a program waits for, so two other kinds of calls say how
-// wrong that may be. With the kernel's clock, whose readings are ten times as long, a quarter of the rounds.
+// Cost of recording a call on this machine at this moment, measured once as the agent starts: an empty function is called directly and
+// through a stub of its own, whose events go to memory that is not the file's. A reader subtracts the cost (`--correct`). An
+// out-of-order processor hides a part of it behind what a program waits for, so two other kinds of calls say how wrong that may be.
+// With the kernel's clock, whose readings take ten times as long, a quarter of the rounds.
 import CSupport
 import CTraceLayout
 
@@ -96,7 +96,7 @@ enum Calibration {
         return Clock.ticks() &- before
     }
 
-    /// What all that it has told so far is a multiple of.
+    /// Returns the step of the clock: the greatest common divisor of some intervals, in ticks.
     private static func stepOfClock() -> UInt64 {
         var step: UInt64 = 0, before = Clock.ticks()
         for _ in 0..<16 {
@@ -109,7 +109,7 @@ enum Calibration {
         return step
     }
 
-    /// Of all calls of a round together; nil when one of the words is no call.
+    /// Returns the sum of the durations of all calls of a round, in ticks; nil when one of the words is no call.
     private static func lengths(_ words: UnsafeMutablePointer<UInt64>) -> UInt64? {
         var sum: UInt64 = 0
         for index in 0..<calls {

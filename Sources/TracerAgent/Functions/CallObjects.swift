@@ -17,7 +17,7 @@ enum CallObjects {
     private enum Home { case libc, dispatch, standardCPP, ring, any }
 
     private static let groups: InlineArray<_, Group> = [
-        // Of a wait for a condition the condition: which mutex it gives up, its thread's last lock says.
+        // For a wait for a condition, the condition: its thread's last lock says which mutex it gives up.
         Group(
             home: .libc, argument: 1, isInt: false,
             names: """
@@ -96,7 +96,7 @@ enum CallObjects {
     }
     private static let emptyHash: UInt32 = 5381 // gnuHash
 
-    /// What the record of a function with this name says of its calls' object. 0: they have none.
+    /// Returns the flags for the object of a function's calls, for its record, by its name. 0: they have none.
     static func flags(of name: Name, in owner: UnsafePointer<Image>) -> UInt32 {
         var bucket = Int(name.gnuHash & 511)
         while table[bucket] != 0 {
@@ -121,7 +121,7 @@ enum CallObjects {
         case .any: true
         }
     }
-    /// Of these flags: which argument.
+    /// Returns the number of the argument that these flags say.
     static func argument(_ flags: UInt32) -> UInt16 {
         UInt16(flags &>> UInt32(TRACE_FUNCTION_ARGUMENT_SHIFT) & (1 &<< UInt32(TRACE_FUNCTION_ARGUMENT_BITS) &- 1))
     }

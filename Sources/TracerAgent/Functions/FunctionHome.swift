@@ -3,7 +3,7 @@
 import CSupport
 
 enum FunctionHome {
-    /// What to do with a function of which the name says `treatment`, now that it is known which module defines it.
+    /// Returns the treatment of a function whose name says `treatment`, now that it is known which module defines it.
     @inline(__always) static func treatment(_ treatment: Treatment, of name: Name, in owner: UnsafePointer<Image>, isSanitizer: Bool)
         -> Treatment
     {
@@ -20,7 +20,7 @@ enum FunctionHome {
         case .once where rest(of: name.text, after: "pthread_") != nil || rest(of: name.text, after: "__pthread_") != nil:
             return isLibc(owner, isSanitizer) ? treatment : .ordinary
         case .notify, .notifyOfPid: return isOne(of: "libsystemd.", "libelogind.", owner) ? treatment : .ordinary
-        case .frames where equal(name.text, literal: "_Unwind_Backtrace"): return treatment // whose _Unwind_GetIP is there, too
+        case .frames where equal(name.text, literal: "_Unwind_Backtrace"): return treatment // its _Unwind_GetIP is there, too
         case .frames where equal(name.text, literal: "backtrace") && isOne(of: "libc.", "libexecinfo.", owner): return treatment
         case .frames where rest(of: name.text, after: "dladdr") != nil: return isLibc(owner, isSanitizer) ? treatment : .ordinary
         case .frames where equal(name.text, literal: "_Unwind_SetIP"): return UnwinderQuestions.isOfHP(owner) ? treatment : .ordinary
@@ -33,7 +33,7 @@ enum FunctionHome {
     static func isLibc(_ owner: UnsafePointer<Image>, _ isSanitizer: Bool = false) -> Bool {
         isSanitizer || isOne(of: "libc.", "libpthread.", owner) || isOne(of: "libdl.", "ld-", owner)
     }
-    /// By DT_SONAME: a file may have any name.
+    /// Returns true if the DT_SONAME begins with one of the two: a file may have any name.
     @inline(never) static func isOne(of first: StaticString, _ second: StaticString, _ image: UnsafePointer<Image>) -> Bool {
         for n in 0..<image.pointee.dynamicEntryCount where image.pointee.dynamicEntry(at: n).tag == DynamicTag.soname {
             guard let name = image.pointee.string(Int(truncatingIfNeeded: image.pointee.dynamicEntry(at: n).value)) else { return false }

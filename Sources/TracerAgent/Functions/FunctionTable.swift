@@ -15,7 +15,7 @@ enum FunctionTable {
 
         func contains(_ address: UInt64) -> Bool { address &- target < UInt64(byteCount) }
     }
-    nonisolated(unsafe) private static var entries = Table<Entry>() // by id; 0 stands for none
+    nonisolated(unsafe) private static var entries = Table<Entry>() // indexed by id; 0 stands for none
     /// Open addressing, by name; ids, 0 = empty. A quarter full at most: what is in the way is another cold line to read.
     nonisolated(unsafe) private static var slots: UnsafeMutablePointer<UInt32>?
     nonisolated(unsafe) private static var slotCount = 0
@@ -117,7 +117,7 @@ enum FunctionTable {
         var used: UInt32 = 0
         var count: UInt32 = 0
     }
-    nonisolated(unsafe) private static var blocks = Table<Block>() // by module, its youngest one
+    nonisolated(unsafe) private static var blocks = Table<Block>() // the youngest one of each module, by its index
     private static let firstBlock: UInt32 = 64, largestBlock: UInt32 = 4096
 
     private static func begin(_ block: UnsafeMutablePointer<Block>, _ module: Int) -> Bool {
@@ -136,7 +136,7 @@ enum FunctionTable {
     private static var hasNone: Bool {
         entries.count > 0 || entries.append(Entry(target: 0, name: 0, module: 0, descriptor: 0, treatment: .ordinary))
     }
-    /// Of the ids: they are in no slot of the table.
+    /// Number of ids in blocks: they are in no slot of the table.
     nonisolated(unsafe) private static var numberedCount = 0
     static func locked<Result>(_ body: () -> Result) -> Result {
         lock.lock()
@@ -144,7 +144,7 @@ enum FunctionTable {
         return body()
     }
 
-    /// Where the id of this target and name is, or is to be put. The same place may have been another module's.
+    /// Returns the slot of this target and name, or the empty one for it. The same address may have been another module's.
     private static func find(_ target: UInt64, _ hash: UInt64, _ module: UInt32) -> Int? {
         if !hasNone { return nil }
         if (entries.count &- numberedCount &+ 1) &* 4 > slotCount && !growSlots(slotCount == 0 ? 4096 : slotCount &* 4) { return nil }

@@ -14,16 +14,16 @@ enum HotFunctions {
     /// One word in so many is looked at: a prime, so that no loop of the program keeps step with it.
     private static let stride = 61
     private static let samples = UInt32(calls / stride)
-    /// What recording a call costs, times so much, is short for a call as it is measured, with a clock read in it.
+    /// A call, measured with a clock read in it, is short if it takes less than this many times the cost of recording one.
     private static let shortness: UInt64 = 2
 
-    /// Of calls that were looked at. Longer ones than 2^20 ticks count as so long, so that the sum fits.
+    /// Sums over the calls that were looked at. A call of more than 2^20 ticks counts as 2^20, so that the sum fits.
     private struct Seen: BitwiseCopyable {
         var descriptor: UnsafeMutablePointer<function_descriptor>? // nil: its calls come through slots, or it is left out
         var calls: UInt32 = 0
         var ticks: UInt32 = 0
     }
-    nonisolated(unsafe) private static var functions = Table<Seen>() // by id; appended to with FunctionTable's lock held
+    nonisolated(unsafe) private static var functions = Table<Seen>() // indexed by id; appended to with FunctionTable's lock held
     nonisolated(unsafe) private static var lock = Lock()
     /// In a forked child: another thread of the parent may have held it.
     static func becomeChild() { lock = Lock() }

@@ -22,8 +22,8 @@ enum Inspection {
         }
     }
 
-    /// Whether the trace may be out of the agent's reach after the call: another user, other groups, fewer capabilities,
-    /// another root directory, other mounts; and of a thread that becomes SCHED_DEADLINE, which cannot make a task (sched(7)).
+    /// Returns true if the trace may be out of the agent's reach after the call: another user, other groups, fewer capabilities,
+    /// another root directory, other mounts; and if the thread becomes SCHED_DEADLINE, which cannot make a task (sched(7)).
     static func changesIdentity(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Bool {
         if !SafetyHooks.isLooked(at: descriptor) { return false }
         switch SafetyHooks.treatment(descriptor) {
@@ -39,7 +39,7 @@ enum Inspection {
         return UnsafePointer<UInt32>(bitPattern: UInt(attributes &+ 4))?.pointee == 6 // SCHED_DEADLINE
     }
 
-    /// Whether it does not return, and no destructor runs.
+    /// Returns true if the call does not return, and no destructor runs.
     static func endsProcess(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Bool {
         if !SafetyHooks.isLooked(at: descriptor) { return false }
         switch SafetyHooks.treatment(descriptor) {
@@ -49,7 +49,7 @@ enum Inspection {
         }
     }
 
-    /// What the program is about to take from itself by this call.
+    /// Returns how the program is about to confine itself by this call; nil: it is not.
     static func confinement(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Confinement? {
         if !SafetyHooks.isLooked(at: descriptor) { return nil }
         switch SafetyHooks.treatment(descriptor) {

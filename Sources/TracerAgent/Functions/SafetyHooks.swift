@@ -1,7 +1,7 @@
-// Calls that the agent must see to do no harm: what changes SIGBUS's disposition, what the program confines itself with, what
-// takes the trace out of its reach, whose child runs in this memory; and those after which nothing is seen any more.
-// Where a name filter leaves such a function out, or the caller is not to be recorded, its slot still leads to a stub: one
-// without an id, which looks at the call, records nothing and jumps.
+// Calls that the agent must see to do no harm: those that change SIGBUS's disposition, confine the program, take the trace out of its
+// reach, or whose child runs in this memory; and those after which nothing is seen any more. If a name filter leaves such a function
+// out, or the caller is not to be recorded, its slot still leads to a stub: one without an id, which looks at the call, records nothing
+// and jumps.
 import CSupport
 
 enum SafetyHooks {
@@ -30,7 +30,7 @@ enum SafetyHooks {
         return stub
     }
 
-    /// Of a descriptor whose calls are looked at, all or some.
+    /// Returns true for the descriptor of such a stub without an id; some or all of its calls are looked at.
     static func isOne(_ descriptor: UnsafeMutablePointer<function_descriptor>) -> Bool {
         isLooked(at: descriptor) && descriptor.pointee.function == 0
     }

@@ -6,7 +6,7 @@ enum Treatment: UInt8 {
     case ordinary // a traced call
     case untouched // the slot stays as it is
     case frames // a traced call of our own function, which calls the original (Backtraces.swift)
-    case question // of an unwinder, who is told of moved code as well (UnwinderQuestions.swift)
+    case question // asked by an unwinder, which is told of moved code as well (UnwinderQuestions.swift)
     case tail // entry is recorded, then a jump: the function sees its real caller's return address
     case dlopen, systemCall, threadName, confinement, identity, ending, signalAction // looked at call by call (Inspection.swift)
     case instrumentation // the agent's own stands in for it (InstrumentedFunctions.swift)
@@ -47,7 +47,7 @@ struct SpecialFunction {
     nonisolated(unsafe) static var answersUnwinders = false
     private static func isQuestion(_ name: Name) -> Bool { equal(name.text, literal: "_dl_find_object") }
 
-    /// Which hashes occur, so that an ordinary name is recognized as such by one look.
+    /// Filter of the hashes that occur, so that one look recognizes an ordinary name.
     nonisolated(unsafe) private static var filter = InlineArray<64, UInt64>(repeating: 0)
 
     /// Open addressing, by the same hashes: the place in `known`, which has half as many, from 1 on; 0: none.
@@ -73,7 +73,7 @@ struct SpecialFunction {
         for n in 0..<known.count { keep(gnuHash(known[n].name.utf8Start)) }
         CallObjects.forEachHash(keep)
     }
-    /// Where it is, or would be.
+    /// Returns the bucket that the key is in, or would be.
     private static func bucket(of key: UInt32, in hashes: UnsafeMutablePointer<UInt32>) -> Int {
         var bucket = Int(key & (hashCount &- 1))
         while hashes[bucket] != 0 && hashes[bucket] != key { bucket = (bucket &+ 1) & Int(hashCount &- 1) }
@@ -82,12 +82,12 @@ struct SpecialFunction {
     private static func isKept(_ key: UInt32) -> Bool { hashes.map { $0[bucket(of: key, in: $0)] == key } ?? true }
     private static func expect(_ hash: UInt32) { filter[Int(hash &>> 6 & 63)] |= 1 &<< UInt64(hash & 63) }
 
-    /// Whether a name that begins and hashes like this (PLAN_NAME_…) may be one that is not ordinary.
+    /// Returns true if a name that begins and hashes like this (PLAN_NAME_…) may be one that is not ordinary.
     @inline(__always) static func mayBe(_ key: UInt32) -> Bool {
         key & PLAN_NAME_OF_RUNTIME != 0 || filter[Int(key &>> 6 & 63)] &>> UInt64(key & 63) & 1 != 0 && isKept(key & PLAN_NAME_HASH)
     }
 
-    /// What to do with the function of this name.
+    /// Returns the treatment of the function of this name.
     static func treatment(of name: Name) -> Treatment {
         if name.text[0] == 0x5f { // an underscore
             if rest(of: name.text, after: "_dl_") != nil && !isQuestion(name) { return .untouched } // the loader's own
@@ -112,7 +112,7 @@ struct SpecialFunction {
         .init(name: "sigsetjmp", treatment: .tail),
         .init(name: "__sigsetjmp", treatment: .tail),
         .init(name: "getcontext", treatment: .tail),
-        // What captures its caller's context, too, for whoever unwinds from there or returns to it: known by its code as well
+        // These capture their caller's context, too, for whoever unwinds from there or returns to it: known by their code as well
         // (Processor/ContextCapture.swift), where that can be read.
         .init(name: "unw_getcontext", treatment: .tail), // LLVM's libunwind, and that of HP by the name of the processor
         .init(name: "__unw_getcontext", treatment: .tail),
@@ -141,7 +141,7 @@ struct SpecialFunction {
         // vfork and clone by number.
         .init(name: "syscall", treatment: .systemCall),
         .init(name: "pthread_setname_np", treatment: .threadName),
-        // What they say of SIGBUS must be the program's, not ours (MappingFaults).
+        // The action for SIGBUS that they report must be the program's, not ours (MappingFaults).
         .init(name: "sigaction", treatment: .signalAction),
         .init(name: "__sigaction", treatment: .signalAction),
         .init(name: "signal", treatment: .signalAction),
@@ -168,10 +168,10 @@ struct SpecialFunction {
         // They would find that a label is the agent's.
         .init(name: "dladdr", treatment: .frames),
         .init(name: "dladdr1", treatment: .frames),
-        // What unwinders find descriptions of code by.
+        // Unwinders find descriptions of code by it.
         .init(name: "_dl_find_object", treatment: .question),
         .init(name: "__libc_start_main", treatment: .start),
-        // What they run, once, is an argument.
+        // The function that they run, once, is an argument.
         .init(name: "swift_once", treatment: .once),
         .init(name: "pthread_once", treatment: .once),
         .init(name: "__pthread_once", treatment: .once),

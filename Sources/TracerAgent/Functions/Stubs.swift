@@ -13,7 +13,7 @@ enum Stubs {
     nonisolated(unsafe) private static var calls = Page()
     nonisolated(unsafe) private static var specials = Page()
     nonisolated(unsafe) private static var lazies = Page()
-    /// So many have been written.
+    /// Number of stubs that have been written.
     nonisolated(unsafe) private static var count = 0
     nonisolated(unsafe) private static var isFull = false
     /// Bytes of the stubs that are written together, of functions.
@@ -45,8 +45,8 @@ enum Stubs {
         return page.next
     }
 
-    /// What a stub says depends only on where it is, so a page of them is written once, while it is writable and not
-    /// executable, and never touched again.
+    /// Writes the next page or pages of stubs. The content of a stub depends only on its address, so they are written once, while they
+    /// are writable and not executable, and never touched again.
     private static func write(_ page: inout Page, _ entry: Entry) -> Bool {
         // Pages at a time: the first ones of a process are many, special functions few.
         let bytes = max(Kernel.pageBytes, entry == .call ? nextCalls : 0)
@@ -85,7 +85,7 @@ enum Stubs {
         return true
     }
 
-    /// What forbids code does not go away.
+    /// Makes no more stubs from now on: what forbids code does not go away.
     private static func refuse() -> Bool {
         isFull = true
         return Message.refuseCode()

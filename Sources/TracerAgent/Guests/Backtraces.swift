@@ -3,10 +3,10 @@
 import CSupport
 
 enum Backtraces {
-    /// Where the agent's own frames are; empty: not known.
+    /// Address range of the agent's own frames; empty: not known.
     nonisolated(unsafe) static var image = own_image(low: 0, high: 0)
 
-    /// What the stub of the function at `target`, of the image `owner`, calls.
+    /// Returns the function that the stub of the function at `target`, of the image `owner`, calls.
     static func target(_ target: UInt64, _ name: Name, in owner: UnsafePointer<Image>) -> UInt64 {
         if image.high == 0 { return target }
         if equal(name.text, literal: "backtrace") || equal(name.text, literal: "unw_backtrace") {

@@ -1,8 +1,8 @@
-// What a process can take from itself that the agent needs: recording ends before it does, for good. It is the whole process
-// that stops recording, also where the kernel confines one thread only: threads and processes that this one starts
-// inherit it, and the first thing that the agent does in them is a system call. Who has started a thread cannot be known without
-// one: libc starts some by itself (timer_create with SIGEV_THREAD, mq_notify, aio_read), runtimes by system calls of their own.
-// A child that runs in this memory while its parent waits is another matter: SharedMemory.swift.
+// Abilities that the agent needs and that a process can take from itself: recording ends before it does, for good. The whole process
+// stops recording, also where the kernel confines one thread only: threads and processes that this one starts inherit it, and the first
+// thing that the agent does in them is a system call. Without one it cannot be known which thread has started a thread: libc starts
+// some by itself (timer_create with SIGEV_THREAD, mq_notify, aio_read), runtimes by system calls of their own. A child that runs in
+// this memory while its parent waits is another matter: SharedMemory.swift.
 import CSupport
 import CTraceLayout
 

@@ -23,7 +23,7 @@ enum SanitizerRuntime {
         return false
     }
 
-    /// What a program calls that has the runtime within itself.
+    /// Functions that a program calls if it has the runtime within itself.
     static let beginnings: InlineArray<_, StaticString> = ["__asan_init", "__tsan_init", "__msan_init", "__lsan_init", "__hwasan_init"]
 
     static func isInstrumentation(_ name: CText) -> Bool {

@@ -1,5 +1,5 @@
-// Where the user keeps what can be made again: $XDG_CACHE_HOME, or $HOME/.cache (XDG Base Directory Specification). What is
-// there is believed only if it is the effective user's own and closed to others' writing.
+// The user's folder for caches: $XDG_CACHE_HOME, or $HOME/.cache (XDG Base Directory Specification). Its content is believed only if it
+// is the effective user's own and closed to others' writing.
 import CSupport
 
 enum CacheHome {
@@ -8,7 +8,7 @@ enum CacheHome {
     nonisolated(unsafe) static var folder: CText?
     nonisolated(unsafe) static var home: CText?
 
-    /// Whose files are believed. nil: in a namespace everybody may be that one.
+    /// User whose files are believed: the effective one. nil: it is 65534, which in a namespace may be anybody.
     static var user: Int? {
         let user = SystemCall.call(SystemCall.geteuid)
         return user == 65534 ? nil : user
@@ -22,7 +22,7 @@ enum CacheHome {
         return true
     }
 
-    /// What a file of the user's own holds, in pages of its own. nil: there is none, or others may write to it.
+    /// Reads a file of the user's own into pages of its own. nil: there is none, or others may write to it.
     static func read(_ path: CText, of user: Int, atMost most: Int) -> (bytes: UnsafeMutableRawPointer, count: Int)? {
         guard let file = CachedFile(path, of: user, atMost: most) else { return nil }
         defer { file.close() }
@@ -49,7 +49,7 @@ struct CachedFile: BitwiseCopyable {
     }
     func close() { _ = SystemCall.call(SystemCall.close, descriptor) }
 
-    /// So many bytes of it, in pages of their own. nil: there are fewer by now.
+    /// Reads `wanted` bytes into pages of their own. nil: there are fewer by now.
     @inline(never) func read(from offset: Int, _ wanted: Int) -> UnsafeMutableRawPointer? {
         guard let room = Memory.pages(wanted) else { return nil }
         Memory.preferLargePages(room, wanted)

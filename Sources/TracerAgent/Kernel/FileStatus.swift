@@ -1,15 +1,15 @@
-// What stat(2) tells of a file, of struct stat as the kernel lays it out (arch/x86/include/uapi/asm/stat.h,
+// Status of a file from stat(2), in struct stat as the kernel lays it out (arch/x86/include/uapi/asm/stat.h,
 // include/uapi/asm-generic/stat.h).
 import CSupport
 
 struct FileStatus {
     private var words = InlineArray<18, UInt64>(repeating: 0)
 
-    /// Of the file itself, if it is a link. nil: there is none, or it cannot be seen.
+    /// Status of the file itself, even if it is a link. nil: there is none, or it cannot be seen.
     init?(at path: CText) {
         if FileStatus.failure(at: path, follows: false, &self) != 0 { return nil }
     }
-    /// Of what the path leads to in the end.
+    /// Status of what the path leads to in the end.
     init?(of path: StaticString) { self.init(following: path.utf8Start) }
     init?(following path: CText) {
         if FileStatus.failure(at: path, follows: true, &self) != 0 { return nil }

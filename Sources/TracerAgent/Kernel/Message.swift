@@ -4,8 +4,8 @@ import CSupport
 enum Message {
     /// The trace alone is told.
     nonisolated(unsafe) static var isQuiet = false
-    /// What descriptor 2 was when the agent began. A program may close it and open a file that gets the number: nothing of
-    /// ours may land there.
+    /// Status of descriptor 2 when the agent began. A program may close it and open a file that gets the number: nothing of ours may
+    /// land there.
     nonisolated(unsafe) private static var standardError: FileStatus?
 
     /// Puts the line into the trace, if there is one.

@@ -1,4 +1,4 @@
-// What the kernel says of this process: its number, the auxiliary vector (getauxval(3)), how it was started.
+// Facts about this process from the kernel: its id, the auxiliary vector (getauxval(3)), how it was started.
 import CSupport
 
 enum Kernel {

@@ -24,7 +24,7 @@ enum Failure {
         notDirectory = 20, invalid = 22
     static let fileTable = 23, descriptors = 24
     static let tooBig = 27, space = 28, readOnly = 30, loop = 40, notSupported = 95, pipe = 32, quota = 122, noSystemCall = 38, address = 14
-    static let cut = 4096 // of our own: above every errno
+    static let cut = 4096 // our own: above every errno
 
     static func text(_ number: Int) -> StaticString {
         switch number {
@@ -87,7 +87,7 @@ enum Memory {
     static func isSurelyNotLocked(_ address: UInt64, _ byteCount: Int) -> Bool {
         SystemCall.call(SystemCall.madvise, Int(bitPattern: UInt(address)), byteCount, Advice.cold) == 0
     }
-    /// Of whole words, both aligned.
+    /// Returns true if the bytes are equal, which are whole words, both aligned.
     static func isSame(_ one: UnsafeRawPointer, _ other: UnsafeRawPointer, _ byteCount: Int) -> Bool {
         for n in 0..<byteCount / 8
         where one.load(fromByteOffset: n &* 8, as: UInt64.self) != other.load(fromByteOffset: n &* 8, as: UInt64.self) {
@@ -133,7 +133,7 @@ struct Timespec { var seconds = 0, nanoseconds = 0 }
 enum Clock {
     /// The recording clock: TRACE_CLOCK_….
     nonisolated(unsafe) static var source: UInt32 = 0
-    /// Of it; 0 unknown.
+    /// Frequency of the recording clock; 0 unknown.
     nonisolated(unsafe) static var ticksPerSecond: UInt64 = 0
 
     static func nanoseconds(_ clock: Int) -> UInt64 {
@@ -145,7 +145,7 @@ enum Clock {
     }
     static func monotonic() -> UInt64 { nanoseconds(ClockNumber.monotonic) }
     static func realtime() -> UInt64 { nanoseconds(ClockNumber.realtime) }
-    /// What the calling thread has used of a processor.
+    /// CPU time of the calling thread, in nanoseconds.
     static func ofThread() -> UInt64 { nanoseconds(ClockNumber.thread) }
 
     /// The recording clock.

@@ -3,11 +3,11 @@ import CSupport
 
 typealias CText = UnsafePointer<UInt8>
 
-/// By words at multiples of eight: such a word reaches into no page in which no byte of the text lies.
+/// Returns the length in bytes. Reads words at multiples of eight: such a word reaches into no page in which no byte of the text lies.
 func length(_ text: CText) -> Int {
     let start = UInt(bitPattern: text), ones: UInt64 = 0x0101_0101_0101_0101
     var place = start & ~7
-    var word = UnsafePointer<UInt64>(bitPattern: place)!.pointee | (1 &<< UInt64(start & 7 &* 8) &- 1) // what is before it is not 0
+    var word = UnsafePointer<UInt64>(bitPattern: place)!.pointee | (1 &<< UInt64(start & 7 &* 8) &- 1) // bytes before it are made non-zero
     while true {
         let zeros = (word &- ones) & ~word & ones &<< 7 // the lowest bit of them is right
         if zeros != 0 { return Int(bitPattern: place &- start) &+ zeros.trailingZeroBitCount / 8 }
@@ -62,7 +62,7 @@ struct Name {
         hash = 0
     }
 
-    /// What is beyond `most` bytes is cut. Eight bytes at a time: a start reads tens of thousands of names.
+    /// Hashes a name, and cuts it after `most` bytes. Eight bytes at a time: a start reads tens of thousands of names.
     @inline(never) init(_ text: CText, atMost most: Int = .max) {
         let count = min(length(text), most), bytes = UnsafeRawPointer(text)
         var first: UInt32 = 5381, second = UInt64(count) &* 0x9e37_79b9_7f4a_7c15
@@ -84,7 +84,7 @@ struct Name {
         hash = second
     }
 
-    /// Whether `bytes` begins with this name and its NUL. So many can be read there.
+    /// Returns true if `bytes` begins with this name and its NUL. This many bytes can be read there.
     @inline(__always) func isAt(_ bytes: UnsafeRawPointer) -> Bool {
         if bytes.load(fromByteOffset: byteCount, as: UInt8.self) != 0 { return false }
         let own = UnsafeRawPointer(text)
@@ -110,7 +110,7 @@ struct Name {
         let fours = (pairs & halves) &* 1089 &+ (pairs &>> 16 & halves)
         return UInt32(truncatingIfNeeded: fours) &* 1_185_921 &+ UInt32(truncatingIfNeeded: fours &>> 32)
     }
-    /// Of one `hash` no two words make the same.
+    /// Mixes a word into a hash: no two words give the same for one `hash`.
     @inline(__always) private static func step(_ hash: UInt64, _ word: UInt64) -> UInt64 {
         let product = (hash ^ word) &* 0xff51_afd7_ed55_8ccd
         return product ^ product &>> 32

@@ -1,4 +1,4 @@
-// What a thread or the process has used up so far, and how much of it was the agent's own doing.
+// Resources that a thread or the process has used so far, and the agent's own share of them.
 import CSupport
 import CTraceLayout
 

@@ -11,8 +11,8 @@ enum CallerQuestions {
     static func mark() {
         ForeignConvention.forEachPending { $0.pointee.asksForCallers = asks(&$0.pointee.image) }
     }
-    /// What registers plugins, logs or traces allocations is small. In libcrypto, which asks dladdr where it lies itself, 4,000 functions would be
-    /// read at each start.
+    /// Largest code size of a module that is read, in bytes: modules that register plugins, log or trace allocations are small. In
+    /// libcrypto, which asks dladdr for its own address, 4,000 functions would be read at each start.
     private static let mostCodeBytes: UInt64 = 1 << 20
 
     private static func asks(_ image: UnsafePointer<Image>) -> Bool {

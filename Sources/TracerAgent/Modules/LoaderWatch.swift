@@ -6,10 +6,10 @@
 // Everything here runs with the loader's lock held.
 import CSupport
 
-/// What is done with modules by those who make events of their calls. Set by the agent before the first module is found;
-/// LoaderWatch.lock is held.
+/// Callbacks for modules, of those who make events of their calls. Set by the agent before the first module is found; LoaderWatch.lock
+/// is held.
 enum ModuleEvents {
-    /// What is there at the start is known, and nothing has been done with it. It has so many call slots.
+    /// The modules that are there at the start are known, and nothing has been done with them. Takes the number of their call slots.
     nonisolated(unsafe) static var begin: (@convention(c) (Int) -> Void)!
     /// It is mapped, and none of its code has run.
     nonisolated(unsafe) static var patch: (@convention(c) (Int) -> Void)!
@@ -89,8 +89,8 @@ enum LoaderWatch {
         }
         return !isOurs
     }
-    /// What glibc says (2.32, sys/single_threaded.h); false where it says nothing. The agent may also be loaded into a process
-    /// that has threads already.
+    /// True if glibc says that the process has one thread (2.32, sys/single_threaded.h); false where it says nothing. The agent may
+    /// also be loaded into a process that has threads already.
     private static var isSingleThreaded: Bool {
         let query = SymbolQuery(name: Name(CText(StaticString("__libc_single_threaded").utf8Start)), version: VersionNeed())
         guard let found = ModuleTable.anyDefinition(of: query) else { return false }
@@ -121,7 +121,7 @@ enum LoaderWatch {
         since entered: UInt64, within initializer: UInt32
     ) {
         retireMissing(debug)
-        bindPending { !$0.pointee.isSeenUnrelocated } // what an earlier dlopen brought without initializers
+        bindPending { !$0.pointee.isSeenUnrelocated } // modules that an earlier dlopen brought without initializers
         latestLoad &+= 1
         var first = -1
         var loaded = LoaderModules(debug)
@@ -211,7 +211,7 @@ enum LoaderWatch {
     }
 }
 
-/// What the loader has, namespace by namespace (glibc elf/link.h, r_debug_extended).
+/// The loader's modules, namespace by namespace (glibc elf/link.h, r_debug_extended).
 private struct LoaderModules {
     private var namespace: UnsafeMutablePointer<loader_debug>?
     private var following: UnsafeMutablePointer<loader_module>?
@@ -233,6 +233,6 @@ private struct LoaderModules {
 }
 
 extension Module {
-    /// Where there is a part that the loader protects after relocation, it tells that this has not happened yet.
+    /// True if the module has a part that the loader protects after relocation, and it shows that this has not happened yet.
     var isSeenUnrelocated: Bool { image.relroLow != image.relroHigh && RelocationState(image) == .notYet }
 }

@@ -77,7 +77,7 @@ enum Loads {
         fixed.opened_ticks = openedTicks
         openedTicks = 0
         let asked = CText(UnsafePointer<UInt8>(OpaquePointer(tracer_asked_path(context)!)))
-        // Of a dlopen whose return is not seen only the name tells whether it still runs: what came since may be libc's.
+        // If the return of a dlopen is not seen, only the name tells whether it still runs: what came since may be libc's.
         let isRunning =
             context.pointee.asked_ticks != 0 && stackPointer < context.pointee.asked_stack_pointer
             && (context.pointee.load != nil || equal(baseName(asked), baseName(first)))

@@ -1,4 +1,4 @@
-// What the trace says of a module when it is found. Its details are counted while it is bound.
+// Records about a module that are written when it is found. Its details are counted while it is bound.
 import CSupport
 import CTraceLayout
 

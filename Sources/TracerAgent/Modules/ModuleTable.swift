@@ -26,11 +26,11 @@ struct Module: BitwiseCopyable {
     var load: UInt32 // the load that brought it; 0 at start
     var seen: UInt32 = 0 // the change of the loader's lists at which it was in them
     var isRelocated = false // when the loader told of it
-    var isAgain = false // what it needs and is bound to is in the trace already
+    var isAgain = false // its needs and its bindings are in the trace already
     var buildID: UInt64 = 0 // a hash; 0 none
     /// In the present file, once there is one.
     var endRecord: UnsafeMutablePointer<trace_module_end_record>?
-    /// Of a module that was loaded later: what stands in for DT_INIT, DT_FINI and their arrays.
+    /// Stand-ins for DT_INIT, DT_FINI and their arrays, in a module that was loaded later.
     var initializer: UnsafeMutablePointer<function_descriptor>?
     var finalizer: UnsafeMutablePointer<function_descriptor>?
     var initializers = StubTable()
@@ -45,14 +45,14 @@ struct Module: BitwiseCopyable {
 
 /// Stands in for an array of a module that was loaded later.
 struct StubTable: BitwiseCopyable {
-    var address: UInt64 = 0 // of our table; 0 none
+    var address: UInt64 = 0 // address of our table; 0 none
     var count = 0
 }
 
-/// Of a module with slots that are bound at their first call (LazySlots.swift).
+/// Stub of a module with slots that are bound at their first call (LazySlots.swift).
 struct LazyStub: BitwiseCopyable {
-    /// Of the stub that the third word leads to: its target is `_dl_runtime_resolve`, `instant` is `_dl_fixup`, `head` is what is
-    /// added to its second argument, `function` the module.
+    /// Descriptor of the stub that the third word leads to: its target is `_dl_runtime_resolve`, `instant` is `_dl_fixup`, `head` is
+    /// added to the second argument of that, `function` is the module.
     var descriptor: UnsafeMutablePointer<function_descriptor>?
     var relocations: UInt64 = 0 // ours; 0 none
     var relocationBytes = 0
@@ -62,8 +62,8 @@ enum ModuleTable {
     nonisolated(unsafe) static var modules = Table<Module>()
     /// One a module, side by side: a search asks all of them.
     nonisolated(unsafe) static var filters = Table<BloomFilter>()
-    /// Where addresses were found, by their 16 KB: most slots of a process lead to a few modules, and small ones lie side by side.
-    /// Threads overwrite each other's guesses; each is checked before it is believed.
+    /// Modules in which addresses were found, by their 16 KB: most slots of a process lead to a few modules, and small ones lie side by
+    /// side. Threads overwrite each other's guesses; each is checked before it is believed.
     nonisolated(unsafe) private static var found = InlineArray<1024, UInt16>(repeating: 0)
     /// A module other than the program has a DT_RPATH, by which dlopen searches for all that it has loaded, and for what that has
     /// loaded (glibc elf/dl-load.c, _dl_map_object).

@@ -1,8 +1,8 @@
-// What needs a descriptor of the trace file. A descriptor in the program's table, be it for a microsecond, can be inherited
-// by a child that another thread forks, can be closed by a thread that closes all it does not know, and its number is then
-// the program's next file. And there may be none left. So where other threads are, a task of our own does it: a clone(2)
-// that shares memory and nothing of the descriptors, while the calling thread waits. Where there is no other
-// thread nobody can look, and the thread does it itself.
+// Work that needs a descriptor of the trace file. A descriptor in the program's table, be it for a microsecond, can be inherited by a
+// child that another thread forks, can be closed by a thread that closes all it does not know, and its number is then the program's
+// next file. And there may be none left. If there are other threads, a task of our own therefore does it: a clone(2) that shares memory
+// and none of the descriptors, while the calling thread waits. If there is no other thread nobody can look, and the thread does it
+// itself.
 //
 // The task of a process that `tracer record` has started is a process beside it, and the recorder's child: the program sees it neither
 // among its threads nor among its children. Elsewhere that parent would be somebody who knows nothing of it, and the task is a thread.
@@ -16,16 +16,16 @@ struct FileJob {
     var byteCount: Int
     /// The file is to be made at least so long, by a hole where `kind` does not need it yet.
     var length: UInt64 = 0
-    /// Of a file that is created: so much of it will be used in any case.
+    /// Bytes of a created file that will be used in any case.
     var written = 0
-    /// Of a chunk that is written: its bytes, and the header to put before them.
+    /// The bytes of a chunk that is written, and the header to put before them.
     var bytes: UnsafeMutableRawPointer? = nil
     var header = trace_chunk_header()
 
     /// 0 or more, or minus an errno: the file could not be opened when `isOpened` says so.
     private(set) var result = 0
     private(set) var isOpened = false
-    /// Of a file that was created, and a mapping of its first page that is not to be touched.
+    /// Status of a created file, and a mapping of its first page that is not to be touched.
     private(set) var status: FileStatus?
     private(set) var anchor = 0
 
@@ -120,7 +120,7 @@ struct FileJob {
         nameTask()
         job.pointee.perform()
         if job.pointee.isOpened || job.pointee.result != -Failure.descriptors { return }
-        for number in 0..<8 { _ = SystemCall.call(SystemCall.close, number) } // of the copy
+        for number in 0..<8 { _ = SystemCall.call(SystemCall.close, number) } // in the copied table
         job.pointee.perform()
     }
 
@@ -225,7 +225,7 @@ struct FileJob {
         let result = SystemCall.call(SystemCall.fallocate, descriptor, 0, Int(start), Int(end &- start))
         if result != -Failure.notSupported && result != -Failure.noSystemCall { return result }
         allocates = false
-        return writeZeros(descriptor, from: start, to: end) // what is written has its blocks
+        return writeZeros(descriptor, from: start, to: end) // written ranges have their blocks
     }
     private static func writeZeros(_ descriptor: Int, from start: UInt64, to end: UInt64) -> Int {
         var zeros = InlineArray<4096, UInt8>(repeating: 0)

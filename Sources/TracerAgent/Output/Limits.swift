@@ -1,11 +1,11 @@
-// What the trace leaves out, by the settings of the user.
+// Limits of what the trace keeps, by the settings of the user.
 
 enum Limits {
     /// Calls that took less are not kept.
     nonisolated(unsafe) static var minimumTicks: UInt64 = 0
     /// Levels of recorded calls; 0: no limit.
     nonisolated(unsafe) static var maximumDepth: UInt32 = 0
-    /// Of the file; 0: no limit.
+    /// Size limit of the file; 0: no limit.
     nonisolated(unsafe) static var fileBytes: UInt64 = 0
     nonisolated(unsafe) static var mode = Variables.mode.standard
     /// The last so many bytes are kept, not the first.

@@ -76,8 +76,9 @@ enum MetadataWriter {
         collectable = next
     }
 
-    /// What is appended until `keepCollected` goes to the file by one write a megabyte then, and stays where it is: to allocate and map a
-    /// new page of a file takes 8 us (ext4), to write 64 of them 80. For the start, when nobody else is there, and no event speaks of it yet.
+    /// Collects records in memory until `keepCollected`, which writes a megabyte at a time and leaves them at their addresses: to
+    /// allocate and map a new page of a file takes 8 us (ext4), to write 64 of them 80. For the start, when nobody else is there, and
+    /// no event speaks of it yet.
     static func collect() { isCollecting = TraceSpace.canMapOver }
     static func keepCollected() {
         isCollecting = false
@@ -133,13 +134,13 @@ enum MetadataWriter {
                 flags: flags, name_bytes: UInt32(name.byteCount)),
             name.text, name.byteCount)
     }
-    /// Where the offsets are to be put: all are 0.
+    /// Appends a record for `count` functions. Returns the place for their offsets, which are all 0.
     static func functions(_ first: UInt32, module: UInt32, count: UInt32) -> UnsafeMutablePointer<UInt32>? {
         let fixed = trace_functions_record(record: trace_record(), first: first, module: module, count: count, reserved: 0)
         let place = append(Int(TRACE_RECORD_FUNCTIONS), 0, fixed, nil, Int(count) &* 4)
         return place.map { ($0 + MemoryLayout<trace_functions_record>.size).assumingMemoryBound(to: UInt32.self) }
     }
-    /// Of the functions of a module that the user wants, so many record their calls themselves.
+    /// Records how many of the functions of a module that the user wants record their calls themselves.
     static func patched(module: UInt32, functions: UInt32, patched: UInt32) {
         append(
             Int(TRACE_RECORD_PATCHED), 0,

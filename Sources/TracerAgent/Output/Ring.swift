@@ -1,6 +1,6 @@
-// Where a full chunk is copied to, and where a thread's own chunk lies. In full mode behind the last one, until
-// the size limit; in ring mode, once that is reached, over the oldest copy or over what a thread that has ended left.
-// So the file is as long as the limit says, and longer only while the chunks of living threads alone need more.
+// Places in the file for copies of full chunks and for the threads' own chunks. In full mode they follow the last one, until the size
+// limit; in ring mode, once that is reached, they lie over the oldest copy or over what a thread that has ended left. The file is
+// therefore as long as the limit says, and longer only while the chunks of living threads alone need more.
 import CSupport
 import CTraceLayout
 
@@ -21,7 +21,7 @@ enum Ring {
         queued = 0
     }
 
-    /// Where a copy goes. nil: recording has stopped.
+    /// Returns the offset for a copy. nil: recording has stopped.
     static func offset(_ byteCount: Int) -> UInt64? {
         if !Limits.isRing {
             if TraceSpace.wouldExceedLimit(byteCount) {
@@ -53,7 +53,7 @@ enum Ring {
         lock.unlock()
     }
 
-    /// What `take` gave could not be mapped: it is the oldest again.
+    /// Takes back a place that could not be mapped: it is the oldest again.
     static func giveBack(_ offset: UInt64) {
         lock.lock()
         if queued == places.count {

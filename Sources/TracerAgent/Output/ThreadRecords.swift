@@ -24,7 +24,7 @@ enum ThreadRecords {
         spareCount = 0
     }
 
-    /// By the thread itself.
+    /// Writes the record of a thread that begins; called by the thread itself.
     static func begin(_ context: UnsafeMutablePointer<thread_context>) {
         let fixed = trace_thread_pointer_record(
             begin: trace_thread_begin_record(thread: record(of: context), cpu_ns: Clock.ofThread()), pointer: tracer_thread_pointer())

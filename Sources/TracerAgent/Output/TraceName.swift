@@ -1,4 +1,4 @@
-// What the trace file is called, and who stands at a name that is taken.
+// Name of the trace file, and the holder of a name that is taken.
 import CSupport
 import CTraceLayout
 

@@ -4,7 +4,7 @@ import CSupport
 import CTraceLayout
 
 enum TraceOutput {
-    /// Of a forked child for which no file can be made: its parent's, in which what is lost is counted.
+    /// Header of the file. In a forked child for which no file can be made: its parent's, in which what is lost is counted.
     nonisolated(unsafe) private(set) static var header: UnsafeMutablePointer<trace_file_header>!
     nonisolated(unsafe) private(set) static var path: CText!
     nonisolated(unsafe) private static var status: FileStatus?
@@ -13,10 +13,10 @@ enum TraceOutput {
     nonisolated(unsafe) private(set) static var isOpen = false
     /// False once recording has stopped for want of something: `stop` said why.
     nonisolated(unsafe) private(set) static var isWritable = false
-    /// What the header of every file of this process says.
+    /// Values for the header of every file of this process.
     nonisolated(unsafe) static var flags: UInt32 = 0
     nonisolated(unsafe) static var session: UInt64 = 0
-    /// Of recording a call, as the header has it; 0 unknown (Calibration.swift).
+    /// Cost of recording a call, as the header has it; 0 unknown (Calibration.swift).
     struct Cost {
         var leaf: UInt32 = 0, inside: UInt32 = 0, leafError: UInt32 = 0, insideError: UInt32 = 0
     }

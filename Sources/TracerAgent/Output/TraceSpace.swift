@@ -21,7 +21,8 @@ enum TraceSpace {
     /// False: an emulator of user programs (qemu, valgrind). It takes any advice, does not know what mremap(2) does with an old size of 0, and
     /// knows threads only as libc makes them.
     nonisolated(unsafe) private(set) static var isKernel = true
-    /// What may come back was wanting when space was asked for last: memory, tasks, a full table of files. So many times more it is not tried.
+    /// True if something that may come back was lacking when space was last asked for: memory, tasks, a full table of files. The next
+    /// `patience` requests are refused.
     nonisolated(unsafe) private static var isWanting = false
     nonisolated(unsafe) private static var patience = 0
     private static let mostPatience = 1000
@@ -29,7 +30,7 @@ enum TraceSpace {
     nonisolated(unsafe) private static var isTried: UInt32 = 0
 
     private static let leastAhead: UInt64 = 128 << 10, mostAhead: UInt64 = 64 << 20
-    /// What a program that gives up privileges may still record.
+    /// Bytes that a program that gives up privileges may still record.
     private static let farAhead: UInt64 = 1 << 30
 
     /// The file has just been made, and is this process's alone.
@@ -111,7 +112,7 @@ enum TraceSpace {
                 Memory.release(UnsafeMutableRawPointer(bitPattern: result), byteCount)
             }
         }
-        // What the matter is with the disk is known by allocating.
+        // Allocating shows what is wrong with the disk.
         var job = FileJob(.map, at: offset, byteCount)
         job.run()
         if job.isOpened {
@@ -139,7 +140,7 @@ enum TraceSpace {
         return start
     }
 
-    /// Whether pages of memory can be exchanged for the file's.
+    /// True if pages of memory can be exchanged for the file's.
     static var canMapOver: Bool { isKernel && populates }
     /// Memory that holds a whole chunk becomes the file's, in the same place. False: it is memory as before, and written or lost.
     static func mapOver(_ chunk: UnsafeMutableRawPointer, _ byteCount: Int) -> Bool {
@@ -179,7 +180,7 @@ enum TraceSpace {
         job.header = header
         if end > room && !isPrepared(end) { job.length = ahead(of: end, by: ahead(of: end)) }
         job.run()
-        tracer_fence() // what cut sets is looked at after the chunk was written, in a range taken before
+        tracer_fence() // order: the chunk is written, in a range taken before, and then what cut sets is looked at
         if isEnding { // it may have been cut off: once more, when the cut is over
             lock.lock()
             job.length = 0
@@ -304,7 +305,7 @@ enum TraceSpace {
         if isTried != 0 { tracer_store_release_32(&isTried, 0) }
     }
 
-    /// What passes is waited for; anything else ends the recording.
+    /// Handles a failure: one that passes is waited for; any other ends the recording.
     private static func giveUp(_ result: Int) {
         switch -result {
         case Failure.again, Failure.fileTable, Failure.descriptors, Failure.interrupted:

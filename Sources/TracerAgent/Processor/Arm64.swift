@@ -110,7 +110,7 @@ enum LoaderHook {
     }
 }
 
-/// What the entries of a procedure linkage table look like, and what the loader's code behind them.
+/// Forms of the entries of a procedure linkage table, and of the loader's code behind them.
 enum ProcedureLinkage {
     /// adrp x16, page; ldr x17, [x16, #offset]; after `bti c` perhaps (AAELF64; bfd, gold, lld and mold write these).
     static func isEntry(_ address: UInt64, in image: UnsafePointer<Image>) -> Bool {
@@ -133,7 +133,7 @@ enum ProcedureLinkage {
     }
 }
 
-/// What the C compiler's start-up code (crt1.o, _start) looks like.
+/// Form of the C compiler's start-up code (crt1.o, _start).
 enum StartCode {
     /// It calls through the procedure linkage table, whose slots are bound in any case.
     static func slot(_ image: UnsafePointer<Image>) -> UInt64? { nil }

@@ -3,14 +3,13 @@
 // from there: it must be the caller's own. An ordinary prologue does not look like it: what it stores of the two goes to the
 // stack, and what it hands out of the stack's addresses lies in its own frame.
 //
-// To read the code of every function would cost a start some page faults and cache misses for each of them: only functions
-// whose name speaks of it are read (`isNamed`), and the code decides. Of 6,772 functions that the libraries of GTK 3 call these
-// are 225.
-// What the code does not show (it is far from the entry, or cannot be read) is known by name alone: SpecialFunction.swift.
+// Reading the code of every function would cost a start some page faults and cache misses for each of them: only functions whose name
+// suggests it are read (`isNamed`), and the code decides. Among 6,772 functions that the libraries of GTK 3 call, these are 225. If the
+// code does not show it (it is far from the entry, or cannot be read), a function is known by name alone: SpecialFunction.swift.
 import CSupport
 
 enum ContextCapture {
-    /// What a register is known to hold at a moment.
+    /// Values that a register may be known to hold at a moment.
     enum Value: UInt8 {
         case unknown
         case argument // one of the first two, or an address at a fixed distance from it

@@ -31,7 +31,7 @@ extension ContextCapture {
             values[6] = .argument // rsi
         }
 
-        /// Of the instruction: `step` has seen that so much can be read.
+        /// Returns a byte of the instruction: `step` has seen that it can be read.
         @inline(__always) private func byte(_ n: UInt64) -> UInt8 { UnsafePointer<UInt8>(bitPattern: UInt(place &+ n))!.pointee }
         @inline(__always) private func signed(_ n: UInt64) -> Int64 {
             Int64(UnsafeRawPointer(bitPattern: UInt(place &+ n))!.loadUnaligned(as: Int32.self))

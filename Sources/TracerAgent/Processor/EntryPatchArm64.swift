@@ -6,11 +6,11 @@ import CTraceLayout
 enum EntryPatch {
     /// A `b`, less what one module may be long.
     static let reach: UInt64 = 0x700_0000
-    /// Of a stub with the moved code behind it.
+    /// Alignment of a stub with the moved code after it, in bytes.
     static let alignment: UInt64 = 4
     private static func isSigned(_ function: plan_function) -> Bool { Int(function.flags) & Int(PLAN_FUNCTION_SIGNED) != 0 }
     static func stubBytes(_ function: plan_function) -> UInt64 { tracer_patch_stub_bytes(isSigned(function) ? 1 : 0) }
-    /// What a site says of it beside its address.
+    /// Flags of a function's site, beside its address.
     static func siteFlags(_ function: plan_function) -> UInt32 { isSigned(function) ? UInt32(SITE_SIGNED) : 0 }
     static func movedBytes(_ function: plan_function) -> UInt64 { UInt64(function.moved_count) &+ (isSigned(function) ? 4 : 0) }
     private static let authenticate: UInt32 = 0xd503_23bf // autiasp
@@ -39,7 +39,7 @@ enum EntryPatch {
         return (distance & 3) &<< 29 | (distance &>> 2 & 0x7ffff) &<< 5
     }
 
-    /// What was there, with what refers to `base`.
+    /// Writes the moved code, with its references resolved against `base`. False: one does not reach.
     static func writeMoved(at start: UnsafeMutableRawPointer, _ function: plan_function, _ plan: PlanContent, base: UInt64) -> Bool {
         var place = start
         if isSigned(function) {
@@ -78,7 +78,7 @@ enum EntryPatch {
         return UInt32(truncatingIfNeeded: distance &>> 2) & 0x3ff_ffff
     }
 
-    /// Whether the module has the instruction that the plan says.
+    /// Returns true if the module has the instruction that the plan says.
     static func fits(_ function: plan_function, in image: UnsafePointer<Image>, base: UInt64) -> Bool {
         let place = base &+ UInt64(function.address) &+ UInt64(function.patch)
         guard place & 3 == 0, function.replaced == 4, image.pointee.isCode(place), image.pointee.isCode(place &+ 3) else { return false }
@@ -97,10 +97,10 @@ enum EntryPatch {
     static func writtenBytes(_ function: plan_function) -> Int { 4 }
     static func isJump(_ code: UnsafeRawPointer) -> Bool { code.load(as: UInt32.self) & 0xfc00_0000 == 0x1400_0000 }
 
-    /// Where the entry leads, if it begins as a patched one may.
+    /// Returns where the entry leads, if it begins as a patched one may.
     static func target(of address: UInt64, in image: UnsafePointer<Image>) -> UInt64? {
         var place = address
-        while place <= address &+ 8 { // behind `bti` or `paciasp`
+        while place <= address &+ 8 { // after `bti` or `paciasp`
             guard let word = image.pointee.word32(place) else { return nil }
             if word & 0xfc00_0000 == 0x1400_0000 {
                 let distance = (Int64(Int32(bitPattern: word &<< 6)) &>> 6) &* 4

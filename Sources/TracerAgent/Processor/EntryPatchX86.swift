@@ -6,10 +6,10 @@ import CTraceLayout
 enum EntryPatch {
     /// A jump of 32 bits, less what one module may be long.
     static let reach: UInt64 = 0x7000_0000
-    /// Of a stub with the moved code behind it.
+    /// Alignment of a stub with the moved code after it, in bytes.
     static let alignment: UInt64 = 16
     static func stubBytes(_ function: plan_function) -> UInt64 { tracer_patch_stub_bytes(0) }
-    /// What a site says of it beside its address.
+    /// Flags of a function's site, beside its address.
     static func siteFlags(_ function: plan_function) -> UInt32 { 0 }
     static func movedBytes(_ function: plan_function) -> UInt64 { max(UInt64(function.moved_count), 5) }
 
@@ -20,7 +20,8 @@ enum EntryPatch {
         place.storeBytes(of: distance &>> 24 | 0xcccc_cc18_63ff_4100, toByteOffset: 8, as: UInt64.self)
     }
 
-    /// What was there, with what refers to `base`. Where nothing was moved, only the way on.
+    /// Writes the moved code, with its references resolved against `base`; only the jump back if nothing was moved. False: one does not
+    /// reach.
     static func writeMoved(at place: UnsafeMutableRawPointer, _ function: plan_function, _ plan: PlanContent, base: UInt64) -> Bool {
         if function.moved_count == 0 {
             writeJump(at: place, to: base &+ UInt64(function.address) &+ UInt64(function.resume))
@@ -43,7 +44,7 @@ enum EntryPatch {
         return true
     }
 
-    /// Whether the module has the bytes that the plan says, and what is written stays near enough.
+    /// Returns true if the module has the bytes that the plan says, and the jumps that are written reach.
     static func fits(_ function: plan_function, in image: UnsafePointer<Image>, base: UInt64) -> Bool {
         let entry = base &+ UInt64(function.address), place = entry &+ UInt64(function.patch)
         guard image.pointee.isCode(place), image.pointee.isCode(place &+ UInt64(function.replaced) &- 1),
@@ -87,7 +88,7 @@ enum EntryPatch {
         place.storeBytes(of: UInt32(truncatingIfNeeded: distance), toByteOffset: 1, as: UInt32.self)
     }
 
-    /// Where the entry leads, if it begins as a patched one may. `address` is code.
+    /// Returns where the entry leads, if it begins as a patched one may. `address` is code.
     static func target(of address: UInt64, in image: UnsafePointer<Image>) -> UInt64? {
         var place = address
         if image.pointee.word32(place) == 0xfa1e_0ff3 { place = place &+ 4 } // endbr64

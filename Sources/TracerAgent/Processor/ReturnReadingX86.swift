@@ -57,9 +57,9 @@ enum ReturnReading {
             operand.base == 4 && operand.distance == depth || operand.base == 5 && operand.distance == frame
         }
 
-        /// What follows the opcode: an operand (m), also with a number of one (a) or four bytes (b; two with prefix 66), or with one if the
-        /// operand is of the first two kinds (g, h); numbers alone (1, 2, 4, 8; q: as wide as the register; c: always four bytes); another
-        /// opcode (f), of vectors (v, w, e); nothing (n). p: a prefix. x: nothing that compilers make.
+        /// Returns the form of what follows the opcode: an operand (m), also with a number of one (a) or four bytes (b; two with prefix
+        /// 66), or with one if the operand is of the first two kinds (g, h); numbers alone (1, 2, 4, 8; q: as wide as the register; c:
+        /// always four bytes); another opcode (f), of vectors (v, w, e); nothing (n). p: a prefix. x: nothing that compilers make.
         private func form(_ n: UInt64) -> UInt8 {
             let opcode = Int(byte(n))
             let row: StaticString =
@@ -121,7 +121,7 @@ enum ReturnReading {
             return true
         }
 
-        /// What it does to the stack pointer, or to rbp.
+        /// Follows what the instruction does to the stack pointer, or to rbp.
         private mutating func change(_ opcode: UInt8, _ operand: X86Operand, _ n: UInt64, _ wasPush: Bool) {
             let kind = operand.register & 7
             if opcode == 0x89 && operand.direct == 5 { // mov

@@ -9,14 +9,14 @@ struct Spills {
     func word(_ offset: Int) -> UnsafeMutablePointer<UInt64> {
         (UnsafeMutableRawPointer(bitPattern: UInt(stackPointer))! + offset).assumingMemoryBound(to: UInt64.self)
     }
-    /// What is in the return slot: a label when a traced function has made a tail call.
+    /// Content of the return slot: a label when a traced function has made a tail call.
     var returnAddress: UInt64 { word(Int(RETURN_SLOT)).pointee }
     func setReturnAddress(_ address: UInt64) { word(Int(RETURN_SLOT)).pointee = address }
     var firstArgument: UInt64 { word(-Int(SPILL_FIRST)).pointee }
     var secondArgument: UInt64 { word(-Int(SPILL_SECOND)).pointee }
     var thirdArgument: UInt64 { word(-Int(SPILL_THIRD)).pointee }
     var fourthArgument: UInt64 { word(-Int(SPILL_FOURTH)).pointee }
-    /// Where tracer_lazy keeps what the loader has found.
+    /// The target that the loader has found, kept here by tracer_lazy.
     var lazyTarget: UInt64 { word(-Int(SPILL_LAZY)).pointee }
     func setFirstArgument(_ value: UInt64) { word(-Int(SPILL_FIRST)).pointee = value }
 }

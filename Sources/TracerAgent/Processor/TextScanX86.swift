@@ -71,7 +71,7 @@ extension CallOnlySlots {
             || address & 15 == 5 && p >= 5 && text.loadUnaligned(fromByteOffset: p &- 5, as: UInt32.self) == marker
     }
 
-    /// Where the 32-bit displacement at offset `p` points when nothing follows it.
+    /// Returns where the 32-bit displacement at offset `p` points when nothing follows it.
     @inline(__always) private func target(_ text: UnsafeRawPointer, _ p: Int) -> UInt64 {
         let displacement = text.loadUnaligned(fromByteOffset: p, as: Int32.self)
         return UInt64(UInt(bitPattern: text)) &+ UInt64(p) &+ 4 &+ UInt64(bitPattern: Int64(displacement))
@@ -82,7 +82,7 @@ extension CallOnlySlots {
         guard end > start, end &- start >= 8 else { return }
         let text = UnsafeRawPointer(bitPattern: UInt(start))!
         let last = Int(end &- start) &- 4 // offset
-        // What follows a distance has up to four bytes, and the distance counts from behind it.
+        // Up to four bytes follow a displacement, and it counts from after them.
         let first = UInt32(truncatingIfNeeded: start &+ 8 &- lowest), range = UInt32(truncatingIfNeeded: highest &- lowest &+ 5)
         var p = 0
         while p &+ 15 <= last {

@@ -4,11 +4,11 @@
 import CSupport
 
 enum Trampolines {
-    /// Those of the filter that was chosen.
+    /// Trampolines for the filter that was chosen.
     nonisolated(unsafe) static var set = trampoline_set()
-    /// Those of patched functions, once there are any.
+    /// Trampolines of patched functions, once there are any.
     nonisolated(unsafe) static var patchedSet = trampoline_set()
-    /// Where labels go on return.
+    /// Returns the address that labels lead to on return.
     static func returned(_ set: trampoline_set) -> UInt64 { readsKernelClock ? set.returned_checked : set.returned }
     nonisolated(unsafe) private static var readsKernelClock = false
     /// Calls are recorded with the address that they return to. Said before `prepare`.

@@ -104,7 +104,7 @@ enum LoaderHook {
     }
 }
 
-/// What the entries of a procedure linkage table look like, and what the loader's code behind them.
+/// Forms of the entries of a procedure linkage table, and of the loader's code behind them.
 enum ProcedureLinkage {
     private static let endbranch: UInt32 = 0xfa1e_0ff3
 
@@ -135,7 +135,7 @@ enum ProcedureLinkage {
     }
 }
 
-/// What the C compiler's start-up code (crt1.o, _start) looks like.
+/// Form of the C compiler's start-up code (crt1.o, _start).
 enum StartCode {
     /// The slot of `call *slot(%rip)` among the instructions at the entry of the executable.
     static func slot(_ image: UnsafePointer<Image>) -> UInt64? {

@@ -3,7 +3,7 @@
 /// A ModRM operand (Intel SDM volume 2, 2.1.5): a register, or memory at a distance from one. So many bytes can be read as it has, seven at most.
 struct X86Operand {
     private(set) var register = 0 // the other operand, with REX.R, or more of the opcode
-    private(set) var base = -1 // of memory; -1: none, or an index is added
+    private(set) var base = -1 // base register, of memory; -1: none, or an index is added
     private(set) var direct = -1 // a register, not memory
     private(set) var distance: Int64 = 0
     private(set) var byteCount: UInt64 = 1

@@ -29,7 +29,7 @@ extension ThreadRecorder {
     private static func isChanging(_ context: ThreadContext) -> Bool {
         context.pointee.is_changing & UInt32(CHANGING_ACTION) != 0
     }
-    /// Whether the thread is still in it: its record is in use since the same time.
+    /// Returns true if the thread is still in the call: its record is in use since the same time.
     private static func isOpen(_ context: ThreadContext) -> Bool {
         if !isChanging(context) { return false }
         guard let frame = context.pointee.change else { return true }

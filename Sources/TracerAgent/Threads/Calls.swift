@@ -2,22 +2,22 @@
 import CSupport
 import CTraceLayout
 
-/// What rooms above do when a call returns that is theirs. Set by the agent before the first call.
+/// Callbacks into higher layers when a call of theirs returns. Set by the agent before the first call.
 enum Returns {
     /// The thread has returned to this label at this stack pointer, and none of its frames did. False: nor has any other call.
     nonisolated(unsafe) static var isOther: (@convention(c) (UnsafeMutablePointer<thread_state>, UInt64, UInt64, UInt64) -> Bool)!
     /// A frame of KIND_LOAD is about to end.
     nonisolated(unsafe) static var ofLoad: (@convention(c) (UnsafeMutablePointer<thread_state>, Frame, UInt64) -> Void)!
-    /// Where the function begins.
+    /// Returns the address of the function.
     nonisolated(unsafe) static var address: (@convention(c) (UInt32) -> UInt64)!
     /// The address lies in the code of the function.
     nonisolated(unsafe) static var isInside: (@convention(c) (UInt32, UInt64) -> Bool)!
 }
 
 extension Spills {
-    /// Where the function returns to in the end.
+    /// Address that the function returns to in the end.
     var caller: UInt64 { ReturnLabels.returnAddress(returnAddress) }
-    /// Where the call is made from; 0 of a tail call.
+    /// Call site; 0 for a tail call.
     var site: UInt64 { ReturnLabels.contains(returnAddress) ? 0 : returnAddress }
     /// The word that says the object of the function's call, 0 if it has none. As the trampolines do (OBJECT_OF, IF_OBJECT).
     @inline(never) func object(_ function: UnsafeMutablePointer<function_descriptor>) -> UInt64 {

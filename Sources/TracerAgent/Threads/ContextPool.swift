@@ -1,6 +1,6 @@
-// What threads to come need, made for several at a time: a process may have 65,530 mappings (vm.max_map_count), and to the kernel a
-// stack with its context is one, and the page that a fork wipes another. Of both some are made side by side. A few contexts are
-// ready for the trampolines to take; who finds none maps one for itself (trampoline.S, slow_call), and gets its page here.
+// Memory for future threads, made for several at a time: a process may have 65,530 mappings (vm.max_map_count), and to the kernel a
+// stack with its context is one, and the page that a fork wipes another. Some of both are made side by side. A few contexts are ready
+// for the trampolines to take; a thread that finds none maps one for itself (trampoline.S, slow_call), and gets its page here.
 // ThreadRecorder.lock is held.
 import CSupport
 

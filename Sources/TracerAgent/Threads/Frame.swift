@@ -1,4 +1,4 @@
-// What a frame record says about its enter event.
+// State of a frame record with regard to its enter event.
 import CSupport
 
 typealias Frame = UnsafeMutablePointer<frame_record>
@@ -15,7 +15,7 @@ extension UnsafeMutablePointer<frame_record> {
     var isWritten: Bool { !isFilling && !isUnwritten }
     func setElsewhere() { pointee.event = UnsafeMutablePointer<UInt64>(bitPattern: UInt(FRAME_ELSEWHERE)) }
     func setUnwritten() { pointee.event = UnsafeMutablePointer<UInt64>(bitPattern: UInt(FRAME_UNWRITTEN)) }
-    /// Of a frame on another stack: it is open.
+    /// True if the frame is open; only for a frame on another stack.
     var isInUse: Bool { pointee.use != 0 && pointee.use != UInt32(USE_ENDED) }
     /// Without what is said with it.
     var label: UInt64 { ReturnLabels.label(containing: pointee.label) }
@@ -30,7 +30,7 @@ extension UnsafeMutablePointer<frame_record> {
         setUnwritten()
         pointee.label |= UInt64(LABEL_LOST | LABEL_WATCHED)
     }
-    /// Of a dlopen: the one that it was called in.
+    /// For a dlopen, the dlopen that it was called in.
     var outerLoad: Frame? { Frame(bitPattern: UInt(pointee.reserved.1)) }
     var function: UInt32 { pointee.function.pointee.function }
 }

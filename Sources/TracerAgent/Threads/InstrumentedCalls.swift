@@ -3,7 +3,7 @@
 import CSupport
 import CTraceLayout
 
-/// Which they are, by address, as the trampolines look them up (CSupport/layout.h).
+/// Instrumented functions by address, as the trampolines look them up (CSupport/layout.h).
 enum InstrumentedTable {
     typealias Descriptor = UnsafeMutablePointer<function_descriptor>
     nonisolated(unsafe) private static var lock = Lock()
@@ -137,9 +137,10 @@ extension ThreadRecorder {
         return Trampolines.recordsSites ? ReturnLabels.label(of: site) ?? 0 : tracer_label_of_instrumented().pointee
     }
 
-    /// Whether the call that returns to this label is one of this function: it came through a slot, or through its own first bytes.
+    /// Returns true if the call that returns to this label is one of this function: it came through a slot, or through its own first
+    /// bytes.
     private func isRecorded(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ label: UInt64, _ isOwn: Bool) -> Bool {
-        if !isOwn { return true } // what is inlined into a coroutine's first function is not told apart
+        if !isOwn { return true } // code inlined into a coroutine's first function is not told apart
         var frame = top
         while frame != base {
             if frame.label == label && !frame.isInstrumented {

@@ -100,7 +100,7 @@ extension ThreadRecorder {
             giveBack(frame)
         }
     }
-    /// Whether frames of a thread that has ended are still open elsewhere.
+    /// Returns true if frames of a thread that has ended are still open elsewhere.
     static func hasForeign(_ context: ThreadContext) -> Bool { openCount(context) > 0 }
     private static func openCount(_ context: ThreadContext) -> Int {
         var count = Int(context.pointee.foreign_count)
@@ -171,7 +171,7 @@ extension ThreadRecorder {
     }
     private static func search(_ list: UnsafeMutablePointer<Frame?>, _ stackPointer: UInt64, _ label: UInt64) -> Frame? {
         var next = list.pointee
-        var most = mostForeign // of another thread, which may be changing them: its free ones come next then
+        var most = mostForeign // for another thread's list, which may be changing: free records come next then
         while let frame = next, most > 0 {
             if frame.pointee.stack_pointer == stackPointer && frame.label == label && frame.isInUse { return frame }
             next = frame.pointee.older
@@ -209,7 +209,7 @@ extension ThreadRecorder {
 
     // MARK: - Records
 
-    /// What exceptions leave on such a stack is never known to be dead. 128 MB of it are enough.
+    /// Limit of frames: those that exceptions leave on such a stack are never known to be dead. 128 MB of them are enough.
     private static let mostForeign: UInt64 = 1 << 20
     /// The trampolines know neither depth nor filter here, and a handler must not take what the one that it interrupts
     /// has in its hands.
@@ -269,9 +269,9 @@ extension ThreadRecorder {
 
     // MARK: - What a chunk wants to know
 
-    /// Those that were opened since the chunk was, and those that are being filled. A list has its newest frame first; before the
-    /// chunk all were marked as elsewhere. That does not hold under a time filter, whose frames are not written, nor while a
-    /// trampoline is changing the lists or may still write into an earlier chunk: then all are looked at.
+    /// True if the lists show the frames that were opened since the chunk was, and those that are being filled. A list has its newest
+    /// frame first; before the chunk all were marked as elsewhere. This does not hold under a time filter, whose frames are not
+    /// written, nor while a trampoline is changing the lists or may still write into an earlier chunk: then all are looked at.
     private var knowsYoung: Bool {
         Limits.minimumTicks == 0 && context.pointee.busy == 0 && context.pointee.spent_count == 0 && context.pointee.lists != nil
     }
@@ -288,7 +288,7 @@ extension ThreadRecorder {
         }
     }
 
-    /// Whether a trampoline that a signal interrupted may have words of such a frame reserved in the chunk.
+    /// True if a trampoline that a signal interrupted may have words of such a frame reserved in the chunk.
     var isForeignPending: Bool {
         if !isForeignOpen { return false }
         var isAny = false
@@ -306,7 +306,7 @@ extension ThreadRecorder {
         }
         return isAny
     }
-    /// Of the frames on other stacks that `isWanted` admits the outermost whose stack pointer is in the range.
+    /// Returns the outermost of the frames on other stacks that `isWanted` admits and whose stack pointer is in the range.
     func instrumentedFrame(_ range: Range<UInt64>, _ isWanted: (Frame) -> Bool) -> Frame? {
         var found: Frame?
         forEachForeign { frame in
@@ -340,7 +340,7 @@ extension ThreadRecorder {
     func settleForeign() {
         if isForeignOpen { forEachForeign { settle($0) } }
     }
-    /// Those whose enter is in the file.
+    /// Returns the number of frames whose enter is in the file.
     func countForeign() -> Int {
         if !isForeignOpen { return 0 }
         var count = 0

@@ -1,7 +1,7 @@
-// Where traced calls return to. Each address that calls return to has one label, for the life of the process: code that
-// calls the function and, on return, comes back to the trampolines, and behind it, at a fixed distance, the address itself.
-// The label is what the callee finds in its return slot. So a return needs no record, and none can be lost: a stack may be
-// left, copied, moved to another thread or returned from twice.
+// Labels, which traced calls return to. Each address that calls return to has one label, for the life of the process: code that calls
+// the function and, on return, comes back to the trampolines, and after it, at a fixed distance, the address itself. The callee finds
+// the label in its return slot. A return therefore needs no record, and none can be lost: a stack may be left, copied, moved to another
+// thread or returned from twice.
 //
 // The trampolines look labels up and take new ones by themselves, without a lock (CSupport/*/trampoline.S, FIND_LABEL). Here
 // labels are prepared, some at a time, and the table is exchanged for a larger one; an address that two threads bring at the
@@ -29,9 +29,9 @@ enum ReturnLabels {
     private static let blockBytes = 2 &* UInt64(LABEL_BLOCK_CODE)
     nonisolated(unsafe) private static var blockCount: UInt64 = 1
 
-    /// Whether functions are patched in this process. Said before `begin`.
+    /// True if functions are patched in this process. Set before `begin`.
     nonisolated(unsafe) static var servesPatched = false
-    /// Those of one kind lie side by side; what is between two blocks of theirs is no label (`following`).
+    /// Returns the range of one kind. Its labels lie side by side; what is between two blocks of theirs is no label (`following`).
     private static func range(_ kind: Kind) -> (first: UInt64, end: UInt64) {
         let end = room &+ blockCount &* blockBytes &- UInt64(LABEL_BLOCK_CODE)
         if !servesPatched || LABEL_KINDS == 1 { return kind == .slot ? (room, end) : (end, end) }
@@ -75,7 +75,7 @@ enum ReturnLabels {
     private static func firstTaken(_ kind: Kind) -> UInt64 { kind == .slot ? end &+ UInt64(LABEL_BYTES) : range(kind).first }
     private static let leastTable = 1024
     private static var largestTable: Int { 2 &* Int(LABEL_COUNT) &* (blockCount == 1 ? 1 : 8) }
-    /// Behind the table: where the search that begins at its last entries goes on. The last of them is the end.
+    /// Entries after the table, where the search that begins at its last entries goes on. The last of them is the end.
     private static let guardCount = 64
 
     static func begin() -> Bool {
@@ -96,11 +96,11 @@ enum ReturnLabels {
         return state(.ofPatched).pointee.table_count > 0 || prepare(.ofPatched)
     }
 
-    /// Whether it is the label that a traced function was called from.
+    /// Returns true if the return address is a label, which a traced function was called from.
     static func contains(_ address: UInt64) -> Bool { address &- room < tracer_label_span() }
     static func label(containing address: UInt64) -> UInt64 { address & ~(UInt64(LABEL_BYTES) &- 1) }
     private static func kind(of label: UInt64) -> Kind { label < range(.slot).end ? .slot : .patched }
-    /// What is in a return slot, or the address that it stands for.
+    /// Returns the return address that a label stands for; any other address is its own.
     static func returnAddress(_ address: UInt64) -> UInt64 {
         contains(address) ? tracer_label_return(label(containing: address)).pointee : address
     }
@@ -125,7 +125,7 @@ enum ReturnLabels {
     }
     private static var end: UInt64 { room &+ UInt64(LABEL_BYTES) }
 
-    /// Where the address is in the table, or is to be put, or its end.
+    /// Returns the entry of the address in the table, the empty one for it, or the table's end.
     private static func entry(of address: UInt64, in table: UnsafeMutablePointer<UInt64>) -> UnsafeMutablePointer<UInt64> {
         let hash = UInt32(truncatingIfNeeded: address) &* UInt32(LABEL_HASH)
         var bucket = table + Int(hash & UInt32(truncatingIfNeeded: table[-1])) / 8
@@ -255,7 +255,7 @@ enum ReturnLabels {
     /// Code for some more, or a larger table; the limit up to which they may be taken. False: there are no more.
     private static func prepare(_ kind: Kind) -> Bool {
         let state = state(kind)
-        // Behind a block's end nobody takes any: the limit is not beyond it.
+        // No labels are taken after a block's end: the limit is not beyond it.
         if following(state.pointee.next) != state.pointee.next { state.pointee.next = following(state.pointee.next) }
         if state.pointee.next >= state.pointee.written && !writeCode(kind) { return false }
         if number(state.pointee.next, kind) >= UInt64(state.pointee.table_count) / 2 && !grow(kind) { return false }
@@ -267,7 +267,7 @@ enum ReturnLabels {
     private static func writeCode(_ kind: Kind) -> Bool {
         let state = state(kind), start = following(state.pointee.written), page = UInt64(Kernel.pageBytes), limit = range(kind).end
         if start >= limit { return false }
-        // Where many are wanted more will be.
+        // A kind of which many are wanted will need more.
         let wanted = number(start, kind) &* step(kind) < 8 &* page ? page : 8 &* page
         let bytes = min(wanted, min(blockEnd(start), limit) &- start)
         if !Memory.protect(start &+ UInt64(LABEL_RETURN), bytes, Memory.readWrite) || !Memory.protect(start, bytes, Memory.readWrite) {

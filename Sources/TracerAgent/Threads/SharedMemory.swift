@@ -22,7 +22,7 @@ extension ThreadRecorder {
     /// The trampolines pass everything: a child of vfork runs.
     private var isPassing: Bool { state.pointee.top == child }
 
-    /// Whether it is not the thread of this context that runs. Of a child that runs at the same time Swift is not even called.
+    /// True if the running thread is not the one of this context. For a child that runs at the same time Swift is not even called.
     var isOther: Bool {
         context.pointee.sharing == UInt32(SHARING_SUSPENDED) && SystemCall.call(SystemCall.gettid) != Int(context.pointee.tid)
     }
@@ -52,7 +52,7 @@ extension ThreadRecorder {
             kind = ThreadRecorder.goesOn
             pollChildren()
             context.pointee.unknown_children &+= 1
-            suspendFaultHandler(until: nil) // of this child nobody could put it back
+            suspendFaultHandler(until: nil) // nobody could put it back for this child
             share(UInt32(SHARING_CONCURRENT))
         }
         // libc's `syscall` returns by the stack, where a child that has no other leaves what it wants.
@@ -67,7 +67,7 @@ extension ThreadRecorder {
         context.pointee.sharing_calls = frame
         return frame
     }
-    /// What is said of such a call in FRAME_TAILS, which it does not need.
+    /// Kinds of such a call, kept in FRAME_TAILS, which it does not need.
     private static let waits: UInt32 = 0, returnsTwice: UInt32 = 1, goesOn: UInt32 = 2
 
     /// A signal handler has jumped out of them.

@@ -1,11 +1,11 @@
-// Where a thread writes its events. The chunk is mapped from the file, so that nothing is lost when the process is
-// killed. Growing a mapped file costs a page fault every 512 events; so a chunk that is full is copied to the end of
-// the file with one write (a third of the cost), cleared, and written again: it stays mapped and in the cache. Young
-// threads, which may never fill one, begin with a small chunk that simply stays where it is.
+// The chunk to which a thread writes its events. It is mapped from the file, so that nothing is lost when the process is killed.
+// Growing a mapped file costs a page fault every 512 events; so a chunk that is full is copied to the end of the file with one write (a
+// third of the cost), cleared, and written again: it stays mapped and in the cache. Young threads, which may never fill one, begin with
+// a small chunk that simply stays where it is.
 import CSupport
 import CTraceLayout
 
-/// What rooms above do with a chunk that is full. Set before there is something to be done.
+/// Callback into higher layers for a chunk that is full. Set before there is something to be done.
 enum FullChunks {
     /// From its first word, and up to this one; signals are blocked.
     nonisolated(unsafe) static var look: (@convention(c) (UnsafePointer<UInt64>, UnsafePointer<UInt64>) -> Void)?

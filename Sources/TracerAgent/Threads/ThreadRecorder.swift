@@ -1,5 +1,5 @@
-// What the trampolines cannot do in a few instructions: begin a thread, find out which frames are dead, write what is
-// not one word. Runs on the agent's stack with all signals blocked, on the thread it belongs to.
+// Work that the trampolines cannot do in a few instructions: begin a thread, find out which frames are dead, write what is not one
+// word. Runs on the agent's stack with all signals blocked, on the thread it belongs to.
 import CSupport
 import CTraceLayout
 
@@ -202,12 +202,12 @@ struct ThreadRecorder {
         if frame.pointee.event == nil { frame.setLost() }
     }
 
-    /// Where the call of the next word is made from; 0 unknown.
+    /// Appends the call site of the next word's call; 0 unknown.
     private func appendSite(_ address: UInt64) {
         if Trampolines.recordsSites && address != 0 { append(.control(.site, address)) }
     }
 
-    /// What the call of the next word waits for, or whom it lets go on; 0: none.
+    /// Appends what the call of the next word waits for, or whom it lets go on; 0: none.
     private func appendObject(_ word: UInt64) {
         if word != 0 { append(Event(word: word)) }
     }
@@ -318,7 +318,7 @@ struct ThreadRecorder {
         list = batch
         return (pages + Int(FRAME_BYTES), byteCount / Int(FRAME_BYTES) &- 1)
     }
-    /// Of a thread that has ended and whose frames on other stacks have all returned.
+    /// Releases the records of a thread that has ended and whose frames on other stacks have all returned.
     private static func release(_ batches: UnsafeMutablePointer<frame_batch>?) {
         var next = batches
         while let batch = next {
@@ -385,9 +385,9 @@ struct ThreadRecorder {
         writeUnwound(count, now)
     }
 
-    /// Whether the file has the frame's enter and not its end. Of a frame whose trampoline was interrupted by a signal
-    /// handler that never returned to it (siglongjmp), only the chunk can tell: the words are read backwards to the
-    /// enter that has exactly its time, past whatever the handler wrote.
+    /// Returns true if the file has the frame's enter and not its end. For a frame whose trampoline was interrupted by a signal handler
+    /// that never returned to it (siglongjmp), only the chunk can tell: the words are read backwards to the enter that has exactly its
+    /// time, past whatever the handler wrote.
     func isOpenInFile(_ frame: Frame) -> Bool {
         if !frame.isFilling && !frame.isClosing { return frame.isWritten }
         guard !frame.isElsewhere, let chunk = context.pointee.chunk, var word = position.pointee.cursor,

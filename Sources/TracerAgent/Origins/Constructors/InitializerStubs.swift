@@ -6,7 +6,7 @@
 import CSupport
 import CTraceLayout
 
-/// What the descriptor of a stub of KIND_INITIALIZER says, in the fields that an ordinary one has for its events.
+/// Descriptor of a stub of KIND_INITIALIZER, with other values in the fields that an ordinary one has for its events.
 struct InitializerStub {
     private let descriptor: UnsafeMutablePointer<function_descriptor>
     init(_ descriptor: UnsafeMutablePointer<function_descriptor>) { self.descriptor = descriptor }

@@ -87,7 +87,7 @@ enum Initializers {
         return .max
     }
 
-    /// Those deeper in the thread's own stack than `stackPointer` have been left, by an exception or longjmp.
+    /// Closes frames deeper in the thread's own stack than `stackPointer`: an exception or longjmp has left them.
     static func closeAbandoned(_ context: ThreadContext, below stackPointer: UInt64) {
         var next = context.pointee.initializers
         while let frame = next {
@@ -148,7 +148,7 @@ private enum CPUTime {
     }
     /// And keeps it.
     static func read(_ context: ThreadContext) -> UInt64 {
-        if Clock.source == UInt32(TRACE_CLOCK_MONOTONIC) { return Clock.ofThread() } // that clock is a system call as well
+        if Clock.source == UInt32(TRACE_CLOCK_MONOTONIC) { return Clock.ofThread() } // reading that clock is a system call as well
         if tick == 0 { measureTick() }
         let before = Clock.ticks(), time = Clock.ofThread()
         context.pointee.cpu_ticks = before &+ (Clock.ticks() &- before) / 2

@@ -1,5 +1,6 @@
-// Which functions were called, and nothing else (TRACER_MODE=counts). The first call gives a function its number, and that is all that the
-// file gets. Soon afterwards its first bytes are again what they were, so that it costs nothing from then on, however often it is called.
+// Records which functions were called, and nothing else (TRACER_MODE=counts). The first call gives a function its number, and that is
+// all that the file gets. Soon afterwards its first bytes are restored, so that it costs nothing from then on, however often it is
+// called.
 //
 // Other threads may be running there, and no store puts five bytes in place so that everybody sees either all of the old or all of the new
 // ones (Intel SDM volume 3, "Handling Self- and Cross-Modifying Code"); nor may code be writable while it is executed. So a block of pages
@@ -40,7 +41,7 @@ enum CalledFunctions {
     /// Variables.mode is `counts`.
     nonisolated(unsafe) static var areWanted = false
 
-    /// So many calls of a function that was called are let by before it is asked whether it is time.
+    /// Number of calls of a called function that are let by before it is checked whether its bytes are due to be put back.
     static let passes: UInt64 = 255
 
     private struct Called: BitwiseCopyable {
@@ -48,7 +49,7 @@ enum CalledFunctions {
         let descriptor: UnsafeMutablePointer<function_descriptor>
         let module: Int
     }
-    /// Whose bytes are to be put back. LoaderWatch.lock is held.
+    /// Functions whose bytes are to be put back. LoaderWatch.lock is held.
     nonisolated(unsafe) private static var called = Table<Called>()
     /// CLOCK_MONOTONIC: the next time for it.
     nonisolated(unsafe) private static var due: UInt64 = 0
@@ -66,7 +67,7 @@ enum CalledFunctions {
         if descriptor.pointee.kind == UInt16(KIND_PATCHED) { isNumbered(descriptor) }
     }
 
-    /// By the slow path: the first call of the function, or one of the later ones.
+    /// Called by the slow path: at the first call of the function, or at one of the later ones.
     static func look(at descriptor: UnsafeMutablePointer<function_descriptor>) {
         if descriptor.pointee.kind == UInt16(KIND_UNNAMED) && !PatchedFunctions.number(descriptor) { return }
         descriptor.pointee.head = passes
@@ -156,7 +157,7 @@ enum CalledFunctions {
     /// or the module's first page, which FilePages takes for a moment, has such bytes too.
     private static func block(of replaced: ReplacedBytes, in module: Int) -> Range<UInt64>? {
         let entry = ModuleTable.modules.pointer(module)
-        // Of other namespaces nobody says when they are unloaded.
+        // Nobody tells when modules of other namespaces are unloaded.
         if entry.pointee.state == .retired || !entry.pointee.inBaseNamespace { return nil }
         let image = entry.pointee.image, page = UInt64(Kernel.pageBytes), most = page &* 64
         if PatchedFunctions.firstReplaced(in: module) < (image.low & ~(page &- 1)) &+ page { return nil }

@@ -7,7 +7,7 @@ import CTraceLayout
 enum InstrumentedFunctions {
     nonisolated(unsafe) private static var descriptors = Table<function_descriptor>() // InstrumentedTable's lock is held by who appends
 
-    /// What a slot with this name is to hold. nil: what it holds.
+    /// Returns the value for a slot with this name. nil: it keeps the one it has.
     static func entry(_ name: Name, calledBy module: UnsafePointer<Module>) -> UInt64? {
         if module.pointee.hasForeignCalls || !admits(0, module.pointee.path) { return nil }
         return equal(name.text, literal: "__cyg_profile_func_enter")
@@ -30,7 +30,7 @@ enum InstrumentedFunctions {
         var descriptor = function_descriptor()
         descriptor.target = UnsafeRawPointer(bitPattern: UInt(function))
         descriptor.kind = UInt16(KIND_CALL)
-        descriptor.instant = 1 // of code that was made at run time
+        descriptor.instant = 1 // not recorded, as code that was made at run time
         var isNew = false
         if let index {
             let module = ModuleTable.modules.pointer(index)

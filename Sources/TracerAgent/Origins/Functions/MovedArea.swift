@@ -1,5 +1,5 @@
-// What unwinders are told of an area's stubs and moved code (CSupport/moved_code.h): where each function's first bytes were, and how the
-// copy differs from them. It lies behind the descriptors.
+// Description of an area's stubs and moved code for unwinders (CSupport/moved_code.h): where each function's first bytes were, and how
+// the copy differs from them. It lies after the descriptors.
 import CSupport
 import CTraceLayout
 
@@ -9,13 +9,14 @@ struct MovedArea {
     private let shapes: UnsafeMutablePointer<moved_shape>
     private var count = 0
 
-    /// Of so many functions, so many of them with a shape.
+    /// Size for this many functions, and this many of them with a shape.
     static func bytes(_ functions: UInt32, _ shapes: UInt32) -> UInt64 { shapesOffset(functions) &+ UInt64(shapes) &* stride }
     private static let stride = UInt64(MemoryLayout<moved_shape>.stride)
     private static func shapesOffset(_ functions: UInt32) -> UInt64 { sitesOffset &+ (UInt64(functions) &* 4) }
     private static var sitesOffset: UInt64 { UInt64(MemoryLayout<moved_area>.stride) }
 
-    /// Of descriptions, for all areas that reach them: a profiler fills some of their pages. When none is free an unwinder ends in moved code.
+    /// Room for frame descriptions, for all areas that reach it: a profiler fills some of its pages. When none is free an unwinder ends
+    /// in moved code.
     static let descriptionBytes: UInt64 = 8192 &* UInt64(DESCRIPTION_BYTES)
 
     /// `place`: so many bytes of zeros. `descriptions`: within 32 bits of the code; 0: none.

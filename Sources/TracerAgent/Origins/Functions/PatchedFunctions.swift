@@ -10,21 +10,21 @@ enum PatchedFunctions {
     /// Variables.minimumSize.
     nonisolated(unsafe) static var minimumSize = Variables.minimumSize.standard
 
-    /// Of a module, by its index. What lies in `code` is for its stubs and moved code, and is never given back: the module may be
-    /// loaded again at the same place.
+    /// Area of a module, by its index. `code` holds its stubs and moved code, and is never given back: the module may be loaded again
+    /// at the same place.
     private struct Area: BitwiseCopyable {
         var code: UInt64 = 0 // 0: none
         var codeBytes: UInt64 = 0
-        var used: UInt64 = 0 // of them
+        var used: UInt64 = 0 // bytes in use
         var descriptors: UInt64 = 0
         var told: UInt64 = 0 // to unwinders (MovedArea.swift)
         var descriptions: UInt64 = 0
-        var base: UInt64 = 0 // of the plan's addresses
+        var base: UInt64 = 0 // base of the plan's addresses
         var replaced: UnsafeMutablePointer<ReplacedBytes>? // one for each descriptor, where they are to be put back
     }
     nonisolated(unsafe) private static var areas = Table<Area>() // LoaderWatch.lock is held by who appends
 
-    /// Whether the function records its calls itself, so that no slot needs to.
+    /// Returns true if the function records its calls itself, so that no slot needs to.
     @inline(__always) static func isPatched(_ address: UInt64, in module: Int) -> Bool {
         wanted != nil && module < areas.count && areas[module].code != 0 && leadsToStub(address, module)
     }
@@ -114,7 +114,7 @@ enum PatchedFunctions {
         }
     }
 
-    /// Which functions of a module the user wants.
+    /// Functions of a module that the user wants.
     private struct Choice {
         private let wanted: CText
         private let module: CText
@@ -137,14 +137,14 @@ enum PatchedFunctions {
         }
     }
 
-    /// What one patching is about.
+    /// State while one module is patched.
     private struct Work {
         let index: Int
         var source: PlanSource
         let chosen: UnsafeMutablePointer<UInt8> // one a function of the plan: 0, isChosen, isAsked
         let base: UInt64
         var matched: UInt32 = 0 // functions of the plan that the user wants
-        var count: UInt32 = 0 // of them, those to be patched
+        var count: UInt32 = 0 // how many of them are to be patched
         var codeBytes: UInt64 = 0
         var shapes: UInt32 = 0
         var isDamaged = false // the plan's names are
@@ -190,7 +190,7 @@ enum PatchedFunctions {
                 ? TextBuffer.with(address: address) { choice.admits($0, at: address) }
                 : plan.someName(of: function) { choice.admits($0, at: address) }
         }
-        /// Whether it is called like any other: what the trampolines of slots treat in a way of its own stays theirs.
+        /// Returns true if it is called like any other: what the trampolines of slots treat in a way of its own stays theirs.
         private mutating func isOrdinary(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>) -> Bool {
             if !mayBeSpecial(function, keys) { return true }
             isDamaged = isDamaged || !source.readNames()
@@ -279,17 +279,17 @@ enum PatchedFunctions {
         return true
     }
 
-    /// Whether what was written may be executed afterwards: else the module's code, once it is writable, could never run again (PR_SET_MDWE,
-    /// seccomp, SELinux execmem).
+    /// Returns true if written memory may be executed afterwards: else the module's code, once it is writable, could never run again
+    /// (PR_SET_MDWE, seccomp, SELinux execmem).
     private static func mayMakeCode() -> Bool {
         guard let page = Memory.pages(Kernel.pageBytes) else { return false }
         defer { Memory.release(page, Kernel.pageBytes) }
         return Memory.protectCode(UInt64(UInt(bitPattern: page)), UInt64(Kernel.pageBytes))
     }
 
-    /// Whether each of the functions has the bytes that the plan says. Pages that are going to be written are the process's own copies first,
-    /// some at once by one system call: a page fault to read each and another to write to it cost more than the copy, and the bytes of one that
-    /// has just been copied need not be waited for.
+    /// Returns true if each of the functions has the bytes that the plan says. Pages that are going to be written become the process's
+    /// own copies first, some at once by one system call: a page fault to read each and another to write to it cost more than the copy,
+    /// and the bytes of one that has just been copied need not be waited for.
     private static func isAsPlanned(_ work: inout Work, _ image: UnsafePointer<Image>) -> Bool {
         let plan = work.plan, page = UInt64(Kernel.pageBytes), most = page &* 32
         var first = 0
@@ -374,7 +374,7 @@ enum PatchedFunctions {
         let codeBytes = whole(work.codeBytes), descriptorBytes = UInt64(work.count) &* UInt64(FUNCTION_BYTES)
         let toldBytes = MovedArea.bytes(work.count, work.shapes), filled = whole(codeBytes &+ descriptorBytes &+ toldBytes)
         let known = descriptions(near: image)
-        // Where room is scarce, without: an unwinder then ends in moved code.
+        // If room is scarce, without descriptions: an unwinder then ends in moved code.
         let roomy = known == nil ? mapNear(image, filled &+ MovedArea.descriptionBytes) : nil
         guard let start = roomy ?? mapNear(image, filled) else { return nil }
         let place = UnsafeMutableRawPointer(bitPattern: UInt(start))!
@@ -389,7 +389,7 @@ enum PatchedFunctions {
         }
         return area
     }
-    /// Those of an earlier area that any of this module's will reach.
+    /// Returns the descriptions of an earlier area that any area of this module will reach.
     private static func descriptions(near image: Image) -> UInt64? {
         for n in 0..<areas.count {
             let place = areas[n].descriptions
@@ -409,7 +409,7 @@ enum PatchedFunctions {
         guard let replaced = area.replaced else { return nil }
         return (replaced + (Int(UInt64(UInt(bitPattern: descriptor)) &- area.descriptors) / Int(FUNCTION_BYTES)), module)
     }
-    /// Of a module whose first bytes are kept, the lowest address at which any were replaced: a plan's functions are sorted.
+    /// Returns the lowest address at which bytes of a module were replaced, as a plan's functions are sorted; 0: they are not kept.
     static func firstReplaced(in module: Int) -> UInt64 { areas[module].replaced?.pointee.place ?? 0 }
     /// In small steps as well where large ones find nothing: room may lie between them. Behind a program its heap begins, which sbrk makes
     /// longer as far as nothing is mapped in its way (mm/mmap.c, brk): places there come last, and then the farthest first.
@@ -523,7 +523,7 @@ enum EntryFilter {
     static func mayMatch(_ list: CText, in module: CText, isMain: Bool) -> Bool {
         NameFilter.forEachPattern(list) { start, bang, _ in bang < 0 ? isMain : NameFilter.matches(start, bang, module) }
     }
-    /// By more than a glob that stands for any module.
+    /// Returns true if the list names the module itself, and not only by a glob.
     static func names(_ list: CText, _ module: CText, isMain: Bool) -> Bool {
         NameFilter.forEachPattern(list) { start, bang, _ in
             if bang < 0 { return isMain }

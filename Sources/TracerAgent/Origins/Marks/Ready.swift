@@ -1,6 +1,6 @@
-// What may tell that the program is ready and shows only in arguments: output to a terminal or standard output,
-// sd_notify(3) with READY=1, a function that the user names. Their stubs are special until it has happened; from then
-// on they are ordinary ones, but for one comparison. The first of each is recorded, and the tool chooses.
+// Calls that may tell that the program is ready, which shows only in arguments: output to a terminal or standard output, sd_notify(3)
+// with READY=1, a function that the user names. Their stubs are special until it has happened; from then on they are ordinary ones, but
+// for one comparison. The first of each is recorded, and the tool chooses.
 import CSupport
 import CTraceLayout
 

@@ -1,13 +1,13 @@
-// What a module's relocations lead to, counted while it is bound, and what its dynamic section says of it.
+// Targets of a module's relocations, counted while it is bound, and what its dynamic section says of it.
 import CSupport
 import CTraceLayout
 
-/// Of the module that is being bound; the loader's lock is held.
+/// Bindings of the module that is being bound; the loader's lock is held.
 enum Bindings {
     private struct Count: BitwiseCopyable {
         var calls: UInt32 = 0, addresses: UInt32 = 0
     }
-    nonisolated(unsafe) private static var counts = Table<Count>() // by module
+    nonisolated(unsafe) private static var counts = Table<Count>() // indexed by module
 
     static func begin() {
         counts.removeAll()
@@ -32,7 +32,7 @@ extension MetadataWriter {
     private static let mostNameBytes = 16384
     nonisolated(unsafe) private static var names: UnsafeMutableRawPointer?
 
-    /// What the rebinder has counted is in it already.
+    /// Completes and writes the record, which has the rebinder's counts already.
     static func detail(_ fixed: inout trace_module_detail_record, _ module: UnsafeMutablePointer<Module>, _ index: Int) {
         if names == nil { names = Memory.pages(mostNameBytes) }
         guard let names else { return }

@@ -34,9 +34,10 @@ enum LazySlots {
         tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(table &+ 16))!, Stubs.stub(of: descriptor))
     }
 
-    /// What `tracer_lazy` must save is known. To ask the processor is to leave a virtual machine, five times, and most processes need it not.
+    /// True once it is known what `tracer_lazy` must save. CPUID traps to the hypervisor (five VM exits), and most processes never need
+    /// the answer.
     nonisolated(unsafe) private static var isPrepared = false
-    /// Those of modules that are gone, linked by `instant`.
+    /// Descriptors of modules that are gone, linked by `instant`.
     nonisolated(unsafe) fileprivate static var free: UnsafeMutablePointer<function_descriptor>?
     private static func takeDescriptor() -> UnsafeMutablePointer<function_descriptor>? {
         if let descriptor = free {
@@ -48,7 +49,7 @@ enum LazySlots {
         return Stubs.take(.lazy).flatMap { tracer_function($0) }
     }
 
-    /// Where the last ones ended: the next ones are behind it, if that is free.
+    /// End of the last pages: the next ones come after it, if that is free.
     nonisolated(unsafe) private static var nextPages: UInt64 = 0
     /// Pages at a higher address, not too far: modules that are loaded later usually lie below the loader. nil: there are none.
     fileprivate static func pages(_ bytes: Int, above low: UInt64, _ loaderEnd: UInt64) -> UInt64? {
@@ -77,7 +78,7 @@ enum LazySlots {
 
     // MARK: - The first call
 
-    /// What the slot leads to from now on. The loader has found the target, so its module stays as long as the caller's does.
+    /// Returns what the slot leads to from now on. The loader has found the target, so its module stays as long as the caller's does.
     static func bind(_ index: Int, _ slot: Int, _ target: UInt64) -> UInt64 {
         LoaderWatch.locked {
             let module = ModuleTable.modules.pointer(index)

@@ -58,7 +58,7 @@ struct Rebinder {
     private mutating func bindData() {
         let first = image.pointee.relativeRelocationCount, end = image.pointee.dataRelocationCount
         detail.relative_relocations = UInt32(first)
-        var owner = -1, low: UInt64 = 0, byteCount: UInt64 = 0 // of the last one: most are followed by their like
+        var owner = -1, low: UInt64 = 0, byteCount: UInt64 = 0 // the last one: most are followed by their like
         for n in first..<end {
             let relocation = image.pointee.dataRelocation(n)
             if n &+ 16 < end { image.pointee.prefetch(image.pointee.dataRelocation(n &+ 16).offset) }
@@ -165,7 +165,7 @@ struct Rebinder {
         }
     }
 
-    /// By what the module itself says of its reference.
+    /// Returns true if the module's own symbol for the reference may be a function's.
     private func mayBeFunction(_ relocation: Relocation) -> Bool {
         guard relocation.symbol != 0, let symbol = image.pointee.symbol(relocation.symbol)?.pointee,
             symbol.type == Symbol.function || symbol.type == Symbol.notype || symbol.type == Symbol.indirectFunction,
@@ -198,8 +198,8 @@ struct Rebinder {
         return (slot, value, symbol, name)
     }
 
-    /// Where the loader would bind a slot of a module that is there at the start: load 0 is the global scope, which comes first,
-    /// and nothing can come before it in it. All else is found out by the loader at the first call (LazySlots.swift).
+    /// Returns where the loader would bind a slot of a module that is there at the start: load 0 is the global scope, which comes
+    /// first, and nothing can be put before it there. All else the loader finds out at the first call (LazySlots.swift).
     private func lazyTarget(_ query: SymbolQuery, _ candidate: SearchStart) -> UInt64? {
         if !module.pointee.isStartup || !module.pointee.inBaseNamespace { return nil }
         return GlobalDefinitions.find(query) { globalDefinition(query, candidate) }
@@ -221,7 +221,7 @@ struct Rebinder {
         tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(slot))!, stub)
     }
 
-    /// What a slot with this target is to hold. nil: the target.
+    /// Returns the value for a slot with this target. nil: the target.
     static func stub(of target: UInt64, _ name: Name, calledBy module: UnsafeMutablePointer<Module>) -> UInt64? {
         let treatment = SpecialFunction.treatment(of: name)
         guard treatment != .untouched, treatment != .start, let owner = ModuleTable.index(of: target) else { return nil }

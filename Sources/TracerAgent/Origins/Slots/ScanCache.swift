@@ -1,7 +1,7 @@
-// What searching texts has found is kept in a file of the user's, so that the next start need not search (ScanFile.swift):
-// $XDG_CACHE_HOME/tracer/scans.ARCH, or $HOME/.cache/tracer. The program knows nothing of it, so it is touched where that
-// changes nothing for anybody else: the folder of caches must be there already, and all of it be the effective user's own and
-// closed to others; what does not go at once is left.
+// Cache of what searching texts has found, in a file of the user's, so that the next start need not search (ScanFile.swift):
+// $XDG_CACHE_HOME/tracer/scans.ARCH, or $HOME/.cache/tracer. The program knows nothing of it, so it is touched only where that changes
+// nothing for anybody else: the folder of caches must be there already, and all of it be the effective user's own and closed to others;
+// what does not succeed at once is left.
 // Everything here runs with signals blocked, at the start or with the loader's lock held.
 import CSupport
 
@@ -15,12 +15,12 @@ enum ScanCache {
     nonisolated(unsafe) private static var found: ScanFileBuilder?
     nonisolated(unsafe) private static var foundRoom: UnsafeMutableRawPointer?
     nonisolated(unsafe) private static var searchedBytes: UInt64 = 0
-    nonisolated(unsafe) private static var key: ScanKey? // of the module that was asked for last
+    nonisolated(unsafe) private static var key: ScanKey? // key of the module that was asked for last
     nonisolated(unsafe) private static var text: UInt64 = 0 // bytes of its text
 
     /// At the start one reading of the file serves all modules. Of those that are loaded later a smaller text is searched sooner.
     private static let worthLater: UInt64 = 1 << 20
-    /// So much must have been searched before the file is written: some tenths of a millisecond.
+    /// Bytes that must have been searched before the file is written: some tenths of a millisecond.
     private static let worthWriting: UInt64 = 1 << 20
     /// A file under construction is given up by others when it is older.
     private static let mostSeconds = 60
@@ -38,7 +38,7 @@ enum ScanCache {
         return true
     }
 
-    /// What has just been found of the module that was asked for last.
+    /// Keeps what has just been found of the module that was asked for last.
     static func remember(_ slots: CallOnlySlots) {
         guard let key else { return }
         if found == nil {
@@ -59,9 +59,9 @@ enum ScanCache {
         (searchedBytes, user, isOpen, key) = (0, -1, false, nil)
     }
 
-    /// By its build-id. Without one only the executable is known, if it is large: /proc/self/exe is the very file that runs, while
-    /// another one may have taken the place of a library. (Where it is the loader or valgrind, its program headers tell.) What
-    /// has changed just now may change once more within one tick of the clock that the kernel stamps files with.
+    /// Returns the identity by the build-id. Without one only the executable is known, if it is large: /proc/self/exe is the very file
+    /// that runs, while another one may have taken the place of a library. (If it is the loader or valgrind, its program headers tell.)
+    /// A file that has just changed may change once more within one tick of the clock that the kernel stamps files with.
     private static func identity(_ module: UnsafeMutablePointer<Module>) -> FileIdentity? {
         if let identity = FileIdentity(buildIDOf: module.pointee.image) { return identity }
         if text < worthLater || !module.pointee.image.contains(Process.entry) { return nil }

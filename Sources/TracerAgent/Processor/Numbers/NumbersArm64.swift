@@ -1,4 +1,4 @@
-// What the kernel, the linkers and glibc number and lay out as this processor has it.
+// Numbers and layouts of the kernel, the linkers and glibc on this processor.
 #if arch(arm64)
 import CTraceLayout
 
@@ -34,7 +34,7 @@ enum Machine {
     /// bind such slots at once (AAELF64, "Symbol Table"; glibc sysdeps/aarch64/dl-machine.h, elf_machine_lazy_rel).
     /// DT_AARCH64_VARIANT_PCS says only that a module has some.
     static let variantConvention: UInt8 = 0x80
-    /// What one more in `_dl_fixup`'s second argument is worth (reloc_offset, elf/dl-runtime.h): a byte.
+    /// Unit of the second argument of `_dl_fixup` (reloc_offset, elf/dl-runtime.h), in bytes: a byte.
     static let fixupUnit: UInt64 = 1
 
     static let cycleClock = UInt32(TRACE_CLOCK_CNTVCT)
@@ -46,13 +46,13 @@ enum Machine {
     /// A function that keeps its return address in a register has no return slot.
     static let returnsInRegister = true
 
-    /// Of struct pthread: it ends just below the thread pointer; thread-local variables follow, at most so many bytes.
+    /// Bounds of struct pthread: it ends just below the thread pointer; thread-local variables follow, at most this many bytes.
     static let threadDescriptor: Int64 = -2048, mostAboveThread: UInt64 = 16 << 20
     /// A pthread_t lies so far below the thread pointer at most.
     static let mostBelowThread: UInt64 = 4096
 
     static let noFollow = 0o100000 // O_NOFOLLOW
-    /// Of struct stat's words: include/uapi/asm-generic/stat.h.
+    /// Fields from the words of struct stat: include/uapi/asm-generic/stat.h.
     @inline(__always) static func links(_ third: UInt64, _ fourth: UInt64) -> UInt64 { third &>> 32 }
     @inline(__always) static func mode(_ third: UInt64, _ fourth: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: third) }
     @inline(__always) static func owner(_ third: UInt64, _ fourth: UInt64) -> Int { Int(fourth & 0xffff_ffff) }

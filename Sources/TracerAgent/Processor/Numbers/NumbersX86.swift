@@ -1,4 +1,4 @@
-// What the kernel, the linkers and glibc number and lay out as this processor has it.
+// Numbers and layouts of the kernel, the linkers and glibc on this processor.
 #if arch(x86_64)
 import CTraceLayout
 
@@ -32,7 +32,7 @@ enum Machine {
     static let word: UInt32 = 1 // R_X86_64_64
     /// In st_other: there is no such mark.
     static let variantConvention: UInt8 = 0
-    /// What one more in `_dl_fixup`'s second argument is worth (reloc_offset, sysdeps/x86_64/dl-runtime.h): a relocation.
+    /// Unit of the second argument of `_dl_fixup` (reloc_offset, sysdeps/x86_64/dl-runtime.h), in bytes: a relocation.
     static let fixupUnit: UInt64 = 24
 
     static let cycleClock = UInt32(TRACE_CLOCK_TSC)
@@ -44,13 +44,13 @@ enum Machine {
     /// A call has a return slot of its own.
     static let returnsInRegister = false
 
-    /// Of struct pthread: it is at the thread pointer, and ends so far above it at most.
+    /// Bounds of struct pthread: it is at the thread pointer, and ends at most this far above it.
     static let threadDescriptor: Int64 = 16, mostAboveThread: UInt64 = 65536
     /// A pthread_t lies so far below the thread pointer at most.
     static let mostBelowThread: UInt64 = 0
 
     static let noFollow = 0o400000 // O_NOFOLLOW
-    /// Of struct stat's words: arch/x86/include/uapi/asm/stat.h.
+    /// Fields from the words of struct stat: arch/x86/include/uapi/asm/stat.h.
     @inline(__always) static func links(_ third: UInt64, _ fourth: UInt64) -> UInt64 { third }
     @inline(__always) static func mode(_ third: UInt64, _ fourth: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: fourth) }
     @inline(__always) static func owner(_ third: UInt64, _ fourth: UInt64) -> Int { Int(fourth &>> 32) }
