@@ -57,7 +57,7 @@ static int remove_entry(const char *path, const struct stat *info, int kind, str
 }
 
 static _Noreturn void stand_guard(int channel, const char *folder) {
-    setsid(); // what ends the tool at its terminal must not end this
+    setsid(); // signals that end the tool at its terminal must not end this
     sigset_t every;
     sigfillset(&every);
     sigprocmask(SIG_SETMASK, &every, 0);
@@ -144,7 +144,7 @@ static int install_filter(unsigned watched) {
 
 // MARK: - Starting
 
-/// What parent and child share until exec.
+/// Memory that parent and child share until exec.
 struct handover {
     int error;
     int has_listener;
@@ -371,7 +371,7 @@ int launch_end(const struct launch_child *child, int patience_ms, int *status, s
         kill(-child->pid, SIGKILL);
         ended = launch_wait(child, 10000, status, usage);
     }
-    kill(-child->pid, SIGKILL); // what it started and left behind
+    kill(-child->pid, SIGKILL); // processes that it started and left behind
     return ended;
 }
 

@@ -1,7 +1,7 @@
-// Which pages of its text a process touches. The kernel maps the neighbours of a page that a process faults on as well (fault-around), as
-// touched ones on x86_64, so what is mapped at the end says little. But the processor itself notes in the page table which pages it has used,
-// and /proc/PID/clear_refs takes these notes back (Linux, Documentation/filesystems/proc.rst): with all of the text mapped before the first
-// instruction, and the notes taken back then, `Referenced` of /proc/PID/smaps is what the process has touched since.
+// Finds which pages of its text a process touches. The kernel also maps the neighbours of a page that a process faults on (fault-around),
+// as touched ones on x86_64, so the mapped pages at the end say little. But the processor itself sets an accessed bit in the page table
+// for each page that it uses, and /proc/PID/clear_refs clears these bits (Linux, Documentation/filesystems/proc.rst): with all of the
+// text mapped and the bits cleared before the first instruction, `Referenced` of /proc/PID/smaps is what the process has touched since.
 #define _GNU_SOURCE
 #include "claunch.h"
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 int launch_stop_at_exec(pid_t pid) { return ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACEEXEC) ? errno : 0; }
 
-/// Of proc(5), /proc/PID/NAME.
+/// Opens /proc/PID/NAME (proc(5)). -1 and errno when it fails.
 static int open_of(pid_t pid, const char *name, int flags) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/%s", pid, name);

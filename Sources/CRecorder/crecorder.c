@@ -171,7 +171,7 @@ static void on_bus(int number) {
 static pthread_once_t bus = PTHREAD_ONCE_INIT;
 
 static void take_bus(void) {
-    struct sigaction action = {.sa_handler = on_bus, .sa_flags = SA_NODEFER}; // so that leaving the handler restores no mask
+    struct sigaction action = {.sa_handler = on_bus, .sa_flags = SA_NODEFER}; // not blocked in the handler: siglongjmp restores no mask
     sigaction(SIGBUS, &action, &before_bus);
 }
 

@@ -21,8 +21,8 @@
 
 enum { LEAST_PAGES = 4 };
 
-/// Of each record no more than is needed: the processor is the ring's, and which event a sample is of, its length says (kernel_events.h).
-/// Both go into each switch's record too, which makes it a tenth dearer.
+/// Asks for no more in each record than is needed: the processor is the ring's, and the length of a sample tells its event
+/// (kernel_events.h). Both would go into each switch's record too, which makes it a tenth dearer.
 static struct perf_event_attr attributes(const struct recorder_kernel_wishes *wishes) {
     return (struct perf_event_attr){
         .type = PERF_TYPE_SOFTWARE,

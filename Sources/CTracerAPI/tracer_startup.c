@@ -1,14 +1,14 @@
 // Runs start-up items (tracer.h). A program compiles this file into itself, as C or as C++; it needs libc alone.
 //
 // - The calling thread runs its items one after the other, in an order that never varies: an item after those that it names, and
-//   of items that may come next the one that is declared first. Those of the pool are begun in that order, too. Declared
-//   first is what stands in the module that was loaded first (the program, then its libraries), then by name of file and by line.
+//   if several may come next the one that is declared first. Items of the pool are begun in that order, too. Order of declaration
+//   is by module as loaded (the program, then its libraries), then by name of file and by line.
 // - Items that come after one another in a circle, and those behind them, run as they are declared. A name that no item has, or an
 //   item of a stage that has not been run, is not waited for. Each of these is a line on stderr.
 // - Several items of one name all run, and whoever names them comes after all of them.
 // - From within an item this runs another stage there and then; for the stage of that item it returns at once.
-// - Of calls on several threads each item is run by one, and all return when the items of their stage have ended. So an item must
-//   not wait for another thread's call with its own stage.
+// - If several threads call it, each item is run by one of them, and all return when the items of their stage have ended: an item
+//   must not wait for another thread's call with its own stage.
 // - An item throws nothing: in C++ that ends the program.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -29,14 +29,14 @@ struct task {
     struct tracer_startup_item *item;
     /// Number of the module that it is in.
     size_t module;
-    /// The item's, when the run began.
+    /// The item's state when the run began.
     unsigned state;
     /// This run will run it; its place in the order is known.
     int is_own, is_ordered;
-    /// What it comes after, and of these how many have no place in the order yet.
+    /// Items that it comes after, and how many of them have no place in the order yet.
     struct edge *needs;
     size_t missing;
-    /// What comes after it.
+    /// Items that come after it.
     struct edge *followers;
 };
 struct edge {
@@ -47,15 +47,15 @@ struct edge {
 /// One call of tracer_run_startup.
 struct run {
     int stage;
-    /// The one from whose item it was called.
+    /// The run from whose item this one was called.
     const struct run *outer;
-    /// Of all stages, as they are declared.
+    /// Items of all stages, in order of declaration.
     struct task *tasks;
     size_t count, capacity, modules;
     /// The same by name.
     struct task **named;
     struct edge *edges;
-    /// Its own ones.
+    /// The items that it runs, in order; how many, and how many of these are of the pool.
     struct task **order;
     size_t length, pool_length;
     /// The next one that the pool looks at.
@@ -297,7 +297,7 @@ __attribute__((weak)) void tracer_run_startup(int stage) {
         if (!threads || !is_of_pool(run.order[n])) execute(&run, run.order[n]);
     for (size_t n = 0; n < threads; n++) pthread_join(pool[n], NULL);
     pthread_mutex_lock(&lock);
-    for (size_t n = 0; n < run.count; n++) // what another thread has taken
+    for (size_t n = 0; n < run.count; n++) // wait for items that another thread has taken
         while (run.tasks[n].item->stage == stage && run.tasks[n].item->state != ENDED) pthread_cond_wait(&item_ended, &lock);
     pthread_mutex_unlock(&lock);
     free(pool);

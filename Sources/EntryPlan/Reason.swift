@@ -46,8 +46,8 @@ public enum Reason: UInt8, CaseIterable, Sendable {
     }
 }
 
-/// By name, as the trampolines of slots know them (Functions/SpecialFunction.swift): a label in the place of their return address
-/// would change what they do.
+/// Functions known by name, as to the trampolines of slots (Functions/SpecialFunction.swift): a label in place of their return
+/// address would change what they do.
 enum KnownFunction {
     static func reason(_ name: UnsafeRawBufferPointer) -> Reason? {
         if isCalledByGeneratedCode(name) { return .generatedCaller }

@@ -1,5 +1,5 @@
-// The trend as one HTML file: for each command a chart of the launch and one of each stage, drawn as SVG here; a few lines
-// of script show what is under the pointer, in all charts of the command at once. Nothing comes from elsewhere.
+// The trend as one HTML file: for each command a chart of the launch and one of each stage, drawn as SVG here; a short script
+// shows what is under the pointer, in all charts of the command at once. Nothing comes from elsewhere.
 import Foundation
 import Presentation
 import LaunchLab

@@ -2,7 +2,7 @@
 // was there before stays until then. A pipe or a device is written as it is.
 @preconcurrency import Glibc
 
-/// What a signal that ends the tool has to remove. Set before the file is there: a signal may come in between.
+/// File that a signal which ends the tool has to remove. Set before the file is there: a signal may come in between.
 nonisolated(unsafe) private var unfinished: UnsafeMutablePointer<CChar>?
 
 /// A signal handler. The signal is blocked meanwhile, and ends the tool when this returns.

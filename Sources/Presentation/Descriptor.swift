@@ -14,5 +14,5 @@ import Glibc
     }
 }
 
-/// What the system says of an error: "No such file or directory".
+/// Returns the system's text for an errno: "No such file or directory".
 package func systemReason(_ error: Int32) -> String { String(cString: strerror(error)) }

@@ -36,10 +36,10 @@ package func secondsText(_ time: Nanoseconds) -> String {
 package func milliseconds(_ nanoseconds: Double) -> Double { (nanoseconds / 1000).rounded() / 1000 }
 
 extension [UInt8] {
-    /// What `readable` gives.
+    /// Appends what `readable` gives.
     package mutating func append(_ time: Nanoseconds) { append(time, " s") }
 
-    /// What `column` makes of it.
+    /// Appends what `column` makes of it.
     package mutating func append(column time: Nanoseconds) { append(time, "  s") }
 
     private mutating func append(_ time: Nanoseconds, _ seconds: String) {
@@ -60,7 +60,7 @@ extension [UInt8] {
         append(unit)
     }
 
-    /// What `secondsText` gives.
+    /// Appends what `secondsText` gives.
     package mutating func append(seconds time: Nanoseconds) {
         append(time.count / 1_000_000_000)
         append(UInt8(ascii: "."))

@@ -9,7 +9,7 @@ extension JSON {
     }
 }
 
-/// Where one value goes, and what has been encoded there so far.
+/// Destination of one value, with what has been encoded there so far.
 private final class JSONPlace {
     private enum Content {
         case nothing

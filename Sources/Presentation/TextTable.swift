@@ -26,12 +26,12 @@ package struct TextTable {
         guard let width else { return [style.dim(line(header, widths))] + rows.map { line($0, widths) } }
         widths = self.widths(within: width)
         let cut = cut(widths), alike = alike(cut)
-        // What would look like another row overruns its column.
+        // A row that would look like another when cut is not cut, and overruns its column.
         return [style.dim(line(header, widths))] + cut.indices.map { line(alike.contains($0) ? rows[$0] : cut[$0], widths) }
     }
 
-    /// Whether lines are no longer than so many columns, rows can be told apart by their texts, and names have `least` of the columns where
-    /// they are as long.
+    /// True if lines are no longer than `width` columns, rows can be told apart by their texts, and names have `least` columns or all they
+    /// need.
     package func isReadable(within width: Int, least: Int) -> Bool {
         let widths = widths(within: width)
         let needed = ofNames.map { column in min(least, rows.map { $0[column].count }.max() ?? 0) - widths[column] }.max() ?? 0
@@ -55,7 +55,7 @@ package struct TextTable {
         }
     }
 
-    /// Here the columns take what there is, and the widest give of it.
+    /// Returns the widths of the full texts, with the widest columns of text shrunk, down to 12, until a line fits.
     private func widths(within width: Int) -> [Int] {
         var widths = header.map { $0.count }
         for row in rows {
@@ -80,7 +80,7 @@ package struct TextTable {
     }
 }
 
-/// At most so many characters, with an ellipsis where some are missing.
+/// At most `width` characters, with an ellipsis where some are missing.
 package func shortened(_ text: String, _ width: Int) -> String {
     text.count <= width ? text : String(text.prefix(max(width - 1, 0))) + "…"
 }

@@ -3,22 +3,22 @@
 import Foundation
 
 package struct Difference: Equatable, Sendable {
-    /// Second minus first: of the medians, nanoseconds.
+    /// Median of the second minus that of the first, in nanoseconds.
     package var medians: Double
-    /// Where the difference lies with the confidence that was asked for.
+    /// Bounds of the difference's confidence interval, in nanoseconds.
     package var low: Double, high: Double
-    /// Of the rank test.
+    /// Result of the rank test (p-value).
     package var probability: Double
     package var isSignificant: Bool
-    /// A larger one, either way, is out of the question with so many runs.
+    /// Largest difference, either way, that these runs leave possible, in nanoseconds.
     package var largest: Double { max(abs(low), abs(high)) }
 
     package static let confidence = 0.95
     static let resamples = 4000
 
     /// The interval is the percentile bootstrap's (Efron and Tibshirani, "An Introduction to the Bootstrap", 13.3): both
-    /// sets are drawn again with replacement, 4000 times. Significant is what the rank test and the interval both call
-    /// different. The same runs always give the same figures.
+    /// sets are drawn again with replacement, 4000 times. A difference is significant if the rank test and the interval
+    /// both say so. The same runs always give the same figures.
     package init(_ first: Sample, _ second: Sample) {
         medians = second.median - first.median
         probability = RankTest.probability(first, second)

@@ -1,6 +1,6 @@
-// Whether one set of runs tends to be slower than another: the test of Mann and Whitney ("On a Test of Whether one of Two
-// Random Variables is Stochastically Larger than the Other", 1947). It looks at the order of the values alone, so that a
-// few wild runs say no more than "largest".
+// Tests if one set of runs tends to be slower than another, after Mann and Whitney ("On a Test of Whether one of Two Random
+// Variables is Stochastically Larger than the Other", 1947). The test looks at the order of the values alone: a few wild
+// runs say no more than "largest".
 import Foundation
 
 package enum RankTest {
@@ -47,8 +47,8 @@ package enum RankTest {
         }
     }
 
-    /// Of all ways to put n1 and n2 values in order, the share whose U is at most `u`, doubled. Counts by the recurrence
-    /// on whether the largest value belongs to the first set.
+    /// Returns the share of all orders of n1 and n2 values whose U is at most `u`, doubled. Counts by the recurrence on the
+    /// set that the largest value belongs to.
     private static func exact(_ u: Int, _ n1: Int, _ n2: Int) -> Double {
         // ways[j][k]: probability of U = k with i values of the first set and j of the second, for the current i.
         var ways = [[Double]](repeating: [1], count: n2 + 1)

@@ -1,5 +1,5 @@
-// What n runs measured of one thing, in nanoseconds, and the figures that describe it. With tens of runs every value is
-// kept, so percentiles are exact; a histogram's buckets would only blur them.
+// Measurements of one thing in n runs, in nanoseconds, and the figures that describe them. With tens of runs every value
+// is kept, so percentiles are exact; a histogram's buckets would only blur them.
 import Foundation
 
 package struct Sample: Equatable, Sendable {

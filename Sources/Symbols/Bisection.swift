@@ -1,7 +1,7 @@
-// Looking for a place in what lies in order.
+// Binary search.
 
-/// Of `count` places the first for which `isBefore` does not hold, or `count`. It holds for all in front of that one and for
-/// none behind it.
+/// Returns the first of `count` places for which `isBefore` is false, or `count`. It must be true for all places before that
+/// one and false for all behind it.
 @inlinable @inline(__always) package func bisect(_ count: Int, _ isBefore: (Int) -> Bool) -> Int {
     var low = 0, high = count
     while low < high {

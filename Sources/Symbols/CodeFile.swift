@@ -9,7 +9,7 @@ public final class CodeFile {
         public var address: UInt64
         public var byteCount: UInt64
         public var offset: Int
-        /// What of it lies in the file, which may be shorter than its header says.
+        /// Number of its bytes that the file has, which may be shorter than its header says.
         public var fileByteCount: Int
         public var isExecutable: Bool
     }
@@ -45,7 +45,7 @@ public final class CodeFile {
     public var entry: UInt64 { file.header.e_entry }
     public var buildID: [UInt8] { file.buildID }
     public let status: stat
-    /// Of the separate debug file.
+    /// Status of the separate debug file; nil: there is none.
     public private(set) var debugStatus: stat?
 
     /// - Parameter debugDirectories: where separate debug files are looked for
@@ -124,7 +124,7 @@ public final class CodeFile {
         if !hasTable, section(".gnu_debugdata") != nil { forEachMiniDebugSymbol(body) }
     }
 
-    /// Where what other modules may be bound to begins: functions that .dynsym defines.
+    /// Calls `body` with the address of each function that .dynsym defines: other modules may be bound to it.
     public func forEachExport(_ body: (UInt64) -> Void) {
         file.forEachSection { section, header in
             guard header.sh_type == UInt32(SHT_DYNSYM), let data = elf_getdata(section, nil), header.sh_entsize > 0 else { return }

@@ -1,4 +1,5 @@
-// Where the symbols and the DWARF of a stripped file are: https://sourceware.org/gdb/current/onlinedocs/gdb.html/Separate-Debug-Files.html
+// Separate debug files, which hold the symbols and the DWARF of stripped files:
+// https://sourceware.org/gdb/current/onlinedocs/gdb.html/Separate-Debug-Files.html
 // Nothing is fetched from the network.
 import CElfutils
 

@@ -78,7 +78,7 @@ final class DebugInformation {
         return nil
     }
 
-    /// The stretch of its unit's code.
+    /// Returns the contiguous range of its unit's code that holds `address`; nil: no unit does.
     func unitRange(at address: UInt64) -> Range<UInt64>? {
         let next = bisect(units.count) { units[$0].range.lowerBound <= address }
         for index in stride(from: next - 1, through: max(next - 8, 0), by: -1) where units[index].range.contains(address) {
@@ -130,7 +130,7 @@ final class DebugInformation {
         return String(cString: text)
     }
 
-    /// Where the code of the unit at this address lies.
+    /// Returns the ranges of all code of the unit at this address (100,000 at most); empty: no unit holds it.
     func unitRanges(at address: UInt64) -> [Range<UInt64>] {
         guard var die = unit(at: address) else { return [] }
         var ranges: [Range<UInt64>] = []
@@ -165,7 +165,7 @@ final class DebugInformation {
         return found.sorted { ($0.line, $0.name) < ($1.line, $1.name) }.map { $0.name }
     }
 
-    /// Of a unit. DWARF 5 numbers its files from 0, which libdw 0.188 takes for none: that is the unit's own file.
+    /// A unit's own source file. DWARF 5 numbers files from 0, and libdw 0.188 takes file 0 for none: it is the unit's own file.
     private struct Source {
         var name: String?
         var directory: String?
@@ -186,7 +186,7 @@ final class DebugInformation {
             case DW_TAG_namespace: variables(in: &die, source, on: lines, &found, &budget, depth + 1)
             case DW_TAG_variable:
                 var line: Int32 = 0
-                // What has a place in memory: neither a declaration nor a constant.
+                // Only variables with a location: neither declarations nor constants.
                 guard dwarf_hasattr(&die, UInt32(DW_AT_location)) != 0, dwarf_decl_line(&die, &line) == 0,
                     let file = dwarf_decl_file(&die).map({ String(cString: $0) }) ?? source.name,
                     lines.contains(SourceLocation(path: absolute(file, source.directory), line: Int(line))),

@@ -4,7 +4,7 @@
 
 public struct DwarfReader {
     public let bytes: UnsafeRawBufferPointer
-    /// Of the first of the bytes, as linked: for pointers relative to where they stand.
+    /// Address of the first of the bytes, as linked: for pointers relative to their own address.
     public let address: UInt64
     public var offset: Int
     public var end: Int

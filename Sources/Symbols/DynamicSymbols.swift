@@ -1,4 +1,4 @@
-// What a module offers to others and what it takes from them, as its file says.
+// The symbols that a module exports, and those that its relocations refer to, from its file.
 import CElfutils
 
 package struct DynamicSymbols: Sendable {

@@ -2,7 +2,7 @@
 import CElfutils
 import Glibc
 
-/// What is known of a module without its file: a trace has it of every module.
+/// Identity of a module, known without its file: a trace has it for every module.
 package struct ModuleIdentity: Hashable, Sendable {
     package var path: String
     /// Empty when the module has none.
@@ -62,7 +62,7 @@ package final class ObjectFile {
         return Array(UnsafeRawBufferPointer(start: bytes, count: count)) // lies in the file's own data
     }()
 
-    /// Whether this is the file that the module was loaded from, and not one that has taken its place since.
+    /// True if this is the file that the module was loaded from, and not one that has replaced it since.
     func isFile(of module: ModuleIdentity) -> Bool {
         if !module.buildID.isEmpty { return buildID.starts(with: module.buildID) } // a trace keeps 20 bytes
         return buildID.isEmpty && (module.spanBytes == 0 || span == module.spanBytes)
@@ -97,7 +97,7 @@ package final class ObjectFile {
         }
     }
 
-    /// Of the section that holds an address.
+    /// Returns the name of the loaded section that holds `address` (as linked); nil: none does.
     func sectionName(at address: UInt64) -> String? {
         var names = 0, found: String?
         guard elf_getshdrstrndx(elf, &names) == 0 else { return nil }
@@ -117,5 +117,5 @@ package final class ObjectFile {
     }
 }
 
-/// Of the file as it is now; nil when it is not an ELF file, empty when it has none.
+/// Returns the build-id of the file as it is now; nil when it is not an ELF file, empty when it has none.
 package func buildID(ofFile path: String) -> [UInt8]? { ObjectFile(path: path).map { $0.buildID } }

@@ -1,5 +1,5 @@
-// Where the plans of modules lie: $XDG_CACHE_HOME/tracer/plans, or in $HOME/.cache. All of it is the user's own and closed to others'
-// writing, or it is not used.
+// The folder of the modules' plans: $XDG_CACHE_HOME/tracer/plans, or in $HOME/.cache. A folder or plan that is not the user's own, or that
+// others may write to, is not used.
 import CTraceLayout
 import Glibc
 

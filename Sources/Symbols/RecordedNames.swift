@@ -52,7 +52,7 @@ package final class RecordedNames: Sendable {
     }
 }
 
-/// Of one module.
+/// Names from the plan of one module.
 private struct PlannedNames: Sendable {
     private let content: [UInt8]
 

@@ -1,6 +1,6 @@
-// What IFUNC resolvers are called. The symbol has the name of the function that the resolver chooses an implementation of, and nobody
-// calls that one where the symbol says: the loader calls the resolver there (gABI extension STT_GNU_IFUNC). gcc calls the resolvers that it
-// makes itself (`target_clones`) by the function's name and this ending, and demanglers know it.
+// Names of IFUNC resolvers. The symbol has the name of the function that the resolver chooses an implementation of, but at its address is
+// the resolver, which only the loader calls (gABI extension STT_GNU_IFUNC). gcc names the resolvers that it makes itself
+// (`target_clones`) by the function's name and this ending, and demanglers know it.
 
 public final class ResolverNames {
     public static let ending = ".resolver"

@@ -1,4 +1,4 @@
-// What a shared library says of itself: what it is for, what it needs, and the notes in it.
+// Facts that a shared library's file holds about it: its processor, the libraries it needs, its notes.
 import CElfutils
 
 package struct SharedLibrary: Sendable {

@@ -1,4 +1,4 @@
-// Which of several names of one function to show.
+// Choosing one of several names of a function to show.
 
 public enum SymbolRank {
     /// The lower one is shown. Names that begin with underscores are a library's own (C11 7.1.3): of `send` and `__send` people know the

@@ -10,7 +10,7 @@ package struct FunctionSymbol: Sendable, Equatable {
     package var address: UInt64
     /// 0 unknown.
     package var byteCount: UInt64
-    /// Of a function that only its own file sees: that file's name, when the compiler left it.
+    /// Source file of a local symbol, when the symbol table has it (STT_FILE).
     package var sourceFile: String?
 
     package init(name: String, address: UInt64, byteCount: UInt64, sourceFile: String? = nil) {
@@ -25,7 +25,7 @@ struct SymbolTable {
     private struct Entry {
         var address: UInt64
         var end: UInt64
-        /// Which of two names of one function to show: the lower.
+        /// Decides between two names of one function: the one of lower rank is shown.
         var rank: UInt8
         var name: Int
         var file: Int
@@ -50,7 +50,7 @@ struct SymbolTable {
         read(table.section, table.header, of: file)
         entries.sort { a, b in
             if (a.address, a.rank) != (b.address, b.rank) { return (a.address, a.rank) < (b.address, b.rank) }
-            // Of equals the same as in a plan (EntryPlan, FunctionList).
+            // Names of equal rank are ordered as in a plan (EntryPlan, FunctionList).
             return (names[a.name].utf8.count, names[a.name]) < (names[b.name].utf8.count, names[b.name])
         }
     }

@@ -43,7 +43,7 @@ package final class Symbolizer {
         return entry
     }
 
-    /// Whether the module's file is here and is the one that was loaded.
+    /// True if the module's file is here and is the one that was loaded.
     package func hasFile(of module: ModuleIdentity) -> Bool { entry(module) != nil }
 
     func withFile<R>(of module: ModuleIdentity, _ body: (ObjectFile) -> R) -> R? { entry(module).map { body($0.file) } }
@@ -55,7 +55,7 @@ package final class Symbolizer {
 
     /// All names, mangled, of the function that begins at `address` (as linked): the linker may have folded several into one.
     package func names(at address: UInt64, in module: ModuleIdentity) -> [String] { entry(module)?.table.names(at: address) ?? [] }
-    /// Where the function begins that `address` is in, by the table of its unwinder. For code without symbols.
+    /// Returns the start of the function that holds `address` (as linked) from the module's unwind table. For code without symbols.
     package func functionStart(at address: UInt64, in module: ModuleIdentity) -> UInt64? {
         entry(module)?.unwindTable?.start(at: address)
     }
@@ -68,7 +68,8 @@ package final class Symbolizer {
     /// The name of the section that `address` (as linked) lies in.
     package func section(at address: UInt64, in module: ModuleIdentity) -> String? { entry(module)?.file.sectionName(at: address) }
 
-    /// Of the code of its compilation unit, the stretch that `address` (as linked) is in: what was one section, as far as DWARF tells.
+    /// Returns the contiguous range of its compilation unit's code that holds `address` (as linked): one section of the object file, as far
+    /// as DWARF tells.
     package func unitRange(at address: UInt64, in module: ModuleIdentity) -> Range<UInt64>? {
         entry(module)?.debugInformation?.unitRange(at: address)
     }
@@ -104,7 +105,7 @@ extension Symbolizer {
         }
     }
 
-    /// What runs in `function`, nil when it is not such a function.
+    /// Returns the source file and the globals that `function` initializes or destroys; nil when it is not such a function.
     package func staticInitializers(_ function: FunctionSymbol, in module: ModuleIdentity) -> StaticInitializers? {
         guard
             let kind = ["_GLOBAL__sub_I_", "_GLOBAL__sub_I.", "_GLOBAL__I_", "_GLOBAL__sub_D_", "_GLOBAL__sub_D.", "_GLOBAL__D_"]
@@ -129,7 +130,7 @@ extension Symbolizer {
         return result
     }
 
-    /// What compilers put behind _GLOBAL__sub_I_, when it is the file and not a global.
+    /// Returns the part of the name behind _GLOBAL__sub_I_ when it is a source file; nil when it is a global.
     private static func fileName(in suffix: String) -> String? {
         guard let dot = suffix.lastIndex(of: "."), dot != suffix.startIndex else { return nil }
         return ["cpp", "cc", "cxx", "c++", "C", "c", "mm", "m", "cu", "ixx", "cppm"].contains(String(suffix[suffix.index(after: dot)...]))

@@ -1,9 +1,10 @@
-// Where functions begin, by .eh_frame_hdr: the sorted table by which an unwinder finds a function's description. Stripped files have it, too.
+// Start addresses of functions from .eh_frame_hdr, the sorted table by which an unwinder finds a function's description. Stripped files
+// have it, too.
 // Linux Standard Base Core Specification 5.0, 10.6.2.
 import CElfutils
 
 struct UnwindTable {
-    private let starts: UnsafeRawBufferPointer // of the file's bytes, which it holds
+    private let starts: UnsafeRawBufferPointer // points into the bytes that `file` holds
     private let file: ObjectFile
     private let base: UInt64
     private let count: Int
@@ -31,7 +32,7 @@ struct UnwindTable {
         base &+ UInt64(bitPattern: Int64(starts.loadUnaligned(fromByteOffset: index * Self.rowBytes, as: Int32.self).littleEndian))
     }
 
-    /// The nearest beginning in front of it.
+    /// Returns the nearest start of a function at or below `address` (as linked); nil: there is none.
     func start(at address: UInt64) -> UInt64? {
         let next = bisect(count) { row($0) <= address }
         return next > 0 ? row(next - 1) : nil

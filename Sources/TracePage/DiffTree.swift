@@ -8,8 +8,8 @@ struct DiffTree {
     private let most: Int
     private let children: [[Int]]
     private let roots: [Int]
-    /// Of each path with what is below it: a time for each run, and how wide it is drawn. The width is the longer of both
-    /// times of each path, added up: what is gone stays to be seen, and what is below never is wider than its caller.
+    /// For each path with what is below it, a time for each run, and the width it is drawn with. The width is the longer of
+    /// both times of each path, added up: what is gone stays visible, and a callee is never wider than its caller.
     private let before: [[Double]], after: [[Double]], width: [Double]
 
     init(_ diff: TreeDiff, least: Double, most: Int) {

@@ -3,7 +3,7 @@ import Presentation
 import TraceAnalysis
 
 enum PageCalls {
-    /// What a `thread` and a `part` of schema.mjs have in common.
+    /// Returns the members that a `thread` and a `part` of schema.mjs have in common.
     static func members(_ timeline: CallTimeline, of trace: PageTrace, _ functions: inout FunctionNumbers) -> String {
         var slices = "", numbers: [UInt32: Int] = [:]
         for slice in timeline.slices {

@@ -1,21 +1,21 @@
-// What the script of a page finds as `DATA`. Its names are those of Resources/schema.mjs.
+// Data that the script of a page finds as `DATA`. Its names are those of Resources/schema.mjs.
 import Presentation
 import TraceAnalysis
 
 package struct PageData {
     var title: String, facts: String, executable = ""
-    /// What the traces do not have against the user's will; what else is not in the page.
+    /// Things that the traces lack against the user's will; `notes`: what else is not in the page.
     var losses: [String] = []
     var notes: [String]
     var duration: UInt64 = 0
-    /// What the timeline shows at first, in nanoseconds since its beginning.
+    /// Range that the timeline shows at first, in nanoseconds since its beginning.
     var shown: Range<UInt64>?
     var startup = JSON.null
     /// JSON as it will stand there: megabytes, perhaps.
     var tree: String
     /// nil: there is no timeline.
     var threads: [String]?
-    /// Of the traces: the page may have fewer.
+    /// Number of threads in the traces: the page may have fewer.
     var threadCount = 0
     /// JSON as well.
     var samples = "null"

@@ -1,9 +1,9 @@
-// What a page asks for that is too much to stand in it: calls of a part of the time, one by one; the exact sums of a part.
+// Details that are too much to stand in a page, which asks for them: calls of a part of the time, one by one; the exact sums of a part.
 import Presentation
 import TraceAnalysis
 
 extension ViewPage {
-    /// What the script asks for: `detail` of schema.mjs.
+    /// Questions that the script asks: `detail` of schema.mjs.
     package enum Question: String, CaseIterable {
         /// A `part` for each thread, in the order of `lanes`.
         case calls
@@ -12,7 +12,7 @@ extension ViewPage {
     }
 
     /// - Parameters:
-    ///   - time: of the page
+    ///   - time: nanoseconds of the page's time
     ///   - wanted: indices of its threads; those that it does not have are left out
     package func answer(_ question: Question, _ time: Range<UInt64>, lanes wanted: [Int]) -> String {
         let chosen = Set(wanted.filter { lanes.indices.contains($0) }).sorted()

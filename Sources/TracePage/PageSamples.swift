@@ -1,5 +1,5 @@
-// The samples of all processes as the page has them: one tree of their stacks, and for each moment the node in which a sample counts. So many
-// that the page would grow too large count in steps of time, in the middle of each.
+// The samples of all processes as the page has them: one tree of their stacks, and for each moment the node in which a sample counts. Too
+// many for a page are counted in steps of time, at the middle of each.
 import Presentation
 import TraceAnalysis
 import TraceFormat
@@ -17,7 +17,7 @@ package struct PageSamples {
             self.place = place
         }
 
-        /// Of the page's time.
+        /// Converts ticks to nanoseconds of the page's time.
         /// - Parameter begun: CLOCK_MONOTONIC at its beginning
         fileprivate func moment(_ ticks: UInt64, begun: UInt64) -> UInt64 {
             let since = trace.timeScale.signedNanoseconds(Int64(truncatingIfNeeded: ticks &- trace.firstTicks.raw))
@@ -29,7 +29,7 @@ package struct PageSamples {
     package let step: UInt64
     private let tree: ViewTree
     private let moments: [Moment]
-    /// Of each thread of the tree its lane, -1 for none.
+    /// Lane of each thread of the tree, -1 for none.
     private let lanes: [Int]
     private let period: Nanoseconds?
 
@@ -41,8 +41,8 @@ package struct PageSamples {
 
     /// nil: no process has samples.
     /// - Parameters:
-    ///   - begun, duration: of the page's time
-    ///   - lane: of a trace of the page and a thread id
+    ///   - begun, duration: beginning (CLOCK_MONOTONIC) and length of the page's time
+    ///   - lane: returns the lane of a thread id in a trace of the page; nil: it has none
     package init?(
         _ processes: [Process], begun: UInt64, duration: UInt64, least: Double, mostNodes: Int, mostMoments: Int,
         lane: (Int, UInt32) -> Int?, _ functions: inout FunctionNumbers

@@ -3,8 +3,8 @@ import Presentation
 import TraceAnalysis
 
 enum PageStates {
-    /// `states` of schema.mjs, null where there are none.
-    /// - Parameter lane: of who let a thread of the trace go on
+    /// Returns `states` of schema.mjs, null where there are none.
+    /// - Parameter lane: returns the lane of the waker of one of the trace's threads; nil: it has none
     static func text(_ timeline: StateTimeline?, of trace: PageTrace, lane: (StateTimeline.Waker) -> Int?) -> String {
         guard let timeline else { return "null" }
         let numbers = Dictionary(uniqueKeysWithValues: StateTimeline.State.allCases.enumerated().map { ($0.element, $0.offset) })

@@ -38,7 +38,7 @@ package struct PageTemplate {
             .map { $0.hasPrefix("export ") ? $0.dropFirst("export ".count) : $0 }.joined(separator: "\n")
     }
 
-    /// What is filled in is not looked through for names: data may have braces.
+    /// Fills in the values, which are not searched for names: data may have braces.
     package func filled(_ values: [String: String]) -> String {
         parts.reduce(into: "") { page, part in
             switch part {

@@ -10,7 +10,7 @@ struct PageTrace: Sendable {
     let origin: UInt64, end: UInt64
     /// CLOCK_MONOTONIC when it begins.
     let begun: UInt64
-    /// And of the page's time.
+    /// The same in nanoseconds of the page's time.
     var start: UInt64 = 0
     let names: FunctionNames
     let startup: StartupTimeline?
@@ -31,7 +31,7 @@ struct PageTrace: Sendable {
         waits = trace.noSwitches == nil ? WaitSearch(trace) : nil
     }
 
-    /// Of a run: what needs the traces of other processes, too.
+    /// Finds who woke the threads of a run, which needs the traces of all its processes.
     static func connect(_ traces: inout [PageTrace]) {
         let told = traces.indices.filter { traces[$0].waits != nil }
         var searches = told.compactMap { traces[$0].waits }
@@ -43,7 +43,7 @@ struct PageTrace: Sendable {
     /// - Parameter ticks: since the trace's first
     func moment(_ ticks: UInt64) -> UInt64 { start &+ length(ticks &- min(ticks, origin)) }
 
-    /// What of the page's time it has, in ticks; empty where it has nothing.
+    /// Returns the ticks of the trace that lie in a range of the page's time; empty where it has none.
     func ticks(_ time: Range<UInt64>) -> Range<UInt64> {
         func ticks(_ time: UInt64) -> UInt64 {
             let (sum, overflow) = origin.addingReportingOverflow(trace.timeScale.ticks(Nanoseconds(time - min(time, start))))

@@ -1,7 +1,7 @@
 // A trace as one HTML page that needs nothing else: style, script and data are in it.
 //
-// What is thinner than a pixel on a large screen is summed up beforehand, so that the page stays small however long the
-// trace: of the call tree the paths below 1/20000 of the whole become one nameless node below their caller.
+// Anything thinner than a pixel on a large screen is summed up beforehand, so that the page stays small however long the
+// trace: paths of the call tree below 1/20000 of the whole become one nameless node below their caller.
 import CTraceLayout
 import Presentation
 import Symbols
@@ -11,11 +11,11 @@ import TraceFormat
 package struct ViewPage: Sendable {
     /// Paths that take less of the whole are summed up.
     static let leastShare = 1.0 / 20_000
-    /// And no more than so many are kept, the largest.
+    /// Most paths that are kept, the largest.
     static let mostNodes = 120_000
     static let mostSlices = 60_000
     static let mostThreads = 64
-    /// Of states, and of the waits among them that say why.
+    /// Most spans of states, and most of the waits among them that say why.
     package static let mostSpans = 40_000
     package static let mostWaits = 4000
     static let mostSamples = 60_000
@@ -29,7 +29,7 @@ package struct ViewPage: Sendable {
     private let losses: [String]
     private var notes: [String] = []
     private let duration: UInt64
-    /// What of the time the timelines are.
+    /// Range of time that the timelines show; nil: all of it.
     private let shown: Range<UInt64>?
     private let tree: CallTree
     private let rows: [FunctionSummary]
@@ -41,7 +41,7 @@ package struct ViewPage: Sendable {
     private let startup: JSON
     /// CLOCK_MONOTONIC when the page's time begins.
     private let begun: UInt64
-    /// Whether whoever made the page is there to tell more of a part of it.
+    /// True if the tool serves the page and answers its questions.
     package var isServed = false
 
     struct Lane: Sendable {
@@ -59,8 +59,8 @@ package struct ViewPage: Sendable {
 
     /// One process, or several of a run beside each other.
     /// - Parameters:
-    ///   - commandLine: of the run
-    ///   - window: of the run
+    ///   - commandLine: the run's
+    ///   - window: the run's
     package init(_ files: [TraceFile], title commandLine: String? = nil, window: RunWindow? = nil, progress: ReadingProgress? = nil) {
         let isRun = files.count > 1, first = files[0]
         title = ViewPage.shortened(commandLine ?? (first.commandLine.isEmpty ? first.program : first.commandLine))
@@ -84,7 +84,7 @@ package struct ViewPage: Sendable {
             PageSamples.Process(trace: files[$0], stacks: SampledStacks(files[$0], symbolizer), place: placeOfFile[$0])
         }.filter { $0.stacks.tree != nil }
         self.begun = begun
-        // Of the others, too, the page has the time.
+        // The page covers the time of the other processes, too.
         duration = max(
             traces.map { $0.moment($0.end) }.max() ?? 1,
             isRun
@@ -157,8 +157,8 @@ package struct ViewPage: Sendable {
         if marks > 0 { notes.append("timeline: \(counted(marks, "mark")) after the first \(grouped(Self.mostMarks)) not drawn") }
     }
 
-    /// By thread of the trace.
-    /// - Parameter share: so many traces have what a page holds
+    /// Returns the states of threads, by thread of the trace.
+    /// - Parameter share: number of traces that share what a page holds
     private static func states(
         of trace: PageTrace, in time: Range<UInt64>, _ threads: Set<UInt32>, share: Int, begun: UInt64
     ) -> [UInt32: StateTimeline] {
@@ -211,7 +211,7 @@ package struct ViewPage: Sendable {
             })
     }
 
-    /// What stands above the threads: stages, constructors of any length worth a pixel, marks.
+    /// Returns what stands above the threads: stages, the longest constructors, marks.
     private static func startup(_ timeline: StartupTimeline) -> JSON {
         let constructors = timeline.constructors.sorted { $1.total < $0.total }.prefix(mostConstructors).sorted { $0.start < $1.start }.map
         {

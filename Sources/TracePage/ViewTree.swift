@@ -10,7 +10,7 @@ package enum NodeFlag: Int, CaseIterable {
 struct ViewTree {
     private let columns: Columns
     private let names: [String]
-    /// Of each tree's nodes those that stand for them here.
+    /// For each tree, the index here of the node that stands for each of its nodes.
     let places: [[Int]]
 
     private struct Rest {
@@ -35,7 +35,7 @@ struct ViewTree {
 
     /// A negative fn names one of `names`: a thread, or what was summed up.
     /// - Parameters:
-    ///   - trees: of which each follows the one before
+    ///   - trees: each follows the one before
     ///   - least: share of all of them that a path must have, or it is summed up
     ///   - most: nodes that are kept
     init(_ trees: [CallTree], least: Double, most: Int, _ functions: inout FunctionNumbers) {

@@ -6,7 +6,7 @@ import CTracerAPI
 
 /// Work of the start that runs when the program says so, in the order of what depends on what.
 public enum Startup {
-    /// Where an item runs.
+    /// Thread on which an item runs.
     public enum Place: Sendable {
         /// On the thread that calls ``run(stage:)``.
         case caller
@@ -14,8 +14,8 @@ public enum Startup {
         case pool
     }
 
-    /// Registers an item of a stage that has not been run. Names are free of commas; of items that may come next the one whose file has
-    /// the first name, and which stands first in it, is run.
+    /// Registers an item of a stage that has not been run. Names are free of commas. If several items may come next, they run by name of
+    /// file, then by line.
     public static func item(
         stage: Int, _ name: String, after: [String] = [], on place: Place = .caller, file: StaticString = #fileID, line: UInt32 = #line,
         _ body: @escaping @Sendable () -> Void

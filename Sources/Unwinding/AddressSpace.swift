@@ -1,11 +1,11 @@
-// Which code is where in one process.
+// The code mappings of one process.
 import Glibc
 import Symbols
 
 package struct AddressSpace {
     package struct Mapping {
         var start, end: UInt64
-        /// By how much it is higher than as linked.
+        /// Load bias: an address in it less the one as linked.
         package var bias: UInt64
         /// nil: code of no file, as compilers make it while the program runs.
         var module: UnwindModule?
@@ -17,9 +17,9 @@ package struct AddressSpace {
             self.module = module
         }
     }
-    /// By address, disjoint.
+    /// Sorted by address, disjoint.
     private var mappings: [Mapping] = []
-    /// Of the agent, where it is loaded: of its library, and of the one that has room for more labels.
+    /// The agent's rooms, if it is loaded: that of its library, and that of the library with room for more labels.
     private(set) var rooms: [AgentRoom] = []
 
     package init() {}
@@ -71,7 +71,7 @@ package struct AddressSpace {
     }
 }
 
-/// What the agent's libraries keep in their own images: labels, which recorded calls return to, and stubs (docs/trampoline.md, CSupport/room.h).
+/// The part of an agent library's image that holds labels, which recorded calls return to, and stubs (docs/trampoline.md, CSupport/room.h).
 struct AgentRoom {
     let range: Range<UInt64>
     let mapping: AddressSpace.Mapping
@@ -96,7 +96,7 @@ struct AgentRoom {
         let bytes = range.upperBound - range.lowerBound
         return address &- range.lowerBound < bytes - bytes % (2 * Self.labelsBytes)
     }
-    /// Where it stands to which address the code of this label returns.
+    /// Address of the word that holds the return address of this label.
     func place(ofLabel address: UInt64) -> UInt64 { (address & ~(Self.labelBytes - 1)) &+ Self.labelsBytes }
     func isPlaceOfLabel(_ address: UInt64) -> Bool {
         isInBlock(address) && isLabel(address &- Self.labelsBytes) && address % Self.labelBytes == 0

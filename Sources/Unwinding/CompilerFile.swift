@@ -20,7 +20,7 @@ final class CompilerFile {
 
     deinit { close(descriptor) }
 
-    /// So many, or what there is of them.
+    /// Reads up to `count` bytes; fewer at the end of the file, or on an error.
     func bytes(at offset: Int, _ count: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: count) { bytes, used in
             while used < count {

@@ -7,7 +7,7 @@ struct SavedRegister: Equatable {
         case offset(Int64) // in memory, from the CFA
         case valueOffset(Int64) // the CFA plus this is the value itself
         case register(Int)
-        case expression(Range<Int>) // of the section's bytes: says where in memory
+        case expression(Range<Int>) // range of the section's bytes; computes the address in memory
         case valueExpression(Range<Int>)
         case undefined
     }
@@ -24,7 +24,7 @@ package struct FrameRule {
     var frameAddress: FrameAddress
     /// All others are as they were. Places in the module's list.
     var saved: Range<Int>
-    /// Where the address to return to is then.
+    /// DWARF number of the register that holds the return address once the others are restored.
     var returnColumn: Int
     /// The kernel has called it: what it interrupted goes on at exactly that address.
     var isSignalFrame: Bool
@@ -34,12 +34,12 @@ package struct FrameRule {
 
 /// The instructions of one function in .eh_frame.
 struct FrameProgram {
-    /// Of the common information (CIE), and of the function's own (FDE).
+    /// Instructions of the common information entry (CIE) and of the function's own entry (FDE), as ranges of the section's bytes.
     let common: Range<Int>, own: Range<Int>
     let codeFactor: UInt64, dataFactor: Int64
     let returnColumn: Int
     let isSignalFrame: Bool
-    /// Of the function's first instruction.
+    /// Address of the function's first instruction, as linked.
     let start: UInt64
 
     private struct Row {

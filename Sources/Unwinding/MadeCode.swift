@@ -6,7 +6,7 @@ package struct MadeCode: Sendable {
         package var start, end: UInt64
         package var name: String
     }
-    /// By address, disjoint.
+    /// Sorted by address, disjoint.
     package let code: [Code]
 
     /// - Parameter made: in the order of time: of two that overlap the later holds, and of the earlier what comes before it
@@ -23,7 +23,8 @@ package struct MadeCode: Sendable {
         code = kept
     }
 
-    /// Those that hold one of these addresses of samples, from the second of a stack on where a call returns to.
+    /// Returns the code that holds one of these addresses of samples, sorted. All of a stack but the first are return addresses, which may
+    /// lie just behind the code that made the call.
     func code(holding addresses: Set<UInt64>) -> [Code] {
         Set(addresses.compactMap { code(at: $0) ?? code(at: $0 &- 1) }).sorted { $0.start < $1.start }
     }

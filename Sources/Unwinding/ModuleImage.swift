@@ -1,5 +1,5 @@
-// What of an ELF file unwinding needs: where its segments lie, and the part that holds .eh_frame_hdr and .eh_frame. It is read, not
-// mapped: the file may be written over while it runs. Files are not to be trusted, so nothing is taken for within bounds.
+// The part of an ELF file that unwinding needs: its segments' addresses, and the bytes of .eh_frame_hdr and .eh_frame. It is read, not
+// mapped: the file may be overwritten while it runs. Files are not to be trusted: every offset is checked against the bounds.
 import Glibc
 import Symbols
 
@@ -12,7 +12,7 @@ package struct ModuleImage {
     package private(set) var segments: [Segment] = []
     /// From .eh_frame_hdr or .eh_frame, whichever comes first, to the end of what the file has of their segment; empty without.
     package private(set) var frames: [UInt8] = []
-    /// Of the first of these bytes, as linked.
+    /// Address of the first of these bytes, as linked.
     package private(set) var framesAddress: UInt64 = 0
     /// .eh_frame_hdr
     private(set) var tableAddress: UInt64 = 0
@@ -64,7 +64,7 @@ package struct ModuleImage {
         tableAddress = table
     }
 
-    /// By how much an address in memory is higher than as linked, where the file is mapped so; nil: it is of no segment.
+    /// Returns the load bias if the file is mapped so: an address in memory less the one as linked. nil: no segment has this offset.
     func bias(mappedAt address: UInt64, offset: UInt64) -> UInt64? {
         func holds(_ segment: Segment) -> Bool {
             let first = segment.offset & ~0xffff // pages are at most 64 KB

@@ -1,13 +1,13 @@
-// What unwinding has to know of a processor: DWARF's numbers of its registers, and the order in which perf_event_open(2) gives them.
+// A processor's registers as unwinding needs them: their DWARF numbers, and the order in which perf_event_open(2) gives them.
 import Glibc
 
 package struct Processor: Sendable {
     /// DWARF's numbers.
     package let stackPointer: Int
     package let framePointer: Int
-    /// Behind the last of DWARF's: where `Registers` keeps the address of the next instruction.
+    /// The highest number in use: the unwinder keeps the address of the next instruction there.
     package let programCounter: Int
-    /// Which of the kernel's registers a sample shall have: bits of perf_event_attr.sample_regs_user.
+    /// The registers that a sample must have: bits of perf_event_attr.sample_regs_user.
     package let sampleMask: UInt64
     /// The DWARF number of each of them, in the kernel's order.
     package let sampleOrder: [Int]
@@ -30,14 +30,14 @@ package struct Processor: Sendable {
         return machine == "aarch64" ? arm : x86
     }()
 
-    /// Of a sample, in DWARF's order.
+    /// Returns the registers of a sample in DWARF's order; 0 for those that it lacks.
     package func dwarfRegisters(_ sampled: UnsafeBufferPointer<UInt64>) -> [UInt64] {
         var registers = [UInt64](repeating: 0, count: registerCount)
         for (place, register) in sampleOrder.enumerated() where place < sampled.count { registers[register] = sampled[place] }
         return registers
     }
 
-    /// And back.
+    /// Returns registers in DWARF's order in the order of a sample.
     package func sampled(_ dwarf: [UInt64]) -> [UInt64] { sampleOrder.map { dwarf[$0] } }
 
     var registerCount: Int { programCounter + 1 }

@@ -6,7 +6,7 @@ package final class ReturnLabels {
     private let pid: pid_t
     private var memory: ProcessMemory?
     private var known: [UInt64: UInt64] = [:]
-    /// Of so many labels some were used again.
+    /// Most addresses kept: with more labels in use the agent may have reused some.
     private static let most = 1 << 16
 
     package init(pid: pid_t) { self.pid = pid }

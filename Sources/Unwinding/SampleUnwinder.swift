@@ -7,9 +7,9 @@ package final class SampleUnwinder {
     private final class Process {
         var space: AddressSpace
         let labels: ReturnLabels
-        /// Where samples were in code of no file.
+        /// Addresses of samples in code of no file.
         var madeCode: Set<UInt64> = []
-        /// Which it has mapped, so that one hears of it.
+        /// Path of the jitdump file that it has mapped, which announces it; nil: none.
         var jitDump: String?
 
         init(_ space: AddressSpace, _ labels: ReturnLabels) {

@@ -4,7 +4,7 @@ import Symbols
 
 package final class UnwindModule {
     let image: ModuleImage
-    /// By address as linked, places in `rules`; -1: nothing is known there.
+    /// Indices into `rules` by address as linked; -1: nothing is known there.
     private var known = AddressTable()
     private var rules: [FrameRule] = []
     private(set) var saved: [SavedRegister] = []
@@ -65,7 +65,7 @@ package final class UnwindModule {
         return rule
     }
 
-    /// Where in a rule's expressions the section's bytes lie.
+    /// Calls `body` with the section's bytes, into which the ranges of a rule's expressions point.
     func withFrames<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R { image.frames.withUnsafeBytes(body) }
 
     private func program(at address: UInt64, _ bytes: UnsafeRawBufferPointer) -> FrameProgram? {
@@ -174,7 +174,7 @@ private struct AddressTable {
         return place
     }
 
-    /// Of address 0 there is none.
+    /// The number at an address; nil: none. Address 0 never has one: it marks an empty entry.
     subscript(_ address: UInt64) -> Int32? {
         get {
             let entry = entries[place(address)]

@@ -11,7 +11,7 @@ package final class Unwinder {
     /// A bit for each that is not known.
     private var unknown: UInt64 = 0
 
-    /// Whether the last stack has code of no file, of which a map may tell the names.
+    /// True if the last stack has code of no file; a perf map or jitdump may have its names.
     private(set) var hasFoundMadeCode = false
 
     package static let mostFrames = 4096
@@ -75,7 +75,7 @@ package final class Unwinder {
                 if space.isAgent(mapping), !space.isAgent(caller) { return false }
             }
             let next = registers[processor.programCounter]
-            if next == 0 { return true } // so begin threads and coroutines whose first frame is not described
+            if next == 0 { return true } // the start of a thread or coroutine whose first frame is not described
             frames.append(isReturn ? next : next &+ 1)
         }
         return false
@@ -154,7 +154,7 @@ package final class Unwinder {
         return true
     }
 
-    /// What can be known of the memory at the time of the sample: the stack, and what labels stand for, which does not change.
+    /// The memory known as of the sample: the copy of the stack, and the return addresses of labels, which do not change.
     private struct Memory {
         let stack: UnsafeRawBufferPointer
         let start: UInt64

@@ -1,7 +1,7 @@
-// What a program that the tool starts has of the tool's surroundings: what the tool was given when it was started itself, and nothing of
-// what it, or a library in it, has added since.
+// Gives programs that the tool starts the process state that the tool was started with itself, without anything that the tool or a
+// library in it has added since.
 #pragma once
 
-/// Signal mask, dispositions and descriptors become those that the tool inherited: descriptors that it did not are closed by exec. In the
-/// child, between fork and exec; dup2 makes descriptors for the program after it. No lock, no memory.
+/// Resets signal mask, dispositions and descriptors to those that the tool inherited: exec closes all other descriptors. Call it in the
+/// child, between fork and exec, and make descriptors for the program by dup2 after it. Takes no lock, allocates nothing.
 void inheritance_restore(void);

@@ -1,11 +1,11 @@
-// What the launch lab cannot say in Swift: a child that reports certain system calls of its own accord, and what the
-// kernel keeps of a file in memory. Runs in the tool, never in a traced program.
+// Parts of the launch lab that Swift cannot express: a child that reports certain system calls of its own accord, and the
+// pages of a file that the kernel keeps in memory. Runs in the tool, never in a traced program.
 #pragma once
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
-/// Which system calls a watched program reports before it makes them.
+/// System calls that a watched program reports before it makes them.
 enum {
     LAUNCH_LISTEN = 1, // listen; accept and accept4, for a socket that was handed over listening
     LAUNCH_OUTPUT = 2, // write and writev to descriptor 1
@@ -25,7 +25,7 @@ struct launch_options {
 
 struct launch_child {
     pid_t pid;        // also the id of a new process group
-    int listener;     // where its reports arrive, -1 without `watched`
+    int listener;     // receives its reports, -1 without `watched`
     uint64_t exec_ns; // CLOCK_MONOTONIC immediately before execve
 };
 
@@ -43,8 +43,8 @@ struct launch_report {
     uint64_t time_ns; // CLOCK_MONOTONIC when the tool learned of it
     int is_own;       // made by the launched process, by whichever thread; not by one that it started
     int call;         // one bit of LAUNCH_
-    uint64_t id;      // of the call, which waits
-    char path[4096];  // of LAUNCH_FILES: as the program named it, made absolute
+    uint64_t id;      // identifies the call, which waits
+    char path[4096];  // LAUNCH_FILES only: as the program named it, made absolute; "" unknown
 };
 
 /// Takes one report; the call waits for launch_answer. 1 taken; 0 the caller vanished; -1 nobody is left to report.
@@ -70,8 +70,8 @@ int64_t launch_cached_pages(int file, uint64_t bytes, uint64_t *pages, unsigned 
 /// Has the process, which has not called execve yet, stop when it has. 0 or errno.
 int launch_stop_at_exec(pid_t pid);
 
-/// Waits for that stop, maps all code of files that is there now (the program's and the loader's), takes back what the processor has noted
-/// of touched pages, and lets the process go on. 0, or errno of what failed; it goes on in any case.
+/// Waits for that stop, maps all code of files that is there now (the program's and the loader's), clears the accessed bits of touched
+/// pages, and lets the process go on. 0, or errno of what failed; it goes on in any case.
 int launch_forget_touched(pid_t pid);
 
 /// Nanoseconds for a fixed amount of arithmetic: the same on an undisturbed machine.

@@ -1,6 +1,6 @@
-// What `tracer record` cannot say in Swift: a child that starts with exactly the signal state the tool was started
-// with, and a process that does nothing but show which signals its group was sent. Runs in the tool, never in a
-// traced program.
+// Parts of `tracer record` that Swift cannot express: a child that starts with exactly the signal state the tool was
+// started with, and a process that does nothing but show which signals its group was sent. Runs in the tool, never in
+// a traced program.
 #pragma once
 #include <signal.h>
 #include <stdint.h>
@@ -34,7 +34,8 @@ struct recorder_directory {
 /// A directory for this user alone: what lies in it is believed. 0 or errno.
 int recorder_make_directory(const char *path);
 
-/// Starts `path` with the signal mask, dispositions and descriptors that the tool inherited. posix_spawn would do but for one thing: it can reset a disposition to its default, not to "ignored".
+/// Starts `path` with the signal mask, dispositions and descriptors that the tool inherited. posix_spawn would do but for one thing: it can
+/// reset a disposition to its default, not to "ignored".
 /// If the variable `exec_time` of the environment is digits, '-' and digits, these become CLOCK_MONOTONIC in nanoseconds and
 /// the child's process id, just before it calls execve: where the time of the new program begins.
 /// `directory`, when it is not null, is made before that. On failure there is none.
@@ -43,7 +44,7 @@ int recorder_make_directory(const char *path);
 int recorder_spawn(const char *path, char *const arguments[], char *environment[], const char *exec_time,
                    struct recorder_directory *directory, void (*prepare)(pid_t, void *), void *context, pid_t *pid);
 
-/// What stands at two names changes places. 0 or errno.
+/// Exchanges the files or directories at two names. 0 or errno.
 int recorder_exchange(const char *one, const char *other);
 
 /// Starts a process in our process group that blocks every signal and sleeps: what is pending there was sent to the
@@ -56,8 +57,8 @@ int recorder_load(const uint64_t *word, uint64_t *value);
 int recorder_store(uint64_t *word, uint64_t value);
 int recorder_add(uint64_t *word, uint64_t increment, uint64_t *before);
 
-/// MADV_POPULATE_WRITE over [offset, offset + bytes) of the file: allocates and faults it in without writing a byte
-/// of it. 0 or errno.
+/// MADV_POPULATE_WRITE over [offset, offset + bytes) of the file: allocates and faults it in without writing
+/// to it. 0 or errno.
 int recorder_fault_in(int file, uint64_t offset, uint64_t bytes);
 
 /// fallocate(2), mode 0. 0 or errno.
@@ -76,7 +77,7 @@ int recorder_open_process(pid_t pid);
 /// 0 while its parent has not waited for the process. Then 1, and wait(2)'s status word; or -1 when the kernel cannot tell (before 6.15).
 int recorder_process_end(int process, int *status);
 
-/// Whether no_new_privs is set: set-user-ID bits then do nothing.
+/// Returns 1 if no_new_privs is set, else 0: set-user-ID bits then do nothing.
 int recorder_no_new_privileges(void);
 
 /// Raw `security.capability` of an open file: its length, or -1.

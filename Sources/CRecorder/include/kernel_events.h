@@ -1,34 +1,34 @@
-// What the kernel tells of a program and all it starts: perf_event_open(2), an event or a few for each processor, whose records lie in a
+// Kernel events of a program and all it starts: perf_event_open(2), an event or a few for each processor, whose records lie in a
 // ring that is shared with us. In C for struct perf_event_attr, which is bit-fields. Runs in the tool, never in a traced program.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-/// Of one processor.
+/// Events of one processor, and the ring that they share.
 struct recorder_ring {
     int event;          // major page faults, and all that is told of without being counted; -1: none
     int minor, sampler; // minor page faults, and stacks: to the same ring; -1: none
     int processor;
     void *control;
-    uint64_t data_bytes; // of the ring; a power of two
+    uint64_t data_bytes; // capacity of the ring; a power of two
 };
 
-/// Bytes of a PERF_RECORD_SAMPLE behind its header: instruction; pid, tid; time; address. Of a minor fault also the period. Of a stack, in
+/// Bytes of a PERF_RECORD_SAMPLE after its header: instruction; pid, tid; time; address. A minor fault also has the period. A stack has in
 /// place of it: ABI, registers; byte count, stack, how much of it there was; without either it is two words longer than a major fault.
 enum { RECORDER_MAJOR_FAULT_BYTES = 32, RECORDER_MINOR_FAULT_BYTES = 40, RECORDER_LEAST_STACK_BYTES = 48 };
 
-/// What to ask for. Times are CLOCK_MONOTONIC.
+/// Events to ask for. Times are CLOCK_MONOTONIC.
 struct recorder_kernel_wishes {
     int with_kernel;         // also page faults that the kernel makes itself, in system calls
     int with_minor_faults;   // each of them
     uint64_t sample_period;  // ns of a processor; 0: no samples
     uint64_t sample_registers; // as in perf_event_attr.sample_regs_user
     uint32_t sample_stack;   // bytes; a multiple of 8
-    uint64_t data_bytes;     // of each ring: a power of two, pages; it is halved where so much may not be locked
+    uint64_t data_bytes;     // capacity of each ring: a power of two, pages; it is halved until it may be locked
 };
 
-/// Of the process, from its next exec on; it must not have begun any thread. `ring->data_bytes` is what could be had.
+/// Opens the events of the process, from its next exec on; it must not have begun any thread. `ring->data_bytes` is what could be had.
 /// 0 or errno: EACCES and EPERM where the system forbids it (kernel.perf_event_paranoid, seccomp), ENODEV where the processor is off.
 int recorder_ring_open(pid_t pid, int processor, const struct recorder_kernel_wishes *wishes, struct recorder_ring *ring);
 
@@ -37,26 +37,27 @@ size_t recorder_ring_take(struct recorder_ring *ring, void *bytes);
 
 void recorder_ring_close(struct recorder_ring *ring);
 
-/// Until a ring is half full, `wake` is readable or the time is over. 1: nobody is left to tell anything of.
+/// Waits until a ring is half full, `wake` is readable or the time is over. 1: all processes of the events are gone.
 int recorder_rings_await(const struct recorder_ring *rings, size_t count, int wake, int milliseconds);
 
 /// A descriptor to wake one who waits, and waking him.
 int recorder_make_wake(void);
 void recorder_wake(int wake);
 
-/// Whether the first argument of this system call is a descriptor.
+/// Returns 1 if the first argument of this system call is a descriptor, else 0.
 int recorder_takes_descriptor(int system_call);
 
-/// Whether it waits for several descriptors, and where those are: RECORDER_POLL by its first two arguments, an array of struct pollfd and
-/// how many; RECORDER_SELECT by its first three, how many bits and two sets of them; RECORDER_EPOLL by the first, a descriptor.
+/// Tells if a system call waits for several descriptors, and where those are: RECORDER_POLL by its first two arguments, an array of
+/// struct pollfd and its length; RECORDER_SELECT by its first three, the bit count and two bit sets; RECORDER_EPOLL by the first, a
+/// descriptor.
 enum { RECORDER_NO_SET, RECORDER_POLL, RECORDER_SELECT, RECORDER_EPOLL };
 int recorder_waits_for_set(int system_call);
 
-/// Of another process's memory. 0: not all of it, or it is not for us (process_vm_readv(2)).
+/// Reads another process's memory. 0: not all of it, or we may not (process_vm_readv(2)); else 1.
 int recorder_read_memory(int pid, uint64_t address, void *bytes, size_t byte_count);
 
 /// The inode of the Unix socket that this one is connected to; 0 where it is none or not connected, or the kernel does not tell
-/// (sock_diag(7)). Of the caller's network namespace.
+/// (sock_diag(7)). Looks only into the caller's network namespace.
 uint32_t recorder_unix_peer(uint32_t inode);
 
 /// Numbers of the processors on which the caller may run, in order; how many there are.

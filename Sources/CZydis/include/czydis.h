@@ -1,5 +1,5 @@
-// Zydis, cut down to what moving the first instructions of a function asks: how long an instruction is, where it goes, and which
-// of its bytes depend on where it stands.
+// Zydis, cut down to what relocating the first instructions of a function needs: an instruction's length and target, and the bytes
+// in it that depend on its address.
 //
 // The library is loaded when a plan is made, and never linked: its soname changes with its minor version (Debian 12 has
 // libZydis.so.4.0, 13 has 4.1) and a tool that needed one of them would not start beside the other. The structures of the headers
@@ -21,7 +21,7 @@ enum x86_kind {
     X86_STOP,           // ud2, hlt, int3: what stands behind is not reached from here
     X86_NOP,
     X86_ENDBR,          // endbr64
-    X86_LEA,            // of an address relative to rip: target
+    X86_LEA,            // its address is relative to rip: target
     X86_TRANSACTION,    // xbegin
     X86_SYSTEM,         // syscall, sysenter
 };
@@ -37,13 +37,13 @@ enum {
 struct x86_instruction {
     uint8_t length, kind, flags;
     uint8_t opcode;          // its last byte of opcode
-    uint8_t modrm;           // where its ModRM byte is, 0 none
-    uint8_t displacement;    // where the 32 bits relative to rip are, 0: there are none
-    uint8_t immediate;       // where the relative immediate is, 0 none
+    uint8_t modrm;           // offset of its ModRM byte, 0 none
+    uint8_t displacement;    // offset of the 32 bits relative to rip, 0 none
+    uint8_t immediate;       // offset of the relative immediate, 0 none
     uint8_t immediate_bytes; // 1 or 4
-    uint8_t base;            // of an operand in memory without an index: register number (Intel SDM volume 2, 3.1.1.1); X86_NO_BASE
+    uint8_t base;            // base register of a memory operand without index (Intel SDM volume 2, 3.1.1.1); X86_NO_BASE
     int32_t distance;        // from that base
-    int64_t target;          // of a branch, or what rip and displacement give: less the instruction's address
+    int64_t target;          // target of a branch, or rip plus displacement: less the instruction's address
 };
 
 // NULL, or why there is no decoder: one line. `folder` is looked into first; NULL: only where the loader looks. Once in a process.

@@ -1,12 +1,12 @@
-// Which functions of a module lead to which, as its code says: by direct calls and jumps, and by taking an address. What is called through
-// a register or memory is not in it; what may be called so is: its address is taken by an instruction, lies in data, or is exported.
+// Call graph of a module, from its code: direct calls and jumps, and addresses that are taken. Calls through a register or memory are not
+// in it; functions that may be called this way are: their address is taken by an instruction, lies in data, or is exported.
 import CElfutils
 import Symbols
 
 public struct CallGraph: Sendable {
-    /// Of each function where it begins, as linked: ascending, and once each.
+    /// Address of each function, as linked: ascending, and once each.
     public let functions: [UInt64]
-    /// By function: those that lead to it, without itself.
+    /// For each function, the indices of those that lead to it, without itself.
     private let sources: [[Int32]]
     /// Its address lies in data, another module may be bound to it, or the loader calls it.
     private let isHeld: [Bool]
@@ -18,7 +18,7 @@ public struct CallGraph: Sendable {
         var reading = ReferenceReading(module.code, list)
         reading.readAll()
         let held = HeldFunctions.all(module.file, module.code, list)
-        // What a compiler put elsewhere (.cold) is a part of whatever leads there.
+        // Code that a compiler put elsewhere (.cold) is a part of whatever leads there.
         var targets: [Set<Int32>] = Array(repeating: [], count: list.entries.count)
         for (source, target) in reading.found where source != target { targets[Int(target)].insert(source) }
         for _ in 0..<Self.deepestPart {
@@ -44,10 +44,10 @@ public struct CallGraph: Sendable {
         isHeld = list.entries.indices.filter { !list.entries[$0].isPart }.map { held.contains(list.entries[$0].address) }
     }
 
-    /// Parts lead to parts at most so often.
+    /// Longest chain of parts that lead to parts.
     private static let deepestPart = 4
 
-    /// Those of `functions` to which nothing else leads than others of them.
+    /// Returns those of `functions` that are not held and that only others of the set lead to.
     public func reachedOnly(from functions: Set<UInt64>) -> Set<UInt64> {
         var result: Set<UInt64> = []
         for (index, address) in self.functions.enumerated() where functions.contains(address) && !isHeld[index] {
@@ -56,7 +56,7 @@ public struct CallGraph: Sendable {
         return result
     }
 
-    /// Those that lead to it directly.
+    /// Returns the functions that lead to it directly.
     public func sources(of address: UInt64) -> [UInt64] {
         let place = bisect(functions.count) { functions[$0] < address }
         guard place < functions.count, functions[place] == address else { return [] }

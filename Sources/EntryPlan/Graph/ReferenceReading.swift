@@ -58,7 +58,7 @@ struct ReferenceReading {
     }
 
     private mutating func readArm(_ bytes: UnsafeRawBufferPointer, _ entry: FunctionEntry, _ index: Int) {
-        var pages: [UInt32: UInt64] = [:] // what adrp has put into registers
+        var pages: [UInt32: UInt64] = [:] // page addresses that adrp has put into registers
         for offset in stride(from: 0, to: bytes.count - 3, by: 4) {
             let word = bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
             let site = entry.address &+ UInt64(offset)

@@ -1,10 +1,10 @@
-// What leads to the first bytes of each function, other than calls of the function.
+// Marks of what leads to the first bytes of each function, other than calls of the function.
 
 struct EntryMarks {
-    /// So many bytes of each function are watched: more than any tactic replaces, behind an endbr64.
+    /// Number of bytes watched at each function's start: more than any tactic replaces, behind an endbr64.
     static let watched: UInt64 = 16
 
-    /// A bit for each byte. Of jumps and calls; of tables and stored addresses; of handlers; of jumps of the function's own.
+    /// A bit for each byte that is the target of: jumps and calls; tables and stored addresses; exceptions; the function's own jumps.
     var direct: UInt16 = 0
     var stored: UInt16 = 0
     var landing: UInt16 = 0
@@ -20,7 +20,7 @@ struct EntryMarks {
     var isAsked = false
 }
 
-/// Those of all entries, in one place: while they are gone through, others are marked.
+/// Marks of all entries, as an object: while some are iterated, others are set.
 final class EntryMarkTable {
     private var marks: [EntryMarks]
     init(_ count: Int) { marks = Array(repeating: EntryMarks(), count: count) }
@@ -68,9 +68,9 @@ struct TextBits: @unchecked Sendable {
     }
 }
 
-/// What looking through all code has found.
+/// Results of scanning all code.
 struct ScannedCode {
-    /// Of one entry.
+    /// Properties of one entry's code.
     struct Body {
         /// Some bytes are no instructions, or a jump leads between two.
         var isBroken = false
@@ -88,6 +88,6 @@ struct ScannedCode {
         var leadsElsewhere = false
     }
     var references: [EntryReference] = []
-    /// What instructions take the address of, outside of code.
+    /// Addresses that instructions take, other than starts of functions and places within their own.
     var bases: [UInt64] = []
 }

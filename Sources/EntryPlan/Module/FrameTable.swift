@@ -8,7 +8,7 @@ struct FrameTable {
         var dataFactor: Int64
         var addressEncoding: UInt8
         var lsdaEncoding: UInt8
-        var hasLength: Bool // of the augmentation
+        var hasLength: Bool // augmentation data is preceded by its length
         var isSignalFrame: Bool
         var program: Range<Int>
     }
@@ -20,7 +20,7 @@ struct FrameTable {
         var lsda: UInt64?
     }
 
-    private(set) var functions: [Function] = [] // by address
+    private(set) var functions: [Function] = [] // ascending by address
     private var commons: [Common] = []
     private var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
     private var address: UInt64 = 0
@@ -165,7 +165,7 @@ enum FrameStep {
     case other
 }
 
-/// What tells a frame's address: a register and a distance.
+/// Rule that gives a frame's address: a register and a distance.
 struct FrameRow: Equatable {
     var register: UInt64
     var offset: Int64
@@ -192,11 +192,11 @@ extension FrameTable {
     /// x30; x86-64 has no register of this number that a frame keeps.
     private static let link: UInt64 = 30
 
-    /// Where a function begins, whoever called it.
+    /// The row at the first instruction of a function, whoever called it.
     var rowAtEntry: FrameRow { machine == .x86 ? FrameRow(register: 7, offset: 8) : FrameRow(register: 31, offset: 0) }
 
-    /// Goes through the instructions of a function's frames. `body` gets each with the distance from the function's first byte from
-    /// where on it holds. False from it ends the walk; false: it is not understood.
+    /// Goes through a function's call frame instructions. `body` gets each with the offset in the function from which it holds, and
+    /// ends the walk by returning false. Returns false when an instruction is not understood.
     func walk(_ function: Function, _ body: (Int, FrameStep) -> Bool) -> Bool {
         let common = commons[function.common]
         var location: UInt64 = 0

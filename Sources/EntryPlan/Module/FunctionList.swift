@@ -1,5 +1,5 @@
-// The functions of a module: one entry for each address that has a name or a description of its frames, with all its names. Parts
-// that compilers put elsewhere (.cold) are in the list as code that is looked through, and are no functions.
+// The functions of a module: one entry for each address that has a name or a description of its frames, with all its names. Code that
+// compilers put elsewhere (.cold) is in the list to be scanned, but is no function.
 import CElfutils
 import Glibc
 import Symbols
@@ -7,7 +7,7 @@ import Symbols
 struct FunctionEntry {
     var address: UInt64
     var end: UInt64
-    /// Of `FunctionList.names`, the one to show first; empty: there is a description of frames alone.
+    /// Its names in `FunctionList.names`, the one to show first; empty: there is a description of frames alone.
     var names: Range<Int>
     var isResolver = false
     /// Code of another function: looked through, and not planned.
@@ -18,7 +18,7 @@ struct FunctionEntry {
 }
 
 struct FunctionList {
-    private(set) var entries: [FunctionEntry] = [] // by address, one for each
+    private(set) var entries: [FunctionEntry] = [] // ascending by address, one for each
     /// Without a version; valid as long as the file is open.
     private(set) var names: [UnsafeRawBufferPointer] = []
     private let resolverNames = ResolverNames()
@@ -102,12 +102,12 @@ struct FunctionList {
         finish(file, code)
     }
 
-    /// Sizes that nobody states; what lies in something else.
+    /// Sets sizes that nobody states, and marks entries that lie in others.
     private mutating func finish(_ file: CodeFile, _ code: ModuleCode) {
         let sections = file.sections.filter { $0.flags & 4 != 0 && $0.byteCount > 0 }.map {
             $0.address..<$0.address &+ UInt64($0.byteCount)
         }
-        var reach: UInt64 = 0 // where the longest entry so far ends
+        var reach: UInt64 = 0 // highest end of the entries so far
         var kept: [FunctionEntry] = []
         kept.reserveCapacity(entries.count)
         for (index, entry) in entries.enumerated() {

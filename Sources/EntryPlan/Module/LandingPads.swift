@@ -1,4 +1,4 @@
-// Where exceptions land, from .gcc_except_table (Itanium C++ ABI, "Exception Handling Tables").
+// Landing pads of exceptions, from .gcc_except_table (Itanium C++ ABI, "Exception Handling Tables").
 import Symbols
 
 enum LandingPads {

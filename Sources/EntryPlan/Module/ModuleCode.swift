@@ -9,9 +9,9 @@ struct ModuleCode: @unchecked Sendable {
     let machine: Machine
     let bytes: UnsafeRawBufferPointer
     let segments: [CodeFile.Segment]
-    /// The lowest and the end of what is executable.
+    /// From the start of the lowest executable segment to the end of the highest.
     let text: Range<UInt64>
-    /// Of the lowest segment; addresses in a plan are relative to it.
+    /// Page of the lowest segment's start; addresses in a plan are relative to it.
     let base: UInt64
     /// ET_EXEC: addresses in it are absolute.
     let isFixed: Bool

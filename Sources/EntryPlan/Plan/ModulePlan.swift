@@ -26,7 +26,7 @@ public struct ModulePlan: Sendable {
         cache?.write(content, header)
     }
 
-    /// What a plan belongs to.
+    /// Returns the header fields that identify the module and the options of a plan.
     private static func header(_ module: CodeFile, _ options: PlanOptions) -> plan_file {
         var header = plan_file()
         header.identity = identity(module)

@@ -34,7 +34,7 @@ public struct PlanFile: Sendable {
         return content[start..<start + Int(function.moved_count)]
     }
 
-    /// Where the instructions of the moved code come from.
+    /// Returns where the instructions of the moved code come from.
     public func places(of function: plan_function) -> [plan_place] {
         withPlan { plan in (0..<Int(function.places_count)).map { plan.place(of: function, $0) } }
     }

@@ -264,7 +264,7 @@ struct Planner {
         }
     }
 
-    /// Of a stripped file: what is described apart, but is a part of another function.
+    /// Marks entries of a stripped file that have a description of their own, but are parts of other functions.
     private mutating func findParts() {
         for (index, entry) in list.entries.enumerated() where entry.names.isEmpty && !entry.isPart {
             guard let function = entry.frames else { continue }
@@ -277,7 +277,7 @@ struct Planner {
         }
     }
 
-    /// Nobody calls it nor has its address; by who jumps to it, and where it goes itself.
+    /// True if an entry that nobody calls nor has the address of is a part: by who jumps to it, and where it goes itself.
     private func isPart(_ mark: EntryMarks, _ body: ScannedCode.Body) -> Bool {
         mark.landing != 0 || mark.isJumpedInto || mark.isBranchedTo && !mark.isJumpedTo || body.jumpsInside || body.runsOn
     }
@@ -389,7 +389,7 @@ struct Planner {
             }
             why = why ?? reason(index, patch: patch, count: wanted)
             if why == nil, moved.reason != .no { why = moved.reason }
-            // Behind a call that is the last instruction nothing is run.
+            // A call must not return into the patched bytes, unless it is the last instruction: nothing is run after it.
             if why == nil, moved.isCall, moved.resume < min(patch + wanted, count) { why = .returnsInto }
             if why == nil, tactic == .jump2 {
                 guard let landing = takeLanding(near: index, from: entry.address + UInt64(patch + 2), beyond: max(beyond, 0)) else {
@@ -412,9 +412,9 @@ struct Planner {
         return first
     }
 
-    /// Five bytes of padding in reach of a jump of two bytes, whose displacement counts from `origin`.
+    /// Takes five bytes of padding in reach of a jump of two bytes, whose displacement counts from `origin`.
     private mutating func takeLanding(near index: Int, from origin: UInt64, beyond: Int) -> UInt64? {
-        if beyond > 0 { usedPadding[index] = (usedPadding[index] ?? 0) + beyond } // of the short jump itself
+        if beyond > 0 { usedPadding[index] = (usedPadding[index] ?? 0) + beyond } // bytes that the short jump itself takes
         var candidates: [Int] = []
         var other = index
         while other < list.entries.count, list.entries[other].end < origin + 128 {

@@ -80,7 +80,7 @@ enum ArmMove {
                 emit(load | register << 5 | register)
                 fix(word >> 24 == 0x58 ? PLAN_LOAD12_8 : PLAN_LOAD12_4, target(distance))
                 if word >> 24 == 0x58 && target(distance) & 7 != 0 || register == 31 { moved.reason = .notMovable }
-            default: moved.reason = .notMovable // of vector registers, and prefetches
+            default: moved.reason = .notMovable // loads of vector registers, and prefetches
             }
         case .call: // returns to where it would have
             let back = target(4)

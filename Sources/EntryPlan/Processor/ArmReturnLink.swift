@@ -1,4 +1,4 @@
-// What a function of aarch64 does with the address that its caller has left in x30, beside returning to it.
+// Finds aarch64 functions that use the return address which their caller has left in x30, other than by returning to it.
 
 /// x30 holds it from the entry on until something else writes x30 (AAPCS64 6.1.1), and wherever the function's description says that it is
 /// not kept elsewhere; where it is kept, a load from there into another register reads it.
@@ -86,8 +86,8 @@ struct ArmReturnLink {
         word & 0xfc00_0000 == 0x1400_0000 || word & 0xfe00_0000 == 0xd600_0000
     }
 
-    /// True when the instruction does something with what is in x30, other than returning to it or keeping it on the stack (Arm ARM, C4.1:
-    /// what each group has in the fields of its registers).
+    /// True when the instruction uses the content of x30 other than to return to it or to keep it on the stack (register fields of each
+    /// group: Arm ARM, C4.1).
     private static func reads(_ word: UInt32) -> Bool {
         let d = word & 31 == link, n = word >> 5 & 31 == link, a = word >> 10 & 31 == link, m = word >> 16 & 31 == link
         switch word >> 25 & 15 {
@@ -104,9 +104,9 @@ struct ArmReturnLink {
             if word & 0xffff_fc1f == 0xd63f_0000 { return n } // blr
             return d && word & 0xfff0_0000 == 0xd510_0000 // msr
         case 0b0100, 0b0110, 0b1100, 0b1110: return accesses(word, d: d, n: n, a: a, m: m)
-        case 0b0101, 0b1101: // of registers
+        case 0b0101, 0b1101: // register operands
             if word & 0x1fe0_0800 == 0x1a40_0800 { return n } // ccmp with an immediate
-            if word & 0x5fe0_0000 == 0x5ac0_0000 { return n } // of one source
+            if word & 0x5fe0_0000 == 0x5ac0_0000 { return n } // one source register
             return n || m || a && word & 0x1f00_0000 == 0x1b00_0000 // madd and its like have three
         case 0b0111, 0b1111: // to a vector or floating-point register
             if word & 0x7f20_fc00 == 0x1e20_0000 { return n && [2, 3, 7].contains(word >> 16 & 7) }

@@ -1,4 +1,4 @@
-// What looks through a module's code, of whichever processor it is.
+// Scanner of a module's code, for whichever processor it is.
 
 enum CodeScan {
     case x86(X86Scan), arm(ArmScan)

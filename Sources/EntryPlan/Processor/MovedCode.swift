@@ -4,7 +4,7 @@ import CTraceLayout
 struct MovedCode {
     var bytes: [UInt8] = []
     var fixups: [plan_fixup] = []
-    /// Of each original instruction: its distance from the function's first byte, and that from the first moved byte.
+    /// For each original instruction, its distance from the function's first byte, and its copy's from the first moved byte.
     var places: [(from: Int, to: Int)] = []
     /// How many original bytes from the function's start are done with: it goes on there.
     var resume = 0
@@ -12,7 +12,7 @@ struct MovedCode {
     var isEnded = false
     /// It ends with a call, which returns to `resume`.
     var isCall = false
-    /// From here on its call has its return address, of which the original's frames do not tell; 0: it has none.
+    /// Offset from which its call's return address is set, which the original's frames do not describe; 0: no call.
     var linked = 0
     /// Why it cannot be done.
     var reason = Reason.no
@@ -31,7 +31,7 @@ struct MovedCode {
 }
 
 extension MovedCode {
-    /// Where its instructions come from, as bytes of plan_place. Empty: from as far behind `patch` as they stand in the copy.
+    /// Returns where its instructions come from, as bytes of plan_place. Empty: each is as far behind `patch` as its copy from the start.
     func originals(patch: Int) -> [UInt8] {
         guard let last = places.last else { return [] }
         let isSame = places.allSatisfy { $0.from - patch == $0.to } && !(isEnded && bytes.count - last.to > resume - last.from)

@@ -3,7 +3,7 @@ import CTraceLayout
 import CZydis
 
 enum X86Move {
-    /// What covers the `wanted` bytes from `patch` on, of a function at `address` with `count` bytes.
+    /// Moves the instructions that cover the `wanted` bytes from `patch` on, of a function at `address` with `count` bytes.
     static func move(_ code: ModuleCode, _ address: UInt64, count: Int, patch: Int, wanted: Int) -> MovedCode {
         var moved = MovedCode()
         moved.resume = patch
@@ -101,9 +101,9 @@ enum X86Move {
         displacement(target, base, &moved)
     }
 
-    /// The callee is to find the return address that it finds without us: who unwinds, who asks for its caller and who jumps out
-    /// of it goes by that. A call puts a word on the stack and an entry into the processor's return predictor, which then agrees with
-    /// the number of returns; the word is replaced. (`call` to the next instruction is no call to predictors, hence the int3.)
+    /// Pushes the return address that the callee would have without us: unwinders, look-ups of the caller and jumps out of the callee
+    /// rely on it. A call puts a word on the stack and an entry into the processor's return predictor, which then agrees with the
+    /// number of returns; the word is replaced. (`call` to the next instruction is no call to predictors, hence the int3.)
     private static func pushReturn(_ target: UInt64, _ base: UInt64, _ moved: inout MovedCode) {
         moved.bytes += [0xe8, 1, 0, 0, 0, 0xcc]
         moved.linked = moved.bytes.count - 1

@@ -1,8 +1,8 @@
-// What a function of x86-64 does with the word that its caller's call has pushed, beside returning by it.
+// Finds x86-64 functions that use the return address which their caller's call has pushed, other than by returning to it.
 import CZydis
 
-/// It is at the stack pointer where the function begins (System V ABI, AMD64 supplement, 3.2.2). An operand in memory is that word by the
-/// distance from there, which is known on a straight line from the entry by what was pushed, and elsewhere by the function's description.
+/// The word is at the stack pointer where the function begins (System V ABI, AMD64 supplement, 3.2.2). A memory operand is recognised as
+/// this word by its distance: known on a straight line from the entry by what was pushed, elsewhere by the function's description.
 struct X86ReturnWord {
     private struct Access {
         var offset: Int
@@ -88,8 +88,7 @@ struct X86ReturnWord {
         if let below = copies[base], (0..<8).contains(distance - below), !isPush { isRead = true }
     }
 
-    /// What an instruction reads without naming it: pop (also into memory), popf and iret the top of the stack, string instructions by rsi
-    /// and rdi.
+    /// Notes implied reads: pop (also into memory), popf and iret read the top of the stack, string instructions by rsi and rdi.
     private mutating func noteImplied(_ opcode: UInt8, hasOperand: Bool, _ field: UInt8, _ offset: Int) {
         switch opcode {
         case 0x58...0x5f where !hasOperand, 0x8f where field == 0, 0x9d, 0xcf: note(offset, 0)
@@ -98,7 +97,7 @@ struct X86ReturnWord {
         }
     }
 
-    /// The address of the word, put where anybody may read the word by it.
+    /// Notes a store of the word's address, by which other code may read the word.
     private mutating func noteStored(_ opcode: UInt8, _ modrm: UInt8, _ rex: UInt8) {
         guard opcode == 0x89, rex & 8 != 0, modrm >> 6 != 3 else { return }
         let source = Int(modrm >> 3 & 7 | (rex & 4) << 1)
@@ -164,7 +163,7 @@ struct X86ReturnWord {
         frameCopies &= ~(1 << UInt16(register))
     }
 
-    /// What is pushed and popped is counted; whatever else may move the stack pointer ends that.
+    /// Returns the depth after the instruction, by pushes, pops and constants added to rsp; nil after other writes of the stack pointer.
     private static func depth(
         after bytes: UnsafePointer<UInt8>, _ instruction: x86_instruction, _ opcode: UInt8, _ modrm: UInt8, _ rex: UInt8, _ depth: Int64
     ) -> Int64? {

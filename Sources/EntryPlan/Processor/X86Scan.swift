@@ -27,7 +27,7 @@ struct X86Scan {
     /// First bytes of what has no name.
     let unnamed: TextBits
     var found = ScannedCode()
-    /// Where instructions of the present function begin.
+    /// A flag for each byte of the present function: an instruction begins there.
     private let scratch = Scratch()
     private var inner: [UInt32] = []
     /// Places in code, and elsewhere, whose addresses it takes.
@@ -76,7 +76,7 @@ struct X86Scan {
                 }
                 if watched.contains(target) { add(site, target, index, kind == X86_JUMP ? .jump : .conditional) }
             case X86_CALL:
-                isEnd = true // of a function that does not return; if it does, another instruction follows
+                isEnd = true // the callee may not return; if it does, another instruction follows
                 body.leadsElsewhere = true
                 if starts.contains(target) {
                     if unnamed.contains(target) { add(site, target, index, .call) }
@@ -98,9 +98,9 @@ struct X86Scan {
                 }
             case X86_RETURN, X86_STOP: isEnd = true
             case X86_INDIRECT_CALL, X86_SYSTEM:
-                isEnd = true // of one that does not return
+                isEnd = true // it may not return
                 body.leadsElsewhere = true
-            case X86_NOP: break // behind an end it is padding
+            case X86_NOP: break // after an end it is padding
             default: isEnd = false
             }
             returnWord.take(start + offset, instruction, kind, offset)
@@ -142,14 +142,14 @@ struct X86Scan {
         return isFound
     }
 
-    /// Where nobody says what is an instruction, one may begin at each byte.
+    /// Looks for jumps and calls at each byte of a range where nobody says which bytes begin an instruction.
     mutating func guessAll(_ low: UInt64, _ high: UInt64, _ index: Int) {
         let bytes = code.code(at: low)
         let count = min(bytes.count, Int(clamping: high - low))
         guard let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return }
         var instruction = x86_instruction()
         for offset in 0..<count {
-            // Of jumps and calls only the first byte matters, since prefixes of theirs are tried at their own.
+            // Prefixes need no look: the jump or call behind them is tried at its own first byte.
             let byte = start[offset]
             guard byte == 0xe8 || byte == 0xe9 || byte == 0xeb || byte & 0xf0 == 0x70 || byte & 0xfc == 0xe0 || byte == 0x0f,
                 x86_decode(start + offset, count - offset, &instruction) != 0, instruction.immediate != 0
@@ -159,7 +159,7 @@ struct X86Scan {
         }
     }
 
-    /// Whether all of it is padding: nops, int3.
+    /// Returns true when all of it is padding: nops, int3.
     static func isPadding(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return bytes.isEmpty }
         var instruction = x86_instruction(), offset = 0

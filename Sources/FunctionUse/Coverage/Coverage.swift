@@ -1,4 +1,4 @@
-// What was called and what never was, in all traces together: by module, by source file, by class.
+// Functions called and never called, in all traces together: by module, by source file, by class.
 import EntryPlan
 import Symbols
 import TraceAnalysis
@@ -57,7 +57,7 @@ package struct Coverage: Sendable {
         return CoveredModule(name: module.name, identity: module.identity, recording: module.recording, functions: functions)
     }
 
-    /// Those of which all functions could be recorded.
+    /// Modules recorded by function, not only by calls through slots.
     package var wholeModules: [CoveredModule] { modules.filter { $0.recording == .functions } }
 
     package struct Group: Sendable {
@@ -66,7 +66,7 @@ package struct Coverage: Sendable {
         package var sums = CoverageSums()
     }
 
-    /// By source file, where DWARF tells, as far as something of it was never called: the most bytes first.
+    /// Sums by source file, where DWARF has it, for files with functions never called: the most bytes of these first.
     package var files: [Group] { groups { $0.source?.path } }
     package var scopes: [Group] { groups { $0.scope.isEmpty ? nil : $0.scope } }
 

@@ -34,7 +34,7 @@ package enum CoveragePage {
         return html + classes(scopes)
     }
 
-    /// What they are made of is in the files.
+    /// Returns the table of classes and namespaces; their functions are listed under the source files.
     private static func classes(_ scopes: [Coverage.Group]) -> String {
         if scopes.isEmpty { return "" }
         var html = "<details><summary>By class or namespace <span>\(grouped(scopes.count))</span></summary>\n<table><tr>"

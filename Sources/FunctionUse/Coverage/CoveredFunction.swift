@@ -6,7 +6,7 @@ package struct CoveredFunction: Sendable {
     /// Mangled, all of them, that of `name` first; empty: it has no name.
     package var symbols: [String]
     package var module: String
-    /// Where DWARF says it begins.
+    /// Source line of its start, from DWARF; nil: unknown.
     package var source: SourceLocation?
     /// Class, namespace, module of Swift; empty for none.
     package var scope: String
@@ -46,7 +46,7 @@ package struct CoverageSums: Sendable {
     }
 
     package var functions: Int { called + neverCalled + unknown }
-    /// Of the bytes of functions of which it is known; nil: of none.
+    /// Share of never-called bytes in the bytes of functions known to be called or not; nil: there are none.
     package var neverCalledShare: Double? {
         let known = calledBytes &+ neverCalledBytes
         return known == 0 ? nil : Double(neverCalledBytes) / Double(known)

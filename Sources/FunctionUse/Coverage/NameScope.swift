@@ -1,4 +1,4 @@
-// What a function belongs to, by its demangled name: demo::Shape of demo::Shape::area() const.
+// The class, namespace or Swift module of a function, from its demangled name: demo::Shape for demo::Shape::area() const.
 
 package enum NameScope {
     /// Empty: nothing.
@@ -75,7 +75,7 @@ package enum NameScope {
         return text
     }
 
-    /// What is declared, without arguments of types: the last word that parameters or a type follow.
+    /// Returns the declared name, without generic arguments: the last word before parameters or a type.
     private static func declared(_ text: Substring) -> String {
         var depth = 0, word = "", isOver = false
         for character in text {

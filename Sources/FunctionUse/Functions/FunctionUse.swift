@@ -1,5 +1,5 @@
-// What the functions of a program's modules were called for, over several traces: each function of each module once, by where it lies in
-// its file. Modules are told apart by their build-ids.
+// Calls of the functions of a program's modules, over several traces: each function of each module once, by its address in the file.
+// Modules are told apart by their build-ids; without one, by path and size in memory.
 import EntryPlan
 import Presentation
 import Symbols
@@ -25,7 +25,7 @@ package struct UsedFunction: Sendable {
 
 package struct UsedModule: Sendable {
     package enum Recording: Sendable {
-        /// Of all of its functions that can be.
+        /// Calls of all functions whose entries can be patched.
         case functions
         /// Only calls that go through slots.
         case slots
@@ -34,7 +34,7 @@ package struct UsedModule: Sendable {
     /// Its file name; with the build-id where there are several of that name.
     package var name: String
     package var recording: Recording
-    /// By address.
+    /// Sorted by address.
     package var functions: [UsedFunction]
 }
 
@@ -146,7 +146,7 @@ package struct FunctionUse: Sendable {
                 functions: used.values.sorted { $0.address < $1.address }))
     }
 
-    /// Of several versions each is counted by itself.
+    /// Adds the build-id (or the path) to the names of modules that have several versions: each is counted by itself.
     private mutating func tellApart() {
         for (name, same) in Dictionary(grouping: modules.indices, by: { modules[$0].name }).sorted(by: { $0.key < $1.key })
         where same.count > 1 {

@@ -1,4 +1,4 @@
-// What several traces have of one module, while it is added up.
+// Sums for one module over several traces.
 import Symbols
 import TraceAnalysis
 
@@ -44,7 +44,7 @@ struct ModuleTally {
     private(set) var paths: [String] = []
     /// In some trace it is the executable.
     private(set) var isMain = false
-    /// By where they begin, as linked.
+    /// Sums of its functions by start address, as linked.
     var functions: [UInt64: FunctionTally] = [:]
     var traces: [Appearance] = []
 

@@ -17,7 +17,7 @@ struct PlannedFunction: Sendable {
 }
 
 struct PlannedModule: Sendable {
-    /// By address.
+    /// Sorted by address.
     let functions: [PlannedFunction]
 
     init(path: String) throws(PlanProblem) {

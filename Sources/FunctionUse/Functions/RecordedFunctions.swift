@@ -1,5 +1,5 @@
-// Which functions of a module a trace has recorded by their own first bytes, as its settings say: what the agent chose then
-// (Origins/Functions/PatchedFunctions.swift), found out once more. The trace has how many there were, which must come out.
+// Finds the functions of a module that a trace recorded by entry patches: repeats, from the trace's settings, the choice that the agent
+// made (Origins/Functions/PatchedFunctions.swift). The trace has their number, which must match.
 import CTraceLayout
 import EntryPlan
 import Glibc
@@ -10,7 +10,8 @@ struct RecordedFunctions {
     private let functions: [Substring], include: [Substring], exclude: [Substring]
     private let minimumSize: UInt32
     private let trace: TraceFile
-    /// Of every function. A ring that has come round lacks calls, and has all functions that were called.
+    /// The reason why calls of any recorded function may be unknown; nil: none. A wrapped ring is no reason: it lacks calls, but
+    /// lists all functions that were called.
     private let general: UnknownReason?
 
     init(_ trace: TraceFile) {
@@ -59,7 +60,7 @@ struct RecordedFunctions {
         return function.symbols.contains { isNamed($0, module, isMain) && isAdmitted($0, module) }
     }
 
-    /// By --functions.
+    /// True if --functions names the function.
     private func isNamed(_ symbol: String, _ module: String, _ isMain: Bool) -> Bool {
         functions.contains { pattern in
             let parts = Self.parts(pattern)

@@ -4,7 +4,7 @@
 enum SlotTreatment {
     static func mayConcern(_ symbol: String) -> Bool {
         if symbol.hasPrefix("_dl_") || names.contains(symbol) { return true }
-        let small = symbol.lowercased() // what captures its caller's context is known by its code as well
+        let small = symbol.lowercased() // the agent also knows functions that capture their caller's context by their code
         return small.contains("jmp") || small.contains("context")
     }
 

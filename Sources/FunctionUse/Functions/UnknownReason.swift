@@ -10,9 +10,9 @@ package enum UnknownReason: Hashable, Sendable {
     case notAskedFor
     case small
     case noPlan
-    /// Of its module calls through slots alone are in the trace.
+    /// The trace has only calls through slots for its module.
     case otherModule
-    /// What was patched when the trace was recorded is not what a plan of today says.
+    /// A plan made today does not match what was patched when the trace was recorded.
     case otherPlan
     /// Calls are missing in the trace.
     case lost

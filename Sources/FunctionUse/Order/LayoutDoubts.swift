@@ -9,7 +9,7 @@ package struct LayoutDoubts: Sendable {
     }
     /// Without those that have none.
     package private(set) var kinds: [Kind] = []
-    /// Of other modules: how many functions of each were called.
+    /// Other modules, and how many functions of each were called; the most first.
     package private(set) var others: [(module: String, functions: Int)] = []
     /// Nothing says in which sections the functions were.
     package private(set) var isWithoutSections = false

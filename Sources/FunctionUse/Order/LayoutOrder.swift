@@ -1,5 +1,5 @@
-// In which order a module's functions are best laid: those that its start calls, as it calls them; then those that are called later, the
-// hottest groups first. The rest is the linker's.
+// Link-time order of a module's functions: those that its start calls, in call order; then those that are called later, the hottest groups
+// first. The rest is left to the linker.
 import EntryPlan
 import Presentation
 import Symbols
@@ -19,12 +19,12 @@ package struct LayoutOrder: Sendable {
         package var message: String
     }
 
-    /// Of text, where whole functions count.
+    /// Numbers of text pages that functions occupy; whole functions count.
     package struct Pages: Sendable {
         package static let byteCount: UInt64 = 4096
-        /// Those that some of the functions are on.
+        /// Pages that hold some of the functions, as linked now.
         package var now: Int
-        /// When the functions lie one behind the other.
+        /// Pages needed when the functions lie one behind the other.
         package var together: Int
 
         init(_ functions: [LaidFunction]) {
@@ -44,9 +44,9 @@ package struct LayoutOrder: Sendable {
     /// The start's, then the others that were called.
     package private(set) var start: [LaidFunction] = []
     package private(set) var later: [LaidFunction] = []
-    /// Of the file, that were never called; nil: the file is not here.
+    /// Number of functions of the file that were never called; nil: the file is not here, or no plan can be made of it.
     package private(set) var uncalledCount: Int?
-    /// What ended the start in how many traces, and how many had no end of it.
+    /// The moment that ended the start ("never ready" for none), and the number of traces with it; the most first.
     package private(set) var readiness: [(text: String, traces: Int)] = []
     package private(set) var traceCount = 0
     package private(set) var doubts = LayoutDoubts()
@@ -111,7 +111,7 @@ package struct LayoutOrder: Sendable {
         doubts = LayoutDoubts(start + later, all: Array(file.values), module, symbolizer, others: others)
     }
 
-    /// Of something that a linker can lay.
+    /// True if the order has a function that a linker can place.
     package var hasNames: Bool { (start + later).contains { $0.symbols.first.map { !LayoutDoubts.startFileNames.contains($0) } ?? false } }
 
     private struct AddressPair: Hashable {
@@ -123,7 +123,7 @@ package struct LayoutOrder: Sendable {
     private static func module(of traces: [TraceFile], _ isWanted: ((String) -> Bool)?, _ complaints: inout [String]) throws(Problem)
         -> Module
     {
-        // What the first process became in the end: a wrapper may have started it.
+        // The last image of the first process: a wrapper may have started it by exec.
         let main = traces.last { $0.header.pid == traces.first?.header.pid }
         let found =
             isWanted.map { isWanted in traces.lazy.flatMap { $0.sortedModules }.first { isWanted($0.name) } } ?? main?.executableModule
@@ -136,7 +136,7 @@ package struct LayoutOrder: Sendable {
         return first
     }
 
-    /// Those of the file; without it those that the traces have names for.
+    /// Returns the functions of the file by address; without the file, or a plan of it, those in `called` with the traces' names.
     private mutating func functions(_ symbolizer: Symbolizer, _ called: Set<UInt64>, _ traces: [TraceFile]) -> [UInt64: LaidFunction] {
         if symbolizer.hasFile(of: module.identity) {
             do throws(PlanProblem) {

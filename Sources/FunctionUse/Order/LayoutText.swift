@@ -1,4 +1,4 @@
-// What an order is made of, and which of it a linker may not find.
+// An order for people: what it consists of, and which functions a linker may not find.
 import Presentation
 import TraceAnalysis
 

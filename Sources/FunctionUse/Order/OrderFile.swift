@@ -40,7 +40,7 @@ package enum OrderFile {
         }
     }
 
-    /// Where compilers put a function: gcc those that it takes for hot, unlikely, or a part of the start apart.
+    /// Returns the sections that a compiler may put a function in: gcc has extra ones for hot, unlikely and start-up functions.
     static func sections(of symbol: String) -> [String] { ["", "hot.", "startup.", "unlikely."].map { ".text.\($0)\(symbol)" } }
 
     private static func lines(_ lines: [String]) -> String { lines.map { $0 + "\n" }.joined() }

@@ -1,4 +1,4 @@
-// What launches of one build have shown: how long they take, which pages of text they fault on, how much of it they use.
+// Results of the launches of one build: how long they take, which pages of text they fault on, how much of it they use.
 import Recorder
 
 /// One figure of each launch.
@@ -15,7 +15,7 @@ package struct BuildFigure: Hashable, Sendable {
         /// All files together.
         case all
         case program
-        /// By its file name: versions of one library are compared.
+        /// A library, by its file name: versions of one library are compared.
         case library(String)
     }
 
@@ -45,9 +45,9 @@ package struct BuildLaunches: Sendable {
     package private(set) var values: [BuildFigure: [Double]] = [:]
     /// Why it is not known how much text is used.
     package var touchProblem: String?
-    /// Of the launches that were timed: made again, and counted all the same.
+    /// Timed launches that were disturbed: those made again, and those counted all the same.
     package var disturbed = 0, disturbedKept = 0
-    /// Of the last launch from cold: still in memory, since other processes use it.
+    /// Result of the drop before the last timed cold launch: what stayed in memory is in use by other processes.
     package var drop: ColdFiles.Drop?
 
     /// Bytes of the program's file that could not be dropped before the first launch.

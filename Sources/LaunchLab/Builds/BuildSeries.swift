@@ -10,9 +10,9 @@ package struct BuildSeries {
     private let runner: LaunchRunner
     private var random: SplitMix
     package private(set) var watch = MachineWatch()
-    /// What ends the start of both.
+    /// The moment at which both are ready, in the new build's words.
     package private(set) var readyReason = ""
-    /// Told before each launch: how many are done, of how many.
+    /// Called before each launch, and at the end, with the number of launches done and their total.
     package var progress: (Int, Int) -> Void = { _, _ in }
 
     package init(_ plan: LaunchPlan, old: LaunchSubject, new: LaunchSubject) {

@@ -7,7 +7,7 @@ package struct BuildText {
     private let style: TextStyle
     private let readyReason: String
     private let runs: Int
-    /// Of the libraries of each list.
+    /// Most libraries shown in each list.
     private static let mostLibraries = 5
 
     package init(_ series: BuildSeries, runs: Int, style: TextStyle) {
@@ -38,7 +38,7 @@ package struct BuildText {
                 } else {
                     libraries = 0
                 }
-                // Where no page came from disk there is nothing to divide.
+                // No row for the program if none of its pages came from disk.
                 if row.figure.kind == .majorTextFaults, row.figure.place == .program, row.old.median == 0, row.new.median == 0 { continue }
                 table.add(cells(row))
             }

@@ -19,7 +19,7 @@ package struct Baseline: Codable, Equatable, Sendable {
                 "runs_ms"
         }
     }
-    /// What a launch is made of below its stages: a constructor, a dlopen, a lazy initializer, a call path.
+    /// A part of a launch below its stages: a constructor, a dlopen, a lazy initializer, a call path.
     package struct Part: Codable, Equatable, Sendable {
         package var kind: CallNode.Kind
         package var module: String, name: String
@@ -42,7 +42,7 @@ package struct Baseline: Codable, Equatable, Sendable {
         package var stageMs = 0.5
         /// A constructor that was not there fails when it takes longer.
         package var constructorMs = 0.2
-        /// So does a start-up item.
+        /// A start-up item that was not there fails when it takes longer.
         package var itemMs = 0.2
         /// Shares.
         package var relocations = 0.05
@@ -67,11 +67,11 @@ package struct Baseline: Codable, Equatable, Sendable {
     package var program: String
     package var command: String
     package var ready: String
-    /// What changes how a launch is measured, as options: "--cold --cpu 1".
+    /// Options that change how a launch is measured: "--cold --cpu 1".
     package var settings: String
     package var machine: MeasuredMachine
     package var runs: Int
-    /// What recording a call was found to cost, nanoseconds; taken out of the times. `check` takes out the same.
+    /// Measured cost of recording a call, nanoseconds; taken out of the times. `check` takes out the same.
     package var callCostNs: Double
     package var budgets: Budgets
     /// The whole launch comes first, under the name "launch".
@@ -93,9 +93,9 @@ package struct Baseline: Codable, Equatable, Sendable {
             calls, items
     }
 
-    /// What is shorter is not listed: the file is for people.
+    /// Shorter parts are not listed: the file is for people.
     static let listedMs = 0.05
-    /// Nor are calls that take less of the launch, nor more of them than somebody reads.
+    /// Calls that take a smaller share of the launch are not listed either, nor more calls than somebody reads.
     static let listedShare = 0.01, mostCalls = 60
 }
 

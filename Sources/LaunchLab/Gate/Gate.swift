@@ -10,7 +10,7 @@ package struct Finding: Equatable, Sendable {
         case relocations, pageFaults = "page-faults"
     }
     package var rule: Rule
-    /// Of what: a library, a constructor, a stage.
+    /// Subject of the finding: a library, a constructor, a start-up item, a stage, a count.
     package var subject: String
     package var message: String
 
@@ -22,7 +22,7 @@ package struct Finding: Equatable, Sendable {
 }
 
 package struct Gate: Sendable {
-    /// Of the rank test for a stage. With two occasions that must agree, and a budget on top, a false alarm is far rarer.
+    /// Significance level of the rank test for a stage. Two occasions must agree and exceed the budget, which makes false alarms far rarer.
     static let probability = 0.005
 
     package var baseline: Baseline
@@ -34,7 +34,8 @@ package struct Gate: Sendable {
         slowdown = baseline.machine.calibrationMs > 0 && calibrationMs > 0 ? calibrationMs / baseline.machine.calibrationMs : 1
     }
 
-    /// Of findings: why, what explains most first. With times that do not count, only what is counted.
+    /// Returns the causes behind findings; those that explain most come first. With times that do not count, none that is only
+    /// slower or faster.
     package func causes(_ profiles: [LaunchProfile], areTimesJudged: Bool = true) -> [Cause] {
         let causes = baseline.attribution(of: scaled(profiles)).causes
         return areTimesJudged ? causes : causes.filter { $0.change != .slower && $0.change != .faster }
@@ -52,7 +53,7 @@ package struct Gate: Sendable {
             + counts(now)
     }
 
-    /// What is said and breaks no budget.
+    /// Returns changes that are reported but break no budget: start-up items that are gone.
     package func notes(_ profiles: [LaunchProfile]) -> [String] {
         let there = Set(LaunchSummary(profiles).items.map(\.key))
         return (baseline.items ?? []).filter { !there.contains($0.key) }.map {
@@ -68,8 +69,8 @@ package struct Gate: Sendable {
     }
 
     private func constructors(_ now: LaunchSummary, _ areTimesJudged: Bool) -> [Finding] {
-        // One that was there, but too short to be listed, must not be taken for new because of noise: it has to take twice
-        // what is listed.
+        // One that was there, but too short to be listed, must not be taken for new because of noise: the limit is at least
+        // twice `listedMs`.
         let limit = max(baseline.budgets.constructorMs, Baseline.listedMs * 2)
         let known = Set(baseline.constructors.map(\.key)).union(moved(now))
         return now.constructors.filter { !known.contains($0.key) }.compactMap { constructor in

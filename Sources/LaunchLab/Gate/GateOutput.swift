@@ -10,7 +10,7 @@ package struct GateVerdict: Sendable {
     package var program: String
     package var runs: Int
     package var findings: [Finding]
-    /// What else has changed.
+    /// Other changes, which break no budget.
     package var notes: [String]
     /// Why, as far as it can be said: what explains most first.
     package var causes: [Cause]

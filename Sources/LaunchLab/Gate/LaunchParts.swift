@@ -1,5 +1,5 @@
-// What launches are made of below their stages, as a list that a file can hold; and launches put together again from it,
-// so that new ones can be compared with those of a baseline.
+// The parts of launches below their stages, as a list that a file can hold; and launches rebuilt from such a list, to
+// compare new ones with those of a baseline.
 import Foundation
 import Presentation
 import Statistics
@@ -29,7 +29,7 @@ package struct LaunchParts {
         self.callsFrom = (self.callsFrom * 1000).rounded(.up) / 1000
     }
 
-    /// What is the same part in two builds.
+    /// Identifies the same part in two builds.
     private struct Place: Hashable {
         var kind: CallNode.Kind, module: String, name: String, within: [String]
         init(_ part: Baseline.Part) { (kind, module, name, within) = (part.kind, part.module, part.name, part.within) }
@@ -68,7 +68,7 @@ extension Baseline {
     func launches() -> [LaunchProfile] {
         let branches = Dictionary(grouping: parts) { $0.within }
         var random = SplitMix(seed: 1)
-        /// By run: the nodes below `within`.
+        /// Returns the nodes below `within`, one list for each run.
         func nodes(_ within: [String]) -> [[CallNode]] {
             var all = [[CallNode]](repeating: [], count: runs)
             for part in branches[within] ?? [] {
@@ -119,7 +119,8 @@ extension Baseline {
         }
     }
 
-    /// By halving: there is no inverse of erfc in the C library, and tens of values are wanted.
+    /// Returns a quantile of the standard normal distribution by bisection: the C library has no inverse of erfc, and only
+    /// tens of values are needed.
     static func normalQuantile(_ share: Double) -> Double {
         var low = -8.0, high = 8.0
         for _ in 0..<60 {

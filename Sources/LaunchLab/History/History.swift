@@ -39,7 +39,7 @@ package struct History: Sendable {
         if try database.run("SELECT 1 FROM sqlite_master WHERE name = 'stage'").isEmpty {
             try database.writing { for statement in History.tables { try database.run(statement) } }
         }
-        // What each launch took came later. A file that cannot be written to is read without.
+        // The column of each launch's time was added later. A file that cannot be written to is read without it.
         if try !History.hasValues(database) { try? History.addValues(to: database) }
         return database
     }

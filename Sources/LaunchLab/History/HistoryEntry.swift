@@ -11,9 +11,9 @@ package struct HistoryEntry: Equatable, Sendable {
     package var command: String
     /// Build-id of the executable, "" when it has none.
     package var build: String
-    /// Of the git repository that the command was given in, "" outside one; "+" behind it when files were changed.
+    /// Commit of the git repository that the command was given in, followed by "+" when tracked files were changed; "" outside one.
     package var commit: String
-    /// What the launches were made with, as options: "--cold --cpu 1".
+    /// Options that the launches were made with: "--cold --cpu 1".
     package var settings: String
     package var ready: String
     package var runs: Int
@@ -21,7 +21,7 @@ package struct HistoryEntry: Equatable, Sendable {
     package var libraries: Int
     package var relocations: Int
     package var minorFaults: Int, majorFaults: Int
-    /// What the agent added to a launch and was taken out again, nanoseconds; nil: no launch was made without it.
+    /// Time that the agent added to a launch, taken out of the times again, nanoseconds; nil: no launch was made without the agent.
     package var overhead: Double?
 
     package init(
@@ -86,10 +86,10 @@ package struct HistoryStage: Equatable, Sendable {
     package var position: Int
     package var name: String
     package var p50: Double, p90: Double, p95: Double, spread: Double
-    /// What each launch took, whole nanoseconds and commas; nil in a series that was kept before these were.
+    /// Times of all launches in whole nanoseconds, separated by commas; nil in a series kept before these were stored.
     private var values: String?
 
-    /// Whether another series differs is a question to all of its launches.
+    /// The times of all launches, needed to tell if another series differs; nil in a series kept before these were stored.
     package var sample: Sample? { values.map { Sample($0.split(separator: ",").compactMap { Double($0) }) } }
 
     package init(

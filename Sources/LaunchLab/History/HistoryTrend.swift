@@ -9,7 +9,7 @@ package struct HistoryTrend: Sendable {
     /// The oldest first.
     package let series: [History.Series]
 
-    /// By program, command and settings.
+    /// Groups series by program, command and settings, and sorts the groups by these.
     package static func all(_ series: [History.Series]) -> [HistoryTrend] {
         struct Key: Hashable { var program: String, command: String, settings: String }
         return Dictionary(grouping: series) { Key(program: $0.entry.program, command: $0.entry.command, settings: $0.entry.settings) }

@@ -1,11 +1,11 @@
-// Cold starts without root: the page cache is emptied of exactly the files that the program maps and opens, and asked
-// whether it really is empty. What other processes have mapped stays, and is said.
+// Cold starts without root: evicts exactly the files that the program maps and opens from the page cache, and checks that
+// they are gone. Pages that other processes have mapped stay, and are reported.
 import CLaunch
 import Glibc
 
 package struct ColdFiles: Sendable {
     package struct Drop: Sendable {
-        /// Regular files, of which so many could not be asked.
+        /// Number of regular files, and of those whose cached pages could not be counted.
         package var files = 0, unknown = 0
         package var bytes: UInt64 = 0
         /// Still cached after the drop: in use by another process.
@@ -68,7 +68,7 @@ package struct ColdFiles: Sendable {
         return write(file, "3", 1) == 1 ? 0 : errno
     }
 
-    /// What is cached now: after a launch from cold, what it has read in (with what the kernel read ahead). The largest first.
+    /// Returns the cached ranges of the files, the largest first: after a cold launch, what it read in (including read-ahead).
     package func cached() -> [PageIn] {
         var result: [PageIn] = []
         for path in paths {

@@ -1,4 +1,4 @@
-// Where and of what launches were made: host, processor, build-id of the program, commit of the project.
+// Origin of a series of launches: host, processor, build-id of the program, commit of the project.
 import Foundation
 import Presentation
 import Recorder
@@ -46,7 +46,8 @@ package struct LaunchPlace: Sendable {
             .split(separator: ":", maxSplits: 1).last.map { $0.trimmingCharacters(in: .whitespaces) }
     }
 
-    /// Of the repository around the current directory; "" without one, or without git.
+    /// Returns the commit of the repository around the current directory, with "+" when tracked files are changed; "" without a
+    /// repository, or without git.
     private static func commit() -> String {
         guard let head = Subprocess.output("git", "rev-parse", "--short=12", "HEAD"), !head.isEmpty else { return "" }
         return head + (Subprocess.output("git", "status", "--porcelain", "--untracked-files=no")?.isEmpty == false ? "+" : "")

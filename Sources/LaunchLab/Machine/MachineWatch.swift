@@ -13,7 +13,7 @@ package struct MachineWatch: Sendable {
     static let stolenShare = 0.05
 
     private var calibrations: [Double] = []
-    /// Of the time from before each launch until it was judged: what the hypervisor took.
+    /// Share of time that the hypervisor took, for each launch: from before it until it was judged, all processors together.
     private var stolenShares: [Double] = []
     private var before: (time: UInt64, calibration: UInt64, stolen: UInt64?) = (0, 0, nil)
     package private(set) var frequencies: ClosedRange<Double>?
@@ -58,7 +58,7 @@ package struct MachineWatch: Sendable {
         return "the hypervisor took \(readable(Nanoseconds(stolen)))"
     }
 
-    /// Of the calibrations beside all launches, milliseconds: how fast the machine was.
+    /// Median of the calibrations around all launches, milliseconds: how fast the machine was.
     package var calibrationMs: Double { milliseconds(Sample(calibrations).median) }
 
     /// How far the calibration's middle half spreads, of its median: the noise of the machine itself.
@@ -67,7 +67,7 @@ package struct MachineWatch: Sendable {
         return sample.median > 0 ? sample.spread / sample.median : 0
     }
 
-    /// By what factor the machine's speed changed: 1 not at all.
+    /// Factor by which the machine's speed changed (90th to 10th percentile of the calibrations): 1 not at all.
     package var swing: Double {
         let sample = Sample(calibrations), fast = sample.quantile(0.1)
         return fast > 0 ? max(sample.quantile(0.9) / fast, 1) : 1

@@ -3,7 +3,7 @@ package struct MeasuredMachine: Codable, Equatable, Sendable {
     package var architecture: String
     package var processor: String
     package var kernel: String
-    /// Of the calibration arithmetic, milliseconds: how fast the machine was.
+    /// Duration of the calibration arithmetic, milliseconds: how fast the machine was. 0: not measured.
     package var calibrationMs: Double
 
     package init(architecture: String, processor: String, kernel: String, calibrationMs: Double) {

@@ -3,7 +3,7 @@
 import Foundation
 
 package enum Subprocess {
-    /// By /bin/sh, with our standard error for its output. Its status; throws when the shell cannot be started.
+    /// Runs a command with /bin/sh, its output on our standard error. Returns its status; throws when the shell cannot be started.
     package static func shell(_ command: String) throws -> Int32 {
         let process = make("/bin/sh", ["-c", command])
         process.standardOutput = FileHandle.standardError
@@ -12,7 +12,7 @@ package enum Subprocess {
         return process.terminationStatus
     }
 
-    /// What a program of PATH writes, without the blanks around it; nil when it cannot be started or fails.
+    /// Returns the standard output of a program from PATH, without surrounding whitespace; nil when it cannot be started or fails.
     package static func output(_ command: String...) -> String? {
         let process = make("/usr/bin/env", command), pipe = Pipe()
         process.standardOutput = pipe

@@ -1,7 +1,7 @@
 import Foundation
 
 extension Error {
-    /// What the system said, as it says it ("No such file or directory"), and not Foundation's account of it.
+    /// The system's own message for an errno ("No such file or directory"); Foundation's description where there is none.
     package var systemReason: String {
         var error = self as NSError
         if let underlying = error.userInfo[NSUnderlyingErrorKey] as? any Error { error = underlying as NSError }

@@ -6,10 +6,10 @@ package typealias NanosecondCount = Int64
 /// A function as it was called along one path, merged over all calls there; or a stage, or a library.
 package struct CallNode: Sendable {
     package enum Kind: String, Codable, Sendable { case root, stage, library, constructor, dlopen, lazy, item, call, wait }
-    /// What is the same thing in two builds: no folders, and no addresses but those of functions without a name.
+    /// Identifies the same thing in two builds: no folders, and no addresses except for functions without a name.
     package struct Key: Hashable, Sendable {
         package var kind: Kind
-        /// Of a start-up item its stage, "stage 1".
+        /// The module; for a start-up item its stage, "stage 1".
         package var module: String
         package var name: String
         package init(_ kind: Kind, module: String, name: String) { (self.kind, self.module, self.name) = (kind, module, name) }
@@ -38,13 +38,13 @@ package struct CallNode: Sendable {
     private var recordedCount: Int { key.kind == .call ? count : 0 }
     var tracedCalls: Int { recordedCount + hiddenCalls + children.reduce(0) { $0 + $1.tracedCalls } }
 
-    /// Without what recording its calls has cost: so many nanoseconds each, of which this share is in the length of the call
-    /// and the rest is its caller's.
+    /// Returns the node without the cost of recording its calls: `callCost` nanoseconds each, of which `insideShare` lies in
+    /// the length of the call and the rest in its caller's.
     package func without(callCost: Double, insideShare: Double) -> CallNode {
         take(callCost * insideShare, callCost * (1 - insideShare)).node
     }
 
-    /// What a node is too short for is taken from its caller: the share is of a function that does nothing.
+    /// Takes cost that a node is too short for from its caller: `insideShare` was measured with a function that does nothing.
     private func take(_ inside: Double, _ outside: Double) -> (node: CallNode, left: Double) {
         var node = self, cost = Double(recordedCount) * inside + Double(hiddenCalls) * (inside + outside)
         node.children = children.map { child in
@@ -57,7 +57,7 @@ package struct CallNode: Sendable {
         return (node, cost - taken)
     }
 
-    /// As it would be on a machine that is so many times as fast.
+    /// Returns the node with all times multiplied by `factor`: 2 gives those of a machine half as fast.
     package func scaled(by factor: Double) -> CallNode {
         var node = self
         node.total = NanosecondCount((Double(total) * factor).rounded())

@@ -9,7 +9,7 @@ package struct Cause: Equatable, Sendable {
     package var module: String
     /// Second set minus first, of the medians.
     package var difference: Double
-    /// Of the whole difference: 1 is all of it.
+    /// Share of the whole difference: 1 is all of it.
     package var share: Double
     package var change: Change
     /// From the outermost caller inward, the cause last; of several places the one that matters most.
@@ -23,9 +23,9 @@ package struct Cause: Equatable, Sendable {
 }
 
 package struct Attribution: Sendable {
-    /// Of the whole launch, second set minus first, of the medians.
+    /// Difference of the whole launch, nanoseconds: median of the second set minus that of the first.
     package var difference: Double
-    /// What explains most first. Only what is told from noise.
+    /// Causes that stand out from noise, and all new libraries; those that explain most come first.
     package var causes: [Cause]
     package var unexplained: Double { difference - causes.reduce(0) { $0 + $1.difference } }
 }

@@ -6,10 +6,10 @@
 //
 //   - a node that only one of the two has is the reason itself: new, or gone;
 //   - a node that is entered more often below the same parent is the reason: called more often (or less);
-//   - a node whose own part, without its children, accounts for a difference: slower (or faster). What the thread
-//     waited for in it is of that part, and is said of the reason.
+//   - a node whose own part, without its children, accounts for a difference: slower (or faster). Waits of
+//     the thread in it belong to that part, and are named with the reason.
 //
-// What is named never lies inside something else that is named, so the shares add up, and what is left over is said.
+// The time of one reason never lies inside that of another, so the shares add up, and the remainder is reported as unexplained.
 // Two things that belong together are one reason: a library that is new is the reason for its constructors, for the calls
 // into it, and for what mapping and relocating take longer.
 import Foundation
@@ -33,11 +33,11 @@ package struct CauseSearch {
         var search = CauseSearch(first.count, second.count, probability, floor: max(abs(difference) * share, totals.0 * least))
         search.visit(root, path: [])
         search.gather(LibraryChange.between(first, second))
-        // What is loaded is counted, not timed: it is told however long it takes.
+        // Libraries are counted, not timed: a new one is reported however little time it takes.
         var causes = search.found.values.filter { abs($0.difference) >= search.floor || $0.kind == .library && $0.change == .new }
         for index in causes.indices where difference != 0 { causes[index].share = causes[index].difference / difference }
         causes.sort { a, b in
-            if (a.share < 0) != (b.share < 0) { return b.share < 0 } // what works against the difference comes last
+            if (a.share < 0) != (b.share < 0) { return b.share < 0 } // causes that work against the difference come last
             let (sizeA, sizeB) = (abs(a.difference), abs(b.difference))
             return sizeA != sizeB ? sizeA > sizeB : a.name < b.name
         }
@@ -64,7 +64,7 @@ package struct CauseSearch {
                 if isDifferent(total) { name(node, total, node.isIn(.second) ? .new : .gone, path) }
                 return
             }
-            // How often is a fact, whatever the noise in what it took.
+            // The number of calls is exact, however noisy their times are.
             if let change = changeOfCount(node), abs(total.difference) >= floor / 4 {
                 name(node, total, change, path)
                 return
@@ -117,15 +117,15 @@ package struct CauseSearch {
         found[node.key] = cause
     }
 
-    /// What it waited for, if that is the greater part of it.
+    /// Returns the wait that accounts for more than half of the difference; nil: none does.
     private func waiting(_ node: MergedNode, _ difference: Double) -> String? {
         let waits = node.children.filter { $0.key.kind == .wait }.map { (name: $0.key.name, difference: $0.totals.difference) }
         let most = waits.max { abs($0.difference) < abs($1.difference) }
         return most.flatMap { difference != 0 && $0.difference / difference > 0.5 ? $0.name : nil }
     }
 
-    /// What came or went with a library is put down to it. What loading all libraries takes longer is shared among the
-    /// new ones, or saved by the ones that are gone, by the number of their relocations.
+    /// Attributes to a library everything that came or went with it. If loading all libraries takes longer, that is shared
+    /// among the new ones, if it takes less, among those that are gone: in proportion to their relocations.
     private mutating func gather(_ changes: [LibraryChange]) {
         guard !changes.isEmpty else { return }
         for change in changes {

@@ -1,4 +1,4 @@
-// Which page faults of a launch had to wait for the disk: in which stage, in which file, at which place.
+// Page faults of a launch that had to wait for the disk: the stage, the file and the offset of each.
 import Statistics
 import TraceAnalysis
 
@@ -7,7 +7,7 @@ package struct DiskFault: Hashable, Sendable {
     package var stage: String
     /// As the kernel names what is mapped there.
     package var path: String
-    /// Of the page in the file.
+    /// Offset of the page in the file, bytes.
     package var offset: UInt64
 }
 
@@ -15,11 +15,11 @@ package struct DiskFault: Hashable, Sendable {
 package struct PageInMap: Sendable {
     package struct Place: Sendable {
         package var fault: DiskFault
-        /// In so many of them.
+        /// Number of launches that had this fault.
         package var launches: Int
     }
     package let launches: Int
-    /// By stage in the order of the launch, by file, by offset.
+    /// Sorted by stage in the order of the launch, then by file, then by offset.
     package let places: [Place]
 
     /// - Parameter stages: their names, in their order.
@@ -42,7 +42,7 @@ package struct PageInMap: Sendable {
         Int(Sample(perLaunch.map { Double($0.count(where: matches)) }).median.rounded())
     }
 
-    /// Those that matter in most of the launches.
+    /// Returns the faults in this file that more than half of the launches had.
     func usual(_ path: String) -> [Place] { places.filter { $0.fault.path == path && $0.launches * 2 > launches } }
     var paths: Set<String> { Set(places.map(\.fault.path)) }
 }

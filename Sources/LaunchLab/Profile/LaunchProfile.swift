@@ -1,5 +1,5 @@
-// What one launch was made of, from exec to ready: the part of a trace that launches are compared by. It is a tree that
-// holds all of the launch's time: stages, below them libraries with their constructors, and the calls on the way to ready.
+// Profile of one launch, from exec to ready: the part of a trace by which launches are compared. It is a tree that holds
+// all of the launch's time: stages, below them libraries with their constructors, and the calls on the way to ready.
 
 package struct LaunchProfile: Sendable {
     package struct Library: Equatable, Sendable {
@@ -14,15 +14,15 @@ package struct LaunchProfile: Sendable {
     package var readyReason: String
     package var libraries: [Library]
     package var minorFaults: Int, majorFaults: Int
-    /// Of whatever thread, in the order in which they began, each without those that it has run itself. Those of the thread of main are
-    /// in the tree as well.
+    /// Start-up items of all threads, in the order in which they began, each without the items that it ran itself. Those of the main
+    /// thread are in the tree as well.
     package var items: [CallNode] = []
-    /// What the agent itself took; not part of the stages.
+    /// Time that the agent itself took; not part of the stages.
     package var tracerTime: NanosecondCount
     /// Until ready; nil: they were not watched, or the kernel does not tell.
     package var diskFaults: [DiskFault]?
-    /// Of what recording a call costs, what is in the call's own length, as the agent has measured it; where it could not,
-    /// about what it is on the machines that were measured.
+    /// Share of the cost of recording a call that lies in the call's own length, as the agent measured it; the default, for
+    /// when it could not, is typical of the machines that were measured.
     package var insideShare = 0.4
 
     package init(

@@ -32,7 +32,7 @@ enum LaunchReader {
         timeline.addStates(trace)
         let seesLoader = timeline.stages.contains { $0.kind == .exec }
         var stages = timeline.stages.map { stage in
-            // What is waited for in constructors is in their own times, and what main waits for in its calls.
+            // Other stages need no waits here: those in constructors are in the constructors' times, those in main in its calls.
             let isWhole = [.exec, .load, .relocate].contains(stage.kind), waits = isWhole ? stage.states?.waits ?? [] : []
             let name = stage.kind == .load && !seesLoader ? loadingSinceExec : name(of: stage.kind)
             return CallNode(
@@ -79,7 +79,7 @@ enum LaunchReader {
         if isCold, trace.noSwitches == nil {
             profile.diskFaults = KernelRecords(trace).programFaults.filter(\.isMajor).compactMap { fault in
                 let since = trace.timeScale.nanoseconds(from: timeline.origin, to: fault.moment)
-                if exit == nil, since > timeline.total { return nil } // what it did while it was ended
+                if exit == nil, since > timeline.total { return nil } // the fault happened while the program was being ended
                 let place = exit != nil && since > timeline.total ? stages.count - 1 : stage(at: since),
                     page = UInt64(max(trace.header.page_bytes, 1))
                 return place.map { DiskFault(stage: stages[$0].key.name, path: fault.path, offset: fault.offset / page * page) }
@@ -90,7 +90,7 @@ enum LaunchReader {
 
     static func isLoading(_ stage: String) -> Bool { stage == name(of: .load) || stage == loadingSinceExec }
 
-    /// Where it is not known when the loader began.
+    /// Name of the loading stage when it is not known when the loader began.
     private static let loadingSinceExec = "exec, " + name(of: .load)
 
     /// The same in every launch: without the number of libraries and the call that was taken for ready.
@@ -106,7 +106,7 @@ enum LaunchReader {
         }
     }
 
-    /// By stage: libraries, and in them their constructors, without what those loaded in turn.
+    /// Returns, by index of the stage, the libraries with their constructors, without the time of those that they loaded in turn.
     private static func constructors(_ timeline: StartupTimeline, load: UInt32?, _ stage: (Nanoseconds) -> Int?) -> [Int: [CallNode]] {
         var places: [Int: [CallNode]] = [:]
         for run in timeline.constructors where run.load == load {

@@ -16,7 +16,7 @@ package struct LaunchSummary: Sendable {
     package struct Item: Sendable {
         package var key: CallNode.Key
         package var sample: Sample
-        /// Where its median lies, with the confidence of all intervals here.
+        /// Confidence interval of the median, nanoseconds, at the confidence of all intervals here (95%).
         package var interval: ClosedRange<Double> {
             let fromNothing = Difference(Sample([0]), sample)
             return fromNothing.low...max(fromNothing.low, fromNothing.high)
@@ -30,7 +30,7 @@ package struct LaunchSummary: Sendable {
     package var stages: [Stage]
     package var relocations: Int
     package var minorFaults: Int, majorFaults: Int
-    /// By name.
+    /// Libraries that more than half of the launches load, sorted by name.
     package var libraries: [LaunchProfile.Library]
     /// The slowest first.
     package var constructors: [Constructor]
@@ -66,11 +66,11 @@ package struct LaunchSummary: Sendable {
             .sorted { ($1.median, $0.key.module, $0.key.name) < ($0.median, $1.key.module, $1.key.name) }
     }
 
-    /// Those of most launches.
+    /// Returns the items that more than half of the launches have, in the order of the launch with the most items.
     private static func items(_ profiles: [LaunchProfile]) -> [Item] {
         var times: [CallNode.Key: [Double]] = [:]
         for profile in profiles {
-            for (key, items) in Dictionary(grouping: profile.items, by: \.key) { // of one name there may be several
+            for (key, items) in Dictionary(grouping: profile.items, by: \.key) { // several may have one name
                 times[key, default: []].append(items.reduce(0) { $0 + Double($1.total) })
             }
         }

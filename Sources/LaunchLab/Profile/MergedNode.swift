@@ -63,8 +63,8 @@ struct MergedNode {
 }
 
 extension MergedNode {
-    /// Children without a name that only one side has, where the other has such too: they may be the same in another build,
-    /// so they are compared together and none of them is new or gone.
+    /// Maps children without a name that only one side has to a common key, if the other side has such too: they may be the
+    /// same ones in another build. They are compared together, and none of them is new or gone.
     private var moved: [CallNode.Key: CallNode.Key] {
         func unnamed(_ nodes: [CallNode?]) -> Set<CallNode.Key> {
             Set(nodes.lazy.flatMap { $0?.children ?? [] }.map(\.key).filter { $0.isUnnamed })

@@ -1,4 +1,4 @@
-// What is launched.
+// The command that is launched.
 import Presentation
 
 package struct LaunchCommand: Sendable {

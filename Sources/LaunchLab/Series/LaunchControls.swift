@@ -8,7 +8,7 @@ package struct LaunchControls: Sendable {
     /// Only PATH, HOME, LANG, TERM, USER and what the user names, so that two shells give the same launches.
     package var hasFixedEnvironment = false
     package var timeout: Double = 30
-    /// Whether a launch lasts until the program ends by itself.
+    /// True if a launch lasts until the program ends by itself.
     package var runsToExit = false
     package init() {}
 

@@ -5,7 +5,7 @@ package struct LaunchPlan: Sendable {
 
     package var runs = 20
     package var warmUps = 2
-    /// One launch without the agent after so many with it.
+    /// Number of traced launches for each one without the agent; 0: none without.
     package var untracedEvery = 4
     package var cold = Cold.no
     package var controls = LaunchControls()
@@ -14,7 +14,7 @@ package struct LaunchPlan: Sendable {
     package var readySymbol: String?
     /// Decides the order of two programs.
     package var seed: UInt64 = 0
-    /// What is counted is wanted even when the machine did not calm down and times say nothing.
+    /// True if counts are wanted even when the machine did not calm down and times say nothing.
     package var bearsDisturbance = false
     package init() {}
 }

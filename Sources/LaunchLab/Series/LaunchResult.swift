@@ -1,7 +1,7 @@
-// What a series has measured, and what of it is the agent's.
+// The results of a series, and the agent's share in them.
 import Statistics
 
-/// What was measured of one program.
+/// Measurements of one program.
 package struct LaunchResult: Sendable {
     package var profiles: [LaunchProfile] = []
     /// From exec to the same end point, seen from outside, nanoseconds: of the traced launches and of those without the agent.
@@ -13,9 +13,9 @@ package struct LaunchResult: Sendable {
     package var disturbedKept = 0
     /// Not too many were disturbed for their times to say something of the program.
     package var isCalm: Bool { disturbedKept * 4 <= launches }
-    /// Those that count.
+    /// Number of launches that count.
     package var launches: Int { profiles.count + untracedTotals.count }
-    /// Of every traced launch, those made again too: nanoseconds.
+    /// Times of all traced launches, also of those made again, nanoseconds.
     package var allTotals: [Double] = []
     package var endPoint = EndPoint.exit
     package var readyReason = ""
@@ -45,9 +45,9 @@ package struct LaunchResult: Sendable {
     }
 
     package var untraced: Sample { Sample(untracedTotals) }
-    /// What the agent adds to a launch, beyond the work of its own that it takes out by itself: nanoseconds; nil when no
-    /// launch was made without it. On a noisy machine the two may differ by more than recording can cost: what is beyond
-    /// `costliestCall` for each call is noise. 0 when the difference is within it.
+    /// Time that the agent adds to a launch, beyond its own work, which it subtracts itself: nanoseconds; nil when no launch
+    /// was made without it. On a noisy machine the two may differ by more than recording can cost: anything beyond
+    /// `costliestCall` for each call is noise. 0 when traced launches were no slower.
     package var overhead: Double? {
         guard !untracedTotals.isEmpty, !profiles.isEmpty else { return nil }
         let difference = Difference(untraced, Sample(profiles.map { Double($0.total) }))
@@ -63,7 +63,7 @@ package struct LaunchResult: Sendable {
     }
     private var calls: Double { Sample(profiles.map { Double($0.tree.tracedCalls) }).median }
 
-    /// Of two programs that were launched in turn: one agent, one machine, one cost.
+    /// Returns the overhead for each traced call over two programs launched in turn, nanoseconds: one agent, one machine, one cost.
     package static func callCost(_ first: LaunchResult, _ second: LaunchResult) -> Double {
         let known = [first, second].filter { $0.overhead != nil }
         return known.reduce(0) { $0 + $1.overhead! } / max(known.reduce(0) { $0 + $1.calls }, 1)

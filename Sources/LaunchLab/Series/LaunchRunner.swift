@@ -6,7 +6,7 @@ import Recorder
 import Symbols
 import TraceAnalysis
 
-/// What one launch has shown.
+/// Results of one launch.
 struct MeasuredLaunch {
     /// From exec to the end point, seen from outside, nanoseconds.
     var total: UInt64
@@ -16,14 +16,14 @@ struct MeasuredLaunch {
     var faultComplaint: String?
     /// Until the end point.
     var textFaults: [TextFault] = []
-    /// Of the program, until the end point.
+    /// Bytes of the program's text used until the end point, or why they are not known; nil: not asked for, or it ended before.
     var touched: Result<UInt64, TouchedText.Problem>?
 }
 
-/// What is asked of a launch, beside how long it takes and what it uses.
+/// A further measurement of a launch, besides its time and resource usage.
 enum LaunchQuestion {
     case nothing
-    /// What the agent records.
+    /// The agent's recording.
     case trace
     case textFaults
     case touchedText

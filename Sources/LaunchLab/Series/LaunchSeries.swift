@@ -9,7 +9,7 @@ package struct LaunchSeries {
     private let runner: LaunchRunner
     private var random: SplitMix
     package private(set) var watch = MachineWatch()
-    /// Told before each launch: how many are done, of how many.
+    /// Called before each traced launch, and at the end, with the number of these launches done and their total.
     package var progress: (Int, Int) -> Void = { _, _ in }
 
     package init(_ plan: LaunchPlan, _ subjects: [LaunchSubject]) {
@@ -46,7 +46,7 @@ package struct LaunchSeries {
         }
         progress(all, all)
         if plan.cold != .no {
-            // What a launch from cold has read in: of the last one, which nothing has run after but its own end.
+            // One more cold launch shows what such a launch reads in: nothing runs after it but its own end.
             for index in subjects.indices {
                 _ = try runner.launch(subjects[index], results[index].endPoint, .nothing, files[index])
                 results[index].pageIns = files[index].cached()

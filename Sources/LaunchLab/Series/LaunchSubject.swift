@@ -5,12 +5,12 @@ import Recorder
 
 package struct LaunchSubject {
     package let command: LaunchCommand
-    /// What exec is called with.
+    /// The file that exec is called with.
     let path: String
     let arguments: [String]
     let bare: [[CChar]]
     let traced: [[CChar]]
-    /// Where the traces of its launches go, one file at a time.
+    /// Folder of its launches' traces, which are removed before and after each launch; "" when it is never traced.
     let folder: String
 
     /// Throws when it cannot be started or not be traced, with the statuses of `tracer record`.
@@ -48,13 +48,13 @@ package struct LaunchSubject {
             })
     }
 
-    /// By whatever names.
+    /// True if both are the same file (device and inode), whatever their names.
     package func isSameFile(as other: LaunchSubject) -> Bool {
         var one = stat(), two = stat()
         return stat(path, &one) == 0 && stat(other.path, &two) == 0 && one.st_dev == two.st_dev && one.st_ino == two.st_ino
     }
 
-    /// Of the launch that ended last: that of the image the process was at the end.
+    /// Returns the path of the process's trace, after several execs that of its last image; nil: there is none.
     func trace(of pid: pid_t) -> String? {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         let files = names.filter { $0.hasPrefix("run.\(pid).") && $0.hasSuffix(".trace") }

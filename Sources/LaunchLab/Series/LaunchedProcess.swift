@@ -20,12 +20,12 @@ struct LaunchedProcess {
         var involuntarySwitches: Int
     }
 
-    /// What is told of a launch beside its end, and by whom.
+    /// The source of reports on a launch besides its end, and what it reports.
     enum Witness {
         case nobody
-        /// The kernel: when its threads run and wait, and of pages from disk. Where the trace of the launch lies.
+        /// The kernel: when its threads run and wait, and which pages come from disk. `traces` is the folder of the launch's trace.
         case kernel(traces: String)
-        /// The kernel: of page faults at code.
+        /// The kernel: page faults at code.
         case textFaults
         /// The processor: which pages of the program's text it has used.
         case touchedText
@@ -52,7 +52,7 @@ struct LaunchedProcess {
     var execTime: UInt64 { child.exec_ns }
     var pid: pid_t { child.pid }
 
-    /// What the kernel tells of it; nil when nobody asks.
+    /// The kernel's reports on it; nil when nobody asked for any.
     private(set) var kernel: KernelWatch?
     /// Why nobody tells which pages it touches: errno, 0 none.
     private(set) var touchError: Int32 = 0
@@ -92,8 +92,9 @@ struct LaunchedProcess {
         }
     }
 
-    /// Until the program makes one of the `calls` (LAUNCH_ bits among those watched), or `done` says so; `opened` is told
-    /// of every file that it opens, if that is watched. What its children do is no end of its launch, but they open files.
+    /// Waits until the program makes one of the `calls` (LAUNCH_ bits among those watched), or `done` returns a time; calls
+    /// `opened` for every file that it opens, if that is watched. Calls of its children do not end the wait, but
+    /// files that they open are reported.
     /// - Parameters:
     ///   - deadline: later by the time that the process waits for a processor: that other programs run says nothing of it
     ///   - reached: called with such a call's bit while the thread that makes it waits

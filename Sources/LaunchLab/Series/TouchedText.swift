@@ -7,7 +7,7 @@ package enum TouchedText {
         var reason: String
     }
 
-    /// Of a process that waits at its end point. Whole pages.
+    /// Returns the bytes of the program's text that a process has used, in whole pages, while it waits at its end point.
     static func byteCount(of process: LaunchedProcess) -> Result<UInt64, Problem> {
         guard process.touchError == 0 else {
             return .failure(Problem(reason: "the process may not be looked into: \(String(cString: strerror(process.touchError)))"))

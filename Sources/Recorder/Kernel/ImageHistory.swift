@@ -1,4 +1,5 @@
-// What the kernel tells of one image of a process, from exec (or fork) to the next exec or its end: as the records that go to the end of its trace.
+// Kernel events of one image of a process, from exec (or fork) to the next exec or its end: as the records that go to the end of its
+// trace.
 import CTraceLayout
 import Glibc
 import Unwinding
@@ -123,7 +124,7 @@ package struct ImageHistory {
         add(record, TRACE_RECORD_CODE_NAME, \.record, name, room)
     }
 
-    /// What is not in a block yet becomes one.
+    /// Puts into blocks what is not in one yet.
     mutating func end(_ room: KernelRoom) {
         endSwitches(room)
         endSamples(room)

@@ -3,7 +3,7 @@ import CTraceLayout
 import Glibc
 
 package struct KernelAccount {
-    /// What the kernel has granted, and why not more.
+    /// Events that were asked for and granted, and why not more.
     package struct Grant: Equatable {
         /// TRACE_KERNEL_ bits.
         var asked: Int, granted: Int
@@ -25,9 +25,9 @@ package struct KernelAccount {
     let paranoid: Int32?
     /// Records that found no room in the rings.
     let lost: UInt64
-    /// By process id, the oldest first.
+    /// Images by process id, the oldest first.
     let images: [pid_t: [ImageHistory]]
-    /// Where their blocks are.
+    /// Holds their blocks.
     let spool: KernelSpool
 
     package init(grant: Grant, paranoid: Int32?, lost: UInt64, images: [pid_t: [ImageHistory]], spool: KernelSpool) {
@@ -38,10 +38,10 @@ package struct KernelAccount {
         self.spool = spool
     }
 
-    /// That of the process which was there at the moment, of CLOCK_MONOTONIC.
+    /// Returns the image that the process had at this moment of CLOCK_MONOTONIC; nil: none.
     package func image(of pid: pid_t, at nanoseconds: UInt64) -> ImageHistory? { images[pid]?.last { $0.begun <= nanoseconds } }
 
-    /// What was granted, as a trace has it; of no image yet.
+    /// The grant as a record of a trace, not yet filled in for an image.
     var record: trace_kernel_record {
         var record = trace_kernel_record()
         record.record.type = UInt16(TRACE_RECORD_KERNEL)

@@ -1,4 +1,4 @@
-// What the kernel tells of all processes of a run, sorted to the images that it is about.
+// Kernel events of all processes of a run, sorted to the images that they are about.
 import CRecorder
 import CTraceLayout
 import Glibc
@@ -35,28 +35,28 @@ package struct KernelHistory {
     }
 
     private let room: KernelRoom
-    /// Those that live, by process id; and those of whose ids others may have become.
+    /// Live processes by pid, and finished ones whose pid may have been reused.
     private var processes: [pid_t: Process] = [:]
     private var over: [pid_t: [ImageHistory]] = [:]
-    /// Whose switches have been seen, by thread id; and where one of them is, by the last bits of that.
+    /// Threads whose switches have been seen; the index of each by thread id; and a likely index by the last bits of that.
     private var threads: [Thread] = []
     private var places: [pid_t: Int] = [:]
     private var likelyPlaces = [Int](repeating: -1, count: 1024)
     private(set) var lost: UInt64 = 0
 
-    /// Whose other ends have been looked for, and when they may be again.
+    /// Objects whose peers have been looked for, and when they may be again.
     private var nextSearch: [String: UInt64] = [:]
-    /// When looking for them, and for priorities, began, and what of a processor that took in all.
+    /// Start of the first search for peers and priorities, and CPU time that all of them took.
     private var begun: UInt64 = 0, spent: UInt64 = 0
 
-    /// A wait is looked at when it has lasted so long, and so many at one time.
+    /// A wait is looked at when it has lasted `longWait`, at most `mostLooks` at one time.
     private static let longWait: UInt64 = 10_000_000, mostLooks = 16
-    /// Of shorter ones some, to know what the process's descriptors are open on: one of a process in so long.
+    /// Also sample a few shorter waits, at most one per process per 50 ms, to learn what its descriptors refer to.
     private static let betweenEarlyLooks: UInt64 = 50_000_000, mostEarlyLooks = 4
-    /// Other ends change: after so long they are looked for again, soon where nobody had one. Who waits may have gone on and be found in its
-    /// next wait already, for what a child has the other end of that is not known of yet.
+    /// Peers can change: repeat the search after `endsHold`, or after `noEndsHold` if none was found. The waiter may be in its next wait
+    /// already, for an object whose peer is held by a child that is not known of yet.
     private static let endsHold: UInt64 = 1_000_000_000, noEndsHold: UInt64 = 5_000_000
-    /// In one go up to `atOnce`; in all `first`, and one part in `share` of the time.
+    /// CPU time limits: `atOnce` for each step of a search; for all together `first`, and one part in `share` of the time since `begun`.
     private static let atOnce: UInt64 = 5_000_000, first: UInt64 = 50_000_000, share: UInt64 = 50
     private static let mostKnown = 4096
 
@@ -141,7 +141,7 @@ package struct KernelHistory {
         return isAnybodyLeft
     }
 
-    /// What else tells of waits that have become long: who has the other ends of what is waited for, and who goes before whom.
+    /// Adds what explains long waits: who holds the peers of what is waited for, and the priorities of threads.
     /// - Parameter waiting: by process, what its threads wait for
     private mutating func lookAround(_ waiting: [pid_t: Set<String>], _ now: UInt64) {
         if begun == 0 { begun = now }
@@ -157,7 +157,7 @@ package struct KernelHistory {
             }
         }
         if asked.isEmpty { return }
-        // Those that wait come first, and the others where there is time for them.
+        // Processes that wait come first, and the others if there is time for them.
         let all = Array(waiting.keys) + processes.keys.filter { waiting[$0] == nil }
         let found = OpenEnd.all(of: asked, in: all, until: KernelWatch.ownTime + Self.atOnce)
         for end in found { processes[end.pid]?.image.add(end, at: KernelWatch.now, room) }
@@ -215,7 +215,7 @@ package struct KernelHistory {
         processes[pid] = Process(pid, begun: now, files: processes[parent]?.files ?? MappedFiles())
     }
 
-    /// Of its threads the one that has called exec is left, under the process's id.
+    /// Only the thread that called exec survives, and its tid becomes the pid.
     private mutating func exec(_ process: Process, at now: UInt64) {
         for tid in process.threads where tid != process.pid { forget(tid) }
         process.files = MappedFiles()

@@ -64,7 +64,7 @@ package enum KernelRecord {
     private static let commExec: UInt16 = 1 << 13, switchOut: UInt16 = 1 << 13, switchPreempted: UInt16 = 1 << 14
     private static let headerBytes = 8, trailerBytes = 16
 
-    /// Of the kind of which there may be a million in a second: what the thread did, and when. nil: it is of another kind.
+    /// Reads a context switch, of which there may be a million per second: what the thread did, and when. nil: another kind of record.
     @inline(__always)
     package static func readSwitch(_ bytes: UnsafeRawBufferPointer, _ ring: recorder_ring) -> (kind: UInt16, origin: Origin)? {
         guard bytes.count >= headerBytes + trailerBytes, bytes.loadUnaligned(as: UInt32.self) == Kind.switched,
@@ -127,7 +127,7 @@ package enum KernelRecord {
         return (record, origin)
     }
 
-    /// What there is of it, and so its length, says of which event it is: kernel_events.h.
+    /// Reads a sample. Its length tells which fields it has, and so which event it is of: kernel_events.h.
     private static func read(sample all: Fields, _ ring: recorder_ring) -> (KernelRecord, Origin)? {
         guard all.count >= RECORDER_MAJOR_FAULT_BYTES else { return nil }
         let origin = Origin(

@@ -1,5 +1,5 @@
-// Where what the kernel tells waits until the processes that it is about have ended: in memory, and when that is much, in a file without
-// a name beside the traces.
+// Keeps kernel events until the processes that they are about have ended: in memory, and beyond `mostInMemory` in a file without a name
+// in the directory of the traces.
 import Glibc
 
 package final class KernelSpool {

@@ -14,7 +14,7 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
     private var buffer: UnsafeMutableRawBufferPointer
     /// Read, and not older than the last look but one: a ring that was looked at before may still bring something from before them.
     private var pending: [Pending] = []
-    /// Of those that are no switches, in the order in which they were read.
+    /// Records that are no switches, by `Pending.number`.
     private var records: [Int: KernelRecord] = [:]
     private var recordCount = 0
     private var thread: pthread_t?
@@ -76,12 +76,12 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
         buffer.deallocate()
     }
 
-    /// Of a single process, whose trace lies in the directory.
+    /// Watches a single process, whose trace lies in the directory.
     package convenience init(pid: pid_t, directory: String) {
         self.init(pid: pid, KernelRoom(spool: KernelSpool(directory: directory), mostBytes: .max, keepsEnd: false))
     }
 
-    /// Of a single process: its page faults at code, and nothing else.
+    /// Watches the page faults at code of a single process, and nothing else.
     package convenience init(textFaultsOf pid: pid_t) {
         self.init(
             pid: pid, minorFaults: true,
@@ -108,7 +108,7 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
         return KernelAccount(grant: grant, paranoid: paranoid, lost: history.lost, images: history.end(), spool: spool)
     }
 
-    /// On which the tool may run, and so what it starts.
+    /// Processors on which the tool may run, and so what it starts.
     static var processors: [Int32] {
         var numbers = [Int32](repeating: 0, count: 1024)
         let count = recorder_processors(&numbers, numbers.count)
@@ -159,7 +159,7 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
     /// Small, since there may be a million in a second.
     private struct Pending {
         var origin: KernelRecord.Origin
-        /// What the thread did, TRACE_SWITCH_; 0: it is in `records`.
+        /// Kind of switch, TRACE_SWITCH_; 0: the record is in `records`.
         var switched: UInt16
         /// In the order in which they were read.
         var number: Int
@@ -232,7 +232,7 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
     }
 
     static var now: UInt64 { nanoseconds(CLOCK_MONOTONIC) }
-    /// Of a processor, that this thread has had.
+    /// CPU time used by this thread, in nanoseconds.
     static var ownTime: UInt64 { nanoseconds(CLOCK_THREAD_CPUTIME_ID) }
 
     private static func nanoseconds(_ clock: clockid_t) -> UInt64 {

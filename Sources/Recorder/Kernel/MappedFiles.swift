@@ -1,12 +1,12 @@
-// Which files lie where in a process, to say of an address that was touched what had to be read.
+// Files mapped in a process, to tell which file had to be read when an address was touched.
 
 package struct MappedFiles {
-    /// By address; none overlaps another.
+    /// Sorted by address; none overlaps another.
     private var mappings: [KernelRecord.Mapping] = []
 
     package init() {}
 
-    /// What was there before is gone. (munmap(2) is not told of: what it takes away is there until something else comes.)
+    /// Adds a mapping, which replaces what was there. (munmap(2) is not reported: what it removes stays until it is replaced.)
     package mutating func add(_ new: KernelRecord.Mapping) {
         guard !new.addresses.isEmpty else { return }
         let first = index(after: new.addresses.lowerBound),

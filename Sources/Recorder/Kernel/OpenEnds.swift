@@ -1,5 +1,5 @@
-// Which descriptors of a run's processes are open on something, and on the other end of it: of a pipe whoever has it open as well, of a
-// socket the one that it is connected to (proc(5): fd, fdinfo, net/tcp; sock_diag(7)).
+// Descriptors of a run's processes that are open on an object or on its peer: for a pipe whoever has it open as well, for a socket the
+// one that it is connected to (proc(5): fd, fdinfo, net/tcp; sock_diag(7)).
 import CRecorder
 import CTraceLayout
 import Glibc
@@ -10,17 +10,17 @@ package struct OpenEnd: Equatable {
     /// TRACE_ACCESS_ bits.
     package var access: Int
     package var object: String
-    /// Of a socket, where it is known.
+    /// Socket at the other end, where it is known; else empty.
     package var peer = ""
 
-    /// What a descriptor is open on; nil: nothing, or not for us.
+    /// Returns what a descriptor is open on; nil: nothing, or we may not read it.
     package static func object(_ descriptor: Int32, of pid: pid_t) -> String? {
         var link = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/\(pid)/fd/\(descriptor)", &link, link.count)
         return count > 0 ? String(decoding: link[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) : nil
     }
 
-    /// Of as many processes as can be looked through until this thread has had a processor for `limit`, KernelWatch.ownTime.
+    /// Finds the objects and their peers in as many processes as can be looked through until KernelWatch.ownTime exceeds `limit`.
     /// - Parameters:
     ///   - objects: each with the peer that it has, as far as it is a socket
     package static func all(of objects: [String: String], in processes: some Sequence<pid_t>, until limit: UInt64) -> [OpenEnd] {
@@ -57,7 +57,7 @@ package struct OpenEnd: Equatable {
 // MARK: - Sockets
 
 extension OpenEnd {
-    /// Of "socket:[4712]" of a process the one that it is connected to, in the same way; empty where none is known.
+    /// Returns the socket that "socket:[4712]" of a process is connected to, in the same form; empty where none is known.
     package static func peer(of object: String, of pid: pid_t) -> String {
         guard let inode = inode(object) else { return "" }
         let unix = recorder_unix_peer(inode)

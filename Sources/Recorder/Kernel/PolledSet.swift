@@ -1,4 +1,4 @@
-// Which descriptors a thread waits for at once, that is in poll(2), select(2) or epoll_wait(2).
+// Descriptors that a thread waits for at once, that is in poll(2), select(2) or epoll_wait(2).
 import CRecorder
 import CTraceLayout
 import Glibc
@@ -21,7 +21,7 @@ package struct PolledSet: Equatable {
     /// Who waits for more of them serves many, and each of those is waited for less.
     private static let most = 32, mostBits = 4096, mostInfo = 8192
 
-    /// Of what was found in /proc/PID/task/TID/syscall. nil: it waits for no set, one that is too large, or one that is not for us.
+    /// Takes what was found in /proc/PID/task/TID/syscall. nil: it waits for no set, for one too large, or for one we may not read.
     package init?(systemCall: Int32, arguments: [UInt64], of pid: pid_t) {
         let all: [(descriptor: Int32, access: Int)]?
         switch Int(recorder_waits_for_set(systemCall)) {

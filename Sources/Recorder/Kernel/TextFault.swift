@@ -16,9 +16,9 @@ package struct TextFault: Sendable {
     }
 }
 
-/// Those of one process.
+/// Page faults at code of one process.
 package struct TextFaults: Sendable {
     package let faults: [TextFault]
-    /// Whether the kernel has told of them, and of all.
+    /// Tells if the kernel has reported them, and if any were lost.
     package let grant: trace_kernel_record
 }

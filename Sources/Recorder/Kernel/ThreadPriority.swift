@@ -5,10 +5,10 @@ package struct ThreadPriority: Equatable {
     /// SCHED_ of sched(7).
     package var policy: Int32
     package var nice: Int32
-    /// Of SCHED_FIFO and SCHED_RR.
+    /// Real-time priority under SCHED_FIFO and SCHED_RR; else 0.
     package var priority: UInt32
 
-    /// By thread id, of at most so many of the process.
+    /// Returns the priorities of at most `most` threads of the process, by thread id.
     package static func all(of pid: pid_t, atMost most: Int = 256) -> [pid_t: ThreadPriority] {
         var all: [pid_t: ThreadPriority] = [:]
         for tid in ProcessStatus.numbers(in: "/proc/\(pid)/task").prefix(most) {

@@ -1,4 +1,4 @@
-// What a thread waits in, by what /proc tells of it (proc(5): syscall, wchan, fd).
+// Finds what a thread waits in, from /proc (proc(5): syscall, wchan, fd).
 import CRecorder
 import Glibc
 
@@ -11,9 +11,9 @@ struct WaitLook {
     var arguments: (UInt64, UInt64)
     /// In the kernel; empty when it does not tell.
     var place: String
-    /// What the first argument is open on, where it is a descriptor.
+    /// Object that the first argument is open on, if it is a descriptor; else empty.
     var object: String
-    /// Where it waits for several at once.
+    /// Descriptors, where it waits for several at once.
     var set: PolledSet?
 
     /// nil when the thread is not waiting any more, or may not be looked at.
@@ -37,10 +37,10 @@ struct WaitLook {
             // It may have gone on meanwhile, and another file have the number.
             if Self.line(folder + "syscall") != text { return nil }
         }
-        nanoseconds = KernelWatch.now // what was found was so some time before
+        nanoseconds = KernelWatch.now // taken last: all of the above was true before it
     }
 
-    /// What it waits for that somebody else may write or read: pipes, with a name or without, and sockets.
+    /// Objects waited for that somebody else may write or read: pipes, with a name or without, and sockets.
     var withOtherEnds: [String] {
         let own = Self.hasOtherEnd(object) || object.hasPrefix("/") && place.contains("pipe") ? [object] : []
         return own + (set?.members.lazy.map { $0.object }.filter(Self.hasOtherEnd) ?? [])

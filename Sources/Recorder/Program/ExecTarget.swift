@@ -2,7 +2,7 @@
 import CRecorder
 import Glibc
 
-/// What exec is called with.
+/// Path and first arguments that exec is called with.
 package struct ExecTarget: Equatable, Sendable {
     package var path: String
     /// argv[0], and what precedes the user's own arguments.
@@ -33,7 +33,7 @@ extension ExecTarget {
         }
     }
 
-    /// What is launched without the agent, for the sake of its own text: no script is.
+    /// Finds a program to be launched without the agent, for the sake of its own text. Throws a `Refusal` for a script.
     package init(withText name: String, searchPath: String?) throws(Refusal) {
         let file = try ProgramFile(path: try ProgramLookup.path(of: name, searchPath: searchPath))
         switch file.format {

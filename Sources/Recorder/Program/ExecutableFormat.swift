@@ -1,5 +1,5 @@
-// What the first bytes of a file say about how the kernel would run it. Pure, and every read is checked: the file may
-// be anything.
+// Tells from the first bytes of a file how the kernel would run it. Pure, and every read is checked: the file may be
+// anything.
 //
 // ELF: https://refspecs.linuxfoundation.org/elf/gabi4+/ch4.eheader.html; scripts: Linux, fs/binfmt_script.c.
 

@@ -5,7 +5,7 @@ import Glibc
 package struct ProgramEnvironment {
     package private(set) var entries: [[CChar]]
 
-    /// Of this process.
+    /// Environment of this process.
     package static var inherited: ProgramEnvironment {
         var entries: [[CChar]] = []
         var next = environ

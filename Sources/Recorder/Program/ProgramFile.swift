@@ -2,7 +2,7 @@
 import CRecorder
 import Glibc
 
-/// What decides whether the loader will honour LD_PRELOAD. Identities of the process that calls exec.
+/// Credentials of the process that calls exec. With the file's, they decide whether the loader will honour LD_PRELOAD.
 package struct Identity: Sendable {
     package var realUser, effectiveUser: uid_t
     package var realGroup, effectiveGroup: gid_t

@@ -1,4 +1,4 @@
-// Where libtracer.so and its kin are, whether the first is an agent for this tool, and how they get into
+// Finds libtracer.so and its kin, checks that the first is an agent for this tool, and puts them into
 // LD_PRELOAD and LD_AUDIT.
 import CTraceLayout
 import Glibc
@@ -9,7 +9,7 @@ package struct AgentLibrary: Equatable, Sendable {
 
     package let path: String
 
-    /// Beside the tool's own executable, as a build leaves it, or in ../lib, as an installation does.
+    /// Finds a library next to the tool's own executable, as a build leaves it, or in ../lib, as an installation does.
     package static func find(_ name: String = agent) throws(Refusal) -> AgentLibrary {
         guard let resolved = realpath("/proc/self/exe", nil) else {
             throw .cannotRun("/proc is not mounted, so \(name) cannot be found: mount it")

@@ -13,7 +13,7 @@ package struct FinishedRun: Sendable {
 
     package let path: String
     package let isDirectory: Bool
-    /// Of a directory what it holds, and nothing else is in it.
+    /// All that a directory holds, or the file itself.
     private let files: [String]
     /// On the disk.
     package let byteCount: UInt64
@@ -82,7 +82,7 @@ package struct FinishedRun: Sendable {
         if isDirectory, rmdir(path) != 0 { throw .cannotRemove(path, errno) }
     }
 
-    /// Whether `tracer record` would have called it so by itself: tracer.NAME.PID, and .trace for a file.
+    /// Returns true if `tracer record` gives such names by default: tracer.NAME.PID, and .trace for a file.
     package static func isDefaultName(_ name: String, isDirectory: Bool) -> Bool {
         guard name.hasPrefix("tracer."), isDirectory || name.hasSuffix(".trace") else { return false }
         let parts = (isDirectory ? name : String(name.dropLast(6))).split(separator: ".", omittingEmptySubsequences: false).dropFirst()

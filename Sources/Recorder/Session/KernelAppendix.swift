@@ -1,4 +1,4 @@
-// What the kernel has told of an image, at the end of its trace: metadata chunks as the agent's own are.
+// Kernel events of an image, at the end of its trace: metadata chunks like the agent's own.
 import CTraceLayout
 import Glibc
 
@@ -8,15 +8,15 @@ package struct KernelAppendix {
     /// Ends it.
     package init(_ watch: KernelWatch) { account = watch.end() }
 
-    /// Behind a trace whose process has ended; with what was before it in this process (a script's interpreter, say), from its first
-    /// exec on. False: not all was written.
+    /// Appends to a trace whose process has ended; includes what was before it in this process (a script's interpreter, say), from its
+    /// first exec on. False: not all was written.
     package func write(wholeStartTo path: String) -> Bool {
         guard let header = TraceHeader(path: path) else { return false }
         let images = account.images[pid_t(bitPattern: header.current.pid)] ?? []
         return write(images.filter { $0.begun > 0 && $0.begun <= header.current.first.monotonic_ns }, to: header, isGone: true)
     }
 
-    /// Behind what is there. False: not all was written, for want of room on the disk as a rule.
+    /// Appends to what is there. False: not all was written, usually because the disk is full.
     func write(to header: TraceHeader, isGone: Bool) -> Bool {
         let state = header.current
         // A process that counts in another pid namespace is told of under other numbers.

@@ -1,4 +1,4 @@
-// Whether a run wants to know what the kernel sees, and how much of it its traces may hold.
+// Decides whether a run records kernel events, and how much of them its traces may hold.
 import Glibc
 import TraceFormat
 
@@ -8,7 +8,7 @@ struct KernelWish {
     /// Nanoseconds, 0: none.
     private let samplePeriod: UInt64
     private let minorFaults: Bool
-    /// Of a trace, where it has a limit: what the kernel tells comes on top, at most a quarter of it.
+    /// Limit for kernel events in a trace: a quarter of the trace's own limit, on top of it; `.max` where that has none.
     private let mostBytes: Int
     private let keepsEnd: Bool
 

@@ -24,7 +24,7 @@ package final class LoaderNotes {
     /// As audit.c reads it.
     var setting: String { "\(getpid()):\(identity.st_dev):\(identity.st_ino):\(path)" }
 
-    /// What stands at the name is this file.
+    /// True if the name still refers to this file.
     private var isInPlace: Bool {
         var now = stat()
         return lstat(path, &now) == 0 && now.st_dev == identity.st_dev && now.st_ino == identity.st_ino

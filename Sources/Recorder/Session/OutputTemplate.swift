@@ -1,5 +1,5 @@
-// Where trace files go: a path whose last part may hold %p (pid) and %e (program); %% is a percent sign. The agent expands it, once for
-// each process; here it is checked, made absolute (the program may change its directory), and recognised.
+// Path template of the trace files: its last part may hold %p (pid) and %e (program); %% is a percent sign. The agent expands it, once
+// for each process; here it is checked, made absolute (the program may change its directory), and recognised.
 import Glibc
 import TraceFormat
 
@@ -9,8 +9,8 @@ package struct OutputTemplate: Equatable, Sendable {
     /// Absolute.
     package let text: String
     package let directory: String
-    /// What every file name of this template begins with: the agent may add to the end, before `.trace`, when
-    /// a name is taken.
+    /// Beginning of every file name of this template: the agent may add to the end, before `.trace`, when a name
+    /// is taken.
     let fixedStart: String
     /// The file's name holds %p or %e: each process has a file of its own.
     let hasPlaces: Bool
@@ -50,7 +50,7 @@ package struct OutputTemplate: Equatable, Sendable {
         self.text = absolute
     }
 
-    /// What precedes the first place, with %% undone, and whether there is a place at all.
+    /// Returns what precedes the first placeholder, with %% undone, and whether there is one at all.
     private static func fixedPart(_ part: Substring, of text: String) throws(Refusal) -> (text: String, hasPlaces: Bool) {
         var fixed = "", hasPlaces = false
         var rest = part
@@ -84,6 +84,6 @@ package struct OutputTemplate: Equatable, Sendable {
         }
     }
 
-    /// Whether a file of this name may be one of ours; its header decides.
+    /// Returns true if a file of this name may be one of ours; its header decides.
     package func mayName(_ fileName: String) -> Bool { fileName.hasPrefix(fixedStart) }
 }

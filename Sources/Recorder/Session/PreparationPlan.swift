@@ -37,7 +37,7 @@ package struct PreparationPlan {
             lastUsed = used
             interval = PreparationPlan.busyNanoseconds
         }
-        // Behind: what the program has passed it has allocated itself.
+        // The program has allocated itself what it has passed: preparation fell behind.
         prepared = max(prepared, used.roundedUp(to: PreparationPlan.pageBytes))
         var goal = used.roundedUp(to: PreparationPlan.pageBytes) + lead
         // Begin only when a quarter is missing, so that a slow program does not have a page prepared at each look.

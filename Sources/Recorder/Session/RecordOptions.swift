@@ -8,7 +8,7 @@ package struct RecordOptions: Sendable {
     package var replaces = false
     package var maximumDepth: String?
     package var minimumMilliseconds: String?
-    /// Of these every call is recorded, not only calls through slots.
+    /// Globs of functions whose every call is recorded, not only calls through slots.
     package var functions: [String] = []
     /// In bytes; smaller ones that call nothing are not.
     package var minimumSize: String?
@@ -33,13 +33,13 @@ package struct RecordOptions: Sendable {
     /// The function whose first call means that the program is ready.
     package var ready: String?
     package var quiet = false
-    /// What several processes leave is one directory; otherwise each has a file by the template.
+    /// Traces of several processes go into one directory; otherwise each has a file by the template.
     package var gathersProcesses = false
 
     package init() {}
 
-    /// What the agent reads, in the order of the manual. Throws a `Refusal` for the first bad value. The output is not among
-    /// them: see `outputTemplate`.
+    /// Returns the variables that the agent reads, in the order of the manual. Throws a `Refusal` for the first bad value. The
+    /// output is not among them: see `outputTemplate`.
     package func variables() throws(Refusal) -> [(name: String, value: String)] {
         var result: [(name: String, value: String)] = []
         func add<Grammar>(
@@ -80,7 +80,7 @@ package struct RecordOptions: Sendable {
         return environment(Variables.output.name.description).flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// That, else the agent's default.
+    /// The wanted output, else the agent's default.
     package func outputTemplate(environment: (String) -> String?, currentDirectory: String) throws(Refusal) -> OutputTemplate {
         try OutputTemplate(wantedOutput(environment: environment) ?? OutputTemplate.standard, currentDirectory: currentDirectory)
     }

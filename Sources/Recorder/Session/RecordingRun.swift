@@ -4,12 +4,12 @@ import CTraceLayout
 import Glibc
 import TraceFormat
 
-/// What a run left behind.
+/// Result of a run: how the program ended, and the files that the run left behind.
 package struct RecordingResult: Sendable {
     package struct File: Sendable {
         package var path: String
         package var bytes: UInt64
-        /// Of the program itself, in contrast to a process that it started.
+        /// True for the program itself, false for a process that it started.
         package var isRoot: Bool
         /// For certain.
         package var isEnded: Bool
@@ -33,7 +33,7 @@ package struct RecordingRun {
     /// NUL-terminated.
     var arguments: [[CChar]]
     package var environment: ProgramEnvironment
-    /// Where files are; of a run directory that has no number yet, what it will stand in.
+    /// Path of the files; for a run directory that has no number yet, the directory that it will be made in.
     package var template: OutputTemplate
     private var directory: RunDirectory?
     let session: UInt64
@@ -151,8 +151,8 @@ package struct RecordingRun {
             status: status, path: path, files: files, wasStopped: stop?.isUnderWay ?? false, statesAreCut: isCut)
     }
 
-    /// What is done before the program starts. A thread of the tool that did not block the signals of the run loop could take them
-    /// from it, so those that `body` begins inherit a mask that does; what arrives meanwhile waits for its end.
+    /// Runs `body` before the program starts. A thread of the tool that did not block the signals of the run loop could take them
+    /// from it, so threads that `body` begins inherit a mask that does; signals that arrive meanwhile stay pending until it ends.
     package static func prepare(_ body: () -> Void) {
         var waited = SignalRelay.waitedSet, before = sigset_t()
         pthread_sigmask(SIG_BLOCK, &waited, &before)
@@ -208,7 +208,7 @@ package struct RecordingRun {
         append: (_ header: TraceHeader, _ isGone: Bool) -> Void
     ) -> [RecordingResult.File] {
         let entries = SessionFiles.all(template, session: session)
-        var laterImages: Set<UInt32> = [] // of a process that called exec, all but the last image are gone
+        var laterImages: Set<UInt32> = [] // pids: after exec, all but the last image of one are gone
         let namespace = ProcessStatus.ownNamespace
         return entries.reversed().compactMap { entry -> RecordingResult.File? in
             guard let header = TraceHeader(path: entry.path) else { return nil }

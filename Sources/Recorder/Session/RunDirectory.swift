@@ -1,16 +1,16 @@
-// Where the traces of one run go when they are to be one thing: a directory with a file for each image of each process. When the run was
-// one file after all, that takes the directory's place, or its name with .trace behind it.
+// Directory that keeps the traces of one run together, with a file for each image of each process. When the run was one file after
+// all, it takes the directory's place, or the directory's name with .trace appended.
 import CRecorder
 import CTraceLayout
 import Glibc
 import TraceFormat
 
 package struct RunDirectory: Equatable, Sendable {
-    /// Of the directory, absolute; the program's process id comes behind it where `isNumbered`.
+    /// Absolute path of the directory; the program's process id is appended where `isNumbered`.
     package let path: String
     let isNumbered: Bool
 
-    /// Of a file in it.
+    /// Name template of the files in it.
     package static let names = "%e.%p.trace"
     private static let longestName = 200
 
@@ -48,7 +48,8 @@ package struct RunDirectory: Equatable, Sendable {
         guard force else { throw .usage("output \(path) exists: overwrite it with --force, or name another file") }
     }
 
-    /// What the program is started with, but for a number that is not known before.
+    /// Parts of the path and of the variable that the program is started with, around the number, which is not known before.
+    /// nil unless `isNumbered`.
     var numbered: RunningProgram.NumberedDirectory? {
         guard isNumbered else { return nil }
         return .init(start: path, variable: "\(Variables.output.name)=" + OutputTemplate.escaped(path), ending: "/" + Self.names)
@@ -110,7 +111,7 @@ package struct RunDirectory: Equatable, Sendable {
         return directory
     }
 
-    /// Of what lies in a directory. nil when that cannot be read.
+    /// Returns the names of a directory's entries. nil when it cannot be read.
     package static func names(in directory: String) -> [String]? {
         guard let listing = opendir(directory) else { return nil }
         defer { closedir(listing) }
@@ -125,7 +126,7 @@ package struct RunDirectory: Equatable, Sendable {
     }
 }
 
-/// What may be replaced: one's own trace of a process that is gone.
+/// A trace that may be replaced: the user's own, of a process that is gone.
 package enum EndedTrace {
     package static func isOne(_ path: String, mayBeEmpty: Bool) -> Bool {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)

@@ -36,7 +36,7 @@ package final class FileWatch {
     package var isExpecting: Bool { candidates.values.contains { $0 > FileWatch.looksForHeader - 10 } }
     static let expectingNanoseconds: UInt64 = 200_000
 
-    /// What was there before the watch.
+    /// Takes up the files that were there before the watch.
     func scan() {
         for name in SessionFiles.names(template) { candidates[name] = FileWatch.looksForHeader }
     }
@@ -91,7 +91,7 @@ package final class FileWatch {
 }
 
 package enum SessionFiles {
-    /// What the header of a file says. The file itself is closed: a run may have more than a process may have open.
+    /// Fields of a file's header. The file itself is closed: a run may have more files than a process may have open.
     package struct Entry {
         package var path: String
         var pid: UInt32, parent: UInt32, namespace: UInt64

@@ -41,7 +41,8 @@ package enum UsedEnd {
         return (min(size, end.roundedUp(to: alignment)), last)
     }
 
-    /// Of an open chunk: untouched bytes are zero, and an all-zero word is never an event.
+    /// Returns the end of the last nonzero byte of an open chunk: untouched bytes are zero, and an all-zero word is never an event.
+    /// `end` when the file cannot be read.
     private static func lastWrittenByte(_ file: Int32, from start: UInt64, to end: UInt64) -> UInt64 {
         var window = [UInt8](repeating: 0, count: 64 << 10)
         var high = end

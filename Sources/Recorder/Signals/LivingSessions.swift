@@ -1,14 +1,14 @@
-// Whether processes of a run are alive that have no file yet: one that was forked makes its own with its first recorded call, which may
-// come late. /proc is asked: their environment says of which run they are, or their memory that the agent is in it.
+// Finds live processes of a run that have no file yet: a forked one makes its own with its first recorded call, which may come late.
+// /proc is asked: their environment says which run they belong to, or their memory map shows that the agent is in it.
 import CTraceLayout
 import Glibc
 import TraceFormat
 
 package enum LivingSessions {
-    /// Whether a process may be alive that the program `root`, which has ended, or one of its children has started.
+    /// Returns true if a process may be alive that the program `root`, which has ended, or one of its children has started.
     package static func mayHaveAny(of session: UInt64, since root: pid_t) -> Bool {
         var looked = root
-        // What is started while we look has a parent that we see, or a number that is given meanwhile.
+        // A process started while we look has a parent that we see, or a pid that is assigned meanwhile.
         for _ in 0..<100 {
             guard let last = lastProcess else { return true } // no /proc
             if last == looked { return false }
@@ -18,7 +18,7 @@ package enum LivingSessions {
         return true
     }
 
-    /// Of all processes that can be looked into.
+    /// Sessions of all processes whose environment can be read.
     package static var all: Set<UInt64> {
         Set(ProcessStatus.numbers(in: "/proc").compactMap { environment(of: $0).flatMap { self.session(in: $0) } })
     }
@@ -40,8 +40,9 @@ package enum LivingSessions {
         ProcessStatus.readAll("/proc/\(pid)/comm").map { String(decoding: $0, as: UTF8.self) } == TRACE_AGENT_TASK + "\n"
     }
 
-    /// Nothing is there for a moment while a program is put in the place of another one: vfork's parent goes on when the new memory is in use,
-    /// and that gets its env_end later (fs/exec.c, exec_mmap; fs/binfmt_elf.c, create_elf_tables). Nor if it was started without any.
+    /// Returns a process's environment; nil when it cannot be read. It is empty for a moment during exec: vfork's parent goes on when the
+    /// new memory is in use, which gets its env_end later (fs/exec.c, exec_mmap; fs/binfmt_elf.c, create_elf_tables). It stays empty if the
+    /// program was started without any.
     private static func environment(of pid: pid_t) -> [UInt8]? {
         var variables: [UInt8]?
         for _ in 0..<50 {

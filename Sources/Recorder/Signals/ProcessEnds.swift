@@ -4,10 +4,10 @@ import CRecorder
 import Glibc
 
 final class ProcessEnds {
-    /// By process id, which nobody else gets before the process was waited for.
+    /// Descriptors by process id, which is not reused before the process was waited for.
     private var descriptors: [pid_t: Int32] = [:]
     private var statuses: [pid_t: Int32] = [:]
-    /// Of the descriptors that a process may have, 1,024 as a rule.
+    /// A share of the descriptors that a process may have, usually 1,024.
     private static let mostDescriptors = 512
 
     deinit { for descriptor in descriptors.values { close(descriptor) } }
@@ -16,7 +16,7 @@ final class ProcessEnds {
     func watch(_ pid: pid_t) {
         look()
         guard descriptors[pid] == nil, descriptors.count < Self.mostDescriptors else { return }
-        statuses[pid] = nil // of one that had the same id
+        statuses[pid] = nil // from an earlier process with the same id
         let descriptor = recorder_open_process(pid)
         if descriptor >= 0 { descriptors[pid] = descriptor }
     }

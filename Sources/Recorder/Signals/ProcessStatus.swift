@@ -1,4 +1,4 @@
-// What /proc says of a process.
+// Facts about a process, from /proc.
 import Glibc
 
 package enum ProcessStatus {
@@ -30,7 +30,7 @@ package enum ProcessStatus {
                 .reduce(into: "") { $0.unicodeScalars.append(Unicode.Scalar($1)) }) ?? 0
     }
 
-    /// Of the system since it was started: the first half of the id that the kernel makes at random (proc(5)), 0 unknown.
+    /// Identifies this boot of the system: the first half of the kernel's random id (proc(5)), 0 unknown.
     package static var bootID: UInt64 {
         let digits = read("/proc/sys/kernel/random/boot_id")?.filter { $0.isHexDigit }.prefix(16) ?? ""
         return digits.count == 16 ? UInt64(digits, radix: 16) ?? 0 : 0

@@ -2,7 +2,7 @@
 import Glibc
 
 struct ProgramStop {
-    /// Of the trace, once there is one.
+    /// Path of the trace, once there is one.
     var path: String?
     private let condition: StopCondition
     private let pid: pid_t

@@ -17,7 +17,7 @@ package struct RunningProgram {
 
     /// A directory that is named by the process id, and by a variable of the program's environment.
     struct NumberedDirectory {
-        /// What comes before the number.
+        /// Path up to the number.
         var start: String
         /// NAME=VALUE up to the number, and from there on.
         var variable: String, ending: String
@@ -77,7 +77,7 @@ package struct RunningProgram {
         }
     }
 
-    /// What has happened since the last call; nil when nothing has. Never waits.
+    /// Returns the next change of the program; nil when there is none. Never waits.
     package func nextChange() -> Change? {
         var status: Int32 = 0
         var result: pid_t
@@ -97,7 +97,7 @@ package struct RunningProgram {
         }
     }
 
-    /// Whether `nextChange` has something to tell.
+    /// True if `nextChange` has something to tell.
     package var hasChanged: Bool {
         var info = siginfo_t() // waitid(2): si_pid stays 0 when nothing has happened
         var result: Int32

@@ -16,7 +16,7 @@ import CRecorder
 import Glibc
 
 package struct SignalRelay {
-    /// What the run loop waits for instead of being interrupted by it.
+    /// Signals that the run loop waits for instead of being interrupted by them.
     static let waited: [Int32] =
         [
             SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCHLD, SIGCONT, SIGTSTP,
@@ -137,7 +137,7 @@ package struct SignalRelay {
         if !program.hasChanged { kill(program.pid, SIGCONT) }
     }
 
-    /// Whether the program's group owns our terminal: a stop then leaves the user facing nothing.
+    /// Returns true if the program's group owns our terminal: a stop then leaves the user facing nothing.
     private func isInForeground(_ program: pid_t) -> Bool {
         let terminal = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY)
         guard terminal >= 0 else { return false }

@@ -1,23 +1,22 @@
-// What recording costs, taken out of the times: a call's two clock reads enclose a part of the agent's own work, which is
-// in its length, and the rest is in its caller's. The agent measures both for a leaf call when it starts. Calls with
-// calls inside cost somewhat more (two events instead of one), and what a processor would have waited for anyhow costs less: how much,
-// the agent has measured, too.
+// The cost of recording, to be taken out of the times: a call's two clock reads enclose a part of the agent's own work, which is in its
+// length, and the rest is in its caller's. The agent measures both for a leaf call when it starts. Calls with calls inside cost somewhat
+// more (two events instead of one), and work that overlaps with a stall of the processor costs less: the agent has measured how much, too.
 import CTraceLayout
 
-/// Of one call, in nanoseconds.
+/// Cost of recording one call, in nanoseconds.
 struct CallCost {
-    /// Within the call's own length.
+    /// The part within the call's own length.
     var inside: Double
-    /// In the time of whoever called.
+    /// The part in the caller's time.
     var outside: Double
-    /// By how much `whole` and `inside` may be wrong, as parts of themselves.
+    /// Relative errors of `whole` and `inside`.
     var wholeError: Double
     var insideError: Double
     /// 0: the agent could not measure it.
     var whole: Double { inside + outside }
 
-    /// By how much the sum of the costs may be wrong of which so many calls have the inner part in it, in nanoseconds. Of others it has
-    /// the whole, or, of the calls that somebody makes, the outer part.
+    /// Returns the error of a sum of recording costs, in nanoseconds. `cost` has the inner part of `calls` calls; the rest is the whole
+    /// cost of other calls or, with `isSelf`, the outer part of calls made from here.
     func error(of cost: UInt64, calls: UInt64, isSelf: Bool) -> Double {
         guard whole > 0 else { return 0 }
         let within = min(Double(calls) * inside, Double(cost))
@@ -25,9 +24,9 @@ struct CallCost {
         return within * insideError + (Double(cost) - within) * others
     }
 
-    /// Calls in a program differ by no less from those that were measured …
+    /// Calls in a program differ at least this much from those that were measured …
     private static let leastError = 1.0 / 16
-    /// … and by so much where the agent did not look.
+    /// … and this much where the agent did not measure it.
     private static let unknownError = 0.5
 
     init(_ trace: TraceFile) {
@@ -44,10 +43,10 @@ struct CallCost {
 }
 
 extension TraceFile {
-    /// By how much what recording a call costs may be wrong, as a part of it.
+    /// Relative error of the cost of recording a call.
     package var costError: Double { CallCost(self).wholeError }
 
-    /// Of what recording a call costs, what is in the call's own length. nil: the agent could not measure it.
+    /// Share of a call's recording cost that lies within the call's own length. nil: the agent could not measure it.
     package var insideCostShare: Double? {
         let cost = CallCost(self)
         return cost.whole > 0 ? cost.inside / cost.whole : nil

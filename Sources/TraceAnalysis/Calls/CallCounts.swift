@@ -12,16 +12,16 @@ package struct CallCounts: Sendable {
         package var ticks: Ticks
     }
 
-    /// Of functions that were called.
+    /// Calls by function id, only of functions that were called.
     package private(set) var calls: [UInt32: UInt64] = [:]
-    /// In the order of time: each with its first call.
+    /// First call of each function, in order of time.
     package private(set) var firsts: [First] = []
-    /// Calls from one function to another that began behind the moment.
+    /// Calls from one function to another that began after the moment.
     package private(set) var pairs: [Pair: UInt64] = [:]
-    /// All calls that began there.
+    /// All calls that began after the moment, by function id.
     package private(set) var later: [UInt32: UInt64] = [:]
 
-    /// - Parameter moment: nil: nothing is behind it
+    /// - Parameter moment: nil: nothing comes after it
     package init(
         _ trace: TraceFile, behind moment: Ticks? = nil, workers: Int = TraceFile.processorCount, progress: ReadingProgress? = nil
     ) {
@@ -43,12 +43,12 @@ package struct CallCounts: Sendable {
     }
 }
 
-/// The last row is of functions that no record describes.
+/// The last row is for functions that no record describes.
 private struct CountingSink: StreamSink, ~Copyable {
     struct Sums: BitwiseCopyable {
         var calls: UInt64 = 0
         var first: UInt64 = .max
-        /// Behind the moment.
+        /// Calls that began after the moment.
         var later: UInt64 = 0
     }
     struct Edge: Hashable {

@@ -21,11 +21,11 @@ package final class TraceEnd {
     package init(_ trace: TraceFile) { self.trace = trace }
 }
 
-/// Of one thread, whose chunks store all their open frames.
+/// Finds the ends of one thread's calls; its chunks must store all their open frames.
 final class CallEnds {
     struct Key: Hashable {
         var enter: UInt64
-        /// As `EndSink` numbers functions.
+        /// Numbered as in `EndSink`.
         var row: UInt32
     }
     struct End {
@@ -36,10 +36,10 @@ final class CallEnds {
     private var reader: ChunkReader
     private let chunks: [Chunk]
     private let atEnd: () -> End
-    /// Of calls that were asked for together with others.
+    /// Ends found ahead, of other calls that will be asked for.
     private var known: [Key: End] = [:]
 
-    /// - Parameter atEnd: of calls that are open behind the last chunk
+    /// - Parameter atEnd: the end of calls that are still open after the last chunk
     init(_ trace: TraceFile, _ chunks: [Chunk], atEnd: @escaping () -> End) {
         reader = ChunkReader(trace)
         self.chunks = chunks

@@ -9,11 +9,11 @@ package struct FoundCall: Sendable {
     package var thread: UInt32
     /// Row of the function table.
     fileprivate var row: UInt32
-    /// Whether its end is in the trace.
+    /// True if its end is in the trace.
     package var isOver: Bool
 
     package var length: UInt64 { end - start }
-    /// Of no length, it is the tick at which it was.
+    /// Ticks that it covers; for a call of no length, the tick at which it was made.
     package var moment: Range<UInt64> { Self.moment(start, end) }
     fileprivate static func moment(_ start: UInt64, _ end: UInt64) -> Range<UInt64> { start..<max(end, start == .max ? start : start + 1) }
 }

@@ -7,15 +7,15 @@ import TraceFormat
 package struct Frame: BitwiseCopyable {
     /// As the clock was read: with the function, the identity of the call.
     var enter: UInt64
-    /// What the listener calls the function.
+    /// The sink's row for the function.
     var row: UInt32
     var flags: UInt32 = 0
     /// The listener's own.
     var tag: UInt64 = 0
     /// The address that it returns to, for listeners that want it; 0 unknown.
     var site: UInt64 = 0
-    /// Of the argument that it was recorded with, 56 bits (`Metadata.object`), for listeners that want it; nil without, and of a call that
-    /// began in a chunk which is not there.
+    /// The argument that was recorded with the call, 56 bits (`Metadata.object`), for sinks that want it; nil without one, and for a
+    /// call that began in a missing chunk.
     var object: UInt64? {
         get { objectWord == 0 ? nil : objectWord >> UInt64(CONTROL_PAYLOAD_SHIFT) }
         set { objectWord = newValue.map { $0 << UInt64(CONTROL_PAYLOAD_SHIFT) | 1 } ?? 0 }
@@ -54,13 +54,13 @@ package protocol CallSink: ~Copyable {
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int)
     mutating func orphan(_ row: UInt32, at time: UInt64, depth: Int)
     mutating func unknown()
-    /// Frames and leaves shall have their call sites.
+    /// True if the sink needs the call sites of frames and leaves.
     static var wantsSites: Bool { get }
-    /// Of the leaf that is told of next.
+    /// Takes the call site of the leaf that is reported next.
     mutating func leafSite(_ address: UInt64)
-    /// Frames and leaves shall have their objects.
+    /// True if the sink needs the objects of frames and leaves.
     static var wantsObjects: Bool { get }
-    /// Of the leaf that is told of next: as `Frame.object`.
+    /// Takes the object of the leaf that is reported next, as in `Frame.object`.
     mutating func leafObject(_ bits: UInt64?)
 }
 
@@ -78,7 +78,7 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     private var active: OpenCounts
     /// Frames beyond `deepest`, of which only the number is kept.
     private var beyond = 0
-    /// What the word before has said of the next call.
+    /// Site and object of the next call, from the words before it.
     private var nextSite: UInt64 = 0
     private var nextObject: UInt64?
     private(set) var completes: UInt64 = 0
@@ -94,7 +94,7 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
     /// Its ticks, .max behind the last.
     private var boundTicks: UInt64 = 0
     private(set) var isInside = false
-    /// Where the moment began.
+    /// Ticks at which the current moment began.
     private var since: UInt64 = 0
 
     /// - Parameters:
@@ -264,7 +264,7 @@ extension CallStack: EventSink where Sink: ~Copyable {
     mutating func unknown(_ word: UInt64) { sink.unknown() }
 }
 
-// Where a chunk begins.
+// The beginning of a chunk.
 extension CallStack where Sink: ~Copyable {
     /// Begins a chunk of a thread behind another one, or the first that is known. `stored`: its own list; `sites` of its frames, or none.
     mutating func begin(
@@ -272,7 +272,7 @@ extension CallStack where Sink: ~Copyable {
     ) {
         nextSite = 0
         nextObject = nil
-        if chunk.isUnsettled, let previous, previous.sequence &+ 1 == chunk.sequence { return } // its words know better
+        if chunk.isUnsettled, let previous, previous.sequence &+ 1 == chunk.sequence { return } // the previous chunk's events supersede it
         adopt(
             stored, sites: sites, bottom: previous == nil ? 0 : chunk.openFrames - chunk.storedFrames, latest: latest, areCalls: areCalls)
     }
@@ -359,12 +359,12 @@ extension CallStack where Sink: ~Copyable {
         since = isInside ? bounds[bound - 1] : 0
     }
 
-    /// What begins at `time` lies in the moment that begins there.
+    /// Crosses the bounds up to `time`, inclusive: what begins at `time` lies in the moment that begins there.
     mutating func advance(to time: UInt64) {
         while nextBound < bounds.count, boundTicks <= time { cross() }
     }
 
-    /// What ends at `time` lies in the moment that ends there.
+    /// Crosses the bounds before `time`: what ends at `time` lies in the moment that ends there.
     mutating func advance(before time: UInt64) {
         while nextBound < bounds.count, boundTicks < time { cross() }
     }

@@ -44,7 +44,7 @@ struct ChunkReader: ~Copyable {
         }.map { $0.even(scale) }
     }
 
-    /// Whether the thread has not begun another chunk in its place, nor a ring.
+    /// Returns true if neither its thread nor a ring has begun another chunk in its place.
     private mutating func isStill(_ chunk: Chunk) -> Bool {
         source.file.read(ChunkWalk.headerBytes, at: chunk.offset, into: &frames)
         guard let header = frames.load(trace_chunk_header.self, at: 0) else { return false }
@@ -70,7 +70,7 @@ struct ChunkReader: ~Copyable {
         return result
     }
 
-    /// Where these frames were called from; empty where the chunk does not say.
+    /// Returns the call sites of these frames; empty if the chunk does not have them.
     mutating func storedSites(_ chunk: Chunk) -> [UInt64] {
         guard chunk.hasSites, chunk.storedFrames > 0 else { return [] }
         let at = ChunkWalk.headerBytes + chunk.storedFrames * MemoryLayout<trace_open_frame>.stride

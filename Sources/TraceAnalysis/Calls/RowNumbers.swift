@@ -2,7 +2,7 @@
 // record describes, in the order in which this reading met them.
 
 struct RowNumbers: ~Copyable {
-    /// By function id; 0 unknown.
+    /// Rows by function id; 0 unknown.
     private var rows: PlainArray<UInt32>
     let knownCount: Int
     /// In the order of their rows, which follow the known ones.
@@ -26,7 +26,7 @@ struct RowNumbers: ~Copyable {
         return _fastPath(row != 0) ? row : strangerRow(function)
     }
 
-    /// What another reading's row is in this one.
+    /// Returns this reading's row for a row of another reading.
     mutating func translate(_ row: UInt32, from other: borrowing RowNumbers) -> UInt32 {
         other.stranger(row).map { strangerRow($0) } ?? row
     }

@@ -1,5 +1,5 @@
 // Reads the chunks of a trace in any order, on several threads, each into a sink of its own; the sinks are then added up.
-// What a sink keeps must be additive: chunks are read alone, and a call may begin in one and end in another.
+// The sums in a sink must be additive: chunks are read alone, and a call may begin in one and end in another.
 import CTraceLayout
 import Dispatch
 import Glibc
@@ -8,15 +8,15 @@ import TraceFormat
 
 /// A listener of which every reading thread has one.
 protocol StreamSink: CallSink, ~Copyable {
-    /// Heard so far.
+    /// Calls reported so far.
     var calls: UInt64 { get }
-    /// What follows is of this thread.
+    /// Begins a part of this thread: all that follows is from it.
     mutating func begin(thread: UInt32)
-    /// Adds up what both have heard.
+    /// Adds the sums of the other sink.
     mutating func add(_ other: borrowing Self)
-    /// A frame of `other`, which was added, as this one numbers functions.
+    /// Returns a frame of `other`, which was added, with this sink's numbers for functions.
     mutating func translate(_ frame: Frame, from other: borrowing Self) -> Frame
-    /// Whether the call has returned on another thread.
+    /// Returns true if the call has returned on another thread.
     func hasMigrated(_ frame: Frame) -> Bool
 }
 
@@ -43,13 +43,13 @@ final class StreamWorker<Sink: StreamSink & ~Copyable>: @unchecked Sendable {
     private var reader: ChunkReader
     private(set) var stack: CallStack<Sink>
     private(set) var latest: UInt64 = 0
-    /// By thread index.
+    /// Latest event, calls and open frames, by thread index.
     private(set) var latestOfThread: [UInt32: UInt64] = [:]
     private(set) var calls: [UInt32: UInt64] = [:]
     private(set) var openFrames: [UInt32: Int] = [:]
     /// Chunks that a ring overwrote between the walk over the file and the reading of them.
     private(set) var overwritten: UInt64 = 0
-    /// And where in the window that is.
+    /// Frames open at the end of each thread, and the next bound of the window there.
     private var openAtEnd: [(thread: UInt32, frames: [Frame], bound: Int)] = []
 
     private init(_ trace: TraceFile, _ sink: consuming Sink, rowCount: Int) {
@@ -158,10 +158,10 @@ extension TraceFile {
     /// Chunks of one thread that one worker must read in order.
     struct Unit: Sendable {
         var chunks: ArraySlice<Chunk>
-        /// Of its thread.
+        /// True if it is the first, or the last, unit of its thread.
         var isFirst: Bool
         var isLast: Bool
-        /// Ticks, between which it is: its own opening, of the first none; and that of the thread's next.
+        /// Ticks between which it lies: from its own opening (0 for the first unit) to that of the thread's next unit (.max for the last).
         var begin: UInt64
         var end: UInt64
     }

@@ -6,12 +6,12 @@ struct ThreadSpan: Sendable, Equatable {
     var begin: UInt64
     var end: UInt64
 
-    /// What of it lies in the window of time that is told of.
+    /// The part of it that lies in the window, in ticks.
     var length: UInt64 = 0
 
     static let nothing = ThreadSpan(begin: 0, end: 0)
 
-    /// What of that no call covers. `inCalls`: what the calls do.
+    /// Returns the part of `length` that no call covers. `inCalls`: the part that calls cover.
     func own(inCalls: UInt64?) -> UInt64 { length - min(inCalls ?? 0, length) }
     /// How much of a call lies in it.
     @inline(__always) func overlap(_ start: UInt64, _ stop: UInt64) -> UInt64 {

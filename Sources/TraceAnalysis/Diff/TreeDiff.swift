@@ -1,10 +1,10 @@
-// What changed between two sets of runs. Functions are matched by module and name, whatever their addresses: a name
-// without what compilers append to it (.constprop.0), and a function without a name, whose module+offset moves with
-// every build, by the company it keeps. Self time is what is compared: the self times of all functions and the program's
-// own code add up to the time of all threads, so each row is a part of the difference and none is counted twice.
+// Differences between two sets of runs. Functions are matched by module and name, whatever their addresses. A name is
+// taken without what compilers append to it (.constprop.0); a function without a name, whose module+offset moves with
+// every build, is matched by its callers and callees. Self times are compared: with the program's own code they add up
+// to the time of all threads, so each row is a part of the difference and none is counted twice.
 
 package struct TreeDiff: Sendable {
-    /// Of one function or one path: one number for each run of a side.
+    /// Numbers of one function or one path: one for each run of a side.
     package struct Side: Sendable {
         package var calls: [Double]
         /// Nanoseconds.
@@ -37,8 +37,8 @@ package struct TreeDiff: Sendable {
         package var correctedDifference: Double { after.medianCorrected - before.medianCorrected }
         package var callDifference: Double { after.medianCalls - before.medianCalls }
 
-        /// Whether runs differ as much among themselves as the two sets: some run of one is on the wrong side of some
-        /// run of the other. nil when there is but one run of each, which tells nothing.
+        /// True if runs differ as much among themselves as the two sets do: some run of one set is on the wrong side of
+        /// some run of the other. nil when there is only one run of each, which tells nothing.
         package var isNoise: Bool? { Self.isNoise(before.selfTime, after.selfTime, difference) }
         package var isCorrectedNoise: Bool? { Self.isNoise(before.correctedSelf, after.correctedSelf, correctedDifference) }
 
@@ -65,18 +65,18 @@ package struct TreeDiff: Sendable {
         package var row: Row
     }
 
-    /// By falling size of the difference.
+    /// Functions, the largest difference first.
     package private(set) var functions: [FunctionRow] = []
     package private(set) var paths: [PathRow] = []
     /// All calls together, and own code.
     package let whole: Row
-    /// What the threads ran while no recorded call was open.
+    /// Own code: time that threads ran while no recorded call was open.
     package let own: Row
     /// All calls together.
     package let inCalls: Row
-    /// Of a run from the beginning of its first process to the end of its last one.
+    /// Time from the beginning of a run's first process to the end of its last one, in nanoseconds.
     package let duration: Row
-    /// Whether order and noise are judged by times without what recording took.
+    /// True if order and noise are judged by times without the recording overhead.
     package let isCorrected: Bool
 
     /// One tree for each run.
@@ -189,7 +189,7 @@ private struct Union {
             let (known, former) = name(function)
             return number(known, former)
         }
-        var paths = [Int](repeating: -1, count: tree.nodes.count) // by node of this tree
+        var paths = [Int](repeating: -1, count: tree.nodes.count) // path of each node of this tree
         for (index, node) in tree.nodes.enumerated() where node.parent >= 0 {
             let edge = Edge(parent: paths[node.parent], function: here[node.function])
             let path = childOf[edge] ?? nodes.count

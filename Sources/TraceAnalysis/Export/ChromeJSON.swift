@@ -104,7 +104,7 @@ struct ChromeWriter: TimelineWriter {
                 ("args", .object([("name", .string(source.name))])),
             ])
             for (ticks, name) in source.marks {
-                let time = Double(Int64(bitPattern: source.monotonic(ticks.raw) &- sources.origin)) / 1000 // of a damaged file, before the origin
+                let time = Double(Int64(bitPattern: source.monotonic(ticks.raw) &- sources.origin)) / 1000 // may be < 0 if damaged
                 try line([
                     ("ph", .string("i")), ("s", .string("p")), ("pid", pid), ("tid", pid), ("ts", .number(time)),
                     ("name", .string(name)), ("cat", .string("tracer")),

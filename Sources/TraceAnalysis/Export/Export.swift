@@ -56,8 +56,8 @@ package struct Export: Sendable {
         }
     }
 
-    /// Of the file about, by what the formats took of traces of real programs for each word that records calls. Those that add up grow
-    /// with the paths, not with the calls, and stay small.
+    /// Returns the approximate size of the file, from what the formats took for each word that records calls in traces of real programs.
+    /// 0 for formats that add up: they grow with the paths, not with the calls, and stay small.
     package func estimatedByteCount(_ format: ExportFormat) -> UInt64 {
         let bytesOfWord: UInt64
         switch format {

@@ -1,4 +1,4 @@
-// What is exported: traces, often of several processes of one run, and their threads.
+// Input of an export: traces, often of several processes of one run, and their threads.
 import Presentation
 import TraceFormat
 
@@ -32,14 +32,14 @@ package final class ExportSource: Sendable {
     var pid: UInt32 { trace.header.pid }
     var name: String { trace.programName }
 
-    /// What its events are filed under: the module of a function; marks and spans of the program have none.
+    /// Category of a function's events: its module; "mark" or "span" for those of the program, which have none.
     func category(of function: UInt32) -> String {
         guard let known = trace.metadata.functions[function] else { return FunctionNames.noModule }
         if known.isMark { return "mark" }
         return known.isSpan ? "span" : table.name(of: function).module
     }
 
-    /// Where what is exported begins and ends.
+    /// Beginning and end of the recording, or of each window that is exported, with a text.
     var marks: [(Ticks, String)] {
         guard !trace.window.isWhole else {
             return [(trace.firstTicks, "recording begins"), (end, "recording ends: \(trace.stateText)")]
@@ -67,7 +67,7 @@ package struct ExportThread: Sendable {
     package let source: ExportSource
     /// As in the trace.
     package let index: UInt32
-    /// Of all threads of the export, from 0.
+    /// Number among all threads of the export, from 0.
     let number: Int
     let tid: UInt32
     let name: String

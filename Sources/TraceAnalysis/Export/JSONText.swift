@@ -16,7 +16,7 @@ extension ByteWriter {
     }
 }
 
-/// What a format says of a function, put together once for each.
+/// Text that a format has for each function, put together once.
 struct FunctionTexts {
     private var texts: [[UInt8]] = []
     private let make: (UInt32) -> String

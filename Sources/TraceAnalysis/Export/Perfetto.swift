@@ -111,9 +111,9 @@ struct PerfettoSink: TimelineSink, ~Copyable {
     private var sequence: UInt64 = 0
     private var last: UInt64 = 0
     private var isStarted = false
-    /// By function: the module's category.
+    /// Category of each function, indexed by id: its module's, or that of marks or spans.
     private var categories = PlainArray<UInt32>()
-    /// By function: the piece that it was last seen in.
+    /// Piece that each function was last seen in, indexed by id.
     private var seen = PlainArray<UInt32>()
     private var piece: UInt32 = 0
     private var functions: [UInt32] = []

@@ -9,7 +9,7 @@ struct PerfettoSamples {
 
     init(_ source: ExportSource) { self.source = source }
 
-    /// Behind those of threads, which count up from 1.
+    /// Packet sequence of the samples, above those of the process events (1) and of threads (2 and up).
     private var sequence: UInt64 { 1 << 30 + UInt64(source.index) }
     private static let samplesOfPiece = 10_000
 
@@ -54,7 +54,7 @@ struct PerfettoSamples {
     }
 }
 
-/// What a sequence has been told: modules, functions and stacks, each by a number from 1. A node of the tree is a stack.
+/// Modules, functions and stacks that a sequence has been told, each by a number from 1. A node of the tree is a stack.
 private struct StackNames {
     private typealias Field = PerfettoField
     private let tree: CallTree
@@ -89,7 +89,7 @@ private struct StackNames {
         return (tid, news.bytes)
     }
 
-    /// A frame is a function: where in it the sample was, its stack does not keep.
+    /// A frame is a function: the stack does not keep where in it the sample was.
     private mutating func tell(_ index: Int, _ function: CallTree.Function, to news: inout ProtobufMessage) {
         let known = modules[function.module], module = known ?? UInt64(modules.count) + 1
         if known == nil {

@@ -13,10 +13,10 @@ struct PerfettoStart {
         records = source.trace.metadata.start
     }
 
-    /// Beside those of the threads, whose numbers are smaller by far.
+    /// Track id, above those of the threads, whose numbers are far smaller.
     private func track(_ number: Int) -> UInt64 { source.processTrack + 1 << 31 + UInt64(number) }
     private func time(_ ticks: Ticks) -> UInt64 { source.monotonic(ticks.raw) }
-    /// What was before the agent is known in nanoseconds alone.
+    /// Time of a phase; those before the agent are known in nanoseconds only.
     private func time(_ phase: Phase) -> UInt64 { phase.monotonic?.count ?? time(phase.usage.ticks) }
 
     func write(to message: inout ProtobufMessage) {

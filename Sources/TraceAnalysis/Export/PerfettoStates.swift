@@ -8,7 +8,7 @@ struct PerfettoStates {
 
     init(_ source: ExportSource) { self.source = source }
 
-    /// So that memory does not grow with the number of switches.
+    /// Packets that are written at once: memory does not grow with the number of switches.
     private static let packetsOfPiece = 10_000
 
     func write(_ write: ([UInt8]) throws -> Void) throws {

@@ -4,7 +4,7 @@ import TraceFormat
 
 struct PerfettoWaits {
     private typealias Field = PerfettoField
-    /// Those of which the kernel has told; of others waits are the calls themselves.
+    /// Sources with context switches from the kernel; in others the calls themselves are the waits.
     private let sources: [ExportSource]
     private let searches: [WaitSearch]
     /// CLOCK_MONOTONIC from which times in texts count.
@@ -62,7 +62,7 @@ struct PerfettoWaits {
         try write(piece.bytes)
     }
 
-    /// Of the process itself, or of another one of the run. nil: not known, or it has no track.
+    /// Returns the thread that ended the wait, of this process or another one of the run. nil: not known, or it has no track.
     private func waker(of wait: Wait, _ index: Int, _ tracks: [[UInt32: UInt64]]) -> (track: UInt64, name: String, at: UInt64)? {
         if let waker = wait.waker {
             let thread = searches[index].threads[waker.thread]
@@ -80,7 +80,7 @@ struct PerfettoWaits {
     private func describe(
         _ thread: ThreadStates, _ index: Int, _ source: ExportSource, of parent: UInt64?, to message: inout ProtobufMessage
     ) -> UInt64 {
-        let track = source.processTrack + 1 << 31 + 1 << 30 + UInt64(index) // beside those of the start
+        let track = source.processTrack + 1 << 31 + 1 << 30 + UInt64(index) // above the tracks of PerfettoStart
         message.packet(sequence: PerfettoWriter.ownSequence) {
             $0.add(Field.Packet.trackDescriptor) {
                 $0.add(Field.Track.uuid, track)

@@ -31,7 +31,7 @@ struct PprofExport {
 
     enum Measure {
         case calls
-        /// So many nanoseconds each; 0 unknown.
+        /// `period`: nanoseconds of each sample; 0 unknown.
         case samples(period: UInt64)
 
         var types: [(name: String, unit: String)] {
@@ -74,7 +74,7 @@ struct PprofExport {
         for source in sources { profile.add(Field.Profile.comment, string(source.trace.commandLine)) }
     }
 
-    /// One for each file that a function is in, numbered from 1; 0 is none. By the module's name.
+    /// Adds a mapping for each module, numbered from 1; 0 is none. Returns the numbers by module name.
     private mutating func mappings(_ sources: [ExportSource]) -> [String: UInt64] {
         var ids: [String: UInt64] = [:]
         for source in sources {

@@ -60,12 +60,12 @@ package enum TimelineMoment {
     case orphan(function: UInt32)
     /// A call that began on another thread, at these ticks, has returned here.
     case arrived(function: UInt32, start: UInt64)
-    /// So many chunks are not in the file.
+    /// Number of chunks that are not in the file.
     case missing(UInt64)
 }
 
-/// Hears of one thread after the other, in pieces: times in ticks that never go back within a piece, begins and ends
-/// that match.
+/// Receives one thread after the other, in pieces: times in ticks that never go back within a piece, and
+/// matching begins and ends.
 package protocol TimelineSink: ~Copyable {
     mutating func start(_ thread: ExportThread)
     mutating func begin(_ function: UInt32, at time: UInt64, _ how: TimelineBegin)
@@ -74,7 +74,7 @@ package protocol TimelineSink: ~Copyable {
     /// Only the entry of the function is recorded.
     mutating func entered(_ function: UInt32, at time: UInt64)
     mutating func moment(_ moment: TimelineMoment, at time: UInt64)
-    /// What was written since `start`.
+    /// Returns what was written since `start`.
     mutating func takePiece() -> TimelinePiece
 }
 

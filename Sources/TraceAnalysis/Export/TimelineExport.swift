@@ -23,7 +23,7 @@ package struct TimelineExport<Sink: TimelineSink & ~Copyable> {
 
     private typealias Encoded = TimelineWorker<Sink>.Encoded
 
-    /// Where a thread stands between two pieces.
+    /// State of a thread between two pieces.
     private struct Progress {
         var open: [Frame] = []
         var latest: UInt64 = 0

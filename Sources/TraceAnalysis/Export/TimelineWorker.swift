@@ -15,7 +15,7 @@ final class TimelineWorker<Sink: TimelineSink & ~Copyable>: @unchecked Sendable 
         var stored: [trace_open_frame] = []
         var open: [Frame] = []
         var latest: UInt64 = 0
-        /// Where in the window it ends: a `nextBound`.
+        /// Position in the window at which it ends: a `nextBound`.
         var bound = 0
         /// A ring has overwritten the chunk.
         var isGone = false
@@ -77,7 +77,7 @@ final class TimelineWorker<Sink: TimelineSink & ~Copyable>: @unchecked Sendable 
         return ended(last, [])
     }
 
-    /// What lies between a chunk and the next: frames that ended in a gap, those that began in it.
+    /// Encodes what lies between a chunk and the next: frames that ended in a gap, and those that began in it. nil: nothing.
     func seam(
         _ thread: ExportThread, open: [Frame], latest: UInt64, stored: [trace_open_frame], missing: UInt64,
         opened: UInt64, bound: Int
@@ -89,7 +89,7 @@ final class TimelineWorker<Sink: TimelineSink & ~Copyable>: @unchecked Sendable 
         stack.adopt(stored, bottom: 0, latest: latest, areCalls: true)
         stack.sink.isInherited = false
         stack.advance(to: opened)
-        if missing > 0, stack.isInside { stack.sink.missing(missing, at: opened) } // behind the frames that began before it
+        if missing > 0, stack.isInside { stack.sink.missing(missing, at: opened) } // after the frames that began before it
         return ended(latest, stored)
     }
 

@@ -1,9 +1,9 @@
-// What a call waited for, or let go on: one of its arguments (docs/format.md, Arguments).
+// The object that a call waited for or released: one of its arguments (docs/format.md, Arguments).
 import CTraceLayout
 import Presentation
 
 package enum CallObject: Hashable, Sendable {
-    /// Of a lock, a condition, a word in memory; a thread or a queue, which are known by one.
+    /// Address of a lock, a condition or a word in memory; also of a thread or a queue, where an address identifies it.
     case address(UInt64)
     /// A descriptor, a process, an id.
     case number(Int32)
@@ -22,7 +22,7 @@ package enum CallObject: Hashable, Sendable {
     }
 }
 
-/// Which argument of a function's calls is in the trace.
+/// The argument of a function's calls that is in the trace.
 package struct ObjectArgument: Sendable {
     /// From 1 on.
     package var number: Int
@@ -37,7 +37,7 @@ package struct ObjectArgument: Sendable {
 }
 
 extension Metadata {
-    /// What the bits of an ARGUMENT word mean before a call of this function.
+    /// Returns the meaning of the bits of an ARGUMENT word before a call of this function.
     package func object(_ bits: UInt64, of function: UInt32) -> CallObject {
         functions[function]?.object?.isInt == true ? .number(Int32(truncatingIfNeeded: bits)) : .address(bits)
     }

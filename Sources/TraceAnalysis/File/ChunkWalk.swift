@@ -4,7 +4,7 @@
 import CTraceLayout
 import TraceFormat
 
-/// What the header of a chunk says, validated: offsets in order, sizes within the chunk and the file.
+/// Header of a chunk, validated: offsets in order, sizes within the chunk and the file.
 package struct Chunk: Sendable {
     var offset: UInt64
     var byteCount: UInt64
@@ -14,18 +14,18 @@ package struct Chunk: Sendable {
     var isMetadata: Bool
     var isVoid: Bool
     package var isClosed: Bool
-    /// What is open where it begins, the chunk alone does not say: the stack was deeper than the frames that it stores, or
+    /// True if the chunk alone does not say which calls are open where it begins: the stack was deeper than the frames that it stores, or
     /// it is unsettled.
     var isCut: Bool
     /// A word of the chunk before may be younger than the list of open frames.
     var isUnsettled: Bool
-    /// Behind the list stands where each frame was called from.
+    /// The call sites of the open frames follow their list.
     var hasSites: Bool
     var thread: UInt32
     var tid: UInt32
     var sequence: UInt64
     var opened: trace_clock_sample
-    /// What times in it count from: the ticks of `opened` as they are in the file.
+    /// Ticks from which the times in it count: those of `opened`, as they are in the file.
     var base: UInt64
     var openFrames: Int
     var storedFrames: Int
@@ -48,7 +48,7 @@ struct ChunkWalk {
     private(set) var damagedBytes: UInt64 = 0
     /// Bytes that headers promise beyond the end of the file.
     private(set) var missingBytes: UInt64 = 0
-    /// Where the chunks end, by their headers.
+    /// Offset at which the chunks end, by their headers.
     private(set) var end = UInt64(TRACE_HEADER_BYTES)
 
     static let page = UInt64(TRACE_CHUNK_ALIGNMENT)
@@ -77,7 +77,7 @@ struct ChunkWalk {
     private static let mostWalks = 8
     private var countsAtEnd: (UInt64, UInt64, UInt64) = (0, 0, 0)
 
-    /// Where the next chunk will begin, as the file says at this moment.
+    /// Returns the offset of the next chunk to be written, by the file's header at this moment; 0 if that cannot be read.
     private static func nextOffset(_ file: InputFile) -> UInt64 {
         var buffer = ByteBuffer(capacity: MemoryLayout<trace_file_header>.size)
         file.read(MemoryLayout<trace_file_header>.size, at: 0, into: &buffer)
@@ -135,7 +135,7 @@ struct ChunkWalk {
                 }
             }
             offset += UInt64(buffer.count)
-            // Behind what is used the file may be a hole of a gigabyte.
+            // After its used part the file may have a hole of a gigabyte.
             let next = min(file.endOfHole(at: offset) & ~(Self.page - 1), fileEnd)
             if next > offset {
                 zeros += next - offset

@@ -122,8 +122,8 @@ struct ClockFit {
         return knots.sorted()
     }
 
-    /// Where the line from one sample to another is broken. Where the rate changes, the samples around are off the line, too; one
-    /// that stands out by itself was disturbed while it was taken, and is looked at no more.
+    /// Returns the sample at which the line between two samples bends; nil: none. Where the rate changes, the samples around are off the
+    /// line, too; one that stands out alone was disturbed while it was taken and is ignored from then on.
     private func bend(_ line: Range<Int>, _ disturbed: inout Set<Int>) -> Int? {
         let low = samples[line.lowerBound], high = samples[line.upperBound], rate = Self.rate(low, high)
         func distance(_ index: Int) -> Double {
@@ -135,7 +135,7 @@ struct ClockFit {
                 let distance = distance(index)
                 if distance > most { (farthest, most) = (index, distance) }
             }
-            // What two rates that differ least make of the shortest line.
+            // The deviation that the least change of rate causes on the shortest line.
             guard let place = farthest, most >= Self.shortestLine * Self.leastChange / 2 else { return nil }
             let isShared = [place - 1, place + 1].contains { line.contains($0) && $0 != line.lowerBound && distance($0) >= most / 2 }
             guard isShared || certain.contains(samples[place].ticks) else {

@@ -34,14 +34,14 @@ extension EventSink where Self: ~Copyable {
 
 /// The state of decoding one chunk. Arithmetic wraps: whatever a damaged file holds, it yields some number.
 struct EventDecoder {
-    /// What times of words count from: the opening of the chunk, then what base words say.
+    /// Ticks from which the times of words count: the opening of the chunk, then the base words.
     private var base: UInt64
     /// Time of the latest event, 0 before the first: no later event may be earlier. A signal that arrives between the
     /// clock and the store of an event can invert neighbours. Not raised by the chunk's opening: the event for which it was
     /// opened may have read its clock before.
     private(set) var latest: UInt64 = 0
     private var resume: UInt64 = .max // low 56 bits of enter ticks, .max: none
-    /// What listeners hear is even; base is as the file has it.
+    /// Makes the times that the sink gets even; `base` stays as in the file.
     private let correction: ClockCorrection?
 
     init(opened ticks: UInt64, _ correction: ClockCorrection? = nil) {

@@ -1,4 +1,4 @@
-// What the kernel was asked to tell of a process, and what it was ready to.
+// Kernel events that were requested for a process, and those that the kernel granted.
 import CTraceLayout
 import Glibc
 import Presentation
@@ -11,7 +11,7 @@ package struct KernelGrant: Sendable {
         package static let majorFaults = Parts(rawValue: UInt32(TRACE_KERNEL_MAJOR_FAULTS))
         package static let minorFaults = Parts(rawValue: UInt32(TRACE_KERNEL_MINOR_FAULTS))
         package static let samples = Parts(rawValue: UInt32(TRACE_KERNEL_SAMPLES))
-        /// Also what it does itself for the process.
+        /// Also the kernel's own work for the process.
         package static let inside = Parts(rawValue: UInt32(TRACE_KERNEL_INSIDE))
 
         private static let names: [(Parts, String)] = [
@@ -23,16 +23,16 @@ package struct KernelGrant: Sendable {
 
     package let asked: Parts
     package let granted: Parts
-    /// With which it refused the rest; 0: it did not.
+    /// errno with which the kernel refused the rest; 0: it refused nothing.
     package let error: Int32
     /// kernel.perf_event_paranoid; nil unknown.
     package let paranoid: Int32?
-    /// CLOCK_MONOTONIC, between which it has told.
+    /// CLOCK_MONOTONIC times between which events were recorded.
     package let from: Nanoseconds
     package let until: Nanoseconds
     /// Records that found no room, of all processes of the run.
     package let lost: UInt64
-    /// Of a processor's time, from one sample to the next.
+    /// CPU time from one sample to the next; nil: no samples.
     package let period: Nanoseconds?
 
     package init(_ record: trace_kernel_record) {

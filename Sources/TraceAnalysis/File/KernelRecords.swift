@@ -1,5 +1,5 @@
-// What the kernel has seen of a process: when its threads had a processor, began and ended, waited for pages, and what they were found
-// waiting in. There may be many millions, so that only those read them who want them. Their moments become ticks of the recording clock.
+// Kernel events of a process: when its threads had a processor, began and ended, waited for pages, and what they were found waiting in.
+// There may be many millions, so they are read only on demand. Their times are converted to ticks of the recording clock.
 import CTraceLayout
 import Presentation
 import TraceFormat
@@ -35,7 +35,7 @@ package struct KernelRecords: Sendable, RecordReader {
         package var by: UInt32
         package var name: String
     }
-    /// Of a page that was read from disk, or was in memory.
+    /// A page fault: major if the page was read from disk, minor if it was in memory.
     package struct PageFault: Sendable {
         /// The page was there.
         package var at: UInt64
@@ -47,21 +47,21 @@ package struct KernelRecords: Sendable, RecordReader {
         /// Empty: no file.
         package var path: String
         package var offset: UInt64
-        /// Of its code, or of the trace that it writes.
+        /// True if the page belongs to the agent's code, or to the trace that it writes.
         var isOfAgent: Bool { path.hasSuffix("/libtracer.so") || path.hasSuffix(".trace") }
     }
-    /// What a thread was found in.
+    /// A look at a thread that was off-CPU for long: the system call and the kernel function that it waited in.
     package struct FoundWait: Sendable {
         var at: UInt64
         /// nil: none.
         package var systemCall: Int32?
         package var arguments: [UInt64]
-        /// In the kernel, empty: unknown.
+        /// Kernel function (wchan), empty: unknown.
         package var place: String
-        /// What the descriptor is open on.
+        /// The file that the first argument refers to, if it is a descriptor.
         package var object: String
     }
-    /// What a descriptor of the process was found open on, of things that threads of the run waited for.
+    /// A descriptor of the process, open on something that threads of the run waited for, or on the other end of that.
     package struct Descriptor: Sendable {
         package var at: UInt64
         package var number: Int32
@@ -69,14 +69,14 @@ package struct KernelRecords: Sendable, RecordReader {
         package var isWritable: Bool
         /// "pipe:[4711]", "socket:[4712]", or a path.
         package var object: String
-        /// Of a socket the one that it is connected to; empty: not known.
+        /// The socket that a socket is connected to; empty: not known.
         package var peer: String
     }
     /// One of several descriptors that a thread was found waiting for at once: those of one moment.
     struct Polled: Sendable {
         var at: UInt64
         var number: Int32
-        /// What it waits to do.
+        /// Operations that it waits to do.
         var isToRead: Bool
         var isToWrite: Bool
         var object: String
@@ -93,7 +93,7 @@ package struct KernelRecords: Sendable, RecordReader {
 
     static let kinds = TRACE_RECORD_SWITCHES...TRACE_RECORD_POLLED
 
-    // Of each thread, in the order of time.
+    // Events by thread id, in order of time.
     package private(set) var switches: [UInt32: [Switch]] = [:]
     package private(set) var tasks: [UInt32: [Task]] = [:]
     package private(set) var faults: [UInt32: [PageFault]] = [:]
@@ -103,7 +103,7 @@ package struct KernelRecords: Sendable, RecordReader {
     package private(set) var samples: [UInt32: [Sample]] = [:]
     /// In no order.
     package private(set) var descriptors: [Descriptor] = []
-    /// Between which the kernel has told, nil when nobody has asked.
+    /// Ticks between which kernel events were recorded, nil if none were requested.
     package let span: Range<UInt64>?
     package internal(set) var damagedRecords = 0
     private let trace: TraceFile
@@ -133,10 +133,10 @@ package struct KernelRecords: Sendable, RecordReader {
         for tid in samples.keys { Self.sort(&samples[tid]!) { $0.at } }
     }
 
-    /// They mostly are in order.
+    /// Sorts by time, stably; mostly they are in order already.
     private static func sort<T>(_ all: inout [T], by moment: (T) -> UInt64) {
         guard (1..<max(all.count, 1)).contains(where: { moment(all[$0]) < moment(all[$0 - 1]) }) else { return }
-        // Of one moment they stay as they are.
+        // Events of one moment keep their order.
         all = all.enumerated().sorted { (moment($0.element), $0.offset) < (moment($1.element), $1.offset) }.map { $0.element }
     }
 

@@ -29,7 +29,7 @@ package struct Function: Sendable {
     /// No function but a name that the program gave to a span or a mark.
     package var isSpan: Bool
     package var isMark: Bool
-    /// What its calls are recorded with, if anything.
+    /// The argument that its calls are recorded with, if any.
     package var object: ObjectArgument?
     /// As in the file: mangled.
     package var rawName: String
@@ -41,27 +41,27 @@ package struct ThreadLife: Sendable {
     package var tid: UInt32
     /// When it was first seen: at its first recorded call.
     package var started: Ticks?
-    /// What it had used of a processor until then.
+    /// CPU time that it had used until then.
     package var processorTime: Nanoseconds?
-    /// Of its thread-local storage.
+    /// Thread pointer: address of its thread-local storage.
     package var pointer: UInt64?
     package var ended: Ticks?
 
-    /// Whether pthread_t `handle` is this one; nil unknown. It points to what is called `struct pthread` in glibc and musl, which is where the
-    /// thread pointer says or ends there (ELF Handling For Thread-Local Storage, variants II and I), and smaller than a page.
+    /// Returns true if pthread_t `handle` is this thread; nil unknown. The handle points to `struct pthread` of glibc and musl, which
+    /// begins or ends at the thread pointer (ELF Handling For Thread-Local Storage, variants II and I) and is smaller than a page.
     package func isNamed(by handle: UInt64) -> Bool? { pointer.map { $0 >= handle && $0 - handle < 4096 } }
 }
 
 package struct Metadata: Sendable, RecordReader {
-    /// By TRACE_TEXT_ key, in file order; the parts of a NUL-separated text are joined by `texts`, split by `list`.
+    /// Texts by TRACE_TEXT_ key, in file order; the parts of a NUL-separated text are joined by `texts`, split by `list`.
     package private(set) var texts: [Int: [String]] = [:]
     package private(set) var modules: [UInt32: Module] = [:]
     package private(set) var functions: [UInt32: Function] = [:]
     package private(set) var threads: [UInt32: ThreadLife] = [:]
     package private(set) var start = StartRecords()
-    /// What the kernel was asked for; what it has told is read by who wants it (`KernelRecords`). nil: nobody asked.
+    /// Kernel events that were requested; `KernelRecords` reads the events themselves on demand. nil: none were requested.
     package private(set) var kernel: KernelGrant?
-    /// Those that the agent took because the clock's rate had changed.
+    /// Clock samples that the agent took because the clock's rate had changed.
     private(set) var clockSamples: [trace_clock_sample] = []
     /// Modules whose functions the user wants recorded: how many there are, and how many of them are. None: there was no plan.
     package private(set) var patched: [UInt32: (functions: Int, patched: Int)] = [:]
@@ -77,7 +77,7 @@ package struct Metadata: Sendable, RecordReader {
         addFunctions()
     }
 
-    /// Of modules: ids of functions of which the file has no more than how far behind the lowest address they begin.
+    /// Functions, by module, for which the file has only their id and their offset from the module's lowest address.
     private var addressed: [UInt32: [(id: UInt32, offset: UInt32)]] = [:]
 
     private mutating func addFunctions() {

@@ -23,7 +23,7 @@ package struct SampleRecords: Sendable, RecordReader {
     /// In the order of time.
     private(set) var samples: [Sample] = []
     private var addresses: [UInt64] = []
-    /// By address.
+    /// Code made at run time, by start address.
     private(set) var madeCode: [MadeCode] = []
     package internal(set) var damagedRecords = 0
     private let trace: TraceFile

@@ -1,10 +1,10 @@
-// Which of two threads that could run the kernel lets run (sched(7)).
+// Scheduling priority of a thread: of two that are ready, the kernel runs the one with the higher one (sched(7)).
 
 package struct SchedulerPriority: Equatable, Sendable {
     /// SCHED_; those that this reader does not know come in no order.
     var policy: Int32
     var nice: Int32
-    /// Of SCHED_FIFO and SCHED_RR, 1 to 99.
+    /// Priority for SCHED_FIFO and SCHED_RR, 1 to 99.
     var realTime: UInt32
 
     package init(policy: Int32, nice: Int32, realTime: UInt32) {

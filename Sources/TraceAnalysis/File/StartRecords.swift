@@ -4,10 +4,10 @@ import CTraceLayout
 import Presentation
 import TraceFormat
 
-/// What a thread (in a phase: the process) had used up at a moment. The difference of two is what lay between.
+/// Resources that a thread (in a phase: the process) had used up at a moment. The difference of two is the use in between.
 package struct Usage: Sendable, Equatable {
     package var ticks: Ticks
-    /// Of the process: what the agent's own work on modules and initializers had taken so far.
+    /// Ticks that the agent's own work on modules and initializers had taken so far, in the whole process.
     package var ownTicks: UInt64
     package var cpu: Nanoseconds
     package var minorFaults: UInt32
@@ -42,7 +42,7 @@ package struct Initializer: Sendable {
     }
     package struct End: Sendable {
         package var usage: Usage
-        /// By an exception or longjmp, some time before.
+        /// True if it was left by an exception or longjmp, some time before.
         package var wasLeft: Bool
     }
     package var number: UInt32
@@ -93,7 +93,7 @@ package struct Once: Sendable {
     package var function: UInt32
     package var thread: UInt32
     package var ticks: Ticks
-    /// What it was given to run, 0 none.
+    /// Address of the function that it was given to run, 0 none.
     package var code: UInt64
     /// Address of its flag or guard variable.
     package var token: UInt64
@@ -134,7 +134,7 @@ package struct StartRecords: Sendable {
     package internal(set) var onces: [Once] = []
     package internal(set) var moduleDetails: [UInt32: ModuleDetail] = [:]
     package internal(set) var bindings: [Binding] = []
-    /// By number, where they are in the arrays.
+    /// Array indices of initializers and loads, by number.
     private var initializerPlaces: [UInt32: Int] = [:]
     private var loadPlaces: [UInt32: Int] = [:]
 

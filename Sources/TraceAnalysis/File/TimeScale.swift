@@ -7,7 +7,7 @@ package struct TimeScale: Sendable {
     package let nanosecondsPerTick: Double
     /// false when the file has nothing to tell the length of a tick by, and a tick was taken for a nanosecond
     package let isKnown: Bool
-    /// Where ticks of the file are not even. Those that a `Ticks` holds are: `ChunkReader` and `Metadata` see to it.
+    /// Makes ticks of the file even; nil where they are. The ticks in a `Ticks` always are: `ChunkReader` and `Metadata` see to it.
     package let correction: ClockCorrection?
     /// Nanoseconds per tick of the file, one piece after another; more than one where they are not even.
     let rates: [Double]

@@ -37,16 +37,16 @@ package struct TimeWindow: Sendable, Equatable {
     /// From the first moment's beginning to the last one's end.
     package var hull: Range<UInt64> { bounds.isEmpty ? 0..<0 : bounds[0]..<(bounds.count % 2 == 0 ? bounds[bounds.count - 1] : .max) }
 
-    /// Whether something that begins at `start` and ends at `end`, both inclusive, lies in a moment with some part.
+    /// Returns true if any part of the time from `start` to `end`, both inclusive, lies in a moment.
     package func touches(_ start: UInt64, _ end: UInt64) -> Bool {
         let next = bisect(bounds.count) { bounds[$0] <= start }
         return next % 2 == 1 || next < bounds.count && bounds[next] <= end
     }
 
-    /// Which of the moments it is in or, outside, comes before it; from 0.
+    /// Returns the index of the moment that `ticks` is in or, outside of all, of the one before; 0 before the first.
     package func moment(at ticks: UInt64) -> Int { max(bisect(bounds.count) { bounds[$0] <= ticks } - 1, 0) / 2 }
 
-    /// How much of the time from `start` to `end` lies within.
+    /// Returns how much of the time from `start` to `end` lies within.
     package func length(from start: UInt64, to end: UInt64) -> UInt64 {
         var next = bisect(bounds.count) { bounds[$0] <= start }, length: UInt64 = 0, from = start
         while from < end {

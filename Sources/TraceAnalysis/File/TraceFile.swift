@@ -14,7 +14,7 @@ package struct TraceFile: Sendable {
     let file: InputFile
     /// Event chunks of each thread, in the thread's own order.
     package private(set) var chunksOfThread: [[Chunk]]
-    /// Where the chunks ended when they were looked for; the file may have grown since.
+    /// Offset of the chunks' end when the file was walked; it may have grown since.
     let chunksEnd: UInt64
     let threadNames: [UInt32: String]
     /// When the file says that recording was over: it was stopped, or else the latest sample of the clock.
@@ -23,11 +23,11 @@ package struct TraceFile: Sendable {
     /// In the order in which they were written.
     let metadataChunks: [Chunk]
     package let byteCount: UInt64
-    /// What of it is told. `narrowed(to:)`.
+    /// The part of the trace that readers report, set by `narrowed(to:)`.
     package internal(set) var window = TimeWindow.whole
-    /// The same where calls are added up. What frames that a forked process has from its parent did before it was born is not its own.
+    /// The window for adding up calls. A forked process has frames from its parent; their time before its birth is not its own.
     var lifetime: TimeWindow {
-        // Of a ring the first chunk that is left may be any of the thread's.
+        // In a ring the first remaining chunk may be any of the thread's.
         let mayBeForked = chunksOfThread.contains { $0.first.map { $0.storedFrames > 0 } ?? false }
         return mayBeForked ? window.intersection(firstTicks.raw..<UInt64.max) : window
     }
@@ -81,17 +81,17 @@ package struct TraceFile: Sendable {
         return header
     }
 
-    /// What tells the length of a tick. Of an agent that looks for changes of it itself (it also says which boot it belongs to) the two
-    /// farthest apart: in between a thread that lost its processor, or was stepped through, read its two clocks at two moments.
+    /// Returns the clock samples from which the length of a tick is measured. If the agent looks for changes of it itself (then it also
+    /// records the boot id), these are the two farthest apart: in between, a thread that was switched out or single-stepped read its two
+    /// clocks at two moments.
     private static func samples(_ header: trace_file_header, _ chunks: [Chunk]) -> [trace_clock_sample] {
         let all = [header.last] + chunks.map { $0.opened }
         let isWatched = header.boot != 0 || header.pid_namespace != 0
         return [header.first] + (isWatched ? all.max { $0.ticks < $1.ticks }.map { [$0] } ?? [] : all)
     }
 
-    /// Chunks of one thread in its order, whichever way they lie. A thread writes in one place; what is full is copied
-    /// to the end of the file. Of two with one number, which a kill between the two steps leaves, the copy is the one
-    /// that is closed.
+    /// Returns the chunks of one thread in its order, whatever their order in the file. A thread writes in one place and copies each full
+    /// chunk to the end of the file. A kill between copying and reuse leaves two with one number: the closed one is the copy.
     private static func inOrder(_ chunks: [Chunk]) -> [Chunk] {
         var result: [Chunk] = []
         for chunk in chunks.sorted(by: { ($0.sequence, $0.isClosed ? 0 : 1, $0.offset) < ($1.sequence, $1.isClosed ? 0 : 1, $1.offset) })
@@ -160,7 +160,7 @@ package struct TraceFile: Sendable {
     package var isRing: Bool { header.mode == UInt32(TRACE_MODE_RING) }
     /// It tells which functions were called, and of no call.
     package var hasCountsAlone: Bool { header.mode == UInt32(TRACE_MODE_COUNTS) }
-    /// Whether threads may be writing to it; or were, when they were killed.
+    /// True if threads may be writing to it, or were when they were killed.
     var mayChange: Bool { header.state == UInt32(TRACE_RECORDING) }
 }
 

@@ -114,7 +114,7 @@ struct ByteBuffer: ~Copyable {
         return TraceAnalysis.text(UnsafeRawBufferPointer(start: base + offset, count: min(byteCount, count - offset))) // in bounds by the line above
     }
 
-    /// Whether nothing but zeros was read there.
+    /// Returns true if nothing but zeros was read there.
     func isZero(at offset: Int, byteCount: Int) -> Bool {
         guard offset >= 0, byteCount > 0, offset < count else { return true }
         return UnsafeRawBufferPointer(start: base + offset, count: min(byteCount, count - offset)).allSatisfy { $0 == 0 }

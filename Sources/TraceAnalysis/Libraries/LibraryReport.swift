@@ -6,7 +6,7 @@ import TraceFormat
 package struct LibraryReport: Sendable {
     /// Symbols that both define. The loader takes the first in its order for everybody.
     package struct Duplicates: Sendable, Equatable {
-        /// Whose definitions are taken, and whose are passed over.
+        /// Module whose definitions are taken, and the one whose are passed over.
         package var taken: String
         package var passedOver: String
         /// Modules that use one of them and were linked with the one that is passed over, or are it.
@@ -28,7 +28,7 @@ package struct LibraryReport: Sendable {
 
     package let program: String
     package let libraries: [StartupLibrary]
-    /// Of the executable: direct dependencies that nothing in it is bound to.
+    /// Direct dependencies of the executable that nothing in it is bound to.
     package let unusedByProgram: [String]
     package let duplicates: [Duplicates]
     /// Libraries of which `FewFunctions.most` functions or fewer were called, as far as calls were recorded.
@@ -52,7 +52,7 @@ package struct LibraryReport: Sendable {
     }
 
     private static func few(_ trace: TraceFile, _ libraries: [StartupLibrary], _ names: CodeNames) -> [FewFunctions] {
-        var called: [UInt32: [UInt32: UInt64]] = [:] // by module
+        var called: [UInt32: [UInt32: UInt64]] = [:] // calls by module and function
         for (id, calls) in CallCounts(trace).calls {
             guard let function = trace.metadata.functions[id], !function.isSpan, !function.isMark, let module = function.module else {
                 continue
@@ -61,7 +61,7 @@ package struct LibraryReport: Sendable {
         }
         return libraries.compactMap { library in
             guard let functions = called[library.module], !isLoader(library.name) else { return nil }
-            // What goes by two ids, as a slot's and its own, is one.
+            // A function with two ids, such as a slot's and its own, counts once.
             let sums = Dictionary(functions.map { (names.function($0.key).name, $0.value) }) { $0 &+ $1 }
             guard sums.count <= FewFunctions.most else { return nil }
             return FewFunctions(

@@ -1,5 +1,5 @@
-// What a descriptor is open on, by what else the process did with it: a wait on it that was looked at, a call that files alone take, or
-// sockets. A number is used again: what is known of it holds from one call that may close it to the next.
+// Infers what a descriptor is open on from what else the process did with it: a wait on it that was looked at, or a call that takes only
+// files, or only pipes and sockets. Numbers are reused: evidence holds from one call that may close the descriptor to the next.
 import Symbols
 import TraceFormat
 
@@ -27,7 +27,7 @@ struct DescriptorUse: Sendable {
         return (next > 0 ? closings[next - 1] : 0)..<(next < closings.count ? closings[next] : .max)
     }
 
-    /// What it was open on then; nil where nothing or no one thing tells.
+    /// Returns what it was open on at that moment; nil if there is no evidence, or it is contradictory.
     func place(at moment: UInt64) -> Evidence? {
         let life = life(around: moment), known = evidence.filter { life.contains($0.at) }
         guard let one = known.first(where: { $0.object != nil }) ?? known.first else { return nil }
@@ -37,7 +37,7 @@ struct DescriptorUse: Sendable {
 }
 
 extension DescriptorUse {
-    /// Where threads were found waiting, and where the recorder has looked for other ends; by number.
+    /// Returns the evidence by descriptor number: threads that were found waiting, and the recorder's search for peers.
     static func found(_ records: KernelRecords, machine: UInt32) -> [UInt64: [Evidence]] {
         var all: [UInt64: [Evidence]] = [:]
         for found in records.waits.values.joined() where !found.object.isEmpty {
@@ -54,7 +54,7 @@ extension DescriptorUse {
 }
 
 extension WaitSearch {
-    /// What the descriptors are open on that waits are known by the number of alone; of read and its kin whether that is a file.
+    /// Finds what descriptors are open on for waits that only have the number; for read and its kin, also whether that is a file.
     mutating func findDescriptors(workers: Int, progress: ReadingProgress?) {
         func isAsked(_ wait: Wait) -> Bool {
             guard let function = function(of: wait.call), function.object == .descriptor, wait.kind == .pipe, !wait.isOpenOn,

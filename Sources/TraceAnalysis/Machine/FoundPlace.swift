@@ -1,4 +1,4 @@
-// What a thread that was looked at was found waiting for: by the system call, the place in the kernel, and what the descriptor is open on.
+// Finds the kind of a wait that was looked at, from the system call, the place in the kernel, and what the descriptor is open on.
 
 struct FoundPlace: Equatable {
     var kind: WaitKind

@@ -11,11 +11,11 @@ struct LockHistory: Sendable {
         var until: UInt64
     }
 
-    /// By the time at which they were taken.
+    /// Sorted by the time at which they were taken.
     private let holds: [Hold]
     /// For each, the latest end of those up to it.
     private let latestEnd: [UInt64]
-    /// Of locks and semaphores, signals of conditions: what may let a waiting thread go on. In the order of time.
+    /// Calls that may wake a waiter, in the order of time: releases of locks and semaphores, signals of conditions, futex calls.
     private let releases: [ThreadCall]
 
     /// - Parameters:
@@ -31,7 +31,7 @@ struct LockHistory: Sendable {
             var taken: ThreadCall?, depth = 0
             for (index, one) in own.enumerated() where one.isOver {
                 switch act(one) {
-                // Whether it was taken shows in what the thread does next.
+                // It was taken only if the thread's next act is a release.
                 case .mayAcquire where index + 1 == own.count || act(own[index + 1]) != .releases: break
                 case .acquires, .mayAcquire:
                     if depth == 0 { taken = one }
@@ -45,7 +45,7 @@ struct LockHistory: Sendable {
             if depth > 0, let taken { holds.append(Hold(act: taken, from: taken.end, until: .max)) }
         }
         holds.sort { $0.from < $1.from }
-        // Of what one thread alone can have, the next has it no more.
+        // One thread at a time can have an exclusive object: a hold ends at the latest when the next begins.
         if !sorted.contains(where: { functions[Int($0.call.row)]?.isShared == true }) {
             for index in holds.indices.dropLast() { holds[index].until = min(holds[index].until, holds[index + 1].from) }
         }

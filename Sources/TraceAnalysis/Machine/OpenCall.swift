@@ -1,5 +1,5 @@
-// Which call was innermost on a thread at some moments. Chunks are read in any order: of the calls that were open at a moment the one that
-// began last is kept.
+// Finds the innermost open call of a thread at given moments. Chunks are read in any order: among the calls open at a moment, the last
+// to begin is kept.
 import CTraceLayout
 import Symbols
 import TraceFormat
@@ -8,14 +8,14 @@ import TraceFormat
 package let noArgument = UInt64.max
 
 package struct OpenCall: BitwiseCopyable, Sendable {
-    /// Of the function table; 0: no call was open.
+    /// Row of the function table; 0: no call was open.
     package var row: UInt32 = 0
-    /// Of the call that it was made in; 0: none.
+    /// Row of the calling function; 0: none.
     package var parent: UInt32 = 0
     var enter: UInt64 = 0
     var end: UInt64 = 0
     var depth: UInt32 = 0
-    /// Where it returns to; 0 unknown.
+    /// Return address; 0 unknown.
     var site: UInt64 = 0
     var argument = noArgument
 
@@ -47,11 +47,11 @@ struct OpenCalls: StreamSink, ~Copyable {
     static var wantsObjects: Bool { true }
 
     private var rows: RowNumbers
-    /// By thread, in order.
+    /// Requested moments by thread, in order.
     private let moments: [UInt32: [UInt64]]
-    /// Of calls that do not count; nil: all do.
+    /// True for calls that do not count; nil: all count.
     private let isPassedOver: (@Sendable (OpenCall) -> Bool)?
-    /// By thread, one for each moment.
+    /// Calls found by thread, one for each moment.
     private(set) var found: [UInt32: [OpenCall]] = [:]
     private(set) var calls: UInt64 = 0
     private var migrations = Migrations()
@@ -59,7 +59,7 @@ struct OpenCalls: StreamSink, ~Copyable {
     /// Recording did: of calls that were open then no more is known.
     private let isStopped: Bool
 
-    // Of the thread that is read.
+    // State of the thread being read.
     private var thread: UInt32?
     private var wanted: [UInt64] = []
     private var current: [OpenCall] = []
@@ -81,12 +81,12 @@ struct OpenCalls: StreamSink, ~Copyable {
         self.isPassedOver = isPassedOver
     }
 
-    /// Of each thread, one call for each of its moments.
+    /// Returns for each thread one call for each of its moments, and the function ids that no record describes.
     static func at(
         _ moments: [UInt32: [UInt64]], in trace: TraceFile, _ table: FunctionNames,
         passingOver isPassedOver: (@Sendable (OpenCall) -> Bool)? = nil, workers: Int, progress: ReadingProgress? = nil
     ) -> (calls: [UInt32: [OpenCall]], strangers: [UInt32]) {
-        // Of a call that began before the window nothing is told but that it was open then.
+        // Read without the window: a windowed reading clips calls that began before it.
         let trace = trace.narrowed(to: .whole).only(Set(moments.lazy.filter { !$0.value.isEmpty }.map { $0.key }))
         return StreamWorker.read(trace, table, workers: workers, progress: progress) {
             OpenCalls(table, at: moments, isStopped: Int(trace.header.state) == TRACE_STOPPED, passingOver: isPassedOver)
@@ -117,12 +117,12 @@ struct OpenCalls: StreamSink, ~Copyable {
         nextMoment = index < wanted.count ? wanted[index] : .max
         while index > 0, wanted[index - 1] >= call.enter {
             index -= 1
-            // Those inside it have ended, and were noted, before.
+            // Calls inside this one ended, and were noted, before it.
             if !current[index].isKnown || (call.enter, call.depth) > (current[index].enter, current[index].depth) { current[index] = call }
         }
     }
 
-    /// What has been found of a thread goes to the others' findings.
+    /// Ends the current thread: moves what was found for it to `found` and `carried`.
     private mutating func leave() {
         if let thread {
             if latest.isKnown, latest.argument != noArgument {

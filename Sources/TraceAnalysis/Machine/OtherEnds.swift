@@ -1,10 +1,10 @@
-// Who wrote what a thread waited to read, or read what it waited to write: of a pipe whoever had it open as well, of a socket the one that it
-// was connected to. The recorder has looked for their descriptors (KernelRecords.Descriptor); the calls on those tell when.
+// Finds who wrote what a thread waited to read, or read what it waited to write: another opener of a pipe, the peer of a socket. The
+// recorder has looked for their descriptors (KernelRecords.Descriptor); the calls on those tell when.
 import Presentation
 import Symbols
 import TraceFormat
 
-/// Of the other end: what was done to a descriptor of a process, or that the process ended with it open.
+/// A call on a descriptor of the other end, or the end of a process that had it open.
 private struct EndAct: Sendable {
     var process: Int
     /// Number of the thread in its trace, and the call; nil: the process ended.
@@ -12,7 +12,7 @@ private struct EndAct: Sendable {
     /// CLOCK_MONOTONIC.
     var at: Int64
     var until: Int64
-    /// What it was done to, for who waits for that.
+    /// The object as the waiting thread names it: of a socket the waiter's own.
     var object: String
 }
 
@@ -69,7 +69,8 @@ extension WaitSearch {
         }
     }
 
-    /// Of what it waits for, what has another end. An eventfd(2) has none: who writes to it has the same descriptor.
+    /// Returns the objects of a wait that have another end. An eventfd(2) has none: its writers use the same descriptor, which is
+    /// added to `places`.
     private func ends(of wait: Wait, in process: Int, _ places: inout [EndKey: [EndPlace]]) -> [EndKey] {
         guard wait.kind == .pipe else { return [] }
         let members = members(of: wait)
@@ -107,12 +108,12 @@ extension WaitSearch {
     // MARK: - Calls
 
     private struct Calls {
-        /// By descriptor, in the order of time.
+        /// Calls by descriptor, in the order of time.
         var acts: [UInt64: [ThreadCall]] = [:]
         var closings: [UInt64: DescriptorUse] = [:]
     }
 
-    /// What was done to these descriptors.
+    /// Returns the calls on these descriptors, and when they may have been closed.
     private func calls(on numbers: Set<UInt64>, _ workers: Int) -> Calls {
         guard !numbers.isEmpty else { return Calls() }
         // A directory is no end of anything.
@@ -145,7 +146,7 @@ extension WaitSearch {
             // It may have been found several times.
             guard seen.insert([UInt64(place.process), place.number, life.lowerBound]).inserted else { continue }
             for one in uses[place.process].acts[place.number] ?? [] {
-                // What may close any descriptor has perhaps not closed this one.
+                // A call that may close any descriptor need not have closed this one.
                 let isLast = one.call.enter == life.upperBound && one.call.argument != noArgument
                 guard
                     life.contains(one.call.enter) && one.call.enter > life.lowerBound && search.function(one.call.row)?.flow == flow

@@ -13,9 +13,9 @@ package struct PageWait: Sendable {
     /// Empty: no file.
     package var path: String
     package var offset: UInt64
-    /// What lies there: a function or a variable, or the section; nil unknown.
+    /// Function or variable at that place, else the section; nil unknown.
     var place: String?
-    /// Of the start.
+    /// Start-up stage; nil: none.
     var stage: String?
 }
 
@@ -56,7 +56,7 @@ extension WaitSearch {
     }
 }
 
-/// Those of one file in one stage.
+/// Page faults of one file in one stage.
 package struct PageTotals: Sendable {
     let process: Int
     let stage: String?

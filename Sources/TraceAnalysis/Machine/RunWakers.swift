@@ -1,4 +1,4 @@
-// Of a run: whose end a thread waited for, as far as another process tells.
+// Finds wakers in other processes of a run: children whose exit a thread waited for, and peers (OtherEnds.swift).
 import Presentation
 import Symbols
 import TraceFormat
@@ -15,14 +15,14 @@ extension WaitSearch {
         var at: Int64
     }
 
-    /// Who let the threads of a run's processes go on that others of its processes waited for.
+    /// Finds who woke threads that waited for other processes of the run.
     package static func findWakers(_ processes: inout [WaitSearch], workers: Int = TraceFile.processorCount) {
         let ends = Dictionary(grouping: processes.compactMap { $0.end }) { $0.parent }
         for process in processes.indices { processes[process].findChildren(ends[processes[process].trace.header.pid] ?? []) }
         findOtherEnds(&processes, workers)
     }
 
-    /// Of a process that has executed another program only that one's trace has it.
+    /// End of the process; nil: not seen. If it has executed another program, only that program's trace has the end.
     var end: End? {
         let pid = trace.header.pid
         guard let main = threads.last(where: { $0.tid == pid }), main.hasEnded,
@@ -39,7 +39,7 @@ extension WaitSearch {
             &+ trace.timeScale.signedNanoseconds(Int64(truncatingIfNeeded: ticks &- trace.firstTicks.raw))
     }
 
-    /// A child that was waited for by its number has ended in that time; of any child it is the one that has, where one alone has.
+    /// Finds the child that ended during the wait: the one with the number waited for, or, of any child, the only one.
     private mutating func findChildren(_ ends: [End]) {
         guard !ends.isEmpty else { return }
         for (index, wait) in waits.enumerated() where wait.kind == .child && wait.waker == nil {

@@ -1,4 +1,4 @@
-// Where calls of a trace were made, as text.
+// Call sites of a trace, as text.
 import Symbols
 
 /// Not for use by two threads at once.

@@ -38,7 +38,7 @@ package struct StateTimeline: Sendable {
     package struct Wait: Sendable {
         package var what: String
         package var details: [String]
-        /// Of all its stretches off the processor.
+        /// Off-CPU time of all its stretches, in ticks.
         package var duration: UInt64
         package var stretches: Int
         /// Who let this one go on.
@@ -47,7 +47,7 @@ package struct StateTimeline: Sendable {
     package struct Waker: Sendable {
         /// Index in its trace.
         package var thread: UInt32
-        /// Which trace of the run that is: whose first moment, CLOCK_MONOTONIC; nil: this one.
+        /// The trace of the run that has the thread, by its first moment: CLOCK_MONOTONIC in nanoseconds; nil: this trace.
         package var begun: UInt64?
         /// When it did, and when the thread that waited ran.
         package var at: UInt64
@@ -67,12 +67,12 @@ package struct StateTimeline: Sendable {
 
     private static let pieces = 16_384, mostPieces = 1024, fewestPieces = 64
 
-    /// Of the threads that are recorded; none where the kernel has not told of switches.
+    /// Returns the timelines of recorded threads; none if the trace has no context switches.
     /// - Parameters:
-    ///   - mostSpans: to keep, of all of them together
-    ///   - mostWaits: to explain, likewise
-    ///   - wanted: these threads alone
-    ///   - origin: CLOCK_MONOTONIC from which times in texts count
+    ///   - mostSpans: spans to keep, over all threads
+    ///   - mostWaits: waits to explain, over all threads
+    ///   - wanted: threads to include
+    ///   - origin: zero of the times in texts: CLOCK_MONOTONIC in nanoseconds
     package static func all(
         _ search: WaitSearch, in time: Range<UInt64>, mostSpans: Int, mostWaits: Int, of wanted: Set<UInt32>, origin: UInt64
     ) -> [StateTimeline] {
@@ -80,7 +80,7 @@ package struct StateTimeline: Sendable {
         let threads = search.threads.indices.filter { search.threads[$0].thread.map { wanted.contains($0) } ?? false }
         let stretches = threads.map { search.stretches(of: $0, in: time) }
         let least = Self.least(stretches.joined().lazy.map { $0.end - $0.begin }, most: mostSpans)
-        // Those that the agent had wait are told of all at once.
+        // Waits for the agent (nil) always qualify: those of a thread share one entry.
         func length(_ wait: Int?) -> UInt64 { wait.map { search.waits[$0].duration } ?? .max }
         let told = stretches.joined().lazy.filter { $0.isWait && $0.end - $0.begin >= least }.map { length($0.wait) }
         let leastTold = Self.least(told, most: mostWaits)
@@ -110,7 +110,7 @@ package struct StateTimeline: Sendable {
         }
     }
 
-    /// From which length on there are no more than so many; 0: there are no more.
+    /// Returns the least length that at most `most` of the lengths reach; 0: there are no more than that.
     private static func least(_ lengths: some Sequence<UInt64>, most: Int) -> UInt64 {
         let lengths = lengths.sorted(by: >)
         return lengths.count > most ? max(lengths[most], lengths[most] &+ 1) : 0
@@ -170,7 +170,7 @@ extension WaitSearch {
         var wait: Int?
     }
 
-    /// Those of a thread that have a length in a part of the time, in order.
+    /// Returns a thread's stretches clipped to a part of the time, without empty ones, in order.
     fileprivate func stretches(of thread: Int, in time: Range<UInt64>) -> [Stretch] {
         let ran = threads[thread].stretches.lazy.filter { $0.state == .running || $0.state == .unknown }.flatMap { trace.window.parts($0) }
             .map { Stretch(begin: $0.begin, end: $0.end, state: $0.state == .running ? .running : .unknown) }

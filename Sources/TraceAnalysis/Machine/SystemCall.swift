@@ -11,7 +11,7 @@ enum SystemCall {
         }
     }
 
-    /// Those that came after 2019 have one number everywhere.
+    /// System calls since Linux 5.1 (2019), whose numbers are the same on all architectures.
     private static let both: [Int32: String] = [424: "pidfd_send_signal", 441: "epoll_pwait2", 449: "futex_waitv", 455: "futex_wait"]
 
     private static let x86: [Int32: String] = [

@@ -18,7 +18,7 @@ struct ThreadCalls: StreamSink, ~Copyable {
 
     /// Functions that are asked for have records, and so rows of the table.
     private var rows: RowNumbers
-    /// By row.
+    /// True for the functions that are asked for, by row.
     private let isWanted: [Bool]
     private let isChosen: @Sendable (OpenCall) -> Bool
     private var thread: UInt32 = 0

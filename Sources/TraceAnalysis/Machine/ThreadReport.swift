@@ -1,4 +1,4 @@
-// What the threads of all processes of a run did with their time, as a whole and in each stage of a start.
+// Time of the threads of all processes of a run by state, as a whole and in each start-up stage.
 import Presentation
 import TraceFormat
 
@@ -15,7 +15,7 @@ package struct ThreadReport {
     }
     struct Process {
         var search: WaitSearch
-        /// Which of its threads are told of.
+        /// Indices of its threads to report.
         var threads: [Int]
         var whole: [ThreadTimes]
         var stages: [Stage]

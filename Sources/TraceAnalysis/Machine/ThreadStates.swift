@@ -9,7 +9,7 @@ package struct ThreadStates: Sendable {
         package var begin: UInt64
         package var end: UInt64
         package var state: State
-        /// That it runs on, or ran on last.
+        /// Processor that it runs on, or ran on last.
         var processor: UInt16 = 0
     }
 
@@ -20,7 +20,7 @@ package struct ThreadStates: Sendable {
     /// The thread that began it; nil unknown.
     let by: UInt32?
     let life: Range<UInt64>
-    /// Whether its end was seen.
+    /// True if its end was seen.
     package let hasEnded: Bool
     /// In order, without gaps. Empty where the kernel has not told.
     package let stretches: [Stretch]
@@ -171,7 +171,7 @@ extension TraceFile {
 }
 
 extension TimeWindow {
-    /// What of a stretch lies in it.
+    /// Returns the parts of a stretch that lie in the window.
     func parts(_ stretch: ThreadStates.Stretch) -> [ThreadStates.Stretch] {
         if isWhole { return [stretch] }
         return intersection(stretch.begin..<stretch.end).moments.filter { !$0.isEmpty }.map {

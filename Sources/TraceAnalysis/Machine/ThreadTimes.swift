@@ -14,7 +14,7 @@ package struct ThreadTimes: Sendable {
     /// Adds up to `waiting`.
     package private(set) var waits: [WaitKind: UInt64] = [:]
 
-    /// Whether anything is known of that time.
+    /// True if it has no time in any state, known or unknown.
     var isEmpty: Bool { (running ?? 0) == 0 && (runnable ?? 0) == 0 && waiting == 0 && (unknown ?? 0) == 0 }
 
     package init(_ search: WaitSearch, _ thread: Int, in window: TimeWindow) {

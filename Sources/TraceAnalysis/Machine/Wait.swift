@@ -12,7 +12,8 @@ package struct Wait: Sendable {
         var until: UInt64
         /// The call by which it did.
         var act: OpenCall
-        /// What it was in as the other began to wait, but for calls that wait themselves.
+        /// Innermost call that it was in as the other began to wait, or as it took the object if that was later. Calls that wait, lock
+        /// or signal are skipped.
         package var inside = OpenCall()
     }
     package struct Waker: BitwiseCopyable, Sendable {
@@ -29,7 +30,7 @@ package struct Wait: Sendable {
         package var name: String
         package var pid: UInt32
         package var tid: UInt32
-        /// Of which trace of the run: when that begins, CLOCK_MONOTONIC; and the thread there, nil where it made no call.
+        /// Start of its trace, CLOCK_MONOTONIC in nanoseconds; and the thread's index there, nil if it made no recorded call.
         var begun: UInt64
         var thread: UInt32?
         /// The call by which it did, and what that was made in; nil: the process ended.
@@ -76,11 +77,11 @@ package struct Wait: Sendable {
     /// How many stretches that is.
     package var count = 1
     package var kind: WaitKind
-    /// That it waited in.
+    /// The call that it waited in.
     package var call: OpenCall
-    /// What it waited for; nil unknown.
+    /// Text for what it waited for; nil unknown.
     package var object: String?
-    /// That is what its descriptor is open on, and not the number.
+    /// True if `object` is what the descriptor is open on, not its number.
     var isOpenOn = false
     /// The system call it was found in, where no traced call tells.
     package var systemCall: String?
@@ -90,7 +91,7 @@ package struct Wait: Sendable {
     package var waker: Waker?
     /// In place of a waker, where the run knows more than the process (RunWakers.swift).
     package var outsider: Outsider?
-    /// Where nobody is known to have woken it.
+    /// Other ends of what it waited for, where no waker is known.
     package var otherEnds: [OtherEnd] = []
 
     package init(

@@ -3,7 +3,7 @@ import Symbols
 import TraceFormat
 
 package struct WaitChain: Sendable {
-    /// What the holder did in the meantime: it waited itself.
+    /// A wait of the holder itself in the meantime.
     package struct Link: Sendable {
         /// Index of the wait.
         package var wait: Int
@@ -17,12 +17,12 @@ package struct WaitChain: Sendable {
     package private(set) var isCircular = false
     /// How long the first holder could have run and had no processor.
     package private(set) var preempted: UInt64 = 0
-    /// Others went before it, and it comes after the one that waits for it: priority inversion. Of the holder, and of who waits.
+    /// Priorities of the holder and the waiter if the holder was preempted and has the lower one: priority inversion.
     package private(set) var inversion: (holder: SchedulerPriority, waiter: SchedulerPriority)?
 
     package init(of index: Int, in search: WaitSearch) {
         var wait = search.waits[index], threads = Set([wait.thread])
-        // What is told of lies in the time in which all before it in the chain wait, and those have what is waited for.
+        // Each link is clipped to the time in which all earlier threads of the chain wait, and the holders hold what is waited for.
         var window = wait.begin..<wait.end
         while let holder = wait.holder {
             window = window.clamped(to: min(holder.since, holder.until)..<holder.until)
@@ -49,7 +49,7 @@ package struct WaitChain: Sendable {
 }
 
 extension WaitSearch {
-    /// Of those of a thread that lie between two moments; for a processor it does not wait for anybody.
+    /// Returns a thread's longest wait in the window, nil without one. Waits for a processor do not count: they are for nobody.
     fileprivate func longestWait(of thread: Int, in window: Range<UInt64>) -> WaitChain.Link? {
         let all = waitsOfThread[thread]
         var index = all.lowerBound + bisect(all.count) { waits[all.lowerBound + $0].end <= window.lowerBound }, longest: WaitChain.Link?

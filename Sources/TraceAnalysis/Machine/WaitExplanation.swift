@@ -1,4 +1,4 @@
-// What is said of a wait wherever it is shown, in a terminal or in a page: for what it was, who held that, who woke the thread.
+// Explains a wait, for the terminal and for pages: what it was for, who held that, who woke the thread.
 import Presentation
 import Symbols
 import TraceFormat

@@ -1,4 +1,4 @@
-// What a thread that is off the processor waits for.
+// Kinds of waits: reasons for which a thread is off-CPU.
 
 package enum WaitKind: String, Sendable, CaseIterable, BitwiseCopyable {
     /// Another thread holds something: a mutex, a rwlock, a file lock, a once that is being done.

@@ -7,7 +7,7 @@ package struct WaitChoice: Sendable {
     /// Shorter ones are not told of.
     package var least: Nanoseconds?
     package var kind: WaitKind?
-    /// Of a thread's name or number.
+    /// Selects threads by name or number; nil: all.
     package var isThread: (@Sendable (ThreadStates) -> Bool)?
     package init(least: Nanoseconds? = nil, kind: WaitKind? = nil, isThread: (@Sendable (ThreadStates) -> Bool)? = nil) {
         self.least = least
@@ -23,11 +23,11 @@ package struct WaitReport {
     let order: [(process: Int, wait: Int)]
     /// The longest waited for first.
     let locks: [LockTotals]
-    /// By process: pages that were not in memory.
+    /// Major page faults by process: pages that were not in memory.
     let pages: [[PageWait]]
-    /// Of all processes, by stage and file; empty where nobody asked for them.
+    /// Minor page faults of all processes, by stage and file; empty if they were not recorded, or the choice names a kind.
     let minorFaults: [PageTotals]
-    /// By process. Times count from when the first of them was traced.
+    /// Explanations by process. Their times count from the start of the earliest trace.
     let explanations: [WaitExplanation]
 
     package init(
@@ -96,7 +96,7 @@ package struct WaitReport {
         return texts
     }
 
-    /// By kind.
+    /// Number and duration of the waits of each kind, longest first.
     var totals: [(kind: WaitKind, count: Int, duration: Nanoseconds)] {
         var totals: [WaitKind: (Int, UInt64)] = [:]
         for (process, index) in order {

@@ -10,17 +10,17 @@ package struct WaitSearch: Sendable {
     package let threads: [ThreadStates]
     /// Why the trace does not have when threads were off the processor: then the waits are the lengths of calls. nil: it has.
     package let noSwitches: String?
-    /// By thread id: when tasks of the agent's worked for it, and it waited for them. In the order of time.
+    /// Times in which tasks of the agent worked for a thread that waited for them: by thread id, in the order of time.
     private let agentsWork: [UInt32: [Range<UInt64>]]
-    /// Such waits; they are none of the program's.
+    /// Waits for those tasks, which are not the program's own.
     package private(set) var agentsWaits: (count: UInt64, ticks: UInt64) = (0, 0)
     /// Thread by thread, in the order of time.
     package private(set) var waits: [Wait] = []
-    /// Of which so many are each thread's.
+    /// Range of `waits` that belongs to each thread.
     private(set) var waitsOfThread: [Range<Int>] = []
-    /// Of each thread, when it had no processor and why, in the order of time; where only calls tell, those.
+    /// Off-CPU stretches of each thread and their reasons, in the order of time; without context switches, its calls that wait.
     private(set) var parts: [[Part]] = []
-    /// What could not be found out, one line each.
+    /// Texts about what could not be found out, one line each.
     package private(set) var notes: [String] = []
     struct Part: BitwiseCopyable, Sendable {
         var begin: UInt64
@@ -30,16 +30,16 @@ package struct WaitSearch: Sendable {
         var wait: Int?
     }
     let functions: [WaitingFunction?]
-    /// By row.
+    /// Library part of each function, by row.
     private let libraryParts: [LibraryPart]
     let samples: [UInt32: [KernelRecords.Sample]]
-    /// Of the window, with the index of the thread.
+    /// The program's page faults in the window, with the index of the thread.
     let faults: [(thread: Int, fault: KernelRecords.PageFault)]
-    /// What descriptors of the process were found open on, by number: where threads were found waiting for them, and where the recorder
-    /// has looked for the other end of what somebody waits for.
+    /// Evidence of what the process's descriptors are open on, by number: from threads that were found waiting for them, and from the
+    /// recorder's search for the other end of what somebody waits for.
     let knownDescriptors: [UInt64: [DescriptorUse.Evidence]]
     let openEnds: [KernelRecords.Descriptor]
-    /// By thread id.
+    /// Descriptors of waits on several at once (`poll` and its kin), by thread id.
     let polled: [UInt32: [KernelRecords.Polled]]
     private let priorities: [UInt32: [KernelRecords.Priority]]
     let table: FunctionNames
@@ -122,7 +122,7 @@ package struct WaitSearch: Sendable {
     /// When the thread ran again after that.
     func late(_ thread: Int, after moment: UInt64) -> UInt64? { threads[thread].runs(after: moment).map { $0 - moment } }
 
-    /// What a wait's descriptor is open on has been found.
+    /// Sets a wait's kind and object to what its descriptor was found open on.
     mutating func settle(_ wait: Int, _ place: DescriptorUse.Evidence) {
         waits[wait].kind = place.kind
         waits[wait].object = place.object ?? waits[wait].object
@@ -130,7 +130,7 @@ package struct WaitSearch: Sendable {
         for index in parts[thread].indices where parts[thread][index].wait == wait { parts[thread][index].kind = place.kind }
     }
 
-    /// By row.
+    /// Returns by row whether the function may close a descriptor; `others` do not count.
     func isCloser(but others: Set<String> = []) -> [Bool] {
         [false]
             + table.rows.map { row in
@@ -139,7 +139,7 @@ package struct WaitSearch: Sendable {
             }
     }
 
-    /// All that may be told.
+    /// Names of all functions of the table.
     var names: [String] { table.rows.map { $0.name } }
 
     func function(_ row: UInt32) -> WaitingFunction? { Int(row) < functions.count ? functions[Int(row)] : nil }
@@ -148,10 +148,10 @@ package struct WaitSearch: Sendable {
         function(call.row).flatMap { $0.act == .waitsOrSignals && call.argument == noArgument ? nil : $0 }
     }
 
-    /// What a wait is for that is none of the program's.
+    /// Text for the reason of a wait that is not the program's own.
     static let forAgent = "for the agent"
 
-    /// Of all processes: what could not be found out, and what was left out; one line each.
+    /// Returns what could not be found out and what was left out in all processes, one line each.
     package static func notes(_ all: [WaitSearch]) -> [String] {
         let count = all.reduce(0) { $0 &+ $1.agentsWaits.count }
         let time = all.reduce(UInt64(0)) { $0 &+ $1.trace.timeScale.nanoseconds($1.agentsWaits.ticks).count }
@@ -193,8 +193,8 @@ package struct WaitSearch: Sendable {
         }
     }
 
-    /// Where the innermost call is a library's own, the call that it does it for may tell: of `pthread_mutex_lock` that waits in
-    /// `__lll_lock_wait`, the first one.
+    /// Replaces an innermost call that a library makes for another of its calls by that one, if it waits: `__lll_lock_wait` by the
+    /// `pthread_mutex_lock` around it.
     private func lookOutwards(
         _ calls: inout [UInt32: [OpenCall]], at moments: [UInt32: [UInt64]], _ workers: Int, _ progress: ReadingProgress?
     ) {
@@ -218,7 +218,7 @@ package struct WaitSearch: Sendable {
     ) {
         var wait = Wait(thread: thread, begin: part.begin, end: part.end, duration: part.end - part.begin, kind: .processor, call: call)
         let page = part.state == .waiting ? self.page(at: part.end, after: part.begin, records.faults[threads[thread].tid] ?? []) : nil
-        // Of a call that waits the page came by the way.
+        // In a call that waits, the agent's page fault is incidental.
         let isForAgentsPage = page?.isOfAgent == true && function(of: call)?.kind == nil
         if part.state == .waiting, isForAgent(part, threads[thread].tid) || isForAgentsPage {
             parts[thread].append(Part(begin: part.begin, end: part.end, kind: .other, wait: nil))
@@ -227,7 +227,7 @@ package struct WaitSearch: Sendable {
             return
         }
         if part.state == .waiting { explain(&wait, page, records) }
-        // What woke it was not what it waits for.
+        // Woken too early, it waits again in the same call: extend the earlier wait.
         if let last = waits.indices.last, last >= first, wait.kind != .processor, function(of: call)?.kind != nil,
             let earlier = waits[first...].lastIndex(where: { $0.kind != .processor }), waits[earlier].call.isSame(as: call),
             waits[earlier].kind == wait.kind
@@ -249,7 +249,7 @@ package struct WaitSearch: Sendable {
         return next < work.count && work[next].lowerBound <= part.end
     }
 
-    /// What for: by the call that was open; by a page that came; by what the thread was found in.
+    /// Sets the kind and the object of a wait by the call that was open, by a page that came, and by what the thread was found in.
     private func explain(_ wait: inout Wait, _ page: KernelRecords.PageFault?, _ records: KernelRecords) {
         let tid = threads[wait.thread].tid, function = function(of: wait.call)
         let found = records.waits[tid].flatMap { all -> KernelRecords.FoundWait? in
@@ -342,7 +342,7 @@ package struct WaitSearch: Sendable {
             suspended[one.thread, default: []].append(one.call.enter..<max(one.end, one.call.enter))
         }
         for thread in suspended.keys { suspended[thread]!.sort { $0.lowerBound < $1.lowerBound } }
-        // Of calls that wait or signal, who waited has signalled nobody.
+        // A call that waits or signals, and waited, has signalled nobody.
         let waiting = Set(wanted.filter { function(waits[$0].call.row)?.act == .waitsOrSignals }.compactMap { key(waits[$0]) })
         let others = acts.lazy.filter {
             objects.contains($0.call.argument)
@@ -382,7 +382,7 @@ package struct WaitSearch: Sendable {
         return wait
     }
 
-    /// What those who held a lock were doing as another began to wait for it.
+    /// Finds what the holders of locks were doing as others began to wait for them.
     private mutating func findPlacesOfHolders(_ workers: Int, _ progress: ReadingProgress?) {
         var asked: [UInt32: [(moment: UInt64, wait: Int)]] = [:]
         for (index, wait) in waits.enumerated() {
@@ -402,8 +402,8 @@ package struct WaitSearch: Sendable {
         if strangers.isEmpty { strangers = open.strangers }
     }
 
-    /// A thread that is waited for has not ended before, and has then. Of several that have, it is the one that the call names; where that
-    /// is not known, none.
+    /// Finds the thread whose end each join waited for: one that ended during the wait. If several did, it is the one that the call
+    /// names; if that is not known, none.
     private mutating func findEnds() {
         let ends = threads.indices.compactMap { index -> (thread: Int, from: UInt64, to: UInt64)? in
             let recorded = threads[index].thread.flatMap { trace.metadata.threads[$0]?.ended?.raw }

@@ -1,7 +1,7 @@
-// Which functions wait for what, and which let others go on, by their names in the C library and its kin.
+// Functions that wait, with what they wait for, and functions that wake waiters: by their names in the C library and its kin.
 
 package struct WaitingFunction: Equatable, Sendable {
-    /// What a call does to the object that it has recorded.
+    /// Effect of a call on the object that was recorded with it.
     enum Act: UInt8 {
         case acquires
         /// It may come back without: the time was over, or it was only tried.
@@ -15,7 +15,7 @@ package struct WaitingFunction: Equatable, Sendable {
         case waitsOrSignals
     }
     enum Object: UInt8 { case address, descriptor, process }
-    /// Where the bytes go: who takes them waits for one who gives, and the other way round.
+    /// Direction of the bytes: a thread that takes (reads) them waits for one that gives (writes) them, and vice versa.
     enum Flow: UInt8 {
         case takes, gives
         var opposite: Flow { self == .takes ? .gives : .takes }
@@ -31,7 +31,7 @@ package struct WaitingFunction: Equatable, Sendable {
     var isShared = false
     /// It takes files as well.
     var isOfAnyDescriptor = false
-    /// Of calls on pipes and sockets; nil: neither way, or both.
+    /// Direction of a call on pipes or sockets; nil: neither, or both.
     var flow: Flow?
 
     private init(
@@ -108,7 +108,7 @@ package struct WaitingFunction: Equatable, Sendable {
         return known
     }()
 
-    /// - Parameter name: as in the file, or of a system call; other names of the same function are known as well: __read, open64, __poll_chk
+    /// - Parameter name: as in the file, or of a system call. Other names of the same function are known too: __read, open64, __poll_chk.
     init?(_ name: String) {
         func found(_ name: Substring) -> WaitingFunction? { Self.known[String(name)] }
         var rest = name[...]
@@ -123,7 +123,7 @@ package struct WaitingFunction: Equatable, Sendable {
         self = known
     }
 
-    /// What a descriptor or an address is called.
+    /// Returns the text for a descriptor, a process or an address; nil if it was not recorded or is no valid number.
     func text(_ argument: UInt64) -> String? {
         guard argument != noArgument else { return nil }
         switch object {
@@ -138,13 +138,13 @@ package struct WaitingFunction: Equatable, Sendable {
     static func descriptor(_ argument: UInt64) -> UInt64 { UInt64(UInt32(truncatingIfNeeded: argument)) }
     static func descriptor(_ number: Int32) -> UInt64 { UInt64(UInt32(bitPattern: number)) }
 
-    /// Functions after which a number of a descriptor may stand for another file; those that the agent records no argument of may close any.
+    /// Functions after which a descriptor's number may stand for another file. If no argument is recorded, any descriptor may be closed.
     static func isCloser(_ name: String) -> Bool { closers.contains(name) }
     private static let closers: Set = [
         "close", "__close", "dup2", "__dup2", "dup3", "close_range", "closefrom", "fclose", "fcloseall", "closedir", "freopen", "freopen64",
     ]
 
-    /// By row. A program's own function of such a name is another one; but Rust's library is in each program.
+    /// Returns one entry per row. A program's own function of such a name is unrelated, but Rust's library is linked into each program.
     package static func all(_ table: FunctionNames, of program: String) -> [WaitingFunction?] {
         [nil]
             + table.rows.map { row in
@@ -153,7 +153,7 @@ package struct WaitingFunction: Equatable, Sendable {
             }
     }
 
-    /// Where these wait by futex(2): Rust's library, of whose calls no argument is recorded, and the crate `parking_lot`.
+    /// Functions of Rust's library and of the crate `parking_lot` that wait by futex(2). No argument of theirs is recorded.
     private static let knownOfRust: [String: WaitKind] = [
         "Mutex::lock_contended": .lock, "RwLock::read_contended": .lock, "RwLock::write_contended": .lock, "Once::call": .lock,
         "Once::wait": .lock, "RawMutex::lock_slow": .lock, "RawRwLock::lock_shared_slow": .lock, "RawRwLock::lock_exclusive_slow": .lock,
@@ -162,7 +162,8 @@ package struct WaitingFunction: Equatable, Sendable {
         "thread::park": .condition, "thread::park_timeout": .condition, "functions::park": .condition,
         "functions::park_timeout": .condition,
     ]
-    /// - Parameter name: `std::sys::sync::mutex::futex::Mutex::lock_contended`, in new mangling `<std::sys::sync::mutex::futex::Mutex>::lock_contended`
+    /// - Parameter name: `std::sys::sync::mutex::futex::Mutex::lock_contended`; in the new mangling
+    ///   `<std::sys::sync::mutex::futex::Mutex>::lock_contended`
     private init?(ofRust symbol: String, _ name: String) {
         guard symbol.hasPrefix("_R") || symbol.hasPrefix("_ZN"), !name.contains("(") else { return nil }
         let path = name.filter { $0 != "<" && $0 != ">" }
@@ -172,7 +173,7 @@ package struct WaitingFunction: Equatable, Sendable {
         self.init(kind)
     }
 
-    /// By row.
+    /// Returns the library part of each row's function.
     static func parts(_ table: FunctionNames, _ functions: [WaitingFunction?]) -> [LibraryPart] {
         [.none]
             + table.rows.enumerated().map { index, row in
@@ -182,11 +183,11 @@ package struct WaitingFunction: Equatable, Sendable {
             }
     }
     private static let libraries = ["libc.so.", "libpthread.so.", "libdispatch.so"]
-    /// What these libraries wait by, and nobody else calls: in glibc's nptl, and in Dispatch's shims/lock.c.
+    /// Name prefixes of functions by which these libraries wait and that nobody else calls: glibc's nptl, Dispatch's shims/lock.c.
     private static let inner = ["__lll_", "__futex_", "futex_", "do_futex_", "__new_sem_", "__pthread_", "_dispatch_"]
 }
 
-/// What a function is of a library whose calls are known to wait, where the library's own functions are recorded as well.
+/// Role of a function in a library whose calls are known to wait, where the library's own functions are recorded as well.
 enum LibraryPart: Equatable, Sendable {
     /// Not of such a library, or called by others too: by an initializer within `pthread_once`, by a signal handler.
     case none
@@ -194,8 +195,8 @@ enum LibraryPart: Equatable, Sendable {
     case inner
     case call(WaitKind)
 
-    /// A call in one of the kind is how the library does it: `waitpid` waits in `wait4`, and `sleep` in `nanosleep`. Of `epoll_wait` within
-    /// `select` a signal handler made the first.
+    /// True if the caller tells what this call waits for: the library's `waitpid` waits in `wait4`, its `sleep` in `nanosleep`. But an
+    /// `epoll_wait` within `select` was made by a signal handler.
     func isSaid(by caller: LibraryPart) -> Bool {
         switch self {
         case .none: false

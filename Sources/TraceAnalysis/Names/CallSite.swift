@@ -12,9 +12,9 @@ package struct CallSite: Sendable, Hashable {
     /// Without a directory.
     package var file: String?
     package var line: Int?
-    /// Where the line is not known: what the call returns to, as linked.
+    /// Return address as linked; nil where the line is known.
     package var address: UInt64?
-    /// That, less where the function begins.
+    /// The same, relative to the start of the function where that is known.
     var offset: UInt64?
 
     /// A call whose jump nobody has seen, a span or a mark.
@@ -30,7 +30,7 @@ package struct CallSite: Sendable, Hashable {
     }
 }
 
-/// Which module had an address when.
+/// Finds the module that had an address at a given time.
 struct ModuleTimes: Sendable {
     private let modules: [Module]
     /// Every time that a module got addresses which another one had before or has had since.
@@ -38,7 +38,7 @@ struct ModuleTimes: Sendable {
 
     init(_ metadata: Metadata) {
         let modules = metadata.modules.values.sorted { $0.addresses.lowerBound < $1.addresses.lowerBound }
-        var shared = Set<Int>(), first = 0, end: UInt64 = 0 // of the modules that reach into each other
+        var shared = Set<Int>(), first = 0, end: UInt64 = 0 // shared: modules whose addresses overlap
         for index in modules.indices {
             if modules[index].addresses.lowerBound >= end { first = index } else { shared.formUnion([index - 1, index, first]) }
             end = max(end, modules[index].addresses.upperBound)

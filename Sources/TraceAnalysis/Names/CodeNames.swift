@@ -11,7 +11,7 @@ package struct CodeName: Sendable, Equatable, Hashable {
     /// Without a directory.
     package var file: String?
     package var line: Int?
-    /// Of static initializers: the variables that they make, when there is DWARF.
+    /// Variables that static initializers make, when there is DWARF; empty for other functions.
     package var globals: [String] = []
 
     /// "slow.c:12".
@@ -24,7 +24,7 @@ package final class CodeNames {
     private let symbolizer: Symbolizer
     private var known: [UInt64: CodeName] = [:]
     private var functions: [UInt32: (name: String, module: String)] = [:]
-    /// By their lowest address.
+    /// Sorted by their lowest address.
     private let modules: [Module]
     private lazy var recorded: [UInt64: String] = Dictionary(
         metadata.functions.values.lazy.filter { !$0.rawName.isEmpty && $0.address != 0 }.map { ($0.address, $0.rawName) },
@@ -87,7 +87,7 @@ package final class CodeNames {
             let what = initializers.areDestructors ? "static destructors" : "static initializers"
             name.name = initializers.fileName.map { "\(what) of \($0)" } ?? "\(what) (\(name.name))"
             name.file = initializers.fileName ?? name.file
-            name.line = nil // of the compiler's own function, it says nothing
+            name.line = nil // the compiler's own function has no line that says anything
             name.globals = initializers.globals.map { demangled($0) }
         }
         return name

@@ -15,12 +15,12 @@ package struct FunctionNames: Sendable {
         var isTail: Bool
     }
 
-    /// Of the row of own code, which is no function.
+    /// Name of the row of own code, which is no function.
     package static let ownCode = "(own code)"
 
-    /// By row - 1. Row 0 is nobody.
+    /// Indexed by row - 1. Row 0 is nobody.
     let rows: [Row]
-    /// By function id; 0 for ids that no record describes.
+    /// Row of each function, indexed by function id; 0 for ids that no record describes.
     let rowOfFunction: [UInt32]
     /// Rows with a function of which not all calls are recorded (Metadata.leftOut).
     let leftOut: Set<UInt32>
@@ -151,7 +151,7 @@ package struct FunctionNames: Sendable {
     }
 
     static func strangerName(_ function: UInt32) -> String { "?#\(function)" }
-    /// Of a function that no record describes.
+    /// Row of a function that no record describes.
     static func stranger(_ function: UInt32) -> Row {
         Row(name: strangerName(function), symbol: strangerName(function), module: noModule, isTail: false)
     }

@@ -1,4 +1,4 @@
-// Which functions a GLOB means: of the function, of its module, or "module!function" of both.
+// A GLOB that selects functions: by the function's name, by its module's, or by both as "module!function".
 import Glibc
 
 package struct FunctionPattern: Sendable {

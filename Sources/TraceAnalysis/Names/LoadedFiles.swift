@@ -1,4 +1,4 @@
-// Which file a call of dlopen brought: its record says what was asked for, and when.
+// Finds the file that a call of dlopen loaded: its record says what was asked for, and when.
 import Symbols
 
 package struct LoadedFiles: Sendable {
@@ -7,10 +7,10 @@ package struct LoadedFiles: Sendable {
         var begin: UInt64
         /// The loader began to add.
         var opened: UInt64
-        /// Of its path, among all.
+        /// Index of its path in `paths`.
         var number: UInt32
     }
-    /// By thread, in the order of time.
+    /// Loads of each thread, in the order of time.
     private let loads: [UInt32: [Load]]
     /// Each path once.
     private let paths: [String]
@@ -52,7 +52,7 @@ package struct LoadedFiles: Sendable {
     /// The id by which calls of dlopen that bring this file are counted, of a call that was entered then; nil where it brought none.
     func id(thread: UInt32, entered: UInt64) -> UInt32? {
         guard let loads = loads[thread] else { return nil }
-        // Of one that has begun and not yet opened something. A load within another's constructors begins after that has opened.
+        // The load that has begun and not yet opened a file. One within another's constructors begins after that has opened.
         let next = bisect(loads.count) { loads[$0].opened < entered }
         return next < loads.count && loads[next].begin <= entered ? Self.firstID | loads[next].number : nil
     }
@@ -65,6 +65,6 @@ package struct LoadedFiles: Sendable {
     /// dlopen(libplug4.so)
     package static func name(_ function: String, _ path: String) -> String { "\(function)(\(basename(path)))" }
 
-    /// Of such a name that of the function.
+    /// Returns the function's name without the file that `name` added; any other name unchanged.
     static func withoutFile(_ name: String, symbol: String) -> String { names.contains(symbol) ? symbol : name }
 }

@@ -1,4 +1,4 @@
-// What was found out about names while one trace was read, for the next: processes of one run share most of their libraries.
+// Names found while one trace was read, kept for the next: processes of one run share most of their libraries.
 import Symbols
 
 /// Not for use by two threads at once.

@@ -29,7 +29,7 @@ package struct ShortNames: Sendable {
         }
     }
 
-    /// Of each name another spelling, if no two have it; else `otherwise`.
+    /// Returns each name's new spelling if no two share it, else `otherwise`. Names that do not change are left out.
     private static func distinct(
         _ all: Set<String>, _ spelling: (String) -> String, otherwise: (String) -> String
     ) -> [String: String] {
@@ -141,7 +141,7 @@ private struct TemplateText {
     private mutating func readArguments(depth: Int) -> [[UInt8]]? {
         var arguments: [[UInt8]] = []
         repeat {
-            place += 1 // behind "<" or ","
+            place += 1 // skip "<" or ","
             if place < bytes.count, bytes[place] == UInt8(ascii: " ") { place += 1 }
             guard var argument = read(within: true, depth: depth + 1), place < bytes.count else { return nil }
             while argument.last == UInt8(ascii: " ") { argument.removeLast() }
@@ -189,7 +189,7 @@ private struct TemplateText {
         where argument == "std::\(wrapper)<\(first)>" {
             return true
         }
-        if argument == "std::deque<\(first)>" || argument == "std::vector<\(first)>" { return true } // of queue, stack, priority_queue
+        if argument == "std::deque<\(first)>" || argument == "std::vector<\(first)>" { return true } // for queue, stack, priority_queue
         return arguments.count > 2 && argument == "std::allocator<std::pair<\(first) const, \(arguments[1])>>"
     }
 

@@ -17,7 +17,7 @@ package struct DumpedEvent {
     package var duration: UInt64?
     /// Count of unwound, address of a site, payload of others.
     package var value: UInt64?
-    /// Of an enter or a complete call.
+    /// Object recorded with an enter or a complete call.
     package var object: CallObject?
 }
 

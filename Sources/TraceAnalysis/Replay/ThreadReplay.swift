@@ -108,7 +108,7 @@ private struct ReplayPass: CallSink {
     typealias Key = CallEnds.Key
     struct Pending {
         var line: ReplayLine
-        /// Of a call that had not ended when the line was made.
+        /// Key of a call that had not ended when the line was made.
         var key = Key(enter: 0, row: 0)
 
         var isKnown: Bool { line.kind != .call || line.end != nil }
@@ -118,7 +118,7 @@ private struct ReplayPass: CallSink {
     let window: Int
     var longCalls: [Key: CallEnds.End]
     let ends: CallEnds?
-    /// Of the chunk being read.
+    /// Index of the chunk being read.
     var chunkIndex = 0
     /// A chunk in which an end was looked for in vain: it is damaged, and to go on looking would take long.
     private var hopeless = -1

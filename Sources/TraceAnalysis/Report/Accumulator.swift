@@ -1,15 +1,15 @@
-// What `report` keeps of the calls: per function a cache line of sums and a row of duration counts. Self time is
-// additive: a call adds its length to its own function and takes it from the function below, so that any part of a
-// trace can be read alone and the parts added up.
+// The sums that `report` keeps of calls: per function a cache line of sums and a row of duration counts. Self time is additive: a call adds
+// its length to its own function and takes it from the function below, so that any part of a trace can be read alone and the parts added
+// up.
 
 /// Sums of one function. Ticks, all of them; wrapping, so that a damaged file cannot stop the reader.
 struct FunctionSums: BitwiseCopyable {
     var calls: UInt64 = 0
     /// Calls whose length is known.
     var timed: UInt64 = 0
-    /// Of outermost calls: a recursive function's time is counted once.
+    /// Time of outermost calls: a recursive function's time is counted once.
     var total: UInt64 = 0
-    /// Of all calls.
+    /// Time of all calls of known length.
     var sum: UInt64 = 0
     var selfTime: Int64 = 0
     var minimum: UInt64 = .max

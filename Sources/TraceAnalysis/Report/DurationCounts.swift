@@ -1,7 +1,7 @@
-// How often each duration occurred, per function. HdrHistogram's buckets at two significant digits (256 sub-buckets,
-// so 128 counters per power of two), but only those powers of two that occur: a function's calls spread over a few,
-// and thousands of functions stay small (0.5 KB a power) where a Histogram each would take 10 to 58 KB. Percentiles
-// are asked of a real Histogram, one function at a time; its buckets are the same, so nothing is rounded twice.
+// Number of occurrences of each duration, per function. HdrHistogram's buckets at two significant digits (256 sub-buckets, hence 128
+// counters per power of two), but only those powers of two that occur: a function's calls spread over a few, and thousands of functions
+// stay small (0.5 KB a power) where a Histogram each would take 10 to 58 KB. Percentiles are asked of a real Histogram, one function at a
+// time; its buckets are the same, so nothing is rounded twice.
 import Histogram
 
 package struct DurationCounts: ~Copyable {
@@ -9,7 +9,7 @@ package struct DurationCounts: ~Copyable {
     static var blockCount: Int { 58 }
     static var blockBits: UInt64 { 7 }
 
-    /// Of each row and power: index of its counters in `counters`, in blocks; 0 none.
+    /// Block index in `counters` for each row and power; 0 none.
     private var blocks = PlainArray<UInt32>()
     private var counters = PlainArray<UInt32>()
 

@@ -20,7 +20,7 @@ package struct DurationShape: Sendable, Equatable {
         counts[decade] &+= count
     }
 
-    /// Of the decade with most calls the full height. One call is seen, too.
+    /// A bar per decade; the one with most calls has the full height, and even a single call is visible.
     package var text: String {
         guard let most = counts.max(), most > 0 else { return "" }
         return String(counts.map { $0 == 0 ? Self.glyphs[0] : Self.glyphs[1 + Int(Double($0) / Double(most) * 7)] })

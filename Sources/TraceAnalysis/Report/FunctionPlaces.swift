@@ -1,4 +1,4 @@
-// What the files of the modules say of a report's rows: where a function is in its source, and which names it has besides its own.
+// Source positions and further names of the functions in a report's rows, from the modules' files.
 import Presentation
 import Symbols
 
@@ -26,7 +26,7 @@ package final class FunctionPlaces {
     private var places: [ReportedFunction: Set<Place>] = [:]
     /// Modules whose own functions are recorded: what a slot leads to is called by the slot's name.
     private var patched: Set<ModuleIdentity> = []
-    /// Whether lines are asked for.
+    /// True if lines are asked for.
     package let hasLines: Bool
     private var without: Set<String> = []
 
@@ -49,7 +49,7 @@ package final class FunctionPlaces {
 
     private func places(of function: ReportedFunction) -> [Place] {
         var key = function
-        if !function.symbol.isEmpty { key.name = "" } // that is what tells them apart
+        if !function.symbol.isEmpty { key.name = "" } // the symbol tells them apart
         return places[key]?.sorted { ($0.linked, $0.module.path) < ($1.linked, $1.module.path) } ?? []
     }
 
@@ -67,8 +67,8 @@ package final class FunctionPlaces {
         return found
     }
 
-    /// Other functions that the linker has folded with it (identical code folding), as people read them. C's aliases, which libraries make
-    /// by underscores, are none.
+    /// Other functions that the linker has folded with it (identical code folding), demangled. Aliases that C libraries make by adding
+    /// underscores are not among them.
     package func folded(with function: ReportedFunction) -> [String] {
         var found: [String] = []
         for place in places(of: function) where patched.contains(place.module) {
@@ -85,7 +85,7 @@ package final class FunctionPlaces {
         return core(one) == core(other)
     }
 
-    /// Of which modules no lines could be told, among those that were asked for.
+    /// Note on modules that lines were asked for but that have no debug information; nil: none.
     package var note: String? {
         if without.isEmpty { return nil }
         let names = without.sorted(), most = 4

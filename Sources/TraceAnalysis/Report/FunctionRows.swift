@@ -27,7 +27,7 @@ extension Accumulator {
         return sums.calls != 0 || sums.timed != 0 || sums.total != 0
     }
 
-    /// What recording took of the function's own time. nil: not known.
+    /// Returns the part of the function's own time that recording took. nil: not known.
     func recording(_ row: Int, _ cost: CallCost) -> Nanoseconds? {
         guard cost.whole > 0 else { return nil }
         return Nanoseconds(UInt64(exactly: (Double(sums[row].timed) * cost.inside + Double(made[row]) * cost.outside).rounded()) ?? 0)

@@ -1,11 +1,11 @@
-// What a trace of an interpreter shows, and what would show the functions of the program that it interprets: those call each other
-// within the interpreter, by no slot of a module.
+// Hint for a trace of an interpreter: the functions of the program that it interprets call each other within the interpreter, through no
+// slot of a module; the hint says what the trace shows instead, and what would show them.
 import Presentation
 
 extension TraceFile {
     private struct Interpreter {
         let language: String
-        /// What of a file's name tells it, without its version.
+        /// File names, without version, that identify it.
         let names: [String]
     }
     private static let interpreters = [

@@ -1,4 +1,4 @@
-// What a trace does not have of what its program did, in words: every reader that shows calls says it.
+// Phrases for the parts of a program's run that a trace does not have: every reader that shows calls prints them.
 import CTraceLayout
 import Presentation
 
@@ -20,13 +20,13 @@ extension TraceFile {
     }
 }
 
-/// What several traces together do not have. A phrase each.
+/// Phrases for what several traces together do not have.
 package struct LeftOut {
-    /// Against the user's will.
+    /// Losses against the user's will.
     package private(set) var lost: [String] = []
-    /// As was asked for.
+    /// Calls left out by filters, and short functions left out after many calls.
     package private(set) var filtered: [String] = []
-    /// That they are not finished.
+    /// States of traces that are not finished.
     package private(set) var state: [String] = []
 
     package init(_ traces: [TraceFile]) {

@@ -87,7 +87,7 @@ extension Summary {
                 shown.removeAll { $0 == figure }
                 left.append(figure)
             }
-            // Where there is room for all that can be said.
+            // The shape is added only where all columns fit with names of up to 200 characters.
             if let width, left.isEmpty, shown.contains(.median), table(shown + [.shape]).isReadable(within: width, least: 200) {
                 shown.append(.shape)
             }

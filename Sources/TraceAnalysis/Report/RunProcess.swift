@@ -11,7 +11,7 @@ package struct ProcessImage: Sendable {
     package let pid: UInt32
     package let parentPid: UInt32
     let namespace: UInt64
-    /// Of the epoch, in nanoseconds.
+    /// Nanoseconds since the epoch.
     package let startedAt: UInt64
     /// Nanoseconds of CLOCK_MONOTONIC.
     package let begun: UInt64, ended: UInt64
@@ -30,7 +30,7 @@ package struct ProcessImage: Sendable {
     package let lossText: String?
     package let warnings: [String]
     package let notes: [String]
-    /// What of its asked account the kernel refused, why, and what allows it; nil: nothing.
+    /// Requested kernel events that the kernel refused, why, and what allows them; nil: none.
     package let kernelRefusal: String?
 
     init(_ trace: TraceFile, _ summary: Summary) {
@@ -102,7 +102,7 @@ package struct RunProcess: Sendable {
                 processes.append(RunProcess(images: [image]))
             }
         }
-        // Of several processes that had a parent's number the one that was there when the child began.
+        // If several processes had a parent's pid, the parent is the one that was there when the child began.
         var holders: [Key: [Int]] = [:]
         for (index, process) in processes.enumerated() {
             holders[Key(pid: process.pid, namespace: process.images[0].namespace), default: []].append(index)
@@ -122,7 +122,7 @@ package struct RunProcess: Sendable {
         return result
     }
 
-    /// By exec. The number may also have been given to another process since.
+    /// Returns true if `image` replaced this process by exec; its pid may instead have been given to another process.
     private func isFollowed(by image: ProcessImage) -> Bool {
         guard !image.isCopy, isUnfinished, exitStatus == nil else { return false }
         // A process whose parent has ended belongs to init, or to whoever adopts.

@@ -4,13 +4,13 @@ import Presentation
 
 package struct RunSummary: Sendable {
     package let path: String
-    /// Of all traces together.
+    /// Sums over all traces.
     package var summary: Summary
     /// Parents before their children.
     package let processes: [RunProcess]
-    /// What cannot be read, and what is damaged: one line each.
+    /// Traces that cannot be read, and damage in others: one line each.
     package let warnings: [String]
-    /// What of the time is told, nil and null where all is.
+    /// The window of time that is reported, nil and null for the whole run.
     package var windowText: String? { window?.text }
     var windowJSON: JSON { window?.json ?? .null }
     private var window: RunWindow?
@@ -30,9 +30,9 @@ package struct RunSummary: Sendable {
         }
     }
 
-    /// Of traces that are open: each as far as its window goes.
+    /// Sums up traces that are already open, each within its window.
     /// - Parameters:
-    ///   - path: what they are called together
+    ///   - path: their common name
     ///   - window: that of the run
     package init(
         _ traces: [TraceFile], path: String, window: RunWindow?, workers: Int = TraceFile.processorCount, names: Bool = true,

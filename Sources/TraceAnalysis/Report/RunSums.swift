@@ -1,10 +1,10 @@
-// What functions did in several traces together. Each trace has a clock and function ids of its own: here times are nanoseconds, and a
-// function is known by its symbol, its name and its module.
+// Sums of functions over several traces. Each trace has a clock and function ids of its own: here times are nanoseconds, and a function is
+// identified by its symbol (its name, where it has none) and its module.
 import Presentation
 
 struct RunSums: ~Copyable {
     private struct Key: Hashable {
-        /// Its name where it has none.
+        /// The function's name where it has no symbol.
         var symbol: String
         var module: String
         var site: CallSite?
@@ -12,7 +12,7 @@ struct RunSums: ~Copyable {
     private var numbers: [Key: Int] = [:]
     private var rows: [(function: FunctionNames.Row, site: CallSite?)] = []
     private var sums = PlainArray<FunctionSums>()
-    /// Of the functions' own time, in nanoseconds; nil where a trace does not say.
+    /// Cost of recording in the functions' own time, in nanoseconds; nil where a trace does not say.
     private var recording: [UInt64?] = []
     private var durations = DurationCounts()
 

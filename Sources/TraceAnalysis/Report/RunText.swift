@@ -1,4 +1,4 @@
-// What a run says of its processes, as text and as JSON.
+// The processes of a run, as text and as JSON.
 import CTraceLayout
 import Presentation
 
@@ -120,14 +120,14 @@ extension ProcessImage {
 }
 
 extension RunProcess {
-    /// What it was, one program after the other.
+    /// Commands that the process ran, one program after the other.
     var commands: String {
         var texts: [String] = []
         for image in images {
             let text = image.shortCommandLine
             if texts.last != text { texts.append(text) }
         }
-        // What it was before, its parent often is still, in a line of its own.
+        // Commands before the last are cut short: often its parent still runs the same, in a line of its own.
         return texts.enumerated().map { place, text in
             shortened(text.split(whereSeparator: \.isNewline).joined(separator: " "), place == texts.count - 1 ? 120 : 32)
         }.joined(separator: " → ")

@@ -1,5 +1,5 @@
-// What calls of a function did from each place of the code that they were made from. As what functions did, by (function, return address),
-// and by the time where several modules have had that address.
+// Sums of a function's calls by call site. They are kept like sums of functions, but by (function, return address), and by time if several
+// modules have had that address.
 import CTraceLayout
 import Presentation
 import Symbols
@@ -10,7 +10,7 @@ private struct SiteKey: Hashable {
     var epoch: UInt32
     var address: UInt64
 
-    /// Of a power of two of entries.
+    /// Returns the index in a table whose size is a power of two; `mask` is that size minus one.
     func bucket(_ mask: UInt64) -> Int { Int(truncatingIfNeeded: ((address ^ UInt64(row) &<< 40) &* 0x9e37_79b9_7f4a_7c15) &>> 40 & mask) }
 }
 
@@ -21,17 +21,17 @@ private struct SiteSums: StreamSink, ~Copyable {
     private let isTail: [Bool]
     private let leftOut: Set<UInt32>
     private let modules: ModuleTimes
-    /// By number; 0 is nobody.
+    /// Keys by number; 0 is nobody.
     private(set) var keys = [SiteKey(row: 0, epoch: 0, address: 0)]
     private(set) var sums = PlainArray<FunctionSums>(repeating: FunctionSums(), count: 1)
     private(set) var durations = DurationCounts()
     private var numbers: [SiteKey: UInt32] = [:]
-    /// Of those asked for last: hashing each call's key would take longer than all the rest.
+    /// Numbers looked up last, by bucket: hashing each call's key would take longer than all the rest.
     private var recent = PlainArray<UInt32>(repeating: 0, count: Self.recentCount)
     private static var recentCount: Int { 4096 }
     /// Open calls of each number, of the thread that is read.
     private var open = PlainArray<UInt32>(repeating: 0, count: 1)
-    /// Of calls whose opening nobody has told of, those open at the trace's end: how long the latest of each number was.
+    /// Duration of the latest call closed, by number: only calls open at the trace's end, whose opening this sink was not told of.
     private var ended: [Int: UInt64] = [:]
     private var migrated = Migrations()
     private var nextLeafSite: UInt64 = 0
@@ -122,7 +122,7 @@ private struct SiteSums: StreamSink, ~Copyable {
         takeSelf(end &- start, number, parent: parent)
     }
 
-    /// Where it began its site is known, and its end is not.
+    /// Adds a call that began on another thread, without its site: only where the call began is that known.
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
         migrated.insert(row, enter: start)
         let number = number(row, 0, at: start)
@@ -174,7 +174,7 @@ private struct SiteSums: StreamSink, ~Copyable {
 }
 
 extension TraceFile {
-    /// Whether it was recorded where calls are made from.
+    /// True if call sites were recorded.
     package var hasCallSites: Bool { header.flags & UInt32(TRACE_FLAG_CALL_SITES) != 0 }
 }
 

@@ -17,17 +17,17 @@ package struct FunctionSummary: Sendable {
     package var selfTime: Int64
     /// There were more calls: from a moment on they are not recorded.
     package var isLeftOut = false
-    /// Of one call; nil when none has a known length.
+    /// Length of one call; nil when none has a known length.
     package var average, minimum, maximum, median, percentile99: Nanoseconds?
     package var shape = DurationShape()
-    /// What of `selfTime` recording took; nil where the trace does not say what it costs.
+    /// The part of `selfTime` that recording took; nil where the trace does not say what it costs.
     package var recording: Nanoseconds?
     /// Without what recording took; nil where that is not asked for.
     package var correctedTotal: CorrectedTime?
     package var correctedSelf: CorrectedTime?
-    /// Where rows tell callers apart.
+    /// The caller, in rows that tell callers apart.
     package var caller: String?
-    /// Where rows tell apart from where a function was called.
+    /// The call site, in rows that tell call sites apart.
     package var site: CallSite?
 
     static func ownCode(of program: String, _ time: Nanoseconds) -> FunctionSummary {
@@ -88,7 +88,7 @@ package struct ThreadSummary: Sendable {
 package struct Summary: Sendable {
     /// Only those with calls or times, in no order.
     package private(set) var functions: [FunctionSummary] = []
-    /// What the threads ran of the program's code while no recorded call was open. nil where there is none, or a filter leaves it out.
+    /// Time that the threads ran the program's code while no recorded call was open. nil if there is none, or a filter leaves it out.
     package var ownCode: FunctionSummary? { ownCodes.first }
     /// For each program.
     package private(set) var ownCodes: [FunctionSummary] = []
@@ -134,7 +134,7 @@ package struct Summary: Sendable {
         functions = all.withSink(rows)
     }
 
-    /// Of several traces: the counts of all, and these rows.
+    /// Sums up several traces: the counts of all, and these rows.
     init(_ parts: [Summary], duration: Nanoseconds, functions: [FunctionSummary]) {
         self.duration = duration
         self.functions = functions
@@ -166,7 +166,7 @@ package struct Summary: Sendable {
         ownCodes = ownCodes.filter(isWanted)
     }
 
-    /// What a tree of the same calls says is left without the cost of recording.
+    /// Takes over corrected times from a tree of the same calls: times without the cost of recording.
     package mutating func correct(by rows: [FunctionSummary]) {
         struct Key: Hashable { var name: String, symbol: String, module: String }
         func key(_ row: FunctionSummary) -> Key { Key(name: row.name, symbol: row.symbol, module: row.module) }
@@ -186,7 +186,7 @@ package struct Summary: Sendable {
         ownCodes = rows.filter { $0.symbol == FunctionNames.ownCode }
     }
 
-    /// What all threads together ran of the program's code, and what of that no recorded call was open for.
+    /// Time that all threads together ran the program's code, and the part of it with no recorded call open.
     package var span: Nanoseconds { Nanoseconds(threads.reduce(0) { $0 &+ ($1.span?.count ?? 0) }) }
     package var own: Nanoseconds { Nanoseconds(threads.reduce(0) { $0 &+ ($1.own?.count ?? 0) }) }
     package var inCalls: Nanoseconds { span.without(own) }
@@ -222,7 +222,7 @@ package struct Summary: Sendable {
                     openFrames: all.openFrames[last.thread] ?? 0))
             guard let span = spans[last.thread] else { continue }
             threads[threads.count - 1].span = trace.timeScale.nanoseconds(span.length)
-            let before = trace.timeScale.nanoseconds(ownTicks) // what is rounded off of one thread is in the next: the sum is that of the ticks
+            let before = trace.timeScale.nanoseconds(ownTicks) // the rounding error goes to the next thread: the sum is that of the ticks
             ownTicks &+= span.own(inCalls: inCalls[last.thread])
             threads[threads.count - 1].own = trace.timeScale.nanoseconds(ownTicks).without(before)
         }

@@ -1,10 +1,10 @@
-// What a trace says about itself, as data: `tracer info` and other programs read the same.
+// A trace's description of itself, as data: `tracer info` and other programs read the same.
 import CTraceLayout
 import Presentation
 import Glibc
 import TraceFormat
 
-/// Whether the path leads to that file by links.
+/// Returns true if the path leads to that file by links.
 private func isLink(_ path: String, to file: String) -> Bool {
     guard let resolved = realpath(path, nil) else { return false }
     defer { free(resolved) }
@@ -98,7 +98,7 @@ extension TraceFile {
         return texts + coverageTexts
     }
 
-    /// Of the functions that were to be recorded by themselves.
+    /// Texts on the functions that were selected for recording: how many are recorded, and which modules have no plan.
     private var coverageTexts: [String] {
         let patched = metadata.patched
         if patched.isEmpty { return [] }
@@ -139,7 +139,7 @@ extension TraceFile {
     package var minimumTime: Nanoseconds? { header.minimum_ticks > 0 ? timeScale.nanoseconds(header.minimum_ticks) : nil }
 
     package var arguments: [String] { metadata.texts[TRACE_TEXT_ARGUMENTS] ?? [] }
-    /// What the program was called by: of sh, which is a link to dash, sh. Where this machine does not have that link, the file's own name.
+    /// The name that the program was called by: sh for sh, a link to dash. If this machine does not have that link, the file's own name.
     package var programName: String {
         let own = basename(program)
         guard let word = arguments.first, !word.isEmpty else { return own }
@@ -152,7 +152,7 @@ extension TraceFile {
         return places.contains { isLink($0, to: program) } ? called : own
     }
 
-    /// What the kernel was asked to tell of the process; nil: nothing.
+    /// Text on the kernel events that were requested, granted and refused; nil: none were requested.
     package var kernelText: String? { metadata.kernel?.text }
     private var kernelJSON: JSON {
         guard let kernel = metadata.kernel else { return .null }
@@ -165,7 +165,7 @@ extension TraceFile {
 
     package var directory: String? { metadata.texts[TRACE_TEXT_DIRECTORY]?.first }
     package var settings: [String] { metadata.texts[TRACE_TEXT_SETTINGS] ?? [] }
-    /// What a variable was set to; nil where the trace does not say.
+    /// Returns the value that a TRACER_ variable had; nil if the trace does not say.
     package func setting(_ name: String) -> String? {
         settings.first { $0.hasPrefix(name + "=") }.map { String($0.dropFirst(name.count + 1)) }
     }

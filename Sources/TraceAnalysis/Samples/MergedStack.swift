@@ -1,6 +1,6 @@
-// A sampled stack and the calls that the trace has open at that moment become one. The sample is exact from the instruction outwards as far
-// as it reaches; the trace is exact from the outermost call inwards, and has recorded calls only. Marks in the sample (TRACE_SAMPLE_CALL) say
-// between which frames a recorded call lies. What neither knows is "…".
+// Merges a sampled stack with the calls that the trace has open at that moment. The sample is exact from the instruction outwards as far as
+// it reaches; the trace is exact from the outermost call inwards, and has recorded calls only. Marks in the sample (TRACE_SAMPLE_CALL) say
+// between which frames a recorded call lies. Frames that neither knows are "…".
 import CTraceLayout
 
 package struct MergedStack {
@@ -17,14 +17,14 @@ package struct MergedStack {
         var found: [Int] = [] // innermost first
         if sample.isInKernel { found.append(code.number(Self.kernel)) }
         let (segments, isWhole) = Self.segments(stack, sample, code)
-        var next = 0 // of the open calls
+        var next = 0 // index in `open`
         func isOf(_ call: Int, _ place: SampledCode.Place?) -> Bool {
             guard call < open.count, let start = place?.start else { return false }
             return metadata.functions[open[call]]?.address == start
         }
         for (index, segment) in segments.enumerated() {
             let marks = segments.count - 1 - index // from here on
-            // Whose call is the mark? Of the outermost frame here, as a rule, which then goes by the name that the trace has for it.
+            // As a rule the mark is for the call of the outermost frame here, which then goes by the name that the trace has for it.
             let call = marks == 0 ? nil : Self.call(from: next, of: open.count, marks: marks, segment, isFirst: index == 0, isOf)
             if let call, index > 0 {
                 // They share the mark before, whose function they have gone on to by a jump (a tail call through a slot).
@@ -45,7 +45,7 @@ package struct MergedStack {
             }
         }
         if !isWhole {
-            // Those without a mark whose frames are here.
+            // Skip the calls without a mark whose frames are here.
             for place in segments.last ?? [] where isOf(next, place) { next += 1 }
             found.append(code.number(Self.unknown))
             for call in open.dropFirst(next) { found.append(code.number(ofCall: call, metadata)) }
@@ -72,7 +72,7 @@ package struct MergedStack {
     }
     private static let mostJumps = 64
 
-    /// What lies between marks; and whether the last of it is the outermost frame.
+    /// Splits a stack at its marks; the Bool is true if the last segment ends with the thread's outermost frame.
     private static func segments(
         _ stack: ArraySlice<UInt64>, _ sample: SampleRecords.Sample, _ code: SampledCode
     ) -> ([[SampledCode.Place]], Bool) {
@@ -83,7 +83,7 @@ package struct MergedStack {
             case UInt64(TRACE_SAMPLE_UNKNOWN): return (segments, false)
             default:
                 let place = code.place(index == stack.startIndex ? address : address &- 1, at: sample.at)
-                // Of the agent one frame is enough.
+                // One frame of the agent is enough.
                 if place.isAgent, segments[segments.count - 1].last?.isAgent == true { continue }
                 segments[segments.count - 1].append(place)
             }

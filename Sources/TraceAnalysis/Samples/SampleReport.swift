@@ -1,5 +1,5 @@
-// What the processor was doing, by samples that are merged with the recorded calls: a tree of functions from the outermost on, for each
-// thread, and the functions by their shares.
+// CPU profile from samples that are merged with the recorded calls: a tree of functions from the outermost on, for each thread, and the
+// functions by their shares.
 import Presentation
 import Symbols
 
@@ -19,9 +19,9 @@ package struct SampleReport: Sendable {
     /// A node's `total` and `selfTime`, and a root's `calls`, are samples; so are a node's `calls`, those that were taken right in it.
     package let tree: CallTree
     package let samples: UInt64
-    /// Whose outermost frames are in "…".
+    /// Number of samples whose outermost frames are not known, shown as "…".
     package let cut: UInt64
-    /// Of a processor's time, from one sample to the next; nil: the trace does not say.
+    /// CPU time from one sample to the next; nil: the trace does not say.
     package let period: Nanoseconds?
     /// Records of the kernel that found no room.
     package let lost: UInt64
@@ -44,7 +44,7 @@ package struct SampleReport: Sendable {
         tree.roots.map { Thread(tid: $0.tid ?? 0, name: $0.name, samples: tree.nodes[$0.node].total) }
     }
 
-    /// By falling own share.
+    /// Functions, the largest own share first.
     package var functions: [FunctionShare] {
         var shares = tree.functions.map { FunctionShare(function: $0, own: 0, total: 0) }
         var onPath = [Int](repeating: 0, count: shares.count), path: [(function: Int, end: Int)] = []
@@ -55,7 +55,7 @@ package struct SampleReport: Sendable {
             }
             guard node.function >= 0 else { continue }
             shares[node.function].own &+= UInt64(max(node.selfTime, 0))
-            if onPath[node.function] == 0 { shares[node.function].total &+= node.total } // of recursion the outermost alone
+            if onPath[node.function] == 0 { shares[node.function].total &+= node.total } // recursion: the outermost call only
             onPath[node.function] += 1
             path.append((node.function, node.end))
         }

@@ -1,5 +1,5 @@
-// Which recorded calls were open at each sample. Chunks are read in any order, so each call, as it ends, looks for the samples that it
-// was open at.
+// Finds the recorded calls that were open at each sample. Chunks are read in any order, so each call, as it ends, looks for the samples
+// taken while it was open.
 import CTraceLayout
 import Symbols
 import TraceFormat
@@ -10,7 +10,7 @@ struct SampledCalls: Sendable {
         var depth: Int32
         var function: UInt32
     }
-    /// By number of the sample, outermost first.
+    /// Calls by sample number, outermost first.
     private let calls: [[Call]]
 
     init(_ trace: TraceFile, _ records: SampleRecords, workers: Int, progress: ReadingProgress?) {
@@ -33,7 +33,7 @@ struct SamplesOfThread: Sendable {
         var at: UInt64
         var sample: Int32
     }
-    /// By thread id; a thread of the trace asks with its own. One that ended and one that came later may have the same.
+    /// Samples by thread id. Threads of the trace that have had the same id, one after the other, share them.
     private let moments: [UInt32: [Moment]]
     private let tids: [UInt32: UInt32]
 
@@ -53,7 +53,7 @@ struct SamplesOfThread: Sendable {
 private struct SampledCallSink: StreamSink, ~Copyable {
     private let ofThread: SamplesOfThread
     private var moments: [SamplesOfThread.Moment] = []
-    /// Of those the first that is not before the latest end. Calls of a unit end in the order of time.
+    /// First of `moments` that is not before the latest end. Calls of a unit end in the order of time.
     private var next = 0
     private(set) var callsOfSample: [[SampledCalls.Call]]
     private var migrations = Migrations()

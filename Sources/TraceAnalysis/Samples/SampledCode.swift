@@ -6,7 +6,7 @@ final class SampledCode {
     struct Place {
         /// In `functions`, innermost first: what was inlined, then what it was inlined into.
         var functions: [Int]
-        /// Where the function begins that the address is in, absolute; nil: not known.
+        /// Absolute start address of the function that the address is in; nil: not known.
         var start: UInt64?
         /// The agent's own code.
         var isAgent: Bool

@@ -6,14 +6,14 @@ package struct SampledStacks: Sendable {
     package struct Sample: BitwiseCopyable, Sendable {
         /// Ticks.
         package var at: UInt64
-        /// Of the tree, in which it counts.
+        /// Node of the tree in which it counts.
         package var node: Int
     }
     /// In the order of time, those of the trace's window.
     package let samples: [Sample]
     /// nil: there are no samples. A node's `total`, `selfTime` and `calls` are as in `SampleReport`.
     package let tree: CallTree?
-    /// Whose outermost frames are in "…".
+    /// Number of samples whose outermost frames are not known, shown as "…".
     let cut: UInt64
     let damagedRecords: Int
 

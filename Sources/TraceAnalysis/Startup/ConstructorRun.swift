@@ -1,4 +1,4 @@
-// What ran before main without being asked: constructors, and their counterparts at exit.
+// Constructors that ran during the start-up, and their counterparts at exit.
 import Presentation
 import TraceFormat
 
@@ -18,20 +18,20 @@ package struct ConstructorRun: Sendable {
     package var majorFaults: UInt32
     /// Traced calls made inside.
     package var calls: UInt64
-    /// What recording them took, about: of `total`, and of `selfTime`.
+    /// Estimated cost of recording them, contained in `total` and in `selfTime`.
     package var recording: Nanoseconds, selfRecording: Nanoseconds
     /// Number of the load that ran it; nil: of a module that was there at the start.
     package var load: UInt32?
     package var parent: UInt32?
     package var isOver: Bool
-    /// By an exception or longjmp.
+    /// True if it was left by an exception or longjmp.
     package var wasLeft: Bool
 
     package var isFinalizer: Bool { kind == .finalizer || kind == .finiArray }
     /// It took much longer than the processor worked for it: it slept, waited for a lock or for the disk.
     package var waited: Nanoseconds { total.without(cpu) }
 
-    /// Those that began before the end of the start-up.
+    /// Returns the constructors that began before the end of the start-up.
     static func all(_ context: StartupContext) -> [ConstructorRun] {
         runs(
             context, context.trace.metadata.start.initializers.filter { !$0.isFinalizer && $0.begin.ticks <= context.end },
@@ -48,7 +48,7 @@ package struct ConstructorRun: Sendable {
             let ticks = initializer.end?.usage.ticks ?? end ?? initializer.begin.ticks
             return end.map { min(ticks, $0) } ?? ticks
         }
-        // What lies inside: loads that it made, and nested ones that those loads did not run.
+        // Time ranges inside each initializer: loads that it made, and nested initializers.
         var inside: [UInt32: [Range<UInt64>]] = [:]
         func add(_ number: UInt32, _ from: Ticks, _ to: Ticks) {
             if from < to { inside[number, default: []].append(from.raw..<to.raw) }
@@ -70,7 +70,7 @@ package struct ConstructorRun: Sendable {
             func calls(_ from: UInt64, _ to: UInt64) -> UInt64 {
                 context.calls.calls(on: initializer.thread, from: Ticks(from), to: Ticks(to))
             }
-            let made = initializer.isFinalizer ? 0 : calls(from.raw, to.raw) // those at exit were not read
+            let made = initializer.isFinalizer ? 0 : calls(from.raw, to.raw) // calls at exit were not read
             let ownCalls = made &- min(covered.reduce(0) { $0 &+ calls($1.lowerBound, $1.upperBound) }, made)
             return ConstructorRun(
                 number: initializer.number, kind: initializer.kind, module: initializer.module,

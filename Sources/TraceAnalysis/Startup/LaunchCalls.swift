@@ -1,7 +1,7 @@
-// What the thread of main called between main and ready, merged by path: the launch lab compares launches by it.
-// Loads of libraries are left out, with everything that ran in them: the timeline has them by themselves. A lazy
-// initializer is a node of its own between the call that needed it and what it ran, the once-function included; and so is, below the
-// innermost call, what the thread waited for in it. A start-up item is the call that it looks like.
+// Calls that main's thread made between main and ready, merged by path: the launch lab compares launches by them. Loads of libraries are
+// left out, with everything that ran in them: the timeline has them by themselves. A lazy initializer is a node of its own between the
+// call that needed it and what it ran, the once-function included; below the innermost call, the waits of the thread in it are nodes, too.
+// A start-up item is the call that it looks like.
 import CTraceLayout
 import Presentation
 import Symbols
@@ -101,14 +101,14 @@ private struct LaunchSink: CallSink {
     private var places: [Edge: UInt32] = [:]
     private let lazy: [LazyRun]
     private var nextLazy = 0
-    /// Those that run at the moment, the innermost last.
+    /// Lazy initializers running at this moment, the innermost last.
     private var running: [Int] = []
     private let waits: [MainWait]
     private var nextWait = 0
     /// Waits before this moment that were in none of the calls that have ended.
     private var openWaits: [Int] = []
     private var waitsOfPath: [Int: [String: UInt64]] = [:]
-    /// By number of the node and by kind, ticks; those in no call are of the first.
+    /// Ticks waited, by node number and kind; waits outside of any call belong to the first node.
     var waitsOfNode: [Int: [String: UInt64]] {
         var all = waitsOfPath
         for index in openWaits + Array(nextWait..<waits.count) where !isInLoad(waits[index].begin) {
@@ -166,7 +166,7 @@ private struct LaunchSink: CallSink {
         var above: UInt64? = isBelow ? parent.tag - 1 : 0
         if !loads.isEmpty, isInLoad(time) { return 0 }
         if !lazy.isEmpty {
-            // What the caller itself runs in has been gone through when the caller was.
+            // Lazy initializers that the caller itself runs in were handled when the caller was.
             for place in lazies(at: time) where !isBelow || lazy[place].begin.raw > parent.enter {
                 guard let outer = above else { return 0 }
                 above = self.node(UInt32.max - UInt32(place), below: outer)
@@ -200,7 +200,7 @@ private struct LaunchSink: CallSink {
         return running
     }
 
-    /// Of calls one inside the other the inner one ends first, and takes what it waited.
+    /// Assigns waits to the innermost call: among nested calls it ends first, and takes the waits that began in it.
     private mutating func takeWaits(_ path: UInt64, _ start: UInt64, _ end: UInt64) {
         while nextWait < waits.count, waits[nextWait].begin < end {
             openWaits.append(nextWait)

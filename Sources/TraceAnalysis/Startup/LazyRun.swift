@@ -5,17 +5,17 @@ import TraceFormat
 package struct LazyRun: Sendable {
     /// swift_once, __cxa_guard_acquire, pthread_once.
     package var means: String
-    /// What ran, or the variable that was made.
+    /// The code that ran, or the variable that was initialized.
     package var name: CodeName
     package var tid: UInt32
     package var start: Nanoseconds
     /// nil: its end is not known.
     package var duration: Nanoseconds?
-    /// Of that, what recording the calls in it took, about.
+    /// Estimated cost of recording the calls in it, contained in `duration`.
     package var recording: Nanoseconds
     /// The call during which it happened, or the constructor.
     package var during: String?
-    /// By the number of its thread in the trace; from the call that found nothing done to the end of what it ran.
+    /// Index of its thread in the trace; it lasts from the call that found nothing done to the end of the code that it ran.
     let thread: UInt32
     let begin: Ticks
     let end: Ticks?

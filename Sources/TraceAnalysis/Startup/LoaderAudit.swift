@@ -1,5 +1,5 @@
-// What libtracer-audit.so noted of the loader's work, from the file beside the trace. A line is a letter, CLOCK_MONOTONIC in
-// nanoseconds and a number or a name:
+// The loader's work as libtracer-audit.so noted it in the file beside the trace. A line is a letter, CLOCK_MONOTONIC in nanoseconds and a
+// number or a name:
 //   V pid   the loader has loaded the audit library       O path  an object is mapped
 //   S name  it begins to look for an object               A 0     all objects are relocated (1: it adds, 2: it removes some)
 // With that it ends. A process that calls exec begins again with a V.
@@ -17,7 +17,7 @@ package struct LoaderAudit: Sendable, Equatable {
             self.duration = duration
         }
     }
-    /// Those of the start, in the order in which they were mapped.
+    /// Objects of the start, in the order in which they were mapped.
     package private(set) var objects: [Object] = []
     /// CLOCK_MONOTONIC: the last of them is mapped, relocation begins …
     package private(set) var mapped: UInt64 = 0
@@ -27,7 +27,7 @@ package struct LoaderAudit: Sendable, Equatable {
     package static let suffix = ".loader"
     static let largestFile = 16 << 20
 
-    /// Of the trace's process, from the file beside it. nil when there is none or it is of another process.
+    /// Reads the audit of the trace's process from the file beside it. nil when there is none or it is of another process.
     package init?(of trace: TraceFile) {
         guard let file = try? InputFile(path: trace.path + Self.suffix), file.byteCount <= UInt64(Self.largestFile) else { return nil }
         var buffer = ByteBuffer(capacity: 64 << 10)

@@ -70,8 +70,8 @@ package struct ReadyMoment: Sendable, Equatable {
 }
 
 extension TraceFile {
-    /// Whether the program that is writing this trace is ready. Output alone counts only when it is a second old: a server
-    /// may greet before it listens.
+    /// Returns true if the program that is writing this trace is ready. Output alone counts only when it is a second old: a server may
+    /// greet before it listens.
     package static func isReady(path: String, symbol: String?) -> Bool {
         guard let trace = try? TraceFile(path: path) else { return false }
         let moments = ReadyMoments(trace, symbol: symbol, firsts: FirstCalls(trace, symbol: symbol))
@@ -94,9 +94,9 @@ extension TraceFile {
     }
 }
 
-/// What a trace says of it.
+/// Moments at which the program may have become ready, as found in its trace.
 struct ReadyMoments {
-    /// In the order of what they say; the first is taken.
+    /// Candidates, the most telling first; the first is taken.
     private(set) var candidates: [ReadyMoment] = []
     /// Why the one that the user asked for is not among them.
     private(set) var complaint: String?
@@ -200,7 +200,7 @@ struct FirstCalls {
 }
 
 private struct FirstSink: EventSink {
-    /// By function: 1 its first call is wanted, 2 all of them.
+    /// Calls wanted, by function id: 0 none, 1 the first, 2 all.
     var isWanted: [UInt8]
     var first: [UInt32: UInt64] = [:]
     var marks: [(id: UInt32, ticks: UInt64)] = []

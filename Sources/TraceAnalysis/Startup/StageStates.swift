@@ -1,4 +1,4 @@
-// What the main thread did in a stage of the start, as far as the kernel has told: it adds up to the stage's duration.
+// States of the main thread in a stage of the start, as far as kernel events show them: they add up to the stage's duration.
 import Presentation
 
 /// When the main thread had no processor, and why.
@@ -13,7 +13,7 @@ package struct MainWait: Sendable {
         switch kind {
         case "processor": "waiting for a processor"
         case "disk": "waiting for the disk"
-        // Which of these a descriptor is nobody knows of a short wait.
+        // For a short wait it is not known which of these the descriptor is.
         case "pipe": "waiting for a pipe, a socket or a file"
         case "sleep": "sleeping"
         case "other": "waiting"

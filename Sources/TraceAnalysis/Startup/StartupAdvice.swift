@@ -1,5 +1,5 @@
-// What to look at first: what costs most, in words, each with the time that would be saved if it did not happen; what
-// recording its calls took would be saved by not looking, and is not promised.
+// Advice on what to look at first: the most expensive parts, in words, each with the time that would be saved if it did not happen. The
+// cost of recording its calls is not counted as saved: without tracing there is none.
 import Presentation
 
 package struct StartupAdvice: Sendable, Equatable {
@@ -40,7 +40,7 @@ extension StartupTimeline {
     }
 
     private var loadAdvice: [StartupAdvice] {
-        // What is spent in constructors for the most part is said of these.
+        // Loads that are mostly constructors are left to the advice on constructors.
         loads.filter { $0.constructors.count <= $0.total.count / 2 }.map { load in
             let by = (load.constructor ?? load.caller).map { " by \($0)" } ?? ""
             return StartupAdvice(
@@ -62,7 +62,7 @@ extension StartupTimeline {
 
     private var callAdvice: [StartupAdvice] {
         functionsOfMain.prefix(5).compactMap { function in
-            // What ran in it and has a line of its own.
+            // Time of lazy initializers in it, which have a line of their own.
             let own = lazyInitializers.reduce(UInt64(0)) { $0 &+ ($1.during == function.name ? $1.duration?.count ?? 0 : 0) }
             let time = function.selfTime.without(function.recording)
             if time.count <= own &* 2 || Self.withOwnLine.contains(function.name) { return nil }

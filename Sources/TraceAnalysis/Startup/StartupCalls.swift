@@ -1,4 +1,4 @@
-// What was called until the program was ready: by module, inside each initializer, and what ran once.
+// Calls until the program was ready: by module, inside each initializer, and code that ran once.
 import CTraceLayout
 import TraceFormat
 
@@ -7,7 +7,7 @@ struct StartupCalls {
         var function: UInt32
         var calls: UInt64
         var selfTicks: Int64
-        /// Of these, what recording it and the calls that it made took, about.
+        /// Estimated cost of recording it and the calls that it made, in ticks, contained in `selfTicks`.
         var recordingTicks: Double
     }
     struct OnceRun {
@@ -28,12 +28,12 @@ struct StartupCalls {
 
     /// Calls of each module's functions.
     private(set) var callsOfModule: [UInt32: UInt64] = [:]
-    /// Of each thread.
+    /// Call counts of each thread at known moments.
     private var moments: [UInt32: CallMoments] = [:]
-    /// By index in the trace's records; one that was not over when the program was ready is missing.
+    /// Runs by index in the trace's records of once-functions; one that was not over when the program was ready is missing.
     private(set) var onceRuns: [Int: OnceRun] = [:]
     private(set) var spans: [Span] = []
-    /// On the main thread between main and ready, the longest first.
+    /// Functions on the main thread between main and ready, the longest first.
     private(set) var functionsOfMain: [FunctionTime] = []
     private(set) var calls: UInt64 = 0
 
@@ -95,14 +95,14 @@ struct StartupCalls {
     }
 }
 
-/// Of one thread. Rows are function ids plus one.
+/// Counts the calls of one thread. Rows are function ids plus one.
 private struct StartupSink: CallSink {
     private let until: UInt64
     private let main: UInt64?
     var counts: [UInt64]
     struct MainTime {
         var ticks: Int64 = 0
-        /// That began behind main; that ended there, too; that it made, which ended there.
+        /// Calls that began after main; those of them that ended before ready; and calls made from it that ended before ready.
         var calls: UInt64 = 0, timed: UInt64 = 0, callees: UInt64 = 0
 
         mutating func add(_ length: Int64, isNew: Bool, isOver: Bool) {
@@ -181,7 +181,7 @@ private struct StartupSink: CallSink {
         if let main { // clipped to what lies between main and ready
             let from = max(start, main), to = min(end, until)
             if from < to {
-                let length = Int64(truncatingIfNeeded: to &- from) // of a damaged file it may be any number
+                let length = Int64(truncatingIfNeeded: to &- from) // in a damaged file it may be any number
                 mainTimes[row, default: MainTime()].add(length, isNew: start >= main, isOver: end <= until)
                 if parent != 0 { mainTimes[parent, default: MainTime()].takeOut(length, isOver: end <= until) }
             }

@@ -32,7 +32,7 @@ struct StartupClock {
 
     func wall(_ from: Ticks, _ to: Ticks) -> Nanoseconds { scale.nanoseconds(from: from, to: to) }
 
-    /// What the agent's own work took from `from` to `to`, as far as it was noted by then.
+    /// Returns the ticks that the agent's own work took from `from` to `to`, as far as it was noted by then.
     func agentTicks(_ from: Ticks, _ to: Ticks) -> UInt64 {
         let before = total(at: from), after = total(at: to)
         let share = after > before ? after - before : 0

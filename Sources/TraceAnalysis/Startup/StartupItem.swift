@@ -4,7 +4,7 @@ import Presentation
 import TraceFormat
 
 package struct StartupItem: Sendable {
-    /// What the name of its span says.
+    /// An item's facts, as the name of its span gives them.
     package struct Label: Sendable, Hashable {
         package var stage: Int
         package var name: String
@@ -43,7 +43,7 @@ package struct StartupItem: Sendable {
     /// For which item its thread waited before it could begin, and how long.
     package var wait: (name: String, duration: Nanoseconds)?
 
-    /// Those that began before the end of the start-up, in the order in which they began.
+    /// Returns the items that began before the end of the start-up, in the order in which they began.
     static func all(_ context: StartupContext, mainThread: UInt32) -> [StartupItem] {
         let clock = context.clock, functions = context.trace.metadata.functions
         var items: [StartupItem] = []
@@ -57,11 +57,11 @@ package struct StartupItem: Sendable {
             begins[label.stage] = stageBegin
             var thread = threads[span.thread] ?? Thread(free: stageBegin)
             thread.leave(before: span.begin)
-            if let outer = thread.open.last?.item { // what runs it is not paid twice
+            if let outer = thread.open.last?.item { // its time and calls are not counted twice
                 items[outer].own = items[outer].own.without(total)
                 items[outer].calls &-= min(span.calls &+ 1, items[outer].calls)
             }
-            // Which of them it was: the last that ended before this began.
+            // The item that it waited for: the last predecessor that ended before this began.
             let last = label.after.compactMap { name in
                 ends[name]?.last { $0 <= span.begin }.map { (name: name, end: $0) }
             }.max { $0.end < $1.end }
@@ -83,7 +83,7 @@ package struct StartupItem: Sendable {
         return items
     }
 
-    /// What runs on a thread at the moment that is looked at, the innermost last, and since when nothing else has begun or ended.
+    /// Items running on a thread at the current moment, innermost last, and since when nothing else has begun or ended on it.
     private struct Thread {
         var free: Ticks
         var open: [(item: Int, end: Ticks)] = []

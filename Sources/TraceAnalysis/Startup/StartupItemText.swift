@@ -2,7 +2,7 @@
 import Presentation
 
 extension StartupTimeline {
-    /// What `startup --items` prints: all of them, in the order in which they began.
+    /// Returns what `startup --items` prints: all items, in the order in which they began.
     package func itemTable(style: TextStyle) -> String {
         guard !items.isEmpty else {
             return "no start-up item began before \(readyText): TRACER_STARTUP_ITEM of tracer.h registers them\n"

@@ -32,14 +32,14 @@ package struct StartupLibrary: Sendable {
     package var relocations: UInt64 { relativeRelocations &+ symbolRelocations &+ otherRelocations &+ jumpSlots }
     /// Symbols that the loader looked up for it when it was loaded.
     package var lookups: UInt64 { symbolRelocations &+ (isLazy ? 0 : jumpSlots) }
-    /// What relocating it costs, in units of some three nanoseconds: one relocation that is an addition. A look-up walks
-    /// through the libraries in front and takes some thirty of them.
+    /// Estimated cost of relocating it, in units of about 3 ns: one relocation that is an addition. A symbol lookup walks through the
+    /// libraries before it and takes about 30 units.
     var relocationWeight: UInt64 { lookups &* 30 &+ (relocations &- lookups) &+ compactBytes &* 4 }
 
     static func all(_ context: StartupContext, _ runs: [ConstructorRun], withExecutable: Bool = false) -> [StartupLibrary] {
         let records = context.trace.metadata.start, modules = context.trace.metadata.modules
         let executable = context.executable
-        var numbers: [String: UInt32] = [:] // of a DT_NEEDED name
+        var numbers: [String: UInt32] = [:] // module numbers by DT_NEEDED name
         for detail in records.moduleDetails.values.sorted(by: { $0.module > $1.module }) {
             numbers[modules[detail.module]?.name ?? ""] = detail.module
             if !detail.soname.isEmpty { numbers[detail.soname] = detail.module }
@@ -103,11 +103,11 @@ package struct LibraryLoad: Sendable {
     package var start: Nanoseconds
     /// Without the agent's own work.
     package var total: Nanoseconds
-    /// Of that, what recording the calls in it took, about.
+    /// Estimated cost of recording the calls in it, contained in `total`.
     package var recording: Nanoseconds
     /// The return of dlopen was seen. Otherwise `total` reaches to the last thing that was seen of it.
     package var isEndKnown: Bool
-    /// Of the modules that it brought, and whatever they did.
+    /// Time in constructors of the modules that it brought, and in everything that they called.
     package var constructors: Nanoseconds
     package var isOver: Bool
 

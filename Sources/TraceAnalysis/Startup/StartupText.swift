@@ -55,7 +55,7 @@ extension StartupTimeline {
     }
 
     private func bar(_ time: Nanoseconds) -> String { String(repeating: "█", count: Int((share(time) * 25).rounded())) }
-    /// Of the program's own start, the tracer's time taken out. In a damaged file a part may be longer than the whole.
+    /// Share of the program's own start, without the tracer's time; at most 1, as in a damaged file a part may be longer than the whole.
     private func share(_ time: Nanoseconds) -> Double {
         total > tracerTime ? min(Double(time.count) / Double(total.count - tracerTime.count), 1) : 0
     }

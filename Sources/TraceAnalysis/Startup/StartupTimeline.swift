@@ -9,9 +9,9 @@ package struct StartupTimeline: Sendable {
     package struct Options: Sendable {
         /// The function whose first call means that the program is ready.
         package var readySymbol: String?
-        /// What the audit library noted, when it was on.
+        /// Log of the audit library, when it was on.
         package var loader: LoaderAudit?
-        /// What the process ran first: a shell script, say, that ends in exec.
+        /// The program that the process ran first: a shell script, say, that ends in exec.
         package var earlier: EarlierProgram?
         /// As a shell tells it, of whoever has waited for the process; a trace does not know it.
         package var exitStatus: Int32?
@@ -37,7 +37,7 @@ package struct StartupTimeline: Sendable {
         }
     }
 
-    /// Where a stage ends, or the whole: how far it came.
+    /// The end of a stage, or of the whole start: how far it came.
     package enum Outcome: Sendable, Equatable {
         case ready(ReadyMoment)
         /// The trace ends before: the program ended, or was killed, there.
@@ -45,11 +45,11 @@ package struct StartupTimeline: Sendable {
     }
 
     package let program: String
-    /// What ran in the process before and became this program by exec; the first stage has its time.
+    /// The program that ran in the process before and became this one by exec; the first stage has its time.
     package let earlierProgram: String?
     package let commandLine: String
     package let pid: UInt32
-    /// Where its time begins: exec, or the first moment that is known.
+    /// Beginning of its time: exec, or the first moment that is known.
     package let origin: Ticks
     package internal(set) var stages: [StartupStage]
     /// In the order of time; none where the kernel has not told.
@@ -69,7 +69,7 @@ package struct StartupTimeline: Sendable {
     package let recordingTime: Nanoseconds
     /// How much earlier it may have begun; 0: known exactly.
     package let beginError: Nanoseconds
-    /// Of the process until main was called, or until the last thing that was noted when it was not.
+    /// Page faults of the process until main was called, or until the last phase that was noted if it was not.
     package let minorFaults: UInt32
     package let majorFaults: UInt32
     /// CPU time of the process up to there.
@@ -85,12 +85,12 @@ package struct StartupTimeline: Sendable {
     package let marks: [ProgramMark]
     /// Without those that are items.
     package let spans: [ProgramSpan]
-    /// Of functions called on the main thread between main and ready: the most self time first.
+    /// Functions called on the main thread between main and ready, by self time without the cost of recording, the most first.
     package let functionsOfMain: [FunctionShare]
     package let loaderAudit: LoaderAudit?
-    /// What the reader should know: one line each.
+    /// Notes for the reader, one line each.
     package let notes: [String]
-    /// Where it was when it ended before main or ready.
+    /// The last known activity, when it ended before main or ready.
     package let lastSeen: String?
 
     package init(_ trace: TraceFile, symbolizer: Symbolizer, options: Options = Options()) throws(StartupError) {
@@ -146,7 +146,7 @@ package struct StartupTimeline: Sendable {
         lastSeen = taken == nil ? Self.lastSeen(context, main: main, runs: runs, endOfTrace: traceEnd) : nil
     }
 
-    /// Where the timeline begins: exec as `tracer` saw it, else the earliest that is known.
+    /// Returns the phase in which the timeline begins: exec as `tracer` saw it, else the earliest that is known.
     private static func first(_ trace: TraceFile, before agent: Phase, after earlier: EarlierProgram?) -> Phase {
         let records = trace.metadata.start
         if let exec = records.phase(.exec), trace.ticks(of: exec) <= agent.usage.ticks { return exec }
@@ -191,7 +191,7 @@ package struct StartupTimeline: Sendable {
         return notes + trace.flagTexts
     }
 
-    /// What the settings kept from being seen, where it may have been what makes the program ready.
+    /// Notes on settings that may have hidden the call that makes the program ready.
     private static func hidden(_ trace: TraceFile, _ outcome: Outcome) -> [String] {
         var notes: [String] = []
         if trace.setting(Variables.start) == false {
@@ -258,7 +258,7 @@ package enum StartupError: Error, CustomStringConvertible, Sendable {
     }
 }
 
-/// What the parts of a timeline are made from.
+/// Inputs from which the parts of a timeline are made.
 struct StartupContext {
     let trace: TraceFile
     let clock: StartupClock
@@ -277,7 +277,7 @@ struct StartupContext {
         return own.compactMap { $0.end?.usage.ticks }.reduce(load.mapped.ticks) { max($0, $1) }
     }
 
-    /// What recording so many calls took, about; 0 where the agent could not measure it.
+    /// Returns the estimated cost of recording `calls` calls; 0 if the agent could not measure it.
     func recording(_ calls: UInt64) -> Nanoseconds {
         Nanoseconds(UInt64(exactly: (Double(calls) * CallCost(trace).whole).rounded()) ?? .max) // a file may say anything
     }
@@ -319,7 +319,7 @@ package struct FunctionShare: Sendable {
     package var module: String
     package var calls: UInt64
     package var selfTime: Nanoseconds
-    /// Of that, what recording it and the calls that it made took, about.
+    /// Estimated cost of recording it and the calls that it made, contained in `selfTime`.
     package var recording: Nanoseconds
 
     static func all(_ context: StartupContext) -> [FunctionShare] {

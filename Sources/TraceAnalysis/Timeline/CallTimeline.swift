@@ -42,10 +42,10 @@ package struct CallTimeline {
     /// The slot of own code: what lies between the calls of the lowest level.
     package static let ownCode = UInt32.max
 
-    /// Of the threads with the most chunks, in the order of their numbers.
+    /// Returns the timelines of the threads with the most chunks, in the order of their numbers.
     /// - Parameters:
-    ///   - mostSlices: to keep, of all of them together
-    ///   - wanted: of these threads alone
+    ///   - mostSlices: slices to keep, over all threads
+    ///   - wanted: threads to choose from; nil: all
     package static func all(
         _ trace: TraceFile, from origin: UInt64, until end: UInt64, mostThreads: Int, mostSlices: Int, of wanted: Set<UInt32>? = nil
     ) -> [CallTimeline] {
@@ -74,7 +74,7 @@ package struct CallTimeline {
         var stack = CallStack(sink, rowCount: 0, window: trace.window)
         var latest: UInt64 = 0, isRead = false
         for unit in units {
-            // What a unit begins with it stores, so that the others need not be read.
+            // A unit stores the frames that are open when it begins, so units outside the window need not be read.
             guard trace.window.touches(unit.begin, unit.end) else { continue }
             stack.seek(unit.begin)
             var previous: Chunk?
@@ -95,7 +95,7 @@ package struct CallTimeline {
         let ended = trace.metadata.threads[thread]?.ended?.raw
         let isOpen = stack.frames.count > 0
         stack.closeAll(at: min(ended ?? end, end), ended == nil ? .open : .unwound)
-        // Of a thread that is not read to its end, that is beyond the window.
+        // The end of a thread that is not read to its end is beyond the window.
         let span = spans.settled(thread, end: end, latest: isRead ? (isOpen ? min(ended ?? end, end) : latest) : end)
         if let span { stack.sink.finishOwnCode(at: span.end) }
         life = span.map { span in
@@ -142,8 +142,8 @@ private struct LaneSink: CallSink {
         filled = [UInt64](repeating: 0, count: Self.stretches * CallTimeline.mostLevels)
     }
 
-    /// What passed before a call of the lowest level, since the one before it. Where that is too short to be drawn nothing is: the bands
-    /// beneath say how much of the time calls fill.
+    /// Adds the own code since the last call of the lowest level. A part too short to be drawn gets no slice: the bands beneath say how
+    /// much of the time calls fill.
     private mutating func own(until time: UInt64) {
         guard let since = ownSince, time > since else { return }
         let bounds = window.bounds

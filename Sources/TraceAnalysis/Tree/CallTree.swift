@@ -17,7 +17,7 @@ package struct CallTree: Sendable {
         /// File name of the module, "?" when unknown.
         package var module: String
 
-        /// What a thread runs of a program while no recorded call is open: on the first level of a tree, without calls.
+        /// Code of a program that a thread runs while no recorded call is open: on the first level of a tree, without calls.
         package static func ownCode(of program: String) -> Function {
             Function(name: FunctionNames.ownCode, symbol: FunctionNames.ownCode, module: basename(program))
         }
@@ -29,17 +29,17 @@ package struct CallTree: Sendable {
         package var parent: Int
         /// Index in `functions`, -1 for a root.
         package var function: Int
-        /// Behind the last node of its subtree: nodes are in preorder, children by falling total.
+        /// Index after the last node of its subtree: nodes are in preorder, children by falling total.
         package var end: Int
         /// Calls that began here.
         package var calls: UInt64
-        /// Of those, how many have a known length. `total / timedCalls` is their average where `cut` is 0.
+        /// How many of those have a known length. `total / timedCalls` is their average where `cut` is 0.
         package var timedCalls: UInt64
-        /// From entry to exit, all calls together. Of a root: of what is below it, own code too.
+        /// Time from entry to exit, all calls together. For a root: the sum of its children, own code included.
         package var total: UInt64
         /// Without the traced calls made from it. Negative only where frames did not nest (coroutines). 0 of a root.
         package var selfTime: Int64
-        /// Of one call; nil when none has a known length.
+        /// Length of the shortest call, and of the longest; nil when none has a known length.
         package var minimum: UInt64?
         package var maximum: UInt64?
         /// Calls still running when the trace or thread ended: their time counts up to there.
@@ -52,8 +52,8 @@ package struct CallTree: Sendable {
         package var migrated: UInt64
         /// Calls of which only a part lies in the window of time; only that part of their time counts, and as calls those that begin there.
         package var part: UInt64 = 0
-        /// What of `selfTime` and of `total` recording itself took: the agent's cost for the calls, as it was measured
-        /// when it started. 0 where `isCostKnown` is false.
+        /// Parts of `selfTime` and `total` that recording itself took: the agent's cost for the calls, as measured when it
+        /// started. 0 where `isCostKnown` is false.
         package var selfCost: UInt64 = 0
         package var totalCost: UInt64 = 0
 
@@ -62,7 +62,7 @@ package struct CallTree: Sendable {
         package var correctedTotal: UInt64 { total &- min(totalCost, total) }
     }
 
-    /// What the top of a tree stands for: one thread, or several that were merged.
+    /// Top of a tree: one thread, or several that were merged.
     package struct Root: Sendable {
         /// Index in `nodes`.
         package var node: Int
@@ -76,19 +76,19 @@ package struct CallTree: Sendable {
         /// Chunks that a ring overwrote, or that a damaged file lacks.
         package var missingChunks: UInt64
         package var dropped: UInt64
-        /// By time and by depth, while recording.
+        /// Calls filtered out by time or depth while recording.
         package var filtered: UInt64
     }
 
     package struct Process: Sendable {
         package var path: String
         package var program: String
-        /// What it was called by.
+        /// Name that it was called by.
         package var name: String
         package var commandLine: String
         package var pid: UInt32
         package var parentPid: UInt32
-        /// Of the epoch, 0 unknown.
+        /// Nanoseconds since the epoch, 0 unknown.
         package var startedAt: UInt64
         package var duration: Nanoseconds
         package var isRing: Bool
@@ -96,9 +96,9 @@ package struct CallTree: Sendable {
         package var unfinished: String?
         /// Calls made while nothing could be written, of no thread in particular.
         package var dropped: UInt64
-        /// Whether the trace says what recording a call cost.
+        /// True if the trace says what recording a call cost.
         package var isCostKnown: Bool
-        /// It.
+        /// The cost itself.
         var cost: CallCost
         /// "window 1.2 s to 1.5 s of 3 s", and as JSON; nil where all is told.
         package var window: String?
@@ -106,13 +106,13 @@ package struct CallTree: Sendable {
     }
 
     package internal(set) var processes: [Process]
-    /// By process, then by falling total; of one process its main thread first.
+    /// Sorted by process; within a process the main thread first, then by falling total.
     package internal(set) var roots: [Root]
     package internal(set) var nodes: [Node]
     package internal(set) var functions: [Function]
 
-    /// Reads all of a trace. Memory grows with the number of distinct paths, not of calls. Where there are more than a million and a half, the
-    /// longest are not told apart: what goes on from a path of the length that is left is one node, "(further paths)".
+    /// Reads all of a trace. Memory grows with the number of distinct paths, not of calls. If there are more than a million and a half
+    /// paths, the longest are not told apart: what goes on from a path of the length that is left is one node, "(further paths)".
     package init(_ trace: TraceFile, workers: Int = TraceFile.processorCount, progress: ReadingProgress? = nil) {
         self.init(trace, workers: workers, progress: progress, FunctionNames(trace.metadata))
     }
@@ -180,11 +180,11 @@ package struct CallTree: Sendable {
         return path.reversed()
     }
 
-    /// Of those that are known the one that is known worst.
+    /// The least certain of the known costs.
     var cost: CallCost? { processes.lazy.filter { $0.isCostKnown }.map { $0.cost }.max { $0.wholeError < $1.wholeError } }
     package var isCostKnown: Bool { processes.contains { $0.isCostKnown } }
 
-    /// Those with calls from which nothing can be subtracted.
+    /// Processes with calls whose recording cost is unknown, so that nothing can be subtracted.
     package var processesOfUnknownCost: [Process] {
         let calling = Set(roots.filter { $0.calls > 0 }.compactMap { $0.process })
         return processes.indices.filter { calling.contains($0) && !processes[$0].isCostKnown }.map { processes[$0] }

@@ -103,7 +103,7 @@ struct CallTreeAssembly {
 
     // MARK: the tree
 
-    /// What was gathered, in order: preorder, children by falling total, then by name, the same in every run.
+    /// Returns what was gathered in preorder: children by falling total, then calls, then by name, the same in every run.
     /// - Parameter scale: what makes nanoseconds of the times that were added; nil when they are nanoseconds
     func tree(_ scale: TimeScale? = nil) -> CallTree {
         var totals = nodes.map { $0.total }
@@ -160,8 +160,8 @@ struct CallTreeAssembly {
         return CallTree(processes: processes, roots: sortedRoots, nodes: result, functions: functions)
     }
 
-    /// Ticks to nanoseconds. What is left over by rounding a self time goes to the function's next path, and a total
-    /// that is the sum of its parts in ticks is the sum of them in nanoseconds too.
+    /// Converts ticks to nanoseconds. The remainder from rounding a self time goes to the function's next path, and a
+    /// total that is the sum of its parts in ticks is their sum in nanoseconds too.
     private static func convert(_ nodes: inout [CallTree.Node], _ functionCount: Int, _ scale: TimeScale) {
         var parts = nodes.map { $0.selfTime } // and the totals above it, in ticks, then in nanoseconds
         for node in nodes where node.parent >= 0 { parts[node.parent] &+= Int64(truncatingIfNeeded: node.total) }
@@ -186,7 +186,7 @@ struct CallTreeAssembly {
         root.process.map { root.tid == processes[$0].pid } ?? false
     }
 
-    /// By number of a function, its place among the names.
+    /// Returns the alphabetical rank of each function, indexed by its number.
     private func alphabeticalPlaces() -> [Int] {
         let order = functions.indices.sorted {
             (functions[$0].name, functions[$0].module, functions[$0].symbol) < (

@@ -1,7 +1,7 @@
-// What of the times of a tree is the agent's work.
+// The agent's share of the times of a tree.
 
 extension CallTree {
-    /// Notes at each node what of its times is the agent's work.
+    /// Sets the agent's share of the times of each node.
     mutating func addCost(_ cost: CallCost) {
         guard cost.whole > 0 else { return }
         var calls = [UInt64](repeating: 0, count: nodes.count) // made from each node
@@ -21,7 +21,7 @@ extension CallTree {
         }
     }
 
-    /// What recording a thread's outermost calls took outside of them is in its own code.
+    /// Charges a thread's own code with what recording its outermost calls took outside of them.
     private mutating func addCost(ofOwnCodeBelow root: Int, calls cost: Double) {
         guard let own = ownCode(below: root) else { return }
         nodes[own].selfCost = UInt64(exactly: min(cost, Double(nodes[own].selfTime)).rounded()) ?? 0

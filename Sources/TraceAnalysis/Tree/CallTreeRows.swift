@@ -42,7 +42,7 @@ extension CallTree {
 
     struct Sums {
         var node = CallTreeAssembly.empty(parent: -1, function: -1)
-        /// Of all calls, those within calls of the group too.
+        /// Length of all calls together, including those within calls of the group.
         var length: UInt64 = 0
     }
 
@@ -51,7 +51,7 @@ extension CallTree {
         var function: Int
     }
 
-    /// Of several processes with the process.
+    /// Label of a root's thread, with its process if there are several.
     package func label(_ root: Root) -> String {
         processes.count > 1 ? labelWithProcess(root) : threadLabel(root)
     }

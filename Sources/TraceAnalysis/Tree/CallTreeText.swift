@@ -1,5 +1,5 @@
-// A call tree as lines of text: what took a share of the time worth a line, and the rest of a node in one line more
-// where it adds up to such a share.
+// A call tree as lines of text: a line for each node that took a large enough share of the time, and one more for the
+// rest of a node's children if they add up to such a share.
 import Presentation
 
 extension CallTree {
@@ -11,7 +11,7 @@ extension CallTree {
 
         /// Columns of the terminal; nil where lines may be of any length.
         package var width: Int?
-        /// Beside the times as they were measured, what they are without the agent's cost.
+        /// Show the times without the agent's cost next to the measured ones.
         package var isCorrected = false
 
         package init(least: Double = 0.01, deepest: Int = 0, width: Int? = nil) {
@@ -41,7 +41,7 @@ extension CallTree {
             var shown: [Waiting] = []
             var rest = Waiting(node: nil, level: next.level + 1, indentation: next.indentation + 1)
             for (place, child) in children(of: below).enumerated() {
-                // Of a thread at least some: thousands of calls that take 0.5% each are worth seeing too.
+                // A thread's first ten are shown in any case: thousands of calls that take 0.5% each are worth seeing too.
                 if !isDeepest, isShown(child, whole, options) || next.level < 0 && place < 10 {
                     shown.append(Waiting(node: child, level: next.level + 1, indentation: next.indentation + 1))
                 } else {
@@ -162,7 +162,7 @@ extension CallTree {
         "  share        total         self  " + (options.isCorrected ? "    corrected    corrected  " : "") + "      calls  function"
     }
 
-    /// Of one line, before the tree begins.
+    /// Columns of one line, left of the tree.
     private struct Figures {
         var total: UInt64
         var selfTime: Int64?

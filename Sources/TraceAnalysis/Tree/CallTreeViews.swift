@@ -1,5 +1,5 @@
-// What else one asks of a call tree: who calls a function, what is below it wherever it is called, and what of the tree
-// leads to it. Each is a tree again.
+// Other views of a call tree: who calls a function, what is below it wherever it is called, and the paths that lead to
+// it. Each is a tree again.
 
 extension CallTree {
     /// Calls `body` for each node with the number of `chosen` functions above it on its path. In preorder.
@@ -36,7 +36,7 @@ extension CallTree {
         return assembly.tree()
     }
 
-    /// What the functions call, wherever they are called from: each is one first level.
+    /// Returns what the functions call, wherever they are called from: each of them is one node of the first level.
     package func below(_ chosen: Set<Int>) -> CallTree {
         var assembly = CallTreeAssembly()
         let root = assembly.add(emptyRoot)
@@ -106,7 +106,7 @@ extension CallTree {
 }
 
 extension CallTree {
-    /// Which functions the pattern means, of those that the tree has calls of.
+    /// Returns the functions that the pattern matches, among those that have a node in the tree.
     package func functions(matching pattern: FunctionPattern) -> Set<Int> {
         Set(Set(nodes.lazy.map(\.function)).filter { $0 >= 0 && pattern.matches(functions[$0]) })
     }

@@ -1,5 +1,5 @@
-// All that a trace knows of one function, or of several that a glob means taken together: how long its calls took and how that is spread,
-// which were the slowest, who calls it and what it calls. Of one process, or of all processes of a run together.
+// All that a trace knows of one function, or of several that a glob matches taken together: how long its calls took and how that is
+// spread, the slowest of them, its callers and what it calls; for one process, or for all processes of a run together.
 import Presentation
 import TraceFormat
 
@@ -19,9 +19,9 @@ package struct FunctionReport: Sendable {
         package var pid: UInt32
         package var tid: UInt32?
         package var threadName: String
-        /// What a call of dlopen brought.
+        /// File that a call of dlopen loaded, as it was asked for; nil if it loaded none, and for other calls.
         package var file: String?
-        /// Whether its end is in the trace.
+        /// True if its end is in the trace.
         package var isOver: Bool
     }
 
@@ -64,7 +64,7 @@ package struct FunctionReport: Sendable {
             .sorted { ($0.name, $0.module, $0.symbol) < ($1.name, $1.module, $1.symbol) }
         callers = tree.callers(of: chosen)
         callees = tree.below(chosen)
-        let total = Nanoseconds(callees.nodes[0].total) // of calls within calls of another of them only a tree knows
+        let total = Nanoseconds(callees.nodes[0].total) // only the tree knows which calls lie within another of them
         if traces.count == 1 {
             let table = FunctionNames(traces[0].metadata), spans = ThreadSpans(traces[0])
             let all = StreamWorker.read(traces[0], table, workers: workers) { Accumulator(table, spans) }
@@ -119,7 +119,7 @@ package struct FunctionReport: Sendable {
         return Array(calls.sorted { ($1.length, $0.start) < ($0.length, $1.start) }.prefix(count))
     }
 
-    /// So many bits a duration takes.
+    /// Number of bits that a duration takes; 0 for 0.
     private static func power(_ duration: UInt64) -> Int { 64 - duration.leadingZeroBitCount }
 
     private static func bars(_ counts: [Int: UInt64]) -> [Bar] {
@@ -203,7 +203,7 @@ extension FunctionReport {
         let all = histogram.reduce(0) { $0 &+ $1.calls }
         let room = max(min(width - 46, 50), 10)
         for (index, bar) in histogram.enumerated() {
-            // Of a long gap one line.
+            // A gap of several bars gets one line.
             if bar.calls == 0, histogram[index - 1].calls == 0 || histogram[index + 1].calls == 0 {
                 if histogram[index - 1].calls > 0 { try body(style.dim("         …")) }
                 continue

@@ -1,5 +1,5 @@
-// What a call tree keeps of the calls: sums for each distinct path of functions, of each thread. A frame carries the
-// number of its path, so that a call costs one look into a hash table, whatever its depth.
+// Sums that a call tree keeps for each distinct path of functions of each thread. A frame carries the number of its
+// path: a call then costs one lookup in a hash table, whatever its depth.
 
 /// Sums of one path. Ticks; wrapping, so that a damaged file cannot stop the reader.
 struct PathNode: BitwiseCopyable {
@@ -13,8 +13,8 @@ struct PathNode: BitwiseCopyable {
     var selfTime: Int64 = 0
     var minimum: UInt64 = .max
     var maximum: UInt64 = 0
-    /// Of the calls: still running at the end, left without returning, ended in a gap of the trace, returned here and
-    /// began on another thread.
+    /// Calls still running at the end, left without returning, ended in a gap of the trace, and returned here but begun on
+    /// another thread.
     var open: UInt32 = 0
     var unwound: UInt32 = 0
     var cut: UInt32 = 0
@@ -56,10 +56,10 @@ struct PathSums: ~Copyable {
     private var longestOfAdded: UInt32 = .max
     private var apart = 0
     private var isFull = false
-    /// Of each time that paths became shorter: by number of a path before, its number then. A frame's tag has how often that was.
+    /// New numbers of the paths after each shortening, indexed by the old number. A frame's tag holds how many there had been.
     private var shortenings: [[UInt32]] = []
     private var generation: UInt64 = 0
-    /// By number of a path in the reading that was added last: its number here.
+    /// Numbers here of the paths of the reading that was added last, indexed by their numbers there.
     private var paths: [UInt32] = []
 
     private var rows: RowNumbers
@@ -80,7 +80,7 @@ struct PathSums: ~Copyable {
     /// The row of calls whose paths are too many to be told apart.
     static var elsewhere: UInt32 { .max }
 
-    /// In the number of a frame's path: it is elsewhere, within another call that is. Of these the time counts once.
+    /// Bit in the number of a frame's path: it is elsewhere, within another call that is, so that its time does not count again.
     private static var isWithin: UInt32 { 1 << 31 }
 
     /// - Parameter mostPaths: 80 bytes each, and 8 in the hash table; each of the longest may have one more, for what goes on from there
@@ -123,7 +123,7 @@ struct PathSums: ~Copyable {
         if row != Self.elsewhere {
             if length > longest { return child(parent, Self.elsewhere) }
             apart += 1
-            if apart > mostPaths, longest > 1 { isFull = true } // what a thread has called itself is told apart in any case
+            if apart > mostPaths, longest > 1 { isFull = true } // a thread's outermost calls are told apart in any case
         }
         if nodes.count * 2 >= places.count { grow() }
         let node = UInt32(nodes.count)
@@ -195,7 +195,7 @@ struct PathSums: ~Copyable {
     private mutating func cut(to length: UInt32) {
         longest = length
         var kept = PlainArray<PathNode>(), numbers = [UInt32](repeating: 0, count: nodes.count)
-        var others: [UInt32: UInt32] = [:] // by number of a path of that length: that of what goes on from there
+        var others: [UInt32: UInt32] = [:] // node for what goes on from a path of that length, keyed by the path's number
         kept.append(nodes[0])
         apart = 0
         for index in 1..<nodes.count {

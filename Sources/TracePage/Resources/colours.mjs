@@ -21,7 +21,7 @@ export function shade(hue, fn, isDark) {
   return isDark ? `hsl(${hue} 42% ${55 + wobble}%)` : `hsl(${hue} 68% ${76 + wobble}%)`;
 }
 
-/// Of threads, and of what was summed up.
+/// Colour of threads, and of what was summed up.
 export const plain = isDark => isDark ? "#39435a" : "#d3d9e4";
 
 /// Red slower, blue faster; how strong follows the square root, so that small ones are seen too.
@@ -32,15 +32,15 @@ export function difference(change, largest, isDark) {
   return `hsl(${change > 0 ? 4 : 216} ${30 + 50 * strength}% ${light}%)`;
 }
 
-/// Of states, in the order of their names in the schema: far enough apart also for those who do not see red, green or blue as others do
-/// (colours.test.mjs).
+/// Colours of states, in the order of their names in the schema: far enough apart also for those who do not see red, green or blue as
+/// others do (colours.test.mjs).
 const ofStates = {
   light: ["#27a765", "#ecde4b", "#f54c16", "#ba7ac2", "#226bc1", "#6a341f", "#bdc5db", "#4fc9fd", "#441f6e", "#898d91", "#f0f0f0"],
   dark: ["#26b05c", "#f2cb1b", "#d03e10", "#ce68ce", "#0265f6", "#743f27", "#545f6a", "#87effe", "#5e138a", "#a1a3a6", "#1f1f1f"],
 };
 export const stateColours = isDark => isDark ? ofStates.dark : ofStates.light;
 
-/// What can be read on it.
+/// Returns a colour of text that can be read on it.
 export function inkOn(colour) {
   const [red, green, blue] = [1, 3, 5].map(place => parseInt(colour.slice(place, place + 2), 16));
   return red * 0.299 + green * 0.587 + blue * 0.114 > 120 ? "#10151f" : "#ffffff";

@@ -3,7 +3,7 @@ import { ROW, label, sized } from "./canvas.mjs";
 import { nodeAt } from "./tree.mjs";
 
 export class FlameGraph {
-  /// - box: what scrolls; - paint: {fill, isPlain, isHit, ink}: colours of a tree's nodes
+  /// - box: the element that scrolls; - paint: {fill, isPlain, isHit, ink}: colours of a tree's nodes
   /// - isInverted: callers grow up, and the lowest level, which is the function itself, is left out
   constructor(canvas, box, paint, isInverted = false) {
     Object.assign(this, { canvas, box, paint, isInverted, tree: null, zoom: -1, chosen: -1, tops: [], frames: [], levels: [], deepest: 0 });

@@ -27,7 +27,7 @@ function planted(top, title, tree) {
   return new tree.constructor(columns, tree.functions);
 }
 
-/// What was summed up below a caller is one node below the merged one, too, whatever its name.
+/// Key of nodes that were summed up: below a merged node they are one node, too, whatever their names.
 const summedUp = "summed up";
 
 /// Several of the tree's tops as one thread.
@@ -47,8 +47,8 @@ export function mergedThreads(tree, tops, title) {
   return planted(top, title, tree);
 }
 
-/// Of a function's nodes: callers as a tree upside down, and what it calls; and how many of its calls they hold, which may be fewer than
-/// there are, since small paths were summed up. A recursive call's time is in its outermost's.
+/// Merges a function's nodes: returns callers as a tree upside down, callees, and how many of its calls they hold, which may be fewer
+/// than there are, since small paths were summed up. A recursive call's time is in its outermost's.
 export function around(tree, fn) {
   const up = branch(fn), down = branch(fn), outer = [];
   let calls = 0;

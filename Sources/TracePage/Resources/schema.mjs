@@ -1,5 +1,5 @@
 // The page's data, name by name: Swift writes it so (PageSchemaTests holds it against this), and the script reads it by these names.
-// What stands between the braces is JSON.
+// The text between the braces is JSON.
 
 export const SCHEMA = {
   "page": ["title", "facts", "executable", "losses", "notes", "duration", "shown", "startup", "tree", "threads", "threadCount", "served",

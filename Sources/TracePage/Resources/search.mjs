@@ -3,7 +3,7 @@ import { SCHEMA } from "./schema.mjs";
 
 export const escaped = text => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
-/// What is no regular expression is taken as it stands; null for nothing.
+/// Returns the pattern of a search: text that is no regular expression is taken as it stands; null for nothing.
 export function expression(text) {
   if (!text) return null;
   try { return new RegExp(text, "i"); } catch { return new RegExp(escaped(text), "i"); }
@@ -11,8 +11,8 @@ export function expression(text) {
 
 export const matches = (pattern, name, module) => pattern.test(name) || pattern.test(module);
 
-/// Which nodes of the tree match, how many calls they are (own code has none), and their share of the time as two sums.
-/// - table: of all functions
+/// Finds the nodes of the tree that match, how many calls they are (own code has none), and their share of the time as two sums.
+/// - table: rows of all functions
 export function found(pattern, tree, table) {
   const known = tree.functions.map(([name, module]) => matches(pattern, name, module));
   const nodes = new Uint8Array(tree.count);

@@ -33,7 +33,8 @@ export function sumText(all) {
 
 const least = 2; // pixels of a span that is drawn by itself
 
-/// What is drawn of a range: spans as {start, length, state, wait, x, width}; and of pixels that hold shorter ones how much of each state.
+/// Returns what is drawn of a range: spans as {start, length, state, wait, x, width}; and of pixels that hold shorter ones how much of
+/// each state.
 export function stateLane(states, range, width) {
   const scale = width / (range.to - range.from), spans = [], columns = [];
   eachState(states, (start, length, state, part, wait) => {
@@ -54,7 +55,7 @@ export const stateAt = ({ spans, columns }, x) => spans.find(span => x >= span.x
 /// A thread that does not run is off the processor, as far as that is known.
 const isOff = state => !["running", "unknown"].includes(SCHEMA.stateNames[state]);
 
-/// What hovering says of a span, line by line: the texts are those of `tracer waits`.
+/// Returns the lines that hovering over a span shows: the texts are those of `tracer waits`.
 export function spanLines({ start, length, state, wait }, waits, isServed) {
   const lines = [`${SCHEMA.stateNames[state]} ${time(length)} at ${moment(start, length / 100)}`];
   if (wait >= 0) {

@@ -15,7 +15,7 @@ export function tableRows(rows, functions, isComparison) {
   return result;
 }
 
-/// By one of their values, a change by its size; equal ones by name.
+/// Sorts rows by one of their values, a change by its size; equal ones by name.
 export function sorted(rows, key, isDown) {
   const sign = isDown ? -1 : 1, value = key === "change" ? row => Math.abs(row.change) : row => row[key];
   return rows.slice().sort((a, b) => {

@@ -30,5 +30,5 @@ export function threadName(thread) {
   return !thread.process ? name : thread.isMain ? thread.process : `${thread.process}: ${name}`;
 }
 
-/// Whether a search for threads means it: part of its name, its number, its process.
+/// Returns true when a search for threads means it: part of its name, its number, its process.
 export const isMeant = (thread, text) => threadName(thread).toLowerCase().includes(text.trim().toLowerCase());

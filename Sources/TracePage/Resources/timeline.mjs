@@ -1,4 +1,4 @@
-// What of a thread's time is in view, and where. A range is {from, to}, in nanoseconds.
+// The part of a thread's time that is in view, and where. A range is {from, to}, in nanoseconds.
 import { SCHEMA } from "./schema.mjs";
 
 /// The range within the whole, not narrower than can be told apart.
@@ -59,8 +59,8 @@ export function eachBand(bands, range, width, draw) {
   }
 }
 
-/// What is to be asked for to draw a range: the range with as much again on both sides, in whole nanoseconds. null where what was loaded
-/// has it, or nothing in view was left out.
+/// Returns the range to ask for in order to draw one: with as much again on both sides, in whole nanoseconds. null where what was
+/// loaded has it, or nothing in view was left out.
 /// - loaded: {from, to} of what was asked for before, or null
 export function missing(range, lanes, loaded, whole) {
   const span = range.to - range.from;

@@ -10,7 +10,7 @@ export class CallTree {
     this.isComparison = isComparison;
     this.functions = functions;
     this.count = this.fn.length;
-    /// Of each node its caller, -1 of a thread, and the node behind the last of its subtree.
+    /// Each node's caller, -1 for a thread, and the node behind the last of its subtree.
     this.parent = new Int32Array(this.count);
     this.end = new Uint32Array(this.count);
     const open = [];
@@ -33,7 +33,7 @@ export class CallTree {
   name(i) { return this.isFunction(i) ? this.functions[this.fn[i]][0] : this.names[-1 - this.fn[i]]; }
   module(i) { return this.isFunction(i) ? this.functions[this.fn[i]][1] : ""; }
   has(i, flag) { return (this.flags[i] & SCHEMA.flags[flag]) !== 0; }
-  /// What a frame's width stands for: in a comparison the longer of both times of each path in it, so that what is gone is seen.
+  /// Time that a frame's width stands for: in a comparison the longer of both times of each path in it, so that what is gone is seen.
   size(i) { return this.isComparison ? this.width[i] : this.total[i]; }
   /// From the thread to the node's caller.
   callers(i) {
@@ -49,7 +49,7 @@ export class CallTree {
   }
 
   /// Frames in view: {x, width, level, node}, thinner ones left out with all that is above them, since they are thinner still.
-  /// - nodes: what shares the width at the bottom
+  /// - nodes: those that share the width at the bottom
   /// - above: its callers, which stay at full width
   layout(nodes, above, width) {
     const frames = above.map((node, level) => ({ x: 0, width, level, node }));

@@ -83,7 +83,7 @@ function showTip(event, text) {
 
 // MARK: details of a function, below every view
 
-/// - said: of what was chosen, before what is said of the function in all of the trace
+/// - said: text about what was chosen, put before that about the function in all of the trace
 function describe(box, fn, title, module, said) {
   box.textContent = "";
   box.append(element("b", "", title), " ", element("span", "soft", module));
@@ -229,7 +229,7 @@ const hasStates = lanes !== null && lanes.some(lane => lane.states !== null);
 const BAND = 18, HEAD = 22, STRIP = 4, STATE = 13;
 const startup = DATA.startup;
 
-/// What is drawn of a lane: while loaded calls cover the view, those in place of the bands.
+/// Returns what is drawn of a lane: while loaded calls cover the view, those in place of the bands.
 function drawnOf(index) {
   const lane = lanes[index], { loaded } = line;
   const part = loaded && loaded.from <= line.from && loaded.to >= line.to ? loaded.parts.get(index) : null;
@@ -424,7 +424,7 @@ function drawWaker(context, x, width, paper, text) {
     context.fill();
   }
 }
-/// What the pointer is at.
+/// Notes the wait that the pointer is at, null for none.
 function point(wait) {
   const told = wait && wait.told ? wait : null;
   if ((line.pointed && line.pointed.told) === (told && told.told)) return;
@@ -547,7 +547,7 @@ async function select(range) {
   const states = chosen.map(index => lanes[index].states).filter(one => one);
   if (states.length) box.append(element("div", "soft", sumText(states.map(one => stateSums(one, range)))));
   const list = element("div", "sums"), grid = element("table"), head = element("tr"), body = element("tbody");
-  // Of the long ones alone a percentile would say what is not so.
+  // Percentiles of the long calls alone would be wrong.
   const shown = [["name", "Function"], ["self", "Self time", time], ["total", "Total", time], ["calls", isAll ? "Calls" : "Calls drawn", count],
     ...isAll ? [["p50", "p50", known], ["p99", "p99", known]] : [], ["maximum", "Longest", known]];
   for (const [key, text] of shown) head.append(element("th", key === "name" ? "name" : "", text));
@@ -659,7 +659,7 @@ $("threads-button").onclick = () => {
 // MARK: samples
 
 const samples = DATA.samples ? zooming("sampled", "Width: samples, which are time of a processor. Colour: module. ") : null;
-/// Of the time that is selected in the timeline, and of the threads that are shown there.
+/// Draws the samples of the time that is selected in the timeline, and of the threads that are shown there.
 function drawSamples() {
   const { selected, hidden } = line, shownNow = visible().join();
   if (samples.range !== selected || samples.shown !== shownNow || !samples.graph.tree) {
@@ -758,7 +758,7 @@ for (const key of Object.keys(pages)) {
   $("tab-" + key).hidden = !isThere[key];
 }
 $("search").oninput = event => search(event.target.value);
-/// Of the states that there are.
+/// Draws the legend of the states that occur.
 function drawLegend() {
   const sums = hasStates ? lanes.filter(lane => lane.states).map(lane => stateSums(lane.states, everything)) : [], colours = stateColours(isDark());
   const seen = SCHEMA.stateNames.map((name, state) => ({ name, state })).filter(({ state }) => sums.some(one => one[state] > 0));

@@ -67,7 +67,7 @@ struct BaselineCheck {
         var findings: [Finding] = [], notes: [String] = [], causes: [Cause] = []
         var plan = options.plan
         plan.bearsDisturbance = true
-        plan.untracedEvery = 0 // what recording costs was measured for the baseline, and the same is taken out
+        plan.untracedEvery = 0 // the cost of recording was measured for the baseline, and the same is subtracted
         try options.measure([command], plan) { results, watch in
             let gate = Gate(known, calibrationMs: watch.calibrationMs)
             let profiles = results[0].corrected(callCost: known.callCostNs * gate.slowdown)

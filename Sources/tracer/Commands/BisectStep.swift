@@ -26,7 +26,7 @@ struct BisectStep: ParsableCommand {
     var build: String?
 
     func run() throws {
-        // What is wrong for every commit must end the bisection (git bisect run stops at 128 and above), not skip them all.
+        // A fault that all commits share must end the bisection (git bisect run stops at 128 and above), not skip them all.
         guard (try? Baseline(contentsOf: baseline)) != nil else {
             throw CommandFailure(
                 message: "\(baseline) is not a baseline that can be read: make it of a good commit with tracer baseline", status: 128)

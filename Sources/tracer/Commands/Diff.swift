@@ -124,7 +124,7 @@ struct Diff: ParsableCommand {
         return sets
     }
 
-    /// What makes a comparison doubtful.
+    /// Returns what makes a comparison doubtful.
     private func doubts(_ before: [TraceFile], _ after: [TraceFile]) -> [String] {
         var doubts: [String] = []
         for trace in before + after where !trace.leftOut.isEmpty {

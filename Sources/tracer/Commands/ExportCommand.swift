@@ -62,7 +62,7 @@ struct ExportCommand: ParsableCommand {
         if traces.contains(where: { !$0.warnings.isEmpty }) { throw ExitCode(1) }
     }
 
-    /// What will be larger than a gigabyte is said before; what the disk cannot hold is not begun.
+    /// Warns before an export of more than a gigabyte; without --force, throws when the disk cannot hold it.
     private func warn(of byteCount: UInt64, _ path: String) throws {
         guard byteCount > 1 << 30 else { return }
         let size = "about \(readable(byteCount: byteCount))"
@@ -74,7 +74,7 @@ struct ExportCommand: ParsableCommand {
         complain("\(path == "-" ? "the output" : path) will take \(size): --from and --to export a part")
     }
 
-    /// Of the file system that the file will be in; nil when nobody knows.
+    /// Returns the free bytes of the file system that the file will be in; nil when nobody knows.
     private func freeByteCount(besides path: String) -> UInt64? {
         let folder = path.contains("/") ? String(path[..<path.lastIndex(of: "/")!]) + "/" : "."
         var status = statvfs()

@@ -148,7 +148,7 @@ struct Plan: ParsableCommand {
         return percent(share < 1 ? min(share, 0.999) : share)
     }
 
-    /// What is refused, the most frequent reason first, each with some of its functions.
+    /// Writes the reasons of refusals, the most frequent first, each with some of its functions.
     private func writeReasons(_ chosen: [Chosen], _ output: inout Output) throws {
         var refused: [UInt8: [(Chosen, plan_function)]] = [:]
         for each in chosen {

@@ -53,7 +53,7 @@ struct RecordSummary {
         guard !whole.processes.isEmpty else { return "\(readable(byteCount: bytes)), which cannot be read back" }
         if let called = called(whole, main) { return "\(counted(called, "function")) called, \(readable(byteCount: bytes))" }
         let summary = whole.summary
-        // What a ring wrote over was recorded and is gone.
+        // Chunks that a ring overwrote were recorded and are gone.
         let missing = summary.threads.reduce(0) { $0 &+ $1.missingChunks },
             isRing = whole.processes.contains { $0.images.contains { $0.isRing } }
         return "\(grouped(summary.calls)) calls recorded, \(grouped(summary.filteredByTime + summary.filteredByDepth)) filtered, "

@@ -84,7 +84,7 @@ struct Report: ParsableCommand {
         if run.files.count != 1 || trace.choice.process != nil || by == .process { return try report(run) }
         let trace = try window.narrow(openTrace(run.files[0].path), least: shortest.least)
         let pattern = filter.map { FunctionPattern($0) }
-        // What is asked for least often is what takes a tree.
+        // Only what is asked for least often takes a tree.
         var tree: CallTree?
         var summary: Summary
         if by == .function {

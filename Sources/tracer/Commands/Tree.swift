@@ -97,7 +97,7 @@ struct Tree: ParsableCommand {
         try finish(files)
     }
 
-    /// Of several processes some may not know: their times stay as they are, and that is said.
+    /// Throws when the cost is not known. Some of several processes may not know it: their times stay as they are, and that is said.
     static func checkCost(of tree: CallTree, _ files: [TraceFile]) throws {
         guard tree.isCostKnown else { throw CommandFailure(message: unknownCost(files)) }
         for process in tree.processesOfUnknownCost {

@@ -50,7 +50,7 @@ struct View: ParsableCommand {
             ViewPage(files, title: all.count > 1 ? all[0].commandLine : nil, window: window, progress: progress)
         }
         if let server { return try show(page, of: files, from: server) }
-        // Of several processes the run's name.
+        // Several processes go by the run's name.
         let name =
             all.count == 1 || run.path == "."
             ? all[0].path : run.path.count > 1 && run.path.hasSuffix("/") ? String(run.path.dropLast()) : run.path
@@ -77,7 +77,7 @@ struct View: ParsableCommand {
         server.serve { served.answer($0) }
     }
 
-    /// Where there is a desktop; nothing is said where there is none.
+    /// Opens the page where there is a desktop; says nothing where there is none.
     private func openInBrowser(_ path: String) {
         let environment = ProcessInfo.processInfo.environment
         guard isatty(STDOUT_FILENO) == 1, environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil else { return }

@@ -1,4 +1,4 @@
-// What commands that print have in common.
+// Options that all commands which print have in common.
 import ArgumentParser
 import Glibc
 import TraceAnalysis

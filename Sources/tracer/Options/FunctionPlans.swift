@@ -9,9 +9,9 @@ import Symbols
 import TraceFormat
 
 struct FunctionPlans {
-    /// Of `record --functions`: FUNCTION of the program, or MODULE!FUNCTION.
+    /// Values of `record --functions`: FUNCTION of the program, or MODULE!FUNCTION.
     let patterns: [String]
-    /// Of `record --cache`; nil: as the environment says.
+    /// Value of `record --cache`; nil: as the environment says.
     let mayKeep: Bool?
 
     /// Makes them, or finds them made. What cannot be had is said in a line each; the program is recorded without.
@@ -79,7 +79,7 @@ struct FunctionPlans {
     }
     private static func address(_ text: String) -> UInt64? { text.hasPrefix("0x") ? UInt64(text.dropFirst(2), radix: 16) : nil }
 
-    /// What the kernel will execute in the end: of a script its interpreter.
+    /// Returns the file that the kernel will execute in the end: for a script its interpreter. nil: it cannot be read or found.
     private static func executable(_ program: String) -> String? {
         var path = program
         for _ in 0..<5 {
@@ -98,7 +98,7 @@ struct FunctionPlans {
         return nil
     }
 
-    /// By the loader itself, which knows all of its rules (ld.so(8), LD_TRACE_LOADED_OBJECTS): the program does not run.
+    /// Asks the loader itself, which knows all of its rules (ld.so(8), LD_TRACE_LOADED_OBJECTS): the program does not run.
     private static func linkedLibraries(_ executable: String) -> [String] {
         guard let text = Subprocess.output("LD_TRACE_LOADED_OBJECTS=1", executable) else { return [] }
         var paths: [String] = []

@@ -1,4 +1,4 @@
-// What launch, baseline, check and bisect-step have in common: the program and how it is launched.
+// Options that launch, baseline, check and bisect-step have in common: the program and how it is launched.
 import ArgumentParser
 import Foundation
 import LaunchLab

@@ -14,7 +14,7 @@ func openTrace(_ path: String) throws -> TraceFile {
     }
 }
 
-/// What the paths name together; without any, the newest trace or run of the current directory.
+/// Opens what the paths name together; without any, the newest trace or run of the current directory.
 func openRun(_ paths: [String]) throws -> TraceRun {
     if paths.isEmpty { return try openRun([try newestTrace()]) }
     if paths.count == 1, isDirectory(existing(paths[0])) {
@@ -105,7 +105,7 @@ func runs(in directory: String) throws -> [TraceRun] {
     return runs.sorted { ($0.startedAt, $0.path) < ($1.startedAt, $1.path) }
 }
 
-/// Of several runs the one that began last.
+/// Opens the run of the directory that began last, and says how many traces of others are left out.
 private func newestRun(in directory: String) throws -> TraceRun {
     let runs = try runs(in: directory)
     guard let newest = runs.last else {
@@ -138,12 +138,12 @@ func newestTrace() throws -> String {
     return newest.name
 }
 
-/// Where output has no place for it: what the traces do not have of what their programs did.
+/// Says what the traces do not have of what their programs did, for output that has no place for it.
 func sayLeftOut(_ traces: [TraceFile]) {
     for trace in traces where !trace.leftOut.isEmpty { complain("\(trace.path): \(trace.leftOut.joined(separator: ", "))") }
 }
 
-/// Of an interpreter's trace: what it does not show. On stderr, since it is no part of the answer.
+/// Says what the trace of an interpreter does not show. On stderr, since it is no part of the answer.
 func sayInterpreter(_ traces: [TraceFile]) {
     if let hint = traces.lazy.compactMap({ $0.interpreterHint }).first { complain(hint) }
 }

@@ -1,4 +1,4 @@
-// Which threads, of commands that tell of all of them.
+// Option that chooses threads, for commands that show all of them.
 import ArgumentParser
 import Glibc
 import TraceAnalysis

@@ -4,7 +4,7 @@ import Glibc
 import Presentation
 import TraceAnalysis
 
-/// Which processes of a run.
+/// Option that chooses processes of a run.
 struct ProcessChoice: ParsableArguments {
     @Option(help: ArgumentHelp("Of a run only these processes: a process id, or a glob of the program's name.", valueName: "pid|glob"))
     var process: String?
@@ -33,7 +33,7 @@ struct ProcessChoice: ParsableArguments {
         return chosen
     }
 
-    /// What all of them did.
+    /// Sums up what the chosen processes did.
     func summary(_ run: TraceRun, names: Bool) throws -> RunSummary {
         let summary = withProgress(basename(run.path)) { progress in
             if let isWanted { return RunSummary(run, names: names, progress: progress, isWanted) }
@@ -60,7 +60,7 @@ struct RunArgument: ParsableArguments {
     func open() throws -> TraceRun { try openRun(file.map { [$0] } ?? []) }
 }
 
-/// One process. Of a run the program that was started.
+/// One process; for a run, by default, the program that was started.
 struct TraceArgument: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
@@ -78,7 +78,7 @@ func openProcess(_ path: String?, _ choice: ProcessChoice) throws -> TraceFile {
         return try openTrace(run.files[0].path)
     }
     let chosen = try choice.open(run)
-    // What the first of them became in the end.
+    // The trace of what the first process became in the end.
     let trace = chosen.last { $0.header.pid == chosen[0].header.pid } ?? chosen[0]
     if chosen.count > 1 {
         complain(
@@ -101,7 +101,7 @@ struct TraceArguments: ParsableArguments {
     /// In the order in which they were begun.
     func open() throws -> [TraceFile] { try choice.open(openRun(files)) }
 
-    /// What an output is called that is made of them.
+    /// Returns the name of an output that is made of them.
     func name(_ traces: [TraceFile]) -> String {
         let folders = Set(traces.map { String($0.path.dropLast(basename($0.path).count + 1)) })
         // The directory of a run; not one that files of it merely lie in.

@@ -6,7 +6,7 @@ import Presentation
 import TraceAnalysis
 
 final class LocalServer: Sendable {
-    /// What a GET is answered with.
+    /// Answer to a GET.
     struct Answer: Sendable {
         var status = "200 OK"
         var type = "text/plain; charset=utf-8"

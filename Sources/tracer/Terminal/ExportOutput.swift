@@ -1,4 +1,4 @@
-// Where an export goes: a file that is there whole or not at all, or standard output.
+// Destination of an export: a file that is there whole or not at all, or standard output.
 import ArgumentParser
 import Glibc
 import Presentation

@@ -1,10 +1,10 @@
 // Files that a command is asked to write.
 import Presentation
 
-/// Whole or not at all.
+/// Writes a file, whole or not at all.
 /// - Parameters:
-///   - replaces: what is there
-///   - status: of the command when it cannot be written
+///   - replaces: overwrites a file that is there
+///   - status: exit status of the command when it cannot be written
 func writeFile(_ text: String, to path: String, replaces: Bool = true, status: Int32 = 1) throws {
     do { try AtomicFile.write(text, to: path, replaces: replaces) } catch { throw CommandFailure(error, status: status) }
 }

@@ -19,7 +19,7 @@ func reading(_ files: [TraceFile], sitesOf pattern: FunctionPattern?) throws -> 
 
 func withProgress<R>(_ trace: TraceFile, _ body: (ReadingProgress) -> R) -> R { withProgress(basename(trace.path), body) }
 
-/// What takes longer than a second shows how far it has come, on a terminal.
+/// Runs `body`. On a terminal its progress is shown once it takes longer than a second.
 func withProgress<R>(_ name: String, _ body: (ReadingProgress) -> R) -> R {
     let progress = ReadingProgress()
     guard isatty(STDERR_FILENO) == 1 else { return body(progress) }
