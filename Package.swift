@@ -41,15 +41,15 @@ let agentLinker: [LinkerSetting] = [
         "-Xlinker", "-z", "-Xlinker", "noseparate-code", "-Xlinker", "--gc-sections", "-Xlinker", "-soname=libtracer.so",
         // Far from the writable segment: bfd begins a new one only where a page would be skipped.
         "-Xlinker", "--section-start=.room=0x100000",
-        // By it, too, the agent knows what another process of its own has remembered (ScanCache.swift).
+        // The build id also tells the agent whether a cached scan is of the same agent (ScanCache.swift).
         "-Xlinker", "--build-id=sha1",
     ]),
     // Symbols stay; debugging information would only make debuggers of traced programs complain of missing modules.
     .unsafeFlags(["-Xlinker", "-S"], .when(configuration: .release)),
 ]
 
-// Where no loop runs long. LLVM optimizes as everywhere; Swift's own optimizer, which takes three quarters of a module's time,
-// neither specializes nor inlines, which makes the code smaller, too. Diagnostics and checks at run time are those of -O.
+// For modules without hot loops. LLVM optimizes as everywhere; Swift's own optimizer, which takes three quarters of a module's
+// build time, neither specializes nor inlines, which also makes the code smaller. Diagnostics and run-time checks are those of -O.
 let coldSwift: [SwiftSetting] = [.unsafeFlags(["-Xfrontend", "-disable-sil-perf-optzns"], .when(configuration: .release))]
 
 // The tool brings Swift's runtime and Foundation along, which makes it start in half the time and run where no Swift is. The
@@ -64,9 +64,9 @@ let staticSwift: [LinkerSetting] = [
 let package = Package(
     name: "tracer",
     products: [
-        // SwiftPM keeps what it links with in NAME.product, whatever the kind of the product: a library "tracer" would share
-        // that folder with the tool of that name, and the second build would link one with the other's objects. So the
-        // agent is an "executable" that the linker is told to make a shared library.
+        // SwiftPM keeps link inputs in NAME.product, whatever the kind of product: a library "tracer" would share the folder
+        // with the tool of that name, and the second build would link one with the other's objects. The agent is therefore
+        // an "executable" that the linker is told to make a shared library.
         .executable(name: "libtracer.so", targets: ["AgentEntry"]),
         // For programs that name their own moments and stretches; needs nothing of the rest.
         .library(name: "TracerAPI", targets: ["TracerAPI"]),
@@ -98,7 +98,7 @@ let package = Package(
         .systemLibrary(name: "CDeflate"),
         // Loads libZydis when it is asked to decode; needs its headers alone.
         .target(name: "CZydis"),
-        // Which functions of a module can be patched at their entries, and how.
+        // Decides which functions of a module get an entry patch, and of what kind.
         .target(name: "EntryPlan", dependencies: ["CElfutils", "CTraceLayout", "CZydis", "Presentation", "Symbols", "TraceFormat"]),
         .target(
             name: "TraceAnalysis",
@@ -153,7 +153,7 @@ let package = Package(
             name: "LaunchPage", dependencies: ["LaunchLab", "Presentation", "TraceAnalysis", "TracePage"],
             swiftSettings: coldSwift),
         .target(name: "CCoveragePage", cSettings: [.unsafeFlags(["-std=c23"])]),
-        // What functions were called for, over several traces: which never were, and in which order the linker should lay them.
+        // Use of functions over several traces: which were never called, and in which order the linker should lay them out.
         .target(
             name: "FunctionUse",
             dependencies: ["CCoveragePage", "CTraceLayout", "EntryPlan", "Presentation", "Symbols", "TraceAnalysis", "TraceFormat"],
@@ -226,7 +226,7 @@ if Context.environment["TRACER_FUZZ"] != nil {
         .executableTarget(
             name: "fuzz-plan", dependencies: ["FuzzDriver", "EntryPlan", "CTraceLayout", "TraceFormat"], path: "Fuzz/plan",
             swiftSettings: [.unsafeFlags(["-parse-as-library"])]))
-    // What of the agent reads what it did not write, for the host, with checked arithmetic. A source file belongs to one target.
+    // The agent's parsers of foreign input, built for the host with checked arithmetic. A source file belongs to one target.
     package.products.removeAll { $0.name == "libtracer.so" }
     package.targets.removeAll { $0.name == "TracerAgent" || $0.name == "AgentEntry" }
     package.targets.append(

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-MEGABYTES = 256  # of leaf calls: 32 million
+MEGABYTES = 256  # a trace of 32 million leaf calls
 # name, what is run on the trace, at least so many million calls a second, at most so many bytes a call
 ROWS = [
     ("report", ["report"], 30, None),

@@ -111,7 +111,7 @@ ROWS = {row.split()[0]: row.split()[1:] for row in TABLE.split("\n") if row.stri
 
 
 def of(path):
-    """What tests a file; a test tests itself, and what lies beside tests of one folder is theirs."""
+    """Returns the tests of a file; a test tests itself, and another file in a folder of tests belongs to those."""
     name = os.path.basename(path)
     if re.match(r"Tests/\w+/test_\w+\.py$|Tests/EndToEnd/subjects/", path):
         return [path] if not name.startswith("part_") and not name.endswith(".h") else ["Tests/EndToEnd/subjects"]

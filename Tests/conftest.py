@@ -1,4 +1,4 @@
-"""What all tests share under pytest: markers, the order of groups, what needs the machine to itself, and what a run says at its end.
+"""Set-up that all tests share under pytest: markers, the order of groups, tests that need the machine to themselves, and a run's summary.
 
 Tests that belong together are a group of pytest-xdist, which one worker runs in a row: a class with its own setUpClass, a subject in one
 mode, a module of Swift. Groups go by how long they took in the last run, longest first, so that the workers end together.
@@ -21,8 +21,8 @@ from once import ROOT
 os.environ["TRACER_CACHE"] = "off"  # the user's own is left alone; tests of it have another
 os.environ["PYTHONUNBUFFERED"] = "1"
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-TIMES = os.path.join(ROOT, ".build", "test-times.json")  # of the last run here; nodeid → seconds
-KNOWN_TIMES = os.path.join(ROOT, "Tests", "times.json")  # of long tests, where nothing has run yet: --write-times
+TIMES = os.path.join(ROOT, ".build", "test-times.json")  # times of the last run here: nodeid → seconds
+KNOWN_TIMES = os.path.join(ROOT, "Tests", "times.json")  # times of long tests, for a first run: --write-times
 LONG = 3  # seconds
 MARKS = {
     "alone(reason)": "needs the machine to itself: nothing runs beside it",

@@ -1,4 +1,4 @@
-"""Whether the kernel tells here when threads run, asked without the tool: a test that asked the tool would pass without it."""
+"""Finds out whether the kernel reports here when threads run, without the tool: a test that asked the tool would pass without it."""
 import ctypes
 import os
 import platform

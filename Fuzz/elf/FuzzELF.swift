@@ -108,7 +108,7 @@ private func leaveUnbound(_ image: UnsafeMutablePointer<Image>, _ slot: UInt64) 
     place.pointee = value &+ image.pointee.bias
 }
 
-/// Where the agent would write: it must be a place that may be written, or lie in the part that is opened for it.
+/// Asserts that a slot the agent would write is writable, or lies in the part that is opened for it.
 private func open(_ image: Image, _ slot: UInt64) {
     if slot >= image.relroLow && slot < image.relroHigh { return }
     if image.isData(slot), let place = UnsafeMutablePointer<UInt64>(bitPattern: UInt(slot)), image.word64(slot) != nil {

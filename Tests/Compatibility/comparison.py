@@ -115,7 +115,7 @@ def plan(settings, template, folder, once):
         try:
             modules |= {module.path for module in tracefile.Trace(os.path.join(folder, name)).modules.values()}
         except tracefile.Damaged:
-            pass  # of a process that was killed as it began; said of the runs that are judged
+            pass  # its process was killed as it began; reported for the runs that are judged
         os.unlink(os.path.join(folder, name))
     paths = sorted(path for path in modules if path.startswith("/") and os.path.isfile(path))
     for at in range(0, len(paths), 20):  # libraries whose plan cannot be made are none of the others' business

@@ -27,7 +27,7 @@ class Outcome:
 
 
 def environment(cache, home):
-    """What a program sees of ours: nothing that steers a loader, a sanitizer, Python or the tracer."""
+    """Returns what a program may see of our environment: nothing that steers a loader, a sanitizer, Python or the tracer."""
     keep = {k: v for k, v in os.environ.items()
             if not k.startswith(("LD_", "TRACER_", "GLIBC_", "ASAN_", "TSAN_", "UBSAN_", "PYTHON", "PYENV", "XDG_", "DISPLAY", "WAYLAND",
                                  "DBUS_", "TMUX", "GIT_", "MAKE", "MFLAGS", "JAVA_TOOL", "NODE_", "SSH_"))}

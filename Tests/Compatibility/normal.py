@@ -1,4 +1,4 @@
-"""What two bare runs of a program differ in, made equal. Each function takes text and gives text."""
+"""Normalizes the differences between two bare runs of a program. Each function takes text and returns text."""
 import re
 
 # Times of day and dates that a program prints of itself, process ids in brackets, addresses, /proc/PID.

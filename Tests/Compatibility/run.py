@@ -42,11 +42,11 @@ class Settings:
     keep: bool
     commit: str
     functions: bool = False
-    counts: bool = False  # of these only which were called
+    counts: bool = False  # record only which functions were called
 
 
 def commit():
-    """That of the sources that the agent was built from, marked when they have changed since."""
+    """Returns the commit of the sources, marked if they have changed since; "unknown" if git cannot tell."""
     done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
     return done.stdout.strip() or "unknown"
 

@@ -1,4 +1,4 @@
-"""What the traces of one run hold, as `tracer report --json` tells: whether each is valid, and how many calls."""
+"""Reads the traces of one run with `tracer report --json`: whether each is valid, and how many calls it has."""
 import json
 import os
 import re
@@ -17,7 +17,7 @@ class Recording:
     bytes: int = 0
     by_program: Counter = field(default_factory=Counter)
     functions: Counter = field(default_factory=Counter)  # (function, module) → calls
-    patched: Counter = field(default_factory=Counter)  # of each program: most functions that one of its processes recorded by themselves
+    patched: Counter = field(default_factory=Counter)  # program → most functions that one of its processes recorded by entry patches
     faults: list = field(default_factory=list)
 
 
@@ -45,7 +45,7 @@ def read(folder, tool, has_functions=False):
         calls = sum(function["calls"] for function in told["functions"])
         recording.calls += calls
         recording.dropped += told["dropped"]
-        # By the name that it was started with and by its file's: redis-server is a link to redis-check-rdb.
+        # Counts under the name it was started with and under its file's name: redis-server is a link to redis-check-rdb.
         for program in {os.path.basename(told["program"]), NAME.sub(r"\1", name)}:
             recording.by_program[program] += calls
             recording.patched[program] = max(recording.patched[program], patched)

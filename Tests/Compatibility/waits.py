@@ -64,7 +64,7 @@ SHELL = 'await() { until (: < /dev/tcp/127.0.0.1/$1) 2> /dev/null; do sleep 0.1;
 
 
 class Scheduler:
-    """What perf has seen: when each thread left a processor and had one again, and who woke it."""
+    """Scheduler events as perf recorded them: when each thread was off-CPU, and which thread woke it."""
 
     def __init__(self, path):
         self.away, self.wakings = collections.defaultdict(list), collections.defaultdict(list)
@@ -91,7 +91,7 @@ class Scheduler:
         self.names = names
 
     def between(self, tid, begin, end):
-        """Nanoseconds off the processor, the states, and the last waking: (thread, name)."""
+        """Returns off-CPU nanoseconds, the state of the longest part, and the thread that last woke it, with its name."""
         all_of_it = self.away[tid]
         first = max(bisect.bisect_left(all_of_it, (begin,)) - 1, 0)
         length, states = 0, []
@@ -109,7 +109,7 @@ class Scheduler:
 
 
 def seen_processors():
-    """Those of whose idle task perf has records: in some virtual machines it has none of some, and so does not see what runs there next."""
+    """Returns the CPUs whose idle task perf has records of: in some virtual machines it lacks them for some CPUs, and misses what runs there next."""
     with tempfile.TemporaryDirectory() as place:
         data = os.path.join(place, "perf.data")
         subprocess.run(["perf", "record", "-q", "-a", "-e", "sched:sched_switch", "-o", data, "--", "sh", "-c",
@@ -169,7 +169,7 @@ def compare(name, count, repository):
         if report["missing"]:
             sys.exit(report["missing"])
         rows, wrong = [], 0
-        # Of threads that wait for the same in the same place one is enough.
+        # One of several threads with the same name that wait in the same place is enough.
         chosen, known = [], set()
         for wait in report["waits"]:
             key = wait["thread"], wait["function"] or wait["system_call"], wait["caller"]

@@ -76,7 +76,7 @@ class Built:
         return paths
 
     def account(self, traces):
-        """What `tracer coverage` says of the functions of the project's own files."""
+        """Returns what `tracer coverage` reports of the functions in the project's own files."""
         done = self.tool("coverage", *traces, "--json")
         if done.returncode:
             raise SystemExit(done.stderr)
@@ -119,7 +119,7 @@ def compared(functions, counts, lines):
             found["never called, and not in the file"] += 1
         elif same and any(function["calls"] is None for function in same):
             found["unknown"] += 1
-        elif calls == lines[path, symbol] < count:  # of a function with computed gotos gcov counts these, too
+        elif calls == lines[path, symbol] < count:  # gcov also counts a function's computed gotos
             found["called, as often as its first line"] += 1
         elif not same or (calls > 0) != (count > 0) or calls > count or calls != count and not is_least:
             differ.append(f"{symbol} of {os.path.basename(path)}: {calls if same else 'not in the file, no'} calls, gcov {count}")

@@ -14,15 +14,15 @@ class Project:
     environment = {}
 
     def build(self, source, run):
-        """By `run`, which takes a command and variables of its environment."""
+        """Builds the project with `run`, which takes a command and variables of its environment."""
         raise NotImplementedError
 
     def libraries(self, source):
-        """That the program opens later, and whose functions are recorded, too."""
+        """Returns the libraries that the program opens later; their functions are recorded, too."""
         return []
 
     def session(self, work):
-        """Arguments of the program, one run after the other; what it works on changes in between."""
+        """Yields the program's arguments, run by run; what it works on changes in between."""
         raise NotImplementedError
 
 

@@ -157,7 +157,7 @@ class Reached(unittest.TestCase):
         self.assertEqual(only["shapes::Circle::area"], False)  # in a table of virtual functions
         self.assertEqual(only["shapes::Circle::Circle"], False)  # made calls it for another argument
         self.assertEqual(only["shapes::tried"], False)
-        self.assertEqual(only["helper"], True)  # of main.cc: tried calls it
+        self.assertEqual(only["helper"], True)  # in main.cc: tried calls it
         only = self.only("sorting")
         self.assertEqual((only["reserve"], only["middle"], only["leaf"]), (False, True, True))
         self.assertEqual(only["compare_none"], False)  # its address lies in a table
@@ -212,7 +212,7 @@ class Unknown(unittest.TestCase):
         self.assertEqual(functions["shapes::sum"]["calls"], 1)  # it calls others: it is recorded whatever its size
 
     def test_time_filter_and_depth(self):
-        # What was called and is not kept was called all the same.
+        # A call that a filter drops still counts as called.
         whole = by_name(coverage("whole.trace", into=self.into), "shapes")
         for options in (("--min-ms", "100000"), ("--max-depth", "1")):
             functions = self.account("--functions", "*", *options)
@@ -246,7 +246,7 @@ class Unknown(unittest.TestCase):
         self.assertTrue(all(f["calls"] is None for n, f in functions.items() if n.startswith("shapes::")), functions)
 
     def test_functions_of_libc(self):
-        # Those that go by their slots are told apart by the number that the trace has of patched ones.
+        # Functions recorded at their slots are told apart by the trace's number of patched functions.
         record("libc.trace", "shapes", into=self.into, options=("--functions", "*!*"))
         account = coverage("libc.trace", into=self.into)
         libc = [f for f in account["functions"] if f["module"].startswith("libc.so")]

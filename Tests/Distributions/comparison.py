@@ -1,4 +1,4 @@
-"""What came of one program in one system."""
+"""The result of one program in one system."""
 from dataclasses import dataclass
 
 import harness

@@ -8,7 +8,7 @@ import comparison
 import roots
 import table
 
-# What a user does first. The program's own output and status come through, and the trace has its calls.
+# A user's first steps. The program's own output and status come through, and the trace has its calls.
 USE = r"""
 tracer --version
 tracer record -o one.trace -- python3 -c 'print("traced"); raise SystemExit(3)' || echo "status $?"

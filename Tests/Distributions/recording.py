@@ -1,4 +1,4 @@
-"""What a run left behind: how many calls each program's traces hold, by the decoder that shares no code with the tool."""
+"""Counts the calls in each program's traces of a run, with the decoder that shares no code with the tool."""
 import fnmatch
 import os
 from collections import Counter

@@ -21,7 +21,7 @@ from harness import Failed, Run, Skipped
 SUITES = {"bullseye": "Debian 11", "bookworm": "Debian 12", "trixie": "Debian 13", "sid": "Debian sid"}
 STAMP = "etc/tracer-root.json"  # in a root: what it was made with
 APT_HELPER = "/usr/lib/apt/apt-helper"
-# What a program has no use for here, and what takes long to unpack.
+# Files that no program needs here and that take long to unpack.
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
 
 
@@ -194,7 +194,7 @@ def glibc(path):
     return "?"
 
 
-# What is started ends with this process, whatever ended that, with all of its own children, and its mounts go with it.
+# A command behind this prefix ends when this process ends, for whatever reason, with all of its children and mounts.
 APART = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child"]
 
 

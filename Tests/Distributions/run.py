@@ -35,7 +35,7 @@ import table
 
 
 class Settings:
-    """What all runs share."""
+    """Settings that all runs share."""
 
     def __init__(self, given):
         self.given, self.agent, self.subjects = given, os.path.abspath(given.agent), given.subjects
@@ -96,7 +96,7 @@ def options(arguments):
 
 
 class Native:
-    """What runs in the roots themselves: the scripts of programs/, and the subjects."""
+    """Programs that run in the roots themselves: the scripts of programs/, and the subjects."""
     kind, root_options = "", {}
     table = staticmethod(table.markdown)
 

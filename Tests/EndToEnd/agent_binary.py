@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What libtracer.so is as a file: what it exports, imports and contains. No program runs."""
+"""Checks libtracer.so as a file: what it exports, imports and contains. No program runs."""
 import os
 import re
 import subprocess
@@ -68,7 +68,7 @@ def touches_no_vector_register_on_the_fast_path(agent):
 
 
 def keeps_trampolines_apart(agent):
-    """What is patched while other threads may run the other one: of slots and of patched functions (x86_64)."""
+    """The trampolines of slots and of patched functions share no page (x86_64): one is patched while other threads may run the other."""
     places = {name: int(place, 16) for place, name in re.findall(r"^(\w+) t (tracer_enter\w*)$", output("nm", agent), re.M)}
     if "tracer_enter_patched" not in places:
         return
@@ -79,7 +79,7 @@ def keeps_trampolines_apart(agent):
 
 
 def is_small(agent):
-    """What of it is loaded from the file: not the room for labels, which is in no file."""
+    """Checks how much is loaded from the file; the labels' memory is not in the file."""
     sizes = [int(found.group(1), 16) for found in re.finditer(r"^ +LOAD +\S+ +\S+ +\S+ +(0x[0-9a-f]+)", output("readelf", "-lW", agent), re.M)]
     if not sizes or sum(sizes) >= 272_000:
         raise Failed(f"segments of {sizes} bytes in the file")

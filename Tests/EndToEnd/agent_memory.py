@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What the agent takes of a process's memory, as counts of pages beside the same program without the agent. Judged are pages
-that were written to and those of the agent's own file; told is the whole of what is resident. The rest of that are clean
-pages of libraries, which all processes share: the kernel maps as many around a fault as happen to be in its cache.
-Pages of the trace are the file's. Processes under limits are the subject agent_memory.c."""
+"""Measures the agent's memory as numbers of pages, compared with the same program without the agent. The test judges pages that
+were written to and pages of the agent's own file; it only reports the whole resident set, which also has clean pages of
+libraries that all processes share: the kernel maps as many around a fault as happen to be in its cache.
+Pages of the trace are not counted. Processes under limits are tested by the subject agent_memory.c."""
 import os
 import re
 import subprocess

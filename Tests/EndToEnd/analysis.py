@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the tool makes of a real trace: its merged tree against one that tracefile.py's decoder makes, and a caller's own time
-without the cost of recording against what it took in the same process without being recorded."""
+"""Checks the tool's analysis of a real trace: its merged tree against one from tracefile.py's decoder, and a caller's self time
+with the cost of recording subtracted against its time in the same process without being recorded."""
 import json
 import os
 import re
@@ -30,10 +30,10 @@ int main(void) {
 }
 """
 ROUNDS = 40
-COST_PARTS = 256  # of a tick, docs/format.md
+COST_PARTS = 256  # parts per tick, docs/format.md
 # Each round is one call of a function of its own, with 1,000 calls below it, so that the tree tells rounds apart. Between
-# them the same work is done and timed without being recorded: with calls, and the called part alone. What calls is reached
-# through a pointer as it is through the PLT.
+# them the same work is done and timed without being recorded: with calls, and the called part alone. The unrecorded callee is
+# reached through a pointer, as the recorded one is through the PLT.
 PARENTS = """
 #include <stdint.h>
 #include <time.h>
@@ -358,7 +358,7 @@ def tree_equals_the_decoders(settings, place, environment):
     for here, sums in expected.items():
         if found[here][0] != sums[0]:
             raise Failed(f"{here}: {found[here][0]} calls, decoded {sums[0]}")
-        # What is open at the end ends where each reader says that the trace does.
+        # A call still open at the end ends where each reader places the end of the trace: times may differ.
         if sums[1] or found[here][1] or found[here][2] != sums[2]:
             continue
         for name, mine, other in (("total", found[here][3], sums[3]), ("self", found[here][4], sums[4])):
@@ -384,7 +384,7 @@ def a_window_has_the_decoders_part(settings, place, environment):
             stack += [(child, node) for child in node.children]
     names = {index: function.name for index, function in trace.functions.items()}
     leaves = sorted((call for call in calls if names[call[0].function] == "leaf" and call[0].exit), key=lambda c: c[0].enter - c[0].exit)
-    # So many that none of the others took as long as one of them.
+    # Enough calls that each of them took longer than all others.
     count = next(n for n in range(5, len(leaves)) if leaves[n - 1][3] - leaves[n - 1][2] > leaves[n][3] - leaves[n][2] + 2)
     slowest = leaves[:count]
     begins = sorted(begin for _, _, begin, _ in calls)
@@ -437,9 +437,9 @@ def spread(values):
 
 
 def correction_takes_out_what_recording_cost(settings, place, environment):
-    """What is subtracted is what the agent measured as it started, times the calls; and it brings a caller's own time nearer to
-    what it is without recording. How near depends on the processor (a tight loop is measured, and the outer part of the cost is
-    a clock read and a few stores, of which an out-of-order processor hides a part): that is told, and not judged.
+    """The tool subtracts the cost that the agent measured at its start, times the number of calls, and this brings a caller's
+    self time nearer to its time without recording. How near depends on the processor (a tight loop is measured, and the outer
+    part of the cost is a clock read and a few stores, partly hidden by an out-of-order processor): reported, not judged.
 
     A run counts when it was not disturbed: its rounds agree among themselves. The verdict is the median's of five runs that
     count, so that no lucky one passes the test and no unlucky one fails it."""
@@ -482,8 +482,8 @@ def correction_takes_out_what_recording_cost(settings, place, environment):
 
 
 def corrected_times_are_within_their_error(settings, place, environment):
-    """Of an empty function, of one with short calls inside, and of a sort: a tenth, or what is said. As above, the median of five runs
-    that were not disturbed: sums are of all rounds."""
+    """Corrected times of an empty function, of one with short calls inside, and of a sort are right to a tenth, or to the stated error.
+    As above, the verdict is the median's of five undisturbed runs; sums are of all rounds."""
     names, kept, disturbed = ("nothing", "parent", "sort"), [], 0
     while len(kept) < 5:
         path, out = Analysis.record(place, environment)

@@ -22,7 +22,7 @@ from programs import Program
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tracer", "arm64")
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 SUITE = "bookworm"
-# What is run, and the libraries that it needs; the loader and libc are of the same suite.
+# Packages of the programs that are run, and of the libraries they need; the loader and libc are of the same suite.
 PACKAGES = """bash coreutils cpp-12 git mawk openssl perl-base python3.11-minimal sed sqlite3 tar xz-utils
 libacl1 libattr1 libc-bin libc6 libcrypt1 libexpat1 libgcc-s1 libgmp10 libisl23 liblzma5 libmpc3 libmpfr6 libpcre2-8-0
 libpython3.11-minimal libreadline8 libselinux1 libsqlite3-0 libssl3 libstdc++6 libtinfo6 libunwind8 libunwind-14 libzstd1 zlib1g""".split()

@@ -21,7 +21,7 @@ class BadInput:
     name: str
     settings: dict = field(default_factory=dict)  # {traces} is the folder of the traces
     mentions: tuple = ()                          # words, one line on stderr each
-    calls: "tuple[int, int | None] | None" = (15000, 15000)  # of steady_both; None: no trace is asked for
+    calls: "tuple[int, int | None] | None" = (15000, 15000)  # calls of steady_both; None: no trace is asked for
     arguments: tuple = ("5000",)
     limits: tuple = ()
     memory: int = 16 * harness.GIGABYTE

@@ -155,7 +155,7 @@ DRIVERS = {"gcc": {".c": "gcc", ".S": "gcc", ".cpp": "g++"},
            "swiftc": {".swift": "swiftc", ".c": "clang", ".S": "clang", ".cpp": "clang++"}}
 
 
-# What an option is called on the other processor.
+# Names of options on the other processor.
 OPTIONS = {"aarch64": {"-mtls-dialect=gnu2": "-mtls-dialect=desc", "-mtls-dialect=gnu": "-mtls-dialect=trad",
                        "-fcf-protection=full": "-mbranch-protection=standard", "-Wl,-z,ibtplt": "-Wl,-z,pac-plt",
                        "-Wl,-z,ibt": "-Wl,-z,pac-plt"}}

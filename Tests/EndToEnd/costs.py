@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What recording takes that must not grow: system calls, counted by strace, and instructions, counted by callgrind."""
+"""Checks costs of recording that must not grow: system calls, counted by strace, and instructions, counted by callgrind."""
 import os
 import re
 import shutil
@@ -17,7 +17,7 @@ int main(void) {
 }
 """
 
-# So many threads live while others, one after the other, begin, make a call and end.
+# Keeps a given number of threads alive while others, one after the other, begin, make a call and end.
 THREADS = """#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -131,7 +131,7 @@ class Cost:
 
 @dataclass
 class Instructions:
-    """What is counted by callgrind; `measure` of a kind gets the settings and a place, and says what it has counted."""
+    """Instructions, counted by callgrind; a kind's `measure` gets the settings and a place, and returns its counts."""
     name: str
 
     def run(self, settings):

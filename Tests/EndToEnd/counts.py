@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Which functions were called, and nothing else (TRACER_MODE=counts): those and no others, in threads, children and plugins; and that the
-first bytes of functions that were called are again those of the file, while threads run there."""
+"""Recording only which functions were called (TRACER_MODE=counts): exactly those are recorded, in threads, children and plugins; and the
+first bytes of called functions are restored to those of the file, while threads run there."""
 import json
 import os
 import platform
@@ -196,7 +196,7 @@ def called(case, *paths):
 
 
 def recorded(case, argv, status=0, **more):
-    # Where memory is limited nothing is put back.
+    # Under a memory limit the agent restores no bytes.
     case.traced(argv, "*", status, memory=0, TRACER_MODE="counts", **more)
     traces = case.traces()
     for trace in traces:

@@ -108,7 +108,7 @@ CASES = {
         [chunk(1, 0, 0, events(complete(2, 5, 1)))], BY_MOMENT, None, golden.LATE),
     "what_holds_where_the_agent_came_first": (
         [chunk(1, 0, 0, events(complete(1, 5, 1), complete(2, 7, 1)))], BY_MOMENT, None),
-    # What must be noticed: the words are the anomaly's, or the difference's.
+    # These must be noticed: the words are the anomaly's, or the difference's.
     "exit_of_another_function": ([chunk(1, 0, 0, events(call(t.ENTER, 1, 10), call(t.EXIT, 2, 20)))], "", "is innermost"),
     "exit_without_enter": ([chunk(1, 0, 0, events(call(t.EXIT, 2, 20)))], "", "nothing is open"),
     "child_before_its_caller": ([chunk(1, 0, 0, events(call(t.ENTER, 1, 10), complete(2, 5, 1)))], "", "before its caller"),

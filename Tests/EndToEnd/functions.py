@@ -53,7 +53,7 @@ int main() {
 NAMES = ("leaf", "fibonacci", "even", "odd", "thrower", "jumper", "of_thread", "many")
 
 
-# What compilers make functions of in other ways than most: each is counted, and says whether it worked.
+# Functions that compilers generate in unusual ways: each is counted, and says whether it worked.
 KINDS = r"""
 #include <alloca.h>
 #include <complex.h>
@@ -293,7 +293,7 @@ def instrumented(compiler, *options, **settings):
                 raise Failed(f"{recorded}, {trace.filtered_by_depth} left out by depth, {trace.maximum_depth_seen} deep")
             return
         wrong = [f"{name}: called {kept[name]} times, recorded {recorded[name]}" for name in NAMES if recorded[name] != int(kept[name])]
-        # What is left by longjmp, and by an exception where the compiler does not say so (clang), has not returned.
+        # A call left by longjmp, or by an exception where the compiler does not say so (clang), has not returned.
         left = {name: count for name, count in ((name, trace.count(name, trace.unwound)) for name in NAMES) if count}
         most = {"jumper": int(kept["jumper"]), **({"thrower": int(kept["thrower"])} if compiler == "clang++" else {})}
         if not left.keys() <= most.keys() or left.get("jumper") != most["jumper"]:
@@ -760,7 +760,7 @@ int main(int count, char **words) {
 
 
 def the_heap_has_room(case):
-    """Behind a program that is linked to one address, stubs of 60,000 functions lie where sbrk does not come."""
+    """In a program that is linked to a fixed address, the stubs of 60,000 functions are out of the growing heap's way."""
     if build.MACHINE != "x86_64":
         raise Skipped("a branch reaches 128 MB there: the heap has what is left of that")
     program = case.compile("gcc", "-O1", "-no-pie", source=LARGE, name="large")

@@ -340,7 +340,7 @@ def nanoseconds_of_tick(trace):
 
 
 def initializer_times(trace, key):
-    """Of `ns:name` or `cpu:name`: what the trace says of all initializers of that name."""
+    """Returns the total time (`ns:name`) or CPU time (`cpu:name`) of all initializers of that name in the trace, in nanoseconds."""
     kind, _, name = key.partition(":")
     scale = nanoseconds_of_tick(trace)
     total = 0
@@ -364,7 +364,7 @@ def compare_start(golden, trace):
         actual = [(names[i.number], names.get(i.parent), "open" if i.end is None else "left" if i.left else "")
                   for i in trace.initializers.values() if i.module and trace.own(i.module.path) and names[i.number] not in CRT]
         expected = iter(golden.initializers)
-        if trace.header["flags"] & LATE: # those that ran before the agent are missing
+        if trace.header["flags"] & LATE: # initializers that ran before the agent are missing
             same = all(any(is_same(a, e) for e in expected) for a in actual)
         else:
             same = len(actual) == len(golden.initializers) and all(is_same(a, e) for a, e in zip(actual, expected))

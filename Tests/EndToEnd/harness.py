@@ -43,8 +43,8 @@ class Settings:
     functions: bool = False  # every function of every module is recorded
     moments: int = 0  # at which durability.kill_9 kills, both together; 0: a few
     instrumented: bool = False  # subjects are built with -finstrument-functions
-    counts: bool = False  # of these functions is recorded only which were called
-    call_sites: bool = False  # calls are recorded with where they are made from
+    counts: bool = False  # only which of these functions were called is recorded
+    call_sites: bool = False  # calls are recorded with their call sites
 
 
 class Failed(Exception):
@@ -65,7 +65,7 @@ class Run:
 
 
 def passed_on(environment):
-    """What a program sees of our own environment: nothing that steers a loader, a sanitizer or the tracer."""
+    """Returns what a program may see of our own environment: nothing that steers a loader, a sanitizer or the tracer."""
     keep = {k: v for k, v in environment.items()
             if not k.startswith(("LD_", "TRACER_", "GLIBC_", "ASAN_", "TSAN_", "UBSAN_", "PYTHON", "PYENV"))}
     keep.update(LC_ALL="C.UTF-8", TERM="dumb", TZ="UTC", XDG_CACHE_HOME=CACHES)
@@ -171,12 +171,12 @@ def plan(settings, program, folder):
             PLANNED.add(path)
 
 
-PLANNED = set()  # by this process
+PLANNED = set()  # modules that this process has made plans of
 
 
 @functools.cache
 def has_counter():
-    """Whether the agent takes the processor's cycle counter for its clock."""
+    """Returns True if the agent's clock is the processor's cycle counter."""
     if platform.machine() != "x86_64":
         return True
     with open("/proc/cpuinfo") as file:
@@ -223,7 +223,7 @@ def same(bare, traced, normalise=lambda data: data):
 
 
 def without_agents_lines(run, most):
-    """What the program itself wrote, when the agent may add up to `most` lines that say why it stopped recording."""
+    """Removes the agent's lines from the run's stderr, at most `most`, which say why it stopped recording. Returns True if there were any."""
     lines = run.stderr.splitlines(keepends=True)
     said = [line for line in lines if line.startswith(b"tracer: ")]
     if len(said) > most:
@@ -233,7 +233,7 @@ def without_agents_lines(run, most):
 
 
 def wait_for_the_last(place, longest=20):
-    """What a program starts may outlive it (a sanitizer's llvm-symbolizer does), and its file would grow between two readers."""
+    """Waits for processes that outlive the program (a sanitizer's llvm-symbolizer does): their files would grow between two readers."""
     end = time.monotonic() + longest
     for name in os.listdir(place.traces):
         for pid in re.findall(r"\.(\d+)(?=\.)", name):  # some name has another number, that of the exec

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What cannot be recorded is counted where somebody looks: in a file that is left, in the summary of `tracer record` over all
-processes, in one line on standard error."""
+"""Calls that cannot be recorded are counted where somebody looks: in a file that is left, in the summary of `tracer record` over
+all processes, in one line on standard error."""
 import os
 import re
 import shutil
@@ -13,7 +13,7 @@ import harness
 import tracefile
 from harness import Failed, Skipped
 
-CALLS = 300000  # of part_unreachable.c
+CALLS = 300000  # as in part_unreachable.c
 
 
 class Losses:

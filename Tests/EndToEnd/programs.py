@@ -373,7 +373,7 @@ def programs():
         Program("gcc_error", ["gcc", "-c", "main.c"], {"main.c": "int main( { return 0; }\n"}, status=1),
         Program("clang", ["clang", "-O2", "-c", "main.c", "-o", "main.o"], {"main.c": C_SOURCE}, results=("main.o",)),
         Program("openssl_version", ["openssl", "version", "-a"]),
-        # By default openssl stops each measurement with SIGALRM.
+        # openssl stops each measurement with SIGALRM by default.
         Program("openssl_speed", ["openssl", "speed", "-seconds", "1", "-bytes", "1024", "sha256"], normalise=without_figures),
         shell("openssl_use", "openssl enc -aes-256-cbc -pbkdf2 -k x -S 0011223344556677 -in main.c | openssl dgst -sha256; "
               "openssl genrsa 1024 2>/dev/null | openssl rsa -check -noout", files={"main.c": C_SOURCE * 100}),
@@ -472,7 +472,7 @@ class GdbTest:
 
     @staticmethod
     def attached(child, look):
-        """What is seen of the program while it waits in read; it goes on afterwards as if nothing had been."""
+        """Returns what `look` returns while the program waits in read; afterwards the program must go on undisturbed."""
         try:
             if child.stdout.readline() != b"waiting\n":
                 raise Failed("the program did not start")
@@ -626,7 +626,7 @@ class GdbTest:
                 raise Failed("the program did not start")
             once = ["-ex", f"attach {child.pid}", "-ex", "thread apply all bt", "-ex", "detach", "-ex", "echo END\\n"]
             output, sessions = "", 0
-            while sessions < 10 and "tireless_outer" not in output: # where a stop finds the threads is the machine's affair
+            while sessions < 10 and "tireless_outer" not in output: # a stop finds the threads anywhere
                 output += self.gdb(settings, place, once * 20)
                 sessions += 1
             child.stdin.write(b"x")

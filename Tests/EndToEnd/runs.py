@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What `tracer record` leaves is one thing: of one process a file, of several a directory, which every command reads as one, also while
-it grows and whoever is killed."""
+"""`tracer record` leaves one thing: a file for one process, a directory for several, which every command reads as one, also while it
+grows and whichever process is killed."""
 import json
 import os
 import select
@@ -144,7 +144,7 @@ def a_forked_process_is_another_one(test):
     test.record("/usr/bin/perl", "-e", "if (!fork) { my @x = stat('/'); exit 3 } wait; exit($? >> 8)", status=3)
     processes = test.json("report", test.only())["processes"]
     expect([p["ppid"] for p in processes][1:] == [processes[0]["pid"]], processes)
-    expect([p["status"] for p in processes] in ([3, 3], [3, None]), processes)  # of the child the kernel may tell, who was in time to ask
+    expect([p["status"] for p in processes] in ([3, 3], [3, None]), processes)  # the child's is known only if the kernel was asked in time
 
 
 def a_run_is_read_while_it_grows(test):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What searching texts has found is remembered between starts (CSupport/scan_cache.h): the same calls are recorded with
-it and without, whatever is in the file or in its place, and nothing is touched that is not the user's own."""
+"""The agent caches the results of scanning code between starts (CSupport/scan_cache.h): the same calls are recorded with and
+without the cache, whatever is in the file or in its place, and nothing is touched that is not the user's own."""
 import os
 import re
 import shutil
@@ -203,7 +203,7 @@ def an_executable_without_build_id_by_its_file(ground):
     for library in ("libremembered.so", "liblater.so"):
         shutil.copy(os.path.join(ground.case.folder, library), ground.place.path)
     argv = [path, *ground.program[1:]]
-    # What has just been written is not remembered, and how long that is so the kernel's clock says.
+    # A file that has just been written is not cached; for how long depends on the kernel's clock.
     while True:
         young = time.time() - os.stat(path).st_ctime < 1
         _, _, remembered = ground.run(argv)

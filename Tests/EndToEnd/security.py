@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Where the trace goes and what it may do there: nobody else's file is touched, nothing is honoured in a setuid program,
-no page is writable and executable at once."""
+"""The agent may only do harmless things: it touches nobody else's file, honours no setting in a setuid program, and has no
+page that is writable and executable at once."""
 import ctypes
 import os
 import shutil
@@ -259,7 +259,7 @@ def refuses_mdwe():
 
 
 def read_only_relocations_are_read_only_again(ground):
-    """Of every module with PT_GNU_RELRO: what the loader had protected in a bare run is protected in a traced one, after the start
+    """Pages of PT_GNU_RELRO that the loader protects in a bare run are protected in a traced one, in every module, after the start
     and after modules have come and gone."""
     case = next(c for s in build.subjects() if s.name == "no_new_code" for c in s.cases())
     program = os.path.join(ground.path, "relro")
@@ -361,7 +361,7 @@ def the_loaders_notes_go_to_their_own_file(ground):
 
 
 def the_loaders_notes_end_with_the_start(ground):
-    """What the program does to itself later is no matter of theirs: a filter that kills, a limit on files, forked children."""
+    """Later acts of the program do not affect the loader's notes: a filter that kills, a limit on files, forked children."""
     source = ground.file("l.c", r"""
 #include <dlfcn.h>
 #include <linux/seccomp.h>

@@ -122,7 +122,7 @@ def sleeping_and_computing_are_told_apart(folder):
         run = constructor(timeline, name + "_init")
         wall = stamps[name + ".end"][0] - stamps[name + ".begin"][0]
         cpu = stamps[name + ".end"][1] - stamps[name + ".begin"][1]
-        # What the constructor itself measures lies inside what is told, and misses writing two lines of stamps.
+        # The constructor's own measurement lies inside the reported time, and leaves out writing two lines of stamps.
         expect(run["total_ns"] >= wall - TOLERANCE, f"{name}: {run['total_ns']} ns, it measured {wall}")
         expect(run["cpu_ns"] >= cpu - TOLERANCE, f"{name}: {run['cpu_ns']} ns of CPU time, it measured {cpu}")
         expect(run["self_ns"] == run["total_ns"], f"{name}: nothing runs inside it")
@@ -134,7 +134,7 @@ def sleeping_and_computing_are_told_apart(folder):
 def a_row_of_constructors_has_its_processor_time(folder):
     """Between two of them the agent does not ask the kernel for the time."""
     folder.compile("row", "part_startup_row.c")
-    least = {} # by constructor, of all runs: what it was told to have used beyond what it measured
+    least = {} # constructor → least CPU time of all runs that was reported beyond what it measured, in ns
     for _ in range(5):
         status, out, err = folder.run([os.path.join(folder.path, "row")])
         expect(status == 0, err)
@@ -145,7 +145,7 @@ def a_row_of_constructors_has_its_processor_time(folder):
             name, further = run["name"], run["cpu_ns"] - measured[run["name"]]
             expect(further >= -500, f"{name}: {run['cpu_ns']} ns of CPU time, it measured {measured[name]}")
             least[name] = min(least.get(name, further), further)
-        # What lies between two is nobody's, and not longer than the time that passed there.
+        # CPU time between two constructors belongs to neither, and is not longer than the time that passed.
         trace, = tracefile.read_all(folder.place.traces)
         row = [i for i in trace.initializers.values() if i.end and golden.name_of(trace, i.address, i.module).startswith("row_")]
         scale = golden.nanoseconds_of_tick(trace)
@@ -411,7 +411,7 @@ def a_constructor_of_another_thread_has_its_own_figures(folder):
     run = constructor(timeline, "plug_init")
     pages = (8 << 20) // os.sysconf("SC_PAGESIZE")
     expect(run["thread"] != timeline["pid"], f"it ran in the main thread: {run}")
-    # Of huge pages a few would do.
+    # A few huge pages would do.
     huge = "[never]" not in open("/sys/kernel/mm/transparent_hugepage/enabled").read() if os.path.exists("/sys/kernel/mm/transparent_hugepage/enabled") else False
     expect(run["minor_faults"] >= (1 if huge else pages) and 0 < run["cpu_ns"] <= run["total_ns"] + TOLERANCE, f"{run}")
 
@@ -469,7 +469,7 @@ def an_unknown_loader_loses_its_hook_and_nothing_else(folder):
             place = hook - int(address, 16) + int(offset, 16)
     with open(interpreter, "rb") as file:
         loader = bytearray(file.read())
-    place = loader.index(0xc3, place) + 1 # behind `ret`
+    place = loader.index(0xc3, place) + 1 # the byte after `ret`
     loader[place] = 0x55 # push %rbp
     other = os.path.join(folder.path, "ld-other.so")
     with open(other, "wb") as file:

@@ -100,7 +100,7 @@ class SubjectTest:
                 if ":" in name:  # a time, of the clock whose rate the trace states to one part in a thousand
                     recorded = golden.initializer_times(traces[0], name)
                     low, high = low * 0.999, high * 1.001
-                elif name.endswith("+dropped"):  # of the functions, recorded or only counted; calls of others may be among these
+                elif name.endswith("+dropped"):  # calls of the functions, recorded or only counted; calls of others may be among the latter
                     recorded = sum(t.count(part) for t in traces for part in name.split("+")[:-1])
                     recorded += sum(t.dropped + t.filtered_by_time for t in traces)
                     high += 1000

@@ -97,15 +97,15 @@ int main(int argc, char **argv) {
 }
 """
 GLOBS = ("*", "libc.so.6!str*", "*!*")
-# What differs, with the reason: the agent's handler of SIGBUS (docs/trampoline.md). The commands that start a program again and again put it into a process group, on one processor, and hear of
-# its system calls by a filter: that is what they are for (docs/launch-lab.md).
+# Expected differences: the agent's handler of SIGBUS (docs/trampoline.md). Commands that start a program again and again put it into a process group, on one processor,
+# and observe its system calls with a filter: that is their purpose (docs/launch-lab.md).
 OURS = ("LD_PRELOAD=", "TRACER_")
 OWN_SIGNALS = 1 << signal.SIGBUS - 1
 LAUNCHED = ("Seccomp", "NoNewPrivs", "Cpus_allowed_list")
 
 
 def give():
-    """What the tool is started with, and so the program: descriptors 5 and 9, SIGUSR2 ignored, SIGWINCH blocked."""
+    """Sets up what the tool, and with it the program, inherits: descriptors 5 and 9, SIGUSR2 ignored, SIGWINCH blocked."""
     read, write = os.pipe()
     os.dup2(read, 5)
     os.dup2(os.open("/dev/null", os.O_RDONLY), 9)
@@ -170,7 +170,7 @@ class Surroundings:
 
 
 class TaskOfTheAgent:
-    """Where `tracer record` is the parent, what writes the file for a program with threads is in none of its lists."""
+    """Under `tracer record`, the task that writes the trace of a program with threads is in none of the program's lists of tasks."""
     name = "surroundings.task_of_the_agent"
 
     def run(self, settings):

@@ -22,7 +22,7 @@ CONTROL_SHIFT, CONTROL_MASK, PAYLOAD_SHIFT, PAYLOAD_MASK = 2, 0x3F, 8, (1 << 56)
 CLOSED, UNSETTLED, SITES = 1, 4, 8  # flags of a chunk
 CALL_SITES = 32  # flag of the file
 TAIL, SPAN, NAMED_MARK = 1, 2, 4
-ARGUMENT_SHIFT, ARGUMENT_IS_INT = 8, 2048  # of the same flags: which argument, from 1 on
+ARGUMENT_SHIFT, ARGUMENT_IS_INT = 8, 2048  # in the same flags: the argument that is recorded, from 1 on; whether it is an int
 NONE = 0xFFFFFFFF
 PHASES = {1: "created", 2: "exec", 3: "loader", 4: "agent", 5: "main", 6: "main returned", 7: "exit"}
 INITIALIZERS = {1: "preinit_array", 2: "init", 3: "init_array", 4: "fini", 5: "fini_array"}
@@ -51,7 +51,7 @@ class Layout:
         self.time_bits = 64 - self.time_shift
         self.time_mask = (1 << self.time_bits) - 1
         self.start_mask, self.duration_shift = (1 << start_bits) - 1, self.time_shift + start_bits
-        self.count_shift = self.time_bits  # of an unwound word's payload
+        self.count_shift = self.time_bits  # within an unwound word's payload
 
 
 LAYOUTS = {1: Layout(20, 23), 2: Layout(24, 21)}
@@ -209,7 +209,7 @@ class Trace:
         self.filtered_by_time = self.filtered_by_depth = self.dropped = self.events = 0
         self.maximum_depth_seen = 0
         self.addressed = 0  # functions of which the file has the address alone
-        self.patched = {}  # of a module's functions: how many are wanted, and record their calls themselves
+        self.patched = {}  # module → (functions that are wanted, functions with entry patches)
         self.begun = set()  # numbers of the threads that a record says began
         self._gone = []  # ([node], what is wrong if nobody has closed one): in a chunk's list no more
         self._again = []  # (module, load)
@@ -249,7 +249,7 @@ class Trace:
             if chunk["kind"] == 1:
                 by_thread.setdefault(chunk["thread"], []).append((chunk["sequence"], offset, chunk))
         for index, chunks in by_thread.items():
-            # Of two with one number the closed one is a copy of the other, and whole.
+            # If two chunks have one number, the closed one is a complete copy of the other.
             chosen = {}
             for sequence, offset, chunk in chunks:
                 if sequence not in chosen or chunk["flags"] & CLOSED:
@@ -444,7 +444,7 @@ class Trace:
 
     @staticmethod
     def object(flags, bits):
-        """Of a call of a function with these flags, before which the trace has these bits of its argument."""
+        """Returns the object of a call, by the flags of its function and the bits of its argument that the trace has before it."""
         if bits is None or not flags & ARGUMENT_IS_INT:
             return bits
         return (bits & 0xffffffff ^ 0x80000000) - 0x80000000
@@ -511,7 +511,7 @@ class Trace:
                     wrong.append(f"{where}: chunk {sequence} says {chunk['open_frames']} frames are open, not "
                                  f"{len(stack) + hidden}")
                 elif len(listed) <= len(stack):
-                    # Those that a coarse clock gives one moment may come in another order.
+                    # Frames with the same time, by a coarse clock, may come in another order.
                     known = {}
                     for node in reversed(stack[len(stack) - len(listed):]):
                         known.setdefault((node.enter, node.function), []).append(node)
@@ -536,7 +536,7 @@ class Trace:
                 kind = word & 3
                 if kind in (ENTER, COMPLETE):
                     name, _, flags = self._describe((word >> FUNCTION_SHIFT) & layout.function_mask)
-                    # Of system calls by number futex alone has one.
+                    # Among system calls by number, only futex has an object.
                     if (argument is None) != (flags >> ARGUMENT_SHIFT & 7 == 0) and not (argument is None and name == "syscall"):
                         wrong.append(f"{where}: chunk {sequence}, word {place}: {name} with the object {argument}, and flags {flags:#x}")
                 elif argument is not None or site is not None and word & 0xff != ARGUMENT << CONTROL_SHIFT:

@@ -16,7 +16,7 @@ from kernel_account import kernel_tells  # noqa: E402
 
 ATTEMPTS = 5
 SHARE = 0.05
-PINNING = 0.3  # of a read past the page cache: before it waits the processor pins the pages that it reads to
+PINNING = 0.3  # for a read past the page cache, which pins its destination pages before it waits
 LATE = 2_000_000  # ns: what the scheduler counts as such when it wakes a thread, and is the end of a wait here
 
 
@@ -66,7 +66,7 @@ class Test:
             recorded.place.done()
 
 
-# What the program calls it: the function, the kind, and whether it is told what was waited for.
+# Case, as the program names it → function and kind of the wait.
 CASES = {
     "lock": ("pthread_mutex_lock", "lock"), "chain": ("pthread_mutex_lock", "lock"), "condition": ("pthread_cond_wait", "condition"),
     "semaphore": ("sem_wait", "condition"), "pipe": ("read", "pipe"), "join": ("pthread_join", "join"), "joined": ("pthread_join", "join"),
@@ -119,7 +119,7 @@ def check_wait(case, told, found, has_switches):
         found = [wait for wait in found if wait["waker"] and wait["waker"]["tid"] == other] if has_switches else found
     if not found:
         return [f"{name}: no wait in {function}"]
-    wait = found[0]  # of several joins of one thread the longest
+    wait = found[0]  # the longest, if one thread joins several times
     faults = []
     if wait["kind"] != kind:
         faults.append(f"{name}: is called {wait['kind']}")
@@ -164,7 +164,7 @@ def check_processor(told, threads):
 
 
 def shares_of_samples_are_the_programs(recorded):
-    """Of the time of processor that each part took by its own clock."""
+    """Each part's share of the samples is its share of the CPU time, by the program's own clock."""
     if not kernel_tells():
         raise Skipped("the kernel does not tell of samples here")
     program = recorded.build("shares", "-fno-optimize-sibling-calls")

@@ -34,8 +34,8 @@ class Mistake(Exception):
 class Block:
     def __init__(self, document, first, lines, language=None, fence=None):
         self.document, self.first, self.lines, self.language, self.fence = document, first, lines, language, fence
-        self.marker = None  # of an example: key → values
-        self.reason = None  # why it is none
+        self.marker = None  # key → values, if it is an example
+        self.reason = None  # the reason why it is no example
 
     @property
     def place(self):

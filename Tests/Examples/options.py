@@ -1,4 +1,4 @@
-"""What documents say of commands and options, held against what the tool and the scripts accept."""
+"""Checks the commands and options in documents against those that the tool and the scripts accept."""
 import importlib.machinery
 import importlib.util
 import json
@@ -49,7 +49,7 @@ def words(text):
 
 
 def wrong_in_command(tool, text):
-    """Of `tracer …` or `scripts/tracer …`, up to the program that it starts or the end of the command."""
+    """Returns the mistakes in `tracer …` or `scripts/tracer …`, up to the program that it starts or the end of the command."""
     given = words(text)[1:]
     names = []
     while given and " ".join(names + [given[0]]) in tool.commands:

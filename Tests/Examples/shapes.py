@@ -1,4 +1,4 @@
-"""What a printed line is apart from its figures, and whether a documented block still has the shape of what is printed.
+"""The shape of a printed line: the line apart from its figures. Checks that a documented block still has the shapes that are printed.
 
 A figure stands for any other of its kind: a number, a time with its unit, a size. Words stay, and so do the units'
 spelling, the blank before a percent sign, and the number and order of the columns. How wide a column is does not matter.
@@ -32,7 +32,7 @@ MINUS = re.compile(r"(?<![\w.)])([-−])\d")
 
 
 class Rules:
-    """What the marker of an example says of its lines."""
+    """Rules from an example's marker for its lines."""
 
     def __init__(self, any_of=(), may=(), instead=(), is_whole=False, keeps_indents=False):
         self.any_of, self.may, self.instead = any_of, may, instead
@@ -47,7 +47,7 @@ class Rules:
         return any(re.search(other, line) for other, _ in self.instead)
 
     def excuse(self, line, printed):
-        """Whether something else stands in the place of this documented line."""
+        """Returns True if the example's rules allow another line in place of this documented one, and that line is printed."""
         return any(re.search(documented, line) and any(re.search(other, text) for text in printed) for other, documented in self.instead)
 
 
@@ -74,7 +74,7 @@ def shapes(lines, rules=Rules()):
 
 
 def differences(documented, printed, more=(), rules=Rules()):
-    """What `documented` shows and neither `printed` nor `more` has; of a whole output also what it lacks. One text each."""
+    """Returns a text for each line that `documented` shows and neither `printed` nor `more` has; for a whole output also for what it lacks."""
     wrong = []
     for key, pattern in [("any", text) for text in rules.any_of] + [("or", text) for _, text in rules.instead]:
         if not any(re.search(pattern, line) for line in documented):

@@ -2,7 +2,7 @@
 #include <time.h>
 #include <tracer.h>
 
-static void work(int milliseconds) { // of the processor
+static void work(int milliseconds) { // uses the CPU for so long
     struct timespec begin, now;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
     do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -1,4 +1,4 @@
-"""What each document shows as printed is printed, and what it names is there, as scripts/examples has it."""
+"""Each document shows output that is really printed, and names things that exist, as scripts/examples checks."""
 import os
 import sys
 

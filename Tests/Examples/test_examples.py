@@ -48,7 +48,7 @@ class Shapes(unittest.TestCase):
         self.same("  1 call, 3.1 us", "  1,204 calls, 12.25 ms")
         self.same("called once between", "called 1,204 times between")
         self.same("main → ready   2.1 ms  ████", "main → ready  88.1 ms")
-        self.same("0.001323804  30.754 ms  3508 host", "0.007185753 125.883 ms  21084 host")  # which fills its column
+        self.same("0.001323804  30.754 ms  3508 host", "0.007185753 125.883 ms  21084 host")  # the second time fills its column
         self.same("+3.1 us   2.1 %  new  a of libc.so.6", "−1.271 ms   -12 %  new  a of libc.so.6")
         self.same("python3.11  cpython-311-x86_64", "python3.13  cpython-313-x86_64")
         self.same("tracer: /tmp/demo/tracer.python3.14.trace: 3 calls, 12.0 KB", "tracer: /tmp/demo/tracer.python3.99214.trace: 1 call, 3.1 MB")

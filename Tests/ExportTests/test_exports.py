@@ -412,7 +412,7 @@ class Chrome(ExportTest):
             elif event["ph"] == "E":
                 open_spans.pop()
             elif event["ph"] == "i" and event["cat"] == "mark":
-                self.assertEqual(event["s"], "t") # of its thread
+                self.assertEqual(event["s"], "t") # scope: its thread
                 found.append((event["name"], open_spans[-1] if open_spans else None))
         inside = ("inside", ("round", "span"))
         self.assertEqual(found, [("ready", None), inside, inside, inside, ("done", None)])

@@ -12,7 +12,7 @@ VERDICTS = (SAME, DIFFERS, FAILS_BARE, VARIES_BARE, SKIPPED)
 
 
 class Outcome:
-    """Of a whole run; written down after each test, so that an interrupted run has said what it found."""
+    """The outcome of a whole run; written after each test, so that an interrupted run keeps its results."""
 
     def __init__(self, path, agent, way=""):
         """`way`: what was recorded besides calls through slots."""

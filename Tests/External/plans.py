@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import sources
-import tracefile  # of Tests/EndToEnd
+import tracefile  # in Tests/EndToEnd
 
 LOOKED_AT = 3  # traces of each program of one run: a test can start it a thousand times
 
@@ -41,7 +41,7 @@ class Plans:
         try:
             trace = tracefile.Trace(path)
         except (tracefile.Damaged, OSError):
-            return set()  # of a process that was killed as it began
+            return set()  # its process was killed as it began
         self.recorded = max(self.recorded, recorded_functions(self.tool, path))
         return {module.path for module in trace.modules.values()}
 
@@ -60,7 +60,7 @@ def chosen(folder):
         try:
             sizes[re.sub(r"\.\d.*", "", name)].append((os.stat(path).st_blocks, path))
         except OSError:
-            pass  # of a process that ends just now
+            pass  # its process is just ending
     return [path for found in sizes.values() for _, path in sorted(found, reverse=True)[:LOOKED_AT]]
 
 

@@ -30,7 +30,7 @@ import suites as modules
 from outcome import Outcome, line
 from sources import Place, printed
 from trial import SAME, SKIPPED, Unavailable, judge
-import packages  # of Tests/Compatibility
+import packages  # in Tests/Compatibility
 
 
 def every():
@@ -63,7 +63,7 @@ def is_there(what):
 
 
 def missing(suite):
-    """Packages; of some there are several, of which any will do: `one|another`."""
+    """Returns the packages that are missing; `one|another` stands for several, any of which will do."""
     return [package for what, package in suite.needs if not is_there(what)]
 
 
@@ -72,7 +72,7 @@ def named(needed):
 
 
 def available_one(package):
-    """Of several the one that this release has."""
+    """Returns the one of several packages that this release has."""
     names = package.split("|")
     return next((name for name in names if len(names) > 1 and printed("apt-cache", "show", name)), names[0])
 

@@ -41,7 +41,7 @@ def add_places(parser):
 
 @dataclass
 class Run:
-    outcomes: dict  # of the test, by its name, and of its cases
+    outcomes: dict  # name → outcome, for the test and its cases
     stdout: str
     stderr: str
     seconds: float
@@ -52,12 +52,12 @@ class Run:
 
     @property
     def end(self):
-        """Of stderr where it begins and ends: some say first what is wrong and then where, some the other way round."""
+        """The beginning and the end of stderr: some tests print first what is wrong and then where, some the other way round."""
         lines = [line[:300] for line in self.stderr.splitlines()]
         return "\n".join(lines if len(lines) <= 12 else [*lines[:5], "…", *lines[-6:]])
 
     def detail(self, bare):
-        """What this run wrote that a bare one did not, or the end of it."""
+        """Returns the differences of stdout from a bare run's, and the end of stderr."""
         lines = [line for line in difflib.unified_diff(bare.stdout.splitlines(), self.stdout.splitlines(), "bare", "traced", lineterm="", n=0)]
         return "\n".join([line[:300] for line in lines[:12]] + [self.end])
 
@@ -120,7 +120,7 @@ class Runner:
         identity = dict(user=user, group=user, extra_groups=[]) if user != os.geteuid() else {}
 
         def prepare():
-            # What is started in the background, or by nohup, ignores some.
+            # A test run that was started in the background, or by nohup, ignores some of these.
             for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
                 signal.signal(number, signal.SIG_DFL)
             for which, value in ((resource.RLIMIT_CORE, 0), *test.limits):

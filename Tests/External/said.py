@@ -4,7 +4,7 @@ import shutil
 
 from trial import Test
 
-# What reads the lines is started without the agent, and after the test: it is not what is tested.
+# The reader of the lines is started without the agent, after the test: it is not under test.
 READ = '"$@" > {tmp}/said; status=$?; cat {tmp}/said; env -u LD_PRELOAD /usr/bin/python3 %s %s {cases} {tmp}/said; exit $status'
 
 

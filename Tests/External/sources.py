@@ -1,4 +1,4 @@
-"""Where suites are built: a cache, each with the version that it is of, and Debian's source packages in it."""
+"""The cache in which suites are built, each with its version, and Debian's source packages in it."""
 import glob
 import hashlib
 import os
@@ -20,7 +20,7 @@ class Place:
         self.suite, self.cache = suite, cache
         self.readable = readable  # a folder that any user can read, for as long as the suite runs
         self.source = self.source_version = ""
-        # What a suite is made from: its recipe, and programs of ours.
+        # A suite is made from its recipe and from programs of ours.
         key = hashlib.sha256()
         for path in [sys.modules[suite.tests.__module__].__file__, *sorted(glob.glob(os.path.join(PROGRAMS, suite.programs)) if suite.programs else [])]:
             with open(path, "rb") as file:
@@ -77,7 +77,7 @@ def content(path):
 
 
 def clean():
-    """Of our environment what does not steer a build."""
+    """Returns our environment without what would steer a build."""
     return {**{k: v for k, v in os.environ.items() if not k.startswith(("LD_", "TRACER_", "MAKE", "MFLAGS", "PYTHON", "CFLAGS", "LDFLAGS"))}, "LC_ALL": "C.UTF-8"}
 
 
@@ -146,7 +146,7 @@ def fetched(name, cache, say):
 
 
 def make_variable(folder, name):
-    """What a Makefile of a configured source package says, as words."""
+    """Returns the value of a variable in the Makefile of a configured source package, as words."""
     rule = f"print-it:\n\t@echo $({name})\n"
     done = subprocess.run(["make", "-s", "-f", "Makefile", "-f", "-", "print-it"], cwd=folder, input=rule, capture_output=True, text=True, env=clean(), timeout=60)
     return done.stdout.split()

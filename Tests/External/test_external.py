@@ -50,7 +50,7 @@ def shell(name, script, **more):
 
 def is_gone(pid):
     """Ended, or killed and about to end; whoever has inherited it may not have waited for it."""
-    deadline = time.monotonic() + 60  # by itself it would take longer
+    deadline = time.monotonic() + 60  # if it is not killed, it takes longer to end
     while time.monotonic() < deadline:
         try:
             with open(f"/proc/{pid}/stat") as file:
@@ -63,7 +63,7 @@ def is_gone(pid):
 
 
 def keep_signals(test):
-    """What handles signals in this process is as it was when the test has ended."""
+    """Restores this process's signal handlers when the test has ended."""
     for number in (signal.SIGINT, signal.SIGTERM):
         test.addCleanup(signal.signal, number, signal.getsignal(number))
 

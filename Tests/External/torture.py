@@ -30,15 +30,15 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.join(ROOT, "Tests/EndToEnd")]
 import runs
 import sources
-import table  # of Tests/Compatibility
+import table  # in Tests/Compatibility
 import tracefile
 from trial import DIFFERS, FAILS_BARE, SAME, VARIES_BARE, Test, Unavailable, judge
 
-# What gcc 12 takes with a warning.
+# Makes clang accept what gcc 12 accepts with a warning.
 OLD_C = ("-Wno-implicit-function-declaration", "-Wno-implicit-int", "-Wno-int-conversion", "-Wno-incompatible-function-pointer-types")
 WAYS = {"gcc -O0": ("gcc", "-O0"), "gcc -O2": ("gcc", "-O2"), "gcc -O3": ("gcc", "-O3"), "clang -O2": ("clang", "-O2", *OLD_C)}
 WITHIN = r"gcc/testsuite/gcc\.c-torture/execute/(.*)"
-# Of builtins.exp and ieee.exp. Without -fno-ipa-ra, which they have too: values in scratch registers are what is to be tested.
+# Options of builtins.exp and ieee.exp, without their -fno-ipa-ra: values in scratch registers are to be tested.
 BUILTINS = ("-fno-tree-dse", "-fno-tree-loop-distribute-patterns", "-fno-tracer", "-fno-inline-functions")
 NOT_BUILT, NOTHING_RECORDED, DAMAGED = "not built", "nothing recorded", "trace damaged"
 VERDICTS = (SAME, DIFFERS, NOTHING_RECORDED, DAMAGED, NOT_BUILT, FAILS_BARE, VARIES_BARE)
@@ -52,10 +52,10 @@ class Outcome:
     verdict: str
     said: str = ""  # why it was left out, what differed
     agent_said: list = field(default_factory=list)
-    functions: int = 0  # of the program, in its plan
+    functions: int = 0  # functions of the program in its plan
     patched: int = 0
     refused: dict = field(default_factory=dict)  # reason: number
-    calls: int = 0  # of its own functions
+    calls: int = 0  # calls of its own functions
     library_calls: int = 0
 
 
@@ -124,7 +124,7 @@ def programs(folder, given):
 
 
 def wanted_options(text):
-    """What a program asks its compiler for (dg-options of DejaGnu), as far as it is meant for every machine."""
+    """Returns the compiler options that a program asks for (dg-options of DejaGnu), without those for some machines only."""
     words = []
     for options, rest in re.findall(r'\{\s*dg-(?:additional-)?options\s+"([^"]*)"([^\n]*)', text):
         if "target" not in rest:

@@ -1,7 +1,7 @@
-"""What is run: suites of tests. How a test is judged: bare, then traced, and again where that made a difference."""
+"""Suites of tests, and how a test is judged: bare, then traced, and again if that made a difference."""
 from dataclasses import dataclass, field
 
-MOST_RUNS = 3  # of each kind, where the first traced run differs
+MOST_RUNS = 3  # runs of each kind, if the first traced run differs
 FEW = 30  # cases of a test that are repeated by themselves
 
 SAME, DIFFERS, FAILS_BARE, VARIES_BARE, SKIPPED = "same", "differs", "fails bare", "varies bare", "skipped"
@@ -9,7 +9,7 @@ NOT_REACHED = "not reached"
 
 
 class Unavailable(Exception):
-    """Why a suite cannot run here."""
+    """A suite cannot run here; the text says why."""
 
 
 @dataclass
@@ -38,9 +38,9 @@ class Test:
     timeout: float = 60  # seconds, of the bare run; only ends what hangs
     status: int = 0
     output: bool = False  # what it writes to stdout must be the same, too
-    unprivileged: bool = False  # of root's runs: as an ordinary user
+    unprivileged: bool = False  # when started by root: run as an ordinary user
     limits: tuple = ()  # pairs of a resource and its limit
-    cannot_run: object = None  # of a bare Run: why this test says nothing here, or ""
+    cannot_run: object = None  # function of a bare Run: why this test says nothing here, or ""
     # With cases, each of them has an outcome: lines of JSON in the file {cases}. A command for some of them: narrowed(names).
     cases: bool = False
     narrowed: object = None
@@ -48,13 +48,13 @@ class Test:
 
 @dataclass
 class Result:
-    """Of a test, or of one of its cases."""
+    """The result of a test, or of one of its cases."""
     suite: str
     name: str
     verdict: str
     bare: list = field(default_factory=list)
     traced: list = field(default_factory=list)
-    reason: str = ""  # of one that was skipped
+    reason: str = ""  # why it was skipped
     said: list = field(default_factory=list)  # the agent's lines
     detail: str = ""  # the end of what it wrote, where it differed or failed
 
@@ -64,7 +64,7 @@ class Result:
 
     @property
     def both(self):
-        """What was the outcome bare and traced, as far as that is not the same."""
+        """The bare outcome, and the traced ones that differ from it; with output only if one of them has the same status."""
         others = list(dict.fromkeys(outcome for outcome in self.traced if outcome != self.bare[0]))
         status, states = self.bare[0].split(", output ")[0], dict.fromkeys(outcome.split(", output ")[0] for outcome in others)
         return (self.bare[0], ", ".join(others)) if status in states else (status, ", ".join(states))

@@ -49,7 +49,7 @@ print(json.dumps(answers, default=str))
 
 @functools.cache
 def python_of_databases():
-    """What runs in the folder, or None where pip cannot install them. One process installs, the others wait for it."""
+    """Returns a Python that has both databases, or None if pip cannot install them. One process installs, the others wait for it."""
     python = os.path.join(VENV, "bin/python")
     os.makedirs(os.path.dirname(VENV), exist_ok=True)
     with open(VENV + ".lock", "w") as lock:

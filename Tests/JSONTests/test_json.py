@@ -24,7 +24,7 @@ def schema(name):
 
 
 def faults(value, of, place="$"):
-    """What of JSON Schema the files here use; a keyword that this does not know is a fault of the schema."""
+    """Returns the faults of a value under a schema. Knows the keywords of JSON Schema that the files here use; another one is a fault of the schema."""
     unknown = set(of) - {"$schema", "title", "description", "type", "properties", "required", "additionalProperties", "items", "enum", "minimum", "anyOf", "$ref"}
     if unknown:
         return [f"{place}: the schema says {sorted(unknown)}"]
@@ -119,7 +119,7 @@ class Outputs(unittest.TestCase):
             all_of_them, = self.check("report", "report", trace, "--json")
             row = next(f for f in all_of_them["functions"] if f["name"] == "malloc")
             self.assertEqual(report["calls"], row["calls"])
-            for key in ("total_ns", "self_ns", "max_ns"):  # of several processes each is rounded by itself
+            for key in ("total_ns", "self_ns", "max_ns"):  # each process's figure is rounded by itself
                 self.assertAlmostEqual(report[key], row[key], delta=3, msg=key)
             self.assertEqual(sum(bar["calls"] for bar in report["histogram"]), report["calls"])
             self.check("function", "report", trace, "m*", "--json", "--to", "99%")

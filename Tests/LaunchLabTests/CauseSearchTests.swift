@@ -103,7 +103,7 @@ import Testing
         let slower = try #require(
             CauseSearch.attribute(from: old, to: launches(["app+0x1240", "app+0x1880"], seed: 2, time: 5e6)).causes.first)
         #expect(slower.name == "(without a name)" && slower.change == .slower && abs(slower.difference - 4e6) < 1e6)
-        // Of the same build each is known by its place.
+        // In the same build, each function without a name is identified by its offset.
         let other = try #require(
             CauseSearch.attribute(from: old, to: launches(["app+0x1200", "app+0x1800", "app+0x1900"], seed: 2, time: 3e6)).causes.first)
         #expect(other.name == "app+0x1900" && other.change == .new)
@@ -142,7 +142,7 @@ import Testing
         for name in ["map and relocate libraries", "constructors of libraries"] {
             #expect(raw.stages.first { $0.name == name }!.sample == corrected.stages.first { $0.name == name }!.sample)
         }
-        // What is taken out of a call is taken out of all that it is in, so that nothing is left to explain.
+        // Time subtracted from a call is subtracted from everything around it, too, so that nothing is left to explain.
         for profile in result.corrected {
             #expect(profile.tree.own == 0 && profile.tree.all(.call).allSatisfy { $0.own >= 0 })
         }

@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test func aFileOfAnEarlierVersionIsReadAndWrittenAndOneOfThisVersionHasTheSameTables() throws {
-        // What GRDB wrote, up to version 0.2.
+        // The file as GRDB wrote it, up to version 0.2.
         let earlier = [
             "CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY)",
             "INSERT INTO grdb_migrations VALUES ('series and stages')",

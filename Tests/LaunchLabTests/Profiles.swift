@@ -7,11 +7,11 @@ struct ProfileMaker {
     var constructor = 5e6
     var hasExtraLibrary = false
     var workCalls = 10
-    /// Of one call of work, nanoseconds.
+    /// Time of one call of work, in nanoseconds.
     var work = 1e5
     var lock = 1e4
     var relocations = 100
-    /// Of a lazy initializer in load; 0: it has none.
+    /// Time of a lazy initializer in load, in nanoseconds; 0: it has none.
     var lazy = 0.0
     /// Start-up items, by stage and name.
     var items: [(stage: Int, name: String, time: Double)] = [(1, "config", 2e6), (1, "log", 1e4)]

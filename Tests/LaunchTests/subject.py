@@ -7,8 +7,8 @@ SOURCES = os.path.join(HERE, "subject")
 ROOT = os.path.dirname(os.path.dirname(HERE))
 RUNNER = os.path.join(ROOT, "Sources/CTracerAPI/tracer_startup.c")
 
-#: Where a regression may be, what the compiler is told for one of so many microseconds (roughly), and what must be named as
-#: the first cause: its kind and a name.
+#: Places of a regression: the flags that make one of roughly that many microseconds, and the kind and name that must be the first
+#: cause.
 PLACES = {
     "constructor": (lambda us: [f"-DCONSTRUCTOR_MICROSECONDS={us}"], {("constructor", "work_init")}),
     "extra library": (lambda us: ["-DEXTRA_LIBRARY", f"-DEXTRA_MICROSECONDS={us}"], {("library", "libextra.so")}),

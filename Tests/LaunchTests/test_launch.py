@@ -99,7 +99,7 @@ def test_waiting_for_a_processor_is_no_part_of_the_timeout(tmp_path):
 
 
 def until(condition):
-    """What comes soon, on a busy machine later."""
+    """Waits until the condition holds, at most a minute: a busy machine takes long. Returns False if it does not."""
     for _ in range(6000):
         if condition():
             return True
@@ -268,7 +268,7 @@ class LaunchTest(unittest.TestCase):
     def test_check_names_the_cause_and_how_to_accept_it(self):
         path = os.path.join(self.folder, "why.json")
         baseline = self.baseline(path, "--no-aslr")
-        # What is counted is told on a busy machine, too; libwork.so is made new, so that something is found.
+        # Counted causes are reported on a busy machine, too; libwork.so is made a new library, so that something is found.
         baseline["libraries"] = [library for library in baseline["libraries"] if library["name"] != "libwork.so"]
         pathlib.Path(path).write_text(json.dumps(baseline))
         for place, kind, name, change in [("more calls", "call", "work", "called more often"), ("extra library", "library", "libextra.so", "new")]:
@@ -315,7 +315,7 @@ class LaunchTest(unittest.TestCase):
     def test_cold_launches_say_what_was_read(self):
         result = self.launch("-n", "2", "--cold", "--", self.app)
         self.assertIn(self.app, [file["path"] for file in result["read_from_disk"]])
-        # Where the kernel lets us watch page faults. Each is in a stage of the launch, and none is the agent's.
+        # Present if the kernel lets us watch page faults. Each is in a stage of the launch, and none is the agent's.
         stages = [stage["name"] for stage in result["stages"]]
         for place in result.get("page_in_map", []):
             self.assertIn(place["stage"], stages)

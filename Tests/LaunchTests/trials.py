@@ -54,7 +54,7 @@ def accepted(scratch, name):
 
 
 def check(baseline, after, runs):
-    """Whether the gate refuses it, what it says, and what it complains of."""
+    """Returns whether the gate refuses `after`, its verdict, and its messages."""
     done = subprocess.run([TOOL, "check", "-n", str(runs), "--format", "json", baseline, "--", after], capture_output=True, text=True, timeout=600)
     if done.returncode not in (0, 1):
         sys.exit(f"check failed: {done.stderr}")

@@ -2,12 +2,12 @@ import EveryReading
 import Foundation
 import Testing
 
-/// scripts/fuzz finds more, with a build of its own that says what an input reaches; this has the build that is there, and the inputs
-/// that fuzzing has found.
+/// Runs the inputs that fuzzing has found, and changed ones, with the existing build. scripts/fuzz finds more, with an instrumented
+/// build of its own that reports what an input reaches.
 @Suite struct MutatedTraceTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    /// What ends the process is left in the file.
+    /// File with the current input: it is left there if the input ends the process.
     private static let input = root.appending(path: ".build/mutated.trace")
 
     private func corpus() throws -> [[UInt8]] {

@@ -1,4 +1,4 @@
-// What a start calls, in an order that the program is told; then rounds of work. Functions note themselves when they are first called.
+// A program whose start calls functions in an order that it is told, and then does rounds of work. Each function notes its first call.
 #include <cstdio>
 #include <cstring>
 #include <pthread.h>

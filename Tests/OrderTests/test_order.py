@@ -32,7 +32,7 @@ def built(*options, name="start", sources=SOURCES):
 
 
 def record(trace, *arguments, program="start", **options):
-    """What the program says of its first calls."""
+    """Records the program. Returns the functions that it called, in the order of their first calls, as it prints them."""
     return recorded_programs.record(trace, program, *arguments, **options).stderr.split()
 
 

@@ -72,7 +72,7 @@ def output(*command, **options):
 
 
 def deb_members():
-    """Of the Debian package's tree, and of what it tells dpkg."""
+    """Yields the members of the Debian package's tree, and of its control archive."""
     for part in ["--fsys-tarfile", "--ctrl-tarfile"]:
         data = subprocess.run(["dpkg-deb", part, DEB], check=True, stdout=subprocess.PIPE).stdout
         with tarfile.open(fileobj=io.BytesIO(data)) as archive:
@@ -111,7 +111,7 @@ class Contents(unittest.TestCase):
                 with self.subTest(tree=tree, file=name):
                     self.assertGreater(os.path.getsize(os.path.join(tree, name)), 0)
                     self.assertEqual(os.stat(os.path.join(tree, name)).st_mode & 0o7777, mode)
-        # Where zsh looks, in a folder of its own users and in one of Debian's packages.
+        # zsh looks in one folder for local completions, and in another for those of Debian's packages.
         self.assertTrue(read(TREE, "share/zsh/site-functions/_tracer").startswith(b"#compdef tracer"))
         self.assertTrue(read(DEB_TREE, "share/zsh/vendor-completions/_tracer").startswith(b"#compdef tracer"))
 

@@ -3,7 +3,7 @@ import test from "node:test";
 import { inkOn, stateColours } from "../../Sources/TracePage/Resources/colours.mjs";
 import { SCHEMA } from "../../Sources/TracePage/Resources/schema.mjs";
 
-// Of linear red, green and blue what is seen: by most, and without one kind of cones (Machado, Oliveira and Fernandes 2009, severity 1).
+// Matrices from linear RGB to what most people see, and people without one kind of cones (Machado, Oliveira and Fernandes 2009, severity 1).
 const seers = {
   most: [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
   protanopia: [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],

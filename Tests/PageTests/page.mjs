@@ -1,4 +1,4 @@
-// Where the files of the page are, and a small page's data that may be asked for nothing that the schema does not name.
+// The folder of the page's files, and a small page's data, which fail when asked for a name that the schema does not have.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 
@@ -88,7 +88,7 @@ export const data = {
   ],
 };
 
-/// What a server answers: other functions, by numbers of its own.
+/// A server's answer: other functions, with numbers of its own.
 export const answer = {
   calls: {
     from: 0, to: 500, functions: [["small", "app"], ["parse", "app"]],

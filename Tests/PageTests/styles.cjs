@@ -2,7 +2,7 @@
 // and custom properties that nothing sets. A line for each problem, and status 1 if there is one.
 "use strict";
 const fs = require("fs");
-// What is younger than css-tree 2.3 (Debian 12 and 13): SVG 2's geometry, min() as a track's size, color-mix().
+// Additions for CSS newer than css-tree 2.3 (Debian 12 and 13): SVG 2's geometry, min() as a track's size, color-mix().
 const { lexer, parse, walk, findAll, generate } = require("css-tree").fork({
   properties: { r: "<length-percentage>" },
   types: { "fixed-breadth": "| <min()>", "color": "| <color-mix()>", "color-mix()": "color-mix( in <ident> , [ <color> && <percentage>? ]#{2} )" },

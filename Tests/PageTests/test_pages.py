@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 RESOURCES = os.path.join(ROOT, "Sources/TracePage/Resources")
 LIMIT = 300  # seconds, of a program
-# Where Debian keeps its packages: its own Node looks there by itself, others do not.
+# Debian's folder of packages for Node: its own Node looks there by itself, others do not.
 PACKAGES = "/usr/share/nodejs"
 ENVIRONMENT = {**os.environ, "NODE_PATH": os.pathsep.join(filter(None, [os.environ.get("NODE_PATH"), PACKAGES]))}
 

@@ -75,7 +75,7 @@ test("what is missing in view is asked for with as much on both sides, once", ()
   assert.deepEqual(missing(range, lanes, null, 1000), { from: 90, to: 120 });
   assert.equal(missing(range, lanes, { from: 90, to: 120 }, 1000), null);
   assert.deepEqual(missing({ from: 115, to: 125 }, lanes, { from: 90, to: 120 }, 1000), { from: 105, to: 135 });
-  // Of a wide range only the longest calls were sent: a part of it has more.
+  // For a wide range only the longest calls were sent: a part of it has more.
   assert.deepEqual(missing({ from: 100, to: 101 }, lanes, { from: 90, to: 120 }, 1000), { from: 99, to: 102 });
   assert.equal(missing({ from: 0, to: 400 }, lanes, null, 1000), null);
   assert.equal(missing({ from: 600, to: 610 }, lanes, null, 1000), null);

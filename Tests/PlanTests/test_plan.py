@@ -157,7 +157,7 @@ void v8::V8::SetReturnAddressLocationResolver(unsigned long (*given)(unsigned lo
 
 
 class Links(unittest.TestCase):
-    """What functions of aarch64 do with x30."""
+    """Uses of x30 by functions of aarch64."""
 
     def test_who_reads_it_is_left_alone_and_who_only_uses_the_register_is_not(self):
         if not shutil.which("aarch64-linux-gnu-gcc"):
@@ -197,7 +197,7 @@ class Code:
                 self.jumps.append((address, found[1], int(found[2], 16)))
 
     def begin(self, address):
-        """Whether an instruction begins there. Behind data in a stripped file's text objdump, which knows of no function, is out of step."""
+        """Returns True if an instruction begins there. After data in a stripped file's text, objdump, which knows no functions, is out of step."""
         if address not in self.instructions:
             self.read(f"--start-address={address}", f"--stop-address={address + 64}")
         return address in self.instructions
@@ -220,7 +220,7 @@ class TestBytes:
                     used[address] = each.name
                 for address in area[1:]:
                     inside[address] = each
-            # What is moved are whole instructions.
+            # Only whole instructions are relocated.
             at = start
             while at < each.address + each.resume:
                 assert code.begin(at), f"{each.name}: 0x{at:x} is no instruction"
@@ -425,14 +425,14 @@ int main() {
 
 @x86
 class Places(unittest.TestCase):
-    """Where the instructions of moved code come from, against objdump's listing of the originals."""
+    """Origins of relocated instructions, against objdump's listing of the originals."""
 
     def test_each_instruction_stands_for_the_one_that_does_the_same(self):
         path = libraries()["libc.so.6"]
         _, functions, _ = plan(path)
         code, kinds = Code(path), {"same": 0, "told": 0, "copied": 0, "call": 0}
         with open(path, "rb") as file:
-            content = file.read()  # of its text the addresses are the offsets
+            content = file.read()  # in its text, addresses are file offsets
         for each in functions:
             if each.tactic == "none" or not each.moved:
                 continue
@@ -463,7 +463,7 @@ class Places(unittest.TestCase):
 
 @x86
 class Names(unittest.TestCase):
-    """Of a static function, which only a full symbol table has."""
+    """Names of static functions, which only a full symbol table has."""
 
     def module(self):
         source = written("names.c", "__attribute__((noinline)) static int kept_to_itself(int a) { return a ? a * 3 + 1 : 0; }\n"

@@ -1,4 +1,4 @@
-// What each formatter makes of the values at which it changes its mind.
+// Tests each formatter with the values at which its format changes.
 import Foundation
 import Presentation
 import Testing

@@ -573,7 +573,7 @@ class Preparation(RecordTest):
 
 
 class Told:
-    """What the kernel has told of the image of a trace: the records that follow KERNEL in its last chunks."""
+    """Kernel records of a trace's process image: those that follow KERNEL in its last chunks."""
 
     def __init__(self, path):
         self.path = path
@@ -719,7 +719,7 @@ class States(RecordTest):
     def test_a_program_behind_sample_has_its_own_options(self):
         done = self.record("-o", "t", "--sample", "printf", "-%s", "one")
         self.assertEqual((done.returncode, done.stdout), (0, b"-one"), done.stderr)
-        # Whose they are nobody can tell.
+        # These options may be the program's or the recorder's.
         self.refused(2, "--sample touch: write -- before", "--sample", "touch", "-o", "started")
         self.assertFalse(os.path.exists(os.path.join(self.directory, "started")))
 
@@ -763,7 +763,7 @@ class States(RecordTest):
 
 
 class OneThing(RecordTest):
-    """What a run leaves when nobody has said where."""
+    """The output of a run without -o."""
 
     def there(self):
         return sorted(os.listdir(self.directory))

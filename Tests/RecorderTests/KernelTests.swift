@@ -1,4 +1,4 @@
-// What the kernel tells: its records as bytes, and which image of which process they are about.
+// Kernel records: their bytes, and the process image that they belong to.
 import CRecorder
 import CTraceLayout
 import Glibc
@@ -6,14 +6,14 @@ import Recorder
 import Testing
 import Unwinding
 
-/// Of the third processor.
+/// The ring of CPU 3.
 private var ring: recorder_ring {
     var ring = recorder_ring()
     ring.processor = 3
     return ring
 }
 
-/// A record as the kernel writes it: header, body, and what sample_id_all puts behind it.
+/// A record as the kernel writes it: header, body, and what sample_id_all adds after it.
 private struct RecordBytes {
     var bytes: [UInt8] = []
 

@@ -11,7 +11,7 @@ private let ppoll: Int32 = 73, pselect: Int32 = 72, epoll_pwait: Int32 = 22, rea
 #endif
 private let read = TRACE_ACCESS_READ, write = TRACE_ACCESS_WRITE
 
-/// By the system calls' own arguments, of this process.
+/// Reads the sets from the system calls' arguments, in this process's memory.
 @Suite(.serialized) struct PolledSetTests {
     private func address(_ pointer: UnsafeRawPointer) -> UInt64 { UInt64(UInt(bitPattern: pointer)) }
 

@@ -3,7 +3,7 @@ import Glibc
 import Recorder
 import Testing
 
-/// Of a process that has ended, here and since the system was started, or of one that lives.
+/// Returns a trace without events, of a process of this boot and pid namespace that has ended or is alive.
 private func trace(session: UInt64 = 7, pid: pid_t) -> [UInt8] {
     var header = trace_file_header()
     withUnsafeMutableBytes(of: &header.magic) { $0.copyBytes(from: [0x54, 0x52, 0x41, 0x43, 0x45, 0x52, 0x1a, 0x0a]) }

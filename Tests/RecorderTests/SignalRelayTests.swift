@@ -40,7 +40,7 @@ private final class Waiting {
         #expect(waiting.program.nextChange() == nil)
     }
 
-    /// What the group was sent, the witness stands for; the tool takes `signal` from its own queue after that.
+    /// Sends the witness the signals that the group was sent; after that the tool takes `signal` from its own queue and relays it.
     private func relay(_ signal: Int32, afterGroupWasSent group: [Int32], to program: RunningProgram) {
         var relay = SignalRelay()
         for sent in group { kill(relay.witness, sent) }

@@ -180,7 +180,7 @@ def kill_some(options, folder, checks, only, end, chance):
         counts = storm.counts()
         own, others = storm.traces()
         if os.path.exists(own):
-            # What handlers did is not in `done`; their calls make the count in the file higher, never lower.
+            # Calls by signal handlers are not in `done`; they make the count in the file higher, never lower.
             checks.read(own, storm.name, (counts["done"], counts["begun"]) if mode is settings[0] else None)
         elif counts["done"]:
             checks.fail(f"{storm.name}: no file, though {counts['done']} calls were done")

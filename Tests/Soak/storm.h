@@ -1,4 +1,4 @@
-// What the storm calls across a slot. The library's functions call one another through its own slots too.
+// Functions that the storm calls across a slot. The library's functions call one another through its own slots too.
 #pragma once
 #ifdef __cplusplus
 extern "C" {

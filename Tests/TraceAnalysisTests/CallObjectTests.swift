@@ -4,7 +4,7 @@ import TraceAnalysis
 import TraceFormat
 import TraceTesting
 
-/// What calls wait for (ARGUMENT), as replay and dump are told of it.
+/// Objects that calls wait for (ARGUMENT), as replay and dump get them.
 @Suite struct CallObjectTests {
     private func traced(wordsPerChunk: Int = 1 << 12, _ body: (inout TraceBuilder, Int) -> Void) throws -> Loaded {
         var builder = TraceBuilder()

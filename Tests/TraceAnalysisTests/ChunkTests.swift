@@ -64,7 +64,7 @@ private extension Summary {
         #expect(try loaded.lines().contains { $0.hasPrefix("main 100") })
     }
 
-    /// By looking ahead, and by reading twice where chunks do not store all frames.
+    /// Durations come from looking ahead, and from reading twice where chunks do not store all frames.
     @Test(arguments: 1...6 as ClosedRange<UInt64>, [3, .max])
     func durationsAreTheSameWithAWindowOfAFewLines(seed: UInt64, frames: Int) throws {
         for words in [4, 50, 500] {
@@ -185,7 +185,7 @@ private extension Summary {
         let builder = program(seed: seed, events: 300, wordsPerChunk: 100)
         let whole = try Loaded(builder.bytes())
         var bytes = builder.bytes()
-        let last = bytes.count - 4096 // of one page
+        let last = bytes.count - 4096 // offset of the last chunk, which is one page
         // Killed between the copying of a chunk and the beginning of the next: the original still lies in front.
         for isLast in [true, false] {
             let chunk = isLast ? last : last - 4096

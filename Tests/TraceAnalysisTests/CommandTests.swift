@@ -14,7 +14,7 @@ private struct Ended {
     var errorLines: [Substring] { errors.split(separator: "\n") }
 }
 
-/// Beside the test bundle, which is what runs.
+/// Path of the tool, next to the running test bundle.
 private let tool = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath().deletingLastPathComponent()
     .appendingPathComponent("tracer").path
 

@@ -52,7 +52,7 @@ import TraceTesting
         ]
         for (index, one) in rising.enumerated() {
             for (other, two) in rising.enumerated() { #expect(one.isLower(than: two) == (index < other)) }
-            #expect(!one.isLower(than: priority(77)) && !priority(77).isLower(than: one)) // that nobody knows
+            #expect(!one.isLower(than: priority(77)) && !priority(77).isLower(than: one)) // an unknown policy
         }
         #expect(rising.map { $0.text }.prefix(3) == ["idle", "nice 19", "nice 0"] && rising[5].text == "real-time 99")
     }

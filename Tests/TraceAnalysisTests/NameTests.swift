@@ -58,7 +58,7 @@ import TraceTesting
             // Another file is at the path: nothing is known of the one that was traced.
             let other = try trace(buildID: [1, 2, 3, 4])
             #expect(FunctionNames(other.metadata).name(of: 10).name == "0x400000")
-            #expect(other.warnings.isEmpty) // of the trace nothing is missing
+            #expect(other.warnings.isEmpty) // nothing of the trace is missing
             #expect(
                 RecordedNames.shared.missing.contains { $0.module.path == path && $0.module.buildID == [1, 2, 3, 4] && $0.functions == 2 })
         }
@@ -74,7 +74,7 @@ import TraceTesting
             #expect(try Loaded(builder.bytes()).trace.metadata.damagedRecords == 1)
         }
         var builder = demo { builder, thread in builder.complete(thread, 10, from: start, to: start + 1) }
-        builder.functions(10, module: 77, offsets: [1]) // of no module
+        builder.functions(10, module: 77, offsets: [1]) // there is no module 77
         #expect(try Loaded(builder.bytes()).trace.metadata.damagedRecords == 1)
     }
 
@@ -91,7 +91,7 @@ import TraceTesting
         return names
     }
 
-    /// What is in .fixed begins at 0x400000 of libhidden.so, whose build-id is deadbeef.
+    /// Builds libhidden.so, with section .fixed at 0x400000 and build-id deadbeef.
     private func withLibrary(_ text: String, _ options: [String] = [], _ body: (_ directory: String, _ path: String) throws -> Void) throws
     {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("names-test-\(UUID().uuidString)").path

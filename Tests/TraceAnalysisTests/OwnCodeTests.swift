@@ -5,7 +5,7 @@ import TraceAnalysis
 import TraceFormat
 import TraceTesting
 
-/// What the threads ran of the program's own code: the time that no recorded call covers.
+/// The threads' time in the program's own code, which no recorded call covers.
 @Suite struct OwnCodeTests {
     private func phase(_ builder: inout TraceBuilder, _ kind: Int, at ticks: UInt64) {
         var record = trace_phase_record()

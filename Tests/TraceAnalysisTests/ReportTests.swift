@@ -321,7 +321,7 @@ import TraceTesting
         #expect(try lines(tree(builder)) == ["= 1000", "fork 0 1000 800", " a 1 200 200"])
     }
 
-    /// Of the child's own chunks the ring has only the last; `a` began in one that is gone, `fork` before its birth.
+    /// The ring has only the last of the child's own chunks; `a` began in one that is gone, `fork` before the child's birth.
     @Test func aFrameOfTheParentCountsFromTheBirthOfAProcessWhoseRingCameRound() throws {
         var builder = TraceBuilder()
         builder.module(0, "/usr/lib/libdemo.so.1")

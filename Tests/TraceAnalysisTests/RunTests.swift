@@ -139,7 +139,7 @@ private func process(
             process(10, calls: 3, of: 10, state: Int(TRACE_RECORDING)), process(10, calls: 4, of: 10, begun: 2_000_000, isCopy: true),
         ]).summary()
         #expect(forked.processes.count == 2)
-        var ends = process(10, calls: 4, of: 10, begun: 2_000_000, isCopy: true) // by exit: which has a phase
+        var ends = process(10, calls: 4, of: 10, begun: 2_000_000, isCopy: true) // ends by exit, so it has that phase
         ends.phase(TRACE_PHASE_EXIT, TraceBuilder.usage(at: 2_900_000))
         #expect(try Run([process(10, calls: 3, of: 10, state: Int(TRACE_RECORDING)), ends]).summary().processes.count == 2)
     }

@@ -64,11 +64,11 @@ import TraceTesting
     }
 
     @Test func theTrampolineMayBeAheadOfTheTraceOrBehindIt() throws {
-        // The mark is there, and the call has not begun; it is no more, and the call has not ended.
+        // The mark is there before the call has begun in the trace; it is gone before the call has ended.
         #expect(try path([1], [Self.agent, Self.call, Self.outer, Self.call, Self.main]) == "main outer (recording)")
         #expect(try path([1, 2], [Self.agent, Self.outer, Self.call, Self.main]) == "main outer (recording)")
         #expect(try path([], [Self.agent, Self.call, Self.main]) == "main (recording)")
-        // So may the clocks: a short call that the sample does not have, and one that it has alone.
+        // The clocks may be ahead or behind, too: a short call that the sample lacks, and one that only the sample has.
         #expect(try path([1, 3], [Self.f, Self.outer, Self.call, Self.main]) == "main outer f")
         #expect(try path([1], [Self.f, Self.call, Self.outer, Self.call, Self.main]) == "main outer f")
         #expect(

@@ -34,7 +34,7 @@ import TraceAnalysis
             ("std::function<void (int)>::operator()(int) const", "std::function<void (int)>::operator()(int) const"),
             ("std::__1::vector<int, std::__1::allocator<int>>::push_back(int&&)", "std::vector<int>::push_back(int&&)"),
             ("mystd::vector<int, std::allocator<int> >", "mystd::vector<int, std::allocator<int>>"),
-            // What cannot be read is left alone.
+            // Names that cannot be parsed are left alone.
             ("std::vector<int", "std::vector<int"), ("std::f(>)", "std::f(>)"), ("std::f)", "std::f)"),
             ("memcpy", "memcpy"), ("<std::sync::Mutex<T> as core::fmt::Debug>::fmt", "<std::sync::Mutex<T> as core::fmt::Debug>::fmt"),
         ])

@@ -63,7 +63,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         #expect(found.waits.map { found.name($0.call.row) } == ["read", nil])
     }
 
-    /// Of libc.so.6 everything is recorded: a mutex waits in `__lll_lock_wait`, waitpid in wait4.
+    /// All functions of libc.so.6 are recorded: a mutex waits in `__lll_lock_wait`, waitpid in wait4.
     @Test(arguments: [1, 3]) func aCallThatWaitsInAnotherOfItsLibraryIsTheOneThatTells(workers: Int) throws {
         let found = try search(
             machine { builder, main, _ in
@@ -135,7 +135,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         let chain = WaitChain(of: index, in: found)
         #expect(chain.links.count == 1 && !chain.isCircular && chain.preempted == 50)
         #expect(found.waits[chain.links[0].wait].kind == .sleep && chain.links[0].duration == 1800)
-        // What waits is no place to be in.
+        // The holder is placed in `parse`, not in the call in which it waits itself.
         #expect(found.waits[index].holder.map { found.name($0.inside.row) } == "parse")
     }
 
@@ -155,7 +155,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
 
     @Test func whoWaitForEachOtherDoSoAtOneMoment() throws {
         #expect(try crossed(lets: false).isCircular && crossed(lets: false).links.count == 1)
-        // What it waits for when it has let go holds nobody up.
+        // A thread that has released its lock delays nobody by its own wait.
         #expect(try !crossed(lets: true).isCircular && crossed(lets: true).links.isEmpty)
     }
 
@@ -292,7 +292,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
             alone.0.kind == .lock && alone.0.object == "0x" + String(mutex, radix: 16) && alone.tid == 4712 && alone.0.waker?.late == 200)
         // Another system call of that thread, which has no argument in the trace.
         #expect(try found(other: nil).tid == nil)
-        // Which of two it was is not known, but for one that waits itself.
+        // With two candidates the waker is unknown, unless one of them waits itself.
         #expect(try found(third: start + 4900).tid == nil)
         #expect(try found(third: start + 4900, thirdWaits: true).tid == 4712)
         #expect(try found(third: start + 5050, thirdWaits: true).tid == 4712)
@@ -459,7 +459,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         let waker = try #require(wait.outsider)
         #expect(waker.name == "feeder" && waker.pid == 4720 && waker.tid == 4720 && waker.function == "write" && waker.caller == "main")
         #expect(waker.late.count == 500 && wait.waker == nil && wait.otherEnds.isEmpty && wait.object == "pipe:[9]")
-        // Whose end is for reading has not written to it.
+        // A process that has only the read end has not written to the pipe.
         #expect(try connected(reader(), otherEnd(access: TRACE_ACCESS_READ, calls: calls)).wait.outsider == nil)
     }
 
@@ -498,7 +498,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         #expect(after.outsider?.function == "close")
     }
 
-    /// Of fclose it is not recorded which descriptor it closes; a directory's is no pipe.
+    /// The trace does not record which descriptor fclose closes; a directory's is no pipe.
     @Test func whatMayHaveClosedADescriptorIsNotSaidToHave() throws {
         let closed = try connected(reader(), otherEnd(calls: [("fclose", start + 2500, noArgument), ("write", start + 2700, 5)])).wait
         #expect(closed.outsider == nil && closed.otherEnds.map { $0.pid } == [4720])
@@ -513,7 +513,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
             body(&builder, other)
             builder.exit(main, 20, at: start + 3100)
             builder.switches([(start + 1100, 4711, waits), (start + 3000, 4711, runs)])
-            for (number, object) in [(1, "pipe:[7]"), (3, "pipe:[8]")] { // of an earlier wait
+            for (number, object) in [(1, "pipe:[7]"), (3, "pipe:[8]")] { // found in an earlier wait
                 builder.polled(4711, Int32(number), at: start + 900, access: TRACE_ACCESS_READ, object)
             }
             for (number, object) in [(3, "pipe:[9]"), (7, "anon_inode:[eventfd]")] {
@@ -537,7 +537,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
             poller { builder, other in builder.complete(other, 21, from: start + 2400, to: start + 2450, object: 7) },
             otherEnd(calls: [("write", start + 2300, 5)]))
         #expect(wait.object == "eventfd, descriptor 7" && wait.waker.map { search.threads[$0.thread].tid } == 4712)
-        // Of another process it is another one.
+        // An eventfd of another process is another one.
         #expect(try connected(poller(), otherEnd("anon_inode:[eventfd]", calls: [("write", start + 2500, 7)])).wait.outsider == nil)
     }
 
@@ -599,7 +599,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         #expect(try reads([]) == [file, file, file, file])
         #expect(try reads([(13_500_000, 20, 6)]) == [file, file, file, file])
         #expect(try reads([(50_000, 20, 5), (13_500_000, 20, 5)]) == [number, file, file, number])
-        // Which one it closes was not recorded.
+        // The trace has no argument of this call: the descriptor that it closes is unknown.
         #expect(try reads([(13_500_000, 23, nil)]) == [file, file, file, number])
         // Files alone are read so, and sockets so.
         #expect(try reads([(13_500_000, 20, 5), (15_000_000, 21, 5)]) == [file, file, file, "disk descriptor 5"])

@@ -6,7 +6,7 @@ import TraceTesting
 
 /// A part of a trace: what begins in it is counted, and of each call the part of its time that lies there.
 @Suite struct WindowTests {
-    /// What one function did.
+    /// Sums of one function.
     private struct Sums: Equatable {
         var calls: UInt64 = 0
         var total: UInt64 = 0
@@ -171,7 +171,7 @@ import TraceTesting
         #expect(try text(40, 2) == one)
     }
 
-    /// By a factor of three: a gigabyte is not half a megabyte.
+    /// The estimate is right to a factor of three: a gigabyte is not half a megabyte.
     @Test(arguments: [ExportFormat.chrome, .speedscope, .csv]) func theSizeOfAnExportIsEstimated(format: ExportFormat) throws {
         let loaded = try Loaded(program(seed: 3, events: 4000, wordsPerChunk: 100).bytes())
         func byteCounts(_ trace: TraceFile) throws -> (estimated: Double, real: Double) {

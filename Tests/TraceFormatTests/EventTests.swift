@@ -46,7 +46,7 @@ import TraceFormat
         #expect(Event.complete(1, after: Event.startReach, duration: 0) == nil)
     }
 
-    /// What the agent's leaf path does to the word of an enter within the reach of the base.
+    /// Does as the agent's leaf path does with the word of an enter within the reach of the base.
     @Test(arguments: functions)
     func anEnterBecomesACompleteCallByOneAddition(function: UInt32) {
         let enter = Event.enter(function, after: 12345)

@@ -48,7 +48,7 @@ private func contended(_ body: (inout TraceBuilder) -> Void = { _ in }) throws -
     return try TraceFile(path: path)
 }
 
-/// What the kernel has told, in the page: states, waits, samples.
+/// Kernel records in the page: states, waits, samples.
 @Suite struct PageMachineTests {
     private func threads(_ page: ViewPage) throws -> [[String: Any]] {
         try #require(PageText.data(page.html)["threads"] as? [[String: Any]])

@@ -47,8 +47,8 @@ private func trace(length: UInt64) throws -> TraceFile {
     return try TraceFile(path: path)
 }
 
-/// Swift writes the page's data, its script reads them; names and places are stated in one file, which both are held against (the script
-/// by Tests/PageTests).
+/// Swift writes the page's data, and the page's script reads them; names and places are stated in one file, and both are tested against
+/// it (the script in Tests/PageTests).
 @Suite struct PageSchemaTests {
     @Test func aTracesPageIsAsTheSchemaSays() throws {
         let page = try data(ViewPage([trace(length: 4_000_000)]).html)

@@ -3,9 +3,9 @@ import Foundation
 import Testing
 import TracePage
 
-/// What tests read of a page.
+/// Reads the parts of a page that tests look at.
 enum PageText {
-    /// What the script reads by: Resources/schema.mjs, which is JSON behind "SCHEMA = ".
+    /// The schema by which the script reads: Resources/schema.mjs, which is JSON after "SCHEMA = ".
     nonisolated(unsafe) static let schema: [String: Any] = {
         let text = page_schema_mjs.text
         let json = text[text.range(of: "SCHEMA = ")!.upperBound...].drop { $0 == " " }.prefix { $0 != ";" }

@@ -1,4 +1,4 @@
-// What the kernel has seen of a process, for traces that tests write.
+// Kernel records of a process, for traces that tests write.
 import CTraceLayout
 
 extension TraceBuilder {

@@ -58,7 +58,7 @@ public struct TraceBuilder: Sendable {
         self.record(TRACE_RECORD_MODULE, record, Array(path.utf8))
     }
 
-    /// Of so many functions of a module so many are recorded by their own first bytes.
+    /// Adds a record of how many of a module's `functions` have entry patches.
     public mutating func patched(_ module: UInt32, functions: UInt32, patched: UInt32) {
         var record = trace_patched_record()
         (record.module, record.functions, record.patched) = (module, functions, patched)
@@ -85,7 +85,7 @@ public struct TraceBuilder: Sendable {
         self.record(TRACE_RECORD_FUNCTIONS, record, offsets.flatMap { offset in withUnsafeBytes(of: offset) { Array($0) } })
     }
 
-    /// What the agent writes down on either side of a change of the clock's rate.
+    /// Adds a clock sample, as the agent does on either side of a change of the clock's rate.
     public mutating func clock(_ ticks: UInt64) {
         let sample = trace_clock_sample(ticks: ticks, monotonic_ns: monotonic?(ticks) ?? 0)
         self.record(TRACE_RECORD_CLOCK, trace_clock_record(record: trace_record(), sample: sample), [])
@@ -304,7 +304,7 @@ private struct ThreadWriter: Sendable {
     let tid: UInt32
     let name: String
     var frames: [trace_open_frame] = []
-    /// Where calls were made from, by the ticks of their enters.
+    /// Call sites, by the ticks of their calls' enters.
     var sites: [UInt64: UInt64] = [:]
     var hasSites = false
     var words: [UInt64] = []

@@ -24,7 +24,7 @@ import Unwinding
         #expect(map.code(at: 0x1000)?.name == "first")
         #expect(map.code(at: 0x1080)?.name == "second")
         #expect(map.code(at: 0x108f)?.name == "second")
-        #expect(map.code(at: 0x1090) == nil) // of the first, but the rest of it has been given up
+        #expect(map.code(at: 0x1090) == nil) // within the first, but the rest of that has been given up
         #expect(map.code(at: 0x2000)?.name == "again")
         #expect(map.code(at: 0x3000) == nil)
         #expect(PerfMap.code(Array("10 10 a name with blanks".utf8)).first?.name == "a name with blanks")
@@ -87,7 +87,7 @@ import Unwinding
                     first: first, register: { $0 == 7 ? 0x1000 : $0 == 16 ? 0x402b : nil }, memory: { $0 == 0x1008 ? 77 : nil })
             }
         }
-        // Of a linkage table: rsp + 8 + ((rip & 15) >= 11) * 8.
+        // The CFA expression of a PLT: rsp + 8 + ((rip & 15) >= 11) * 8.
         #expect(value([0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22]) == 0x1010)
         #expect(value([0x77, 8, 0x06]) == 77)
         #expect(value([0x77, 16, 0x06]) == nil)

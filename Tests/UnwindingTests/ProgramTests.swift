@@ -5,7 +5,7 @@ import Glibc
 import Testing
 import Unwinding
 
-/// Whether the kernel lets this user sample programs of their own (kernel.perf_event_paranoid, seccomp).
+/// True if the kernel lets this user sample their own programs (kernel.perf_event_paranoid, seccomp).
 private let maySample: Bool = {
     var nothing = sampling_events()
     nothing.exec = { _, _ in }

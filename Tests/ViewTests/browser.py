@@ -25,7 +25,7 @@ class Browser:
             os.dup2(to_browser[0], 3)
             os.dup2(to_us[1], 4)
 
-        # What pipe() gave may be 3 or 4 itself: move them out of the way first.
+        # pipe() may have returned 3 or 4: move its descriptors out of the way first.
         pipes = [os.dup(fd) for fd in (*to_browser, *to_us)]
         while min(pipes) <= 4:
             pipes = [os.dup(fd) for fd in pipes]

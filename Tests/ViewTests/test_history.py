@@ -19,7 +19,7 @@ COUNT, SLOWER, FASTER = 24, 14, 20
 
 
 def make_history(path):
-    """Of one command warm and cold, and of another; in the first the constructors become slower and main faster."""
+    """Makes series of one command, warm and cold, and of another; in the first series the constructors become slower and main faster."""
     subprocess.run([TOOL, "launch", "-n", "1", "--warm-up", "0", "--untraced-every", "0", "--history", path, "--", "/bin/true"],
                    check=True, stdout=subprocess.DEVNULL, timeout=LIMIT)
     database = sqlite3.connect(path)
@@ -66,7 +66,7 @@ class HistoryTest(BrowserTest):
         return self.browser.evaluate(expression)
 
     def place(self, chart, index):
-        """Of a dot of the chart of that number, on the screen."""
+        """Returns where a dot of the chart of that number is on the screen."""
         return self.ask(f"(() => {{ const b = document.querySelectorAll('svg')[{chart}].querySelector('[data-i=\"{index}\"]').getBoundingClientRect();"
                         " return [b.x + b.width / 2, b.y + b.height / 2]; })()")
 

@@ -22,11 +22,11 @@ from kernel_account import kernel_tells  # noqa: E402
 
 TOOL = os.path.join(ROOT, ".build/release/tracer")
 AGENT = os.path.join(ROOT, ".build/release/libtracer.so")
-DROPPED = 120  # of the header: docs/format.md
+DROPPED = 120  # its offset in the header: docs/format.md
 
 
 def program(folder):
-    """That of work.c."""
+    """Builds work.c; returns the path of the program."""
     for output, options in (("libwork.so", ["-shared", "-fPIC", "-DLIBRARY"]), ("work", ["-L.", "-lwork", "-Wl,-rpath,$ORIGIN"])):
         subprocess.run(["gcc", "-O1", "-g", "-pthread", os.path.join(HERE, "work.c"), "-o", output, *options], cwd=folder, check=True, timeout=LIMIT)
     return os.path.join(folder, "work")
@@ -61,7 +61,7 @@ class PageTest(BrowserTest):
             " s = new Set(); for (let i = 0; i < d.length; i += 4) s.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return s.size; })()")
 
     def hovered(self, wanted, having=""):
-        """Where in the timeline the tip begins with this and has that, and what it says; None for nowhere."""
+        """Returns a point of the timeline where the tip begins with `wanted` and has `having`, and the tip's text; None if there is none."""
         return self.browser.evaluate("""((wanted, having) => {
             const canvas = document.getElementById('line'), area = canvas.getBoundingClientRect(), tip = document.getElementById('tip');
             const bottom = document.getElementById('line-box').getBoundingClientRect().bottom;
@@ -89,7 +89,7 @@ class ViewTest(PageTest):
         page = os.path.join(self.folder, "looks.html")
         pathlib.Path(page).write_text("<html data-ready=yes><img src='http://127.0.0.1:9/look'>")
         self.browser.open(page)
-        while len(self.browser.complaints) < 2:  # that it was asked for, and that it could not be had
+        while len(self.browser.complaints) < 2:  # the request, and its failure
             self.browser.settle()
         self.assertIn("network: http://127.0.0.1:9/look", self.browser.complaints)
         self.browser.complaints.clear()
@@ -247,7 +247,7 @@ class ViewTest(PageTest):
             .filter(s => DATA.functions[s[3]][0] === '(own code)')""")
         self.assertTrue(own)
         self.assertEqual({slice[4] for slice in own}, {0})
-        # What of it is too short to be drawn one by one is in the sum of the thread, which is that of the report.
+        # Own code too short to be drawn one by one is in the sum of the thread, which is the report's.
         threads = self.browser.evaluate("DATA.threads.map(t => [t.tid, t.own])")
         for tid, ns in threads:
             told = next(t["own_ns"] for t in self.report["threads"] if t["tid"] == tid)
@@ -339,7 +339,7 @@ class ViewTest(PageTest):
 
 
 class Served:
-    """Of a test whose page comes from `tracer view --serve`."""
+    """Part of a test whose page comes from `tracer view --serve`."""
     @classmethod
     def make(cls):
         cls.record()
@@ -456,8 +456,8 @@ class DiffTest(PageTest):
         return record(folder, cls.program, *arguments)
 
     def place_of(self, colour):
-        """Where in the window the flame graph is strongest in this colour, of the frames below the first two rows, which are 20 high,
-        beneath their text, and wide enough to be hit; how much."""
+        """Returns the point in the window where the flame graph is strongest in this colour, and how strong. Searches frames below the
+        first two rows, which are 20 high, beneath their text, and only frames wide enough to be hit."""
         return self.browser.evaluate("""(() => {
             const canvas = document.getElementById('flame'), box = canvas.getBoundingClientRect();
             const d = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
@@ -495,7 +495,7 @@ class DiffTest(PageTest):
         self.assertEqual(sums[:4], calls + calls)
         for whole, side in zip(sums[4:], ("before", "after")):
             self.assertEqual(whole, round(sum(path[side]["self_ns"][0] for path in self.diff["paths"])))
-        # What is below a frame fits into it, also where it is gone on one side.
+        # A frame's callees fit into it, also if it is gone on one side.
         self.assertEqual(self.browser.evaluate("""(() => {
             const T = DATA.tree, open = [], below = T.fn.map(() => 0);
             for (let i = 0; i < T.fn.length; i++) {
@@ -534,7 +534,7 @@ class DiffTest(PageTest):
 
 
 class OwnFunctions(PageTest):
-    """Those of the program, which no slot leads to: the picture of docs/functions.md is of it."""
+    """The program's own functions, which no slot leads to. The picture of docs/functions.md comes from here."""
 
     @classmethod
     def make(cls):
@@ -553,7 +553,7 @@ class OwnFunctions(PageTest):
         self.assertEqual(calls["void Scene::add<Sphere, Vector, double, double, double>(Vector, double, double, double)"], 5)
         self.assertEqual(calls["Sphere::hit(Ray const&) const"], 5 * calls["Floor::hit(Ray const&) const"])
         self.assertEqual(calls["Scene::nearest(Ray const&) const"], calls["Floor::hit(Ray const&) const"])
-        # Of the thread that draws the lower part.
+        # Shows the thread that draws the lower part.
         self.browser.evaluate("(() => { const s = document.querySelector('select'); s.selectedIndex = 2; s.dispatchEvent(new Event('change')); })()")
         self.browser.settle()
         self.assertGreater(self.painted("flame"), 3)
@@ -564,7 +564,7 @@ class OwnFunctions(PageTest):
 
 @unittest.skipUnless(kernel_tells(), "the kernel does not tell of switches and samples here")
 class MachineTest(PageTest):
-    """What the kernel has told: of a program whose threads wait for each other, and which says itself for whom."""
+    """Kernel records of a program whose threads wait for each other, and which itself prints for which thread."""
 
     @classmethod
     def make(cls):
@@ -579,7 +579,7 @@ class MachineTest(PageTest):
         done = subprocess.run([TOOL, "record", "--quiet", "--sample", "--exclude", "clock_gettime", "-o", cls.trace, "--", program], cwd=cls.folder,
                               check=True, capture_output=True, text=True, timeout=LIMIT)
         lines = [line.split() for line in done.stdout.splitlines()]
-        # By case: the thread that waited, what for, and the thread that it waited for.
+        # Case → the thread that waited, the address it waited for, and the thread it waited for.
         cls.cases = {name: (int(tid), address, int(other)) for name, tid, _, address, other in lines}
 
     def json(self, command):
@@ -656,7 +656,7 @@ class MachineTest(PageTest):
         self.assertIn(f"held by waits/{other} since ", self.text("#line-details"))
         self.picture("wait")
         self.browser.evaluate("[...document.querySelectorAll('#line-details button')].find(b => b.textContent === 'select this time').click()")
-        self.browser.until("/lock \\d/.test(document.querySelector('#line-details').textContent)")  # of a served page the sums come later
+        self.browser.until("/lock \\d/.test(document.querySelector('#line-details').textContent)")  # a served page gets the sums later
         self.browser.evaluate("[...document.querySelectorAll('#line-details button')].find(b => b.textContent === 'samples').click()")
         self.browser.settle()
         self.picture("samples-selected")

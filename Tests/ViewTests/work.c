@@ -1,6 +1,6 @@
-// What the pages show: calls some levels deep between a program and its library, and below them libc's; in threads, and twice
-// with other amounts. Built in two parts, the library with -DLIBRARY. Not an interpreter: how many modules one has, and so how
-// many of its calls can be seen, is the matter of whoever built it.
+// The program that the pages show: calls some levels deep between a program and its library, and below them libc's; in threads, and
+// twice with other amounts. Built in two parts, the library with -DLIBRARY. Not an interpreter: the number of its modules, and with
+// it the number of calls that can be seen, depends on who built it.
 //
 //     work PRESS PARSE    so much of each
 //     work                three threads that parse

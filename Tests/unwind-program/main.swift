@@ -69,7 +69,7 @@ final class Sampling {
     }
 }
 
-/// Of this process.
+/// Unwinds this process's own stack, `depth` calls deep, and compares it with the real frames. `calls`: number of marks of recorded calls.
 func compareOwn(depth: Int32) -> (isEqual: Bool, calls: Int) {
     var context = interrupted()
     let stack = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)

@@ -1,5 +1,5 @@
-// What unwinding is tested against: samples of a program by perf_event_open(2), other people's stacks of the same samples, and the stack of
-// a signal handler as libc's backtrace() has it.
+// References for the tests of unwinding: samples of a program by perf_event_open(2), the stacks that other unwinders find for the same
+// samples, and the stack of a signal handler as libc's backtrace() has it.
 #ifndef UNWINDING_TESTS_H
 #define UNWINDING_TESTS_H
 #include <stdint.h>

@@ -2,7 +2,7 @@
 import normal
 from program import Program
 
-# What has a `test` package: the first of these, or Debian's python3 with libpython3.11-testsuite.
+# Finds a Python with a `test` package: the first of these, or Debian's python3 with libpython3.11-testsuite.
 FIND_PYTHON = r"""
 for python in /usr/bin/python3 $(ls -d "$(getent passwd "$(id -u)" | cut -d: -f6)"/.pyenv/versions/3.11*/bin/python3.11 /usr/local/bin/python3 2>/dev/null); do "$python" -c 'import test.test_json' 2>/dev/null && break; python=; done
 [ -n "$python" ] || { echo 'no python3 with its test package: apt-get install libpython3.11-testsuite' >&2; exit 1; }
@@ -97,7 +97,7 @@ def programs():
         Program("pytest", '"$PYTHON" -m pytest -q -p no:cacheprovider -n 2 . 2>&1; ', python="pytest pytest-xdist", status=1, files={"test_it.py": "import pytest, threading\n@pytest.mark.parametrize('n', range(60))\ndef test_square(n): assert (n * n) ** .5 == n\n"
                 "def test_fails(): assert 1 == 2\n@pytest.fixture\ndef tmp(tmp_path): yield tmp_path\ndef test_file(tmp, capfd): (tmp / 'x').write_text('y'); print('out'); assert capfd.readouterr().out == 'out\\n'\n"
                 "def test_raises():\n    with pytest.raises(ZeroDivisionError): 1 / 0\n"},
-                # Which of two workers is given a test, and which result comes first, nobody says.
+                # The worker that gets a test, and the order of results, vary.
                 normalise=(normal.times, normal.replace(r"^\[gw\d\]", "[gw]"), normal.replace(r"^\.*F\.*(?= +\[)", "F and dots")), traced="python3|python3.11", version='"$PYTHON" -m pytest --version'),
         Program("numpy OpenBLAS", '"$PYTHON" main.py', python="numpy", files={"main.py": "import numpy as np\nr = np.random.default_rng(1)\na = r.standard_normal((400, 400)); b = a @ a.T + 400 * np.eye(400)\nprint(f'{np.linalg.slogdet(b)[1]:.10e}', "
                 "f'{np.abs(np.linalg.solve(b, a) - np.linalg.inv(b) @ a).max():.1e}' < '1', np.linalg.eigvalsh(b)[:2].round(6), np.fft.rfft(a[0]).sum().round(9), np.sort(a.ravel())[:2], np.linalg.svd(a)[1][:2].round(8))\n"},

@@ -2,7 +2,7 @@ import importlib
 import pkgutil
 import sys
 
-# What opens windows, or does something when it is imported, is left out; so are packages, which import half of the library.
+# Left out are modules that open windows or act when they are imported; packages, too, since they import half of the library.
 LEFT_OUT = {"antigravity", "this", "turtle"}
 imported = 0
 for name in sorted({module.name for module in pkgutil.iter_modules() if not module.ispkg} | set(sys.builtin_module_names)):

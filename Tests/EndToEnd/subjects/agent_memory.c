@@ -69,7 +69,7 @@ static void *in_thread(void *unused) {
     memory_around(wait_inside);
     return unused;
 }
-/// Of what is no trace: pages that were written to, with all pages of the agent's own file; and all pages.
+/// Prints kilobytes of resident memory outside the trace: dirty pages plus all of the agent's own file; then all pages.
 static void print_resident(void) {
     FILE *file = fopen("/proc/self/smaps", "r");
     const char *preload = getenv("LD_PRELOAD");

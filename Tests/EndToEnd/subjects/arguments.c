@@ -14,7 +14,7 @@ typedef struct { long a; double b; } word_double;     // rax, xmm0
 typedef struct { double a; long b; } double_word;     // xmm0, rax
 typedef struct { long double a; } one_long_double;    // st0
 typedef struct { char text[24]; } in_memory;          // hidden pointer, returned in rax
-typedef struct { unsigned char bytes[4096]; } page;   // by value on the stack
+typedef struct { unsigned char bytes[4096]; } page;   // passed by value, on the stack
 double eight_doubles(double, double, double, double, double, double, double, double);
 double ten_doubles(double, double, double, double, double, double, double, double, double, double);
 long ten_words(long, long, long, long, long, long, long, long, long, long);

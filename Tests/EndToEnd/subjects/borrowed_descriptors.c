@@ -59,7 +59,7 @@ static void fork_often(void) {
     }
     printf("%d children inherited a descriptor that is not the program's\n", inherited);
 }
-// What a daemon does that trusts nobody, all the time.
+// Closes descriptors that it does not know, all the time, as a daemon does that trusts nobody.
 static void close_and_open(void) {
     int wrong = 0, foreign = 0;
     for (int round = 0; working && round < ROUNDS; round++) {
@@ -102,7 +102,7 @@ static void forbid_for_a_while(void) {
     CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
     puts("no file was to be had at times");
 }
-// What is not written takes no room in the file, however often it is tried.
+// A chunk that cannot be written takes no space in the file, however often it is tried.
 static void forbid_at_first(void) {
     counted_between("inside", CALLS / 4 * (unsigned long)THREADS, CALLS * (unsigned long)THREADS);
     struct rlimit limit, most = {64 << 20, 64 << 20};

@@ -1,6 +1,6 @@
-// A call from each of very many places of the code: every one has a label of its own in the agent. `most` are nearly all
-// that it has room for. `again`: more, in a library that is loaded and unloaded, at another place each time; places that are
-// gone make room for new ones, so nothing is said.
+// A call from each of very many call sites: every one has a label of its own in the agent. `most`: nearly as many as the
+// agent has labels. `again`: more, in a library that is loaded and unloaded, at another address each time; labels of call
+// sites that are gone are used again, so nothing is said.
 // build: -O1 -fno-toplevel-reorder
 // library: sites
 // plugin: sites_plugin -L{build} -lsites

@@ -15,7 +15,7 @@ static int compare(const void *a, const void *b) {
     GC_gcollect();
     return *(const int *)a - *(const int *)b;
 }
-/// What earlier calls have left on the stack points to nothing.
+/// Clears pointers that earlier calls have left on the stack.
 static NOINLINE void wipe(void) {
     char old[65536];
     memset(old, 0, sizeof old);

@@ -122,7 +122,7 @@ static void dispatch(void) {
     getppid();
     CHECK(dispatched == 1 && selector == 0); // it works
 }
-/// What only asks ends nothing.
+/// Makes calls that only ask: they end no recording.
 static void ask(void) {
     unsigned action = SECCOMP_RET_ERRNO;
     int state = 0;
@@ -169,7 +169,7 @@ int main(int argc, char **argv) {
     // Counted beforehand: afterwards the file may be out of reach.
     const char *start = getenv("TRACER_START");
     int isOff = start && !strcmp(start, "off");
-    const char *clock = getenv("TRACER_CLOCK"); // which no lock of the counter disturbs
+    const char *clock = getenv("TRACER_CLOCK"); // not affected when the counter is locked
     if (!strcmp(mode, "chdir") || !strcmp(mode, "questions") || clock) counted("inside", BEFORE + AFTER);
     else counted_between("inside", isOff ? 0 : BEFORE, isOff ? 0 : BEFORE + AFTER);
     CHECK(work(BEFORE) == 0);

@@ -24,7 +24,7 @@ __asm__(".text\n"
     FUNCTION(disguised_setjmp) SAVE "jmp 1f\nint3\n1: movaps %xmm0, -24(%rsp)\nstmxcsr 72(%rdi)\nfnstcw 76(%rdi)\n"
     "leaq 8(%rsp), %rdx\nmovq %rdx, 8(%rdi)\nmovq (%rsp), %rax\nxorq $-1, %rax\nrolq $17, %rax\nmovq %rax, 80(%rdi)\n"
     "rorq $17, %rax\nnotq %rax\nmovq %rax, (%rdi)\nxorl %eax, %eax\nret\n"
-    // Behind a prologue, through another register.
+    // Captured after a prologue, through another register.
     FUNCTION(far_context) "pushq %rbx\nsubq $32, %rsp\nleaq 8(%rdi), %rbx\nmovq %r12, 24(%rbx)\nmovq %r13, 32(%rbx)\nmovq %r14, 40(%rbx)\n"
     "movq %r15, 48(%rbx)\nmovq %rbp, 16(%rbx)\nmovq 32(%rsp), %rax\nmovq %rax, 8(%rbx)\nleaq 48(%rsp), %rcx\nmovq %rcx, (%rbx)\n"
     "movq 40(%rsp), %rcx\nmovq %rcx, -8(%rbx)\naddq $32, %rsp\npopq %rbx\nxorl %eax, %eax\nret\n"

@@ -24,7 +24,7 @@ struct attributes { // struct sched_attr (sched_setattr(2))
 };
 static void *work(void *unused) {
     struct attributes attributes = {.size = sizeof attributes, .policy = 6, .runtime = 20000000, .deadline = 100000000, .period = 100000000};
-    syscall(SYS_sched_setattr, 0, &attributes, 0); // where it may not, it is a thread like others
+    syscall(SYS_sched_setattr, 0, &attributes, 0); // without permission it stays an ordinary thread
     long value = 1;
     for (int n = 0; n < 300000; n++) value = deadline_step(value) & 0xffff;
     CHECK(value);

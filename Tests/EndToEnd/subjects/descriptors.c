@@ -1,5 +1,5 @@
-// What a program sees of its descriptors, signal dispositions, environment, limits, threads and working directory is
-// what it would see alone.
+// The program sees the same descriptors, signal dispositions, environment, limits, threads and working directory as
+// without the agent.
 // case: seen seen
 // case: none_left none_left
 // native: none_left because an emulator does not know the mapping without a descriptor

@@ -47,7 +47,7 @@ EXPORT int find_inner(void) { // only this library's RUNPATH has it
     dlclose(library);
     return result;
 }
-EXPORT int resolved(int value) { return value + 5000; } // behind the program's own
+EXPORT int resolved(int value) { return value + 5000; } // RTLD_NEXT finds it after the program's own
 EXPORT int find_next(int value) { return resolved(value); }
 #else
 EXPORT int resolved(int value) {

@@ -1,6 +1,6 @@
-// Recording stops, and starts, after threads have ended: what were their stacks, with their thread-local variables, is unmapped
-// then, or holds what the program has put there. Calls that are made after a stop for want of something are counted, also
-// those of threads that begin later.
+// Recording stops, and starts, after threads have ended: their former stacks, with their thread-local variables, are then
+// unmapped, or hold what the program has put there. Calls made after a stop for lack of something are counted, including
+// calls of threads that begin later.
 // library: step
 // case: api api
 // case: limit TRACER_MAXSIZE=300K limit
@@ -107,7 +107,7 @@ int main(int argc, char **argv) {
         in_threads(THREADS, MANY);
         work(FEW);
         if (!strcmp(how, "inspected")) {
-            struct sigaction action; // of a kind that is looked at call by call
+            struct sigaction action; // the agent inspects each call of sigaction
             for (int n = 0; n < FEW * FEW; n++) CHECK(!sigaction(SIGUSR1, NULL, &action));
             counted("ended_step+sigaction+dropped", made + FEW * FEW);
         }

@@ -1,4 +1,4 @@
-// What exceptions.cpp throws, catches and cleans up, where HP's libunwind unwinds in the place of libgcc.
+// Throws, catches and cleans up as exceptions.cpp does, unwound by HP's libunwind instead of libgcc.
 // compilers: gcc clang
 // library: upper -Wl,--allow-shlib-undefined
 // library: lower

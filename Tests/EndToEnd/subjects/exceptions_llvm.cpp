@@ -1,4 +1,4 @@
-// What exceptions.cpp throws, catches and cleans up, where LLVM's libunwind unwinds in the place of libgcc.
+// Throws, catches and cleans up as exceptions.cpp does, unwound by LLVM's libunwind instead of libgcc.
 // compilers: gcc clang
 // library: upper -Wl,--allow-shlib-undefined
 // library: lower

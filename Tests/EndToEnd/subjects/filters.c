@@ -18,7 +18,7 @@ int also_call(int value);
 #ifdef LIB_filtered
 EXPORT int filter_inner(int value) { return also_call(value) + 1; }
 EXPORT int filter_outer(int value) { int r = filter_inner(value); OPAQUE(); return r + 1; }
-EXPORT int filter_slow(int milliseconds) { // by the processor's clock, not by sleeping: sure to last
+EXPORT int filter_slow(int milliseconds) { // busy until the clock says so, without sleeping: sure to last
     struct timespec from, now;
     clock_gettime(CLOCK_MONOTONIC, &from);
     do clock_gettime(CLOCK_MONOTONIC, &now);

@@ -1,5 +1,5 @@
-// The address of a function is the same in the program, in its library and in another one, and from dlsym; libraries
-// that compare a pointer with their own function (as libcrypto does with CRYPTO_malloc) see it equal; copy relocations;
+// The address of a function is the same in the program, in its library and in another one, and from dlsym; a library that
+// compares a pointer with its own function (as libcrypto does with CRYPTO_malloc) sees it equal; copy relocations;
 // canonical PLT entries of a program that is not position-independent.
 // compilers: gcc clang
 // library: owner

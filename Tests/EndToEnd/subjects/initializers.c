@@ -1,4 +1,4 @@
-// What runs before main and after it: in which order, inside what, for how long, and what of it never comes back.
+// Code that runs before main and after it: in which order, inside what, for how long, and which of it never returns.
 // compilers: gcc clang
 // library: two -Wl,-init,two_old_init -Wl,-fini,two_old_fini
 // plugin: outer=part_initializers.c -DOUTER -ldl

@@ -1,5 +1,5 @@
-// Slots of modules that were opened later and are bound at their first call: each leads where the loader finds the function at
-// that moment, keeps the target's module, and every call through it is recorded, the first one too.
+// Slots of modules that were opened later and are bound at their first call: each leads to the function that the loader finds
+// then, keeps the target's module, and every call through it is recorded, the first one too.
 // compilers: gcc clang
 // plugin: first
 // plugin: second

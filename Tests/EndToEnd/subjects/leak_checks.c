@@ -83,7 +83,7 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[1], "lost")) {
         lose();
         wipe();
-        close(2); // whose report names addresses
+        close(2); // the leak report on stderr names addresses
         check();
     }
     printf("%d leaks\n", found);

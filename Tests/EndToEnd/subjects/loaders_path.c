@@ -1,5 +1,5 @@
-// dlopen of a bare name by a library without a run path: the loader looks along the DT_RPATH of what loaded it, and of what loaded
-// that (glibc elf/dl-load.c, _dl_map_object).
+// dlopen of a bare name by a library without a run path: the loader searches the DT_RPATH of the module that loaded it, and of the
+// module that loaded that one (glibc elf/dl-load.c, _dl_map_object).
 // plugin: hidden
 // plugin: caller -ldl
 // plugin: between -Wl,--disable-new-dtags -Wl,-rpath,{build}/hidden:{build} -Wl,--no-as-needed -L{build} -lcaller

@@ -99,7 +99,7 @@ static void kinds(void) {
     USED("pthread_once", once, 3);
     CHECK(mtx_lock(&objects->plain) == thrd_success && mtx_unlock(&objects->plain) == thrd_success);
     USED("mtx_lock", plain, 1), USED("mtx_unlock", plain, 1);
-    // Of system calls by number futex alone has one.
+    // Among system calls by number, only futex has an object.
     for (int n = 0; n < 5; n++) CHECK(syscall(SYS_futex, &objects->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0) == 0);
     CHECK(syscall(SYS_getppid) > 0);
     USED("syscall", word, 5);

@@ -1,5 +1,5 @@
-// Looks at its own memory at several moments: no page is writable and executable at once, the agent's neither, and as much
-// of the program and its libraries is read-only as without the agent.
+// Looks at its own mappings at several moments: no page is writable and executable at once, not even the agent's, and the
+// program and its libraries have as much read-only memory as without the agent.
 // library: looked
 // plugin: plugged -L{build} -llooked
 // link: -ldl

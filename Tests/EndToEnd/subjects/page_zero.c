@@ -1,5 +1,5 @@
-// Memory that the program has at address 0 stays, while threads end and others begin, and while a large library is opened again,
-// whose search the agent remembers: what the agent never had it does not give back. Where the system allows nothing there, the program says so and ends.
+// Memory that the program has at address 0 stays, while threads end and others begin, and while a large library whose scan the
+// agent has cached is opened again: the agent unmaps only its own mappings. If the system allows none there, the program says so and ends.
 // link: -lpthread -ldl
 // plugin: large -fno-plt -Wl,--build-id
 // env: BUILD={build}

@@ -1,6 +1,6 @@
-// Of the program: `hold` fills registers with patterns and calls one of the `call_…` functions, which calls through a slot.
-// Of the library (-DCALLEE): what is called. No callee changes a register that belongs to its caller, and each says how far
-// the call is: so an observer knows at every instruction what must be where.
+// In the program, `hold` fills registers with patterns and calls one of the `call_…` functions, which calls through a slot.
+// The library (-DCALLEE) has the callees: none changes a register that belongs to its caller, and each says how far
+// the call is, so that an observer knows at every instruction what must be where.
 #include "part_held.h"
 
     .macro function name

@@ -1,4 +1,4 @@
-// What registers_seen.c and results_seen.c share with part_held.S: layout of struct held.
+// Layout of struct held, which registers_seen.c and results_seen.c share with part_held.S.
 #define HELD_PHASE 0
 #define HELD_SPIN 4
 #define HELD_TARGET 8

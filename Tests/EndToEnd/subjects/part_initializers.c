@@ -1,4 +1,4 @@
-// What initializers.c opens: a constructor of the one opens the other.
+// Plugins that initializers.c opens: a constructor of the one opens the other.
 #include "subject.h"
 #include <dlfcn.h>
 #ifdef OUTER

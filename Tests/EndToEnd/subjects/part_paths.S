@@ -1,5 +1,5 @@
-// Of the library (-DPATHS): functions that return in ways of their own, or more than once. Of the program: their callers in
-// assembly, who know of it.
+// The library's part (-DPATHS): functions that return in ways of their own, or more than once. The program's part: their
+// callers in assembly, which know of it.
     .macro function name
     .globl \name
     .type \name, %function

@@ -40,7 +40,7 @@ struct held {
     volatile uint32_t phase, spin;
     void (*volatile target)(void);
     uint64_t saved[11], arguments[9], results[4], out[4], out_saved[11];
-    uintptr_t low, top; // of the stack that the patterns' caller runs on
+    uintptr_t low, top; // bounds of the stack that the patterns' caller runs on
     volatile int finished;
     volatile unsigned long calls, looks, seen[PLACES];
     char fault[300];
@@ -136,7 +136,7 @@ static NOINLINE void calls(void) {
     while (!H->finished) one_call();
 }
 
-// Where the calls are made.
+// Places where the calls are made: another context, a signal stack, a second level of calls, or here.
 static ucontext_t own, other;
 static char other_stack[4 * STACK] __attribute__((aligned(64)));
 static void on_signal_stack(int unused) { (void)unused; calls(); }
@@ -168,7 +168,7 @@ static void prepare(const char *what) {
     many_sites = !strcmp(what, "sites");
     with_arguments = H->target != call_dlopen && H->target != call_syscall;
     if (!strcmp(what, "dlopen")) H->arguments[0] = (uintptr_t)name, H->arguments[1] = RTLD_NOW | RTLD_NOLOAD;
-    if (!strcmp(what, "number")) H->arguments[0] = SYS_getppid; // whose number the agent looks at, in its fast path
+    if (!strcmp(what, "number")) H->arguments[0] = SYS_getppid; // the agent looks at its number, in the fast path
     if (!strcmp(what, "syscall")) H->arguments[0] = SYS_prctl, H->arguments[1] = PR_GET_DUMPABLE; // in its slow path
 }
 
@@ -185,7 +185,7 @@ static long kernel(long number, long a, long b, long c, long d, long e, long f) 
     return x0;
 #endif
 }
-/// So that no moment is left out: the time between two looks is another each time.
+/// Waits for a random time between two looks, so that no moment is left out.
 static void pass_time(void) {
     static uint32_t chance = 1;
     chance = chance * 1103515245 + 12345;

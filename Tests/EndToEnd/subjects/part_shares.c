@@ -1,5 +1,5 @@
-// Spends its time in two functions, of which one is put into its caller and the other calls the program back from a library. Says how much
-// of the processor each took.
+// Spends its time in two functions, of which one is inlined into its caller and the other calls the program back from a library. Prints
+// the CPU time that each took.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

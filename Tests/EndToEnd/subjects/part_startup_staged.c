@@ -8,7 +8,7 @@
 
 static sem_t logged;
 
-/// Whether the main thread sleeps: it has nothing to do until "fonts" has ended.
+/// Returns 1 if the main thread sleeps: it has nothing to do until "fonts" has ended.
 static int main_sleeps(void) {
     char path[64], line[256] = "";
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", getpid());

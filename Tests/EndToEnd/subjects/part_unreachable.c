@@ -1,5 +1,5 @@
-// What is lost when it cannot be recorded (losses.py): of a child that is forked when no file can be made any more, and of a
-// process that gives up its privileges unseen, when the room in its file is used up.
+// Makes calls that cannot be recorded (losses.py): in a child that is forked when no file can be made any more, and in a
+// process that gives up its privileges unseen, when its file is full.
 #include "subject.h"
 #include <sys/prctl.h>
 #include <sys/syscall.h>

@@ -243,7 +243,7 @@ int main(void) {
         waitpid(child, 0, 0);
     }
 
-    // Of two pipes the second one is written to; of two descriptors that it waits for, the thread's own.
+    // poll: the second of two pipes is written to. epoll_wait: of a pipe and an eventfd, the eventfd is, by a thread of this process.
     int others[2];
     if (pipe(others) || pipe(ends)) return 1;
     pid_t writer = feeder(ends[1], ends[0], 0);
@@ -283,7 +283,7 @@ int main(void) {
     pthread_join(one, 0);
     say("join", begin, (void *)one, other);
 
-    // Of two threads that end meanwhile.
+    // Joins the first of two threads that end meanwhile.
     pthread_t sooner;
     pthread_create(&one, 0, endLater, 0);
     pthread_create(&sooner, 0, endSooner, 0);

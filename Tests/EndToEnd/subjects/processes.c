@@ -162,7 +162,7 @@ int main(int argc, char **argv) {
     } else if (!strcmp(mode, "vfork")) vfork_thread(NULL);
     else if (!strcmp(mode, "vfork_threads")) on_threads(vfork_thread, 2);
     else if (!strcmp(mode, "vfork_writes")) {
-        // What glibc's own posix_spawn does, and more than the standard allows: calls between vfork and exec.
+        // Makes calls between vfork and exec, as glibc's own posix_spawn does; the standard does not allow it.
         volatile int shared = 0;
         pid_t pid = vfork();
         CHECK(pid >= 0);

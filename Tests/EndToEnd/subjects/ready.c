@@ -1,4 +1,4 @@
-// What says that a program is ready: a function that TRACER_READY names, a mark, sd_notify, output. And what does not.
+// Signs that a program is ready: a function that TRACER_READY names, a mark, sd_notify, output. And some that are none.
 // compilers: gcc
 // build: -O2 -I{source}/../../../CSupport/include
 // library: served

@@ -131,7 +131,7 @@ static void *run_copies(void *unused) {
 // Coroutines on stacks of their own, left in path_switch, which is traced, on one thread and resumed on another.
 enum { FIBERS = 60, LEGS = 24, FIBER_STACK = 32768 };
 static struct fiber fibers[FIBERS];
-static void *thread_sp; // of the one thread that runs
+static void *thread_sp; // stack pointer of the one thread that runs
 static struct fiber *running;
 static long leave_fiber(long value) {
     struct fiber *self = running;

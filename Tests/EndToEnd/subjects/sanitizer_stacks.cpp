@@ -1,4 +1,4 @@
-// What sanitizers report names the program's own functions, also where they ask who called them: in instrumentation
+// Reports of sanitizers name the program's own functions, also where these ask for their caller: in instrumentation
 // (`__tsan_write4`), in interceptors (`malloc`), and for leaks, which a process on a borrowed stack looks for.
 // compilers: gcc clang
 // build: -O1 -g -fno-omit-frame-pointer
@@ -19,7 +19,7 @@ __attribute__((noinline)) static void leak() { kept = allocate(1234); kept = nul
 __attribute__((noinline)) static void race() { for (int i = 0; i < 1000; i++) __atomic_signal_fence(__ATOMIC_SEQ_CST), shared++; }
 __attribute__((noinline)) static void free_twice() { void *p = allocate(10); kept = p; free(p); free(kept); }
 
-/// Which functions a report names, and in which order. Frames of the agent would stand between them.
+/// Prints the functions that a report names, in order. Frames of the agent would stand between them.
 static void tell(const char *program, const char *how) {
     FILE *report = popen((std::string("exec ") + program + " " + how + " 2>&1").c_str(), "r");
     char line[4096], function[4096];

@@ -149,7 +149,7 @@ static void resume(long request, pid_t thread) {
     } while (WSTOPSIG(status) != SIGTRAP);
 }
 enum { ARRIVED, AT_END, BEHIND_END };
-/// One by one. Returns how many there were, fewer than `most` up to the marker behind the call.
+/// Single-steps. Returns the number of steps: `most`, or fewer, up to the marker after the call.
 static unsigned long step(pid_t thread, unsigned long most) {
     for (unsigned long steps = 0; steps < most; steps++) {
         resume(PTRACE_SINGLESTEP, thread);
@@ -157,10 +157,10 @@ static unsigned long step(pid_t thread, unsigned long most) {
     }
     return most;
 }
-/// At full speed, but for the last one: it is found out now, the others were by earlier calls. BEHIND_END: this call has not come to the
-/// last but one.
+/// Runs `steps` instructions at full speed, but single-steps the last one: only its address is not yet known from earlier calls.
+/// BEHIND_END: this call has not reached the last but one.
 static int run(pid_t thread, unsigned long steps) {
-    static long path[4096]; // where a call is after its first instruction, its second, and so on
+    static long path[4096]; // the call's pc after its first instruction, its second, and so on
     CHECK(steps <= sizeof path / sizeof *path);
     if (steps == 0) return ARRIVED;
     long place = steps > 1 ? path[steps - 2] : 0, passes = 0, code = 0;

@@ -76,7 +76,7 @@ static void on_coroutine(void) {
     for (int n = 0; n < ROUNDS; n++) CHECK(inside_deep(resume) == 2);
     OPAQUE();
 }
-/// What was a signal stack is an ordinary part of the stack again.
+/// A former signal stack is an ordinary part of the stack again.
 static void on_reused(void) {
     char room[BYTES];
     memset(room, 1, sizeof room);

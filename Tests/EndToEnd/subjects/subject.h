@@ -1,4 +1,4 @@
-// What every subject uses: a check that ends the program, and the count of calls that the test compares with the trace.
+// Used by every subject: a check that ends the program, and the count of calls that the test compares with the trace.
 #ifndef SUBJECT_H
 #define SUBJECT_H
 #ifndef _GNU_SOURCE

@@ -1,6 +1,6 @@
-// A signal at every instruction of functions that begin in many ways, wherever it is executed: the handler's lists of frames must be
-// those of the program. The parent is the child's debugger, goes through a call of each function step by step, and delivers a signal at each
-// instruction of the function, and at each one that lies in no file: where functions are patched, their stubs and moved code.
+// A signal at every instruction of functions that begin in many ways, wherever it is executed: the handler's lists of frames must have
+// the program's frames. The parent is the child's debugger, single-steps a call of each function, and delivers a signal at each
+// instruction of the function, and at each one that lies in no file: where functions are patched, their stubs and relocated instructions.
 // Says nothing but how many functions it has gone through; with an argument also at how many places that lie in no file.
 // link: -Wl,-z,now
 // variant: gcc
@@ -76,8 +76,8 @@ static _Unwind_Reason_Code each(struct _Unwind_Context *context, void *place) {
     return _URC_NO_REASON;
 }
 static int is_within(const void *address, const char *begin, const char *end) { return (char *)address >= begin && (char *)address < end; }
-/// Of what is listed from a frame of the function (or of what it calls) on: the rest is that of its caller, but for the line that called.
-/// `behind`: how much further than in the list of `each` addresses are there.
+/// Returns 1 if the frames after the function's own (or its callee's) are its caller's as `expected` has them, but for the call site.
+/// `behind`: 1 if the list has return addresses, 0 if it has addresses within the calls, as `each` lists them.
 static int is_right(void **frames, int count, int behind) {
     const struct function *function = functions + shared->current;
     int n = 0;
@@ -199,7 +199,7 @@ int main(int argc, char **argv) {
     }
     printf("%d calls, %d without its callers\n", calls, shared->lost);
     if (argc > 1) printf("%d places elsewhere\n", shared->elsewhere);
-    // Where functions are only counted, those that were called before may have their bytes again.
+    // If functions are only counted, the ones called before may have their original bytes again.
     const char *mode = getenv("TRACER_MODE");
     if (getenv("TRACER_FUNCTIONS") && !(mode && !strcmp(mode, "counts"))) CHECK(shared->elsewhere >= 7 * COUNT);
     CHECK(calls == COUNT && shared->handled >= 3 * calls);

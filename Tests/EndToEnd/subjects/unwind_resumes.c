@@ -90,7 +90,7 @@ int main(int argc, char **argv) {
     CHECK(!sigaction(SIGUSR1, &action, NULL));
     catcher(NULL);
     for (rounds = 0; rounds < 50; rounds++) printf("%d\n", catcher(leave));
-    // What was left is over: calls and returns are as before.
+    // The frames that were left are gone: calls and returns are as before.
     printf("%d\n", passed_outer(getpagesize));
     return 0;
 }

@@ -1,5 +1,5 @@
-// Functions with a calling convention of their own (AAPCS64, "Vector PCS": v8-v23 are the caller's, whole) are left alone,
-// by what the reference says and, where it says nothing, by the definition. What they call is traced.
+// Functions with a calling convention of their own (AAPCS64, "Vector PCS": v8-v23 are the caller's, whole) are left alone:
+// the symbol's reference marks them or, if it does not, its definition. Functions that they call are traced.
 // machine: aarch64 the other has no such mark
 // library: variant
 // variant: lazy

@@ -20,7 +20,7 @@ static int compare(const void *exits, const void *leaks) {
     return 0;
 }
 
-/* So that what a function has left in registers and on the stack is gone. */
+/* Clears what a function has left in registers and on the stack. */
 __attribute__((noinline)) static void overwrite(void) {
     volatile char much[65536];
     memset((void *)much, 1, sizeof much);

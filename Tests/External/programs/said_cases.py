@@ -66,7 +66,7 @@ def tap_numbers(lines):
 
 
 def tcltest(lines):
-    """What fails is said twice, before and after the reason."""
+    """Yields (group, name, outcome). A failure is printed twice, before and after the reason."""
     failing = ""
     for line in lines:
         found = re.fullmatch(r"(\+\+\+\+|====) (\S+) (.*)", line)

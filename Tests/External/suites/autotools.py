@@ -15,7 +15,7 @@ def build(*options):
 
 
 def tests_in(subfolder, libraries):
-    """Those of `make check`, each by itself; automake's status for one that cannot run is 77."""
+    """Returns a generator of the tests of `make check`, each run by itself; automake's status for one that cannot run is 77."""
     def tests(place):
         folder = os.path.join(place.source, subfolder)
         path = ":".join(os.path.join(place.source, library) for library in libraries)

@@ -4,7 +4,7 @@ import os
 from trial import Suite, Test
 
 def runs(*command, times=3, **more):
-    """What a collector finds depends on where it starts: a few times each, the name counting."""
+    """A collector's findings depend on where it starts: each command runs a few times, numbered in its name."""
     def tests(place):
         words = [word.replace("{build}", place.folder).replace("{programs}", os.path.dirname(place.program("x"))) for word in command]
         for n in range(1, times + 1):

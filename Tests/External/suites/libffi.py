@@ -55,7 +55,7 @@ def tests(place):
     library = library_folder(place)
     for name, path, _ in sources(place):
         if os.path.exists(program(place, name)):  # some are for other processors
-            # What these write has addresses in it; each line has to be there twice.
+            # These print addresses; each line has to be there twice.
             twice = ["sh", "-c", '"$0" > {tmp}/lines && LC_ALL=C uniq -u {tmp}/lines'] if name.startswith("bhaible/") else []
             yield Test(name, [*twice, program(place, name)], environment={"LD_LIBRARY_PATH": library}, output=True)
 

@@ -22,7 +22,7 @@ def build(place):
     kept = os.path.join(place.source, "lib")
     os.rename(kept, kept + ".source")
     os.mkdir(kept)
-    # What is found first goes last, over the others.
+    # Folders that perl searches first are copied last, over the others.
     for path in printed("perl", "-e", 'print join "\\n", reverse grep m{^/usr/(lib|share)/}, @INC').splitlines():
         if re.search(r"/perl(-base|/[\d.]+)$", path) and os.path.isdir(path):
             place.run(["cp", "-rs", "--remove-destination", os.path.realpath(path) + "/.", kept])

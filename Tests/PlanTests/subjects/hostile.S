@@ -1,4 +1,4 @@
-// What breaks the patching of entries, one function for each. "expect" lines are read by run.py: NAME TACTIC [words of the reason].
+// Code that defeats entry patches, one function for each kind. "expect" lines are read by test_plan.py: NAME TACTIC [words of the reason].
     .text
     .macro function name
     .p2align 4, 0xcc

@@ -1,4 +1,4 @@
-// What functions of aarch64 do with x30. "expect" lines are read by test_plan.py: NAME TACTIC [words of the reason].
+// Uses of x30 by functions of aarch64. "expect" lines are read by test_plan.py: NAME TACTIC [words of the reason].
     .arch armv8.5-a+memtag
     .text
     .macro function name

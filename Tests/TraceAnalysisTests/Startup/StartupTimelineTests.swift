@@ -232,7 +232,7 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
             costly.functionsOfMain.map { "\($0.name) \($0.recording.count)" } == [
                 "work 220000", "step 40000", "__cxa_guard_release 40000", "__cxa_guard_acquire 40000",
             ])
-        // What was measured is what is told.
+        // Times are reported as they were measured.
         #expect(costly.constructors.map { $0.total } == free.constructors.map { $0.total })
         #expect(summary(costly) == summary(free) && costly.tracerTime == free.tracerTime)
         let table = costly.table(style: TextStyle(isColoured: false))
@@ -303,7 +303,7 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         var builder = whole()
         builder.initializer(
             2, module: 2, address: 0x3000_0100, from: TraceBuilder.usage(at: begin + 8_100_000, own: 1_100_000),
-            to: TraceBuilder.usage(at: begin + 8_190_000, own: 1_100_000)) // so that leaving it out is worth a line
+            to: TraceBuilder.usage(at: begin + 8_190_000, own: 1_100_000)) // long enough that leaving it out is worth a line
         let timeline = try timeline(builder)
         #expect(timeline.libraries.map { $0.name } == ["libslow.so", "libidle.so"])
         #expect(timeline.libraries.map { $0.neededBy } == [["app"], ["app"]])
