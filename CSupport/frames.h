@@ -111,7 +111,7 @@
 #define SPILL_FOURTH 0
 #define LABEL_CALL_BYTES 3 /* 4 for patched functions */
 #define LABEL_KINDS 2 /* one for calls through slots, one for patched functions, which keep r11 */
-#define LABEL_SLOT_COUNT 16384 /* for calls through slots, where functions are patched; patched functions have the rest and take two each */
+#define LABEL_SLOT_COUNT 16384 /* for calls through slots, where functions are patched; those have the rest, two each */
 #elif defined(__aarch64__) // likewise: x9, x10, x11 and the return address, which comes in x30
 #define RETURN_SLOT 24
 #define SPILL_X0 16 /* and x1 behind it, and so on */

@@ -68,7 +68,7 @@ struct plan_function {
     uint8_t flags;            // PLAN_FUNCTION_…
     uint8_t original[6];      // the bytes that are overwritten
     uint8_t landing_original[5];
-    uint8_t linked;           // offset in the moved code from which its call's return address is set (on the stack, or in x30); 0: no call
+    uint8_t linked;           // offset in the moved code from which its call's return address is set (stack or x30); 0: no call
     uint16_t unused;
 };
 

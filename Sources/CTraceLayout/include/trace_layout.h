@@ -411,7 +411,7 @@ struct trace_left_out_record {
     uint64_t ticks;
 };
 
-/// Events that `tracer record` asked the kernel for, for this process. Absent: nobody asked (LD_PRELOAD alone). All its times, and those of
+/// Events that `tracer record` asked the kernel for in this process. Absent: nobody asked (LD_PRELOAD alone). All its times, and those of
 /// the records below, are CLOCK_MONOTONIC; thread and process ids are those of the recorder's pid namespace.
 struct trace_kernel_record {
     struct trace_record record;

@@ -9,7 +9,7 @@ EVERY = 20  # files that are run, of all of them: most compute
 
 
 def tests(place):
-    # Those of etc/tests/fixed want to be started in folders of their own.
+    # The tests of etc/tests/fixed want to be started in folders of their own.
     for folder in sorted(glob.glob(FOLDER + "/m/*/") + glob.glob(FOLDER + "/etc/tests/lib*/")):
         yield Test(os.path.basename(folder[:-1]), ["octave-cli", "--no-gui", "--no-init-file", place.program("octave.m"), "{cases}", folder[:-1], str(EVERY)],
                    cases=True, timeout=900)
