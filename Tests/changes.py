@@ -12,7 +12,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Cheap, and they look at every source.
-ALWAYS = ["Tests/Scripts/test_scripts.py::test_sources_are_formatted", "Tests/Messages", "Tests/Arrows"]
+ALWAYS = ["Tests/Scripts/test_scripts.py::test_sources_are_formatted", "Tests/Messages", "Tests/Arrows", "Tests/Comments"]
 SETS = {
     "AGENT": ["Tests/EndToEnd", "Tests/BuildTests", "Tests/Distributions", "Tests/PlanTests", "Tests/CoverageTests", "Tests/Scripts"],
     "READER": ["Tests/TraceAnalysisTests", "Tests/MutatedTraceTests", "Tests/EndToEnd/analysis.py", "Tests/EndToEnd/decoder.py", "Tests/EndToEnd/runs.py", "Tests/EndToEnd/startup.py",
@@ -79,6 +79,7 @@ TABLE = """
     scripts/test                 EVERYTHING
     scripts/setup                EVERYTHING
     scripts/arrows               Tests/Arrows
+    scripts/comments             Tests/Comments
     scripts/compat               Tests/External
     scripts/cross-build          Tests/EndToEnd Tests/Distributions
     scripts/distributions        Tests/Distributions
