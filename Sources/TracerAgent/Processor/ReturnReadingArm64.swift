@@ -19,7 +19,7 @@ enum ReturnReading {
     }
     /// True for a load or store that reads data after the call, or puts the address elsewhere than into the frame.
     private static func passesOn(_ word: UInt32, base: UInt32) -> Bool {
-        if word & 0x3b00_0000 == 0x1800_0000 { return false } // by the program counter, without a base
+        if word & 0x3b00_0000 == 0x1800_0000 { return false } // literal: addressed by the program counter, without a base
         if base == 30 { return true }
         let isPair = word & 0x3800_0000 == 0x2800_0000, isSingle = word & 0x3800_0000 == 0x3800_0000
         let isStore = isPair && word & 0x0040_0000 == 0 || isSingle && word & 0x00c0_0000 == 0
