@@ -177,6 +177,25 @@ private struct Unexpected: Error {}
         #expect(images[9]?.last?.ended == 60)
     }
 
+    @Test func aTaskOfTheAgentBesideTheProgramBelongsToIt() {
+        var history = KernelHistory(root: 5, room)
+        for task in [8, 9] as [pid_t] {
+            history.add(.began(child: task, of: 5, by: 6), origin(task, at: 10))
+            history.add(.named(TRACE_AGENT_TASK, isExec: false), origin(task, at: 20))
+            history.add(switched: UInt16(TRACE_SWITCH_WAITS), origin(task, at: 25))
+            if task == 8 { history.add(.ended, origin(task, at: 30)) }
+        }
+        history.add(.began(child: 7, of: 5, by: 5), origin(7, at: 40))
+        history.add(.named("child", isExec: false), origin(7, at: 50))
+        history.add(.ended, origin(5, at: 60))
+        history.add(.ended, origin(9, at: 70))
+        let images = history.end()
+        #expect(Set(images.keys) == [5, 7])
+        #expect(tasks(images[5]?.last) == ["began 8", "named 8", "ended 8", "began 9", "named 9", "ended 5", "ended 9"])
+        #expect(images[5]?.count == 1 && images[5]?.last?.ended == 70)
+        #expect(tasks(images[7]?.last) == ["began 7", "named 7"])
+    }
+
     @Test func aProcessIdMayBeUsedAgain() {
         var history = KernelHistory(root: 5, room)
         for time in [10, 30] as [UInt64] {

@@ -14,11 +14,16 @@ package struct KernelHistory {
         var priorities: [pid_t: ThreadPriority] = [:]
         /// When one of its threads was looked at before its wait was long.
         var earlyLook: UInt64 = 0
+        /// The process that began it, and which of its threads.
+        private(set) weak var parent: Process?
+        let by: pid_t
 
-        init(_ pid: pid_t, begun: UInt64, files: MappedFiles = MappedFiles()) {
+        init(_ pid: pid_t, begun: UInt64, parent: Process? = nil, by: pid_t = 0) {
             self.pid = pid
+            self.parent = parent
+            self.by = by
+            files = parent?.files ?? MappedFiles()
             images = [ImageHistory(begun: begun)]
-            self.files = files
             threads = [pid]
         }
 
@@ -75,7 +80,8 @@ package struct KernelHistory {
 
     package mutating func add(_ record: KernelRecord, _ origin: KernelRecord.Origin) {
         let pid = origin.pid, tid = origin.tid, now = origin.nanoseconds
-        if case .began(_, let parent, _) = record, pid != parent { begin(process: pid, from: parent, at: now) }
+        if case .began(_, let parent, let by) = record, pid != parent { begin(process: pid, from: parent, by, at: now) }
+        if case .named(TRACE_AGENT_TASK, isExec: false) = record { adopt(pid) }
         if case .lost(let count) = record { lost += count }
         guard let process = processes[pid] else { return }
         switch record {
@@ -86,6 +92,7 @@ package struct KernelHistory {
             forget(tid)
             process.image.add(task: TRACE_TASK_ENDED, tid: tid, at: now, room)
             process.threads.remove(tid)
+            if process.pid != pid { processes[pid] = nil }
             if process.threads.isEmpty { end(process, at: now) }
         case .named(let name, let isExec):
             if isExec { exec(process, at: now) }
@@ -181,7 +188,7 @@ package struct KernelHistory {
 
     /// No more comes. What there is of each process id, the oldest first.
     package mutating func end() -> [pid_t: [ImageHistory]] {
-        for process in processes.values { end(process, at: nil) }
+        for (pid, process) in processes where process.pid == pid { end(process, at: nil) }
         return over
     }
 
@@ -210,9 +217,18 @@ package struct KernelHistory {
 
     // MARK: - Processes
 
-    private mutating func begin(process pid: pid_t, from parent: pid_t, at now: UInt64) {
-        if let earlier = processes[pid] { end(earlier, at: now) } // its end was lost
-        processes[pid] = Process(pid, begun: now, files: processes[parent]?.files ?? MappedFiles())
+    private mutating func begin(process pid: pid_t, from parent: pid_t, _ by: pid_t, at now: UInt64) {
+        if let earlier = processes[pid], earlier.pid == pid { end(earlier, at: now) } // its end was lost
+        processes[pid] = Process(pid, begun: now, parent: processes[parent], by: by)
+    }
+
+    /// A task of the agent's that is a process beside the program (FileJob.swift) belongs to the program, as one that is a thread.
+    private mutating func adopt(_ pid: pid_t) {
+        guard let process = processes[pid], process.pid == pid, let parent = process.parent, processes[parent.pid] === parent else { return }
+        forget(pid)
+        processes[pid] = parent
+        parent.threads.insert(pid)
+        parent.image.add(task: TRACE_TASK_BEGAN, tid: pid, by: process.by, at: process.image.begun, room)
     }
 
     /// Only the thread that called exec survives, and its tid becomes the pid.
