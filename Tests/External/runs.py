@@ -119,26 +119,33 @@ class Runner:
         limit = test.timeout if first is None else max(30, test.timeout, min(4 * test.timeout, 15 * first.seconds))
         identity = dict(user=user, group=user, extra_groups=[]) if user != os.geteuid() else {}
 
+        # A signal that came while Popen runs would leave its child running: it waits until the child is known.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+
         def prepare():
             # A test run that was started in the background, or by nohup, ignores some of these.
             for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
                 signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             for which, value in ((resource.RLIMIT_CORE, 0), *test.limits):
                 hard = resource.getrlimit(which)[1]
                 resource.setrlimit(which, (value, hard))
 
         with open(os.path.join(self.folder, "stdout"), "w+b") as out, open(os.path.join(self.folder, "stderr"), "w+b") as err:
             began = time.monotonic()
-            child = subprocess.Popen([filled(word, fill) for word in command], cwd=filled(test.where, fill) or tmp, env=variables,
-                                     stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True, preexec_fn=prepare, **identity)
-            ended = None
+            child = ended = None
             try:
+                child = subprocess.Popen([filled(word, fill) for word in command], cwd=filled(test.where, fill) or tmp, env=variables,
+                                         stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True, preexec_fn=prepare, **identity)
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
                 ended = self.wait(child, began + limit)
             finally:
-                if child.poll() is None:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+                if child and child.poll() is None:
                     os.killpg(child.pid, signal.SIGKILL)
                     child.wait()
-                execution.end(mark, child.pid)
+                if child:
+                    execution.end(mark, child.pid)
             seconds = time.monotonic() - began
             out.seek(0), err.seek(0)
             stdout, stderr = (stream.read(4 << 20).decode(errors="backslashreplace").replace(self.folder, "FOLDER") for stream in (out, err))

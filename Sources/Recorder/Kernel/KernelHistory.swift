@@ -224,7 +224,9 @@ package struct KernelHistory {
 
     /// A task of the agent's that is a process beside the program (FileJob.swift) belongs to the program, as one that is a thread.
     private mutating func adopt(_ pid: pid_t) {
-        guard let process = processes[pid], process.pid == pid, let parent = process.parent, processes[parent.pid] === parent else { return }
+        guard let process = processes[pid], process.pid == pid, let parent = process.parent, processes[parent.pid] === parent else {
+            return
+        }
         forget(pid)
         processes[pid] = parent
         parent.threads.insert(pid)
