@@ -196,6 +196,18 @@ private struct Unexpected: Error {}
         #expect(tasks(images[7]?.last) == ["began 7", "named 7"])
     }
 
+    @Test func aTaskOfTheAgentThatIsAThreadLeavesItsProcessWhereItIs() {
+        var history = KernelHistory(root: 5, room)
+        history.add(.began(child: 7, of: 5, by: 5), origin(7, at: 10)) // a child, whose tasks are threads
+        history.add(.began(child: 8, of: 7, by: 7), origin(7, 8, at: 20))
+        history.add(.named(TRACE_AGENT_TASK, isExec: false), origin(7, 8, at: 30))
+        history.add(.ended, origin(7, 8, at: 40))
+        history.add(.ended, origin(7, at: 50))
+        let images = history.end()
+        #expect(tasks(images[7]?.last) == ["began 7", "began 8", "named 8", "ended 8", "ended 7"])
+        #expect(tasks(images[5]?.last) == [])
+    }
+
     @Test func aProcessIdMayBeUsedAgain() {
         var history = KernelHistory(root: 5, room)
         for time in [10, 30] as [UInt64] {

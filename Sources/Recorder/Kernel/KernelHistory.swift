@@ -81,7 +81,7 @@ package struct KernelHistory {
     package mutating func add(_ record: KernelRecord, _ origin: KernelRecord.Origin) {
         let pid = origin.pid, tid = origin.tid, now = origin.nanoseconds
         if case .began(_, let parent, let by) = record, pid != parent { begin(process: pid, from: parent, by, at: now) }
-        if case .named(TRACE_AGENT_TASK, isExec: false) = record { adopt(pid) }
+        if case .named(TRACE_AGENT_TASK, isExec: false) = record, pid == tid { adopt(pid) }
         if case .lost(let count) = record { lost += count }
         guard let process = processes[pid] else { return }
         switch record {
