@@ -232,9 +232,13 @@ class ViewTest(PageTest):
         self.assertEqual(self.sums(), {})
         box = self.browser.evaluate("(() => { const b = document.getElementById('line').getBoundingClientRect(); return [b.left, b.top, b.width]; })()")
         before = self.text("#line-range")
-        self.drag(box[0] + box[2] * 0.5, box[1] + 8, box[0] + box[2] * 0.6)
+        # A tenth of the time around the longest call, wherever it lies: a busy machine may have run nothing in another tenth.
+        begin, length = self.browser.evaluate("""DATA.threads.flatMap(t => Array.from({ length: t.slices.length / 4 }, (_, i) => [...t.slices.slice(i * 4, i * 4 + 4)]))
+            .filter(s => DATA.functions[s[2]][0] !== '(own code)').sort((a, b) => b[1] - a[1])[0]""")[:2]
+        low, high = (self.seconds(part) for part in before.split(" (")[0].split(" to "))
+        middle = min(max(((begin + length / 2) / 1e9 - low) / (high - low), 0.06), 0.94)
+        self.drag(box[0] + box[2] * (middle - 0.05), box[1] + 8, box[0] + box[2] * (middle + 0.05))
         self.assertEqual(self.text("#line-range"), before)
-        self.assertIn("(own code)", {**self.sums(), "(own code)": 0})
         self.assertGreater(len(self.sums()), 0)
         self.drag(box[0] + box[2] * 0.2, box[1] + 100, box[0] + box[2] * 0.3, shift=True)
         self.assertEqual(self.text("#line-range"), before)
