@@ -1,8 +1,8 @@
-// The bytes of a trace file, declared once. The agent's assembly takes the event bits from here, its C and Swift
-// and the reader take the structures. `docs/format.md` describes the same thing in prose; layout.c asserts it.
+// The layout of a trace file, declared once. The agent's assembly uses the event bits; its C and Swift code and the
+// reader use the structures. `docs/format.md` describes the same layout in prose; layout.c asserts it.
 //
-// Everything is little-endian, naturally aligned, and at a fixed offset. An all-zero word is never an event and an
-// all-zero header is never a chunk, so that a file which ends in untouched pages reads as "nothing more".
+// All values are little-endian, naturally aligned, and at fixed offsets. An all-zero word is never an event and an
+// all-zero header is never a chunk, so a file that ends in untouched pages simply ends there.
 #ifndef TRACE_LAYOUT_H
 #define TRACE_LAYOUT_H
 
@@ -12,8 +12,8 @@
 #define TRACE_CHUNK_MAGIC 0x4b484354 /* "TCHK" */
 #define TRACE_CHUNK_ALIGNMENT 4096
 
-// Event word. Bits 0-1 are the kind, 2-25 the function, 26-63 a time in ticks since the base in force; a complete call
-// splits those 38 bits: 26-46 its start, 47-63 its duration. So an enter becomes a complete call by one addition.
+// Event word. Bits 0-1 are the kind, 2-25 the function, 26-63 a time in ticks since the base in force. A complete call
+// splits those 38 bits: 26-46 its start, 47-63 its duration. So one addition turns an enter into a complete call.
 #define EVENT_ENTER 1
 #define EVENT_EXIT 2
 #define EVENT_COMPLETE 3
@@ -22,18 +22,18 @@
 #define EVENT_FUNCTION_BITS 24
 #define EVENT_TIME_SHIFT 26
 #define EVENT_TIME_BITS 38
-#define EVENT_START_BITS 21 /* start of a complete call; also the reach of a base for enters and complete calls */
+#define EVENT_START_BITS 21 /* start of a complete call; an enter, too, is less than 2^21 ticks after its base */
 #define EVENT_DURATION_SHIFT 47
 #define EVENT_DURATION_BITS 17
-// The same in version 1.
+// Widths in format version 1.
 #define EVENT_1_FUNCTION_BITS 20
 #define EVENT_1_START_BITS 23
 
-// Control word: bits 2-7 say which (ControlKind in Event.swift), 8-63 are its payload.
+// Control word: bits 2-7 are its kind (ControlKind in Event.swift), 8-63 its payload.
 #define CONTROL_KIND_SHIFT 2
 #define CONTROL_PAYLOAD_SHIFT 8
 #define CONTROL_PAYLOAD_BITS 56
-#define CONTROL_RESUME 2 /* RESUME, SITE, ARGUMENT: the kinds that trampolines write */
+#define CONTROL_RESUME 2 /* RESUME, SITE and ARGUMENT are the kinds that trampolines write */
 #define CONTROL_SITE 4
 #define CONTROL_ARGUMENT 5
 
@@ -48,39 +48,39 @@ enum {
     TRACE_STOP_LIMIT = 2,
     TRACE_STOP_FILE = 3,
     TRACE_STOP_MEMORY = 4,
-    TRACE_STOP_CONFINED = 5,    // the program was about to forbid itself system calls (seccomp) …
-    TRACE_STOP_NO_COUNTER = 6,  // … or reading the cycle counter (PR_SET_TSC) …
+    TRACE_STOP_CONFINED = 5,    // the program was about to restrict its system calls (seccomp) …
+    TRACE_STOP_NO_COUNTER = 6,  // … to forbid reading the cycle counter (PR_SET_TSC) …
     TRACE_STOP_DISPATCH = 7,    // … or to get its system calls as signals (PR_SET_SYSCALL_USER_DISPATCH)
     TRACE_STOP_OUT_OF_REACH = 8 // the program may no longer open the file, and the space allocated in it is used up
 };
 #define TRACE_EXIT_KNOWN 0x100000000ull // in exit_status
 enum { TRACE_MODE_FULL = 0, TRACE_MODE_RING = 1, TRACE_MODE_COUNTS = 2 };
 enum {
-    TRACE_FLAG_LATE = 1,        // some constructors had run before the agent was entered
-    TRACE_FLAG_NO_HOOK = 2,     // the loader's debugger hook was not as expected: later modules are seen late
-    TRACE_FLAG_FOREIGN = 8,     // modules of GHC, OCaml or Go, with calling conventions of their own, were left alone
-    TRACE_FLAG_NAMESPACE = 16, // modules of a dlmopen namespace were left alone: its unwinder would not find its way
+    TRACE_FLAG_LATE = 1,        // some constructors ran before the agent was entered
+    TRACE_FLAG_NO_HOOK = 2,     // the loader's debugger hook was not as expected: later modules are noticed late
+    TRACE_FLAG_FOREIGN = 8,     // modules of GHC, OCaml or Go were not recorded: they have their own calling conventions
+    TRACE_FLAG_NAMESPACE = 16, // modules of a dlmopen namespace were not recorded: its unwinder would fail
     TRACE_FLAG_CALL_SITES = 32 // call sites were recorded
 };
 enum {
     TRACE_CHUNK_EVENTS = 1,
     TRACE_CHUNK_METADATA = 2,
-    TRACE_CHUNK_VOID = 3 // being copied: its size is right, its content is not there yet
+    TRACE_CHUNK_VOID = 3 // being copied: its size is valid, its content is not there yet
 };
 enum {
     TRACE_CHUNK_CLOSED = 1,
     TRACE_CHUNK_FRAMES_CUT = 2,
-    TRACE_CHUNK_UNSETTLED = 4, // a word of the chunk before may be younger than its list of open frames
-    TRACE_CHUNK_SITES = 8      // the call sites of the open frames follow that list, a uint64_t each
+    TRACE_CHUNK_UNSETTLED = 4, // a word of the previous chunk may be later than this chunk's list of open frames
+    TRACE_CHUNK_SITES = 8      // the call sites of the open frames follow their list, a uint64_t each
 };
 
-/// Two clocks read at one moment. Two such samples give the length of a tick.
+/// Two clocks read at the same moment. Two such samples give the length of a tick.
 struct trace_clock_sample {
     uint64_t ticks;
     uint64_t monotonic_ns;
 };
 
-/// The first page of the file. Mapped shared by the agent for as long as the process lives.
+/// The first page of the file. The agent keeps it mapped (MAP_SHARED) for the life of the process.
 struct trace_file_header {
     uint8_t magic[8]; // "TRACER\x1a\n"
     uint32_t version;
@@ -93,27 +93,27 @@ struct trace_file_header {
     uint32_t state;
     uint32_t stop_reason;
     uint32_t mode;
-    uint64_t ticks_per_second; // nominal, 0 when it must be computed from the samples
+    uint64_t ticks_per_second; // nominal; 0: compute it from the samples
     struct trace_clock_sample first; // agent start
     struct trace_clock_sample last;  // latest chunk opened, or the end
     uint64_t first_realtime_ns;
-    uint64_t next_offset;     // offset of the next chunk: threads claim theirs by an atomic addition
+    uint64_t next_offset;     // offset of the next chunk: threads reserve theirs by an atomic add
     uint64_t prepared_offset; // `tracer record` has allocated and touched the file up to here
     uint64_t size_limit;      // bytes, 0 none
-    uint64_t dropped;         // calls made while nothing could be written; also those of its unrecorded children
-    uint64_t minimum_ticks;   // calls that took less are not kept
+    uint64_t dropped;         // calls made while nothing could be written, including those of unrecorded children
+    uint64_t minimum_ticks;   // shorter calls are not kept
     uint32_t maximum_depth;   // 0 none
     uint32_t flags;
-    uint64_t start_ticks;     // time the agent took before the program went on: from here …
-    uint64_t started_ticks;   // … to here
+    uint64_t start_ticks;     // start of the agent's own start-up …
+    uint64_t started_ticks;   // … and its end
     uint32_t leaf_cost;       // cost of recording a leaf call, in 1/TRACE_COST_PARTS ticks; 0 unknown …
     uint32_t inside_cost;     // … and the part of it between the call's two clock reads, which its length includes
     uint64_t exit_status;     // TRACE_EXIT_KNOWN and how the process ended: status, or 128 + signal; 0 unknown
-    uint64_t unused;          // 0; earlier agents counted chunks
-    uint64_t session;         // set by `tracer record`: the same in all processes of one run, 0 without
+    uint64_t unused;          // 0; earlier agents counted the chunks they had opened
+    uint64_t session;         // set by `tracer record`: the same in all processes of a run; 0 without `tracer record`
     uint64_t extended_offset; // the agent has used the file up to here; 0 unknown
-    uint64_t boot;            // the system's boot: the first half of boot_id (proc(5)), 0 unknown
-    uint64_t pid_namespace;   // the namespace that `pid` belongs to: its inode (namespaces(7)), 0 unknown
+    uint64_t boot;            // first half of the system's boot_id (proc(5)), 0 unknown
+    uint64_t pid_namespace;   // inode of the pid namespace that `pid` belongs to (namespaces(7)), 0 unknown
     uint64_t unrecorded_children; // forked children for which no file could be made
     uint32_t leaf_error;      // relative error of leaf_cost, in 1/256; 0 unknown …
     uint32_t inside_error;    // … and of inside_cost
@@ -136,16 +136,16 @@ struct trace_chunk_header {
     uint32_t body_offset; // offset of the first event or record from the start of the chunk
     uint32_t thread; // index, 0 for metadata
     uint32_t tid;
-    uint64_t sequence; // number of the chunk in its thread, from 0; of two with one number the closed one is a copy: read that
+    uint64_t sequence; // number of the chunk in its thread, from 0; if two have the same number, read the closed one
     struct trace_clock_sample opened; // its ticks are the first base
-    uint64_t used_bytes; // 0 while open; then the end of the last event from the start of the chunk
+    uint64_t used_bytes; // 0 while open; then the end of the last event, from the start of the chunk
     uint64_t filtered_by_time;
     uint64_t filtered_by_depth;
     uint64_t dropped;
-    uint32_t open_frames;   // frames open when it began …
-    uint32_t stored_frames; // … of which this many, the innermost, are stored
+    uint32_t open_frames;   // frames open when the chunk began …
+    uint32_t stored_frames; // … and the number of those that are stored: the innermost
     char thread_name[16];
-    uint64_t unused;   // earlier agents: the order of all chunks
+    uint64_t unused;   // earlier agents numbered all chunks here
     uint64_t reserved[2];
 };
 
@@ -156,7 +156,7 @@ enum {
     TRACE_RECORD_THREAD = 4,
     TRACE_RECORD_THREAD_END = 5,
     TRACE_RECORD_MODULE_END = 6,
-    // How the process started. A forked child does not inherit these: they describe the process that was started.
+    // How the process started. A forked child does not inherit these, down to ONCE: they describe the process that was started.
     TRACE_RECORD_PHASE = 7,
     TRACE_RECORD_INITIALIZER = 8,
     TRACE_RECORD_INITIALIZER_END = 9,
@@ -184,13 +184,13 @@ enum {
     TRACE_RECORD_REPLACED = 0xffff, // skipped: another record is being written over it
 };
 enum { // phases of the process
-    TRACE_PHASE_CREATED = 1,       // the process was created: fork, with exec soon after it. An estimate
-    TRACE_PHASE_EXEC = 2,          // execve was called, as `tracer` handed over
+    TRACE_PHASE_CREATED = 1,       // the process was created: a fork that exec followed soon. An estimate
+    TRACE_PHASE_EXEC = 2,          // execve of the program was called
     TRACE_PHASE_LOADER = 3,        // the dynamic loader's first instructions
     TRACE_PHASE_AGENT = 4,         // the agent: everything is relocated, no initializer has run
     TRACE_PHASE_MAIN = 5,          // main was called …
     TRACE_PHASE_MAIN_RETURNED = 6, // … and returned
-    TRACE_PHASE_EXIT = 7,          // the agent's own destructor: exit was called some time before
+    TRACE_PHASE_EXIT = 7,          // the agent's own destructor: exit was called earlier
 };
 enum { // kinds of initializer; the last two are finalizers
     TRACE_INITIALIZER_PREINIT_ARRAY = 1,
@@ -199,36 +199,36 @@ enum { // kinds of initializer; the last two are finalizers
     TRACE_INITIALIZER_FINI = 4,
     TRACE_INITIALIZER_FINI_ARRAY = 5,
 };
-enum { TRACE_INITIALIZER_RETURNED = 0, TRACE_INITIALIZER_LEFT = 1 }; // LEFT: by an exception or longjmp, some time before its record
+enum { TRACE_INITIALIZER_RETURNED = 0, TRACE_INITIALIZER_LEFT = 1 }; // LEFT: by an exception or longjmp, earlier than its record
 enum { // events that made the program ready: the first of each
-    TRACE_READY_SYMBOL = 1, // a call of a function that the user named
-    TRACE_READY_MARK = 2,   // tracer_ready(), or a mark of the name "ready"
-    TRACE_READY_NOTIFY = 3, // sd_notify and its kin with READY=1
+    TRACE_READY_SYMBOL = 1, // a call of a function that TRACER_READY names
+    TRACE_READY_MARK = 2,   // tracer_ready(), or a mark named "ready"
+    TRACE_READY_NOTIFY = 3, // sd_notify or a similar call with READY=1
     TRACE_READY_OUTPUT = 4, // a write to standard output or a terminal
 };
 enum { // flags of a module's details
     TRACE_MODULE_LAZY = 1,       // jump slots were not bound when it was loaded
-    TRACE_MODULE_SEARCHED = 2,   // its text was searched for GLOB_DAT slots that are used for calls alone …
-    TRACE_MODULE_REMEMBERED = 4, // … or an earlier process had done so
+    TRACE_MODULE_SEARCHED = 2,   // its text was searched for GLOB_DAT slots that are used only for calls …
+    TRACE_MODULE_REMEMBERED = 4, // … or an earlier process had searched it, and the result was cached
 };
 enum { // events that the kernel was asked to report
-    TRACE_KERNEL_SWITCHES = 1,     // when threads got a processor and left it, began and ended
-    TRACE_KERNEL_MAJOR_FAULTS = 2, // pages that were read from disk
-    TRACE_KERNEL_MINOR_FAULTS = 4, // pages that were there
+    TRACE_KERNEL_SWITCHES = 1,     // context switches, and beginnings and ends of threads
+    TRACE_KERNEL_MAJOR_FAULTS = 2, // page faults that read from disk
+    TRACE_KERNEL_MINOR_FAULTS = 4, // page faults for pages in memory
     TRACE_KERNEL_SAMPLES = 8,      // stacks
-    TRACE_KERNEL_INSIDE = 16,      // also the kernel's own work for the process: system calls' page faults, samples in the kernel
+    TRACE_KERNEL_INSIDE = 16,      // also the kernel's own work for the process: page faults in system calls, samples in the kernel
 };
 enum { // context switches of a thread
-    TRACE_SWITCH_IN = 1,        // switched in: it runs on a processor from here on
+    TRACE_SWITCH_IN = 1,        // switched in: it runs from here on
     TRACE_SWITCH_WAITS = 2,     // switched out: it waits for something
-    TRACE_SWITCH_PREEMPTED = 3, // switched out: it could have gone on
+    TRACE_SWITCH_PREEMPTED = 3, // switched out although it could have gone on
 };
 enum { TRACE_TASK_BEGAN = 1, TRACE_TASK_ENDED = 2, TRACE_TASK_NAMED = 3 };
 #define TRACE_AGENT_TASK "libtracer" /* name of the agent's own tasks */
 enum { TRACE_FAULT_MAJOR = 1, TRACE_FAULT_MINOR = 2 };
-enum { TRACE_ACCESS_READ = 1, TRACE_ACCESS_WRITE = 2 }; // access modes of a descriptor
-// Values in place of an address in a sample. CALL: code that records its calls stands here, so the stack continues with the caller of
-// a call that is open in the trace. UNKNOWN: the address could not be determined.
+enum { TRACE_ACCESS_READ = 1, TRACE_ACCESS_WRITE = 2 }; // access modes of a file descriptor
+// Values in place of an address in a sample. CALL: the agent's return label was here, so the stack continues with the caller of a
+// call that is open in the trace. UNKNOWN: the address could not be determined.
 #define TRACE_SAMPLE_UNKNOWN 0
 #define TRACE_SAMPLE_CALL 1
 enum { // flags of a sample
@@ -244,19 +244,19 @@ enum {
     TRACE_TEXT_MESSAGE = 5,     // a message of the agent: one line
 };
 enum {
-    TRACE_FUNCTION_TAIL = 1,  // entry is recorded, as a complete call of no length; exit is not
-    TRACE_FUNCTION_SPAN = 2,  // no function: tracer_begin and tracer_end with this name
-    TRACE_FUNCTION_MARK = 4   // no function: tracer_mark with this name; TAIL as well
+    TRACE_FUNCTION_TAIL = 1,  // its entry is recorded, as a complete call of length zero; its exit is not
+    TRACE_FUNCTION_SPAN = 2,  // not a function: tracer_begin and tracer_end with this name
+    TRACE_FUNCTION_MARK = 4   // not a function: tracer_mark with this name; TAIL is set, too
 };
-// Also in a function's flags: number, from 1, of the argument that is recorded before each call (ARGUMENT); 0 none.
+// Also in a function's flags: number, from 1, of the argument recorded before each call (ARGUMENT); 0 none.
 #define TRACE_FUNCTION_ARGUMENT_SHIFT 8
 #define TRACE_FUNCTION_ARGUMENT_BITS 3
-#define TRACE_FUNCTION_ARGUMENT_IS_INT 2048 /* it is an int, a descriptor or a process id: bits above its 32 mean nothing */
+#define TRACE_FUNCTION_ARGUMENT_IS_INT 2048 /* it is an int (a file descriptor or a process id): ignore the bits above its 32 */
 
-/// Every metadata record begins so. `type` is written last. Size is a multiple of 8 and includes this.
+/// The start of every metadata record. `type` is written last. byte_count is a multiple of 8 and includes this structure.
 struct trace_record {
     uint16_t type;
-    uint16_t key; // TRACE_TEXT_ of a text; other records say below what theirs is
+    uint16_t key; // TRACE_TEXT_ in a text; the other records below say what theirs is
     uint32_t byte_count;
 };
 struct trace_text_record {
@@ -282,13 +282,13 @@ struct trace_function_record {
     uint32_t flags;
     uint32_t name_bytes; // name follows
 };
-/// Functions of a module that have no record of their own: ids that follow each other. Their names are in the module's file.
+/// Functions of a module that have no record of their own, with consecutive ids. Their names are in the module's file.
 struct trace_functions_record {
     struct trace_record record;
-    uint32_t first;  // the id of the first
+    uint32_t first;  // id of the first
     uint32_t module;
     uint32_t count;
-    uint32_t reserved; // then `count` times a uint32_t: the function's offset from the module's low_address; 0: it was never called
+    uint32_t reserved; // then `count` times a uint32_t: the function's offset from the module's low_address; 0: not called (yet)
 };
 struct trace_thread_record {
     struct trace_record record;
@@ -298,14 +298,14 @@ struct trace_thread_record {
 };
 struct trace_thread_begin_record { // older agents wrote it without the last field
     struct trace_thread_record thread;
-    uint64_t cpu_ns; // CPU time that the thread had used then
+    uint64_t cpu_ns; // CPU time of the thread up to then
 };
 struct trace_thread_pointer_record { // older agents wrote it without the last field
     struct trace_thread_begin_record begin;
     uint64_t
-        pointer; // the thread pointer of the ABI's thread-local storage: %fs, TPIDR_EL0. What pthread_t points to is there or ends there
+        pointer; // thread pointer of thread-local storage (%fs, TPIDR_EL0): the structure that pthread_t points to begins or ends there
 };
-/// The recording clock does not tick evenly: a sample at either end of the stretch in which its rate has changed.
+/// The rate of the recording clock has changed: one sample before the change and one after it, a record each.
 struct trace_clock_record {
     struct trace_record record;
     struct trace_clock_sample sample;
@@ -317,23 +317,23 @@ struct trace_module_end_record {
     uint64_t ticks;
 };
 
-/// Resources that a thread, or in a phase the process, had used up to a moment. Subtract two to get what was used in between.
+/// Resources that a thread (in a phase: the process) had used up to a moment. Subtract two to get the use in between.
 struct trace_usage {
     uint64_t ticks;
-    uint64_t own_ticks; // total so far, in the whole process, of the agent's own work on modules and initializers
+    uint64_t own_ticks; // running total, over the whole process, of the agent's own work on modules and initializers
     uint64_t cpu_ns;
     uint32_t minor_faults, major_faults;
 };
 struct trace_phase_record { // key: which
     struct trace_record record;
-    struct trace_usage usage;  // 0 where the agent saw nothing: all of CREATED and EXEC, all but ticks of LOADER
+    struct trace_usage usage;  // 0 where unknown: all of CREATED and EXEC, and all but the ticks of LOADER
     uint64_t monotonic_ns;     // time of CREATED and EXEC; 0 in others
-    uint64_t error_ns;         // it was at most this much earlier; 0 exact
+    uint64_t error_ns;         // it happened at most this much earlier; 0: exact
     uint32_t thread, reserved;
 };
 struct trace_initializer_record { // key: kind
     struct trace_record record;
-    uint32_t initializer; // from 0, in the order in which they began
+    uint32_t initializer; // from 0, in the order they began
     uint32_t parent;      // the one during which it ran, on the same thread, or TRACE_NONE
     uint32_t module;
     uint32_t index;       // in its array
@@ -357,14 +357,14 @@ struct trace_ready_record { // key: reason
 /// A dlopen that brought new modules, or a load made inside libc.
 struct trace_load_record {
     struct trace_record record;
-    uint32_t load;          // from 1; 0 are the modules that were there at the start
+    uint32_t load;          // from 1; 0 stands for the modules loaded at the start
     uint32_t thread;
     uint32_t caller_module; // TRACE_NONE: not known
-    uint32_t initializer;   // the one during which it was made, or TRACE_NONE
+    uint32_t initializer;   // the initializer during which dlopen was called, or TRACE_NONE
     uint64_t begin_ticks;   // dlopen was called; 0: not known
     uint64_t opened_ticks;  // the loader began to add modules; 0: not known
-    struct trace_usage mapped; // all are mapped; relocated, too, by a loader that tells of them so late (glibc from 2.41 on)
-    uint32_t path_bytes, reserved; // as it was asked for; follows
+    struct trace_usage mapped; // all are mapped (and relocated, if the loader reports them only then: glibc from 2.41 on)
+    uint32_t path_bytes, reserved; // the path that dlopen was given, which follows
 };
 struct trace_load_end_record {
     struct trace_record record;
@@ -372,10 +372,10 @@ struct trace_load_end_record {
     uint32_t reserved;
     struct trace_usage usage; // dlopen returned
 };
-/// A call of swift_once, pthread_once or __cxa_guard_acquire that found nothing done yet.
+/// A call of swift_once, pthread_once or __cxa_guard_acquire that found its work not done yet.
 struct trace_once_record {
     struct trace_record record;
-    uint32_t function; // the one that was called
+    uint32_t function; // the once-function
     uint32_t thread;
     uint64_t ticks;    // just before the call's own enter
     uint64_t code;     // the function it was given, 0 none
@@ -384,18 +384,18 @@ struct trace_once_record {
 struct trace_module_detail_record {
     struct trace_record record;
     uint32_t module;
-    uint32_t load;                 // the load that brought it, 0 at the start
+    uint32_t load;                 // the load that brought it, 0: loaded at the start
     uint32_t relative_relocations; // DT_RELACOUNT
-    uint32_t relr_bytes;           // DT_RELRSZ: compact relative ones
-    uint32_t symbol_relocations;   // in DT_RELA: each a symbol look-up
-    uint32_t other_relocations;    // in DT_RELA: neither relative nor a look-up
+    uint32_t relr_bytes;           // DT_RELRSZ: compact relative relocations
+    uint32_t symbol_relocations;   // in DT_RELA: each needs a symbol lookup
+    uint32_t other_relocations;    // in DT_RELA: neither relative nor by symbol
     uint32_t jump_slots;           // in DT_JMPREL
     uint32_t flags;
     uint64_t mapped_bytes;         // size of its load segments
     uint32_t soname_bytes;
     uint32_t needed_bytes;         // DT_SONAME, then the names of DT_NEEDED in order, NUL after each, follow
 };
-/// How many of a module's functions the user selected (TRACER_FUNCTIONS), and how many of them record their calls by an entry patch.
+/// Number of a module's functions that TRACER_FUNCTIONS selects, and of those that record their calls by an entry patch.
 struct trace_patched_record {
     struct trace_record record;
     uint32_t module;
@@ -403,7 +403,7 @@ struct trace_patched_record {
     uint32_t patched;
     uint32_t reserved;
 };
-/// From this moment on the function's calls are not recorded: there were very many, and they are short.
+/// From this moment on the function is suppressed (hot): its calls are not recorded, because they are short and very many.
 struct trace_left_out_record {
     struct trace_record record;
     uint32_t function;
@@ -411,16 +411,16 @@ struct trace_left_out_record {
     uint64_t ticks;
 };
 
-/// Events that `tracer record` asked the kernel for in this process. Absent: nobody asked (LD_PRELOAD alone). All its times, and those of
-/// the records below, are CLOCK_MONOTONIC; thread and process ids are those of the recorder's pid namespace.
+/// Kernel events that `tracer record` requested for this process. Absent: none were requested (LD_PRELOAD alone). All times here and in
+/// the records below are CLOCK_MONOTONIC; thread and process ids are those of the recorder's pid namespace.
 struct trace_kernel_record {
     struct trace_record record;
     uint32_t asked;       // TRACE_KERNEL_ bits
-    uint32_t granted;     // the bits of it that were granted; the others were refused, with …
-    uint32_t error;       // … this errno, 0 none
+    uint32_t granted;     // the bits that were granted; the others were refused, with …
+    uint32_t error;       // … this errno; 0 none
     int32_t paranoid;     // kernel.perf_event_paranoid then; INT32_MIN unknown
-    uint64_t from_ns;     // the kernel's events are from here …
-    uint64_t until_ns;    // … to here
+    uint64_t from_ns;     // kernel events begin here …
+    uint64_t until_ns;    // … and end here
     uint64_t lost;        // records lost because a buffer was full, in all processes of the run
     uint64_t period_ns;   // CPU time from one sample to the next; 0 no samples
 };
@@ -430,7 +430,7 @@ struct trace_switch {
     uint16_t processor;
     uint16_t kind; // TRACE_SWITCH_
 };
-/// In the order of their times, within a record and from one to the next.
+/// In order of time, within a record and from one record to the next.
 struct trace_switches_record {
     struct trace_record record;
     uint32_t count;
@@ -440,35 +440,35 @@ struct trace_task_record { // key: what, TRACE_TASK_
     struct trace_record record;
     uint64_t ns;
     uint32_t tid;
-    uint32_t by;   // BEGAN: the thread that began it
+    uint32_t by;   // BEGAN: the thread that started it
     char name[16]; // NAMED: the new name, NUL-padded
 };
 struct trace_page_fault_record { // key: TRACE_FAULT_
     struct trace_record record;
-    uint64_t ns;       // the page was there; a thread that had to wait for it was switched out before
+    uint64_t ns;       // when the page was available; a thread that had to wait for it was switched out before
     uint32_t tid;
     uint32_t path_bytes;
     uint64_t address;
-    uint64_t code;     // the instruction that touched it, 0 unknown: the kernel itself
-    uint64_t offset;   // in the file of that path, which follows; 0 where there is none
+    uint64_t code;     // the instruction that accessed it; 0 unknown: the kernel itself
+    uint64_t offset;   // in the file whose path follows; 0 if there is none
 };
-/// A wait that a thread was found in, while it was off-CPU for long.
+/// A wait that a thread was found in while it was off-CPU for long.
 struct trace_wait_record {
     struct trace_record record;
-    uint64_t ns;         // when it was looked at
+    uint64_t ns;         // when it was found
     uint32_t tid;
-    int32_t system_call; // its number; -1: in none (a page fault)
+    int32_t system_call; // its number; -1: none (a page fault)
     uint64_t arguments[2];
-    uint32_t place_bytes;  // place in the kernel (proc(5), wchan), empty: unknown …
-    uint32_t object_bytes; // … and object that the first argument, if a descriptor, is open on; the texts follow
+    uint32_t place_bytes;  // kernel function (wchan in proc(5)), empty: unknown …
+    uint32_t object_bytes; // … and the object that the first argument refers to, if it is a file descriptor; the texts follow
 };
-/// The object that a descriptor of the process is open on: one that a thread of the run waited for, or the peer of that.
+/// The object that a file descriptor of the process refers to: one that a thread of the run waited for, or its peer.
 struct trace_descriptor_record { // key: TRACE_ACCESS_ bits
     struct trace_record record;
-    uint64_t ns; // when it was looked at
+    uint64_t ns; // when it was read
     int32_t descriptor;
     uint32_t object_bytes; // "pipe:[4711]", "socket:[4712]", or a path …
-    uint32_t peer_bytes;   // … and the peer of a socket, empty: not known; the texts follow
+    uint32_t peer_bytes;   // … and the peer of a socket, empty: unknown; the texts follow
     uint32_t reserved;
 };
 /// Scheduling policy and priority of a thread, read when it or another thread of its process was found waiting.
@@ -476,18 +476,18 @@ struct trace_priority_record {
     struct trace_record record;
     uint64_t ns;
     uint32_t tid;
-    int32_t policy;   // SCHED_ of sched(7)
+    int32_t policy;   // SCHED_ constant of sched(7)
     int32_t nice;
     uint32_t priority; // for SCHED_FIFO and SCHED_RR
 };
-/// One of the descriptors that a thread was found waiting for at once, by poll(2), select(2), epoll_wait(2) or the like. Each has a
-/// record, all with the same time.
+/// One of the file descriptors that a thread was found waiting for at once, in poll(2), select(2), epoll_wait(2) or a similar call.
+/// Each has a record, all with the same time.
 struct trace_polled_record { // key: TRACE_ACCESS_ bits, what it waits to do
     struct trace_record record;
     uint64_t ns;
     uint32_t tid;
     int32_t descriptor;
-    uint32_t object_bytes; // the object it is open on; the text follows
+    uint32_t object_bytes; // the object it refers to; the text follows
     uint32_t reserved;
 };
 /// One stack, innermost first.
@@ -499,11 +499,11 @@ struct trace_sample {
 };
 struct trace_samples_record {
     struct trace_record record;
-    uint32_t count; // number of struct trace_sample that follow, each with its addresses behind it
+    uint32_t count; // number of struct trace_sample that follow, each with its addresses after it
     uint32_t reserved;
 };
 
-/// Name that a compiler gave to code which the process generated while it ran and which is in no file.
+/// Name that a compiler gave to code that the process generated at run time and that is in no file.
 struct trace_code_name_record {
     struct trace_record record;
     uint64_t address;
@@ -511,11 +511,11 @@ struct trace_code_name_record {
     uint32_t name_bytes, reserved; // name follows
 };
 
-/// Relocations of a module by the module they resolve to, a record per pair. A lazily bound slot counts for where it would resolve to.
+/// Relocations of a module by the module they resolve to, a record per pair. A lazily bound slot counts for the module it would resolve to.
 struct trace_binding_record {
     struct trace_record record;
-    uint32_t module; // the module whose slots …
-    uint32_t to_module; // … lead here
+    uint32_t module; // the module that has the relocations …
+    uint32_t to_module; // … and the one they resolve to
     uint32_t calls; // jump slots
     uint32_t addresses; // other relocations that name a symbol
 };
