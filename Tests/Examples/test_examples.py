@@ -348,6 +348,6 @@ class Script(unittest.TestCase):
     def test_update_leaves_a_document_alone_when_a_program_is_missing(self):
         text = DOCUMENT.replace("run:", "needs: no-such-program\nrun:")
         result = self.examples(text, "--update")
-        self.assertIn("left as it is", result.stdout)
+        self.assertIn("not changed", result.stdout)
         with open(os.path.join(self.folder, "document.md"), encoding="utf-8") as file:
             self.assertEqual(file.read(), text)

@@ -1,4 +1,4 @@
-"""Every text that a person may see stands in messages.txt, so that a change of one shows in a diff."""
+"""messages.txt has every message, so that a changed message shows in a diff."""
 import importlib.machinery
 import importlib.util
 import pathlib
