@@ -158,7 +158,7 @@ static int is_around(const struct run *run, int stage) {
 }
 
 static void complain(const struct task *task, const char *name, const char *why) {
-    fprintf(stderr, "tracer_run_startup: item \"%.*s\" of stage %d is to run after \"%.*s\", %s\n", (int)length(task->item->names),
+    fprintf(stderr, "tracer_run_startup: item \"%.*s\" of stage %d should run after \"%.*s\", %s\n", (int)length(task->item->names),
             task->item->names, task->item->stage, (int)length(name), name, why);
 }
 
@@ -172,12 +172,12 @@ static size_t connect(struct run *run, struct task *task, struct edge *edges) {
             if (compare(run->named[middle]->item->names, name) < 0) low = middle + 1;
             else high = middle;
         }
-        if (edges && (low == run->count || compare(run->named[low]->item->names, name))) complain(task, name, "which no item is called");
+        if (edges && (low == run->count || compare(run->named[low]->item->names, name))) complain(task, name, "but no item has that name");
         for (; low < run->count && !compare(run->named[low]->item->names, name); low++) {
             struct task *before = run->named[low];
             if (before->state == ENDED) continue;
             if (!before->is_own && (before->state == IDLE || is_around(run, before->item->stage))) {
-                if (edges) complain(task, name, "whose stage has not been run");
+                if (edges) complain(task, name, "whose stage has not run");
                 continue;
             }
             if (edges) {
@@ -210,7 +210,7 @@ static void complain_of_circle(const struct run *run, struct task *task) {
     for (size_t n = 0; n < run->count; n++) task = obstacle(task);
     for (struct task *other = obstacle(task); other != task; other = obstacle(other))
         if (other < task) task = other; // and once more around
-    fprintf(stderr, "tracer_run_startup: items of stage %d come after one another in a circle, and run as they are declared: ", run->stage);
+    fprintf(stderr, "tracer_run_startup: items of stage %d depend on each other in a circle, and run as declared: ", run->stage);
     const struct task *first = task;
     do {
         fprintf(stderr, "%.*s after ", (int)length(task->item->names), task->item->names);

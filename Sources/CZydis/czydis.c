@@ -25,7 +25,7 @@ const char *x86_decoder_open(const char *folder) {
     }
     if (!library) library = dlopen(soname(), RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        snprintf(why, sizeof why, "x86-64 code is decoded by %s, which is not here: install libzydis%d.%d, or tracer again", soname(),
+        snprintf(why, sizeof why, "the x86-64 decoder %s was not found: install libzydis%d.%d, or reinstall tracer", soname(),
                  (int)ZYDIS_VERSION_MAJOR(ZYDIS_VERSION), (int)ZYDIS_VERSION_MINOR(ZYDIS_VERSION));
         return why;
     }
@@ -36,7 +36,7 @@ const char *x86_decoder_open(const char *folder) {
     if (!init || !mode || !version || !found || version() >> 32 != ZYDIS_VERSION >> 32 ||
         !ZYAN_SUCCESS(init(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)) ||
         !ZYAN_SUCCESS(mode(&decoder, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE))) {
-        snprintf(why, sizeof why, "%s is not the library that its name says: install libzydis%d.%d again", soname(),
+        snprintf(why, sizeof why, "%s is not the library that its name says: reinstall libzydis%d.%d", soname(),
                  (int)ZYDIS_VERSION_MAJOR(ZYDIS_VERSION), (int)ZYDIS_VERSION_MINOR(ZYDIS_VERSION));
         dlclose(library);
         return why;

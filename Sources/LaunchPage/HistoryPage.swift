@@ -90,7 +90,7 @@ package struct HistoryPage {
         if !entry.commit.isEmpty { lines.append("commit \(entry.commit)") }
         lines.append(
             "\(counted(UInt64(entry.runs), "launch", "launches"))"
-                + (entry.disturbed > 0 ? ", \(entry.disturbed) disturbed and made again" : ""))
+                + (entry.disturbed > 0 ? ", \(entry.disturbed) disturbed and repeated" : ""))
         return lines.joined(separator: "\n")
     }
 

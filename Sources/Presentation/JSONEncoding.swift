@@ -42,7 +42,7 @@ private final class JSONPlace {
     func encodeNull() { content = .value(.null) }
 
     func member(_ key: any CodingKey) -> JSONPlace {
-        guard case .object(var members) = content else { preconditionFailure("\(key.stringValue) is a member of no object") }
+        guard case .object(var members) = content else { preconditionFailure("\(key.stringValue) is not a member of an object") }
         let place = JSONPlace()
         content = .nothing // or the members would be copied
         members.append((key.stringValue, place))
@@ -51,7 +51,7 @@ private final class JSONPlace {
     }
 
     func element() -> JSONPlace {
-        guard case .array(var places) = content else { preconditionFailure("an element of no array") }
+        guard case .array(var places) = content else { preconditionFailure("not an element of an array") }
         let place = JSONPlace()
         content = .nothing
         places.append(place)

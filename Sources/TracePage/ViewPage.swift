@@ -133,7 +133,7 @@ package struct ViewPage: Sendable {
         }
         startup = isRun ? .null : traces[0].startup.map { ViewPage.startup($0) } ?? .null
         notes = left.filtered
-        if let window { notes.append("\(window.text): what happened at other times is left out") }
+        if let window { notes.append("\(window.text): other times are not shown") }
         noteWhatIsNotDrawn()
         notes += files.lazy.compactMap { $0.interpreterHint }.prefix(1)
     }
@@ -141,13 +141,13 @@ package struct ViewPage: Sendable {
     private mutating func noteWhatIsNotDrawn() {
         if lanes.count < threadCount { notes.append("timeline: the \(lanes.count) busiest of \(threadCount) threads") }
         let short = lanes.reduce(0) { $0 &+ $1.timeline.bandCalls }
-        if short > 0 { notes.append("timeline: \(counted(short, "short call")) not drawn one by one, but as bands") }
+        if short > 0 { notes.append("timeline: \(counted(short, "short call")) drawn as bands, not one by one") }
         let deeper = lanes.reduce(0) { $0 &+ $1.timeline.deeper }
         if deeper > 0 { notes.append("timeline: \(counted(deeper, "call")) deeper than \(CallTimeline.mostLevels) levels are not drawn") }
         let states = lanes.compactMap { $0.states }
         let shortStates = states.reduce(0) { $0 + $1.short }, untold = states.reduce(0) { $0 + $1.untold }
-        if shortStates > 0 { notes.append("timeline: \(counted(shortStates, "short state")) not drawn one by one, but as shares") }
-        if untold > 0 { notes.append("timeline: \(counted(untold, "short wait")) without what was waited for") }
+        if shortStates > 0 { notes.append("timeline: \(counted(shortStates, "short state")) drawn as shares, not one by one") }
+        if untold > 0 { notes.append("timeline: \(counted(untold, "short wait")) without a known reason") }
         let searches = traces.compactMap { $0.waits }, silent = searches.reduce(0) { $0 + $1.silentThreads }
         if silent > 0 { notes.append("timeline: \(counted(silent, "thread")) without a recorded call") }
         notes += searches.flatMap { $0.notes }

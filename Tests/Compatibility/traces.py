@@ -31,7 +31,7 @@ def read(folder, tool, has_functions=False):
         done = subprocess.run([tool, "report", path, "--json"], capture_output=True, text=True, timeout=600)
         patched = recorded_functions(path, tool) if has_functions else 0
         os.unlink(path)
-        said = "".join(line for line in done.stderr.splitlines(True) if "and of no call (--mode counts)" not in line).strip()
+        said = "".join(line for line in done.stderr.splitlines(True) if "not their calls (--mode counts)" not in line).strip()
         if done.returncode or said:
             # A process that was killed leaves a trace that is whole as far as it goes; anything said on stderr is damage.
             recording.faults.append(f"{name}: report says (status {done.returncode}): {said[:300]}")

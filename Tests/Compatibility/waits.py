@@ -185,7 +185,7 @@ def compare(name, count, repository):
             waker_told = mine and f"{wait['waker']['thread']}/{mine}"
             woken = "" if not mine else f"{waker_told} ended" if wait["kind"] in ("child", "join") else f"woken by {waker_told}"
             details = [f"held by {wait['holder']['thread']}" if wait["holder"] else "", woken,
-                       "the other end: " + ", ".join(f"{end['thread']}/{end['pid']}" for end in wait["other_ends"]) if wait["other_ends"] else ""]
+                       "peer: " + ", ".join(f"{end['thread']}/{end['pid']}" for end in wait["other_ends"]) if wait["other_ends"] else ""]
             rows.append((name, f"{wait['duration_ns'] / 1e6:.3f} ms", wait["kind"], where or wait["system_call"] or wait["object"] or "-", ", ".join(filter(None, details)) or "-",
                          f"{length / 1e6:.3f} ms, {state}", f"{waker_name}/{waker}" if waker else "the kernel" if waker == 0 else "-", "" if good else "differs"))
         activity = os.path.join(directory, "activity")
@@ -222,7 +222,7 @@ def main():
             for row in found:
                 print("  ".join(row).rstrip(), flush=True)
     if options.markdown:
-        print("| program | off the processor | kind | waiting in | held by, woken by | perf: off, state | perf: woken by | |\n|---|---:|---|---|---|---:|---|---|")
+        print("| program | off-CPU | kind | waiting in | held by, woken by | perf: off, state | perf: woken by | |\n|---|---:|---|---|---|---:|---|---|")
         for row in rows:
             print("| " + " | ".join(row) + " |")
     sys.exit(1 if wrong else 0)

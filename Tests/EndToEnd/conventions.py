@@ -132,13 +132,13 @@ class Language:
 
     def notes(self, settings, path):
         info = subprocess.run([settings.tool, "info", path], capture_output=True, text=True, timeout=harness.HANGS)
-        return [line for line in info.stdout.splitlines() if "calling conventions of its own" in line]
+        return [line for line in info.stdout.splitlines() if "its own calling conventions" in line]
 
     def recorded(self, settings, place, argv):
         """`tracer record` says it in one line. It takes the agent beside it."""
         run = subprocess.run([settings.tool, "record", "-o", os.path.join(place.path, "recorded.trace"), "--"] + argv,
                              capture_output=True, text=True, timeout=harness.HANGS, env=harness.passed_on(os.environ))
-        lines = [line for line in run.stderr.splitlines() if "calling conventions of its own" in line]
+        lines = [line for line in run.stderr.splitlines() if "its own calling conventions" in line]
         return [] if len(lines) == self.is_foreign and not run.returncode else [f"record: status {run.returncode}, {lines}\n{run.stderr[-500:]}"]
 
     def with_functions(self, settings, place, argv, bare):

@@ -267,7 +267,7 @@ def plugins_come_and_go(case):
 def nothing_is_recorded_without_functions(case):
     program = case.compile("gcc", "-O1", source=MANY, name="many")
     _, said = case.traced([program, "some"], None, TRACER_MODE="counts")
-    if said != ["tracer: TRACER_MODE=counts needs TRACER_FUNCTIONS, which says of which functions: nothing is recorded"]:
+    if said != ["tracer: TRACER_MODE=counts needs TRACER_FUNCTIONS, which selects the functions: nothing is recorded"]:
         raise Failed(f"said: {said}")
     done = subprocess.run([case.settings.tool, "record", "--mode", "counts", "--", program, "some"], capture_output=True, text=True, cwd=case.place.path)
     if done.returncode != 2 or "--mode counts needs --functions" not in done.stderr:
@@ -282,7 +282,7 @@ def record_tells_how_many_were_called(case):
     if done.returncode or "functions called" not in done.stderr or f"next: tracer coverage {path}" not in done.stderr:
         raise Failed(f"status {done.returncode}: {done.stderr[-400:]}")
     done = subprocess.run([case.settings.tool, "order", path, "-o", "-"], capture_output=True, text=True)
-    if done.returncode != 1 or "record it without --mode counts" not in done.stderr:
+    if done.returncode != 1 or "record without --mode counts" not in done.stderr:
         raise Failed(f"order: status {done.returncode}: {done.stderr[-300:]}")
     for command in ("report", "tree", "replay"):
         told = subprocess.run([case.settings.tool, command, path, *(["f100"] if command == "callers" else [])], capture_output=True, text=True)

@@ -356,7 +356,7 @@ def names_are_found_by_build_id(case):
     found, said = report(**nowhere)
     if sorted(found.values()) != sorted(whole.values()) or any(not name.startswith("0x") for name in found if name in whole and name != "main"):
         raise Failed(f"without plan and file: {found}")
-    if said.count("go by their addresses") != 1 or "counts" not in said:
+    if said.count("are shown by address") != 1 or "counts" not in said:
         raise Failed(f"nothing says so: {said}")
 
 
@@ -532,8 +532,8 @@ def a_short_function_called_very_often_is_left_out(case):
         moments = [(each["function"], each["module"], each["after_ns"] > 0) for each in json.loads(told("info", path, "--json"))["left_out"]]
         if (left, moments) != ((set(), []) if keeps else ({"short_one"}, [("short_one", "hot", True)])):
             raise Failed(f"left out: {left}; {moments}")
-        for arguments, line in ((("report", path), "≥"), (("report", path), "record --keep-hot"), (("info", path), "1 short function left out after many calls: --keep-hot"),
-                                (("replay", path, "--from", "99%"), "1 short function left out after many calls")):
+        for arguments, line in ((("report", path), "≥"), (("report", path), "record --keep-hot"), (("info", path), "1 short function suppressed after many calls: --keep-hot"),
+                                (("replay", path, "--from", "99%"), "1 short function suppressed after many calls")):
             if (line in told(*arguments)) == keeps:
                 raise Failed(f"{arguments[0]}, keeps {keeps}: {line!r} {'is' if keeps else 'is not'} there")
 
@@ -559,12 +559,12 @@ def small_leaves_are_left_out_on_request(case):
 def record_says_when_it_cannot_make_plans(case):
     program = case.compile("g++", "-O1")
     home = {"XDG_CACHE_HOME": case.path("empty")}
-    for variables, options, why in (({"TRACER_CACHE": "off", **home}, [], "TRACER_CACHE=off leaves that alone"), (home, ["--no-cache"], "--no-cache leaves that alone"),
+    for variables, options, why in (({"TRACER_CACHE": "off", **home}, [], "TRACER_CACHE=off turns it off"), (home, ["--no-cache"], "--no-cache turns it off"),
                                     ({"XDG_CACHE_HOME": "", "HOME": ""}, [], "neither XDG_CACHE_HOME nor HOME"), ({"TRACER_CACHE": "off", **home}, ["--cache"], None)):
         path = os.path.join(case.place.traces, "r.trace")
         done = subprocess.run([case.settings.tool, "record", "--force", "-o", path, *options, "--functions", "*", "--", program], capture_output=True, text=True,
                               env=case.environment(**variables), timeout=harness.HANGS)
-        said = [line for line in done.stderr.splitlines() if "no plans are made, and functions without one are not recorded: plans are kept in the cache" in line]
+        said = [line for line in done.stderr.splitlines() if "no plans are made, and functions without a plan are not recorded: plans are kept in the cache" in line]
         if done.returncode or len(said) != (why is not None) or why and (why not in said[0] or not done.stderr.startswith(said[0])):
             raise Failed(f"{variables} {options}: status {done.returncode}: {done.stderr[-400:]}")
         trace, = case.traces()
@@ -728,7 +728,7 @@ def where_room_is_scarce(left, is_room, further=0):
         run, said = case.traced(argv, "libscarce.so!*")
         if run.stdout != b"338350\n":
             raise Failed(f"said {run.stdout}")
-        if is_room and said or not is_room and (len(said) != 1 or "no room for stubs near it" not in said[0]):
+        if is_room and said or not is_room and (len(said) != 1 or "no free address space for stubs near it" not in said[0]):
             raise Failed(f"lines: {said}")
         trace, = case.traces()
         if (trace.count("square"), trace.count("sum")) != ((100, 1) if is_room else (0, 0)):
@@ -813,9 +813,9 @@ def a_resolver_is_recorded_when_the_loader_calls_it(case):
 
 def a_glob_that_means_nothing_is_said(case):
     program = case.compile("g++", "-O1")
-    for glob, line in (("nosuch", "no function is called nosuch"), ("0x7", "no function begins at 0x7"), ("libnosuch.so!*", "is linked with no library libnosuch.so"),
-                       ("libc.so.6!nosuch", "no function is called libc.so.6!nosuch"),
-                       ("libc.so.6!strchr", "the loader chooses what strchr is")):
+    for glob, line in (("nosuch", "no function has the name nosuch"), ("0x7", "no function begins at 0x7"), ("libnosuch.so!*", "is not linked with a library libnosuch.so"),
+                       ("libc.so.6!nosuch", "no function has the name libc.so.6!nosuch"),
+                       ("libc.so.6!strchr", "strchr is an IFUNC")):
         done = subprocess.run([case.settings.tool, "record", "--force", "-o", case.path("r.trace"), "--functions", glob, "--", program], capture_output=True, text=True,
                               env=case.environment(), timeout=harness.HANGS)
         if done.returncode or sum(line in said for said in done.stderr.splitlines()) != 1 or "sum " not in done.stdout:
@@ -849,7 +849,7 @@ def a_plan_that_does_not_fit_is_refused(case):
     os.chmod(changed, 0o755)
     environment = harness.traced_environment(case.settings, case.environment(TRACER_FUNCTIONS="*"), case.place)
     run = harness.execute([changed], case.place.fresh(), environment)  # it may well die of its changed instruction
-    if b"its code is not what its plan says" not in run.stderr:
+    if b"its code differs from its plan" not in run.stderr:
         raise Failed(f"changed code: nothing is said: {run.stderr[-300:]}")
     identity = next(line.split()[-1] for line in subprocess.run(["readelf", "-n", program], capture_output=True, text=True).stdout.splitlines() if "Build ID" in line)
     path = os.path.join(folder, identity + ".plan")

@@ -124,7 +124,7 @@ def every_reader_takes_a_run(test):
     test.tool("view", name, "-o", path("page.html"))
     with open(path("page.html")) as file:
         expect("4 processes" in file.read(), "the page")
-    expect("none differs" in test.tool("diff", name, name).stdout, "a run differs from itself")
+    expect("no function differs" in test.tool("diff", name, name).stdout, "a run differs from itself")
     test.tool("callers", name, "malloc")
     for reader in ("replay", "libs", "startup", "dump"):
         test.tool(reader, name)
@@ -223,7 +223,7 @@ def a_directory_of_something_else_is_left_alone(test):
     with open(os.path.join(test.folder, "kept", "text"), "w") as file:
         file.write("important")
     said = test.record("-o", "kept", "/bin/true", status=2).stderr
-    expect("is no run that has ended" in said and os.listdir(os.path.join(test.folder, "kept")) == ["text"], said)
+    expect("is not a finished run" in said and os.listdir(os.path.join(test.folder, "kept")) == ["text"], said)
 
 
 def a_wanted_template_still_gives_each_process_a_file(test):

@@ -94,7 +94,7 @@ def does_not_write_to_a_file_that_takes_the_name_later(ground):
 
 def leaves_a_file_that_is_no_trace(ground):
     victim = ground.file("victim", "precious " * 100)
-    ground.said(ground.run(victim), "not a trace of ours")
+    ground.said(ground.run(victim), "not a trace of tracer's")
     expect(victim, ("precious " * 100)[:100])
 
 
@@ -152,7 +152,7 @@ def leaves_a_device_and_a_fifo(ground):
         pass # only root has devices
     for name in names:
         before = os.stat(name)
-        ground.said(ground.run(name), "not a trace of ours")
+        ground.said(ground.run(name), "not a trace of tracer's")
         after = os.stat(name)
         if (before.st_ino, before.st_mode) != (after.st_ino, after.st_mode):
             raise Failed(f"{os.path.basename(name)} was replaced")

@@ -480,7 +480,7 @@ def an_unknown_loader_loses_its_hook_and_nothing_else(folder):
         expect(status == 0, f"{flags}: status {status}, stdout {out}, stderr {err}")
         timeline = folder.timeline()
         expect(bool(timeline["dlopens"]) == is_seen, f"{flags}: {timeline['dlopens']}")
-        expect(any("seen late" in note for note in timeline["notes"]) != is_seen, f"{flags}: {timeline['notes']}")
+        expect(any("noticed late" in note for note in timeline["notes"]) != is_seen, f"{flags}: {timeline['notes']}")
 
 
 def a_trace_of_no_start_is_refused(folder):

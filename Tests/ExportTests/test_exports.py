@@ -349,7 +349,7 @@ class Perfetto(ExportTest):
         for stage, following in zip(stages, stages[1:]):
             self.assertEqual(stage["ts"] + stage["dur"], following["ts"], stage["name"])
         self.assertEqual(outside, [{"n": 0}])
-        self.assertIn({"name": "ready: the program said so"}, moments)
+        self.assertIn({"name": "ready: the program's mark"}, moments)
 
 
 class Chrome(ExportTest):

@@ -57,7 +57,7 @@ import Testing
             #expect(quiet.reason(calibration: 2 * ms, stolen: 10 * ms, elapsed: 20 * ms) == nil) // one step of the counter
         }
         #expect(quiet.reason(calibration: 2 * ms, stolen: 150 * ms, elapsed: second) == "the hypervisor took 150.000 ms")
-        #expect(quiet.reason(calibration: 3 * ms, stolen: 0, elapsed: second) == "the processor was 50.0% slower than usual")
+        #expect(quiet.reason(calibration: 3 * ms, stolen: 0, elapsed: second) == "the CPU was 50.0% slower than usual")
         var stolenAlways = MachineWatch()
         let reasons = (0..<6).map { _ in stolenAlways.reason(calibration: 2 * ms, stolen: 150 * ms, elapsed: second) }
         #expect(reasons == [nil, nil, nil, nil, nil, nil])

@@ -110,7 +110,7 @@ def unchanged(scratch, trials, runs):
             print(f"false alarm in trial {trial}:\n{done.stdout}", flush=True)
         elif done.returncode != 0:
             sys.exit(f"check failed: {done.stderr}")
-        unjudged += "times are not judged" in done.stderr
+        unjudged += "times are not checked" in done.stderr
     print(f"unchanged program: {alarms} false alarms in {trials} checks ({alarms / trials:.1%}); in {unjudged} the machine did not calm down and times were not judged")
     return alarms / trials < 0.01
 

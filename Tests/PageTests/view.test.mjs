@@ -83,7 +83,7 @@ test("the page reads all that the schema names, and nothing else", async () => {
   texts.length = 0;
   element("tab-samples").onclick();
   assert(texts.includes("parse"), `samples: ${texts}`);
-  assert.equal(element("samples-of").textContent, "8 samples, one for each 1.00 ms of processor time; 0 ns to 1.000 µs");
+  assert.equal(element("samples-of").textContent, "8 samples, one for each 1.00 ms of CPU time; 0 ns to 1.000 µs");
   element("tab-around").onclick();
   element("search").oninput({ target: { value: "malloc" } });
   assert.equal(element("matches").textContent, "10 calls, 31.3 % of the time");

@@ -531,7 +531,7 @@ class Command(unittest.TestCase):
         path = hostile()
         text = tracer("plan", path).stdout
         self.assertRegex(text, r"functions +patched +share .*refused +module")
-        self.assertIn("each turn of a loop would look like a call", text)
+        self.assertIn("each iteration of a loop would look like a call", text)
         self.assertNotIn("short_with_padding", text)
         text = tracer("plan", path, "--functions", "hostile.so!short_*").stdout
         self.assertRegex(text, r"0x[0-9a-f]+ +3  jump5 +short_with_padding")
@@ -539,7 +539,7 @@ class Command(unittest.TestCase):
         self.assertIn("no function matches nothing*", tracer("plan", path, "--functions", "nothing*", status=1).stderr)
 
     def test_errors_are_one_line(self):
-        for path, words in ("/none", "No such file"), ("/etc/passwd", "no ELF file"), ("/tmp", "no ELF file"), (scratch() + "/x.o", "not linked"):
+        for path, words in ("/none", "No such file"), ("/etc/passwd", "not a 64-bit ELF file"), ("/tmp", "not a 64-bit ELF file"), (scratch() + "/x.o", "not linked"):
             if path.endswith(".o"):
                 subprocess.run(["gcc", "-c", "-x", "c", "/dev/null", "-o", path], check=True)
             said = tracer("plan", path, status=1).stderr

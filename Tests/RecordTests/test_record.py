@@ -159,7 +159,7 @@ class Statuses(RecordTest):
         for expected, options in {
             "is not tracer's agent": [empty, "-shared", "-fPIC"],
             "is the agent of tracer 0.0.7": [AGENT[0], "-I" + self.directory, "-shared", "-fPIC"],
-            "built wrong, it needs libm.so.6": [*AGENT, "-Wl,--no-as-needed", "-lm"],
+            "not built correctly: it needs libm.so.6": [*AGENT, "-Wl,--no-as-needed", "-lm"],
         }.items():
             build(agent, *options)
             done = subprocess.run([tool, "record", "touch", "started"], cwd=self.directory, capture_output=True, timeout=LIMIT)
@@ -287,7 +287,7 @@ class Refusals(RecordTest):
             image = bytearray(file.read())
         other = bytearray(image)
         other[18:20] = struct.pack("<H", 183 if image[18] == 62 else 62)
-        self.refused(126, "another processor", self.write("other", other))
+        self.refused(126, "another CPU architecture", self.write("other", other))
         other = bytearray(image)
         other[4] = 1
         self.refused(126, "32-bit", self.write("small", other))
@@ -726,7 +726,7 @@ class States(RecordTest):
     def test_minor_faults_need_what_no_states_leaves_out(self):
         done = self.record("--no-states", "--minor-faults", "-o", "t", FAKE)
         self.assertEqual((done.returncode, os.path.exists(os.path.join(self.directory, "t"))), (2, False))
-        self.assertIn(b"--minor-faults needs what --no-states leaves out", done.stderr)
+        self.assertIn(b"--minor-faults needs --states", done.stderr)
 
     def test_it_can_be_left_out(self):
         done = self.record("--no-states", "-o", "t", FAKE, "here", "file")
@@ -827,7 +827,7 @@ class OneThing(RecordTest):
             os.unlink(os.path.join(self.directory, "wanted.trace"))
         self.write("notes", b"mine")
         for force in ([], ["--force"]):
-            self.refused(2, "is no run that has ended", *force, "-o", "notes", FAKE, "file")
+            self.refused(2, "is not a finished run", *force, "-o", "notes", FAKE, "file")
         self.assertEqual(self.there(), ["notes"])
 
     def contents(self):

@@ -44,9 +44,9 @@ import Testing
 
     @Test(arguments: [
         ("static", elf(loader: nil), "statically linked"),
-        ("arm", elf(machine: 183), "another processor (aarch64)"),
+        ("arm", elf(machine: 183), "another CPU architecture (aarch64)"),
         ("musl", elf(loader: "/lib/ld-musl-x86_64.so.1"), "musl"),
-        ("orphan", elf(loader: "/lib/no-such-loader.so"), "which is not here"),
+        ("orphan", elf(loader: "/lib/no-such-loader.so"), "which was not found"),
         ("cut", Array(elf()[..<100]), "cannot be executed"),
     ])
     func untraceableExecutableIsRefused(name: String, bytes: [UInt8], reason: String) {

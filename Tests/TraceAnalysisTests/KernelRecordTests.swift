@@ -117,9 +117,11 @@ import TraceTesting
                 == "switches not granted: Permission denied, kernel.perf_event_paranoid is 4: sysctl kernel.perf_event_paranoid=2")
         #expect(
             try trace { $0.kernel(granted: 0, error: 1, until: 2) }.noSwitches
-                == "switches not granted: Operation not permitted, as by a container's seccomp filter: docker run --cap-add PERFMON")
-        #expect(try trace { $0.kernel(asked: 0, until: 2) }.noSwitches == "tracer record was not to ask for switches")
-        #expect(try trace { _ in }.noSwitches == "tracer record did not ask the kernel")
+                == "switches not granted: Operation not permitted, perhaps by a container's seccomp filter: docker run --cap-add PERFMON")
+        #expect(
+            try trace { $0.kernel(asked: 0, until: 2) }.noSwitches == "it was recorded without context switches: use tracer record --states"
+        )
+        #expect(try trace { _ in }.noSwitches == "it was recorded without kernel events")
         #expect(try trace(session: 0) { _ in }.noSwitches?.contains("use tracer record") == true)
     }
 }

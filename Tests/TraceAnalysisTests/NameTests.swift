@@ -145,7 +145,7 @@ import TraceTesting
             #expect(table.contains("hidden.c:3") == hasDebugInformation)
             #expect(json.contains("\"file\": \"\(directory)/hidden.c\", \"line\": 3") == hasDebugInformation)
             #expect(json.contains("\"file\": null, \"line\": null"))
-            let told = table.components(separatedBy: "no lines of libhidden.so: no debug information (DWARF) of them is here").count - 1
+            let told = table.components(separatedBy: "no lines for libhidden.so: their debug information (DWARF) was not found").count - 1
             #expect(told == (hasDebugInformation ? 0 : 1))
             let without = FunctionPlaces([made.trace], lines: false)
             #expect(

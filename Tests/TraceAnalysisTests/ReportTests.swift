@@ -121,7 +121,7 @@ import TraceTesting
         #expect(wide.contains("* far from the median (p50): calls of very different lengths"))
         #expect(wide.split(separator: "\n").filter { $0.contains("* ") }.count == 2)
         let narrow = loaded.summary.table(loaded.trace, by: .selfTime, top: 0, width: 50, style: plain)
-        #expect(!narrow.contains("* ") && narrow.contains("left out for want of columns: minimum, maximum"), "\(narrow)")
+        #expect(!narrow.contains("* ") && narrow.contains("not shown for lack of columns: minimum, maximum"), "\(narrow)")
         #expect(loaded.summary.functions(by: .percentile99).first?.name == "a")
     }
 

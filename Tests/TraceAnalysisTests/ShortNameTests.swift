@@ -117,7 +117,7 @@ import TraceAnalysis
         let names = ["configuration_reader_of_the_first_kind", "configuration_reader_of_the_other_kind", "memcpy"]
         let lines = try report(names, width: 80)
         #expect(lines[1].contains("average") && !lines[1].contains("p50") && !lines[1].contains("minimum"), "\(lines[1])")
-        #expect(lines.contains { $0.hasPrefix("left out for want of columns: minimum, maximum, p99, p50") })
+        #expect(lines.contains { $0.hasPrefix("not shown for lack of columns: minimum, maximum, p99, p50") })
         #expect(lines.dropFirst(2).prefix(3).allSatisfy { $0.count <= 80 }, "\(lines)")
         #expect(Set(lines.dropFirst(2).prefix(3).map { $0.split(separator: " ").dropLast().last }).count == 3)
         #expect(try report(["a", "b"], width: 130)[1].contains("minimum"))

@@ -180,7 +180,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         }
         let found = try search(builder)
         #expect(found.waits.isEmpty && found.agentsWaits == (1, 3000))
-        #expect(WaitSearch.notes([found]) == ["left out: 1 wait for the agent, 3.000 us"])
+        #expect(WaitSearch.notes([found]) == ["not shown: 1 wait for the agent, 3.000 us"])
     }
 
     @Test func minorFaultsAreCountedByFileAndAreNoWaits() throws {
@@ -637,7 +637,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
             builder.complete(other, 11, from: start + 21_000, to: start + 21_100, object: mutex)
         }
         let found = try search(builder), wait = try #require(found.waits.first)
-        #expect(found.noSwitches == "tracer record did not ask the kernel" && found.waits.count == 1)
+        #expect(found.noSwitches == "it was recorded without kernel events" && found.waits.count == 1)
         #expect(wait.kind == .lock && wait.duration == 20_000 && wait.waker?.late == nil && wait.waker?.at == start + 21_000)
         #expect(wait.holder?.since == start + 1000)
         let times = ThreadTimes(found, wait.thread, in: .whole)

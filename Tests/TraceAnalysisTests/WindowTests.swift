@@ -166,7 +166,7 @@ import TraceTesting
             return String(decoding: text, as: UTF8.self)
         }
         let one = try text(.max, .max)
-        #expect(one.contains("before the window of time") && one.contains("only in part within the window of time"))
+        #expect(one.contains("before the time window") && one.contains("only partly in the time window"))
         #expect(try text(7, .max) == one)
         #expect(try text(40, 2) == one)
     }

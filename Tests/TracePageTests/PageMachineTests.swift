@@ -121,7 +121,7 @@ private func contended(_ body: (inout TraceBuilder) -> Void = { _ in }) throws -
             whole = long + short
         #expect(abs(whole - 10_000_000) < 10_000, "\(whole)")
         let notes = try #require(page["notes"] as? [String])
-        #expect(notes.contains { $0.contains("short states not drawn one by one, but as shares") }, "\(notes)")
+        #expect(notes.contains { $0.contains("short states drawn as shares, not one by one") }, "\(notes)")
     }
 
     @Test func samplesAreATreeAndMoments() throws {

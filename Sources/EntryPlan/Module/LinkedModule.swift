@@ -14,14 +14,14 @@ struct LinkedModule {
         } catch {
             switch error {
             case .noFile(let number): throw PlanProblem(message: "cannot read \(path): \(systemReason(number))")
-            case .noELF: throw PlanProblem(message: "\(path) is no ELF file of 64 bits: name an executable or a shared library")
+            case .noELF: throw PlanProblem(message: "\(path) is not a 64-bit ELF file: name an executable or a shared library")
             }
         }
         guard file.type == 2 || file.type == 3 else {
             throw PlanProblem(message: "\(path) is not linked: name an executable or a shared library")
         }
         guard let machine = Machine(rawValue: file.machine) else {
-            throw PlanProblem(message: "\(path) is for another processor: plans are for x86_64 and aarch64")
+            throw PlanProblem(message: "\(path) is for another CPU architecture: plans exist for x86_64 and aarch64")
         }
         guard let code = ModuleCode(file, machine) else {
             throw PlanProblem(message: "\(path) has no code, or more than 2 GB of it")

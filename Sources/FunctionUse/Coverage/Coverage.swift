@@ -29,7 +29,7 @@ package struct Coverage: Sendable {
         self.modules = modules
         if !modules.isEmpty, modules.allSatisfy({ $0.recording == .slots }) {
             complaints.append(
-                "only library calls were recorded: what is told is which functions were never called through a slot; record with --functions '*' to see all of the program's"
+                "only library calls were recorded, so the functions shown are those never called through a slot; record with --functions '*' to see all functions of the program"
             )
         }
         self.complaints = complaints
@@ -42,7 +42,7 @@ package struct Coverage: Sendable {
             do throws(PlanProblem) {
                 reachedOnly = try CallGraph(path: module.identity.path).reachedOnly(from: uncalled)
             } catch {
-                complaints.append("\(module.name): \(error.message); what leads to its functions is not known")
+                complaints.append("\(module.name): \(error.message); references to its functions are not known")
             }
         }
         let functions = module.functions.map { function in

@@ -25,8 +25,8 @@ extension Coverage {
                 "By class or namespace", table("class or namespace", scopes.prefix(top).map { ($0.name, $0.sums) }, width, style))
             section("The largest that were never called", functions(neverCalled.prefix(top), short, width, style))
         }
-        if !slots.isEmpty { section("Calls through slots alone were recorded of", slotTable(slots, width, style)) }
-        if !unknown.isEmpty { section("Not known, whether they were called", reasons(short)) }
+        if !slots.isEmpty { section("Recorded only through slots", slotTable(slots, width, style)) }
+        if !unknown.isEmpty { section("Not known whether they were called", reasons(short)) }
         if all { section("All functions", functions((whole.isEmpty ? slots : whole).flatMap { $0.functions }, short, width, style)) }
         return lines
     }

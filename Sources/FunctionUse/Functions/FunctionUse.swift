@@ -63,7 +63,7 @@ package struct FunctionUse: Sendable {
         tellApart()
         if vforkCount > 0, modules.contains(where: { $0.recording == .functions }) {
             complaints.append(
-                "calls made in \(counted(vforkCount, "child", "children")) of vfork are not recorded: functions that nobody else called are told as never called"
+                "calls made in \(counted(vforkCount, "child", "children")) of vfork are not recorded: functions called only there are shown as never called"
             )
         }
     }
@@ -113,12 +113,12 @@ package struct FunctionUse: Sendable {
                             address: function.address, byteCount: function.byteCount, symbols: function.symbols, reason: reason)
                     }
                 } catch {
-                    complaints.append("\(module.name): \(error.message); of its functions only those that were called are told")
+                    complaints.append("\(module.name): \(error.message); only its called functions are shown")
                 }
             } else {
                 let identity = module.buildID.isEmpty ? "" : " (build-id \(hexadecimal(module.buildID)))"
                 complaints.append(
-                    "\(module.name): \(module.path)\(identity) is not here: of its functions only those that were called are told")
+                    "\(module.name): \(module.path)\(identity) was not found: only its called functions are shown")
             }
         }
         for (address, sums) in tally.functions {
@@ -156,7 +156,7 @@ package struct FunctionUse: Sendable {
                     identity.buildID.isEmpty ? " (\(identity.path))" : " (\(hexadecimal(Array(identity.buildID.prefix(4)))))"
             }
             let versions = same.map { modules[$0].name }.joined(separator: ", ")
-            complaints.append("the traces have \(same.count) versions of \(name), each counted by itself: \(versions)")
+            complaints.append("the traces have \(same.count) versions of \(name), each counted separately: \(versions)")
         }
     }
 }

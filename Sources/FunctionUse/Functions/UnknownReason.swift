@@ -23,15 +23,15 @@ package enum UnknownReason: Hashable, Sendable {
     package var text: String {
         switch self {
         case .refused(let reason): reason.text
-        case .slotAlone: "It is recorded where it is called through a slot, and not by its own first bytes."
-        case .notAskedFor: "It was left out: --functions and --include did not name it, or --exclude did."
-        case .small: "It is smaller than --min-size, and runs no code but its own."
-        case .noPlan: "There was no plan of its module when the trace was recorded (tracer plan FILE)."
-        case .otherModule: "In one of the traces only calls through slots are recorded of its module: record all with --functions."
-        case .otherPlan: "The plan by which its module was recorded is not the one that this tool makes."
-        case .lost: "Calls are missing in one of the traces: it may have been called there."
-        case .laterStart: "One of the traces begins where the program called tracer_start: it may have been called before."
-        case .resolver: "It is an IFUNC resolver: of a module that is there at the start the loader calls it before recording begins."
+        case .slotAlone: "It is recorded only when it is called through a slot, not at its entry."
+        case .notAskedFor: "It was not selected: --functions and --include did not match it, or --exclude did."
+        case .small: "It is smaller than --min-size and calls nothing."
+        case .noPlan: "There was no plan for its module when the trace was recorded (tracer plan FILE)."
+        case .otherModule: "One of the traces has only calls through slots for its module: record all with --functions."
+        case .otherPlan: "Its module was recorded with a plan that differs from the one this tool makes."
+        case .lost: "Calls are missing from one of the traces: it may have been called there."
+        case .laterStart: "One of the traces starts when the program called tracer_start: it may have been called before."
+        case .resolver: "It is an IFUNC resolver: in a module loaded at start-up, the loader calls it before recording begins."
         }
     }
 }

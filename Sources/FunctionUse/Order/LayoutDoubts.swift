@@ -47,11 +47,11 @@ package struct LayoutDoubts: Sendable {
             if !functions.isEmpty { kinds.append(Kind(text: text, functions: functions)) }
         }
         add(shared, "share a section with others in this build: compile with -ffunction-sections")
-        add(nameless, "have no symbol: do not strip what is recorded")
-        add(startFiles, "are of the compiler's own start files, which have one section for all")
-        add(ambiguous, "have the name of another function of the module: the linker moves both")
+        add(nameless, "have no symbol: do not strip the build that is recorded")
+        add(startFiles, "come from the compiler's start files, which have one section for all functions")
+        add(ambiguous, "share their name with another function of the module: the linker moves both")
         add(merged, "have several names at one address (aliases, or folded by ICF): all of them are listed")
-        add(renamed, "are clones that the compiler named: another build may call them otherwise")
+        add(renamed, "are clones named by the compiler: another build may name them differently")
     }
 
     /// Left out of an order: no section is theirs.

@@ -65,7 +65,7 @@ package struct LayoutOrder: Sendable {
         for trace in traces where trace.metadata.modules.values.contains(where: { ModuleKey($0) == key }) {
             traceCount += 1
             let moment = trace.isOfFork ? nil : trace.readyMoment(symbol: ready)
-            if let complaint = moment?.complaint { complaints.append("\(trace.path): \(complaint); the whole of it counts as start") }
+            if let complaint = moment?.complaint { complaints.append("\(trace.path): \(complaint); the whole trace counts as start-up") }
             // A forked process was started before.
             let end = trace.isOfFork ? trace.firstTicks : moment?.moment?.ticks
             if !trace.isOfFork { readiness[moment?.moment.map { "ready at \($0.text)" } ?? "never ready", default: 0] += 1 }
@@ -127,11 +127,11 @@ package struct LayoutOrder: Sendable {
         let main = traces.last { $0.header.pid == traces.first?.header.pid }
         let found =
             isWanted.map { isWanted in traces.lazy.flatMap { $0.sortedModules }.first { isWanted($0.name) } } ?? main?.executableModule
-        guard let first = found else { throw Problem(message: "no module of the traces is called so: tracer info lists them") }
+        guard let first = found else { throw Problem(message: "the traces have no such module: tracer info lists their modules") }
         let same = traces.compactMap { $0.sortedModules.first { $0.name == first.name } }
         let left = same.count { ModuleKey($0) != ModuleKey(first) }
         if left > 0 {
-            complaints.append("\(counted(left, "trace")) of another build of \(first.name) left out: an order is made of one build")
+            complaints.append("skipped \(counted(left, "trace")) of another build of \(first.name): an order is made from one build")
         }
         return first
     }
@@ -149,7 +149,7 @@ package struct LayoutOrder: Sendable {
                 complaints.append(error.message)
             }
         } else {
-            complaints.append("\(module.path) is not here, or is another build: names are those of the traces, and sizes are not known")
+            complaints.append("\(module.path) was not found, or is another build: names come from the traces, and sizes are not known")
         }
         var found: [UInt64: LaidFunction] = [:]
         for trace in traces {

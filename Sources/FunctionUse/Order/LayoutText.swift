@@ -8,30 +8,32 @@ extension LayoutOrder {
         func bytes(_ functions: [LaidFunction]) -> String { readable(byteCount: functions.reduce(0) { $0 &+ $1.byteCount }) }
         var lines = [
             style.bold("\(module.name): \(counted(all.count, "function")), \(bytes(all)), from \(counted(traceCount, "trace"))"),
-            "  \(grouped(start.count)) that the start calls, \(bytes(start)): "
+            "  \(grouped(start.count)) called during start-up, \(bytes(start)): "
                 + readiness.map { $0.text + (readiness.count > 1 ? " in \(counted($0.traces, "trace"))" : "") }.joined(separator: ", "),
             "  \(grouped(later.count)) called later, \(bytes(later))",
         ]
         let pages = Pages(start)
         if pages.now > 0 {
-            lines.insert("    on \(counted(pages.now, "page")) of text now, \(grouped(pages.together)) when they lie together", at: 2)
+            lines.insert("    on \(counted(pages.now, "page")) of text now, \(grouped(pages.together)) if placed together", at: 2)
         }
-        if let uncalledCount { lines.append("  \(grouped(uncalledCount)) never called, which are left to the linker") }
-        if !doubts.kinds.isEmpty || doubts.isWithoutSections { lines += ["", style.bold("What the linker may not find, or not alone")] }
+        if let uncalledCount { lines.append("  \(grouped(uncalledCount)) never called, left to the linker") }
+        if !doubts.kinds.isEmpty || doubts.isWithoutSections {
+            lines += ["", style.bold("Functions that the linker may not find, or not place alone")]
+        }
         for kind in doubts.kinds {
             let examples = kind.functions.prefix(3).map { shortened(short[$0.name], 40) }.joined(separator: ", ")
             lines.append(
                 "\(leftFilled(grouped(kind.functions.count), 9))  \(kind.text): \(examples)\(kind.functions.count > 3 ? ", …" : "")")
         }
         if doubts.isWithoutSections {
-            lines.append("           Whether each has a section of its own cannot be told: there is no debug information (-g)")
+            lines.append("           It is not known whether each has its own section: there is no debug information (-g)")
         }
         if !doubts.others.isEmpty {
             let count = doubts.others.reduce(0) { $0 + $1.functions }
             let modules = doubts.others.prefix(3).map { "\($0.module) \(grouped($0.functions))" }.joined(separator: ", ")
             lines += [
                 "",
-                "\(counted(count, "function")) of other modules were called, too (\(modules)\(doubts.others.count > 3 ? ", …" : "")): --module makes their order",
+                "\(counted(count, "function")) of other modules were also called (\(modules)\(doubts.others.count > 3 ? ", …" : "")): --module makes their order",
             ]
         }
         return lines

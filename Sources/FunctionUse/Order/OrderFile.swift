@@ -10,8 +10,8 @@ package enum OrderFormat: String, CaseIterable, Sendable {
         case .lld: "-fuse-ld=lld -Wl,--symbol-ordering-file=\(path)"
         case .gold: "-fuse-ld=gold -Wl,--section-ordering-file=\(path)"
         case .mold:
-            "ld.bfd -r --force-group-allocation -T \(path) -o ordered.o OBJECTS, and link ordered.o by -fuse-ld=mold, which has no ordering of its own"
-        case .section: "names of sections, the first first"
+            "ld.bfd -r --force-group-allocation -T \(path) -o ordered.o OBJECTS, and link ordered.o with -fuse-ld=mold, which cannot order functions itself"
+        case .section: "section names, in order"
         case .bfdScript: "-fuse-ld=bfd -Wl,-T,\(path)"
         }
     }

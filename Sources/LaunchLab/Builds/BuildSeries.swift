@@ -27,7 +27,7 @@ package struct BuildSeries {
         readyReason = pilots[1].reason
         guard pilots[0].endPoint == pilots[1].endPoint else {
             throw LaunchProblem(
-                "the builds are ready at different moments, \(pilots[0].reason) and \(pilots[1].reason): --to-exit measures both to their end"
+                "the builds are ready at different moments, \(pilots[0].reason) and \(pilots[1].reason): measure both to their end with --to-exit"
             )
         }
         var results = subjects.map { BuildLaunches($0.command, program: Self.resolved($0.path)) }
@@ -94,7 +94,7 @@ package struct BuildSeries {
                 switch launch.touched {
                 case .success(let bytes): result.add(.touchedText, isCold: isCold, Double(bytes))
                 case .failure(let problem): result.touchProblem = problem.reason
-                case nil: result.touchProblem = "it ended before it could be asked"
+                case nil: result.touchProblem = "the process ended before it could be examined"
                 }
             case .trace: break
             }

@@ -20,7 +20,7 @@ package struct BuildText {
     package func lines(_ comparison: BuildComparison) -> [String] {
         var lines = [
             style.bold("old  ") + comparison.old.command.text, style.bold("new  ") + comparison.new.command.text,
-            "\(counted(runs, "launch", "launches")) of each for each figure, old and new by turns, without the agent; ready: \(readyReason)",
+            "\(counted(runs, "launch", "launches")) of each build per figure, old and new alternately, without the agent; ready: \(readyReason)",
             machine(comparison),
         ]
         for isCold in [false, true] {
@@ -43,13 +43,16 @@ package struct BuildText {
                 table.add(cells(row))
             }
             lines += table.lines(style)
-            if hidden > 0 { lines.append("\(counted(hidden, "row")) of libraries left out: --json has them") }
+            if hidden > 0 { lines.append("\(counted(hidden, "row")) of libraries not shown: --json has them") }
         }
         if let problem = comparison.old.touchProblem ?? comparison.new.touchProblem {
-            lines += ["", "text that is touched is not known: \(problem)"]
+            lines += ["", "the touched text is not known: \(problem)"]
         }
         for build in [comparison.old, comparison.new] where build.keptOfProgram > 0 {
-            lines += ["", "\(build.command.words[0]) is in use by another process, which keeps it in memory as it is: its faults say less"]
+            lines += [
+                "",
+                "\(build.command.words[0]) is in use by another process, which keeps its pages in memory: its page faults are not those of a cold start",
+            ]
         }
         if let drop = comparison.new.drop, drop.kept > 0 {
             lines += [

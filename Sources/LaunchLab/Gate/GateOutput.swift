@@ -44,12 +44,12 @@ package struct GateVerdict: Sendable {
 
     private static let mostCauses = 10
 
-    /// "+3.012 ms (98.0% of what the launch takes longer): constructor work_init of libwork.so, slower (512.340 us → 3.524 ms)", …
+    /// "+3.012 ms (98.0% of the increase): constructor work_init of libwork.so, slower (512.340 us → 3.524 ms)", …
     private var reasons: [String] {
         let grown = causes.filter { $0.difference > 0 || $0.kind == .library && $0.change == .new }
         if grown.isEmpty { return ["no single stage, library, constructor or call stands out"] }
         return grown.prefix(Self.mostCauses).enumerated().map { index, cause in
-            let share = cause.share > 0 ? " (\(percent(cause.share))\(index == 0 ? " of what the launch takes longer" : ""))" : ""
+            let share = cause.share > 0 ? " (\(percent(cause.share))\(index == 0 ? " of the increase" : ""))" : ""
             let time = cause.difference > 0 ? "\(readable(difference: cause.difference))\(share)" : "no measurable time"
             return "\(time): \(LaunchText.describe(cause))\(change(cause))"
         } + (grown.count > Self.mostCauses ? ["and \(grown.count - Self.mostCauses) smaller ones"] : [])
@@ -58,7 +58,7 @@ package struct GateVerdict: Sendable {
     private func change(_ cause: Cause) -> String {
         let times = " (\(readable(nanoseconds: cause.before)) → \(readable(nanoseconds: cause.after)))"
         switch cause.change {
-        case .new: return cause.kind == .call ? ", new, or shorter than \(readable(nanoseconds: callsFromMs * 1e6)) then" : ", new"
+        case .new: return cause.kind == .call ? ", new, or shorter than \(readable(nanoseconds: callsFromMs * 1e6)) before" : ", new"
         case .gone: return ", gone"
         case .slower, .faster:
             return cause.kind == .call || cause.kind == .stage

@@ -10,7 +10,7 @@ package enum HistoryText {
             let names = trend.stageNames
             lines.append(
                 style.bold(trend.command) + (trend.settings.isEmpty ? "" : "   " + trend.settings)
-                    + "   medians; change against the series above, * where the rank test calls it one")
+                    + "   medians; change from the series above, * if the rank test confirms it")
             var table = TextTable(
                 ["when (UTC)", "commit", "n"] + names.flatMap { $0 == LaunchSummary.wholeLaunch ? [$0, ""] : [short($0)] },
                 leftAligned: [0, 1])

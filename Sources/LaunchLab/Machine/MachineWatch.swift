@@ -48,7 +48,7 @@ package struct MachineWatch: Sendable {
         calibrations.append(Double(calibration))
         let usual = Sample(calibrations).quantile(0.25)
         if calibrations.count > 1, Double(calibration) > usual * MachineWatch.slowdown {
-            return "the processor was \(percent(Double(calibration) / usual - 1)) slower than usual"
+            return "the CPU was \(percent(Double(calibration) / usual - 1)) slower than usual"
         }
         guard let stolen, elapsed > 0 else { return nil }
         stolenShares.append(Double(stolen) / Double(elapsed))

@@ -46,7 +46,7 @@ struct LaunchRunner {
             let error = ColdFiles.dropEverything()
             if error != 0 {
                 throw LaunchProblem(
-                    "cannot drop the caches of the machine: \(String(cString: strerror(error))); --cold without --drop-caches needs no privilege"
+                    "cannot drop the system's caches: \(String(cString: strerror(error))); --cold without --drop-caches needs no privilege"
                 )
             }
         }
@@ -75,7 +75,7 @@ struct LaunchRunner {
             // It may have been ready, and have ended before anybody asked its trace again.
             guard endPoint == .insideOnly, let at = isReady(subject, process.pid)() else {
                 throw LaunchProblem(
-                    "\(subject.command.text) ended before it was ready (\(endPoint.rawValue)), as it was in the first launch: its starts differ; --to-exit measures to its end"
+                    "\(subject.command.text) ended before it was ready (\(endPoint.rawValue)) as in the first launch: its launches differ; use --to-exit to measure to its end"
                 )
             }
             moment = at
@@ -116,7 +116,7 @@ struct LaunchRunner {
         if grant.granted.isDisjoint(with: .minorFaults), let refusal = grant.refusal { throw LaunchProblem("page faults \(refusal)") }
         guard grant.lost == 0 else {
             throw LaunchProblem(
-                "page faults: \(counted(grant.lost, "record")) of the kernel lost: is the machine busy, or perf_event_mlock_kb small?")
+                "page faults: \(counted(grant.lost, "kernel record")) lost: is the machine busy, or perf_event_mlock_kb too small?")
         }
         return told.faults.filter { $0.nanoseconds <= moment }
     }
@@ -124,13 +124,13 @@ struct LaunchRunner {
     func notReady(_ subject: LaunchSubject) -> LaunchProblem {
         LaunchProblem(
             """
-            \(subject.command.text) was not ready within \(plan.controls.timeout) s (what its child processes do does not count): \
-            --timeout gives it longer, --ready SYMBOL tells what ready is, --to-exit measures to its end
+            \(subject.command.text) was not ready within \(plan.controls.timeout) s (its child processes do not count): \
+            --timeout allows more time, --ready SYMBOL defines when it is ready, --to-exit measures to its end
             """)
     }
     func failed(_ subject: LaunchSubject, _ status: Int32) -> LaunchProblem {
         LaunchProblem(
-            "\(subject.command.text) failed with status \(status): launches are measured of a command that succeeds; run it by hand to see why"
+            "\(subject.command.text) failed with status \(status): only commands that succeed can be measured; run it by hand to see why"
         )
     }
 

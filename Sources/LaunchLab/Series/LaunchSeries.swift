@@ -60,14 +60,14 @@ package struct LaunchSeries {
         guard let (early, late) = result.wildTimes(swing: watch.swing) else { return }
         let advice: String
         if result.isCalm {
-            advice = "does it wait for something else? --setup may prepare that, --ready SYMBOL tells another moment"
+            advice = "does it wait for something else? prepare that with --setup, or choose another moment with --ready SYMBOL"
         } else if plan.bearsDisturbance {
             return
         } else {
             advice = "machine too noisy (\(result.disturbedKept) of \(result.launches) launches disturbed): measure again when it is idle"
         }
         throw LaunchProblem(
-            "\(subject.command.text) is ready at wildly different times: a quarter of its launches within \(readable(nanoseconds: early)), another after \(readable(nanoseconds: late)); \(advice)"
+            "\(subject.command.text) is ready at very different times: a quarter of its launches within \(readable(nanoseconds: early)), another after \(readable(nanoseconds: late)); \(advice)"
         )
     }
 

@@ -74,7 +74,7 @@ package struct LaunchText {
             text += String(format: ", %.1f to %.1f GHz", frequencies.lowerBound, frequencies.upperBound)
         }
         if let stolen = watch.allStolen { text += ", \(readable(Nanoseconds(stolen))) stolen by the hypervisor" }
-        text += ", \(Int(switches)) involuntary switches a launch"
+        text += ", \(Int(switches)) involuntary context switches per launch"
         if disturbed > 0 { text += ", \(disturbed) disturbed and repeated" }
         if kept > 0 { text += ", \(kept) disturbed and counted (machine too noisy)" }
         return text
@@ -86,7 +86,7 @@ package struct LaunchText {
             return ["tracer's own work \(text(own)), already subtracted; no launch was made without the agent"]
         }
         return [
-            "without the agent \(text(result.untraced.median)) (\(counted(UInt64(result.untraced.count), "launch", "launches"))); the agent adds \(text(max(overhead, 0))) by recording and \(text(own)) of its own, both taken out above"
+            "without the agent \(text(result.untraced.median)) (\(counted(UInt64(result.untraced.count), "launch", "launches"))); the agent adds \(text(max(overhead, 0))) by recording and \(text(own)) of its own work, both subtracted above"
         ]
     }
 
@@ -95,7 +95,9 @@ package struct LaunchText {
         if let drop = result.drops.last {
             var text = "\(drop.files) files, \(readable(byteCount: drop.bytes)), dropped before each launch"
             if drop.kept > 0 { text += "; \(readable(byteCount: drop.kept)) stayed cached, in use by other processes" }
-            if drop.unknown > 0 { text += "; \(drop.unknown) belong to others, so the kernel does not report what is cached of them" }
+            if drop.unknown > 0 {
+                text += "; \(drop.unknown) belong to other users, so the kernel does not report how much of them is cached"
+            }
             lines.append(text)
         }
         if let complaint = result.faultComplaint { lines.append(complaint) }

@@ -87,7 +87,7 @@ struct LaunchedProcess {
         case 0: return
         case ENOENT: throw .notFound("\(path): \(String(cString: strerror(error)))")
         case EINVAL where controls.processor != nil:
-            throw .usage("--cpu \(controls.processor!): the program may not run on this processor, or there is none of this number")
+            throw .usage("--cpu \(controls.processor!): there is no such CPU, or the program may not run on it")
         default: throw .cannotRun("\(path) cannot be started: \(String(cString: strerror(error)))")
         }
     }

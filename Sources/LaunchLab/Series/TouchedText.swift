@@ -10,7 +10,7 @@ package enum TouchedText {
     /// Returns the bytes of the program's text that a process has used, in whole pages, while it waits at its end point.
     static func byteCount(of process: LaunchedProcess) -> Result<UInt64, Problem> {
         guard process.touchError == 0 else {
-            return .failure(Problem(reason: "the process may not be looked into: \(String(cString: strerror(process.touchError)))"))
+            return .failure(Problem(reason: "no permission to inspect the process: \(String(cString: strerror(process.touchError)))"))
         }
         let folder = "/proc/\(process.pid)"
         guard let program = try? FileManager.default.destinationOfSymbolicLink(atPath: folder + "/exe"),
@@ -40,7 +40,7 @@ package enum TouchedText {
         }
         // All of it was mapped before the first instruction. Where it is not now this is another image, after another exec.
         guard mapped > 0, resident >= mapped - mapped / 10 else {
-            return .failure(Problem(reason: "the process has become another program, or its text was taken out of memory"))
+            return .failure(Problem(reason: "the process has executed another program, or its text was removed from memory"))
         }
         return .success(referenced)
     }

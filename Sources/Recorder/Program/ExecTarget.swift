@@ -39,11 +39,12 @@ extension ExecTarget {
         switch file.format {
         case .elf(ExecTarget.ownMachine, _): self.init(path: file.path, leadingArguments: [name])
         case .elf(let machine, _):
-            throw .cannotRun("\(file.path) is for another processor (\(ExecTarget.machineName(machine))), not \(ExecTarget.ownMachineName)")
+            throw .cannotRun(
+                "\(file.path) is for another CPU architecture (\(ExecTarget.machineName(machine))), not \(ExecTarget.ownMachineName)")
         case .damaged(let reason): throw .cannotRun("\(file.path) cannot be executed: \(reason)")
-        case .script, .text: throw .cannotRun("\(file.path) is a script: name the program whose text is meant, and give it the script")
+        case .script, .text: throw .cannotRun("\(file.path) is a script: name its interpreter, and give it the script as an argument")
         case .elf32, .elfForeignByteOrder, .unknown:
-            throw .cannotRun("\(file.path) is no 64-bit ELF program for \(ExecTarget.ownMachineName)")
+            throw .cannotRun("\(file.path) is not a 64-bit ELF program for \(ExecTarget.ownMachineName)")
         }
     }
 
@@ -58,7 +59,7 @@ extension ExecTarget {
         switch file.format {
         case .script(let interpreter, let argument):
             guard scripts < maximumScripts else {
-                throw .cannotRun("\(file.path): more than \(maximumScripts) scripts, each the interpreter of the one before")
+                throw .cannotRun("\(file.path): a chain of more than \(maximumScripts) scripts, each the interpreter of the one before")
             }
             let next: ProgramFile
             do {
@@ -79,7 +80,7 @@ extension ExecTarget {
         case .elf(let machine, let loader):
             guard machine == ownMachine else {
                 throw .cannotRun(
-                    "\(subject) is for another processor (\(machineName(machine))); this tracer traces \(ownMachineName) programs")
+                    "\(subject) is for another CPU architecture (\(machineName(machine))); this tracer traces \(ownMachineName) programs")
             }
             guard let loader else {
                 guard !isLoader(file.path) else { return }
@@ -89,7 +90,7 @@ extension ExecTarget {
                 throw .cannotRun("\(subject) uses musl (\(loader)): the agent needs the GNU C library; build it against glibc to trace it")
             }
             guard access(loader, X_OK) == 0 else {
-                throw .cannotRun("\(subject) needs the loader \(loader), which is not here: install the C library it was built for")
+                throw .cannotRun("\(subject) needs the loader \(loader), which was not found: install the C library it was built for")
             }
             if let reason = file.privileges.secureReason(for: identity) {
                 throw .cannotRun(
@@ -97,9 +98,9 @@ extension ExecTarget {
                 )
             }
         case .elf32:
-            throw .cannotRun("\(subject) is a 32-bit program; this tracer traces 64-bit ones: build it for \(ownMachineName)")
+            throw .cannotRun("\(subject) is a 32-bit program; this tracer traces 64-bit programs: build it for \(ownMachineName)")
         case .elfForeignByteOrder:
-            throw .cannotRun("\(subject) is for a big-endian processor; this tracer traces \(ownMachineName) programs")
+            throw .cannotRun("\(subject) is a big-endian program; this tracer traces \(ownMachineName) programs")
         case .damaged(let reason):
             throw .cannotRun("\(subject) cannot be executed: \(reason)")
         case .text, .unknown:

@@ -39,14 +39,14 @@ extension ExecutableFormat {
     }
 
     private static func elf(_ head: [UInt8], _ read: ReadBytes) -> ExecutableFormat {
-        guard head.count >= 52 else { return .damaged("its ELF header is cut short") }
+        guard head.count >= 52 else { return .damaged("its ELF header is truncated") }
         switch head[4] {
         case 1: return .elf32
         case 2: break
         default: return .damaged("its ELF class is \(head[4])")
         }
         guard head[5] == 1 else { return .elfForeignByteOrder }
-        guard head.count >= 64 else { return .damaged("its ELF header is cut short") }
+        guard head.count >= 64 else { return .damaged("its ELF header is truncated") }
         let type = head.word16(16)
         guard type == 2 || type == 3 else { return .damaged("its ELF type is \(type), not a program") }
         let tableOffset = head.word64(32)

@@ -35,18 +35,18 @@ package struct AgentLibrary: Equatable, Sendable {
         }
         let version = String(decoding: note.prefix { $0 != 0 }, as: UTF8.self)
         guard version == TRACER_VERSION else {
-            throw .cannotRun("\(path) is the agent of tracer \(version), and this is tracer \(TRACER_VERSION): \(AgentLibrary.advice)")
+            throw .cannotRun("\(path) is the agent of tracer \(version), but this is tracer \(TRACER_VERSION): \(AgentLibrary.advice)")
         }
         guard library.machine == ExecTarget.ownMachine else {
             throw .cannotRun("\(path) is not an agent for \(ExecTarget.ownMachineName): \(AgentLibrary.advice)")
         }
         let needed = library.needed.filter { !AgentLibrary.allowed.contains($0) }
         guard needed.isEmpty else {
-            throw .cannotRun("\(path) was built wrong, it needs \(needed.joined(separator: ", ")): \(AgentLibrary.advice)")
+            throw .cannotRun("\(path) was not built correctly: it needs \(needed.joined(separator: ", ")); \(AgentLibrary.advice)")
         }
     }
     private static let allowed: Set = ["libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"]
-    private static let advice = "run scripts/build again, or install tool and agent together"
+    private static let advice = "run scripts/build again, or install the tool and the agent together"
 
     /// LD_PRELOAD separates with blanks and colons, has no quotes, and expands $ORIGIN and its like (ld.so(8)).
     package init(path: String) throws(Refusal) {

@@ -38,14 +38,14 @@ package struct FinishedRun: Sendable {
             let (header, status) = try Self.header(file)
             if let header { sessions.insert(header.session) }
             if isDirectory, !Self.isName(file, of: header) {
-                throw .isNoRun("its file \(file.split(separator: "/").last ?? "") is not named as tracer record names them")
+                throw .isNoRun("its file \(file.split(separator: "/").last ?? "") does not have the name that tracer record would give it")
             }
             if let header, !EndedTrace.hasEnded(header, written: status.st_mtim.tv_sec) { throw .isBeingRecorded }
             bytes &+= UInt64(max(status.st_blocks, 0)) &* 512
             last = max(last, status.st_mtim.tv_sec)
         }
         guard sessions.count == 1, !sessions.contains(0) else {
-            throw .isNoRun(sessions.count > 1 ? "it holds traces of several runs" : "tracer record did not make it")
+            throw .isNoRun(sessions.count > 1 ? "it has traces of several runs" : "tracer record did not make it")
         }
         guard sessions.isDisjoint(with: living) else { throw .isBeingRecorded }
         byteCount = bytes
@@ -61,11 +61,11 @@ package struct FinishedRun: Sendable {
         guard file >= 0 else { throw .isNoRun("\(path): \(String(cString: strerror(errno)))") }
         defer { close(file) }
         var info = stat(), header = trace_file_header()
-        guard fstat(file, &info) == 0, info.st_mode & S_IFMT == S_IFREG else { throw .isNoRun("\(path) is no trace") }
+        guard fstat(file, &info) == 0, info.st_mode & S_IFMT == S_IFREG else { throw .isNoRun("\(path) is not a trace") }
         guard info.st_uid == geteuid() else { throw .isNoRun("\(path) belongs to another user") }
         let size = MemoryLayout<trace_file_header>.size, got = pread(file, &header, size, 0)
         if path.hasSuffix(".trace"), got == 0 || got == size && header.version == 0 && header.magic.0 == 0 { return (nil, info) }
-        guard got == size, header.hasMagic else { throw .isNoRun("\(path) is no trace") }
+        guard got == size, header.hasMagic else { throw .isNoRun("\(path) is not a trace") }
         return (header, info)
     }
 

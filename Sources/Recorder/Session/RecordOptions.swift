@@ -61,7 +61,7 @@ package struct RecordOptions: Sendable {
         try add(Variables.maximumSize, "--max-size", maximumSize)
         try add(Variables.mode, "--mode", mode)
         if mode.map({ Variables.mode.read($0) }) == .counts, functions.isEmpty {
-            throw .usage("--mode counts needs --functions GLOB: it tells which functions were called, of those that say so themselves")
+            throw .usage("--mode counts needs --functions GLOB: it counts only the functions that --functions selects")
         }
         try add(Variables.children, "--children", children.map(word))
         try add(Variables.cache, "--cache", cache.map(word))

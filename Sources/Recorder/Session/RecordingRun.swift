@@ -45,7 +45,7 @@ package struct RecordingRun {
     package init(command: [[CChar]], options: RecordOptions, environment inherited: ProgramEnvironment = .inherited) throws(Refusal) {
         let variables = try options.variables()
         guard let directory = getcwd(nil, 0) else {
-            throw .usage("the current directory is gone: change to one that exists")
+            throw .usage("the current directory no longer exists: change to one that does")
         }
         defer { free(directory) }
         template = try options.outputTemplate(environment: { inherited[$0] }, currentDirectory: String(cString: directory))

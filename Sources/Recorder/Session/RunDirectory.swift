@@ -44,7 +44,7 @@ package struct RunDirectory: Equatable, Sendable {
             isRun = names?.allSatisfy { EndedTrace.isOne(path + "/" + $0, mayBeEmpty: true) } ?? false
         default: isRun = false
         }
-        guard isRun else { throw .usage("output \(path) exists, and is no run that has ended: name another file") }
+        guard isRun else { throw .usage("output \(path) exists and is not a finished run: name another file") }
         guard force else { throw .usage("output \(path) exists: overwrite it with --force, or name another file") }
     }
 

@@ -27,8 +27,10 @@ extension TreeDiff {
         let changed = functions.filter { judged($0.row) != 0 || $0.row.callDifference != 0 }
         let clear = changed.filter { isNoise($0.row) != true }
         let noise = changed.count - clear.count
-        lines += ["", style.bold("functions, by what they explain of the difference (self time)")]
-        if clear.isEmpty { lines.append(changed.isEmpty ? "none differs" : "none differs by more than the spread of the runs") }
+        lines += ["", style.bold("functions, by their share of the difference (self time)")]
+        if clear.isEmpty {
+            lines.append(changed.isEmpty ? "no function differs" : "no function differs by more than the spread of the runs")
+        }
         if !clear.isEmpty {
             var table = TextTable(columns + ["function", "module"], leftAligned: [columns.count, columns.count + 1])
             for row in top > 0 ? Array(clear.prefix(top)) : clear { table.add(cells(row.row) + [name(row, short), row.function.module]) }
@@ -41,7 +43,7 @@ extension TreeDiff {
         let chosen = paths.indices.filter { judged(paths[$0].row) != 0 && isNoise(paths[$0].row) != true }
             .sorted { abs(judged(paths[$0].row)) > abs(judged(paths[$1].row)) }
         if !chosen.isEmpty {
-            lines += ["", style.bold("call paths, likewise")]
+            lines += ["", style.bold("call paths, by the same measure")]
             var table = TextTable(columns + ["path"], leftAligned: [columns.count])
             for index in top > 0 ? Array(chosen.prefix(top)) : chosen { table.add(cells(paths[index].row) + [path(index, short)]) }
             lines += table.lines(style, width: width)

@@ -70,7 +70,7 @@ struct PerfettoStart {
             $0.annotation("minor page faults", String(end.minorFaults &- initializer.begin.minorFaults))
             $0.annotation("major page faults", String(end.majorFaults &- initializer.begin.majorFaults))
             let cpu = Nanoseconds(end.cpu.count &- initializer.begin.cpu.count)
-            if cpu.count < 1 << 63 { $0.annotation("processor time", readable(cpu)) }
+            if cpu.count < 1 << 63 { $0.annotation("CPU time", readable(cpu)) }
         }
         guard let end = initializer.end else { return } // it never came back
         message.event(Field.sliceEnd, track: track, at: time(end.usage.ticks)) {
@@ -116,7 +116,7 @@ extension Ready.Reason {
     fileprivate var text: String {
         switch self {
         case .symbol: "a function of \(Variables.ready.name) was called"
-        case .mark: "the program said so"
+        case .mark: "the program's mark"
         case .notify: "READY=1"
         case .output: "first output"
         }

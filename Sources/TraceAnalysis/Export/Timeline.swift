@@ -16,8 +16,8 @@ package enum TimelineBegin {
     var note: String? {
         switch self {
         case .called: nil
-        case .inherited: "before the first event that the trace has"
-        case .running: "before the window of time"
+        case .inherited: "before the first event in the trace"
+        case .running: "before the time window"
         case .continued: "continues the slice before"
         }
     }
@@ -46,10 +46,10 @@ package enum TimelineEnd {
         switch self {
         case .returned: nil
         case .unwound: "unwound: left without returning"
-        case .lost: "lost: its end lies in a gap of the trace"
+        case .lost: "lost: its end is in a gap of the trace"
         case .open: "still running at the end"
-        case .part: "only in part within the window of time"
-        case .interrupted: "goes on in the next slice"
+        case .part: "only partly in the time window"
+        case .interrupted: "continues in the next slice"
         case .moved: "returned on another thread"
         }
     }

@@ -57,7 +57,7 @@ package struct KernelGrant: Sendable {
         }
         // At this value the kernel itself allows it (perf_event_open(2)): a filter refused, as containers have it.
         let isFiltered = error == EPERM && missing.contains(.switches)
-        return "not granted" + reason + (isFiltered ? ", as by a container's seccomp filter: docker run --cap-add PERFMON" : "")
+        return "not granted" + reason + (isFiltered ? ", perhaps by a container's seccomp filter: docker run --cap-add PERFMON" : "")
     }
 
     /// "samples not granted: …"; nil when all was granted.
@@ -70,7 +70,7 @@ package struct KernelGrant: Sendable {
         var parts = granted.isEmpty ? [] : [granted.texts.joined(separator: ", ")]
         if let refusedParts { parts.append(refusedParts) }
         if lost > 0 { parts.append("\(counted(lost, "record")) lost") }
-        return parts.isEmpty ? "nothing asked" : parts.joined(separator: "; ")
+        return parts.isEmpty ? "nothing requested" : parts.joined(separator: "; ")
     }
 }
 
@@ -79,11 +79,11 @@ extension TraceFile {
     package var noSwitches: String? {
         guard let kernel = metadata.kernel else {
             return header.session == 0
-                ? "it was recorded by LD_PRELOAD alone, which does not ask the kernel: use tracer record"
-                : "tracer record did not ask the kernel"
+                ? "it was recorded with LD_PRELOAD only, without kernel events: use tracer record"
+                : "it was recorded without kernel events"
         }
         if kernel.granted.contains(.switches) { return nil }
         return kernel.asked.contains(.switches)
-            ? "switches \(kernel.refusal ?? "not granted")" : "tracer record was not to ask for switches"
+            ? "switches \(kernel.refusal ?? "not granted")" : "it was recorded without context switches: use tracer record --states"
     }
 }

@@ -12,10 +12,10 @@ package enum TraceError: Error, Equatable, CustomStringConvertible {
         case .unreadable(let path, let reason): "cannot read \(path): \(reason)"
         case .empty(let path): "\(path) is empty: nothing was recorded"
         case .notATrace(let path): "\(path) is not a trace: it does not begin with TRACER"
-        case .cutInHeader(let path, let count): "\(path) is cut after \(count) bytes, inside its header: nothing can be read"
-        case .otherByteOrder(let path): "\(path) was written on a machine of the other byte order: traces are little-endian"
+        case .cutInHeader(let path, let count): "\(path) is truncated after \(count) bytes, inside its header: nothing can be read"
+        case .otherByteOrder(let path): "\(path) was written on a big-endian machine: traces are little-endian"
         case .newerVersion(let path, let found, let known):
-            "\(path) is of format version \(found), this tool reads version \(known): use a newer tracer"
+            "\(path) has format version \(found), but this tool reads version \(known): use a newer tracer"
         }
     }
 }

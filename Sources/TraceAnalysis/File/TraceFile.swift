@@ -107,11 +107,11 @@ package struct TraceFile: Sendable {
     ) -> [String] {
         var warnings: [String] = []
         if byteCount < UInt64(TRACE_HEADER_BYTES) {
-            warnings.append("the file is cut after \(byteCount) bytes: it holds no events")
+            warnings.append("the file is truncated after \(byteCount) bytes: it has no events")
         } else if walk.missingBytes > 0 {
-            warnings.append("the file is cut: at least \(walk.missingBytes) bytes are missing at its end")
+            warnings.append("the file is truncated: at least \(walk.missingBytes) bytes are missing at its end")
         } else if byteCount < header.extended_offset {
-            warnings.append("the file is cut: it has \(byteCount) of \(header.extended_offset) bytes")
+            warnings.append("the file is truncated: it has \(byteCount) of \(header.extended_offset) bytes")
         }
         if walk.damagedBytes > 0 {
             warnings.append("\(walk.damagedBytes) damaged bytes were skipped")
@@ -120,12 +120,12 @@ package struct TraceFile: Sendable {
             warnings.append("\(metadata.damagedRecords) damaged metadata records were skipped")
         }
         if !scale.isKnown, !walk.chunks.isEmpty {
-            warnings.append("the file does not say how long a tick is: times are shown as if it were a nanosecond")
+            warnings.append("the length of a tick is not in the file: times are shown as if it were a nanosecond")
         }
         if scale.rates.count > 1 {
             warnings.append(
                 "the rate of the cycle counter changed \(counted(UInt64(scale.rates.count - 1), "time")): times are fitted piece by "
-                    + "piece, inexact around each change (a machine that slept or was moved? \(Variables.clock.name)=monotonic records without that counter)"
+                    + "piece, and inexact around each change (did the machine sleep or migrate? \(Variables.clock.name)=monotonic records without that counter)"
             )
         }
         return warnings

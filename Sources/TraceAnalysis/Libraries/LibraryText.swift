@@ -23,17 +23,17 @@ extension LibraryReport {
         lines += table.lines(style)
         let unused = unusedLines()
         if !unused.isEmpty {
-            lines += ["", style.bold("Linked and not used: nothing is bound to them (link with -Wl,--as-needed)")] + unused
+            lines += ["", style.bold("Linked but not used: nothing is bound to them (link with -Wl,--as-needed)")] + unused
         }
         if !few.isEmpty {
-            lines += ["", style.bold("Little used: all of their functions that were called")]
+            lines += ["", style.bold("Little used, with all of their functions that were called")]
             for library in few {
                 let functions = library.functions.map { "\($0.name) (\(counted($0.calls, "call")))" }.joined(separator: ", ")
                 lines.append("  \(library.library): \(functions)")
             }
         }
         if !duplicates.isEmpty {
-            lines += ["", style.bold("Defined twice: the first is used by all, also by what was linked with the second")]
+            lines += ["", style.bold("Defined twice: all code uses the first, even code linked with the second")]
             for pair in duplicates {
                 let names = pair.symbols.prefix(3).map { demangled($0) }.joined(separator: ", ")
                 lines.append(
@@ -45,7 +45,7 @@ extension LibraryReport {
             lines += [
                 "",
                 style.dim(
-                    "not read, because the file is gone or has changed: " + unread.prefix(8).joined(separator: ", ")
+                    "not read, because the file is missing or has changed: " + unread.prefix(8).joined(separator: ", ")
                         + (unread.count > 8 ? " and \(unread.count - 8) more" : "")),
             ]
         }

@@ -103,7 +103,9 @@ extension ThreadReport {
 extension ThreadReport {
     package func lines(width: Int?, style: TextStyle) -> [String] {
         var lines = [style.bold(headline)]
-        for text in missing { lines.append(style.alarm("no switches: \(text); waiting is the length of calls of 10 us or more that wait")) }
+        for text in missing {
+            lines.append(style.alarm("no context switches: \(text); waiting is the time in blocking calls of 10 us or more"))
+        }
         for text in WaitSearch.notes(processes.map { $0.search }) { lines.append(style.alarm(text)) }
         lines += [""] + table(processes.map { ($0, $0.whole) }, isWhole: true, width, style)
         for process in processes {

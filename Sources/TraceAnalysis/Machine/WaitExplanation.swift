@@ -51,19 +51,19 @@ struct WaitExplanation {
                 (holder.since <= wait.begin ? "held by \(name) since " : "then taken by \(name) at ")
                     + readable(signed: time(holder.since))
                     + (place(of: holder).map { ", in \(spelt($0))" } ?? "")
-                    + (wait.handovers > 1 ? ", taken \(grouped(wait.handovers)) times in that time" : ""))
+                    + (wait.handovers > 1 ? ", taken \(grouped(wait.handovers)) times during the wait" : ""))
             if chain.preempted > 0 {
                 texts.append(
-                    "\(name) was ready and had no processor for \(readable(length(chain.preempted)))"
+                    "\(name) was ready but had no CPU for \(readable(length(chain.preempted)))"
                         + (chain.inversion.map {
-                            ": priority inversion, \(name) is \($0.holder.text), the thread that waits \($0.waiter.text)"
+                            ": priority inversion, \(name) is \($0.holder.text), the waiting thread is \($0.waiter.text)"
                         }
                             ?? ""))
             }
             for link in chain.links {
                 let other = search.waits[link.wait]
                 texts.append(
-                    "\(search.threads[other.thread].title) waited itself \(readable(length(link.duration))): "
+                    "\(search.threads[other.thread].title) itself waited \(readable(length(link.duration))): "
                         + what(other, spelt) + (other.holder.map { ", held by \(search.threads[$0.thread].title)" } ?? ""))
             }
             if chain.isCircular { texts.append("they wait for each other") }
@@ -81,7 +81,7 @@ struct WaitExplanation {
         if let first = wait.otherEnds.first {
             let others = wait.otherEnds.count - 1
             texts.append(
-                "the other end: \(first.name)/\(first.pid), descriptor \(first.descriptor)"
+                "peer: \(first.name)/\(first.pid), file descriptor \(first.descriptor)"
                     + (others > 0 ? ", and \(counted(others, "process", "processes")) more" : ""))
         }
         return texts

@@ -76,10 +76,10 @@ package struct WaitSearch: Sendable {
             .map { (index, $0) }
         }
         if records.damagedRecords > 0 {
-            notes.append("\(counted(records.damagedRecords, "damaged record")) of the kernel's account skipped")
+            notes.append("\(counted(records.damagedRecords, "damaged kernel record")) skipped")
         }
         if let lost = trace.metadata.kernel?.lost, lost > 0 {
-            notes.append("the kernel's account lacks \(counted(lost, "record")): some states are unknown")
+            notes.append("\(counted(lost, "kernel record")) lost: some states are unknown")
         }
         if noSwitches == nil { findStretches(records, workers, progress) } else { findCalls(workers, progress) }
         findDescriptors(workers: workers, progress: progress)
@@ -159,8 +159,8 @@ package struct WaitSearch: Sendable {
         // One that has executed another program, or was killed, has all of its waits.
         let stopped = LeftOut(all.map { $0.trace }.filter { Int($0.header.state) == TRACE_STOPPED }).state
         return all.flatMap { $0.notes } + stopped
-            + (missing.isEmpty ? [] : ["\(missing): what threads waited for in those is not known"])
-            + (count == 0 ? [] : ["left out: \(counted(count, "wait")) \(forAgent), \(readable(Nanoseconds(time)))"])
+            + (missing.isEmpty ? [] : ["\(missing): what threads waited for in them is not known"])
+            + (count == 0 ? [] : ["not shown: \(counted(count, "wait")) \(forAgent), \(readable(Nanoseconds(time)))"])
     }
 
     /// "git", or "6 processes (10 traces)".
@@ -291,7 +291,7 @@ package struct WaitSearch: Sendable {
             in: trace.narrowed(to: .whole), table, functions.map { $0?.kind != nil && $0?.act != .waitsOrSignals }, workers: workers,
             progress: progress
         ) { $0.end >= $0.enter && $0.end - $0.enter >= least && window.touches($0.enter, $0.end) }
-        if found == nil { notes.append("there are too many calls that wait to tell of them") }
+        if found == nil { notes.append("there are too many blocking calls to show them") }
         let calls = Dictionary(grouping: found ?? []) { $0.thread }
         for (index, thread) in threads.enumerated() {
             let first = waits.count
@@ -334,7 +334,7 @@ package struct WaitSearch: Sendable {
             functions[Int(call.row)]?.act == .suspends || call.argument != noArgument && objects.contains(call.argument)
         }
         guard let acts else {
-            notes.append("the locks that threads waited for were taken too often to tell who held them")
+            notes.append("the locks that threads waited for were taken too often to find who held them")
             return
         }
         var suspended: [UInt32: [Range<UInt64>]] = [:]

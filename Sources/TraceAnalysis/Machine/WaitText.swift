@@ -8,11 +8,11 @@ extension WaitReport {
         let shown = limit == 0 ? order[...] : order.prefix(limit)
         let short = ShortNames(processes.flatMap { $0.names }, nameStyle)
         var lines = [style.bold(headline)]
-        for text in missing { lines.append(style.alarm("no switches: \(text); a wait is the length of a call of 10 us or more")) }
+        for text in missing { lines.append(style.alarm("no context switches: \(text); a wait is the length of a call of 10 us or more")) }
         for text in WaitSearch.notes(processes) { lines.append(style.alarm(text)) }
         if order.isEmpty { return lines + ["no waits"] + pageLines(limit, width, style) + minorLines(limit, width, style) }
         var table = TextTable(
-            [missing.isEmpty ? "off the processor" : "took", "at", "thread", "kind", "waiting in"], leftAligned: [2, 3, 4], names: [4])
+            [missing.isEmpty ? "off-CPU" : "took", "at", "thread", "kind", "waiting in"], leftAligned: [2, 3, 4], names: [4])
         for (process, index) in shown {
             let search = processes[process], wait = search.waits[index]
             table.add([
@@ -87,7 +87,7 @@ extension WaitReport {
             if queue.isConvoy {
                 lines.append(
                     style.dim(
-                        "    convoy: \(queue.waits) waits of \(queue.threads) threads, one behind the other for "
+                        "    convoy: \(queue.waits) waits of \(queue.threads) threads, one after the other for "
                             + readable(length(queue.duration, lock.process))))
             }
         }

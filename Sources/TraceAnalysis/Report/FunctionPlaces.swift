@@ -89,8 +89,8 @@ package final class FunctionPlaces {
     package var note: String? {
         if without.isEmpty { return nil }
         let names = without.sorted(), most = 4
-        return "no lines of \(names.prefix(most).joined(separator: ", "))\(names.count > most ? " and \(names.count - most) more" : ""): "
-            + "no debug information (DWARF) of them is here"
+        return "no lines for \(names.prefix(most).joined(separator: ", "))\(names.count > most ? " and \(names.count - most) more" : ""): "
+            + "their debug information (DWARF) was not found"
     }
 
     /// "slow.cpp:12", "slow.cpp:12 +1" of two functions.

@@ -20,7 +20,7 @@ extension TraceFile {
         guard !version.contains(nil), let interpreter = Self.interpreters.first(where: { $0.names.contains(name) }) else { return nil }
         return
             "\(file): these are calls between its libraries, not functions written in \(interpreter.language); "
-            + "those are shown by: \(command(interpreter, file, version.compactMap { $0 }))"
+            + "to see those, use: \(command(interpreter, file, version.compactMap { $0 }))"
     }
 
     /// With what the program was started with, where that is known.

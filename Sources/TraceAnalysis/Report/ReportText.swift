@@ -95,9 +95,9 @@ extension Summary {
             lines += table(shown).lines(style, width: isFull ? nil : width)
             if hasMarked { lines.append(style.dim("* far from the median (p50): calls of very different lengths")) }
             if rows.contains(where: { $0.isLeftOut }) {
-                lines.append(style.dim("≥ so short, and called so often, that its calls were left out after these: record --keep-hot"))
+                lines.append(style.dim("≥ short and called very often: later calls were suppressed; record --keep-hot keeps them"))
             }
-            if !left.isEmpty { lines.append(style.dim("left out for want of columns: \(left.map(\.rawValue).joined(separator: ", "))")) }
+            if !left.isEmpty { lines.append(style.dim("not shown for lack of columns: \(left.map(\.rawValue).joined(separator: ", "))")) }
         }
         if let note = places?.note { lines.append(style.dim(note)) }
         if rows.count < all.count { lines.append(style.dim("… \(grouped(UInt64(all.count - rows.count))) more: --top 0")) }

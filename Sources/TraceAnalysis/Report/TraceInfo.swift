@@ -81,19 +81,19 @@ extension TraceFile {
         var texts: [String] = []
         if header.flags & UInt32(TRACE_FLAG_LATE) != 0 {
             texts.append(
-                "constructors of libraries ran before the agent, which the loader put behind another library (libpthread before glibc 2.34, or one linked with -z initfirst): they and their calls are not recorded"
+                "constructors of libraries ran before the agent, which the loader initialized after another library (libpthread before glibc 2.34, or one linked with -z initfirst): they and their calls are not recorded"
             )
         }
         if header.flags & UInt32(TRACE_FLAG_NO_HOOK) != 0 {
-            texts.append("modules loaded later were seen late: the loader's hook was not as expected")
+            texts.append("modules loaded later were noticed late: the loader's hook was not as expected")
         }
         if header.flags & UInt32(TRACE_FLAG_FOREIGN) != 0 {
             texts.append(
-                "calls from and to code compiled by GHC, OCaml or Go for shared libraries are not recorded: it has calling conventions of its own (docs/compatibility.md)"
+                "calls from and to code compiled by GHC, OCaml or Go for shared libraries are not recorded: it has its own calling conventions (docs/compatibility.md)"
             )
         }
         if header.flags & UInt32(TRACE_FLAG_NAMESPACE) != 0 {
-            texts.append("calls inside a namespace of dlmopen are not recorded: an unwinder there would not find its way past them")
+            texts.append("calls inside a dlmopen namespace are not recorded: an unwinder there could not unwind through them")
         }
         return texts + coverageTexts
     }
@@ -108,11 +108,11 @@ extension TraceFile {
             let left = functions - recorded
             texts.append(
                 "\(grouped(recorded)) of \(counted(functions, "function")) recorded"
-                    + (left > 0 ? "; \(grouped(left)) not: tracer plan shows why" : ""))
+                    + (left > 0 ? "; \(grouped(left)) not recorded: tracer plan shows why" : ""))
         }
         if !metadata.leftOut.isEmpty {
             let count = counted(UInt64(metadata.leftOut.count), "short function")
-            texts.append("\(count) left out after many calls: --keep-hot records all")
+            texts.append("\(count) suppressed after many calls: --keep-hot records all")
         }
         let unplanned = patched.filter { $0.value.functions == 0 }.keys.sorted().compactMap { metadata.modules[$0] }.filter {
             !$0.isOfAgent
@@ -121,7 +121,7 @@ extension TraceFile {
         if !unplanned.isEmpty {
             let most = 4
             texts.append(
-                "no plan of \(unplanned.prefix(most).joined(separator: ", "))\(unplanned.count > most ? " and \(unplanned.count - most) more" : ""): their functions are not recorded (tracer plan FILE)"
+                "no plan for \(unplanned.prefix(most).joined(separator: ", "))\(unplanned.count > most ? " and \(unplanned.count - most) more" : ""): their functions are not recorded (tracer plan FILE)"
             )
         }
         return texts

@@ -4,11 +4,11 @@ import Presentation
 extension SampleReport {
     package static let columns = "   total     self     samples  function"
 
-    /// "6,612 samples, one for each 1 ms of processor time; 3 of the stacks are cut"
+    /// "6,612 samples, one for each 1 ms of CPU time; 3% of the stacks are incomplete (…)"
     package var title: String {
-        var parts = [counted(samples, "sample") + (period.map { ", one for each \(readable($0)) of processor time" } ?? "")]
-        if cut > 0 { parts.append("\(percent(cut, of: samples)) of the stacks are not whole (…)") }
-        if lost > 0 { parts.append("\(counted(lost, "record")) of the kernel lost") }
+        var parts = [counted(samples, "sample") + (period.map { ", one for each \(readable($0)) of CPU time" } ?? "")]
+        if cut > 0 { parts.append("\(percent(cut, of: samples)) of the stacks are incomplete (…)") }
+        if lost > 0 { parts.append("\(counted(lost, "kernel record")) lost") }
         return parts.joined(separator: "; ")
     }
 

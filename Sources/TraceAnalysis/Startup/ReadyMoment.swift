@@ -107,7 +107,7 @@ struct ReadyMoments {
             if let first = firsts.first(where: { $0.isSymbol }) {
                 candidates.append(ReadyMoment(reason: .symbol(symbol), ticks: first.ticks))
             } else {
-                complaint = firsts.knows(symbol) ? "\(symbol) was not called" : "no function \(symbol) is known in this trace"
+                complaint = firsts.knows(symbol) ? "\(symbol) was not called" : "there is no function \(symbol) in this trace"
             }
             return
         }

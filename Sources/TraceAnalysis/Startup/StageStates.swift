@@ -11,7 +11,7 @@ package struct MainWait: Sendable {
 
     static func text(_ kind: String) -> String {
         switch kind {
-        case "processor": "waiting for a processor"
+        case "processor": "waiting for a CPU"
         case "disk": "waiting for the disk"
         // For a short wait it is not known which of these the descriptor is.
         case "pipe": "waiting for a pipe, a socket or a file"
@@ -42,7 +42,7 @@ package struct StageStates: Sendable, Equatable {
         running = Nanoseconds(stage.count > waited ? stage.count - waited : 0)
     }
 
-    /// "running 61%, disk 22%, waiting for a processor 8%"; nil where it did nothing but run.
+    /// "running 61%, disk 22%, waiting for a CPU 8%"; nil where it did nothing but run.
     var text: String? {
         let all = waits.reduce(running.count) { $0 &+ $1.duration.count }
         let shown = waits.filter { $0.duration.count >= all / 50 }
@@ -50,7 +50,7 @@ package struct StageStates: Sendable, Equatable {
         func share(_ duration: Nanoseconds) -> String { percent(Double(duration.count) / Double(all)) }
         return
             (["running \(share(running))"]
-            + shown.map { ($0.kind == "processor" ? "waiting for a processor" : $0.kind) + " " + share($0.duration) }).joined(
+            + shown.map { ($0.kind == "processor" ? "waiting for a CPU" : $0.kind) + " " + share($0.duration) }).joined(
                 separator: ", ")
     }
 

@@ -107,7 +107,7 @@ extension StartupTimeline {
         return [
             StartupAdvice(
                 text:
-                    "\(names): linked, and nothing is bound to \(unused.count == 1 ? "it" : "them"): leave \(unused.count == 1 ? "it" : "them") out (-Wl,--as-needed)",
+                    "\(names): linked, but nothing is bound to \(unused.count == 1 ? "it" : "them"): do not link \(unused.count == 1 ? "it" : "them") (-Wl,--as-needed)",
                 saving: Nanoseconds(constructors &+ share), isEstimate: true)
         ]
     }
@@ -124,7 +124,7 @@ extension StartupTimeline {
             heaviest.lookups &* 30 > heaviest.relocationWeight / 2
             ? "\(counted(heaviest.lookups, "symbol look-up")): -Bsymbolic-functions or fewer exported symbols"
                 + (heaviest.isLazy ? "" : ", or bind lazily")
-            : "\(grouped(heaviest.relocations)) relocations: -Wl,-z,pack-relative-relocs, or fewer tables of pointers"
+            : "\(grouped(heaviest.relocations)) relocations: -Wl,-z,pack-relative-relocs, or fewer pointer tables"
         return [
             StartupAdvice(
                 text: "\(heaviest.name): \(percent(share)) of the relocation work, \(what)",

@@ -5,7 +5,7 @@ extension StartupTimeline {
     /// Returns what `startup --items` prints: all items, in the order in which they began.
     package func itemTable(style: TextStyle) -> String {
         guard !items.isEmpty else {
-            return "no start-up item began before \(readyText): TRACER_STARTUP_ITEM of tracer.h registers them\n"
+            return "no start-up item began before \(readyText): register items with TRACER_STARTUP_ITEM of tracer.h\n"
         }
         var lines = [style.bold("\(counted(UInt64(items.count), "start-up item")) before \(readyText)")]
         var table = TextTable(
@@ -13,7 +13,7 @@ extension StartupTimeline {
         for item in items {
             table.add([
                 String(item.label.stage), item.label.name, item.isOnMain ? "main" : String(item.tid), column(readable(item.start)),
-                column(readable(item.own)), item.isOver ? column(readable(item.total)) : "not over",
+                column(readable(item.own)), item.isOver ? column(readable(item.total)) : "not finished",
                 item.label.after.joined(separator: ", "), item.waitText ?? "",
             ])
         }
@@ -36,7 +36,7 @@ extension StartupTimeline {
         var lines = [style.bold("Start-up items, by own time")]
         for item in shown {
             var facts: [String] = []
-            if !item.isOver { facts.append(style.alarm("not over")) }
+            if !item.isOver { facts.append(style.alarm("not finished")) }
             if !item.isOnMain { facts.append("on thread \(item.tid)") }
             if let wait = item.waitText { facts.append("waited \(wait)") }
             if let cost = recording(item.recording, of: item.own) { facts.append(cost) }

@@ -179,11 +179,11 @@ package struct StartupTimeline: Sendable {
         if first.kind != .exec {
             let why =
                 trace.header.session == 0
-                ? "tracer startup -- PROGRAM knows it exactly"
+                ? "tracer startup -- PROGRAM measures it exactly"
                 : "another program started this one, or ran before it in its process"
-            notes.append("start of the process estimated, to \(readable(first.error)): \(why)")
+            notes.append("start of the process estimated, within \(readable(first.error)): \(why)")
         } else if let earlier {
-            notes.append("\(earlier) ran first and became this program by exec: the first stage has its time")
+            notes.append("\(earlier) ran first and became this program by exec: the first stage includes its time")
         }
         notes += hidden(trace, outcome)
         notes += failure(outcome, options.exitStatus)
@@ -196,7 +196,7 @@ package struct StartupTimeline: Sendable {
         var notes: [String] = []
         if trace.setting(Variables.start) == false {
             notes.append(
-                "\(Variables.start.name)=off: calls made before the program turned recording on are not in the trace, and cannot have made it ready"
+                "\(Variables.start.name)=off: calls made before the program turned recording on are not in the trace, so none of them can count as ready"
             )
         }
         let filters = [Variables.include.name, Variables.exclude.name, Variables.maximumDepth.name, Variables.minimumTime.name]
@@ -217,7 +217,7 @@ package struct StartupTimeline: Sendable {
         guard let status, status != 0, !(129...192).contains(status), case .ready(let moment) = outcome else { return [] } // 128 + a signal
         switch moment.reason {
         case .output, .mainReturned, .exited:
-            return ["it ended with status \(status): if that is a failure, these are the times of a failing start"]
+            return ["it ended with status \(status): if that is a failure, these are the times of a failed start"]
         default: return []
         }
     }
@@ -253,7 +253,7 @@ package enum StartupError: Error, CustomStringConvertible, Sendable {
     package var description: String {
         switch self {
         case .notRecorded(let path):
-            "\(path) does not say how its program started: it is of a forked process, was cut, or an older agent recorded it"
+            "\(path) has no data on how its program started: it is from a forked process, is truncated, or was recorded by an older agent"
         }
     }
 }

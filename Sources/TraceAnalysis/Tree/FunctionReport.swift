@@ -170,12 +170,14 @@ extension FunctionReport {
             }
         }
         if let note = places.note { try body(style.dim(note)) }
-        if functions.count > 10 { try body(style.dim("… \(grouped(UInt64(functions.count - 10))) more functions, all taken together")) }
+        if functions.count > 10 {
+            try body(style.dim("… \(grouped(UInt64(functions.count - 10))) more functions; the figures are for all together"))
+        }
         func time(_ time: Nanoseconds?) -> String { time.map { readable($0) } ?? "-" }
         try body(
             "\(counted(sums.calls, "call")), total \(readable(sums.total)), self \(readable(signed: sums.selfTime))")
         try body(
-            "of one call: average \(time(sums.average)), minimum \(time(sums.minimum)), p50 \(time(sums.median)), p99 \(time(sums.percentile99)), "
+            "per call: average \(time(sums.average)), minimum \(time(sums.minimum)), p50 \(time(sums.median)), p99 \(time(sums.percentile99)), "
                 + "maximum \(time(sums.maximum))" + (sums.isSkewed ? style.alarm("  the average is far from the median") : ""))
         try histogramLines(width ?? 80, style, body)
         try slowestLines(short, style, body)
@@ -191,7 +193,7 @@ extension FunctionReport {
             let hasCallers = tree.nodes.contains { $0.parent >= 0 && tree.nodes[$0.parent].parent >= 0 }
             if name == "who calls it", !hasCallers {
                 try body(
-                    style.dim("called from code that is not recorded: record --functions '*' shows from which functions of the program"))
+                    style.dim("called from code that is not recorded: record --functions '*' shows the program's calling functions"))
             }
         }
     }

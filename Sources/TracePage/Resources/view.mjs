@@ -658,7 +658,7 @@ $("threads-button").onclick = () => {
 
 // MARK: samples
 
-const samples = DATA.samples ? zooming("sampled", "Width: samples, which are time of a processor. Colour: module. ") : null;
+const samples = DATA.samples ? zooming("sampled", "Width: samples, which are CPU time. Colour: module. ") : null;
 /// Draws the samples of the time that is selected in the timeline, and of the threads that are shown there.
 function drawSamples() {
   const { selected, hidden } = line, shownNow = visible().join();
@@ -668,7 +668,7 @@ function drawSamples() {
   }
   const { period, step } = DATA.samples, of = samples.graph.tree, sum = of.tops.reduce((part, top) => part + of.total[top], 0);
   $("samples-of").textContent = [
-    plural(sum, "sample") + (period === null ? "" : `, one for each ${time(period)} of processor time`),
+    plural(sum, "sample") + (period === null ? "" : `, one for each ${time(period)} of CPU time`),
     selected ? `${moment(selected.from, (selected.to - selected.from) / 1000)} to ${moment(selected.to, (selected.to - selected.from) / 1000)}` : "",
     selected && step ? `in steps of ${time(step)}` : "",
     hidden.size ? `without ${plural(hidden.size, "hidden thread")}` : "",
@@ -817,7 +817,7 @@ $("title").textContent = $("title").title = DATA.title;
 $("facts").textContent = DATA.facts;
 $("facts").title = DATA.facts;
 document.title = DATA.title + " — tracer";
-for (const [id, texts, before] of [["losses", DATA.losses, "Not in this trace: "], ["notes", DATA.notes, tree.isComparison ? "" : "Left out: "]]) {
+for (const [id, texts, before] of [["losses", DATA.losses, "Not in this trace: "], ["notes", DATA.notes, tree.isComparison ? "" : "Not shown: "]]) {
   $(id).hidden = !texts.length;
   $(id).textContent = texts.length ? before + texts.join(" · ") : "";
   $(id).title = texts.join("\n");

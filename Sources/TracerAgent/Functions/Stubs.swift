@@ -57,7 +57,7 @@ enum Stubs {
         if first % Int(STUB_BLOCK) != 0 && left < perPage { first &+= left }
         if first % Int(STUB_BLOCK) == 0 && !addBlock(first / Int(STUB_BLOCK)) {
             isFull = true
-            Message.warn { $0.append("too many functions: those that come later are not recorded") }
+            Message.warn { $0.append("too many functions: later ones are not recorded") }
             return false
         }
         let descriptors = UInt64(UInt(bitPattern: tracer_function(first)))

@@ -38,7 +38,7 @@ enum Message {
         warn {
             $0.append(
                 "this process may no longer create executable memory (MDWE, SELinux execmem, vm.max_map_count): functions bound from ")
-            $0.append("now on are not recorded, calls from new call sites only without their duration")
+            $0.append("now on are not recorded, and calls from new call sites are recorded without their duration")
         }
         return false
     }

@@ -30,8 +30,8 @@ enum Failure {
         switch number {
         case noEntry: "no such directory"
         case access, permitted: "permission denied"
-        case exists: "it exists and is not a trace of ours"
-        case notDirectory: "a part of the path is not a directory"
+        case exists: "it exists and is not a trace of tracer's"
+        case notDirectory: "part of the path is not a directory"
         case 21: "it is a directory"
         case fileTable, descriptors: "no file descriptors left"
         case tooBig: "file size limit reached"
@@ -42,7 +42,7 @@ enum Failure {
         case cut, address: "the file was truncated, or its disk is full"
         case memory: "out of memory"
         case 36: "the name is too long"
-        default: "the system refused"
+        default: "the system call failed"
         }
     }
 }

@@ -190,12 +190,12 @@ enum TraceOutput {
                     stopNumber == Failure.noEntry
                         ? "the file is gone"
                         : header.pointee.stop_reason == UInt32(TRACE_STOP_OUT_OF_REACH)
-                            ? "the program has dropped the privileges to open the file, and the space allocated in it is used up"
+                            ? "the program dropped the privileges to open the file, and the space allocated in it is used up"
                             : Failure.text(stopNumber))
             }
             $0.append(": ")
             $0.append(contentsOf: path)
-            $0.append(". The program goes on; what was recorded until now is kept")
+            $0.append(". The program continues; what was recorded so far is kept")
         }
     }
 

@@ -215,7 +215,7 @@ enum ReturnLabels {
         Message.warn {
             $0.append("calls from more than ")
             $0.append(decimal: number(end, kind) &- number(firstTaken(kind), kind))
-            $0.append(" call sites: those from further ones are recorded without their duration")
+            $0.append(" call sites: calls from further ones are recorded without their duration")
         }
     }
     nonisolated(unsafe) private static var hasWarned = false

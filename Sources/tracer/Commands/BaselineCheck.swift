@@ -25,24 +25,24 @@ struct BaselineCheck {
         guard known.program == place.program else {
             throw CommandFailure(
                 message:
-                    "\(baseline) is of \(known.program), not of \(place.program): give that program, or make another baseline with tracer baseline",
+                    "\(baseline) is for \(known.program), not for \(place.program): give that program, or make another baseline with tracer baseline",
                 status: 2)
         }
         guard known.machine.architecture == place.machine.architecture else {
             throw CommandFailure(
                 message:
-                    "\(baseline) was made on \(known.machine.architecture), this machine is \(place.machine.architecture): times of one say nothing about the other; make one here with tracer baseline",
+                    "\(baseline) was made on \(known.machine.architecture), but this machine is \(place.machine.architecture): their times cannot be compared; make one here with tracer baseline",
                 status: 2)
         }
         if known.machine.processor != place.machine.processor {
             complain(
-                "\(baseline) was made on another processor (\(known.machine.processor)); times are scaled by a calibration, which is rough")
+                "\(baseline) was made on another CPU (\(known.machine.processor)); times are scaled by a rough calibration")
         }
         guard known.settings == options.settingsText else {
             func name(_ settings: String) -> String { settings.isEmpty ? "without options" : "with \(settings)" }
             throw CommandFailure(
                 message:
-                    "\(baseline) was made \(name(known.settings)), this check is \(name(options.settingsText)): launches can only be compared when made with the same options",
+                    "\(baseline) was made \(name(known.settings)), but this check is \(name(options.settingsText)): only launches with the same options can be compared",
                 status: 2)
         }
         let accept =
@@ -76,14 +76,14 @@ struct BaselineCheck {
             if let ready = profiles.first?.readyReason, moment(ready) != moment(known.ready) {
                 throw CommandFailure(
                     message:
-                        "\(known.program) is ready at \(ready), when \(baseline) was made it was at \(known.ready): times to different moments cannot be compared; to accept it: \(accept)",
+                        "\(known.program) is ready at \(ready), but at \(known.ready) when \(baseline) was made: times to different moments cannot be compared; to accept it: \(accept)",
                     status: 2)
             }
             // Times of a machine that does something else say nothing of the program. What is counted does.
             let isCalm = results[0].isCalm
             if !isCalm {
                 complain(
-                    "machine too noisy (\(results[0].disturbedKept) of \(results[0].launches) launches disturbed): times are not judged")
+                    "machine too noisy (\(results[0].disturbedKept) of \(results[0].launches) launches disturbed): times are not checked")
             }
             findings = gate.findings(profiles, areTimesJudged: isCalm)
             notes = gate.notes(profiles)

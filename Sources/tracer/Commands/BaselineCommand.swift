@@ -10,8 +10,8 @@ struct BaselineCommand: ParsableCommand {
         abstract: "Measure how a program starts now, as the baseline for tracer check.",
         usage: "tracer baseline [options] -o FILE -- PROGRAM [ARGUMENT …]",
         discussion: """
-            The file is small JSON made for review: stages with their percentiles, libraries, constructors, budgets. \
-            Commit it. Budgets that are already in it are kept when it is rewritten.
+            The file is a small JSON file that is easy to review: stages with their percentiles, libraries, constructors, \
+            budgets. Commit it. Rewriting the file keeps the budgets that it has.
 
             EXAMPLE
               tracer baseline -n 30 -o startup.json -- ./app --serve

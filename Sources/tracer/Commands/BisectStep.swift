@@ -6,7 +6,7 @@ import LaunchLab
 struct BisectStep: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bisect-step",
-        abstract: "Build, check, and tell git bisect: 0 good, 1 bad, 125 cannot be tested.",
+        abstract: "Build, check, and report to git bisect: 0 good, 1 bad, 125 cannot be tested.",
         usage: "git bisect run tracer bisect-step --build COMMAND BASELINE -- PROGRAM [ARGUMENT …]",
         discussion: """
             Keep the baseline outside the repository: inside, it would change with the commits. A commit that does not \
@@ -19,7 +19,7 @@ struct BisectStep: ParsableCommand {
             """)
 
     // In front of the options: the program's arguments are all that follow, and no argument may stand behind them.
-    @Argument(help: "The file that tracer baseline wrote of a good commit.")
+    @Argument(help: "The file that tracer baseline wrote for a good commit.")
     var baseline: String
     @OptionGroup var options: LaunchOptions
     @Option(help: ArgumentHelp("Shell command that builds the program.", valueName: "command"))
@@ -29,7 +29,7 @@ struct BisectStep: ParsableCommand {
         // A fault that all commits share must end the bisection (git bisect run stops at 128 and above), not skip them all.
         guard (try? Baseline(contentsOf: baseline)) != nil else {
             throw CommandFailure(
-                message: "\(baseline) is not a baseline that can be read: make it of a good commit with tracer baseline", status: 128)
+                message: "\(baseline) is not a readable baseline: make one for a good commit with tracer baseline", status: 128)
         }
         if let build {
             let status: Int32

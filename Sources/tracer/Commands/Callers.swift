@@ -5,16 +5,17 @@ import TraceAnalysis
 
 struct Callers: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows who calls a function, how often, and what it calls itself.",
+        abstract: "Shows who calls a function, how often, and what it calls.",
         discussion: """
-            The first tree is upside down: below the function its callers, below each of them theirs, with the function's \
-            calls and time as far as they came that way. The second is what the function calls, from wherever.
+            The first tree is inverted: the function's callers are below it, and their callers below them, each with the \
+            function's calls and time that came through that path. The second tree shows what the function calls, from \
+            all callers together.
 
             tracer callers app.trace SQL_exec
-            tracer callers app.trace SQL_exec --correct   beside the times what they are without the cost of recording
+            tracer callers app.trace SQL_exec --correct   also times without the cost of recording
             tracer callers malloc                         in the newest trace of this directory
             tracer callers app.trace 'libc.so.6!mem*'
-            tracer callers app.trace lstat64 --sites      from which lines, where tracer record --call-sites has recorded that
+            tracer callers app.trace lstat64 --sites      the lines it is called from (needs tracer record --call-sites)
             """)
 
     @Argument(
@@ -32,16 +33,16 @@ struct Callers: ParsableCommand {
     var depth = 0
     @Flag(help: "Also show times without the agent's cost of recording, as measured in the same process.")
     var correct = false
-    @Flag(help: "The places in the code that it is called from, and no trees; of a trace of tracer record --call-sites.")
+    @Flag(help: "Show the lines that it is called from instead of trees; needs a trace of tracer record --call-sites.")
     var sites = false
-    @Flag(help: "One JSON object: both trees, each as tracer tree --json gives one, or the sites.")
+    @Flag(help: "One JSON object: both trees, each in the form of tracer tree --json, or the sites.")
     var json = false
     @OptionGroup var names: NameOptions
     @OptionGroup var display: DisplayOptions
 
     func validate() throws {
         if words.count > 2 { throw ValidationError("callers takes a trace and one function: quote a glob") }
-        if sites, correct { throw ValidationError("--correct is of functions: leave out --sites") }
+        if sites, correct { throw ValidationError("--correct applies to functions, not to --sites") }
         if depth < 0 { throw ValidationError("--depth takes 0 (all) or a number of levels") }
     }
 
@@ -82,7 +83,7 @@ struct Callers: ParsableCommand {
     private func noCall(in files: [TraceFile], nearest: String?) -> CommandFailure {
         CommandFailure(
             message:
-                "no call of \(function) in \(files.map { $0.path }.joined(separator: ", "))\(nearest.map { "; there is \($0)" } ?? ""): a glob such as '*\(function)*' finds parts of names"
+                "no call of \(function) in \(files.map { $0.path }.joined(separator: ", "))\(nearest.map { "; there is \($0)" } ?? ""): a glob such as '*\(function)*' matches parts of names"
         )
     }
 

@@ -8,12 +8,11 @@ struct Check: ParsableCommand {
         abstract: "Fail when a program starts worse than its baseline allows.",
         usage: "tracer check [options] BASELINE -- PROGRAM [ARGUMENT …]",
         discussion: """
-            Exit status 0: within the budgets. 1: broken; what broke it, and the command that accepts it, are printed. \
-            2: it could not be measured, or the baseline is of another program or machine type.
+            Exit status 0: within the budgets. 1: over budget; the causes, and the command that accepts the change, are \
+            printed. 2: it could not be measured, or the baseline is for another program or CPU architecture.
 
-            What is counted (libraries, constructors, relocations, page faults) is held against the baseline as it \
-            is. A stage fails when its median is beyond its budget and a rank test says that this is no noise, in two \
-            series one after the other.
+            Counts (libraries, constructors, relocations, page faults) are compared with the baseline directly. A stage \
+            fails when its median exceeds its budget and a rank test shows that this is not noise, in two series in a row.
 
             EXAMPLES
               tracer check startup.json -- ./app --serve

@@ -19,12 +19,12 @@ struct Age: ExpressibleByArgument {
 
 struct Clean: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Removes old runs: what tracer record has left in a directory.",
+        abstract: "Removes old runs that tracer record left in a directory.",
         discussion: """
-            Looks for tracer.NAME.PID and tracer.NAME.PID.trace, as tracer record calls them by itself. What is in them decides: \
-            a directory that holds anything but traces of one run, a trace that tracer record did not make, and what is being \
-            recorded stay. Runs that you gave a name are removed when you name them here. Asks first, unless --yes or \
-            --older-than is given.
+            Looks for tracer.NAME.PID and tracer.NAME.PID.trace, the names that tracer record gives by default. It keeps a \
+            directory that has anything but the traces of one run, a trace that tracer record did not make, and a run that is \
+            still being recorded. Runs with names of your own are removed only when you name them here. Asks first, unless \
+            --yes or --older-than is given.
 
             tracer clean
             tracer clean --older-than 7d
@@ -34,7 +34,7 @@ struct Clean: ParsableCommand {
 
     @Argument(help: ArgumentHelp("Directories to look in, or runs. Default: this directory.", valueName: "path"), completion: .file())
     var paths: [String] = []
-    @Option(help: ArgumentHelp("Only what was last written so long ago: 90m, 12h, 7d, 2w. Does not ask.", valueName: "age"))
+    @Option(help: ArgumentHelp("Only runs last written at least this long ago: 90m, 12h, 7d, 2w. Does not ask.", valueName: "age"))
     var olderThan: Age?
     @Flag(name: .customLong("dry-run"), help: "Only shows what would be removed.")
     var isDry = false
@@ -102,7 +102,7 @@ struct Clean: ParsableCommand {
             do {
                 found.append(try FinishedRun(place, living: living))
             } catch {
-                complain(Self.text(error, place) + "; left alone")
+                complain(Self.text(error, place) + "; not removed")
             }
         }
         return found
@@ -110,7 +110,7 @@ struct Clean: ParsableCommand {
 
     private static func text(_ failure: FinishedRun.Failure, _ path: String) -> String {
         switch failure {
-        case .isNoRun(let reason): "\(path) is no run of tracer record: \(reason)"
+        case .isNoRun(let reason): "\(path) is not a run of tracer record: \(reason)"
         case .isBeingRecorded: "\(path) is being recorded"
         case .cannotRemove(let file, let error): "cannot remove \(file): \(systemReason(error))"
         }

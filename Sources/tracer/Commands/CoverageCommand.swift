@@ -11,9 +11,9 @@ struct CoverageCommand: ParsableCommand {
         commandName: "coverage",
         abstract: "Shows which functions were never called, in all traces together.",
         discussion: """
-            For traces of every function (tracer record --functions '*'). What could not be recorded is unknown, with the \
-            reason, and not called never. only from these: nothing leads to it, by a direct call or jump, by its address or \
-            its name, but functions that were never called either. Lines and files need debug information.
+            For traces of every function (tracer record --functions '*'). A function that could not be recorded is \
+            shown as unknown with the reason, not as never called. only from these: the functions that refer to it (by a \
+            direct call or jump, its address or its name) were never called either. Lines and files need debug information.
 
             EXAMPLES
               tracer coverage app-1.trace app-2.trace
@@ -24,7 +24,7 @@ struct CoverageCommand: ParsableCommand {
     @OptionGroup var trace: TraceArguments
     @Option(help: ArgumentHelp("Only modules that match.", valueName: "glob"))
     var module: String?
-    @Option(help: ArgumentHelp("Write lcov's format: functions, and the lines on which they begin.", valueName: "file"))
+    @Option(help: ArgumentHelp("Write lcov's format: functions, and the lines where they begin.", valueName: "file"))
     var lcov: String?
     @Option(help: ArgumentHelp("Write a page.", valueName: "file"))
     var html: String?
@@ -32,7 +32,7 @@ struct CoverageCommand: ParsableCommand {
     var force = false
     @Option(help: "Rows of each list.")
     var top = 10
-    @Flag(help: "Each function in a line.")
+    @Flag(help: "Show one line per function.")
     var all = false
     @Flag(help: "One JSON object.")
     var json = false
@@ -54,7 +54,7 @@ struct CoverageCommand: ParsableCommand {
         if let lcov {
             try writeFile(Lcov.text(coverage), to: lcov, replaces: force)
             let count = Lcov.withoutLine(coverage)
-            if count > 0 { complain("\(lcov): \(counted(count, "function")) without a line left out: they have no debug information") }
+            if count > 0 { complain("\(lcov): skipped \(counted(count, "function")) without a line: they have no debug information") }
         }
         if let html { try writePage(CoveragePage.html(coverage, names: names.style), to: html, force: force) }
         var output = display.output()
@@ -70,7 +70,7 @@ struct CoverageCommand: ParsableCommand {
         try output.finish()
         for complaint in coverage.complaints { complain(complaint) }
         let left = LeftOut(traces), lacking = left.lost + left.filtered
-        if !lacking.isEmpty { complain("calls are missing in the traces: \(lacking.joined(separator: ", "))") }
+        if !lacking.isEmpty { complain("calls are missing from the traces: \(lacking.joined(separator: ", "))") }
         try finish(traces, ofCalls: false)
     }
 

@@ -8,17 +8,17 @@ struct Diff: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows what got slower or faster between two traces, or two sets of traces, and where.",
         discussion: """
-            Compares self time and calls, function by function and path by path, sorted by what explains the difference. \
-            Functions are matched by module and name. A side may be a directory, or several files with --before and \
-            --after: then medians are compared, and what lies within the spread of the runs is called noise. Traces of \
-            one tracer record are one run. Status 0, whatever the difference.
+            Compares self time and calls, function by function and path by path, sorted by their share of the \
+            difference. Functions are matched by module and name. A side may be a directory, or several files with --before \
+            and --after: then medians are compared, and differences within the spread of the runs count as noise. Traces \
+            of one tracer record are one run. Exit status 0, whatever the difference.
 
             tracer diff before.trace after.trace
             tracer diff before/ after/             each run of the same program several times
             tracer diff tracer.make.4711 tracer.make.5123 --process 'cc1*'
             tracer diff --before b1.trace --before b2.trace --after a1.trace --after a2.trace
             tracer diff before.trace after.trace --html diff.html     a flame graph of both, red slower, blue faster
-            tracer diff before.trace after.trace --correct            what differs without the cost of recording
+            tracer diff before.trace after.trace --correct            also differences without the cost of recording
             """)
 
     @Argument(
@@ -43,7 +43,7 @@ struct Diff: ParsableCommand {
     var json = false
     @Option(
         help: ArgumentHelp(
-            "Instead of text a page: flame graph of both sides, and table of functions; - is standard output.", valueName: "file"),
+            "Write a page instead of text: flame graph of both sides, and table of functions; - is standard output.", valueName: "file"),
         completion: .file(extensions: ["html"]))
     var html: String?
     @OptionGroup var choice: ProcessChoice
@@ -107,7 +107,7 @@ struct Diff: ParsableCommand {
             }
             let found = try runs(in: path)
             if found.isEmpty {
-                throw CommandFailure(message: "no trace that can be read in \(path): name a file, or a directory of traces")
+                throw CommandFailure(message: "no readable trace in \(path): name a file, or a directory of traces")
             }
             for run in found { traces += try choice.open(run) }
         }
@@ -134,13 +134,13 @@ struct Diff: ParsableCommand {
         let programs = (all(before) { basename($0.program) }, all(after) { basename($0.program) })
         if programs.0.isDisjoint(with: programs.1) {
             doubts.append(
-                "different programs: \(programs.0.sorted().joined(separator: ", ")) before, \(programs.1.sorted().joined(separator: ", ")) after; compared by module and name all the same"
+                "different programs: \(programs.0.sorted().joined(separator: ", ")) before, \(programs.1.sorted().joined(separator: ", ")) after; still compared by module and name"
             )
         }
         let machines = (all(before) { $0.machineText }, all(after) { $0.machineText })
         if machines.0 != machines.1 {
             doubts.append(
-                "different processors: \(machines.0.sorted().joined(separator: ", ")) before, \(machines.1.sorted().joined(separator: ", ")) after; times are not comparable, numbers of calls are"
+                "different CPU architectures: \(machines.0.sorted().joined(separator: ", ")) before, \(machines.1.sorted().joined(separator: ", ")) after; only the numbers of calls are comparable"
             )
         }
         let filters = (
@@ -148,7 +148,9 @@ struct Diff: ParsableCommand {
             all(after) { "\($0.header.minimum_ticks > 0), \($0.header.maximum_depth)" }
         )
         if filters.0 != filters.1 {
-            doubts.append("recorded with different filters (time, depth): what was left out of one is in the other's callers")
+            doubts.append(
+                "recorded with different filters (time, depth): the time of calls filtered on one side counts as self time of their callers"
+            )
         }
         return doubts
     }

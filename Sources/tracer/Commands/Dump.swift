@@ -8,7 +8,7 @@ struct Dump: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows every event, one line each.",
         discussion: """
-            Columns: offset in the file, thread, seconds since the start, kind, function and what the kind has.
+            Columns: offset in the file, thread, seconds since the start, kind, function and the fields of the kind.
 
             tracer dump app.trace
             tracer dump app.trace --json-lines
@@ -17,7 +17,7 @@ struct Dump: ParsableCommand {
     @OptionGroup var trace: TraceArgument
     @OptionGroup var display: DisplayOptions
 
-    @Flag(help: "One JSON object a line, times in ticks and nanoseconds.")
+    @Flag(help: "One JSON object per line, times in ticks and nanoseconds.")
     var jsonLines = false
 
     func run() throws {

@@ -10,17 +10,17 @@ extension ExportWeight: ExpressibleByArgument {}
 struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
-        abstract: "Writes traces in a format that other programs read.",
+        abstract: "Writes traces in a format for other programs.",
         discussion: """
-            perfetto    ui.perfetto.dev; the fullest, and for large traces (see also: tracer open)
+            perfetto    ui.perfetto.dev; the most complete, also for large traces (see also: tracer open)
             chrome      chrome://tracing and many others: JSON
             speedscope  www.speedscope.app
-            folded      flamegraph.pl, inferno: a line for each stack
+            folded      flamegraph.pl, inferno: one line per stack
             pprof       go tool pprof -http=: FILE
             callgrind   kcachegrind, callgrind_annotate
-            csv         a row for each call, for spreadsheets and databases
+            csv         one row per call, for spreadsheets and databases
 
-            The processes of a run, or several traces, become one picture.
+            The processes of a run, or several traces, are exported together.
 
               tracer export app.trace --format perfetto
               tracer export app.trace --format folded -o - | flamegraph.pl > app.svg
@@ -36,11 +36,11 @@ struct ExportCommand: ParsableCommand {
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
-            "Where to write; - is standard output. Default: the name of the run or the first trace, with the format's ending, in this directory.",
+            "Where to write; - is standard output. Default: the name of the run or the first trace, with the format's extension, in this directory.",
             valueName: "file"))
     var output: String?
 
-    @Flag(help: "Overwrites the output if it exists, and begins even when the disk seems to have no room for it.")
+    @Flag(help: "Overwrite the output if it exists, and write it even if the disk seems too full.")
     var force = false
 
     @Option(help: "folded: self or total time of each stack.")
@@ -68,8 +68,8 @@ struct ExportCommand: ParsableCommand {
         let size = "about \(readable(byteCount: byteCount))"
         if path != "-", !force, let free = freeByteCount(besides: path), free < byteCount {
             throw CommandFailure(
-                message: "\(path) would take \(size), and there are \(readable(byteCount: free)) left: --from and --to export a part, "
-                    + "--format perfetto takes the least, --force tries all the same")
+                message: "\(path) would take \(size), but only \(readable(byteCount: free)) are free: --from and --to export a part, "
+                    + "--format perfetto takes the least, --force tries anyway")
         }
         complain("\(path == "-" ? "the output" : path) will take \(size): --from and --to export a part")
     }

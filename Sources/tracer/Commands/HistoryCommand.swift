@@ -25,7 +25,7 @@ struct HistoryCommand: ParsableCommand {
         var history = History.standardPath
         @Option(help: "Only launches of this program.")
         var program: String?
-        @Option(help: "Only the last ones.")
+        @Option(help: "Only this many of the latest series.")
         var last: Int?
 
         func series() throws -> [History.Series] {
@@ -46,11 +46,11 @@ struct HistoryCommand: ParsableCommand {
         @OptionGroup var place: Place
         @Option(help: ArgumentHelp("Write the chart, one HTML file.", valueName: "file"))
         var html: String?
-        @Flag(help: "One JSON object: commands, their series, and the stages of each with what changed.")
+        @Flag(help: "One JSON object: commands, their series, and the stages of each with their changes.")
         var json = false
 
         func validate() throws {
-            if json, html != nil { throw ValidationError("--json and --html are two forms of one thing: give one of them") }
+            if json, html != nil { throw ValidationError("give either --json or --html") }
         }
 
         func run() throws {
@@ -72,7 +72,7 @@ struct HistoryCommand: ParsableCommand {
 
     struct Export: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "A row for each stage of each series, for other databases (docs/fleet.md has the columns).",
+            abstract: "One row per stage and series, for other databases (columns: docs/fleet.md).",
             discussion: """
                 tracer history export > startup.csv
                 tracer history export --format ndjson --program app

@@ -7,12 +7,12 @@ struct Info: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows what a trace holds: program, settings, modules, threads, counts, what is missing.",
         discussion: """
-            Of a run with several processes: who started whom, what they executed, for how long, with which status. status: - \
-            is still being recorded, or was killed; ? is known to the parent process alone.
+            For a run with several processes: who started whom, what they executed, for how long, and the exit status. A \
+            status of - means still being recorded, or killed; ? means that only the parent process knows it.
 
             tracer info app.trace
             tracer info tracer.make.4711
-            tracer info tracer.make.4711 --process 4720   all of that process
+            tracer info tracer.make.4711 --process 4720   all about that process
             """)
 
     @OptionGroup var trace: RunArgument

@@ -5,18 +5,18 @@ import TraceAnalysis
 
 struct Launch: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Launch a program many times: percentiles for each stage; against another version with the reasons.",
+        abstract: "Launch a program many times: percentiles for each stage; or compare two versions and show the causes.",
         usage: """
             tracer launch [options] -- PROGRAM [ARGUMENT …]
             tracer launch [options] --vs 'PROGRAM [ARGUMENT …]' -- PROGRAM [ARGUMENT …]
             """,
         discussion: """
             Each launch is a fresh process, from exec until it is ready (as tracer startup defines it; the program is \
-            then ended). Launches on a disturbed machine are made again. Every fourth launch is made without the agent \
-            and timed from outside, and what the agent adds is taken out of the figures.
+            then ended). Launches on a disturbed machine are repeated. Every fourth launch is made without the agent and \
+            timed from outside, and the time that the agent adds is subtracted from the figures.
 
             With --vs both programs are launched in turn, in random order: the table says for each stage whether the \
-            second (behind --) is slower, with a confidence interval, and which libraries, constructors and calls \
+            second (after --) is slower, with a confidence interval, and which libraries, constructors and calls \
             explain it.
 
             EXAMPLES
@@ -26,9 +26,9 @@ struct Launch: ParsableCommand {
             """)
 
     @OptionGroup var options: LaunchOptions
-    @Option(help: ArgumentHelp("The version to compare with: program and arguments as one word.", valueName: "command"))
+    @Option(help: ArgumentHelp("The version to compare with: program and arguments as one quoted argument.", valueName: "command"))
     var vs: String?
-    @Option(help: ArgumentHelp("The database that keeps the launches; \"\" keeps none.", valueName: "file"))
+    @Option(help: ArgumentHelp("The database to save the launches in; \"\" saves nothing.", valueName: "file"))
     var history: String?
     @Flag(help: "One JSON object.")
     var json = false

@@ -7,9 +7,9 @@ struct Libs: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows the libraries of a program: who needs them, what they cost, which are not used.",
         discussion: """
-            look-ups: symbols that the loader had to find when it loaded the library. calls: of its functions, as far as \
-            they were recorded. Symbols that two libraries define are read from the files of this machine, when they are \
-            still the ones that were traced.
+            look-ups: symbols that the loader had to find when it loaded the library. calls: recorded calls of \
+            its functions. Symbols that two libraries define are read from the files on this machine, if they are still \
+            the traced ones.
 
             EXAMPLES
               tracer libs app.trace

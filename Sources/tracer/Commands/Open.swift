@@ -17,7 +17,7 @@ struct Open: ParsableCommand {
     @OptionGroup var traces: TraceArguments
 
     // The only port of this machine that the viewer's content security policy lets it fetch from.
-    @Option(help: "0: any free port. The viewer at ui.perfetto.dev fetches from 9001 only; other ports are for a viewer of your own.")
+    @Option(help: "Port; 0 is any free one. The viewer at ui.perfetto.dev fetches from 9001 only; other ports are for your own viewer.")
     var port: UInt16 = 9001
 
     func run() throws {

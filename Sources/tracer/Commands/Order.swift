@@ -11,19 +11,19 @@ extension OrderFormat: ExpressibleByArgument {}
 
 struct Order: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Writes in which order the linker should lay a program's functions: those that its start calls first.",
+        abstract: "Writes a function order for the linker, with the functions called during start-up first.",
         usage: """
             tracer order [options] [FILE …] -o ORDER
             tracer order --check --old PROGRAM --new PROGRAM [options] [-- ARGUMENT …]
             """,
         discussion: """
             For traces of every function (tracer record --functions '*'). Functions that are called before the program is \
-            ready come first, in the order of their first calls; then those that are called later, next to those that \
-            call them; the rest is left to the linker. Build with -ffunction-sections (docs/order.md).
+            ready come first, in the order of their first calls; then those that are called later, next to their \
+            callers; the rest is left to the linker. Build with -ffunction-sections (docs/order.md).
 
-            With --check two builds are launched by turns, without the agent, with the arguments behind --: page faults of \
-            text by library, how much text is touched, time until ready; warm and from disk, old and new side by side, \
-            each with an interval.
+            With --check two builds are launched alternately, without the agent, with the arguments after --. The table \
+            compares page faults of text by library, touched text, and time until ready, warm and from disk, each with an \
+            interval.
 
             EXAMPLES
               tracer order app.trace -o order.txt && cc -ffunction-sections *.c -fuse-ld=lld -Wl,--symbol-ordering-file=order.txt
@@ -35,15 +35,17 @@ struct Order: ParsableCommand {
     @OptionGroup var trace: TraceArguments
     @Option(name: .shortAndLong, help: ArgumentHelp("The file to write; - is standard output.", valueName: "file"))
     var output: String?
-    @Option(help: ArgumentHelp("For which linker. (default: lld)", valueName: OrderFormat.allCases.map(\.rawValue).joined(separator: "|")))
+    @Option(
+        help: ArgumentHelp(
+            "The linker to write for. (default: lld)", valueName: OrderFormat.allCases.map(\.rawValue).joined(separator: "|")))
     var format: OrderFormat?
-    @Option(help: ArgumentHelp("Of this module. Default: the program itself.", valueName: "glob"))
+    @Option(help: ArgumentHelp("The module to order. Default: the program itself.", valueName: "glob"))
     var module: String?
     @Option(help: ArgumentHelp("The program is ready at the first call of this function.", valueName: "symbol"))
     var ready: String?
     @Flag(help: "Replace a file that is there.")
     var force = false
-    @Flag(help: "One JSON object; with -o besides the file.")
+    @Flag(help: "One JSON object; with -o in addition to the file.")
     var json = false
     @OptionGroup var builds: BuildOptions
     @OptionGroup var names: NameOptions
@@ -59,9 +61,9 @@ struct Order: ParsableCommand {
                 throw ValidationError("--check launches programs and makes no order: \(first.0) cannot be combined with it")
             }
         } else if output == nil, !json {
-            throw ValidationError("missing -o FILE: where the order goes; - is standard output")
+            throw ValidationError("missing -o FILE, the file for the order; - is standard output")
         } else if output == "-", json {
-            throw ValidationError("--json and -o - are both for standard output: give -o FILE")
+            throw ValidationError("--json and -o - both write to standard output: give -o FILE")
         }
     }
 
@@ -69,7 +71,7 @@ struct Order: ParsableCommand {
         if builds.check { return try check() }
         let traces = try trace.open()
         if let counts = traces.first(where: \.hasCountsAlone) {
-            throw CommandFailure(message: "\(counts.path) tells which functions were called, and not when: record it without --mode counts")
+            throw CommandFailure(message: "\(counts.path) has which functions were called, but not when: record without --mode counts")
         }
         let order: LayoutOrder
         do throws(LayoutOrder.Problem) {

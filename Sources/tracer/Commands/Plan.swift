@@ -7,14 +7,14 @@ import TraceAnalysis
 
 struct Plan: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows which functions of a program or library can be patched to be recorded, how, and why others cannot.",
+        abstract: "Shows which functions of a program or library can be patched for recording, how, and why others cannot.",
         discussion: """
-            Looks into the file alone; nothing is run. A plan is remembered in ~/.cache/tracer/plans and made again when the file changes. \
+            Only reads the file; runs nothing. A plan is cached in ~/.cache/tracer/plans and made again when the file changes. \
             nops, jump5, jump2, word, trap: what is replaced at a function's entry (docs/functions.md).
 
             EXAMPLES
               tracer plan ./app
-              tracer plan ./app --functions 'parse_*'       these functions, one in each line
+              tracer plan ./app --functions 'parse_*'       these functions, one per line
               tracer plan ./app ./libfoo.so --functions 'libfoo.so!*' --json
             """)
 
@@ -27,13 +27,13 @@ struct Plan: ParsableCommand {
             "Only functions that match: a GLOB of NAME, MODULE or MODULE!NAME. May be given several times.", valueName: "glob"))
     var functions: [String] = []
 
-    @Flag(help: "Each function in a line.")
+    @Flag(help: "Show one line per function.")
     var all = false
 
-    @Flag(help: "Plan an int3 where nothing else fits. Slow: a signal for each call.")
+    @Flag(help: "Use an int3 where nothing else fits. Slow: a signal for each call.")
     var traps = false
 
-    @Flag(inversion: .prefixedNo, help: "Remember the plan for the next time, in ~/.cache/tracer; on unless told otherwise.")
+    @Flag(inversion: .prefixedNo, help: "Cache the plan for the next time, in ~/.cache/tracer; on by default.")
     var cache = true
 
     @Flag(help: "One JSON object.")

@@ -9,8 +9,8 @@ struct Record: ParsableCommand {
         usage: "tracer record [options] [--] PROGRAM [ARGUMENT …]",
         discussion: """
             The program keeps its input, output and exit status (128 + n when signal n ended it). 126 and 127: it \
-            could not be traced or started; 2: usage. Each option sets the environment variable named with it; one \
-            that is already set stays in force without the option.
+            could not be traced or started; 2: usage. Each option sets the environment variable named with it; a \
+            variable that is already set applies when the option is not given.
             """)
 
     @Option(
@@ -18,11 +18,11 @@ struct Record: ParsableCommand {
         help: ArgumentHelp(
             "Trace file; %p is the pid, %e the program. \(Variables.output.name), default \(OutputTemplate.standard).", valueName: "file"))
     var output: String?
-    @Flag(help: "Overwrite the run that is there under the name of --output.")
+    @Flag(help: "Overwrite an existing run with the name of --output.")
     var force = false
-    @Option(help: ArgumentHelp("Record calls to this depth only. \(Variables.maximumDepth.name).", valueName: "calls"))
+    @Option(help: ArgumentHelp("Record calls only down to this depth. \(Variables.maximumDepth.name).", valueName: "calls"))
     var maxDepth: String?
-    @Option(help: ArgumentHelp("Drop calls that take less. \(Variables.minimumTime.name).", valueName: "milliseconds"))
+    @Option(help: ArgumentHelp("Drop calls shorter than this. \(Variables.minimumTime.name).", valueName: "milliseconds"))
     var minMs: String?
     @Option(
         help: ArgumentHelp(
@@ -31,14 +31,14 @@ struct Record: ParsableCommand {
     var functions: [String] = []
     @Option(
         help: ArgumentHelp(
-            "With --functions: leave out functions that are smaller and call nothing. \(Variables.minimumSize.name).", valueName: "bytes"))
+            "With --functions: skip smaller functions that call nothing. \(Variables.minimumSize.name).", valueName: "bytes"))
     var minSize: String?
     @Flag(
         help:
-            "With --functions: go on recording functions that are short and called very often, of which recording would be most of the time. \(Variables.keepsHot.name)."
+            "With --functions: keep recording short functions that are called very often, although recording takes most of their time. \(Variables.keepsHot.name)."
     )
     var keepHot = false
-    @Flag(help: "Also record from where each call is made: 8 bytes more. \(Variables.callSites.name).")
+    @Flag(help: "Also record the call site of each call: 8 bytes more per call. \(Variables.callSites.name).")
     var callSites = false
     @Option(help: ArgumentHelp("Record only matching functions or modules; repeatable. \(Variables.include.name).", valueName: "glob"))
     var include: [String] = []
@@ -48,7 +48,7 @@ struct Record: ParsableCommand {
     var maxSize: String?
     @Option(
         help: ArgumentHelp(
-            "full keeps everything, ring the end, counts only which functions were called (with --functions). \(Variables.mode.name).",
+            "full keeps everything, ring keeps the end, counts keeps only which functions were called (with --functions). \(Variables.mode.name).",
             valueName: "full|ring|counts"))
     var mode: String?
     @Flag(inversion: .prefixedNo, help: "Also record the processes it starts; on by default. \(Variables.children.name).")
@@ -60,19 +60,19 @@ struct Record: ParsableCommand {
     @Flag(
         inversion: .prefixedNo,
         help:
-            "Also record when threads run and wait, and pages read from disk, as the kernel tells it; on where there are up to 32 processors."
+            "Also record the kernel's context switches and page reads from disk; on by default with up to 32 CPUs."
     )
     var states: Bool?
     @Option(
         // Not .scanningForValue, which takes no value of --sample=5000 where another option comes behind it.
         name: .long, defaultAsFlag: String(RecordOptions.usualSampleRate), parsing: .next,
         help: ArgumentHelp(
-            "Also record stacks, --sample=HZ times a second of a processor; \(RecordOptions.usualSampleRate) without a number.",
+            "Also sample stacks, --sample=HZ times per second of CPU time; \(RecordOptions.usualSampleRate) without a number.",
             valueName: "hz"))
     var sample: String?
-    @Flag(help: "Also record each page fault whose page was in memory; tracer waits counts them by stage and file.")
+    @Flag(help: "Also record page faults whose page was in memory; tracer waits counts them by stage and file.")
     var minorFaults = false
-    @Option(help: ArgumentHelp("off waits until the program calls tracer_start(). \(Variables.start.name).", valueName: "on|off"))
+    @Option(help: ArgumentHelp("off: wait until the program calls tracer_start(). \(Variables.start.name).", valueName: "on|off"))
     var start: String?
     @Flag(help: "No summary, and no messages from the agent. \(Variables.quiet.name).")
     var quiet = false
@@ -85,7 +85,8 @@ struct Record: ParsableCommand {
             // Written apart, a number is its value and a program is not: record --sample ./app
             command.insert(text, at: 0)
             guard CommandLine.arguments.suffix(command.count) == command[...] else {
-                throw CommandFailure(message: "--sample \(text): write -- before a program that has options of record's", status: 2)
+                throw CommandFailure(
+                    message: "--sample \(text): write -- before the program if its options are also options of record", status: 2)
             }
             sample = String(RecordOptions.usualSampleRate)
         } else if command.first == "--" {
@@ -116,13 +117,14 @@ struct Record: ParsableCommand {
         options.start = start
         options.states = states
         for option in [sample.map { _ in "--sample" }, minorFaults ? "--minor-faults" : nil].compactMap({ $0 }) where states == false {
-            throw CommandFailure(message: "\(option) needs what --no-states leaves out: leave one of them out", status: 2)
+            throw CommandFailure(message: "\(option) needs --states: remove --no-states", status: 2)
         }
         options.minorFaults = minorFaults
         if let sample {
             guard let rate = Int(sample), RecordOptions.sampleRates.contains(rate) else {
                 throw CommandFailure(
-                    message: "--sample \(sample): give a number of times a second up to \(RecordOptions.sampleRates.upperBound)", status: 2)
+                    message: "--sample \(sample): give a number of samples per second, up to \(RecordOptions.sampleRates.upperBound)",
+                    status: 2)
             }
             options.samplesPerSecond = rate
         }

@@ -16,14 +16,16 @@ struct RecordSummary {
         let bytes = result.files.reduce(0) { $0 &+ $1.bytes }
         var first = "\(path): " + RecordSummary.counts(whole, bytes, main.path)
         if whole.processes.count > 1 { first += ", \(counted(whole.processes.count, "process", "processes"))" }
-        if result.path == nil, result.files.count > 1 { first += "; \(counted(result.files.count - 1, "more file")) of this run beside it" }
+        if result.path == nil, result.files.count > 1 {
+            first += "; \(counted(result.files.count - 1, "more file")) of this run next to it"
+        }
         let writing = result.files.count { $0.isBeingWritten }
         if writing > 0 { first += ", \(writing) still being written" }
         var notes = Set(whole.processes.flatMap { $0.images.flatMap { $0.notes } }).sorted()
         for text in Set(whole.processes.flatMap { $0.images.compactMap { $0.kernelRefusal } }).sorted() {
-            notes.append("no account of the kernel: \(text)")
+            notes.append("kernel events: \(text)")
         }
-        if result.statesAreCut { notes.append("not all of when threads ran and waited could be written: is the disk full?") }
+        if result.statesAreCut { notes.append("some kernel events could not be written: is the disk full?") }
         lines =
             [first] + RecordSummary.losses(whole, main.path).map { "lost: \($0)" } + notes.map { "note: \($0)" } + [
                 "next: tracer \(Self.called(whole, main.path) == nil ? "report" : "coverage") \(shellWord(path))"

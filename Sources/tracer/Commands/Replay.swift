@@ -6,12 +6,12 @@ import TraceFormat
 
 struct Replay: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows the call tree in the order of time.",
+        abstract: "Shows the call tree in time order.",
         discussion: """
             Columns: seconds since the start of the trace, duration, function indented by its depth, module.
 
             tracer replay app.trace --thread main --depth 3
-            tracer replay app.trace --from 1.2s --to 1.25s   what ran then, with the calls that it ran in
+            tracer replay app.trace --from 1.2s --to 1.25s   what ran then, with the enclosing calls
             tracer replay app.trace --around handle_request --slowest 3
             tracer replay app.trace --json | jq 'select(.duration_ns > 1e6)'
             """)
@@ -26,7 +26,7 @@ struct Replay: ParsableCommand {
     @OptionGroup var window: WindowOptions
     @OptionGroup var shortest: ShortestCall
 
-    @Flag(help: "One JSON object a line: thread, depth, start and length, function, how it ended.")
+    @Flag(help: "One JSON object per line: thread, depth, start and length, function, how it ended.")
     var json = false
 
     @Option(help: "Levels of the tree to show; 0 for all.")

@@ -8,18 +8,18 @@ extension ReportGrouping: ExpressibleByArgument {}
 
 struct Report: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows which functions were called, how often and how long.",
+        abstract: "Shows which functions were called, how often and for how long.",
         discussion: """
-            total: from entry to exit; of a recursive function the outermost call only. self: without the traced calls \
-            made from it. A call still running at the end counts up to there. In a window of time (--from, --to, --around) \
-            those calls are counted that begin in it, and of each call the part of its time that lies there.
+            total: from entry to exit; for a recursive function, only the outermost call. self: without the traced calls \
+            made from it. A call still running at the end counts up to there. In a time window (--from, --to, --around), \
+            only calls that begin in it are counted, and only the part of each call's time inside it.
 
             tracer report app.trace --sort total --top 10
             tracer report app.trace --by module
             tracer report tracer.make.4711 --by process
             tracer report tracer.make.4711 --process 'cc1*'
             tracer report app.trace --by caller --filter 'libc.so.6!mem*'
-            tracer report app.trace --by site   from which lines, where tracer record --call-sites has recorded that
+            tracer report app.trace --by site   the calling lines (needs tracer record --call-sites)
             tracer report app.trace malloc      one function: how long its calls took, the slowest, callers, callees
             tracer report app.trace --lines     where each function is in its source
             tracer report app.trace --from 1.2 --to 40%
@@ -30,13 +30,13 @@ struct Report: ParsableCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "Only this function, with the shape of its times, its slowest calls, callers and callees: NAME or MODULE!NAME, or a glob.",
+            "Only this function, with the distribution of its times, its slowest calls, callers and callees: NAME or MODULE!NAME, or a glob.",
             valueName: "function"))
     var function: String?
 
     @Option(
         help: ArgumentHelp(
-            "Rows: one for each function, module, caller and function, call site, thread, or process.",
+            "One row per function, module, caller and function, call site, thread, or process.",
             valueName: "function|module|caller|site|thread|process"))
     var by = ReportGrouping.function
 
@@ -66,9 +66,9 @@ struct Report: ParsableCommand {
     func validate() throws {
         if top < 0 { throw ValidationError("--top takes 0 (all) or a number of rows") }
         if lines, by != .function, by != .caller {
-            throw ValidationError("--lines is of functions, not --by \(by.rawValue)")
+            throw ValidationError("--lines applies to functions, not to --by \(by.rawValue)")
         }
-        if by == .site, correct { throw ValidationError("--correct is of functions: leave out --by site") }
+        if by == .site, correct { throw ValidationError("--correct applies to functions, not to --by site") }
         if by == .process, filter != nil { throw ValidationError("--filter chooses functions; processes are chosen by --process") }
     }
 
@@ -123,7 +123,7 @@ struct Report: ParsableCommand {
     private func report(_ function: String, of run: TraceRun) throws {
         if by != .function || filter != nil || correct {
             throw CommandFailure(
-                message: "--by, --filter and --correct are of all functions: leave them out, or leave out \(function)", status: 2)
+                message: "--by, --filter and --correct apply to all functions: remove them, or remove \(function)", status: 2)
         }
         let (traces, window) = try window.narrowRun(trace.choice.open(run), least: shortest.least)
         let name = traces.count == 1 ? basename(traces[0].path) : basename(run.path)
@@ -131,7 +131,7 @@ struct Report: ParsableCommand {
             let known = traces.lazy.compactMap { FunctionNames($0.metadata).nearest(to: function) }.first.map { "; there is \($0)" } ?? ""
             throw CommandFailure(
                 message:
-                    "no call of \(function) in \(traces.count == 1 ? traces[0].path : run.path)\(known): a glob such as '*\(function)*' finds parts of names"
+                    "no call of \(function) in \(traces.count == 1 ? traces[0].path : run.path)\(known): a glob such as '*\(function)*' matches parts of names"
             )
         }
         let places = FunctionPlaces(traces, lines: lines)

@@ -6,12 +6,11 @@ import TraceAnalysis
 
 struct Samples: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows where processor time went, also in code whose calls are not recorded: sampled stacks, merged with the calls.",
+        abstract: "Shows where CPU time went, also in code whose calls are not recorded: sampled stacks, merged with the calls.",
         discussion: """
             For traces of tracer record --sample. total: share of the thread's samples with the function in their stack, self: \
-            with it innermost. What could not be known is shown as …: a stack that is longer than what was copied of it goes on, \
-            behind it, with the calls that were open. A line that begins with > is the only callee of the line above that is worth \
-            a line.
+            with it innermost. … stands for unknown frames: a stack longer than the part that was copied continues after it with the \
+            calls that were open. A line that begins with > is the only callee of the line above that gets a line.
 
             tracer record --sample -- ./app
             tracer samples app.trace
@@ -34,13 +33,13 @@ struct Samples: ParsableCommand {
     @Flag(help: "One JSON object: the functions and their shares.")
     var json = false
 
-    @Flag(help: "Folded stacks: a line for each, with its number of samples.")
+    @Flag(help: "Folded stacks: one line per stack, with its number of samples.")
     var folded = false
 
-    @Option(help: ArgumentHelp("Writes a profile for pprof; - is standard output.", valueName: "file"))
+    @Option(help: ArgumentHelp("Write a profile for pprof; - is standard output.", valueName: "file"))
     var pprof: String?
 
-    @Flag(help: "Overwrites the profile if it exists.")
+    @Flag(help: "Overwrite the profile if it exists.")
     var force = false
 
     @OptionGroup var names: NameOptions
@@ -77,7 +76,7 @@ struct Samples: ParsableCommand {
         if let kernel, kernel.asked.contains(.samples), let refusal = kernel.refusal { return "no samples in \(files[0].path): \(refusal)" }
         let isAsked = kernel?.asked.contains(.samples) == true
         return "no samples in \(files[0].path)"
-            + (isAsked ? ": it used too little of a processor" : ": record them with `tracer record --sample -- PROGRAM`")
+            + (isAsked ? ": the program used too little CPU time" : ": record them with `tracer record --sample -- PROGRAM`")
     }
 
     private func show(_ report: SampleReport, _ output: inout Output) throws {

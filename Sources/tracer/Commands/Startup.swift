@@ -18,7 +18,7 @@ struct Startup: ParsableCommand {
             lazy initializer and dlopen before it was ready, and what to look at first. The program keeps its input, \
             output and exit status; the table goes to standard error when it has ended.
 
-            Ready is, whichever comes first in this list: a call of the function that --ready names; the program's mark \
+            The program is ready at the first of these that applies: a call of the function that --ready names; the program's mark \
             "ready" (tracer.h); sd_notify with READY=1; the first call of listen or accept; the first frame that EGL, \
             GLX, Vulkan or X11 show; the first output to standard output or a terminal; the return of main.
 
@@ -49,21 +49,21 @@ struct Startup: ParsableCommand {
     @OptionGroup var choice: ProcessChoice
     @Argument(help: "A trace, or the directory of a run.", completion: .file(extensions: ["trace"]))
     var file: String?
-    @Argument(parsing: .postTerminator, help: ArgumentHelp("Behind --: the program and its arguments.", valueName: "program"))
+    @Argument(parsing: .postTerminator, help: ArgumentHelp("After --: the program and its arguments.", valueName: "program"))
     var command: [String] = []
 
     func validate() throws {
         if top < 0 { throw ValidationError("--top takes 0 (none) or a number of rows") }
         if let ready, ready.isEmpty { throw ValidationError("--ready takes the name of a function") }
         if file == nil, command.isEmpty {
-            throw ValidationError("startup needs a trace, or a program behind --: tracer startup -- PROGRAM [ARGUMENT …]")
+            throw ValidationError("startup needs a trace, or a program after --: tracer startup -- PROGRAM [ARGUMENT …]")
         }
         if let file, !command.isEmpty {
-            throw ValidationError("startup takes a trace or a program, not both: \(file) stands before --")
+            throw ValidationError("startup takes a trace or a program, not both: \(file) is before --")
         }
         if file != nil, stopAtReady || loader || output != nil {
             throw ValidationError(
-                "\(stopAtReady ? "--stop-at-ready" : loader ? "--loader" : "--output") is for running a program: tracer startup [options] -- PROGRAM [ARGUMENT …]"
+                "\(stopAtReady ? "--stop-at-ready" : loader ? "--loader" : "--output") needs a program to run: tracer startup [options] -- PROGRAM [ARGUMENT …]"
             )
         }
     }

@@ -4,11 +4,11 @@ import TraceAnalysis
 
 struct Threads: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows how long each thread ran, could have run and waited, and for what.",
+        abstract: "Shows how long each thread ran, was runnable and waited, and for what.",
         discussion: """
-            running: on a processor; in kernel: of that, without what samples found in the program's code. runnable: it \
-            could have gone on, and others had the processors. waiting, by what for: lock, condition, pipe (and sockets, \
-            terminals), disk, sleep, child, join, other. Of a trace that says how its program started, also stage by stage.
+            running: on a CPU; in kernel: the part of running that samples did not find in the program's code. runnable: \
+            ready to run, but without a CPU. waiting: by what the thread waited for: lock, condition, pipe (and sockets, \
+            terminals), disk, sleep, child, join, other. If the trace has the program's start, also stage by stage.
 
             tracer threads app.trace
             tracer threads app.trace --from 1.2 --to 1.5
@@ -17,7 +17,7 @@ struct Threads: ParsableCommand {
 
     @OptionGroup var trace: RunArgument
     @OptionGroup var thread: ThreadOption
-    @Flag(inversion: .prefixedNo, help: "Also each stage of the start, where the trace has it.")
+    @Flag(inversion: .prefixedNo, help: "Also show each stage of the start, if the trace has it.")
     var stages = true
     @Flag(help: "One JSON object.")
     var json = false

@@ -7,12 +7,12 @@ struct Tree: ParsableCommand {
     enum Roots: String, CaseIterable, ExpressibleByArgument { case thread, process, run }
 
     static let configuration = CommandConfiguration(
-        abstract: "Shows the merged call tree: each path of calls once, with its time and number.",
+        abstract: "Shows the merged call tree: each call path once, with its time and number of calls.",
         discussion: """
             total: from entry to exit, all calls of the path together. self: without the traced calls made from it. \
             share: of the thread's time. (own code): what the thread ran while no recorded call was open. A line that begins \
-            with > is the only callee of the line above that is worth a line. Callees that are too small for a line of their \
-            own are summed up in one below their caller.
+            with > is the only callee of the line above that gets a line. Callees that are too small for a line of their own \
+            are added up in one line below their caller.
 
             tracer tree app.trace --min 5%
             tracer tree app.trace --depth 3 --by process
@@ -28,7 +28,7 @@ struct Tree: ParsableCommand {
     @Option(
         name: .customLong("min"),
         help: ArgumentHelp(
-            "Smallest share that gets a line, 0 for all (default: 1%); or, with --around, the shortest call of it: 5ms.",
+            "Smallest share that gets a line, 0 for all (default: 1%); with --around, a time is the shortest call to include: 5ms.",
             valueName: "percent|time"))
     var least: [Least] = []
 
@@ -108,7 +108,7 @@ struct Tree: ParsableCommand {
     static func unknownCost(_ files: [TraceFile]) -> String {
         let isFiltered = files.contains { $0.header.minimum_ticks > 0 }
         return "\(files[0].path) does not say what recording a call cost, so --correct has nothing to subtract"
-            + (isFiltered ? ": under a time filter it is not known whose calls were left out" : ": record it again")
+            + (isFiltered ? ": under a time filter it is not known how many calls of each caller were filtered out" : ": record it again")
     }
 
     private func show(_ tree: CallTree, _ output: inout Output) throws {

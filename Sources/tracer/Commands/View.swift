@@ -10,12 +10,12 @@ struct View: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Write a trace as one HTML page: flame graph, timeline, table of functions; search and zoom.",
         discussion: """
-            The page needs no network and no other file. Without -o it stands beside the trace, and is opened in the \
-            browser where there is one.
+            The page needs no network and no other file. Without -o it is written beside the trace and opened in the \
+            browser if there is one.
 
-            With --serve it is not written: the page comes from a small server in this command, to which it goes back for \
-            single calls of what it shows and for exact sums of any part. For traces that have more calls than a page can \
-            hold. Only programs of this machine that know the printed address can ask. Ctrl-C ends it.
+            With --serve no file is written: a small server in this command serves the page, and the page fetches single \
+            calls and exact sums for the part it shows. Use it for traces with more calls than a page can hold. Only \
+            programs on this machine that know the printed address have access. Ctrl-C ends it.
 
             EXAMPLES
               tracer view
@@ -32,14 +32,14 @@ struct View: ParsableCommand {
     @Flag(help: "Overwrite an existing file.")
     var force = false
 
-    @Flag(help: "Serve the page from this machine, with all calls: it loads what it shows.")
+    @Flag(help: "Serve the page from this machine, with all calls: the page loads only what it shows.")
     var serve = false
 
     @OptionGroup var window: WindowOptions
     @OptionGroup var shortest: ShortestCall
 
     func validate() throws {
-        if serve, output != nil || force { throw ValidationError("--serve writes no file: leave out --output and --force") }
+        if serve, output != nil || force { throw ValidationError("--serve writes no file: remove --output and --force") }
     }
 
     func run() throws {

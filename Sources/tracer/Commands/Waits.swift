@@ -8,10 +8,10 @@ struct Waits: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows the longest waits: for what, held by whom, woken by whom.",
         discussion: """
-            A wait is a time in which a thread had no processor; the call that was open then tells what for. held by: the \
-            thread that had the lock, since when, and what it was in. woken by: the last that let go of the lock, or \
-            signalled the condition, before the thread ran again. Without the kernel's account of switches a wait is the \
-            length of a call that can do nothing but wait.
+            A wait lasts from when a thread blocked until it had a CPU again; the call that was open shows what it waited for. \
+            held by: the thread that held the lock, since when, and the function it was in. woken by: the last thread that \
+            released the lock, or signalled the condition, before the waiting thread ran again. Without the kernel's \
+            context switches, a wait is the length of a blocking call.
 
             tracer waits app.trace
             tracer waits app.trace --kind lock --thread main

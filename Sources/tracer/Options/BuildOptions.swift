@@ -6,26 +6,26 @@ import Presentation
 import Recorder
 
 struct BuildOptions: ParsableArguments {
-    @Flag(help: "Launch two builds by turns instead: page faults of text and launch times, warm and from disk.")
+    @Flag(help: "Instead, launch two builds alternately and compare page faults of text and launch times, warm and from disk.")
     var check = false
-    @Option(help: ArgumentHelp("With --check: the build before.", valueName: "program"), completion: .file())
+    @Option(help: ArgumentHelp("With --check: the old build.", valueName: "program"), completion: .file())
     var old: String?
-    @Option(help: ArgumentHelp("With --check: the build to compare with it.", valueName: "program"), completion: .file())
+    @Option(help: ArgumentHelp("With --check: the new build.", valueName: "program"), completion: .file())
     var new: String?
-    @Option(name: [.customShort("n"), .long], help: "With --check: launches of each build for each figure. (default: 20)")
+    @Option(name: [.customShort("n"), .long], help: "With --check: launches of each build per figure. (default: 20)")
     var runs: Int?
     @Flag(help: "With --check: measure until the program ends by itself.")
     var toExit = false
     @Option(help: ArgumentHelp("With --check: give up when a launch takes longer. (default: 30)", valueName: "seconds"))
     var timeout: Double?
-    @Option(help: ArgumentHelp("With --check: pin the launches to this processor.", valueName: "number"))
+    @Option(help: ArgumentHelp("With --check: pin the launches to this CPU.", valueName: "number"))
     var cpu: Int?
     @Option(help: ArgumentHelp("With --check: shell command to run before each launch.", valueName: "command"))
     var setup: String?
     @Option(help: ArgumentHelp("With --check: shell command to run after each launch.", valueName: "command"))
     var teardown: String?
     @Argument(
-        parsing: .postTerminator, help: ArgumentHelp("With --check, behind --: arguments that both programs get.", valueName: "argument"))
+        parsing: .postTerminator, help: ArgumentHelp("With --check, after --: arguments for both programs.", valueName: "argument"))
     var arguments: [String] = []
 
     func validate() throws {
@@ -34,7 +34,7 @@ struct BuildOptions: ParsableArguments {
                 ("--old", old != nil), ("--new", new != nil), ("-n", runs != nil), ("--to-exit", toExit), ("--timeout", timeout != nil),
                 ("--cpu", cpu != nil), ("--setup", setup != nil), ("--teardown", teardown != nil), ("-- ARGUMENTS", !arguments.isEmpty),
             ]
-            if let first = given.first(where: \.1) { throw ValidationError("\(first.0) belongs to --check --old PROGRAM --new PROGRAM") }
+            if let first = given.first(where: \.1) { throw ValidationError("\(first.0) needs --check --old PROGRAM --new PROGRAM") }
             return
         }
         guard old?.isEmpty == false, new?.isEmpty == false else {
@@ -42,7 +42,7 @@ struct BuildOptions: ParsableArguments {
         }
         if let runs, runs < 1 || runs > 10_000 { throw ValidationError("-n takes 1 to 10000 launches") }
         if let timeout, !(timeout > 0 && timeout <= 3600) { throw ValidationError("--timeout takes seconds, at most 3600") }
-        if let cpu, !(0..<1024).contains(cpu) { throw ValidationError("--cpu takes the number of a processor, from 0") }
+        if let cpu, !(0..<1024).contains(cpu) { throw ValidationError("--cpu takes the number of a CPU, from 0") }
     }
 
     private var plan: LaunchPlan {

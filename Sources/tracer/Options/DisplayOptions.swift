@@ -6,7 +6,7 @@ import TraceAnalysis
 extension Output.Colour: ExpressibleByArgument {}
 
 struct DisplayOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Colours: auto is for terminals, unless NO_COLOR is set.", valueName: "auto|always|never"))
+    @Option(help: ArgumentHelp("Use colours; auto uses them on a terminal, unless NO_COLOR is set.", valueName: "auto|always|never"))
     var color = Output.Colour.auto
 
     @Flag(name: .customLong("no-pager"), help: "Do not page through $PAGER (less -FRX) on a terminal.")

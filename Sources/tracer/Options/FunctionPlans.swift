@@ -20,7 +20,7 @@ struct FunctionPlans {
         // The agent reads plans from there alone.
         guard let cache = PlanCache(isWanted: mayKeep) else {
             return complain(
-                "no plans are made, and functions without one are not recorded: plans are kept in the cache, and \(Self.whyNoCache(mayKeep))"
+                "no plans are made, and functions without a plan are not recorded: plans are kept in the cache, but \(Self.whyNoCache(mayKeep))"
             )
         }
         let libraries = patterns.contains { $0.contains("!") } ? Self.linkedLibraries(executable) : []
@@ -33,17 +33,19 @@ struct FunctionPlans {
             }
             if paths.isEmpty {
                 complain(
-                    "\(program) is linked with no library \(module ?? ""): if it opens one later, make its plan first (tracer plan FILE)")
+                    "\(program) is not linked with a library \(module ?? ""): if it opens one later, first make its plan (tracer plan FILE)"
+                )
             }
             for path in paths where plans[path] == nil { plans[path] = .some(Self.plan(path, cache)) }
             let found = paths.compactMap { plans[$0] ?? nil }
             if !name.contains(where: { "*?".contains($0) }), found.contains(where: { Self.has(name + ResolverNames.ending, $0) }) {
                 let all = "\(module.map { $0 + "!" } ?? "")*\(name)*"
-                complain("the loader chooses what \(name) is, of functions that have names of their own: --functions '\(all)' records them")
+                complain(
+                    "\(name) is an IFUNC: the loader chooses one of several functions with other names; --functions '\(all)' records them")
             } else if !found.isEmpty, !found.contains(where: { Self.has(name, $0) }) {
                 let all = "tracer plan \(paths.count == 1 ? paths[0] : "FILE") --all lists them"
                 if Self.address(name) == nil {
-                    complain("no function is called \(pattern): \(all)")
+                    complain("no function has the name \(pattern): \(all)")
                 } else {
                     complain("no function begins at \(pattern): \(all)")
                 }
@@ -52,11 +54,11 @@ struct FunctionPlans {
     }
 
     private static func whyNoCache(_ mayKeep: Bool?) -> String {
-        if mayKeep == false { return "--no-cache leaves that alone" }
+        if mayKeep == false { return "--no-cache turns it off" }
         if mayKeep == nil, let text = getenv("\(Variables.cache.name)"), Variables.cache.read(String(cString: text)) == false {
-            return "\(Variables.cache.name)=\(String(cString: text)) leaves that alone"
+            return "\(Variables.cache.name)=\(String(cString: text)) turns it off"
         }
-        return "neither XDG_CACHE_HOME nor HOME says where that is"
+        return "neither XDG_CACHE_HOME nor HOME says where it is"
     }
 
     private static func plan(_ path: String, _ cache: PlanCache) -> ModulePlan? {

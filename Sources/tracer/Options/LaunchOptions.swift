@@ -8,11 +8,11 @@ import TraceAnalysis
 struct LaunchOptions: ParsableArguments {
     @Option(name: [.customShort("n"), .long], help: "Number of launches to measure.")
     var runs = 20
-    @Option(help: "Warm-up launches before them, not measured.")
+    @Option(help: "Number of warm-up launches before them, not measured.")
     var warmUp = 2
     @Flag(help: "Before each launch, drop the program's own files from the file cache. Needs no privilege.")
     var cold = false
-    @Flag(help: "Before each launch, drop all caches of the machine. For root.")
+    @Flag(help: "Before each launch, drop all file caches of the system. Needs root.")
     var dropCaches = false
     @Option(help: ArgumentHelp("The program is ready at the first call of this function.", valueName: "symbol"))
     var ready: String?
@@ -20,11 +20,11 @@ struct LaunchOptions: ParsableArguments {
     var toExit = false
     @Option(help: ArgumentHelp("Give up when a launch takes longer.", valueName: "seconds"))
     var timeout = 30.0
-    @Option(help: ArgumentHelp("Pin the launches to this processor.", valueName: "number"))
+    @Option(help: ArgumentHelp("Pin the launches to this CPU.", valueName: "number"))
     var cpu: Int?
     @Flag(name: .customLong("no-aslr"), help: "Load everything at the same addresses each time.")
     var noASLR = false
-    @Flag(help: "Pass on only PATH, HOME, LANG and the like, so that the shell makes no difference.")
+    @Flag(help: "Pass only PATH, HOME, LANG and the like to the program, so that the shell's environment makes no difference.")
     var cleanEnvironment = false
     @Flag(help: "Show the program's output instead of discarding it.")
     var keepOutput = false
@@ -34,7 +34,7 @@ struct LaunchOptions: ParsableArguments {
     var teardown: String?
     @Option(help: "Make one launch without the agent after this many with it; 0: none.")
     var untracedEvery = 4
-    @Argument(parsing: .postTerminator, help: ArgumentHelp("Behind --: the program and its arguments.", valueName: "program"))
+    @Argument(parsing: .postTerminator, help: ArgumentHelp("After --: the program and its arguments.", valueName: "program"))
     var command: [String] = []
 
     func validate() throws {
@@ -42,9 +42,9 @@ struct LaunchOptions: ParsableArguments {
         if warmUp < 0 || untracedEvery < 0 { throw ValidationError("--warm-up and --untraced-every take 0 or a number of launches") }
         if !(timeout > 0 && timeout <= 3600) { throw ValidationError("--timeout takes seconds, at most 3600") }
         if let ready, ready.isEmpty { throw ValidationError("--ready takes the name of a function") }
-        if let cpu, !(0..<1024).contains(cpu) { throw ValidationError("--cpu takes the number of a processor, from 0") }
-        if toExit, ready != nil { throw ValidationError("--to-exit measures to the end, --ready to a call: give one of them") }
-        if command.isEmpty { throw ValidationError("give the program behind --: tracer launch [options] -- PROGRAM [ARGUMENT …]") }
+        if let cpu, !(0..<1024).contains(cpu) { throw ValidationError("--cpu takes the number of a CPU, from 0") }
+        if toExit, ready != nil { throw ValidationError("--to-exit measures to the end, --ready to a call: give only one of them") }
+        if command.isEmpty { throw ValidationError("give the program after --: tracer launch [options] -- PROGRAM [ARGUMENT …]") }
     }
 
     var plan: LaunchPlan {

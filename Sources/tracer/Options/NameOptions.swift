@@ -3,9 +3,9 @@ import ArgumentParser
 import TraceAnalysis
 
 struct NameOptions: ParsableArguments {
-    @Flag(help: "Names as they are: templates with all of their arguments, and nothing cut for a terminal.")
+    @Flag(help: "Show full names: templates with all of their arguments, and nothing cut to the terminal's width.")
     var fullNames = false
-    @Flag(help: "Templates without their arguments: std::vector<…>. Names that would then be alike keep theirs.")
+    @Flag(help: "Show templates without their arguments: std::vector<…>. Names that would become equal keep them.")
     var shortNames = false
 
     func validate() throws {

@@ -90,7 +90,7 @@ func runNames(in directory: String) throws -> [String] {
 func runs(in directory: String) throws -> [TraceRun] {
     var runs: [TraceRun] = []
     let own = TraceRun(path: directory, files: try traceNames(in: directory).map { path($0, in: directory) })
-    for problem in own.unreadable { complain("\(problem); left out") }
+    for problem in own.unreadable { complain("\(problem); skipped") }
     var sessions: [UInt64] = []
     for file in own.files where !sessions.contains(file.header.session) {
         sessions.append(file.header.session)
@@ -99,7 +99,7 @@ func runs(in directory: String) throws -> [TraceRun] {
     for name in try runNames(in: directory) {
         let place = path(name, in: directory)
         let run = TraceRun(path: place, files: try traceNames(in: place).map { path($0, in: place) })
-        for problem in run.unreadable { complain("\(problem); left out") }
+        for problem in run.unreadable { complain("\(problem); skipped") }
         if !run.files.isEmpty { runs.append(run) }
     }
     return runs.sorted { ($0.startedAt, $0.path) < ($1.startedAt, $1.path) }
@@ -110,10 +110,10 @@ private func newestRun(in directory: String) throws -> TraceRun {
     let runs = try runs(in: directory)
     guard let newest = runs.last else {
         throw CommandFailure(
-            message: "no trace that can be read in \(directory): name a file, or record one with `tracer record -- PROGRAM`")
+            message: "no readable trace in \(directory): name a file, or record one with `tracer record -- PROGRAM`")
     }
     let others = runs.dropLast().reduce(0) { $0 + $1.files.count }
-    if others > 0 { complain("\(counted(others, "trace")) of other runs in \(directory) left out: name files to see them together") }
+    if others > 0 { complain("skipped \(counted(others, "trace")) of other runs in \(directory): name files to see them together") }
     return newest
 }
 
@@ -153,7 +153,7 @@ func sayNameless() {
     for (module, count) in RecordedNames.shared.missing {
         let identity = module.buildID.isEmpty ? "" : " (build-id \(hexadecimal(module.buildID)))"
         complain(
-            "\(counted(count, "function")) of \(basename(module.path)) go by their addresses: \(module.path)\(identity) is not here, nor is its plan"
+            "\(counted(count, "function")) of \(basename(module.path)) are shown by address: neither \(module.path)\(identity) nor its plan was found"
         )
     }
 }
@@ -166,7 +166,8 @@ func finish(_ traces: [TraceFile], ofCalls: Bool = true) throws {
     sayNameless()
     if ofCalls, let counts = traces.first(where: \.hasCountsAlone) {
         complain(
-            "\(counts.path) tells which functions were called, and of no call (--mode counts): tracer coverage \(shellWord(counts.path))")
+            "\(counts.path) has only which functions were called, not their calls (--mode counts): use tracer coverage \(shellWord(counts.path))"
+        )
     }
     for trace in traces { for warning in trace.warnings { complain("\(trace.path): \(warning)") } }
     if traces.contains(where: { !$0.warnings.isEmpty }) { throw ExitCode(1) }

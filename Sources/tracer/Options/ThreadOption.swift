@@ -4,7 +4,7 @@ import Glibc
 import TraceAnalysis
 
 struct ThreadOption: ParsableArguments {
-    @Option(help: ArgumentHelp("Only these threads: a thread id, or a glob of the name.", valueName: "tid|glob"))
+    @Option(help: ArgumentHelp("Only these threads: a thread id, or a glob for the name.", valueName: "tid|glob"))
     var thread: String?
 
     var isWanted: (@Sendable (ThreadStates) -> Bool)? {

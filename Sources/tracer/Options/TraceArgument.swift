@@ -6,7 +6,7 @@ import TraceAnalysis
 
 /// Option that chooses processes of a run.
 struct ProcessChoice: ParsableArguments {
-    @Option(help: ArgumentHelp("Of a run only these processes: a process id, or a glob of the program's name.", valueName: "pid|glob"))
+    @Option(help: ArgumentHelp("Only these processes of a run: a process id, or a glob for the program's name.", valueName: "pid|glob"))
     var process: String?
 
     private var isWanted: (@Sendable (TraceFile) -> Bool)? {
@@ -20,7 +20,7 @@ struct ProcessChoice: ParsableArguments {
 
     /// The traces that are wanted.
     func open(_ run: TraceRun) throws -> [TraceFile] {
-        for problem in run.unreadable { complain("\(problem); left out") }
+        for problem in run.unreadable { complain("\(problem); skipped") }
         let traces: [TraceFile]
         do {
             traces = try run.open()
@@ -64,7 +64,7 @@ struct RunArgument: ParsableArguments {
 struct TraceArgument: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
-            "The trace; of a run, the program itself. Default: the newest *.trace or run in this directory.", valueName: "file"),
+            "The trace; for a run, that of the program itself. Default: the newest *.trace or run in this directory.", valueName: "file"),
         completion: .file(extensions: ["trace"]))
     var file: String?
     @OptionGroup var choice: ProcessChoice
@@ -82,7 +82,7 @@ func openProcess(_ path: String?, _ choice: ProcessChoice) throws -> TraceFile {
     let trace = chosen.last { $0.header.pid == chosen[0].header.pid } ?? chosen[0]
     if chosen.count > 1 {
         complain(
-            "\(run.path) has \(counted(chosen.count, "trace")); this is of process \(trace.header.pid), \(basename(trace.program)): choose another with --process"
+            "\(run.path) has \(counted(chosen.count, "trace")); this is process \(trace.header.pid), \(basename(trace.program)): choose another with --process"
         )
     }
     return trace
@@ -92,7 +92,7 @@ func openProcess(_ path: String?, _ choice: ProcessChoice) throws -> TraceFile {
 struct TraceArguments: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
-            "Traces, or the directory of a run: all of its processes. Default: the newest *.trace or run in this directory.",
+            "Traces, or the directory of a run with all of its processes. Default: the newest *.trace or run in this directory.",
             valueName: "file"),
         completion: .file(extensions: ["trace"]))
     var files: [String] = []

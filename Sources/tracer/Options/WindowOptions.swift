@@ -62,7 +62,7 @@ struct WindowOptions: ParsableArguments {
 
     func validate() throws {
         if let slowest, slowest < 1 || slowest > 100_000 { throw ValidationError("--slowest takes 1 to 100000 calls") }
-        if slowest != nil, around == nil { throw ValidationError("--slowest is of the calls of a function: add --around FUNCTION") }
+        if slowest != nil, around == nil { throw ValidationError("--slowest selects calls of a function: add --around FUNCTION") }
     }
 
     var isWhole: Bool { from == nil && to == nil && around == nil }
@@ -74,7 +74,7 @@ struct WindowOptions: ParsableArguments {
     /// The same, and how the window is called.
     func narrowRun(_ traces: [TraceFile], least: TimeLength?) throws -> (traces: [TraceFile], window: RunWindow?) {
         if least != nil, around == nil {
-            throw CommandFailure(message: "--min is of the calls of a function: add --around FUNCTION", status: 2)
+            throw CommandFailure(message: "--min selects calls of a function: add --around FUNCTION", status: 2)
         }
         guard !isWhole, !traces.isEmpty else { return (traces, nil) }
         let run = Run(traces)

@@ -140,13 +140,13 @@ int main(int count, char **arguments) {
         expect(said, STAGE_1);
     }
     if (!strcmp(what, "circle")) {
-        expect(complaints(2), "tracer_run_startup: items of stage 2 come after one another in a circle, and run as they are declared: "
+        expect(complaints(2), "tracer_run_startup: items of stage 2 depend on each other in a circle, and run as declared: "
                               "a after c after b after a\n");
         expect(said, "in_front behind_circle a b c itself ");
     }
     if (!strcmp(what, "unknown")) {
-        expect(complaints(3), "tracer_run_startup: item \"hopeful\" of stage 3 is to run after \"nobody\", which no item is called\n"
-                              "tracer_run_startup: item \"hopeful\" of stage 3 is to run after \"never_run\", whose stage has not been run\n");
+        expect(complaints(3), "tracer_run_startup: item \"hopeful\" of stage 3 should run after \"nobody\", but no item has that name\n"
+                              "tracer_run_startup: item \"hopeful\" of stage 3 should run after \"never_run\", whose stage has not run\n");
         expect(said, "hopeful calm ");
     }
     if (!strcmp(what, "pool")) {

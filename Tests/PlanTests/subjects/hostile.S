@@ -117,7 +117,7 @@ function indirect_call_first
     ret
 end indirect_call_first
 
-// expect call_through_stack none cannot be moved
+// expect call_through_stack none cannot be relocated
 function call_through_stack
     push %rdi
     .cfi_def_cfa_offset 16
@@ -207,14 +207,14 @@ function sled
     ret
 end sled
 
-// expect data_in_text none no instructions
+// expect data_in_text none not instructions
 function data_in_text
     mov $9, %eax
     ret
     .byte 0x06, 0x07, 0x0e, 0x16
 end data_in_text
 
-// expect between_instructions none no instructions
+// expect between_instructions none not instructions
 function between_instructions
     mov $9, %eax
     test %edi, %edi
@@ -256,7 +256,7 @@ function runs_into
     mov %edi, %ebx
     xor %eax, %eax
 end runs_into
-// expect run_into none runs into it
+// expect run_into none falls through into it
 function_tight run_into
     mov $12, %eax
     pop %rbx
@@ -402,7 +402,7 @@ function is_looked_up_through_it
 end is_looked_up_through_it
 
 // Who reads the word that the call has pushed, by whichever instruction.
-// expect compares_return none acts by its return address
+// expect compares_return none uses its return address
 function compares_return
     xor %eax, %eax
     cmp %rdi, (%rsp)
@@ -410,14 +410,14 @@ function compares_return
     ret
 end compares_return
 
-// expect subtracts_return none acts by its return address
+// expect subtracts_return none uses its return address
 function subtracts_return
     mov %rdi, %rax
     sub (%rsp), %rax
     ret
 end subtracts_return
 
-// expect reads_half_of_return none acts by its return address
+// expect reads_half_of_return none uses its return address
 function reads_half_of_return
     push %rbx
     .cfi_adjust_cfa_offset 8
@@ -427,7 +427,7 @@ function reads_half_of_return
     ret
 end reads_half_of_return
 
-// expect pushes_return none acts by its return address
+// expect pushes_return none uses its return address
 function pushes_return
     push (%rsp)
     .cfi_adjust_cfa_offset 8
@@ -436,40 +436,40 @@ function pushes_return
     ret
 end pushes_return
 
-// expect pops_return none acts by its return address
+// expect pops_return none uses its return address
 function pops_return
     pop %rax
     .cfi_adjust_cfa_offset -8
     jmp *%rax
 end pops_return
 
-// expect pops_return_into_memory none acts by its return address
+// expect pops_return_into_memory none uses its return address
 function pops_return_into_memory
     pop 16(%rdi)
     .cfi_adjust_cfa_offset -8
     jmp *16(%rdi)
 end pops_return_into_memory
 
-// expect pops_return_as_flags none acts by its return address
+// expect pops_return_as_flags none uses its return address
 function pops_return_as_flags
     popf
     .cfi_adjust_cfa_offset -8
     jmp *%rdi
 end pops_return_as_flags
 
-// expect returns_as_from_an_interrupt none acts by its return address
+// expect returns_as_from_an_interrupt none uses its return address
 function returns_as_from_an_interrupt
     iretq
 end returns_as_from_an_interrupt
 
-// expect loads_return_as_a_string none acts by its return address
+// expect loads_return_as_a_string none uses its return address
 function loads_return_as_a_string
     mov %rsp, %rsi
     lodsq
     ret
 end loads_return_as_a_string
 
-// expect stores_its_stack_pointer none acts by its return address
+// expect stores_its_stack_pointer none uses its return address
 function stores_its_stack_pointer
     mov %rsp, (%rdi)
     mov (%rdi), %rdx
@@ -477,20 +477,20 @@ function stores_its_stack_pointer
     ret
 end stores_its_stack_pointer
 
-// expect exchanges_return none acts by its return address
+// expect exchanges_return none uses its return address
 function exchanges_return
     xchg %rdi, (%rsp)
     xchg %rdi, (%rsp)
     ret
 end exchanges_return
 
-// expect replaces_return none acts by its return address
+// expect replaces_return none uses its return address
 function replaces_return
     mov %rdi, (%rsp)
     ret
 end replaces_return
 
-// expect reads_by_a_copy none acts by its return address
+// expect reads_by_a_copy none uses its return address
 function reads_by_a_copy
     mov %rsp, %rdx
     lea 1(%rdi), %eax
@@ -498,7 +498,7 @@ function reads_by_a_copy
     ret
 end reads_by_a_copy
 
-// expect reads_by_a_moved_copy none acts by its return address
+// expect reads_by_a_moved_copy none uses its return address
 function reads_by_a_moved_copy
     push %rbx
     .cfi_adjust_cfa_offset 8
@@ -509,14 +509,14 @@ function reads_by_a_moved_copy
     ret
 end reads_by_a_moved_copy
 
-// expect hands_its_stack_over none acts by its return address
+// expect hands_its_stack_over none uses its return address
 function hands_its_stack_over
     mov %rsp, %rdi
     call ordinary
     ret
 end hands_its_stack_over
 
-// expect reads_behind_a_jump none acts by its return address
+// expect reads_behind_a_jump none uses its return address
 function reads_behind_a_jump
     sub $24, %rsp
     .cfi_adjust_cfa_offset 24

@@ -34,32 +34,32 @@ function ordinary
     leave
 end ordinary
 
-// expect compares none acts by its return address
+// expect compares none uses its return address
 function compares
     cmp x0, x30
     cset w0, eq
     ret
 end compares
 
-// expect stores none acts by its return address
+// expect stores none uses its return address
 function stores
     str x30, [x0]
     ret
 end stores
 
-// expect stores_a_pair none acts by its return address
+// expect stores_a_pair none uses its return address
 function stores_a_pair
     stp x1, x30, [x0]
     ret
 end stores_a_pair
 
-// expect reads_data_behind_the_call none acts by its return address
+// expect reads_data_behind_the_call none uses its return address
 function reads_data_behind_the_call
     ldr w0, [x30], #4
     ret
 end reads_data_behind_the_call
 
-// expect loads_it_from_the_frame none acts by its return address
+// expect loads_it_from_the_frame none uses its return address
 function loads_it_from_the_frame
     frame
     bl ordinary
@@ -67,7 +67,7 @@ function loads_it_from_the_frame
     leave
 end loads_it_from_the_frame
 
-// expect loads_the_frame none acts by its return address
+// expect loads_the_frame none uses its return address
 function loads_the_frame
     frame
     bl ordinary
@@ -75,7 +75,7 @@ function loads_the_frame
     leave
 end loads_the_frame
 
-// expect keeps_a_second_copy none acts by its return address
+// expect keeps_a_second_copy none uses its return address
 function keeps_a_second_copy
     frame
     str x30, [sp, #16]
@@ -83,7 +83,7 @@ function keeps_a_second_copy
     leave
 end keeps_a_second_copy
 
-// expect reads_behind_a_return none acts by its return address
+// expect reads_behind_a_return none uses its return address
 function reads_behind_a_return
     cbz x0, 1f
     ret
@@ -91,7 +91,7 @@ function reads_behind_a_return
     ret
 end reads_behind_a_return
 
-// expect to_a_vector none acts by its return address
+// expect to_a_vector none uses its return address
 function to_a_vector
     fmov d0, x30
     ret

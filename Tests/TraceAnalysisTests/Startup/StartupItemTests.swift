@@ -100,7 +100,7 @@ private let begin: UInt64 = 100_000_000
             #expect(timeline.spans.map(\.name) == ["a span"])
             #expect(timeline.json().text().contains(#""name": "slow""#))
             let table = timeline.itemTable(style: TextStyle(isColoured: false))
-            #expect(table.contains("1 start-up item before ready") && table.contains("not over"), "\(table)")
+            #expect(table.contains("1 start-up item before ready") && table.contains("not finished"), "\(table)")
             #expect(timeline.table(style: TextStyle(isColoured: false)).contains("Start-up items, by own time\n"))
         }
         #expect(found == ["stage 1 slow main 400 own 100 total 100 calls 1 open"])

@@ -143,7 +143,7 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
     @Test func anUnknownReadySymbolIsSaidAndTheTableIsStillThere() throws {
         let timeline = try timeline(whole(), ready: "serve")
         #expect(timeline.outcome == .neverReady)
-        #expect(timeline.notes.contains("not ready: no function serve is known in this trace"))
+        #expect(timeline.notes.contains("not ready: there is no function serve in this trace"))
         #expect(timeline.stages.last?.isCut == true)
     }
 
@@ -311,7 +311,7 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         #expect(timeline.libraries.map { $0.lookups } == [20, 0])
         #expect(timeline.libraries[0].calls == 1) // the second listen came after ready
         #expect(
-            timeline.advice(atMost: 10).contains { $0.text.hasPrefix("libidle.so: linked, and nothing is bound to it") && $0.isEstimate })
+            timeline.advice(atMost: 10).contains { $0.text.hasPrefix("libidle.so: linked, but nothing is bound to it") && $0.isEstimate })
     }
 
     @Test func adviceNamesTheLargestFirstWithItsSaving() throws {

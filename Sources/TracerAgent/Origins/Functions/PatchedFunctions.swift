@@ -40,19 +40,19 @@ enum PatchedFunctions {
     static func begin() {
         if wanted == nil {
             if CalledFunctions.areWanted {
-                Message.warn { $0.append("TRACER_MODE=counts needs TRACER_FUNCTIONS, which says of which functions: nothing is recorded") }
+                Message.warn { $0.append("TRACER_MODE=counts needs TRACER_FUNCTIONS, which selects the functions: nothing is recorded") }
             }
             return
         }
         if hasSanitizer {
-            Message.warn { $0.append("a program with a sanitizer: functions are recorded through slots alone") }
+            Message.warn { $0.append("the program uses a sanitizer: functions are recorded only through slots") }
             wanted = nil
         }
         FileJob.awaitEnd()
         isAlone = Process.isAlone
         if wanted != nil && !isAlone {
             Message.warn {
-                $0.append("other threads run already, or /proc does not tell: functions of what is loaded are recorded through slots alone")
+                $0.append("other threads already run, or /proc cannot be read: functions of loaded modules are recorded only through slots")
             }
         }
         SpecialFunction.answersUnwinders = wanted != nil
@@ -80,13 +80,13 @@ enum PatchedFunctions {
         let isMain = module.pointee.image.contains(Process.entry)
         if !EntryFilter.mayMatch(wanted, in: module.pointee.name, isMain: isMain) { return }
         if module.pointee.image.hasTextRelocations { return refuse(module, "its code is changed when it is loaded (DT_TEXTREL)") }
-        if module.pointee.isForeign { return refuse(module, "it is compiled by GHC, OCaml or Go, which do not call by C's convention") }
-        if ForeignConvention.isGo(module) { return refuse(module, "it is Go's, which moves stacks by the return addresses on them") }
+        if module.pointee.isForeign { return refuse(module, "it is compiled by GHC, OCaml or Go, which do not use C's calling convention") }
+        if ForeignConvention.isGo(module) { return refuse(module, "it is Go code, and Go moves stacks by the return addresses on them") }
         guard let identity = ModuleIdentity(module.pointee.image, path: module.pointee.path), let file = open(identity) else {
             // `tracer record` has made those that it knew of, and says itself what is missing.
             MetadataWriter.patched(module: UInt32(index), functions: 0, patched: 0)
             if TraceOutput.session == 0 && EntryFilter.names(wanted, module.pointee.name, isMain: isMain) {
-                refuse(module, "there is no plan of it: `tracer plan` makes one")
+                refuse(module, "there is no plan for it: `tracer plan` makes one")
             }
             return
         }
@@ -248,14 +248,14 @@ enum PatchedFunctions {
             }
         }
         if !isAsPlanned(&work, withUnsafePointer(to: &module.pointee.image) { $0 }) {
-            refuse(module, "its code is not what its plan says: something has changed it")
+            refuse(module, "its code differs from its plan: something has changed it")
             return false
         }
         if work.count == 0 { return true }
         // The same file at the same place as before: its stubs are there.
         let isAgain = old.code != 0 && old.used == work.codeBytes && old.base == work.base
         guard let area = isAgain ? old : makeArea(work, image) else {
-            refuse(module, "there is no room for stubs near it")
+            refuse(module, "there is no free address space for stubs near it")
             return false
         }
         if !isAgain && !fill(area, work, module) {
@@ -466,7 +466,7 @@ enum PatchedFunctions {
     }
 
     @inline(never) private static func refuseDamaged(_ module: UnsafeMutablePointer<Module>) {
-        refuse(module, "its plan is damaged or of another version: `tracer plan` makes it again")
+        refuse(module, "its plan is damaged or has another version: `tracer plan` makes a new one")
     }
     private static func refuse(_ module: UnsafeMutablePointer<Module>, _ reason: StaticString) {
         Message.warn {
