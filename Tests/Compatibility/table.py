@@ -42,7 +42,7 @@ def machine():
 
     model = told("/proc/cpuinfo", "model name", ":", platform.machine())
     system = told("/etc/os-release", "PRETTY_NAME=", "=", "Linux")
-    return f"{model}, {os.cpu_count()} processors, {system}, Linux {platform.release()}, glibc {platform.libc_ver()[1]}"
+    return f"{model}, {os.cpu_count()} CPUs, {system}, Linux {platform.release()}, glibc {platform.libc_ver()[1]}"
 
 
 def spoken(text):
@@ -55,7 +55,7 @@ def markdown(results):
     dates, commits = sorted({r.date for r in ran}), sorted({r.agent for r in ran})
     has_functions = any(r.recording and any(r.recording.patched.values()) for r in ran)
     lines = [f"{good} of {len(ran)} programs behave the same under the agent. {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, agent {', '.join(commits)}; {machine()}.", "",
-             "| program | version | same output | same status | calls | processes | slowdown, wall | slowdown, processor |"
+             "| program | version | same output | same status | calls | processes | slowdown, wall | slowdown, CPU time |"
              + (" functions recorded |" if has_functions else ""), "|---|---|---|---|---:|---:|---:|---:|" + ("---:|" if has_functions else "")]
     for r in ran:
         lines.append(f"| {r.name} | {r.version.replace('|', '/')} | {yes(r.same_output)} | {yes(r.same_status)} | {count(r)} "

@@ -22,7 +22,7 @@ def markdown(results):
     names = list(dict.fromkeys(r.program for r in ran))
     by_place = {(r.system, r.program): r for r in ran}
     same = sum(r.verdict == "same" for r in ran)
-    lines = [f"{same} of {sum(r.verdict != 'skipped' for r in ran)} the same, on {time.strftime('%Y-%m-%d')}, agent {agent_commit()}.", "",
+    lines = [f"{same} of {sum(r.verdict != 'skipped' for r in ran)} runs gave the same result on {time.strftime('%Y-%m-%d')}, agent {agent_commit()}.", "",
              "| program | " + " | ".join(root.title for root in systems.values()) + " |",
              "|---|" + "---|" * len(systems),
              "| glibc | " + " | ".join(root.glibc for root in systems.values()) + " |"]
