@@ -12,7 +12,7 @@ struct Launch: ParsableCommand {
             """,
         discussion: """
             Each launch is a fresh process, from exec until it is ready (as tracer startup defines it; the program is \
-            then ended). Launches on a disturbed machine are repeated. Every fourth launch is made without the agent and \
+            then ended). Launches on a disturbed machine are repeated. After every fourth one, one is made without the agent and \
             timed from outside, and the time that the agent adds is subtracted from the figures.
 
             With --vs both programs are launched in turn, in random order: the table says for each stage whether the \
