@@ -257,7 +257,7 @@ def how_far_it_came(mode, status, place, stage):
 def an_unknown_ready_symbol_is_said(folder):
     status, out, err = folder.run([folder.program(), "print"], "--ready", "no_such_function")
     expect(status == 0 and out == b"words\n", f"status {status}, stdout {out}")
-    expect("not ready: no function no_such_function is known" in err and "never ready" in err, err)
+    expect("not ready: there is no function no_such_function in this trace" in err and "never ready" in err, err)
     expect(folder.timeline()["ready"]["reason"] == "output", "without --ready the first output counts")
 
 

@@ -367,7 +367,7 @@ class LaunchTest(unittest.TestCase):
         before = pathlib.Path(kept).read_text()
         self.assertIn("failed with status 7", self.failure("baseline", "-n", "2", "-o", kept, "--", self.app, "--fail"))
         self.assertEqual(pathlib.Path(kept).read_text(), before)
-        self.assertIn(f"was made without options, this check is with --cpu {PROCESSOR}", self.failure("check", "--cpu", PROCESSOR, kept, "--", self.app))
+        self.assertIn(f"was made without options, but this check is with --cpu {PROCESSOR}", self.failure("check", "--cpu", PROCESSOR, kept, "--", self.app))
         pathlib.Path(kept).write_text(before.replace('"ready": "first output', '"ready": "first listen'))
         self.assertIn("is ready at first output", self.failure("check", "-n", "2", kept, "--", self.app))
         self.assertIn("no-such-program", self.failure("launch", "-n", "2", "--history", "", "--", "no-such-program", status=127))

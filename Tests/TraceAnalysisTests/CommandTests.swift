@@ -103,7 +103,7 @@ struct CommandTests {
         #expect(ended.status == 1)
         #expect(ended.output.contains("demo"))
         #expect(ended.errorLines.count == 1)
-        #expect(ended.errors.contains("cut"))
+        #expect(ended.errors.contains("truncated"))
     }
 
     @Test func aUsageErrorIsStatus2() throws {
