@@ -375,7 +375,7 @@ class LaunchTest(unittest.TestCase):
         path = os.path.join(self.folder, "other.json")
         self.tracer("baseline", "-n", "2", "-o", path, "--", self.app)
         kept = pathlib.Path(path).read_text()
-        self.assertIn("is of app", self.failure("check", "-n", "2", path, "--", "/bin/true"))
+        self.assertIn("is for app", self.failure("check", "-n", "2", path, "--", "/bin/true"))
         baseline = json.loads(kept)
         baseline["machine"]["architecture"] = "riscv64"
         pathlib.Path(path).write_text(json.dumps(baseline))
