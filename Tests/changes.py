@@ -89,6 +89,7 @@ TABLE = """
     scripts/manual               Tests/Packages
     scripts/package              Tests/Packages Tests/Distributions
     scripts/planted              Tests/Planted
+    scripts/schemas              Tests/JSONTests
     Tests/conftest.py            EVERYTHING
     Tests/once.py                EVERYTHING
     Tests/changes.py             Tests/Changes

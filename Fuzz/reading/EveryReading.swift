@@ -11,8 +11,8 @@ package func readAsEveryCommand(path: String, number: Int) {
     guard let trace = try? TraceFile(path: path) else { return }
     let summary = Summary(trace, workers: 1)
     _ = summary.table(trace, by: .selfTime, top: 3, style: TextStyle(isColoured: false))
-    _ = summary.json(trace).text()
-    _ = trace.infoJSON(summary).text()
+    _ = ReportOutput(trace, summary, nil).json.text()
+    _ = InfoOutput(trace, summary).json.text()
     _ = CallCounts(trace, behind: trace.firstTicks, workers: 1).pairs.count
     _ = trace.readyMoment(symbol: nil)
     let table = FunctionNames(trace.metadata)
@@ -31,16 +31,16 @@ private func consume(_ trace: TraceFile, number: Int) {
         let symbolizer = Symbolizer(debugDirectories: [])
         guard let timeline = try? StartupTimeline(trace, symbolizer: symbolizer) else { return }
         _ = timeline.table(style: plain)
-        _ = timeline.json().text()
+        _ = timeline.json.text()
         _ = LaunchCalls.untilReady(trace, timeline, symbolizer)
         guard let report = try? LibraryReport(trace, symbolizer: symbolizer) else { return }
         _ = report.table(style: plain)
-        _ = report.json().text()
+        _ = report.json.text()
     case 3:
-        _ = SampleReport([trace], symbolizer: Symbolizer(debugDirectories: []), workers: 1).json().text()
+        _ = SampleReport([trace], symbolizer: Symbolizer(debugDirectories: []), workers: 1).json.text()
         let tree = CallTree(trace, workers: 1)
         for root in tree.roots { tree.lines(root, .init(), plain) { _ in } }
-        _ = tree.json().text()
+        _ = tree.json.text()
         _ = tree.merged(.processes).callers(of: [1]).rows(by: .function)
         let sites = SiteReport([trace], workers: 1)
         _ = sites.json.text()
@@ -49,7 +49,7 @@ private func consume(_ trace: TraceFile, number: Int) {
     case 4:
         // Twice: of several processes of a run each may be who another one waited for.
         let waits = WaitReport([trace, trace], workers: 1)
-        _ = waits.json(limit: 0).text()
+        _ = WaitOutput(waits, limit: 0).json.text()
         _ = waits.lines(limit: 3, width: 80, names: .usual, style: plain)
         let threads = ThreadReport([trace], workers: 1)
         _ = threads.json.text()

@@ -14,7 +14,7 @@ struct Tracer: ParsableCommand {
             Samples.self, Libs.self, CoverageCommand.self, Order.self, ExportCommand.self,
             Open.self, View.self, Launch.self, BaselineCommand.self, Check.self, HistoryCommand.self, BisectStep.self, Info.self,
             Clean.self,
-            Dump.self,
+            Dump.self, Schema.self,
         ])
 
     /// The command that was meant by a word that is none; nil when it is one, or like none.

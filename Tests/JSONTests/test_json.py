@@ -243,6 +243,17 @@ class Schemas(unittest.TestCase):
                 name = path.stem.removesuffix("Command").lower()
                 self.assertIn(f"`tracer {name}", text, f"{path.name} has --json")
 
+    def test_files_are_what_the_tool_prints(self):
+        def printed(*name):
+            return subprocess.run([TOOL, "schema", *name], capture_output=True, text=True, check=True, timeout=LIMIT).stdout
+
+        names = printed().split()
+        self.assertEqual(sorted(os.listdir(SCHEMAS)), sorted(name + ".json" for name in names))
+        for name in names:
+            with self.subTest(name):
+                text = pathlib.Path(SCHEMAS, name + ".json").read_text(encoding="utf-8")
+                self.assertEqual(text, printed(name), "read the differences, then run scripts/schemas --update")
+
     def test_schemas_say_no_more_than_is_checked(self):
         for name in os.listdir(SCHEMAS):
             of = schema(name)

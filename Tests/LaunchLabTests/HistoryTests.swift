@@ -41,7 +41,7 @@ import Testing
         #expect(
             table.split(separator: "\n").map { $0.contains(" *") && !$0.contains("medians") } == [false, false, false, true, false, false])
         let json = try #require(
-            JSONSerialization.jsonObject(with: Data(HistoryJSON.object(try history.series()).text().utf8)) as? [String: Any])
+            JSONSerialization.jsonObject(with: Data(HistoryOutput(try history.series()).json.text().utf8)) as? [String: Any])
         let series = try #require((json["trends"] as? [[String: Any]])?.first?["series"] as? [[String: Any]])
         let stages = try series.map { try #require(($0["stages"] as? [[String: Any]])?.first) }
         #expect(stages.map { $0["significant"] as? Bool } == [nil, true, false, false])

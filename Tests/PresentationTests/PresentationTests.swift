@@ -120,32 +120,60 @@ struct CalendarTests {
 }
 
 struct JSONTests {
-    private struct Inner: Encodable {
-        var zebra: Int, apple: Double?
-        var list: [UInt8]
-    }
-    private struct Outer: Encodable {
-        enum Kind: String, Encodable { case first }
-        var name: String, isOn: Bool, kind: Kind, inner: Inner, rows: [Inner], share: Double, none: [Int]
-        enum CodingKeys: String, CodingKey { case name, isOn = "is_on", kind, inner, rows, share, none }
-    }
+    private struct Inner: Record {
+        var zebra: Int64, apple: Double?
+        var list: [UInt32]
 
-    @Test func membersKeepTheirOrderAndWhatIsNilIsLeftOut() throws {
-        let inner = Inner(zebra: -1, apple: nil, list: [1, 2])
-        let value = Outer(
-            name: "a \"b\"\u{1}", isOn: true, kind: .first, inner: inner, rows: [inner, Inner(zebra: 2, apple: 0.5, list: [])], share: 1,
-            none: [])
+        static let members = declare {
+            Member("zebra", \.zebra)
+            Member.optional("apple") { $0.apple }
+            Member("list", "not sorted", \.list)
+        }
+    }
+    private struct Outer: Record {
+        enum Kind: String, JSONChoice { case first, second }
+        var name: String, isOn: Bool, kind: Kind, rows: [Inner], share: Double, none: Nanoseconds?
+
+        static let members = declare {
+            Member("name", \.name)
+            Member("is_on", \.isOn)
+            Member("kind", \.kind)
+            Member("rows", \.rows)
+            Member("share", \.share)
+            Member("none", \.none)
+        }
+    }
+    private let row = Outer(
+        name: "a \"b\"\u{1}", isOn: true, kind: .first,
+        rows: [Inner(zebra: -1, apple: nil, list: [1, 2]), Inner(zebra: 2, apple: 0.5, list: [])], share: 1, none: nil)
+
+    @Test func membersKeepTheirOrderAndWhatIsNilIsLeftOut() {
         #expect(
-            try JSON(value).text(lines: 0) == """
-                {"name": "a \\"b\\"\\u0001", "is_on": true, "kind": "first", "inner": {"zebra": -1, "list": [1, 2]}, \
-                "rows": [{"zebra": -1, "list": [1, 2]}, {"zebra": 2, "apple": 0.5, "list": []}], "share": 1.0, "none": []}
+            row.json.text(lines: 0) == """
+                {"name": "a \\"b\\"\\u0001", "is_on": true, "kind": "first", \
+                "rows": [{"zebra": -1, "list": [1, 2]}, {"zebra": 2, "apple": 0.5, "list": []}], "share": 1.0, "none": null}
                 """)
     }
 
-    @Test func aValueAloneIsOneToo() throws {
+    @Test func theSchemaHasTheSameMembers() {
         #expect(
-            try JSON("text").text() == "\"text\"" && JSON([1, 2] as [Int]).text(lines: 0) == "[1, 2]"
-                && JSON(["a": 1]).text(lines: 0) == "{\"a\": 1}")
+            Inner.form.schema(title: "inner").text(lines: 0) == """
+                {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "inner", "type": "object", "properties": \
+                {"zebra": {"type": "integer"}, "apple": {"type": "number"}, "list": {"description": "not sorted", "type": "array", \
+                "items": {"type": "integer", "minimum": 0}}}, "required": ["zebra", "list"], "additionalProperties": false}
+                """)
+        let whole = Outer.form.schema(title: "outer").text(lines: 0)
+        #expect(
+            whole.contains(#""kind": {"enum": ["first", "second"]}"#)
+                && whole.contains(#""none": {"type": ["integer", "null"], "minimum": 0}"#))
+    }
+
+    @Test func linesOfCSVHaveWhatIsNeitherAListNorAnObject() {
+        #expect(CSV.lines([row]) == ["name,is_on,kind,share,none", "\"a \"\"b\"\"\u{1}\",true,first,1.0,"])
+    }
+
+    @Test func aValueAloneIsOneToo() {
+        #expect("text".json.text() == "\"text\"" && ([1, 2] as [Int]).json.text(lines: 0) == "[1, 2]")
     }
 }
 

@@ -251,7 +251,7 @@ private func sample() throws -> CallTree {
         #expect(text.contains("before corrected after corrected difference corrected calls before after function module"), "\(text)")
         #expect(text.contains("1.000 us 800 ns 1.050 us 450 ns +50 ns -350 ns 10 30 work libdemo.so.1"), "\(text)")
         #expect(text.contains("1.000 us 800 ns 1.050 us 450 ns +50 ns -350 ns 10 30 main > work"), "\(text)")
-        let json = diff.json().text(), plain = TreeDiff(before: [before], after: [after]).json().text()
+        let json = diff.json.text(), plain = TreeDiff(before: [before], after: [after]).json.text()
         for member in ["\"corrected_self_ns\"", "\"corrected_difference_ns\"", "\"corrected_within_noise\""] {
             #expect(json.contains(member) && !plain.contains(member), "\(member)")
         }

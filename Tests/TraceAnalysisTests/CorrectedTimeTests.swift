@@ -48,7 +48,8 @@ import TraceTesting
         #expect(b.text == "< 7.000 us")
         var summary = loaded.summary
         summary.correct(by: CallTree(loaded.trace).rows(by: .function))
-        let object = try #require(try JSONSerialization.jsonObject(with: Data(summary.json(loaded.trace).text().utf8)) as? [String: Any])
+        let object = try #require(
+            try JSONSerialization.jsonObject(with: Data(ReportOutput(loaded.trace, summary, nil).json.text().utf8)) as? [String: Any])
         let row = try #require((object["functions"] as? [[String: Any]])?.first { $0["name"] as? String == "b" })
         #expect(row["corrected_self_ns"] is NSNull)
         #expect(row["corrected_self_most_ns"] as? Int == 7000)

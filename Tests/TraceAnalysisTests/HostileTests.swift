@@ -11,14 +11,14 @@ private func readAll(_ file: TemporaryFile) -> Bool {
     guard let trace = try? TraceFile(path: file.path) else { return false }
     let summary = Summary(trace, workers: 2)
     _ = summary.table(trace, by: .total, top: 5, style: TextStyle(isColoured: false))
-    _ = summary.json(trace).text()
-    _ = trace.infoJSON(summary).text()
+    _ = ReportOutput(trace, summary, nil).json.text()
+    _ = InfoOutput(trace, summary).json.text()
     let table = FunctionNames(trace.metadata)
     for thread in trace.threads {
         try? trace.replay(thread: thread.index, until: TraceEnd(trace), deepest: 0, limit: 0, window: 16, table) { _ in true }
     }
     try? trace.dump(table) { _ in }
-    _ = WaitReport([trace], workers: 2).json(limit: 0).text()
+    _ = WaitOutput(WaitReport([trace], workers: 2), limit: 0).json.text()
     _ = ThreadReport([trace], workers: 2).lines(width: nil, style: TextStyle(isColoured: false))
     return true
 }

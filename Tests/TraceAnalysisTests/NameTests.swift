@@ -33,7 +33,7 @@ import TraceTesting
         #expect(rows.map { $0.name } == ["demo::Thing::Thing()", "demo::Thing::Thing()"])
         #expect(rows.map { $0.symbol } == ["_ZN4demo5ThingC1Ev", "_ZN4demo5ThingC2Ev"])
         #expect(rows.map { $0.calls } == [1, 2])
-        #expect(loaded.summary.json(loaded.trace).text().contains("\"symbol\": \"_ZN4demo5ThingC1Ev\""))
+        #expect(ReportOutput(loaded.trace, loaded.summary, nil).json.text().contains("\"symbol\": \"_ZN4demo5ThingC1Ev\""))
     }
 
     @Test func functionsWithoutRecordsOfTheirOwnHaveTheNamesOfTheModulesFile() throws {
@@ -139,7 +139,7 @@ import TraceTesting
             let made = try Loaded(builder.bytes())
             let places = FunctionPlaces([made.trace], lines: true)
             let table = made.summary.table(made.trace, by: .name, top: 0, places: places, style: TextStyle(isColoured: false))
-            let json = made.summary.json(made.trace, places).text()
+            let json = ReportOutput(made.trace, made.summary, places).json.text()
             #expect(table.contains("one +1"))
             #expect(json.contains("\"aliases\": [\"two\"]"))
             #expect(table.contains("hidden.c:3") == hasDebugInformation)
@@ -150,7 +150,7 @@ import TraceTesting
             let without = FunctionPlaces([made.trace], lines: false)
             #expect(
                 !made.summary.table(made.trace, by: .name, top: 0, places: without, style: TextStyle(isColoured: false)).contains("source"))
-            #expect(!made.summary.json(made.trace, without).text().contains("\"line\""))
+            #expect(!ReportOutput(made.trace, made.summary, without).json.text().contains("\"line\""))
         }
     }
 

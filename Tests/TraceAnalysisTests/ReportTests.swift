@@ -50,12 +50,12 @@ import TraceTesting
         var builder = program(seed: 2, events: 300)
         builder.header.dropped = 3
         let loaded = try Loaded(builder.bytes())
-        let text = loaded.summary.json(loaded.trace).text()
+        let text = ReportOutput(loaded.trace, loaded.summary, nil).json.text()
         let object = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
         #expect(
             Set(object.keys) == [
                 "schema", "program", "pid", "duration_ns", "window", "events", "dropped", "filtered", "in_calls_ns", "threads", "modules",
-                "functions",
+                "functions", "calls", "processes",
             ])
         #expect(object["schema"] as? Int == 1)
         #expect(object["program"] as? String == "/usr/bin/demo")
@@ -64,7 +64,7 @@ import TraceTesting
         #expect(object["dropped"] as? Int == 3)
         #expect(object["duration_ns"] as? Int == Int(loaded.summary.duration.count))
         let threads = try #require(object["threads"] as? [[String: Any]])
-        #expect(threads.map { Set($0.keys) } == [["tid", "name", "calls", "span_ns", "own_ns"]])
+        #expect(threads.map { Set($0.keys) } == [["pid", "tid", "name", "calls", "span_ns", "own_ns"]])
         #expect(threads[0]["calls"] as? Int == Int(loaded.summary.calls))
         let functions = try #require(object["functions"] as? [[String: Any]])
         for function in functions {
@@ -292,7 +292,7 @@ import TraceTesting
         #expect(trace.startedAt == "2023-11-14T22:13:20.123Z")
         #expect(trace.sortedModules.map { $0.name } == ["libdemo.so.1"])
         #expect(trace.sortedModules[0].buildID == [0xde, 0xad])
-        let text = trace.infoJSON(loaded.summary).text()
+        let text = InfoOutput(trace, loaded.summary).json.text()
         #expect(try JSONSerialization.jsonObject(with: Data(text.utf8)) is [String: Any])
     }
 

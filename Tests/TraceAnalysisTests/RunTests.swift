@@ -116,7 +116,7 @@ private func process(
             (0..<40).map { process(100 + $0, "f\($0 % 7)", calls: Int($0) + 1, of: 10 + UInt64($0), begun: 1_000_000 + UInt64($0)) })
         func text(_ workers: Int) throws -> String {
             let whole = run.summary(workers: workers)
-            return whole.json(try TraceFile(path: run.run.files[0].path)).text()
+            return ReportOutput(whole, root: try TraceFile(path: run.run.files[0].path), nil).json.text()
         }
         let alone = try text(1)
         for workers in [2, 3, 16] { #expect(try text(workers) == alone) }

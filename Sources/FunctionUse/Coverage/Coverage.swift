@@ -8,7 +8,7 @@ package struct CoveredModule: Sendable {
     package var identity: ModuleIdentity
     package var recording: UsedModule.Recording
     package var functions: [CoveredFunction]
-    package var sums: CoverageSums { CoverageSums(functions) }
+    package var sums: CoverageSums
 }
 
 package struct Coverage: Sendable {
@@ -54,7 +54,8 @@ package struct Coverage: Sendable {
                 isLeast: function.isLeast, reason: function.reason,
                 isOnlyFromUncalled: function.isNeverCalled ? reachedOnly?.contains(function.address) : nil)
         }
-        return CoveredModule(name: module.name, identity: module.identity, recording: module.recording, functions: functions)
+        return CoveredModule(
+            name: module.name, identity: module.identity, recording: module.recording, functions: functions, sums: CoverageSums(functions))
     }
 
     /// Modules recorded by function, not only by calls through slots.

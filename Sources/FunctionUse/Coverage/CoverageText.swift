@@ -15,57 +15,34 @@ extension Coverage {
             if !lines.isEmpty { lines.append("") }
             lines += [style.bold(title)] + rows
         }
+        func table<Row>(_ rows: [Row], _ columns: [Column<Row>]) -> [String] {
+            rows.isEmpty ? [] : TextTable(rows, columns).lines(style, width: width)
+        }
+        func functions(_ functions: some Sequence<CoveredFunction>) -> [String] {
+            table(
+                functions.map { function in CoverageRow(function: function) { short[$0] } },
+                CoverageRow.columns(["calls", "size", "name", "module", "line"]))
+        }
         if !whole.isEmpty {
             section(
                 "Never called in \(counted(traces.count, "trace")), by module",
-                table("module", whole.map { ($0.name, $0.sums) }, width, style))
-            section(
-                "By source file", table("file", files.prefix(top).map { ($0.name, $0.sums) }, width, style))
-            section(
-                "By class or namespace", table("class or namespace", scopes.prefix(top).map { ($0.name, $0.sums) }, width, style))
-            section("The largest that were never called", functions(neverCalled.prefix(top), short, width, style))
+                table(whole, CoveredModule.columns(Self.sums + ["name"])))
+            section("By source file", table(Array(files.prefix(top)), Group.columns(Self.sums + ["name"])))
+            section("By class or namespace", table(Array(scopes.prefix(top)), Group.columns(Self.sums + ["scope"])))
+            section("The largest that were never called", functions(neverCalled.prefix(top)))
         }
-        if !slots.isEmpty { section("Recorded only through slots", slotTable(slots, width, style)) }
+        if !slots.isEmpty {
+            section("Recorded only through slots", table(slots, CoveredModule.columns(["called", "never_through_slots", "name"])))
+        }
         if !unknown.isEmpty { section("Not known whether they were called", reasons(short)) }
-        if all { section("All functions", functions((whole.isEmpty ? slots : whole).flatMap { $0.functions }, short, width, style)) }
+        if all { section("All functions", functions((whole.isEmpty ? slots : whole).flatMap { $0.functions })) }
         return lines
     }
 
-    private func table(_ title: String, _ rows: [(String, CoverageSums)], _ width: Int?, _ style: TextStyle) -> [String] {
-        guard !rows.isEmpty else { return [] }
-        var table = TextTable(
-            ["never called", "bytes", "share", "only from these", "bytes", "called", "unknown", title], leftAligned: [7])
-        for (name, sums) in rows {
-            table.add([
-                grouped(sums.neverCalled), grouped(sums.neverCalledBytes), sums.neverCalledShare.map { percent($0) } ?? "-",
-                grouped(sums.onlyFromUncalled), grouped(sums.onlyFromUncalledBytes), grouped(sums.called), grouped(sums.unknown), name,
-            ])
-        }
-        return table.lines(style, width: width)
-    }
-
-    private func slotTable(_ modules: [CoveredModule], _ width: Int?, _ style: TextStyle) -> [String] {
-        var table = TextTable(["called", "never through a slot", "module"], leftAligned: [2])
-        for module in modules {
-            let sums = module.sums
-            table.add([grouped(sums.called), grouped(sums.neverCalled), module.name])
-        }
-        return table.lines(style, width: width)
-    }
-
-    private func functions(_ functions: some Sequence<CoveredFunction>, _ short: ShortNames, _ width: Int?, _ style: TextStyle) -> [String]
-    {
-        var table = TextTable(["calls", "bytes", "function", "module", "line"], leftAligned: [2, 3, 4], names: [2]), isEmpty = true
-        for function in functions {
-            isEmpty = false
-            let calls = function.reason != nil && function.calls == 0 ? "?" : (function.isLeast ? "≥" : "") + grouped(function.calls)
-            table.add([
-                calls, grouped(function.byteCount), short[function.name], function.module,
-                function.source.map { "\($0.fileName):\($0.line)" } ?? "",
-            ])
-        }
-        return isEmpty ? [] : table.lines(style, width: width)
-    }
+    /// Columns of modules, source files and classes, but for their names.
+    private static let sums = [
+        "never_called", "never_called_bytes", "share", "only_from_uncalled", "only_from_uncalled_bytes", "called", "unknown",
+    ]
 
     private func reasons(_ short: ShortNames) -> [String] {
         unknown.map { each in

@@ -24,7 +24,7 @@ package struct UsedFunction: Sendable {
 }
 
 package struct UsedModule: Sendable {
-    package enum Recording: Sendable {
+    package enum Recording: String, JSONChoice, Sendable {
         /// Calls of all functions whose entries can be patched.
         case functions
         /// Only calls that go through slots.

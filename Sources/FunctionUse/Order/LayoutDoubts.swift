@@ -7,17 +7,22 @@ package struct LayoutDoubts: Sendable {
         package var text: String
         package var functions: [LaidFunction]
     }
+    /// A module for which no order is made, and the number of its functions that were called.
+    package struct OtherModule: Sendable {
+        package var module: String
+        package var functions: Int
+    }
     /// Without those that have none.
     package private(set) var kinds: [Kind] = []
-    /// Other modules, and how many functions of each were called; the most first.
-    package private(set) var others: [(module: String, functions: Int)] = []
+    /// Other modules, those with the most called functions first.
+    package private(set) var others: [OtherModule] = []
     /// Nothing says in which sections the functions were.
     package private(set) var isWithoutSections = false
 
     init() {}
 
     init(_ laid: [LaidFunction], all: [LaidFunction], _ module: Module, _ symbolizer: Symbolizer, others: [String: Int]) {
-        self.others = others.sorted { ($0.value, $1.key) > ($1.value, $0.key) }.map { ($0.key, $0.value) }
+        self.others = others.sorted { ($0.value, $1.key) > ($1.value, $0.key) }.map { OtherModule(module: $0.key, functions: $0.value) }
         let starts = all.map { $0.address }.sorted()
         var owners: [String: Int] = [:]
         for function in all { for symbol in function.symbols { owners[symbol, default: 0] += 1 } }

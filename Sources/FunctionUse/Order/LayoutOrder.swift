@@ -40,14 +40,21 @@ package struct LayoutOrder: Sendable {
         }
     }
 
+    /// A moment that ended the start, and the number of traces with it.
+    package struct Readiness: Sendable {
+        /// "never ready" where there is none.
+        package var text: String
+        package var traces: Int
+    }
+
     package let module: Module
     /// The start's, then the others that were called.
     package private(set) var start: [LaidFunction] = []
     package private(set) var later: [LaidFunction] = []
     /// Number of functions of the file that were never called; nil: the file is not here, or no plan can be made of it.
     package private(set) var uncalledCount: Int?
-    /// The moment that ended the start ("never ready" for none), and the number of traces with it; the most first.
-    package private(set) var readiness: [(text: String, traces: Int)] = []
+    /// The moments that ended the start, those of the most traces first.
+    package private(set) var readiness: [Readiness] = []
     package private(set) var traceCount = 0
     package private(set) var doubts = LayoutDoubts()
     package private(set) var complaints: [String] = []
@@ -96,7 +103,7 @@ package struct LayoutOrder: Sendable {
                 others[module.name, default: 0] += 1
             }
         }
-        self.readiness = readiness.sorted { ($0.value, $1.key) > ($1.value, $0.key) }.map { ($0.key, $0.value) }
+        self.readiness = readiness.sorted { ($0.value, $1.key) > ($1.value, $0.key) }.map { Readiness(text: $0.key, traces: $0.value) }
         let file = functions(symbolizer, Set(vote.order).union(calls.keys), traces)
         start = vote.order.compactMap { file[$0] }
         let started = Set(start.lazy.map { $0.address })

@@ -1,16 +1,17 @@
 // Results of the launches of one build: how long they take, which pages of text they fault on, how much of it they use.
+import Presentation
 import Recorder
 
 /// One figure of each launch.
 package struct BuildFigure: Hashable, Sendable {
-    package enum Kind: String, Sendable {
+    package enum Kind: String, JSONChoice, Sendable {
         case timeToReady = "time_to_ready"
         case touchedText = "touched_text"
         case minorTextFaults = "minor_text_faults"
         case majorTextFaults = "major_text_faults"
         case readFromDisk = "read_from_disk"
     }
-    package enum Unit: String, Sendable { case nanoseconds = "ns", bytes, count }
+    package enum Unit: String, JSONChoice, Sendable { case nanoseconds = "ns", bytes, count }
     package enum Place: Hashable, Sendable {
         /// All files together.
         case all

@@ -25,8 +25,7 @@ package struct BuildText {
         ]
         for isCold in [false, true] {
             lines += ["", style.bold(isCold ? "From disk" : "Warm")]
-            var table = TextTable(["", "old", "new", "new - old", "95% interval", ""], leftAligned: [0, 4, 5])
-            var libraries = 0, hidden = 0
+            var shown: [BuildComparison.Row] = [], libraries = 0, hidden = 0
             for row in comparison.rows where row.figure.isCold == isCold {
                 if case .library = row.figure.place {
                     if row.old.median == 0, row.new.median == 0 { continue }
@@ -40,9 +39,10 @@ package struct BuildText {
                 }
                 // No row for the program if none of its pages came from disk.
                 if row.figure.kind == .majorTextFaults, row.figure.place == .program, row.old.median == 0, row.new.median == 0 { continue }
-                table.add(cells(row))
+                shown.append(row)
             }
-            lines += table.lines(style)
+            let columns = BuildComparison.Row.columns(["figure", "old", "new", "difference", "low", "significant"])
+            lines += TextTable(shown, columns).lines(style)
             if hidden > 0 { lines.append("\(counted(hidden, "row")) of libraries not shown: --json has them") }
         }
         if let problem = comparison.old.touchProblem ?? comparison.new.touchProblem {
@@ -70,51 +70,5 @@ package struct BuildText {
         if disturbed > 0 { text += ", \(disturbed) disturbed and repeated" }
         if kept > 0 { text += ", \(kept) disturbed and counted (machine too noisy)" }
         return text
-    }
-
-    private func cells(_ row: BuildComparison.Row) -> [String] {
-        let difference = row.difference
-        return [
-            name(row.figure), value(row.old.median, row.figure.unit), value(row.new.median, row.figure.unit),
-            signed(difference.medians, row.figure.unit),
-            "\(signed(difference.low, row.figure.unit)) … \(signed(difference.high, row.figure.unit))", verdict(row),
-        ]
-    }
-
-    private func name(_ figure: BuildFigure) -> String {
-        switch (figure.kind, figure.place) {
-        case (.timeToReady, _): "time to ready"
-        case (.touchedText, _): "text of the program touched"
-        case (.readFromDisk, _): "the program's file, read in"
-        case (.minorTextFaults, .all): "minor faults of text"
-        case (.majorTextFaults, .all): "major faults of text"
-        case (_, .program): "  the program"
-        case (_, .library(let name)): "  " + name
-        case (_, .all): ""
-        }
-    }
-
-    private func verdict(_ row: BuildComparison.Row) -> String {
-        guard row.difference.isSignificant else { return row.isSame ? "the same" : "no difference shown" }
-        let isLess = row.difference.medians < 0
-        return switch row.figure.unit {
-        case .nanoseconds: isLess ? "faster" : "slower"
-        case .bytes: isLess ? "less" : "more"
-        case .count: isLess ? "fewer" : "more"
-        }
-    }
-
-    private func value(_ value: Double, _ unit: BuildFigure.Unit) -> String {
-        switch unit {
-        case .nanoseconds: column(readable(nanoseconds: value))
-        case .bytes: "\(grouped(Int((value / 1024).rounded()))) KB"
-        // The median of an even number of launches may lie between two counts.
-        case .count: value == value.rounded() ? grouped(Int(value)) : "\(grouped(Int(value))).5"
-        }
-    }
-
-    private func signed(_ difference: Double, _ unit: BuildFigure.Unit) -> String {
-        if unit == .nanoseconds { return column(readable(difference: difference)) }
-        return (difference < 0 ? "-" : "+") + value(abs(difference), unit)
     }
 }

@@ -4,10 +4,10 @@ import Foundation
 import Presentation
 import TraceAnalysis
 
-package struct Baseline: Codable, Equatable, Sendable {
+package struct Baseline: Decodable, Equatable, Sendable {
     package static let schema = "tracer.baseline/1"
 
-    package struct Stage: Codable, Equatable, Sendable {
+    package struct Stage: Decodable, Equatable, Sendable {
         package var name: String
         package var p50Ms: Double, p90Ms: Double, p95Ms: Double, spreadMs: Double
         /// The median may not exceed this; nil: the median here, with `budgets.stage`.
@@ -20,7 +20,7 @@ package struct Baseline: Codable, Equatable, Sendable {
         }
     }
     /// A part of a launch below its stages: a constructor, a dlopen, a lazy initializer, a call path.
-    package struct Part: Codable, Equatable, Sendable {
+    package struct Part: Decodable, Equatable, Sendable {
         package var kind: CallNode.Kind
         package var module: String, name: String
         /// From the stage inward.
@@ -31,12 +31,12 @@ package struct Baseline: Codable, Equatable, Sendable {
         var key: CallNode.Key { CallNode.Key(kind, module: module, name: name) }
         enum CodingKeys: String, CodingKey { case kind, module, name, within = "in", calls, ms, spreadMs = "spread_ms" }
     }
-    package struct Library: Codable, Equatable, Sendable {
+    package struct Library: Decodable, Equatable, Sendable {
         package var name: String
         package var relocations: Int
     }
     /// How much worse each may become before `check` fails.
-    package struct Budgets: Codable, Equatable, Sendable {
+    package struct Budgets: Decodable, Equatable, Sendable {
         /// Share of a stage's median, and never less than `stageMs`.
         package var stage = 0.10
         package var stageMs = 0.5
@@ -161,13 +161,84 @@ extension Baseline {
         default: "it is not JSON"
         }
     }
+}
 
-    /// Members in the order of the keys above, one library, constructor or stage a line.
-    package var text: String {
-        do {
-            return try JSON(self).text(lines: 2) + "\n"
-        } catch {
-            preconditionFailure("\(error)") // numbers and strings: nothing in it can fail
-        }
+// MARK: - Text
+
+extension Baseline: Record {
+    /// The file's content: one library, constructor or stage a line.
+    package var text: String { json.text(lines: 2) + "\n" }
+
+    package static let members = declare {
+        Member("schema", \.schema)
+        Member("program", \.program)
+        Member("command", \.command)
+        Member("ready", \.ready)
+        Member("settings", \.settings)
+        Member("machine", \.machine)
+        Member("runs", \.runs)
+        Member("call_cost_ns", \.callCostNs)
+        Member("budgets", \.budgets)
+        Member("stages", \.stages)
+        Member("relocations", \.relocations)
+        Member("minor_faults", \.minorFaults)
+        Member("major_faults", \.majorFaults)
+        Member("libraries", \.libraries)
+        Member("constructors", \.constructors)
+        Member("loads", \.loads)
+        Member("calls_from_ms", \.callsFromMs)
+        Member("calls", \.calls)
+        Member.optional("items") { $0.items }
+    }
+}
+
+extension Baseline.Stage: Record {
+    package static let members = declare {
+        Member("name", \.name)
+        Member("p50_ms", \.p50Ms)
+        Member("p90_ms", \.p90Ms)
+        Member("p95_ms", \.p95Ms)
+        Member("spread_ms", \.spreadMs)
+        Member.optional("budget_ms") { $0.budgetMs }
+        Member("runs_ms", \.runsMs)
+    }
+}
+
+extension Baseline.Part: Record {
+    package static let members = declare {
+        Member("kind", \.kind.rawValue)
+        Member("module", \.module)
+        Member("name", \.name)
+        Member("in", \.within)
+        Member("calls", \.calls)
+        Member("ms", \.ms)
+        Member("spread_ms", \.spreadMs)
+    }
+}
+
+extension Baseline.Library: Record {
+    package static let members = declare {
+        Member("name", \.name)
+        Member("relocations", \.relocations)
+    }
+}
+
+extension Baseline.Budgets: Record {
+    package static let members = declare {
+        Member("stage", \.stage)
+        Member("stage_ms", \.stageMs)
+        Member("constructor_ms", \.constructorMs)
+        Member("item_ms", \.itemMs)
+        Member("relocations", \.relocations)
+        Member("page_faults", \.pageFaults)
+    }
+}
+
+extension MeasuredMachine: Record {
+    package static let members = declare {
+        Member("architecture", \.architecture)
+        Member("processor", \.processor)
+        Member("kernel", \.kernel)
+        Member("calibration_ms", \.calibrationMs)
     }
 }

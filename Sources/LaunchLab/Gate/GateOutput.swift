@@ -36,7 +36,7 @@ package struct GateVerdict: Sendable {
     package func text(_ format: Format) -> String {
         switch format {
         case .text: plain
-        case .json: json
+        case .json: json.text() + "\n"
         case .junit: junit
         case .github: github
         }
@@ -77,24 +77,6 @@ package struct GateVerdict: Sendable {
         return text + "to accept it: \(acceptCommand)\n"
     }
 
-    private var json: String {
-        JSON.object([
-            ("schema", .string("tracer.check/1")), ("program", .string(program)), ("baseline", .string(baselinePath)),
-            ("runs", .unsigned(UInt64(runs))), ("passed", .bool(findings.isEmpty)),
-            (
-                "findings",
-                .array(
-                    findings.map {
-                        .object([("rule", .string($0.rule.rawValue)), ("subject", .string($0.subject)), ("message", .string($0.message))])
-                    })
-            ),
-            ("notes", .array(notes.map { .string($0) })),
-            ("causes", .array(findings.isEmpty ? [] : causes.map(LaunchJSON.object))),
-            ("because", .array(findings.isEmpty ? [] : reasons.map { .string($0) })),
-            ("accept", .string(acceptCommand)),
-        ]).text() + "\n"
-    }
-
     /// The format of Ant's junit task, as GitLab and Jenkins read it: a test case a rule.
     private var junit: String {
         var text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
@@ -124,5 +106,32 @@ package struct GateVerdict: Sendable {
             let body = ([finding.message] + ["probable causes:"] + reasons + ["to accept it: \(acceptCommand)"]).joined(separator: "\n")
             return "::error file=\(property(baselinePath)),title=\(property("start-up: \(finding.rule.rawValue)"))::\(data(body))\n"
         }.joined() + noted
+    }
+}
+
+// MARK: - JSON
+
+extension GateVerdict: Record {
+    package static let members = declare {
+        Member("schema", "tracer.check/1") { _ in "tracer.check/1" }
+        Member("program", \.program)
+        Member("baseline", \.baselinePath)
+        Member("runs", \.runs)
+        Member("passed", \.findings.isEmpty)
+        Member("findings", \.findings)
+        Member("notes", "other changes: start-up items that are gone", \.notes)
+        Member("causes", "the causes that were found, the one that explains most first; none if the check has passed") {
+            $0.findings.isEmpty ? [] : $0.causes
+        }
+        Member("because") { $0.findings.isEmpty ? [] : $0.reasons }
+        Member("accept", "the command that accepts the change", \.acceptCommand)
+    }
+}
+
+extension Finding: Record {
+    package static let members = declare {
+        Member("rule", \.rule.rawValue)
+        Member("subject", \.subject)
+        Member("message", \.message)
     }
 }

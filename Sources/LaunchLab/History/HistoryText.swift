@@ -7,27 +7,28 @@ package enum HistoryText {
     package static func table(_ all: [History.Series], style: TextStyle) -> String {
         var lines: [String] = []
         for trend in HistoryTrend.all(all) {
-            let names = trend.stageNames
             lines.append(
                 style.bold(trend.command) + (trend.settings.isEmpty ? "" : "   " + trend.settings)
                     + "   medians; change from the series above, * if the rank test confirms it")
-            var table = TextTable(
-                ["when (UTC)", "commit", "n"] + names.flatMap { $0 == LaunchSummary.wholeLaunch ? [$0, ""] : [short($0)] },
-                leftAligned: [0, 1])
-            let points = names.map { Dictionary(trend.points($0).map { ($0.index, $0) }) { first, _ in first } }
-            for (index, one) in trend.series.enumerated() {
-                var row = [String(UTC(seconds: one.entry.time).text.prefix(16)), one.entry.commit, String(one.entry.runs)]
-                for (name, points) in zip(names, points) {
-                    let point = points[index]
-                    row.append(point.map { readable(nanoseconds: $0.stage.p50) } ?? "-")
-                    guard name == LaunchSummary.wholeLaunch else { continue }
-                    row.append(point?.change.map { percent(difference: $0) + (point!.isClear == true ? " *" : "  ") } ?? "")
-                }
-                table.add(row)
-            }
-            lines += table.lines(style) + [""]
+            let columns = HistoryTrend.Row.columns(["time", "revision", "runs"]) + Self.columns(trend.stageNames)
+            lines += TextTable(trend.rows, columns).lines(style) + [""]
         }
         return lines.joined(separator: "\n")
+    }
+
+    /// The stages' medians, and the change of the whole launch.
+    private static func columns(_ stages: [String]) -> [Column<HistoryTrend.Row>] {
+        stages.enumerated().flatMap { index, name in
+            let isWhole = name == LaunchSummary.wholeLaunch
+            let median = Column<HistoryTrend.Row>(isWhole ? name : short(name)) { row in
+                row.points[index].map { readable(nanoseconds: $0.stage.p50) } ?? "-"
+            }
+            let change = Column<HistoryTrend.Row>("") { row in
+                guard let point = row.points[index], let change = point.change else { return "" }
+                return percent(difference: change) + (point.isClear == true ? " *" : "  ")
+            }
+            return isWhole ? [median, change] : [median]
+        }
     }
 
     /// A heading no wider than what stands below it.

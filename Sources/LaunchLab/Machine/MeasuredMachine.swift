@@ -1,5 +1,5 @@
 /// The machine that launches were made on, as a baseline names it.
-package struct MeasuredMachine: Codable, Equatable, Sendable {
+package struct MeasuredMachine: Decodable, Equatable, Sendable {
     package var architecture: String
     package var processor: String
     package var kernel: String

@@ -5,7 +5,7 @@ package typealias NanosecondCount = Int64
 
 /// A function as it was called along one path, merged over all calls there; or a stage, or a library.
 package struct CallNode: Sendable {
-    package enum Kind: String, Codable, Sendable { case root, stage, library, constructor, dlopen, lazy, item, call, wait }
+    package enum Kind: String, Decodable, Sendable { case root, stage, library, constructor, dlopen, lazy, item, call, wait }
     /// Identifies the same thing in two builds: no folders, and no addresses except for functions without a name.
     package struct Key: Hashable, Sendable {
         package var kind: Kind

@@ -1,7 +1,7 @@
 import CLaunch
 
 /// The call that ends a launch, as the kernel sees it.
-package enum EndPoint: String, Codable, Sendable {
+package enum EndPoint: String, Sendable {
     case listen, output, exit
     /// Only the agent can see it: a mark, a symbol, a frame drawn.
     case insideOnly = "inside"

@@ -20,16 +20,14 @@ package struct LaunchText {
     package func table(_ result: LaunchResult, _ command: LaunchCommand, top: Int = 5) -> String {
         let summary = LaunchSummary(result.corrected)
         var lines = [heading(command.text, result), ""]
-        let map = result.pageInMap
-        var table = TextTable(["", "p50", "p90", "p95", "mean", "spread"] + (map == nil ? [] : ["from disk"]), leftAligned: [0])
-        for (index, stage) in summary.stages.enumerated() {
-            let faults = map.map { [grouped(UInt64($0.faults { index == 0 || $0.stage == stage.name }))] } ?? []
-            table.add(
-                [index == 0 ? "launch" : "  " + stage.name] + [0.5, 0.9, 0.95].map { text(stage.sample.quantile($0)) } + [
-                    text(stage.sample.mean), text(stage.sample.spread),
-                ] + faults)
+        var columns = LaunchSummary.Stage.columns(["name", "p50_ns", "p90_ns", "p95_ns", "mean_ns", "spread_ns"])
+        if let map = result.pageInMap {
+            columns.append(
+                Column("from disk") { stage in
+                    grouped(UInt64(map.faults { stage.name == LaunchSummary.wholeLaunch || $0.stage == stage.name }))
+                })
         }
-        lines += table.lines(style)
+        lines += TextTable(summary.stages, columns).lines(style)
         lines.append("")
         lines += overhead(result)
         lines.append(
@@ -38,9 +36,7 @@ package struct LaunchText {
         let slow = summary.constructors.prefix(top).filter { $0.median >= 10_000 }
         if !slow.isEmpty {
             lines += ["", style.bold("Constructors, the slowest")]
-            var table = TextTable(["p50", "library", "constructor"], leftAligned: [1, 2])
-            for constructor in slow { table.add([text(constructor.median), constructor.key.module, constructor.key.name]) }
-            lines += table.lines(style).dropFirst()
+            lines += TextTable(slow, LaunchSummary.Constructor.columns(["p50_ns", "module", "name"])).lines(style).dropFirst()
         }
         lines += items(summary)
         if plan.cold != .no { lines += cold(result, top) }
@@ -49,14 +45,7 @@ package struct LaunchText {
 
     private func items(_ summary: LaunchSummary) -> [String] {
         guard !summary.items.isEmpty else { return [] }
-        var table = TextTable(["p50", "95% interval", "p90", "stage", "item"], leftAligned: [1, 3, 4])
-        for item in summary.items {
-            let interval = item.interval
-            table.add([
-                text(item.sample.median), "\(text(interval.lowerBound)) … \(text(interval.upperBound))", text(item.sample.quantile(0.9)),
-                item.key.module, item.key.name,
-            ])
-        }
+        let table = TextTable(summary.items, LaunchSummary.Item.columns(["p50_ns", "interval", "p90_ns", "stage", "name"]))
         return ["", style.bold("Start-up items")] + table.lines(style)
     }
 
@@ -83,10 +72,10 @@ package struct LaunchText {
     private func overhead(_ result: LaunchResult) -> [String] {
         let own = Sample(result.profiles.map { Double($0.tracerTime) }).median
         guard let overhead = result.overhead else {
-            return ["tracer's own work \(text(own)), already subtracted; no launch was made without the agent"]
+            return ["tracer's own work \(timeText(own)), already subtracted; no launch was made without the agent"]
         }
         return [
-            "without the agent \(text(result.untraced.median)) (\(counted(UInt64(result.untraced.count), "launch", "launches"))); the agent adds \(text(max(overhead, 0))) by recording and \(text(own)) of its own work, both subtracted above"
+            "without the agent \(timeText(result.untraced.median)) (\(counted(UInt64(result.untraced.count), "launch", "launches"))); the agent adds \(timeText(max(overhead, 0))) by recording and \(timeText(own)) of its own work, both subtracted above"
         ]
     }
 
@@ -140,42 +129,24 @@ package struct LaunchText {
             "\(first.profiles.count) launches each, \(plan.cold == .no ? "warm" : "cold"), in random order; ready: \(second.readyReason)"
                 + machine([first, second]), "",
         ]
-        var table = TextTable(["", "A p50", "B p50", "B - A", "95% interval", ""], leftAligned: [0, 4, 5])
-        for (index, stage) in comparison.stages.enumerated() {
-            let difference = stage.difference
-            table.add([
-                index == 0 ? "launch" : "  " + stage.name, text(stage.first.median), text(stage.second.median), signed(difference.medians),
-                "\(signed(difference.low)) … \(signed(difference.high))",
-                difference.isSignificant ? difference.medians > 0 ? "slower" : "faster" : "",
-            ])
-        }
-        lines += table.lines(style)
+        let columns = LaunchComparison.Stage.columns(["name", "first", "second", "difference_ns", "interval", "significant"])
+        lines += TextTable(comparison.stages, columns).lines(style)
         lines.append("")
         let whole = comparison.stages[0].difference
         if !whole.isSignificant {
-            lines.append("no difference larger than \(text(whole.largest)) is visible with \(first.profiles.count) launches each")
+            lines.append("no difference larger than \(timeText(whole.largest)) is visible with \(first.profiles.count) launches each")
         }
         if !comparison.items.isEmpty {
             lines.append(style.bold("Start-up items"))
-            var table = TextTable(["A p50", "B p50", "B - A", "95% interval", "", "stage", "item"], leftAligned: [3, 4, 5, 6])
-            for item in comparison.items {
-                let difference = item.difference
-                table.add([
-                    text(item.first.median), text(item.second.median), signed(difference.medians),
-                    "\(signed(difference.low)) … \(signed(difference.high))", item.change?.rawValue ?? "", item.key.module, item.key.name,
-                ])
-            }
-            lines += table.lines(style) + [""]
+            let columns = LaunchComparison.Item.columns(["first", "second", "difference_ns", "interval", "change", "stage", "name"])
+            lines += TextTable(comparison.items, columns).lines(style) + [""]
         }
         let causes = comparison.attribution.causes.prefix(10)
         if !causes.isEmpty {
-            lines.append(style.bold("Why (B - A = \(signed(comparison.attribution.difference)))"))
-            var table = TextTable(["", "share", "", "what"], leftAligned: [2, 3])
-            for cause in causes {
-                table.add([signed(cause.difference), percent(cause.share), cause.change.rawValue, LaunchText.describe(cause)])
-            }
+            lines.append(style.bold("Why (B - A = \(differenceText(comparison.attribution.difference)))"))
+            var table = TextTable(Array(causes), Cause.columns(["difference_ns", "share", "change", "what"]))
             table.add([
-                signed(comparison.attribution.unexplained),
+                differenceText(comparison.attribution.unexplained),
                 whole.medians == 0 ? "" : percent(comparison.attribution.unexplained / comparison.attribution.difference), "",
                 "unexplained",
             ])
@@ -207,7 +178,12 @@ package struct LaunchText {
         if cause.kind == .call || cause.kind == .lazy, cause.path.count > 2 { text += ", from \(cause.path[cause.path.count - 2])" }
         return text
     }
-
-    private func text(_ nanoseconds: Double) -> String { column(readable(nanoseconds: nanoseconds)) }
-    private func signed(_ nanoseconds: Double) -> String { column(readable(difference: nanoseconds)) }
 }
+
+/// A time in a table.
+func timeText(_ nanoseconds: Double) -> String { column(readable(nanoseconds: nanoseconds)) }
+func differenceText(_ nanoseconds: Double) -> String { column(readable(difference: nanoseconds)) }
+func intervalText(_ difference: Difference) -> String { "\(differenceText(difference.low)) … \(differenceText(difference.high))" }
+
+/// Stages are indented below the whole launch.
+func stageText(_ name: String) -> String { name == LaunchSummary.wholeLaunch ? "launch" : "  " + name }

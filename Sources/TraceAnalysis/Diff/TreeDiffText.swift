@@ -10,7 +10,7 @@ extension TreeDiff {
         let short = ShortNames(functions.lazy.map { $0.function.name }, names)
         let width = names == .full ? nil : width
         func sides(_ title: String, _ before: Double, _ after: Double) -> String {
-            title + "\(time(before)) before, \(time(after)) after: " + style.bold(signed(after - before) + relative(before, after))
+            title + "\(spelt(before)) before, \(spelt(after)) after: " + style.bold(signed(after - before) + relative(before, after))
         }
         lines.append(sides("run             ", duration.before.medianSelf, duration.after.medianSelf) + verdict(duration.isNoise, style))
         for (title, row) in [("own code        ", own), ("in calls        ", inCalls)]
@@ -32,9 +32,10 @@ extension TreeDiff {
             lines.append(changed.isEmpty ? "no function differs" : "no function differs by more than the spread of the runs")
         }
         if !clear.isEmpty {
-            var table = TextTable(columns + ["function", "module"], leftAligned: [columns.count, columns.count + 1])
-            for row in top > 0 ? Array(clear.prefix(top)) : clear { table.add(cells(row.row) + [name(row, short), row.function.module]) }
-            lines += table.lines(style, width: width)
+            let rows = (top > 0 ? Array(clear.prefix(top)) : clear).map {
+                DiffedFunction(function: $0, isCorrected: isCorrected, title: name($0, short))
+            }
+            lines += TextTable(rows, DiffedFunction.columns(figureKeys + ["name", "module"])).lines(style, width: width)
             if top > 0, clear.count > top { lines.append(style.dim("… \(grouped(UInt64(clear.count - top))) more: --top 0")) }
         }
         if noise > 0 {
@@ -44,31 +45,20 @@ extension TreeDiff {
             .sorted { abs(judged(paths[$0].row)) > abs(judged(paths[$1].row)) }
         if !chosen.isEmpty {
             lines += ["", style.bold("call paths, by the same measure")]
-            var table = TextTable(columns + ["path"], leftAligned: [columns.count])
-            for index in top > 0 ? Array(chosen.prefix(top)) : chosen { table.add(cells(paths[index].row) + [path(index, short)]) }
-            lines += table.lines(style, width: width)
+            let rows = (top > 0 ? Array(chosen.prefix(top)) : chosen).map {
+                DiffedPath(path: paths[$0], isCorrected: isCorrected, title: path($0, short))
+            }
+            lines += TextTable(rows, DiffedPath.columns(figureKeys + ["path"])).lines(style, width: width)
             if top > 0, chosen.count > top { lines.append(style.dim("… \(grouped(UInt64(chosen.count - top))) more: --top 0")) }
         }
         return lines.joined(separator: "\n") + "\n"
     }
 
-    private var columns: [String] {
-        (isCorrected ? ["before", "corrected", "after", "corrected", "difference", "corrected"] : ["before", "after", "difference"])
-            + ["calls before", "after"]
+    private var figureKeys: [String] {
+        (isCorrected
+            ? ["before", "corrected_before", "after", "corrected_after", "difference_ns", "corrected_difference_ns"]
+            : ["before", "after", "difference_ns"]) + ["calls_before", "calls_after"]
     }
-
-    private func cells(_ row: Row) -> [String] {
-        func side(_ side: Side) -> [String] {
-            let times = [side.medianSelf] + (isCorrected ? [side.medianCorrected] : [])
-            return times.map { isAbsent(side) ? "-" : time($0) }
-        }
-        return side(row.before) + side(row.after) + [signed(row.difference)] + (isCorrected ? [signed(row.correctedDifference)] : [])
-            + [row.before, row.after].map {
-                isAbsent($0) || row.before.medianCalls + row.after.medianCalls == 0 ? "-" : number($0.medianCalls)
-            }
-    }
-
-    private func isAbsent(_ side: Side) -> Bool { side.medianCalls == 0 && side.medianSelf == 0 }
 
     private func name(_ row: FunctionRow, _ short: ShortNames) -> String {
         short[row.function.name] + (row.formerName.map { " (was \($0))" } ?? "")
@@ -86,13 +76,6 @@ extension TreeDiff {
         return names.count > 4 ? "… > " + kept : kept
     }
 
-    private func time(_ nanoseconds: Double) -> String { column(readable(nanoseconds: nanoseconds)) }
-    private func signed(_ nanoseconds: Double) -> String { column(readable(difference: nanoseconds)) }
-    private func number(_ value: Double) -> String {
-        value == value.rounded() ? grouped(UInt64(max(value, 0))) : grouped(UInt64(max(value, 0))) + ".5"
-    }
-    private func signedNumber(_ value: Double) -> String { (value < 0 ? "-" : "+") + number(abs(value)) }
-
     private func relative(_ before: Double, _ after: Double) -> String {
         guard before > 0 else { return "" }
         return " (\(percent(difference: (after - before) / before)))"
@@ -106,46 +89,110 @@ extension TreeDiff {
         }
     }
     private func noise(_ isNoise: Bool?, _ style: TextStyle) -> String { isNoise == true ? style.alarm("; within the noise") : "" }
+}
 
-    package func json() -> JSON {
-        func side(_ side: Side) -> JSON {
-            .object(
-                [("calls", .array(side.calls.map { .number($0) })), ("self_ns", .array(side.selfTime.map { .number($0) }))]
-                    + (isCorrected ? [("corrected_self_ns", .array(side.correctedSelf.map { .number($0) }))] : []))
+private func spelt(_ nanoseconds: Double) -> String { column(readable(nanoseconds: nanoseconds)) }
+private func signed(_ nanoseconds: Double) -> String { column(readable(difference: nanoseconds)) }
+private func number(_ value: Double) -> String {
+    value == value.rounded() ? grouped(UInt64(max(value, 0))) : grouped(UInt64(max(value, 0))) + ".5"
+}
+private func signedNumber(_ value: Double) -> String { (value < 0 ? "-" : "+") + number(abs(value)) }
+
+// MARK: - Members
+
+extension TreeDiff: Record {
+    package static let members = declare {
+        Member("schema", "1") { _ in 1 }
+        Member("before_ns", "duration of the whole run; of several runs the median", \.duration.before.medianSelf)
+        Member("after_ns", \.duration.after.medianSelf)
+        Member("whole", "own code and calls together") { $0.figures($0.whole) }
+        Member("own", "own code") { $0.figures($0.own) }
+        Member("in_calls") { $0.figures($0.inCalls) }
+        Member("functions", "those first that explain most of the difference") { diff in
+            diff.functions.map { DiffedFunction(function: $0, isCorrected: diff.isCorrected) }
         }
-        func members(_ row: Row) -> [(String, JSON)] {
-            [
-                ("before", side(row.before)), ("after", side(row.after)), ("difference_ns", .number(row.difference)),
-                ("within_noise", row.isNoise.map { .bool($0) } ?? .null),
-            ]
-                + (isCorrected
-                    ? [
-                        ("corrected_difference_ns", .number(row.correctedDifference)),
-                        ("corrected_within_noise", row.isCorrectedNoise.map { .bool($0) } ?? .null),
-                    ] : [])
+        Member("paths", "in preorder") { diff in diff.paths.map { DiffedPath(path: $0, isCorrected: diff.isCorrected) } }
+    }
+
+    private func figures(_ row: Row) -> DiffFigures { DiffFigures(row: row, isCorrected: isCorrected) }
+}
+
+private struct DiffedFunction: Record {
+    var function: TreeDiff.FunctionRow
+    var isCorrected: Bool
+    /// Its name in a table.
+    var title = ""
+
+    static let members = declare {
+        Member("name", \.function.function.name).column("function", .text) { $0.title }
+        Member("module", \.function.function.module).column("module", .text) { $0.function.function.module }
+        Member("former_name", "where it was renamed", \.function.formerName)
+        DiffFigures.figures { DiffFigures(row: $0.function.row, isCorrected: $0.isCorrected) }
+    }
+}
+
+private struct DiffedPath: Record {
+    var path: TreeDiff.PathRow
+    var isCorrected: Bool
+    /// Its functions in a table.
+    var title = ""
+
+    static let members = declare {
+        Member("parent", "index in paths; -1 on the first level") { Int64($0.path.parent) }
+        Member("function", "index in functions", \.path.function)
+        DiffFigures.figures { DiffFigures(row: $0.path.row, isCorrected: $0.isCorrected) }
+        Member.shown("path", "path", .text) { $0.title }
+    }
+}
+
+/// The figures of both sides and their difference.
+private struct DiffFigures: Record {
+    var row: TreeDiff.Row
+    /// Figures without the cost of recording are there, too.
+    var isCorrected: Bool
+
+    private var before: DiffSide { DiffSide(side: row.before, isCorrected: isCorrected) }
+    private var after: DiffSide { DiffSide(side: row.after, isCorrected: isCorrected) }
+    private var hasCalls: Bool { row.before.medianCalls + row.after.medianCalls != 0 }
+    private var correctedDifference: Double? { isCorrected ? row.correctedDifference : nil }
+    private var isCorrectedNoise: Bool?? { isCorrected ? .some(row.isCorrectedNoise) : nil }
+
+    static let members = declare {
+        figures { $0 }
+    }
+
+    /// Members of any record that has them.
+    static func figures<Row: Record>(_ figures: @escaping @Sendable (Row) -> DiffFigures) -> [Member<Row>] {
+        Row.declare {
+            Member("before") { figures($0).before }.column("before") { figures($0).before.time }
+            Member.shown("corrected_before", "corrected") { figures($0).before.correctedTime }
+            Member("after") { figures($0).after }.column("after") { figures($0).after.time }
+            Member.shown("corrected_after", "corrected") { figures($0).after.correctedTime }
+            Member("difference_ns", "between the medians") { figures($0).row.difference }
+                .column("difference") { signed(figures($0).row.difference) }
+            Member("within_noise", "null with one run on each side") { figures($0).row.isNoise }
+            Member.optional("corrected_difference_ns") { figures($0).correctedDifference }
+                .column("corrected") { signed(figures($0).row.correctedDifference) }
+            Member.optional("corrected_within_noise") { figures($0).isCorrectedNoise }
+            Member.shown("calls_before", "calls before") { figures($0).hasCalls ? figures($0).before.calls : "-" }
+            Member.shown("calls_after", "after") { figures($0).hasCalls ? figures($0).after.calls : "-" }
         }
-        return .object([
-            ("schema", .unsigned(1)), ("before_ns", .number(duration.before.medianSelf)), ("after_ns", .number(duration.after.medianSelf)),
-            ("whole", .object(members(whole))), ("own", .object(members(own))), ("in_calls", .object(members(inCalls))),
-            (
-                "functions",
-                .array(
-                    functions.map { row in
-                        .object(
-                            [
-                                ("name", .string(row.function.name)), ("module", .string(row.function.module)),
-                                ("former_name", row.formerName.map { .string($0) } ?? .null),
-                            ] + members(row.row))
-                    })
-            ),
-            (
-                "paths",
-                .array(
-                    paths.map { path in
-                        .object(
-                            [("parent", .signed(Int64(path.parent))), ("function", .unsigned(UInt64(path.function)))] + members(path.row))
-                    })
-            ),
-        ])
+    }
+}
+
+/// The figures of one side.
+private struct DiffSide: Record {
+    var side: TreeDiff.Side
+    var isCorrected: Bool
+
+    private var isAbsent: Bool { side.medianCalls == 0 && side.medianSelf == 0 }
+    var time: String { isAbsent ? "-" : spelt(side.medianSelf) }
+    var correctedTime: String { isAbsent ? "-" : spelt(side.medianCorrected) }
+    var calls: String { isAbsent ? "-" : number(side.medianCalls) }
+
+    static let members = declare {
+        Member("calls", "of each run", \.side.calls)
+        Member("self_ns", \.side.selfTime)
+        Member.optional("corrected_self_ns", "with --correct") { $0.isCorrected ? $0.side.correctedSelf : nil }
     }
 }

@@ -14,12 +14,18 @@ package enum CallObject: Hashable, Sendable {
         case .number(let number): String(number)
         }
     }
+}
+
+extension CallObject: JSONValue {
+    package static var form: JSONForm { .signed }
     package var json: JSON {
         switch self {
         case .address(let address): .unsigned(address)
         case .number(let number): .signed(Int64(number))
         }
     }
+
+    static var meaning: String { "what the call waits for or releases: an address, or a descriptor or id; missing where none is recorded" }
 }
 
 /// The argument of a function's calls that is in the trace.

@@ -37,7 +37,7 @@ package struct Phase: Sendable {
 }
 
 package struct Initializer: Sendable {
-    package enum Kind: Int, Sendable {
+    package enum Kind: Int, Sendable, CaseIterable {
         case preinitArray = 1, initializer, initArray, finalizer, finiArray
     }
     package struct End: Sendable {

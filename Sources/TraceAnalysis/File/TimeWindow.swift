@@ -84,14 +84,13 @@ extension TraceFile {
         return "window \(readable(from)) to \(readable(to)) of \(whole)"
     }
 
-    /// Since the beginning of the trace; null when all is told.
-    package func windowJSON(until end: Ticks) -> JSON {
-        guard !window.isWhole else { return .null }
+    /// nil when all is shown.
+    package func reportedWindow(until end: Ticks) -> ReportedWindow? {
+        guard !window.isWhole else { return nil }
         let (from, to) = windowEnds(until: end)
-        return .object([
-            ("from_ns", .unsigned(from.count)), ("to_ns", .unsigned(to.count)), ("moments", .unsigned(UInt64(window.momentCount))),
-            ("length_ns", .unsigned(timeScale.nanoseconds(window.length(from: firstTicks.raw, to: end.raw)).count)),
-        ])
+        return ReportedWindow(
+            from: from, to: to, moments: window.momentCount,
+            length: timeScale.nanoseconds(window.length(from: firstTicks.raw, to: end.raw)))
     }
 
     private func windowEnds(until end: Ticks) -> (Nanoseconds, Nanoseconds) {
@@ -102,3 +101,20 @@ extension TraceFile {
         )
     }
 }
+
+/// A window of time as JSON has it.
+package struct ReportedWindow: Record, Sendable {
+    var from, to: Nanoseconds
+    var moments: Int
+    var length: Nanoseconds
+
+    package static let members = declare {
+        Member("from_ns", "since the beginning of the trace, of a run since that of its first process", \.from)
+        Member("to_ns", \.to)
+        Member("moments", "with --around there may be several", \.moments)
+        Member("length_ns", "of all moments together", \.length)
+    }
+}
+
+/// What every output with a window says of it.
+let windowMeaning = "the part of the time that is shown; null: all"

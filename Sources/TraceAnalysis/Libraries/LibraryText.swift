@@ -1,26 +1,16 @@
-// The libraries as a table, and as the JSON object of `tracer libs --json`.
+// What `tracer libs` prints: text and JSON.
 import Presentation
 
 extension LibraryReport {
     package func table(style: TextStyle) -> String {
-        var table = TextTable(["mapped", "relocations", "look-ups", "constructors", "calls", "library", "needed by"], leftAligned: [5, 6])
-        for library in libraries {
-            var needers = library.neededBy.prefix(3).joined(separator: ", ")
-            if library.neededBy.count > 3 { needers += " and \(library.neededBy.count - 3) more" }
-            if library.load != nil { needers = needers.isEmpty ? "opened by the program" : needers + " (opened by the program)" }
-            table.add([
-                readable(byteCount: library.mappedBytes), grouped(library.relocations), grouped(library.lookups),
-                library.constructorCount == 0 ? "-" : "\(library.constructorCount): \(readable(library.constructorTime))",
-                grouped(library.calls), library.name, needers.isEmpty ? "preloaded" : needers,
-            ])
-        }
         let relocations = libraries.reduce(UInt64(0)) { $0 &+ $1.relocations }, lookups = libraries.reduce(UInt64(0)) { $0 &+ $1.lookups }
         var lines = [
             style.bold(
                 "\(program): \(libraries.count == 1 ? "1 library" : "\(libraries.count) libraries"), "
                     + "\(grouped(relocations)) relocations, \(grouped(lookups)) symbol look-ups"), "",
         ]
-        lines += table.lines(style)
+        let columns = ["mapped_bytes", "relocations", "lookups", "constructors", "calls", "name", "needed_by"]
+        lines += TextTable(libraries, StartupLibrary.columns(columns)).lines(style)
         let unused = unusedLines()
         if !unused.isEmpty {
             lines += ["", style.bold("Linked but not used: nothing is bound to them (link with -Wl,--as-needed)")] + unused
@@ -57,36 +47,41 @@ extension LibraryReport {
         for library in libraries { lines += library.unusedNeeds.map { "  \($0), by \(library.name)" } }
         return lines
     }
+}
 
-    package func json() -> JSON {
-        .object([
-            ("schema", .unsigned(1)), ("program", .string(program)),
-            ("libraries", .array(libraries.map { StartupTimeline.json($0) })),
-            ("unused_by_program", .array(unusedByProgram.map { .string($0) })),
-            (
-                "few",
-                .array(
-                    few.map { library in
-                        .object([
-                            ("library", .string(library.library)),
-                            (
-                                "functions",
-                                .array(library.functions.map { .object([("name", .string($0.name)), ("calls", .unsigned($0.calls))]) })
-                            ),
-                        ])
-                    })
-            ),
-            (
-                "duplicates",
-                .array(
-                    duplicates.map { pair in
-                        .object([
-                            ("taken", .string(pair.taken)), ("passed_over", .string(pair.passedOver)),
-                            ("users", .array(pair.users.map { .string($0) })), ("symbols", .array(pair.symbols.map { .string($0) })),
-                        ])
-                    })
-            ),
-            ("unread", .array(unread.map { .string($0) })),
-        ])
+// MARK: - JSON
+
+extension LibraryReport: Record {
+    package static let members = declare {
+        Member("schema", "1") { _ in 1 }
+        Member("program", \.program)
+        Member("libraries", \.libraries)
+        Member("unused_by_program", \.unusedByProgram)
+        Member("few", "libraries of which three functions or fewer were called, as far as calls were recorded", \.few)
+        Member("duplicates", "functions that two libraries have", \.duplicates)
+        Member("unread", "files that are missing or have changed", \.unread)
+    }
+}
+
+extension LibraryReport.FewFunctions: Record {
+    package static let members = declare {
+        Member("library", \.library)
+        Member("functions", "the most called first", \.functions)
+    }
+}
+
+extension LibraryReport.FewFunctions.Called: Record {
+    package static let members = declare {
+        Member("name", \.name)
+        Member("calls", \.calls)
+    }
+}
+
+extension LibraryReport.Duplicates: Record {
+    package static let members = declare {
+        Member("taken", "the library whose definitions are used", \.taken)
+        Member("passed_over", \.passedOver)
+        Member("users", \.users)
+        Member("symbols", \.symbols)
     }
 }

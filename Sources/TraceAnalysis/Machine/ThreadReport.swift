@@ -61,39 +61,82 @@ package struct ThreadReport {
 
 // MARK: - JSON
 
-extension ThreadReport {
-    package var json: JSON {
-        .object([
-            ("schema", .unsigned(1)), ("window", window?.json ?? .null), ("missing", missing.first.map { .string($0) } ?? .null),
-            ("notes", .array(WaitSearch.notes(processes.map { $0.search }).map { .string($0) })),
-            ("threads", .array(processes.flatMap { Self.json($0, $0.whole) })),
-            (
-                "stages",
-                .array(
-                    processes.flatMap { process in
-                        process.stages.map { stage in
-                            .object([
-                                ("stage", .string(stage.kind)), ("name", .string(stage.name)),
-                                ("pid", .unsigned(UInt64(process.search.trace.header.pid))), ("start_ns", .signed(stage.start)),
-                                ("duration_ns", .time(stage.duration)), ("threads", .array(Self.json(process, stage.times))),
-                            ])
-                        }
-                    })
-            ),
-        ])
+extension ThreadReport: Record {
+    package static let members = declare {
+        Member("schema", "1") { _ in 1 }
+        Member("window", windowMeaning, \.window?.reported)
+        Member("missing", "why the kernel has not reported when threads were off-CPU, and what allows it; null: it has", \.missing.first)
+        Member("notes", "what could not be found out") { report in WaitSearch.notes(report.processes.map { $0.search }) }
+        Member("threads", "of each process, in the order in which they began") { report in
+            report.processes.flatMap { $0.rows($0.whole) }
+        }
+        Member("stages", "of processes that say how they started; none in a window of time") { report in
+            report.processes.flatMap { process in process.stages.map { StageRow(process: process, stage: $0) } }
+        }
+    }
+}
+
+extension ThreadReport.Process {
+    func rows(_ times: [ThreadTimes]) -> [ThreadRow] {
+        zip(threads, times).map { ThreadRow(search: search, thread: $0, times: $1) }
+    }
+}
+
+private struct StageRow: Record {
+    var process: ThreadReport.Process
+    var stage: ThreadReport.Stage
+
+    static let members = declare {
+        Member("stage", "of startup.json, or ready: after it", \.stage.kind)
+        Member("name", \.stage.name)
+        Member("pid", \.process.search.trace.header.pid)
+        Member("start_ns", \.stage.start)
+        Member("duration_ns", \.stage.duration)
+        Member("threads") { $0.process.rows($0.stage.times) }
+    }
+}
+
+/// The times of one thread.
+struct ThreadRow {
+    var search: WaitSearch
+    /// Its index there.
+    var thread: Int
+    var times: ThreadTimes
+
+    fileprivate func time(_ ticks: UInt64?) -> Nanoseconds? { ticks.map { search.trace.timeScale.nanoseconds($0) } }
+    fileprivate func cell(_ ticks: UInt64?) -> String { time(ticks).map { $0.count == 0 ? "-" : column(readable($0)) } ?? "?" }
+}
+
+extension ThreadRow: Record {
+    static let members = declare {
+        Member("thread", "name") { $0.search.threads[$0.thread].name }.column("thread", .text) { $0.search.threads[$0.thread].title }
+        Member("tid") { $0.search.threads[$0.thread].tid }
+        Member("pid", \.search.trace.header.pid)
+        Member("running_ns", "on a CPU; null: the kernel has not reported it") { $0.time($0.times.running) }
+            .column("running") { $0.cell($0.times.running) }
+        Member("runnable_ns", "others had the CPUs") { $0.time($0.times.runnable) }.column("runnable") { $0.cell($0.times.runnable) }
+        Member("waiting_ns", "the sum of waits") { $0.search.trace.timeScale.nanoseconds($0.times.waiting) }
+            .column("waiting") { $0.cell($0.times.waiting) }
+        Member("unknown_ns", "records are missing") { $0.time($0.times.unknown) }.column("unknown") { $0.cell($0.times.unknown) }
+        Member("kernel_ns", "of running, in the kernel: without what samples found in the program's code; null without samples") {
+            $0.time($0.times.kernel)
+        }.column("in kernel") { $0.cell($0.times.kernel) }
+        Member("waits", \.waits)
+        waitColumns
     }
 
-    private static func json(_ process: Process, _ times: [ThreadTimes]) -> [JSON] {
-        let search = process.search, scale = search.trace.timeScale
-        func time(_ ticks: UInt64?) -> JSON { .time(ticks.map { scale.nanoseconds($0) }) }
-        return zip(process.threads, times).map { thread, times in
-            .object([
-                ("thread", .string(search.threads[thread].name)), ("tid", .unsigned(UInt64(search.threads[thread].tid))),
-                ("pid", .unsigned(UInt64(search.trace.header.pid))),
-                ("running_ns", time(times.running)), ("runnable_ns", time(times.runnable)), ("waiting_ns", time(times.waiting)),
-                ("unknown_ns", time(times.unknown)), ("kernel_ns", time(times.kernel)),
-                ("waits", .object(WaitKind.allCases.compactMap { kind in times.waits[kind].map { (kind.rawValue, time($0)) } })),
-            ])
+    private static var waitColumns: [Member<ThreadRow>] {
+        WaitKind.allCases.map { kind in Member.shown(kind.rawValue, kind.rawValue) { $0.cell($0.times.waits[kind] ?? 0) } }
+    }
+
+    private var waits: Kinds { Kinds(row: self) }
+
+    /// The time that it waited, by what for.
+    private struct Kinds: Record {
+        var row: ThreadRow
+
+        static let members: [Member<Kinds>] = WaitKind.allCases.filter { $0 != .processor }.map { kind in
+            Member.optional(kind.rawValue) { $0.row.time($0.row.times.waits[kind]) }
         }
     }
 }
@@ -124,23 +167,13 @@ extension ThreadReport {
     }
 
     private func table(_ parts: [(process: Process, times: [ThreadTimes])], isWhole: Bool, _ width: Int?, _ style: TextStyle) -> [String] {
-        let all = parts.flatMap { $0.times }
-        let kinds = WaitKind.allCases.filter { kind in all.contains { $0.waits[kind] != nil } }
-        let hasKernel = all.contains { $0.kernel != nil }, hasUnknown = all.contains { $0.unknown ?? 0 > 0 }
-        var table = TextTable(
-            ["running"] + (hasKernel ? ["in kernel"] : []) + ["runnable", "waiting"] + kinds.map { $0.rawValue }
-                + (hasUnknown ? ["unknown"] : [])
-                + ["thread"], leftAligned: [3 + kinds.count + (hasKernel ? 1 : 0) + (hasUnknown ? 1 : 0)])
-        for (process, times) in parts {
-            let scale = process.search.trace.timeScale
-            func time(_ ticks: UInt64?) -> String { ticks.map { $0 == 0 ? "-" : column(readable(scale.nanoseconds($0))) } ?? "?" }
-            for (thread, times) in zip(process.threads, times) where isWhole || !times.isEmpty {
-                table.add(
-                    [time(times.running)] + (hasKernel ? [time(times.kernel)] : []) + [time(times.runnable), time(times.waiting)]
-                        + kinds.map { time(times.waits[$0] ?? 0) } + (hasUnknown ? [time(times.unknown)] : [])
-                        + [process.search.threads[thread].title])
-            }
-        }
+        let rows = parts.flatMap { $0.process.rows($0.times) }.filter { isWhole || !$0.times.isEmpty }
+        func has(_ isThere: (ThreadTimes) -> Bool) -> Bool { parts.contains { $0.times.contains(where: isThere) } }
+        let kinds = WaitKind.allCases.filter { kind in has { $0.waits[kind] != nil } }.map(\.rawValue)
+        let figures =
+            ["running_ns"] + (has { $0.kernel != nil } ? ["kernel_ns"] : []) + ["runnable_ns", "waiting_ns"] + kinds
+            + (has { $0.unknown ?? 0 > 0 } ? ["unknown_ns"] : [])
+        let table = TextTable(rows, ThreadRow.columns(figures + ["thread"]))
         return table.lines(style, width: width)
     }
 }

@@ -3,8 +3,9 @@ import Presentation
 import Symbols
 import TraceFormat
 
-struct WaitExplanation {
-    private let search: WaitSearch
+/// Not for use by two threads at once.
+final class WaitExplanation {
+    let search: WaitSearch
     private let sites: SiteNames
     /// CLOCK_MONOTONIC from which times count.
     private let origin: UInt64

@@ -84,11 +84,6 @@ package struct WaitReport {
         }.sorted { ($0.duration, $1.process, $1.object) > ($1.duration, $0.process, $0.object) }
     }
 
-    func time(_ ticks: UInt64, _ process: Int) -> Int64 { explanations[process].time(ticks) }
-    func length(_ ticks: UInt64, _ process: Int) -> Nanoseconds { explanations[process].length(ticks) }
-    func place(of call: OpenCall, _ process: Int) -> String? { explanations[process].place(of: call) }
-    func place(of holder: Wait.Holder, _ process: Int) -> String? { explanations[process].place(of: holder) }
-
     /// Why there are no switches, one line for each reason.
     var missing: [String] {
         var texts: [String] = []
@@ -101,7 +96,7 @@ package struct WaitReport {
         var totals: [WaitKind: (Int, UInt64)] = [:]
         for (process, index) in order {
             let wait = processes[process].waits[index], known = totals[wait.kind] ?? (0, 0)
-            totals[wait.kind] = (known.0 + 1, known.1 &+ length(wait.duration, process).count)
+            totals[wait.kind] = (known.0 + 1, known.1 &+ explanations[process].length(wait.duration).count)
         }
         return totals.map { ($0.key, $0.value.0, Nanoseconds($0.value.1)) }.sorted {
             ($0.duration, $1.kind.rawValue) > ($1.duration, $0.kind.rawValue)

@@ -5,26 +5,19 @@ import TraceFormat
 extension WaitReport {
     /// - Parameter limit: of waits and of locks; 0 all
     package func lines(limit: Int, width: Int?, names nameStyle: NameStyle, style: TextStyle) -> [String] {
-        let shown = limit == 0 ? order[...] : order.prefix(limit)
         let short = ShortNames(processes.flatMap { $0.names }, nameStyle)
         var lines = [style.bold(headline)]
         for text in missing { lines.append(style.alarm("no context switches: \(text); a wait is the length of a call of 10 us or more")) }
         for text in WaitSearch.notes(processes) { lines.append(style.alarm(text)) }
         if order.isEmpty { return lines + ["no waits"] + pageLines(limit, width, style) + minorLines(limit, width, style) }
-        var table = TextTable(
-            [missing.isEmpty ? "off-CPU" : "took", "at", "thread", "kind", "waiting in"], leftAligned: [2, 3, 4], names: [4])
-        for (process, index) in shown {
-            let search = processes[process], wait = search.waits[index]
-            table.add([
-                column(readable(length(wait.duration, process))), column(readable(signed: time(wait.begin, process))),
-                search.threads[wait.thread].title, wait.kind.rawValue, explanations[process].what(wait) { short[$0] },
-            ])
-        }
-        let rows = table.lines(style, width: width)
-        lines += ["", rows[0]]
-        for (row, one) in zip(rows.dropFirst(), shown) {
-            lines.append(row)
-            let details = explanations[one.process].details(one.wait) { short[$0] }
+        let shown = waitRows(limit: limit) { short[$0] }
+        var columns = WaitRow.columns(["duration_ns", "start_ns", "thread", "kind", "what"])
+        if !missing.isEmpty { columns[0].title = "took" }
+        let table = TextTable(shown, columns).lines(style, width: width)
+        lines += ["", table[0]]
+        for (line, wait) in zip(table.dropFirst(), shown) {
+            lines.append(line)
+            let details = wait.explanation.details(wait.index) { short[$0] }
             if !details.isEmpty { lines.append(style.dim("    " + details.joined(separator: "; "))) }
         }
         if shown.count < order.count { lines.append(style.dim("    and \(counted(order.count - shown.count, "shorter one"))")) }
@@ -34,25 +27,16 @@ extension WaitReport {
     private func pageLines(_ limit: Int, _ width: Int?, _ style: TextStyle) -> [String] {
         let all = pages.enumerated().flatMap { PageTotals.all($1, process: $0) }
         guard !all.isEmpty else { return [] }
-        var table = TextTable(["waited", "major faults", "stage", "file", "places"], leftAligned: [2, 3, 4], names: [4])
-        let shown = limit == 0 ? all[...] : all.prefix(limit)
-        for one in shown {
-            let places = one.places.prefix(3).joined(separator: ", ") + (one.places.count > 3 ? " and \(one.places.count - 3) more" : "")
-            table.add([
-                one.duration == 0 ? "-" : column(readable(length(one.duration, one.process))), grouped(one.count), one.stage ?? "-",
-                one.path.isEmpty ? "-" : one.path, places.isEmpty ? "-" : places,
-            ])
-        }
-        return [""] + table.lines(style, width: width)
+        var columns = PageTotalsRow.columns(["waited", "faults", "stage", "file", "places"])
+        columns[1].title = "major faults"
+        columns[3].kind = .text // only the places are cut in the middle
+        return [""] + TextTable(rows(all, limit: limit), columns).lines(style, width: width)
     }
 
     private func minorLines(_ limit: Int, _ width: Int?, _ style: TextStyle) -> [String] {
         guard !minorFaults.isEmpty else { return [] }
-        var table = TextTable(["minor faults", "stage", "file"], leftAligned: [1, 2], names: [2])
-        for one in limit == 0 ? minorFaults[...] : minorFaults.prefix(limit) {
-            table.add([grouped(one.count), one.stage ?? "-", one.path.isEmpty ? "-" : one.path])
-        }
-        return [""] + table.lines(style, width: width)
+        let columns = PageTotalsRow.columns(["faults", "stage", "file"])
+        return [""] + TextTable(rows(minorFaults, limit: limit), columns).lines(style, width: width)
     }
 
     private var headline: String {
@@ -63,32 +47,19 @@ extension WaitReport {
             + (window.map { ", \($0.text)" } ?? "")
     }
 
-    private func lockLines(_ limit: Int, _ width: Int?, _ style: TextStyle, _ spelt: (String) -> String) -> [String] {
+    private func lockLines(_ limit: Int, _ width: Int?, _ style: TextStyle, _ spelt: @escaping (String) -> String) -> [String] {
         guard !locks.isEmpty else { return [] }
-        var table = TextTable(
-            ["waited", "waits", "longest", "at once", "lock", "waited in", "held in"], leftAligned: [4, 5, 6], names: [5, 6])
-        func places(_ places: [LockTotals.Place]) -> String {
-            let known = places.compactMap { place in place.name.map { spelt($0) + (places.count > 1 ? " ×\(place.waits)" : "") } }
-            return known.isEmpty ? "-" : known.prefix(3).joined(separator: "; ") + (known.count > 3 ? "; and \(known.count - 3) more" : "")
-        }
-        let shown = limit == 0 ? locks[...] : locks.prefix(limit)
-        for lock in shown {
-            table.add([
-                column(readable(length(lock.duration, lock.process))), grouped(lock.waits),
-                column(readable(length(lock.longest, lock.process))),
-                grouped(lock.mostAtOnce), lock.object, places(lock.waitedIn), places(lock.heldIn),
-            ])
-        }
-        let rows = table.lines(style, width: width)
-        var lines = ["", rows[0]]
-        for (row, lock) in zip(rows.dropFirst(), shown) {
-            lines.append(row)
-            let queue = lock.longestQueue
-            if queue.isConvoy {
+        let shown = lockRows(limit: limit, spelt)
+        let columns = LockRow.columns(["duration_ns", "waits", "longest_ns", "most_at_once", "object", "waited_in", "held_in"])
+        let table = TextTable(shown, columns).lines(style, width: width)
+        var lines = ["", table[0]]
+        for (line, lock) in zip(table.dropFirst(), shown) {
+            lines.append(line)
+            if let convoy = lock.convoy {
                 lines.append(
                     style.dim(
-                        "    convoy: \(queue.waits) waits of \(queue.threads) threads, one after the other for "
-                            + readable(length(queue.duration, lock.process))))
+                        "    convoy: \(convoy.waits) waits of \(convoy.threads) threads, one after the other for "
+                            + readable(convoy.duration)))
             }
         }
         return lines

@@ -34,20 +34,32 @@ extension DumpedEvent {
     }
 
     package func json(_ trace: TraceFile, _ table: FunctionNames) -> String {
-        var members: [(String, JSON)] = [
-            ("offset", .unsigned(offset)), ("tid", .unsigned(UInt64(tid))), ("ticks", .unsigned(ticks.raw)),
-            ("time_ns", .time(trace.timeScale.nanoseconds(from: trace.firstTicks, to: ticks))),
-            ("kind", .string(kind.rawValue)),
-        ]
-        if let function {
-            let name = table.name(of: function)
-            members += [("id", .unsigned(UInt64(function))), ("name", .string(name.name)), ("module", .string(name.module))]
-        }
-        if let duration {
-            members += [("duration_ticks", .unsigned(duration)), ("duration_ns", .time(trace.timeScale.nanoseconds(duration)))]
-        }
-        if let value { members.append(("value", .unsigned(value))) }
-        if let object { members.append(("object", object.json)) }
-        return JSON.object(members).text(lines: 0)
+        DumpedLine(
+            event: self, time: trace.timeScale.nanoseconds(from: trace.firstTicks, to: ticks), name: function.map { table.name(of: $0) },
+            duration: duration.map { trace.timeScale.nanoseconds($0) }
+        ).json.text(lines: 0)
+    }
+}
+
+/// A line of `tracer dump --json-lines`, with what only the trace knows of the event already looked up: there are millions of lines.
+package struct DumpedLine: Record {
+    fileprivate var event: DumpedEvent
+    fileprivate var time: Nanoseconds
+    fileprivate var name: (name: String, module: String)?
+    fileprivate var duration: Nanoseconds?
+
+    package static let members = declare {
+        Member("offset", "in the file") { $0.event.offset }
+        Member("tid") { $0.event.tid }
+        Member("ticks") { $0.event.ticks.raw }
+        Member("time_ns") { $0.time }
+        Member("kind", "docs/format.md") { $0.event.kind.rawValue }
+        Member.optional("id", "of the function") { $0.event.function }
+        Member.optional("name") { $0.name?.name }
+        Member.optional("module") { $0.name?.module }
+        Member.optional("duration_ticks") { $0.event.duration }
+        Member.optional("duration_ns") { $0.duration }
+        Member.optional("value") { $0.event.value }
+        Member.optional("object", CallObject.meaning) { $0.event.object }
     }
 }

@@ -81,36 +81,13 @@ package struct ReplayText {
     }
 
     package func json(_ line: ReplayLine, of thread: TraceFile.ThreadID) -> String {
-        let kind =
-            switch line.kind {
-            case .call: "call"
-            case .entered: "entered"
-            case .orphan: "orphan"
-            case .migrated: "migrated"
-            case .missing: "missing"
-            }
-        let ended: String? = line.end.map {
-            switch $0.how {
-            case .returned: "returned"
-            case .unwound: "unwound"
-            case .lost: "lost"
-            case .open: "open"
-            }
-        }
         let since = Int64(bitPattern: line.start.raw &- trace.firstTicks.raw) // a forked child's calls began before it
-        let name = line.function.map { table.name(of: $0) }
-        var fields: [(String, JSON)] = [
-            ("tid", .unsigned(UInt64(thread.tid))), ("thread", .string(thread.name)), ("kind", .string(kind)),
-            ("depth", .unsigned(UInt64(line.depth))), ("start_ns", .signed(trace.timeScale.signedNanoseconds(since))),
-            ("duration_ns", .time(line.end.map { trace.timeScale.nanoseconds(from: line.start, to: $0.time) })),
-            ("function", name.map { .string($0.name) } ?? .null), ("module", name.map { .string($0.module) } ?? .null),
-            ("ended", ended.map { .string($0) } ?? .null),
-        ]
-        if let object = line.object, let function = line.function {
-            fields.append(("object", trace.metadata.object(object, of: function).json))
-        }
-        if case .missing(let count) = line.kind { fields.append(("chunks", .unsigned(count))) }
-        return JSON.object(fields).text(lines: 0)
+        return ReplayedLine(
+            line: line, thread: thread, start: trace.timeScale.signedNanoseconds(since),
+            duration: line.end.map { trace.timeScale.nanoseconds(from: line.start, to: $0.time) },
+            name: line.function.map { table.name(of: $0) },
+            object: line.function.flatMap { function in line.object.map { trace.metadata.object($0, of: function) } }
+        ).json.text(lines: 0)
     }
 
     private func note(_ line: ReplayLine) -> String? {
@@ -122,5 +99,43 @@ package struct ReplayText {
         case (_, .open): "still running"
         default: nil
         }
+    }
+}
+
+/// A line of `tracer replay --json`, with what only the trace knows of it already looked up: there are millions of lines.
+package struct ReplayedLine: Record {
+    fileprivate var line: ReplayLine
+    fileprivate var thread: TraceFile.ThreadID
+    /// Since the beginning of the trace.
+    fileprivate var start: Int64
+    fileprivate var duration: Nanoseconds?
+    fileprivate var name: (name: String, module: String)?
+    fileprivate var object: CallObject?
+
+    private enum Kind: String, JSONChoice { case call, entered, orphan, migrated, missing }
+
+    private var kind: Kind {
+        switch line.kind {
+        case .call: .call
+        case .entered: .entered
+        case .orphan: .orphan
+        case .migrated: .migrated
+        case .missing: .missing
+        }
+    }
+    private var missingChunks: UInt64? { if case .missing(let count) = line.kind { count } else { nil } }
+
+    package static let members = declare {
+        Member("tid") { $0.thread.tid }
+        Member("thread", "its name") { $0.thread.name }
+        Member("kind") { $0.kind }
+        Member("depth", "open calls around it") { $0.line.depth }
+        Member("start_ns", "since the beginning of the trace; negative for a call that a forked child has from its parent") { $0.start }
+        Member("duration_ns") { $0.duration }
+        Member("function") { $0.name?.name }
+        Member("module") { $0.name?.module }
+        Member("ended", "null where it has no end of its own") { $0.line.end?.how }
+        Member.optional("object", CallObject.meaning) { $0.object }
+        Member.optional("chunks", "how many are missing, with kind missing") { $0.missingChunks }
     }
 }

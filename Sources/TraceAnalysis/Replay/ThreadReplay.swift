@@ -4,6 +4,7 @@
 // all open frames (a recursion thousands deep): then the thread is read twice. The first reading notes when the calls
 // end that outlast half of `window` lines, the second keeps that many lines back.
 import CTraceLayout
+import Presentation
 import TraceFormat
 
 package struct ReplayLine {
@@ -18,7 +19,7 @@ package struct ReplayLine {
         /// Chunks that were overwritten or are missing.
         case missing(UInt64)
     }
-    package enum End: Sendable { case returned, unwound, lost, open }
+    package enum End: String, JSONChoice, Sendable { case returned, unwound, lost, open }
 
     package var kind: Kind
     package var start: Ticks

@@ -98,24 +98,4 @@ package final class FunctionPlaces {
         let found = sources(of: function)
         return found.first.map { "\($0.fileName):\($0.line)" + (found.count > 1 ? " +\(found.count - 1)" : "") } ?? ""
     }
-
-    func members(of function: ReportedFunction) -> [(String, JSON)] {
-        var members: [(String, JSON)] = []
-        if hasLines {
-            let found = sources(of: function)
-            members += [
-                ("file", found.first.map { .string($0.path) } ?? .null), ("line", found.first.map { .unsigned(UInt64($0.line)) } ?? .null),
-            ]
-            if found.count > 1 {
-                members.append(
-                    (
-                        "other_places",
-                        .array(found.dropFirst().map { .object([("file", .string($0.path)), ("line", .unsigned(UInt64($0.line)))]) })
-                    ))
-            }
-        }
-        let names = folded(with: function)
-        if !names.isEmpty { members.append(("aliases", .array(names.map { .string($0) }))) }
-        return members
-    }
 }

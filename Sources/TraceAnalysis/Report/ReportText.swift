@@ -1,4 +1,4 @@
-// A summary as a table, and as the JSON object that `tracer report --json` promises.
+// A summary as a table.
 import CTraceLayout
 import Presentation
 import TraceFormat
@@ -50,120 +50,28 @@ extension Summary {
             lines.append(
                 calls > 0 ? "no call matches the filter" : isWhole ? "no calls were recorded" : "no recorded call was running then")
         } else {
-            let names: [String] =
-                switch grouping {
-                case .function: ["function", "module"] + (places?.hasLines == true ? ["source"] : [])
-                case .module: ["module"]
-                case .caller: ["caller", "function", "module"] + (places?.hasLines == true ? ["source"] : [])
-                case .site: ["function", "called from"]
-                case .thread, .process: [grouping.rawValue]
-                }
-            let kinds: [Figure] =
-                grouping == .thread || grouping == .process
-                ? [.calls, .total]
-                : isCorrected
-                    ? [.calls, .total, .correctedTotal, .selfTime, .correctedSelf]
-                    : [.calls, .total, .selfTime] + (rows.contains { $0.recordingShare != nil } ? [.recording] : []) + [.average, .minimum]
-                        + (grouping == .function || grouping == .site ? [.median, .percentile99] : []) + [.maximum]
             let isFull = nameStyle == .full
-            let short = ShortNames(rows.flatMap { [$0.name, $0.caller ?? $0.site?.name ?? ""] }, nameStyle)
-            let texts = rows.map { Self.names($0, grouping, short, places) }
-            func table(_ kinds: [Figure]) -> TextTable {
-                let isName = Set(names.indices.filter { names[$0] != "module" && names[$0] != "source" }.map { kinds.count + $0 })
-                var table = TextTable(
-                    kinds.map(\.rawValue) + names, leftAligned: Set(kinds.count..<kinds.count + names.count), names: isName)
-                for (row, texts) in zip(rows, texts) {
-                    table.add(kinds.map { figure($0, of: row, isMarked: kinds.contains(.median) && row.isSkewed) } + texts)
-                }
-                return table
+            let columns = ReportColumns(rows, grouping, isCorrected: isCorrected, nameStyle, places, width: isFull ? nil : width, by: order)
+            lines += columns.table.lines(style, width: isFull ? nil : width)
+            if columns.isShown("p50_ns"), rows.contains(where: { $0.isSkewed }) {
+                lines.append(style.dim("* far from the median (p50): calls of very different lengths"))
             }
-            // Figures give way before names are cut to where they say nothing; never the one that rows are sorted by.
-            var shown = kinds, left: [Figure] = []
-            for figure in [.recording, .minimum, .maximum, .percentile99, .median, .average] as [Figure] {
-                let least = figure == .average ? 0 : Self.widthOfNames // a name that can be told is worth less than it
-                guard let width, !isFull, shown.contains(figure), figure.order != order,
-                    !table(shown).isReadable(within: width, least: least)
-                else { continue }
-                shown.removeAll { $0 == figure }
-                left.append(figure)
-            }
-            // The shape is added only where all columns fit with names of up to 200 characters.
-            if let width, left.isEmpty, shown.contains(.median), table(shown + [.shape]).isReadable(within: width, least: 200) {
-                shown.append(.shape)
-            }
-            let hasMarked = shown.contains(.median) && rows.contains { $0.isSkewed }
-            lines += table(shown).lines(style, width: isFull ? nil : width)
-            if hasMarked { lines.append(style.dim("* far from the median (p50): calls of very different lengths")) }
             if rows.contains(where: { $0.isLeftOut }) {
                 lines.append(style.dim("≥ short and called very often: later calls were suppressed; record --keep-hot keeps them"))
             }
-            if !left.isEmpty { lines.append(style.dim("not shown for lack of columns: \(left.map(\.rawValue).joined(separator: ", "))")) }
+            if !columns.hidden.isEmpty {
+                lines.append(style.dim("not shown for lack of columns: \(columns.hidden.joined(separator: ", "))"))
+            }
         }
         if let note = places?.note { lines.append(style.dim(note)) }
         if rows.count < all.count { lines.append(style.dim("… \(grouped(UInt64(all.count - rows.count))) more: --top 0")) }
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// Columns that names keep, where they need as many.
-    private static let widthOfNames = 24
-
-    private enum Figure: String {
-        case calls, total, selfTime = "self", correctedTotal = "corrected", correctedSelf = "corrected self"
-        case recording, average, minimum, median = "p50", percentile99 = "p99", maximum
-        case shape = "ns us ms s" // DurationShape.title
-
-        var order: ReportOrder? {
-            switch self {
-            case .average: .average
-            case .minimum: .minimum
-            case .median: .median
-            case .percentile99: .percentile99
-            case .maximum: .maximum
-            default: nil
-            }
-        }
-    }
-
-    private func figure(_ figure: Figure, of row: FunctionSummary, isMarked: Bool) -> String {
-        let isUntimed = row.timedCalls == 0 && row.total.count == 0
-        return switch figure {
-        case .calls: row.name == FunctionNames.ownCode ? "-" : (row.isLeftOut ? "≥" : "") + grouped(row.calls)
-        case .total: isUntimed ? "-" : column(readable(row.total))
-        case .selfTime: isUntimed ? "-" : column(readable(signed: row.selfTime))
-        case .recording: row.recordingShare.map { percent($0) } ?? ""
-        case .correctedTotal: row.correctedTotal?.text ?? "-"
-        case .correctedSelf: row.correctedSelf?.text ?? "-"
-        case .average: (isMarked ? "* " : "") + time(row.average)
-        case .minimum: time(row.minimum)
-        case .median: time(row.median)
-        case .percentile99: time(row.percentile99)
-        case .maximum: time(row.maximum)
-        case .shape: row.shape.text
-        }
-    }
-
-    private static func names(
-        _ row: FunctionSummary, _ grouping: ReportGrouping, _ short: ShortNames, _ places: FunctionPlaces?
-    ) -> [String] {
-        var name: String {
-            let others = places?.folded(with: row.function).count ?? 0
-            return short[row.name] + (others > 0 ? " +\(others)" : "")
-        }
-        let source = places.flatMap { $0.hasLines ? [$0.text(of: row.function)] : nil } ?? []
-        return switch grouping {
-        case .function: [Self.explained(name), row.module] + source
-        case .caller: [Self.explained(short[row.caller ?? "?"]), name, row.module] + source
-        case .site: [Self.explained(name), row.site?.text { short[$0] } ?? ""]
-        case .module, .thread, .process: [row.name]
-        }
-    }
-
     /// The one call in which all of a program happens would top every list without a word of what it is.
     static func explained(_ name: String) -> String {
         name == "__libc_start_main" ? "__libc_start_main (main and the program's own code)" : name
     }
-
-    private func time(_ time: Nanoseconds?) -> String { time.map { column(readable($0)) } ?? "-" }
 
     package func headline(_ trace: TraceFile) -> String {
         var parts = ["\(trace.programName) (pid \(trace.header.pid))", trace.windowText(until: end) ?? readable(duration)]
@@ -181,51 +89,6 @@ extension Summary {
         default: break
         }
         return parts.joined(separator: ", ")
-    }
-
-    package func json(_ trace: TraceFile, _ places: FunctionPlaces? = nil) -> JSON {
-        let threads = threads.map { thread in
-            JSON.object([
-                ("tid", .unsigned(UInt64(thread.tid))), ("name", .string(thread.name)), ("calls", .unsigned(thread.calls)),
-                ("span_ns", .time(thread.span)), ("own_ns", .time(thread.own)),
-            ])
-        }
-        return .object([
-            ("schema", .unsigned(1)),
-            ("program", .string(trace.program)),
-            ("pid", .unsigned(UInt64(trace.header.pid))),
-            ("duration_ns", .unsigned(duration.count)),
-            ("window", trace.windowJSON(until: end)),
-            ("in_calls_ns", .unsigned(inCalls.count)),
-            ("events", .unsigned(events)),
-            ("dropped", .unsigned(dropped)),
-            ("filtered", .unsigned(filteredByTime &+ filteredByDepth)),
-            ("threads", .array(threads)),
-            ("modules", .array([.object([("name", .string(basename(trace.program))), ("own_ns", .unsigned(own.count))])])),
-            ("functions", .array(functions(by: .selfTime).map { $0.json(places) })),
-        ])
-    }
-}
-
-extension FunctionSummary {
-    func json(_ places: FunctionPlaces?) -> JSON {
-        var fields: [(String, JSON)] = caller.map { [("caller", JSON.string($0))] } ?? []
-        if let site { fields.append(("site", site.json)) }
-        fields += [
-            ("name", .string(name)), ("symbol", .string(symbol)), ("module", .string(module)), ("calls", .unsigned(calls)),
-            ("total_ns", .unsigned(total.count)), ("self_ns", .signed(selfTime)), ("min_ns", .time(minimum)), ("max_ns", .time(maximum)),
-            ("p50_ns", .time(median)), ("p99_ns", .time(percentile99)),
-        ]
-        if isLeftOut { fields.append(("left_out", .bool(true))) }
-        fields.append(("recording_ns", .time(recording)))
-        for (name, time) in [("corrected_self", correctedSelf), ("corrected_total", correctedTotal)] {
-            guard let time else { continue }
-            fields += [
-                (name + "_ns", time.isKnown ? .signed(time.nanoseconds) : .null), (name + "_error_ns", .unsigned(time.error.count)),
-                (name + "_most_ns", .signed(time.most)),
-            ]
-        }
-        return .object(fields + (places?.members(of: function) ?? []))
     }
 }
 

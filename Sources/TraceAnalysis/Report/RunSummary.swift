@@ -12,7 +12,7 @@ package struct RunSummary: Sendable {
     package let warnings: [String]
     /// The window of time that is reported, nil and null for the whole run.
     package var windowText: String? { window?.text }
-    var windowJSON: JSON { window?.json ?? .null }
+    var reportedWindow: ReportedWindow? { window?.reported }
     private var window: RunWindow?
 
     /// - Parameters:

@@ -4,7 +4,7 @@ import TraceFormat
 
 package struct RunWindow: Sendable {
     package let text: String
-    package let json: JSON
+    let reported: ReportedWindow?
 
     /// nil when all is told.
     /// - Parameter traces: of the whole run, also those that have nothing of the window
@@ -13,7 +13,7 @@ package struct RunWindow: Sendable {
         if traces.count == 1 {
             let end = TraceEnd(traces[0]).ticks
             text = traces[0].windowText(until: end) ?? ""
-            json = traces[0].windowJSON(until: end)
+            reported = traces[0].reportedWindow(until: end)
             return
         }
         let origin = traces.map { $0.header.first.monotonic_ns }.min() ?? 0
@@ -41,9 +41,7 @@ package struct RunWindow: Sendable {
             together.momentCount <= 1
             ? "window \(readable(Nanoseconds(from))) to \(readable(Nanoseconds(to))) of \(readable(Nanoseconds(whole)))"
             : "window of \(counted(UInt64(together.momentCount), "moment")), \(readable(Nanoseconds(length))) of \(readable(Nanoseconds(whole)))"
-        json = .object([
-            ("from_ns", .unsigned(from)), ("to_ns", .unsigned(to)), ("moments", .unsigned(UInt64(together.momentCount))),
-            ("length_ns", .unsigned(length)),
-        ])
+        reported = ReportedWindow(
+            from: Nanoseconds(from), to: Nanoseconds(to), moments: together.momentCount, length: Nanoseconds(length))
     }
 }

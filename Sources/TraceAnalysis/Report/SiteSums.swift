@@ -218,20 +218,7 @@ package struct SiteReport: Sendable {
     }
 }
 
-extension CallSite {
-    var json: JSON {
-        guard isKnown else { return .null }
-        return .object([
-            ("function", .string(name)), ("symbol", .string(symbol)), ("module", .string(module)),
-            ("file", file.map { .string($0) } ?? .null),
-            ("line", line.map { .unsigned(UInt64($0)) } ?? .null), ("address", address.map { .unsigned($0) } ?? .null),
-        ])
-    }
-}
-
 extension SiteReport {
-    package var json: JSON { .object([("schema", .unsigned(1)), ("sites", .array(sorted(by: .calls).map { $0.json(nil) }))]) }
-
     private func sorted(by order: ReportOrder) -> [FunctionSummary] {
         rows.sorted { a, b in
             a.calls == b.calls && a.total == b.total && a.name == b.name
@@ -257,5 +244,13 @@ extension SiteReport {
                 ] + (hasSeveral ? [spelt(row.name)] : []) + [row.site?.text(spelt) ?? ""])
         }
         return table.lines(style, width: width)
+    }
+}
+
+/// What `tracer callers --sites --json` prints.
+extension SiteReport: Record {
+    package static let members = declare {
+        Member("schema", "1") { _ in 1 }
+        Member("sites", "rows, by falling number of calls") { report in report.sorted(by: .calls).map { FunctionRow(figures: $0) } }
     }
 }

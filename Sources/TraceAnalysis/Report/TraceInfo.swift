@@ -21,7 +21,7 @@ extension TraceFile {
         }
     }
 
-    private var stopReason: String {
+    var stopReason: String {
         switch Int(header.stop_reason) {
         case TRACE_STOP_NONE: "on request"
         case TRACE_STOP_SPACE: "no space left on the device"
@@ -154,14 +154,6 @@ extension TraceFile {
 
     /// Text on the kernel events that were requested, granted and refused; nil: none were requested.
     package var kernelText: String? { metadata.kernel?.text }
-    private var kernelJSON: JSON {
-        guard let kernel = metadata.kernel else { return .null }
-        return .object([
-            ("asked", strings(kernel.asked.texts)), ("granted", strings(kernel.granted.texts)), ("refusal", text(kernel.refusal)),
-            ("paranoid", kernel.paranoid.map { .signed(Int64($0)) } ?? .null), ("lost", .unsigned(kernel.lost)),
-            ("period_ns", .time(kernel.period)),
-        ])
-    }
 
     package var directory: String? { metadata.texts[TRACE_TEXT_DIRECTORY]?.first }
     package var settings: [String] { metadata.texts[TRACE_TEXT_SETTINGS] ?? [] }
@@ -182,101 +174,4 @@ extension TraceFile {
 
     /// "2024-05-17T08:30:12.123Z", nil when not recorded.
     package var startedAt: String? { header.first_realtime_ns == 0 ? nil : UTC(nanoseconds: header.first_realtime_ns).iso8601 }
-
-    // In parts, each of a type that is written down: as one expression it took the compiler five seconds.
-    package func infoJSON(_ summary: Summary) -> JSON {
-        .object(
-            aboutFile(summary) + counts(summary) + aboutProgram + [
-                ("threads", .array(summary.threads.map(about))), ("modules", .array(sortedModules.map(about))),
-                ("left_out", leftOutFunctions), ("kernel", kernelJSON),
-            ])
-    }
-
-    private func aboutFile(_ summary: Summary) -> [(String, JSON)] {
-        let isStopped = Int(header.state) == TRACE_STOPPED
-        let depth: UInt64? = header.maximum_depth == 0 ? nil : UInt64(header.maximum_depth)
-        let limit: UInt64? = header.size_limit == 0 ? nil : header.size_limit
-        let members: [(String, JSON)] = [
-            ("schema", .unsigned(1)),
-            ("file", .string(path)), ("file_bytes", .unsigned(byteCount)), ("version", .unsigned(UInt64(header.version))),
-            ("program", .string(program)), ("arguments", strings(arguments)), ("directory", text(directory)),
-            ("pid", .unsigned(UInt64(header.pid))), ("ppid", .unsigned(UInt64(header.parent_pid))),
-            ("session", .unsigned(header.session)),
-            ("machine", .string(machineText)), ("clock", .string(clockText)), ("ticks_per_second", .number(ticksPerSecond)),
-            ("started_at", text(startedAt)), ("duration_ns", .unsigned(summary.duration.count)),
-            ("mode", .string(modeText)), ("state", .string(stateName)), ("stop_reason", text(isStopped ? stopReason : nil)),
-            ("start_cost_ns", .time(startCost)), ("leaf_cost_ns", .time(leafCost)),
-            ("leaf_cost_error", leafCost == nil ? .null : .number(costError)),
-            ("minimum_ns", .time(minimumTime)), ("maximum_depth", number(depth)), ("size_limit", number(limit)),
-        ]
-        return members
-    }
-
-    private func counts(_ summary: Summary) -> [(String, JSON)] {
-        let counts: [(String, UInt64)] = [
-            ("calls", summary.calls), ("events", summary.events),
-            ("enters", summary.enters), ("exits", summary.exits), ("completes", summary.completes),
-            ("unwound", summary.unwound), ("orphans", summary.orphans),
-            ("migrations", summary.migrations), ("unknown_words", summary.unknownWords),
-            ("filtered_by_time", summary.filteredByTime), ("filtered_by_depth", summary.filteredByDepth),
-            ("dropped", summary.dropped), ("unrecorded_children", header.unrecorded_children),
-            ("chunks", UInt64(chunkCount)), ("metadata_chunks", UInt64(metadataChunkCount)),
-            ("functions", UInt64(metadata.functions.count)),
-        ]
-        return counts.map { ($0.0, .unsigned($0.1)) }
-    }
-
-    private var aboutProgram: [(String, JSON)] {
-        [
-            ("settings", strings(settings)), ("messages", strings(messages)),
-            ("flags", strings(flagTexts)), ("warnings", strings(warnings)),
-        ]
-    }
-
-    private func about(_ thread: ThreadSummary) -> JSON {
-        let known = metadata.threads[thread.index]
-        return .object([
-            ("tid", .unsigned(UInt64(thread.tid))), ("name", .string(thread.name)), ("calls", .unsigned(thread.calls)),
-            ("chunks", .unsigned(UInt64(thread.chunks))), ("missing_chunks", .unsigned(thread.missingChunks)),
-            ("open_frames", .unsigned(UInt64(thread.openFrames))),
-            ("started_ns", .time(known?.started.map(sinceStart))), ("ended_ns", .time(known?.ended.map(sinceStart))),
-        ])
-    }
-
-    /// Functions of which no call is recorded from a moment on.
-    private var leftOutFunctions: JSON {
-        let names = FunctionNames(metadata)
-        return .array(
-            metadata.leftOut.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map { id, moment in
-                let name = names.name(of: id)
-                return .object([
-                    ("function", .string(name.name)), ("module", .string(name.module)), ("after_ns", .time(sinceStart(moment))),
-                ])
-            })
-    }
-
-    private func about(_ module: Module) -> JSON {
-        let id: String? = module.buildID.isEmpty ? nil : hexadecimal(module.buildID)
-        return .object([
-            ("path", .string(module.path)), ("build_id", text(id)),
-            ("load_bias", .unsigned(module.loadBias)), ("low", .unsigned(module.addresses.lowerBound)),
-            ("high", .unsigned(module.addresses.upperBound)),
-            ("loaded_ns", .time(sinceStart(module.loaded))), ("unloaded_ns", .time(module.unloaded.map(sinceStart))),
-        ])
-    }
-
-    private func sinceStart(_ moment: Ticks) -> Nanoseconds { timeScale.nanoseconds(from: firstTicks, to: moment) }
-    private func text(_ text: String?) -> JSON { text.map { .string($0) } ?? .null }
-    private func number(_ number: UInt64?) -> JSON { number.map { .unsigned($0) } ?? .null }
-
-    private var stateName: String {
-        switch Int(header.state) {
-        case TRACE_RECORDING: "recording"
-        case TRACE_FINISHED: "finished"
-        case TRACE_STOPPED: "stopped"
-        default: "unknown"
-        }
-    }
-
-    private func strings(_ texts: [String]) -> JSON { .array(texts.map { .string($0) }) }
 }

@@ -1,4 +1,4 @@
-// The tree of samples as lines of text, and as JSON.
+// The tree of samples as lines of text, and the JSON of `tracer samples`.
 import Presentation
 
 extension SampleReport {
@@ -50,30 +50,45 @@ extension SampleReport {
             waiting += shown.reversed().map { ($0, level + 1, indentation + (isChain ? 0 : 1), isChain) }
         }
     }
+}
 
-    package func json() -> JSON {
-        func share(_ count: UInt64) -> JSON { .number(samples == 0 ? 0 : Double(count) / Double(samples)) }
-        return .object([
-            ("schema", .unsigned(1)), ("samples", .unsigned(samples)), ("period_ns", period.map { .unsigned($0.count) } ?? .null),
-            ("cut", .unsigned(cut)), ("lost", .unsigned(lost)),
-            (
-                "threads",
-                .array(
-                    threads.map {
-                        .object([("tid", .unsigned(UInt64($0.tid))), ("name", .string($0.name)), ("samples", .unsigned($0.samples))])
-                    })
-            ),
-            (
-                "functions",
-                .array(
-                    functions.map {
-                        .object([
-                            ("name", .string($0.function.name)), ("symbol", .string($0.function.symbol)),
-                            ("module", .string($0.function.module)), ("self", .unsigned($0.own)), ("total", .unsigned($0.total)),
-                            ("self_share", share($0.own)), ("total_share", share($0.total)),
-                        ])
-                    })
-            ),
-        ])
+// MARK: - JSON
+
+extension SampleReport: Record {
+    package static let members = declare {
+        Member("schema", "1") { _ in 1 }
+        Member("samples", "number of samples of all threads of all traces", \.samples)
+        Member("period_ns", "CPU time from one sample to the next; null: the trace does not say", \.period)
+        Member("cut", "samples whose stacks are longer than the part that was copied, or end where the caller cannot be determined", \.cut)
+        Member("lost", "kernel records for which there was no space in the buffer", \.lost)
+        Member("threads", \.threads)
+        Member("functions", "by falling self") { report in report.functions.map { ShareRow(share: $0, samples: report.samples) } }
     }
+}
+
+extension SampleReport.Thread: Record {
+    package static let members = declare {
+        Member("tid", \.tid)
+        Member("name", \.name)
+        Member("samples", \.samples)
+    }
+}
+
+/// A function's part of all samples.
+private struct ShareRow: Record {
+    var share: SampleReport.FunctionShare
+    /// The number of all samples.
+    var samples: UInt64
+
+    static let members = declare {
+        Member("name", "… stands for unknown frames", \.share.function.name)
+        Member("symbol", "mangled; empty where it has none", \.share.function.symbol)
+        Member("module", \.share.function.module)
+        Member("self", "samples with it innermost", \.share.own)
+        Member("total", "samples with it in their stacks", \.share.total)
+        Member("self_share", "of all samples, 0 to 1") { $0.part($0.share.own) }
+        Member("total_share") { $0.part($0.share.total) }
+    }
+
+    private func part(_ count: UInt64) -> Double { samples == 0 ? 0 : Double(count) / Double(samples) }
 }

@@ -1,10 +1,10 @@
 // States of the main thread in a stage of the start, as far as kernel events show them: they add up to the stage's duration.
 import Presentation
 
-/// When the main thread had no processor, and why.
+/// A wait of the main thread: when it was off-CPU, and why.
 package struct MainWait: Sendable {
     var begin: UInt64
-    /// Ticks off the processor, from then on.
+    /// Ticks off-CPU, from then on.
     var length: UInt64
     /// As of `tracer waits`.
     var kind: String
@@ -53,10 +53,15 @@ package struct StageStates: Sendable, Equatable {
             + shown.map { ($0.kind == "processor" ? "waiting for a CPU" : $0.kind) + " " + share($0.duration) }).joined(
                 separator: ", ")
     }
+}
 
-    var json: JSON {
-        .object([
-            ("running_ns", .time(running)), ("waits", .object(waits.map { ($0.kind, .time($0.duration)) })),
-        ])
+extension StageStates: Record {
+    package static let members = declare {
+        Member("running_ns", \.running)
+        // The longest stands first: the order is that of the waits, not of their kinds.
+        Member(
+            "waits", "by kind, as of tracer waits; processor: it could have gone on, and others had the CPUs",
+            .object(WaitKind.allCases.map { JSONMember(optional: $0.rawValue, .unsigned) })
+        ) { .object($0.waits.map { ($0.kind, $0.duration.json) }) }
     }
 }

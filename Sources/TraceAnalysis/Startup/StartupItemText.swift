@@ -8,16 +8,8 @@ extension StartupTimeline {
             return "no start-up item began before \(readyText): register items with TRACER_STARTUP_ITEM of tracer.h\n"
         }
         var lines = [style.bold("\(counted(UInt64(items.count), "start-up item")) before \(readyText)")]
-        var table = TextTable(
-            ["stage", "item", "thread", "start", "own", "total", "after", "waited"], leftAligned: [1, 2, 6, 7], names: [1])
-        for item in items {
-            table.add([
-                String(item.label.stage), item.label.name, item.isOnMain ? "main" : String(item.tid), column(readable(item.start)),
-                column(readable(item.own)), item.isOver ? column(readable(item.total)) : "not finished",
-                item.label.after.joined(separator: ", "), item.waitText ?? "",
-            ])
-        }
-        lines += table.lines(style)
+        let columns = ["stage", "name", "thread", "start_ns", "own_ns", "total_ns", "after", "waited_ns"]
+        lines += TextTable(items, StartupItem.columns(columns)).lines(style)
         return lines.joined(separator: "\n") + "\n"
     }
 
@@ -50,17 +42,27 @@ extension StartupTimeline {
     }
 }
 
-extension StartupItem {
+extension StartupItem: Record {
+    package static let members = declare {
+        Member("stage") { Int64($0.label.stage) }.column("stage") { String($0.label.stage) }
+        Member("name", \.label.name).column("item", .name) { $0.label.name }
+        Member("after", "names of the items that it comes after", \.label.after).column("after", .text) {
+            $0.label.after.joined(separator: ", ")
+        }
+        Member("thread", \.tid).column("thread", .text) { $0.isOnMain ? "main" : String($0.tid) }
+        Member("main_thread", \.isOnMain)
+        Member("start_ns", \.start).column("start") { column(readable($0.start)) }
+        Member("own_ns", "without the items that it ran itself", \.own).column("own") { column(readable($0.own)) }
+        Member("total_ns", \.total).column("total") { $0.isOver ? column(readable($0.total)) : "not finished" }
+        Member("calls", "traced calls on its thread", \.calls)
+        Member("recording_ns", \.recording)
+        Member("ended", "before the program was ready", \.isOver)
+        Member("waited_ns", "how long its thread had nothing to do until the last item that it comes after had ended") {
+            $0.wait?.duration ?? Nanoseconds(0)
+        }.column("waited", .text) { $0.waitText ?? "" }
+        Member("waited_for", "that last item; null: it did not wait") { $0.wait?.name }
+    }
+
     /// "3.012 ms for config"
     fileprivate var waitText: String? { wait.map { "\(readable($0.duration)) for \($0.name)" } }
-
-    var json: JSON {
-        .object([
-            ("stage", .signed(Int64(label.stage))), ("name", .string(label.name)), ("after", .array(label.after.map { .string($0) })),
-            ("thread", .unsigned(UInt64(tid))), ("main_thread", .bool(isOnMain)), ("start_ns", .unsigned(start.count)),
-            ("own_ns", .unsigned(own.count)), ("total_ns", .unsigned(total.count)), ("calls", .unsigned(calls)),
-            ("recording_ns", .unsigned(recording.count)), ("ended", .bool(isOver)), ("waited_ns", .unsigned(wait?.duration.count ?? 0)),
-            ("waited_for", .text(wait?.name)),
-        ])
-    }
 }

@@ -1,139 +1,112 @@
-// The timeline as the JSON object that `tracer startup --json` promises. All moments are nanoseconds since its beginning.
+// What `tracer startup --json` prints. All moments are nanoseconds since the beginning of the timeline.
 import Presentation
 
-extension StartupTimeline {
-    // One member a statement: the compiler gives up on a large literal.
-    package func json() -> JSON {
-        var members: [(String, JSON)] = []
-        func add(_ name: String, _ value: JSON) { members.append((name, value)) }
-        func add(_ name: String, _ count: UInt64) { members.append((name, .unsigned(count))) }
-        add("schema", 1)
-        add("program", .string(program))
-        add("command_line", .string(commandLine))
-        add("pid", UInt64(pid))
-        add("begin_monotonic_ns", beginMonotonic.count)
-        add("begin_error_ns", beginError.count)
-        add("total_ns", total.count)
-        add("tracer_ns", tracerTime.count)
-        add("recorded_calls", recordedCalls)
-        add("recording_ns", recordingTime.count)
-        add("ready", readyJSON)
-        add("last_seen", .text(lastSeen))
-        add("minor_faults", UInt64(minorFaults))
-        add("major_faults", UInt64(majorFaults))
-        add("cpu_ns", cpu.count)
-        add("phases", .array(stages.map { Self.json($0) }))
-        add("constructors", .array(constructors.map { Self.json($0) }))
-        add("finalizers", .array(finalizers.map { Self.json($0) }))
-        add("libraries", .array(libraries.map { Self.json($0) }))
-        add("dlopens", .array(loads.map { Self.json($0) }))
-        add("lazy", .array(lazyInitializers.map { Self.json($0) }))
-        add("items", .array(items.map(\.json)))
-        add("marks", .array(marks.map { Self.object(("name", .string($0.name)), ("at_ns", .unsigned($0.at.count))) }))
-        add("spans", .array(spans.map { Self.json($0) }))
-        add("advice", .array(advice().map { Self.json($0) }))
-        add("loader_audit", loaderAudit.map { .array($0.objects.map { Self.json($0) }) } ?? .null)
-        add("notes", .array(notes.map { .string($0) }))
-        return .object(members)
+extension StartupTimeline: Record {
+    package static let members = declare {
+        Member("schema", "1") { _ in 1 }
+        Member("program", \.program)
+        Member("command_line", \.commandLine)
+        Member("pid", \.pid)
+        Member("begin_monotonic_ns", "CLOCK_MONOTONIC at time 0", \.beginMonotonic)
+        Member("begin_error_ns", "how much earlier it may have begun at most", \.beginError)
+        Member("total_ns", "from exec until ready", \.total)
+        Member("tracer_ns", "the tracer's own time; the stages are without it", \.tracerTime)
+        Member("recorded_calls", \.recordedCalls)
+        Member("recording_ns", "an estimate of what recording these calls took; the stages include it", \.recordingTime)
+        Member("ready", "null: the program was never ready", \.ready)
+        Member("last_seen", "where the program was when it ended before it was ready", \.lastSeen)
+        Member("minor_faults", \.minorFaults)
+        Member("major_faults", \.majorFaults)
+        Member("cpu_ns", \.cpu)
+        Member("phases", \.stages)
+        Member("constructors", \.constructors)
+        Member("finalizers", \.finalizers)
+        Member("libraries", \.libraries)
+        Member("dlopens", \.loads)
+        Member("lazy", "what was initialized at its first use", \.lazyInitializers)
+        Member("items", "start-up items (TRACER_STARTUP_ITEM of tracer.h) that began before the program was ready, in this order", \.items)
+        Member("marks", \.marks)
+        Member("spans", \.spans)
+        Member("advice", "what to look at first") { $0.advice() }
+        Member("loader_audit", "how long finding and mapping each library took; null without --loader") { $0.loaderAudit?.objects }
+        Member("notes", \.notes)
     }
 
-    private static func object(_ members: (String, JSON)...) -> JSON { .object(members) }
-
-    private static func json(_ stage: StartupStage) -> JSON {
-        object(
-            ("name", .string(stage.name)), ("kind", .string(stage.kind.rawValue)), ("start_ns", .unsigned(stage.start.count)),
-            ("duration_ns", .unsigned(stage.duration.count)), ("exact", .bool(stage.isExact)), ("cut", .bool(stage.isCut)),
-            ("states", stage.states?.json ?? .null))
-    }
-
-    private static func json(_ lazy: LazyRun) -> JSON {
-        object(
-            ("means", .string(lazy.means)), ("module", .string(lazy.name.module)), ("name", .string(lazy.name.name)),
-            ("symbol", .string(lazy.name.symbol)), ("thread", .unsigned(UInt64(lazy.tid))), ("start_ns", .unsigned(lazy.start.count)),
-            ("duration_ns", .time(lazy.duration)), ("recording_ns", .unsigned(lazy.recording.count)), ("during", .text(lazy.during)))
-    }
-
-    private static func json(_ span: ProgramSpan) -> JSON {
-        object(
-            ("name", .string(span.name)), ("thread", .unsigned(UInt64(span.tid))), ("start_ns", .unsigned(span.at.count)),
-            ("duration_ns", .time(span.duration)))
-    }
-
-    private static func json(_ advice: StartupAdvice) -> JSON {
-        object(("text", .string(advice.text)), ("saving_ns", .unsigned(advice.saving.count)), ("estimate", .bool(advice.isEstimate)))
-    }
-
-    private static func json(_ object: LoaderAudit.Object) -> JSON {
-        Self.object(("path", .string(object.path)), ("duration_ns", .unsigned(object.duration.count)))
-    }
-
-    private var readyJSON: JSON {
-        guard case .ready(let moment) = outcome else { return .null }
-        return .object([
-            ("reason", .string(moment.key)), ("text", .string(moment.text)), ("at_ns", .unsigned(total.count)),
-            (
-                "others",
-                .array(
-                    otherMoments.map {
-                        .object([("reason", .string($0.moment.key)), ("text", .string($0.moment.text)), ("at_ns", .unsigned($0.at.count))])
-                    })
-            ),
-        ])
-    }
-
-    private static func json(_ run: ConstructorRun) -> JSON {
-        let line: JSON = run.name.line.map { .unsigned(UInt64($0)) } ?? .null
-        let parent: JSON = run.parent.map { .unsigned(UInt64($0)) } ?? .null
-        let load: JSON = run.load.map { .unsigned(UInt64($0)) } ?? .null
-        let names: [(String, JSON)] = [
-            ("module", .string(run.name.module)), ("name", .string(run.name.name)), ("symbol", .string(run.name.symbol)),
-            ("file", .text(run.name.file)), ("line", line), ("globals", .array(run.name.globals.map { .string($0) })),
-            ("kind", .string(run.kindText)), ("order", .unsigned(UInt64(run.number))), ("parent", parent), ("load", load),
-        ]
-        let times: [(String, JSON)] = [
-            ("thread", .unsigned(UInt64(run.tid))), ("start_ns", .unsigned(run.start.count)), ("total_ns", .unsigned(run.total.count)),
-            ("self_ns", .unsigned(run.selfTime.count)), ("cpu_ns", .unsigned(run.cpu.count)),
-            ("minor_faults", .unsigned(UInt64(run.minorFaults))),
-            ("major_faults", .unsigned(UInt64(run.majorFaults))), ("calls", .unsigned(run.calls)),
-            ("recording_ns", .unsigned(run.recording.count)), ("returned", .bool(run.isOver && !run.wasLeft)),
-        ]
-        return .object(names + times)
-    }
-
-    static func json(_ library: StartupLibrary) -> JSON {
-        let load: JSON = library.load.map { .unsigned(UInt64($0)) } ?? .null
-        let names: [(String, JSON)] = [
-            ("name", .string(library.name)), ("path", .string(library.path)), ("load", load),
-            ("needed_by", .array(library.neededBy.map { .string($0) })), ("unused_needs", .array(library.unusedNeeds.map { .string($0) })),
-        ]
-        let costs: [(String, JSON)] = [
-            ("mapped_bytes", .unsigned(library.mappedBytes)), ("relative_relocations", .unsigned(library.relativeRelocations)),
-            ("compact_relocation_bytes", .unsigned(library.compactBytes)), ("symbol_relocations", .unsigned(library.symbolRelocations)),
-            ("other_relocations", .unsigned(library.otherRelocations)), ("jump_slots", .unsigned(library.jumpSlots)),
-            ("lazy", .bool(library.isLazy)),
-            ("lookups", .unsigned(library.lookups)), ("bound_from_others", .unsigned(library.boundFromOthers)),
-            ("constructors", .unsigned(UInt64(library.constructorCount))), ("constructor_ns", .unsigned(library.constructorTime.count)),
-            ("calls", .unsigned(library.calls)),
-        ]
-        return .object(names + costs)
-    }
-
-    private static func json(_ load: LibraryLoad) -> JSON {
-        let members: [(String, JSON)] = [
-            ("path", .string(load.path)), ("modules", .array(load.modules.map { .string($0) })), ("caller", .text(load.caller)),
-            ("constructor", .text(load.constructor)), ("thread", .unsigned(UInt64(load.tid))), ("start_ns", .unsigned(load.start.count)),
-            ("total_ns", .unsigned(load.total.count)), ("load_ns", .unsigned(load.loading.count)),
-            ("recording_ns", .unsigned(load.recording.count)),
-            ("end_known", .bool(load.isEndKnown)), ("constructors_ns", .unsigned(load.constructors.count)),
-            ("order", .unsigned(UInt64(load.number))),
-        ]
-        return .object(members)
+    private var ready: ReadyRow? {
+        guard case .ready(let moment) = outcome else { return nil }
+        return ReadyRow(moment: moment, at: total, others: otherMoments.map { OtherMoment(moment: $0.moment, at: $0.at) })
     }
 }
 
-extension ConstructorRun {
-    package var kindText: String {
-        switch kind {
+/// The moment at which the program was ready.
+private struct ReadyRow: Record {
+    var moment: ReadyMoment
+    var at: Nanoseconds
+    var others: [OtherMoment]
+
+    static let members = declare {
+        Member("reason", \.moment.key)
+        Member("text", \.moment.text)
+        Member("at_ns", \.at)
+        Member("others", "moments that might have been taken for it", \.others)
+    }
+}
+
+/// A moment that might have been taken for ready.
+private struct OtherMoment: Record {
+    var moment: ReadyMoment
+    var at: Nanoseconds
+
+    static let members = declare {
+        Member("reason", \.moment.key)
+        Member("text", \.moment.text)
+        Member("at_ns", \.at)
+    }
+}
+
+extension StartupStage: Record {
+    package static let members = declare {
+        Member("name", \.name)
+        Member("kind", \.kind.rawValue)
+        Member("start_ns", \.start)
+        Member("duration_ns", \.duration)
+        Member("exact", \.isExact)
+        Member("cut", \.isCut)
+        Member("states", "what the main thread did in it; the times add up to its duration; null: the kernel has not reported it", \.states)
+    }
+}
+
+extension ConstructorRun: Record {
+    package static let members = declare {
+        Member("module", \.name.module)
+        Member("name", \.name.name)
+        Member("symbol", \.name.symbol)
+        Member("file", "of the source", \.name.file)
+        Member("line", \.name.line)
+        Member("globals", "variables that it initializes", \.name.globals)
+        Member("kind", \.kind)
+        Member("order", \.number)
+        Member("parent", "order of the one during which it ran", \.parent)
+        Member("load", "order of the dlopen that ran it; null: its module was there from the start", \.load)
+        Member("thread", \.tid)
+        Member("start_ns", \.start)
+        Member("total_ns", \.total)
+        Member("self_ns", \.selfTime)
+        Member("cpu_ns", \.cpu)
+        Member("minor_faults", \.minorFaults)
+        Member("major_faults", \.majorFaults)
+        Member("calls", \.calls)
+        Member("recording_ns", \.recording)
+        Member("returned") { $0.isOver && !$0.wasLeft }
+    }
+}
+
+extension Initializer.Kind: JSONValue {
+    package static var form: JSONForm { .choice(allCases.map(\.text)) }
+    package var json: JSON { .string(text) }
+
+    private var text: String {
+        switch self {
         case .preinitArray: "preinit_array"
         case .initializer: "init"
         case .initArray: "init_array"
@@ -143,7 +116,96 @@ extension ConstructorRun {
     }
 }
 
-extension JSON {
-    /// nil becomes null.
-    static func text(_ text: String?) -> JSON { text.map { .string($0) } ?? .null }
+extension StartupLibrary: Record {
+    package static let members = declare {
+        Member("name", \.name).column("library", .text) { $0.name }
+        Member("path", \.path)
+        Member("load", "order of the dlopen that brought it; null: it was there from the start", \.load)
+        Member("needed_by", \.neededBy).column("needed by", .text) { $0.needers }
+        Member("unused_needs", "needed libraries of which it uses nothing", \.unusedNeeds)
+        Member("mapped_bytes", \.mappedBytes).column("mapped") { readable(byteCount: $0.mappedBytes) }
+        Member("relative_relocations", \.relativeRelocations)
+        Member("compact_relocation_bytes", "size of the table of compact relocations (DT_RELR)", \.compactBytes)
+        Member("symbol_relocations", \.symbolRelocations)
+        Member("other_relocations", \.otherRelocations)
+        Member("jump_slots", \.jumpSlots)
+        Member.shown("relocations", "relocations") { grouped($0.relocations) }
+        Member("lazy", "its functions are bound at their first call", \.isLazy)
+        Member("lookups", "of symbols, when it was loaded", \.lookups).column("look-ups") { grouped($0.lookups) }
+        Member("bound_from_others", \.boundFromOthers)
+        Member("constructors", \.constructorCount).column("constructors") {
+            $0.constructorCount == 0 ? "-" : "\($0.constructorCount): \(readable($0.constructorTime))"
+        }
+        Member("constructor_ns", \.constructorTime)
+        Member("calls", \.calls).column("calls") { grouped($0.calls) }
+    }
+
+    private var needers: String {
+        let more = neededBy.count > 3 ? " and \(neededBy.count - 3) more" : ""
+        let names = neededBy.prefix(3).joined(separator: ", ") + more
+        guard load != nil else { return names.isEmpty ? "preloaded" : names }
+        return names.isEmpty ? "opened by the program" : names + " (opened by the program)"
+    }
+}
+
+extension LibraryLoad: Record {
+    package static let members = declare {
+        Member("path", \.path)
+        Member("modules", \.modules)
+        Member("caller", \.caller)
+        Member("constructor", "during which it was called", \.constructor)
+        Member("thread", \.tid)
+        Member("start_ns", \.start)
+        Member("total_ns", \.total)
+        Member("load_ns", \.loading)
+        Member("recording_ns", \.recording)
+        Member("end_known", \.isEndKnown)
+        Member("constructors_ns", \.constructors)
+        Member("order", \.number)
+    }
+}
+
+extension LazyRun: Record {
+    package static let members = declare {
+        Member("means", \.means)
+        Member("module", \.name.module)
+        Member("name", \.name.name)
+        Member("symbol", \.name.symbol)
+        Member("thread", \.tid)
+        Member("start_ns", \.start)
+        Member("duration_ns", \.duration)
+        Member("recording_ns", \.recording)
+        Member("during", \.during)
+    }
+}
+
+extension ProgramMark: Record {
+    package static let members = declare {
+        Member("name", \.name)
+        Member("at_ns", \.at)
+    }
+}
+
+extension ProgramSpan: Record {
+    package static let members = declare {
+        Member("name", \.name)
+        Member("thread", \.tid)
+        Member("start_ns", \.at)
+        Member("duration_ns", \.duration)
+    }
+}
+
+extension StartupAdvice: Record {
+    package static let members = declare {
+        Member("text", \.text)
+        Member("saving_ns", \.saving)
+        Member("estimate", \.isEstimate)
+    }
+}
+
+extension LoaderAudit.Object: Record {
+    package static let members = declare {
+        Member("path", \.path)
+        Member("duration_ns", \.duration)
+    }
 }

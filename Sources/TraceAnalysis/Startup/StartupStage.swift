@@ -22,7 +22,7 @@ package struct StartupStage: Sendable, Equatable {
     package var isExact: Bool
     /// It did not come to its end: the program ended in it.
     package var isCut: Bool
-    /// nil: the kernel has not told.
+    /// nil: the kernel has not reported them.
     package var states: StageStates?
 
     static func all(

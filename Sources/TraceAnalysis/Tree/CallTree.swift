@@ -100,9 +100,9 @@ package struct CallTree: Sendable {
         package var isCostKnown: Bool
         /// The cost itself.
         var cost: CallCost
-        /// "window 1.2 s to 1.5 s of 3 s", and as JSON; nil where all is told.
+        /// "window 1.2 s to 1.5 s of 3 s", and as JSON has it; nil where all is shown.
         package var window: String?
-        var windowJSON = JSON.null
+        var reportedWindow: ReportedWindow?
     }
 
     package internal(set) var processes: [Process]

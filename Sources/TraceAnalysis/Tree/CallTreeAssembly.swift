@@ -291,7 +291,7 @@ extension CallTree.Process {
             duration: trace.timeScale.nanoseconds(from: trace.firstTicks, to: end), isRing: trace.isRing,
             unfinished: unfinished, dropped: trace.header.dropped, isCostKnown: trace.header.leaf_cost > 0,
             cost: CallCost(trace),
-            window: trace.windowText(until: end), windowJSON: trace.windowJSON(until: end))
+            window: trace.windowText(until: end), reportedWindow: trace.reportedWindow(until: end))
     }
 }
 

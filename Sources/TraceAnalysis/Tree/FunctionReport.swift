@@ -33,7 +33,7 @@ package struct FunctionReport: Sendable {
     package let slowest: [Call]
     package let callers: CallTree
     package let callees: CallTree
-    private let program: String, pid: UInt32
+    fileprivate let program: String, pid: UInt32
     private let isRun: Bool
 
     package init?(
@@ -235,31 +235,62 @@ extension FunctionReport {
                     + (call.isOver ? "" : style.alarm("  (its end is not in the trace)")))
         }
     }
+}
+
+/// What `tracer report FUNCTION --json` prints.
+package struct FunctionOutput {
+    private let report: FunctionReport
+    private let window: RunWindow?
+    private let places: FunctionPlaces
 
     /// - Parameter window: that of the run
-    package func json(_ window: RunWindow?, _ places: FunctionPlaces) -> JSON {
-        let names = functions.map {
-            JSON.object([("name", .string($0.name)), ("module", .string($0.module))] + places.members(of: $0))
+    package init(_ report: FunctionReport, _ window: RunWindow?, _ places: FunctionPlaces) {
+        self.report = report
+        self.window = window
+        self.places = places
+    }
+}
+
+extension FunctionOutput: Record {
+    package static let members = declare {
+        Member("schema", "1") { _ in 1 }
+        Member("program", \.report.program)
+        Member("pid", \.report.pid)
+        Member("window", windowMeaning, \.window?.reported)
+        Member("functions", "that the name or glob means, taken together below") { output in
+            output.report.functions.map { PlacedFunction(function: $0, places: output.places) }
         }
-        let bars = histogram.map {
-            JSON.object([
-                ("from_ns", .unsigned($0.range.lowerBound)), ("to_ns", .unsigned($0.range.upperBound)), ("calls", .unsigned($0.calls)),
-            ])
-        }
-        let calls = slowest.map { call in
-            JSON.object([
-                ("start_ns", .unsigned(call.start.count)), ("duration_ns", .unsigned(call.length.count)),
-                ("pid", .unsigned(UInt64(call.pid))), ("tid", call.tid.map { .unsigned(UInt64($0)) } ?? .null),
-                ("function", .string(call.name)), ("module", .string(call.module)),
-                ("file", call.file.map { .string($0) } ?? .null), ("is_over", .bool(call.isOver)),
-            ])
-        }
-        return .object([
-            ("schema", .unsigned(1)), ("program", .string(program)), ("pid", .unsigned(UInt64(pid))),
-            ("window", window?.json ?? .null), ("functions", .array(names)), ("calls", .unsigned(sums.calls)),
-            ("total_ns", .unsigned(sums.total.count)), ("self_ns", .signed(sums.selfTime)), ("min_ns", .time(sums.minimum)),
-            ("max_ns", .time(sums.maximum)), ("p50_ns", .time(sums.median)), ("p99_ns", .time(sums.percentile99)),
-            ("histogram", .array(bars)), ("slowest", .array(calls)), ("callers", callers.json()), ("callees", callees.json()),
-        ])
+        Member("calls", \.report.sums.calls)
+        Member("total_ns", \.report.sums.total)
+        Member("self_ns", \.report.sums.selfTime)
+        Member("min_ns", \.report.sums.minimum)
+        Member("max_ns", \.report.sums.maximum)
+        Member("p50_ns", \.report.sums.median)
+        Member("p99_ns", \.report.sums.percentile99)
+        Member("histogram", "of the lengths of calls", \.report.histogram)
+        Member("slowest", "single calls, the slowest first", \.report.slowest)
+        Member("callers", "upside down: the function, below it its callers", .file("tree.json"), \.report.callers.json)
+        Member("callees", "the function, below it what it calls", .file("tree.json"), \.report.callees.json)
+    }
+}
+
+extension FunctionReport.Bar: Record {
+    package static let members = declare {
+        Member("from_ns", \.range.lowerBound)
+        Member("to_ns", "exclusive", \.range.upperBound)
+        Member("calls", \.calls)
+    }
+}
+
+extension FunctionReport.Call: Record {
+    package static let members = declare {
+        Member("start_ns", "since the beginning of the trace, of a run since that of its first process", \.start)
+        Member("duration_ns", \.length)
+        Member("pid", \.pid)
+        Member("tid", \.tid)
+        Member("function", \.name)
+        Member("module", \.module)
+        Member("file", "what a call of dlopen brought", \.file)
+        Member("is_over", "its end is in the trace", \.isOver)
     }
 }

@@ -58,7 +58,7 @@ struct Callers: ParsableCommand {
         let upward = tree.callers(of: chosen), downward = tree.below(chosen)
         var output = display.output()
         if json {
-            try output.line(JSON.object([("schema", .unsigned(1)), ("callers", upward.json()), ("calls", downward.json())]).text())
+            try output.line(CallersOutput(callers: upward, calls: downward).json.text())
             try output.finish()
             return try finish(files)
         }

@@ -59,7 +59,7 @@ struct CoverageCommand: ParsableCommand {
         if let html { try writePage(CoveragePage.html(coverage, names: names.style), to: html, force: force) }
         var output = display.output()
         if json {
-            try output.line(coverage.json().text())
+            try output.line(coverage.json.text())
         } else if lcov == nil && html == nil {
             for line in coverage.lines(
                 top: top, all: all, names: names.style, width: names.style == .full ? nil : output.width, style: output.style)

@@ -85,7 +85,7 @@ struct Diff: ParsableCommand {
         } else {
             var output = display.output()
             if json {
-                try output.line(diff.json().text())
+                try output.line(diff.json.text())
             } else {
                 let style = output.style
                 try output.line(style.bold("before  ") + describe(first))

@@ -57,7 +57,7 @@ struct HistoryCommand: ParsableCommand {
             let all = try place.series()
             if json {
                 var output = Output()
-                try output.line(HistoryJSON.object(all).text())
+                try output.line(HistoryOutput(all).json.text())
                 return try output.flush()
             }
             if let html {

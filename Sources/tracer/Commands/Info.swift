@@ -35,7 +35,7 @@ struct Info: ParsableCommand {
     private func describe(_ trace: TraceFile, _ output: inout Output) throws {
         let summary = Summary(trace, names: false)
         if json {
-            try output.line(trace.infoJSON(summary).text())
+            try output.line(InfoOutput(trace, summary).json.text())
         } else {
             try describe(trace, summary, &output)
         }
@@ -47,7 +47,7 @@ struct Info: ParsableCommand {
         let whole = try trace.choice.summary(run, names: false)
         guard let root = whole.processes.first else { throw CommandFailure(message: whole.warnings.first ?? "no trace in \(run.path)") }
         if json {
-            try output.line(whole.infoJSON.text())
+            try output.line(RunInfoOutput(whole).json.text())
             try output.finish()
             return try finish(whole)
         }

@@ -48,12 +48,12 @@ struct Launch: ParsableCommand {
             if results.count == 2 {
                 let comparison = LaunchComparison(results[0], results[1])
                 if json {
-                    try output.line(LaunchJSON.object(results[1], second, watch, comparison: comparison).text())
+                    try output.line(LaunchOutput(results[1], second, watch, comparison: comparison).json.text())
                 } else {
                     try output.write(text.comparison(results[0], results[1], (commands[0], second), comparison))
                 }
             } else if json {
-                try output.line(LaunchJSON.object(results[0], second, watch).text())
+                try output.line(LaunchOutput(results[0], second, watch).json.text())
             } else {
                 try output.write(text.table(results[0], second))
             }

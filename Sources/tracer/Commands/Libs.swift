@@ -31,7 +31,7 @@ struct Libs: ParsableCommand {
         }
         var output = Output()
         if json {
-            try output.line(report.json().text())
+            try output.line(report.json.text())
         } else {
             try output.write(report.table(style: output.style))
         }

@@ -100,7 +100,7 @@ struct Order: ParsableCommand {
         }
         var report = Output(isStandard ? STDERR_FILENO : STDOUT_FILENO)
         if json {
-            try report.line(order.json().text())
+            try report.line(order.json.text())
         } else {
             for line in order.lines(names: names.style, style: report.style) { try report.line(line) }
             if let output, !isStandard { try report.line("\n\(output): \(format.usage(output))") }
@@ -114,7 +114,7 @@ struct Order: ParsableCommand {
         try builds.compare { comparison, series, runs in
             var report = Output()
             if json {
-                try report.line(BuildJSON.object(comparison, series, runs: runs).text())
+                try report.line(BuildOutput(comparison, series, runs: runs).json.text())
             } else {
                 for line in BuildText(series, runs: runs, style: report.style).lines(comparison) { try report.line(line) }
             }

@@ -42,15 +42,8 @@ struct Plan: ParsableCommand {
     @OptionGroup var names: NameOptions
     @OptionGroup var display: DisplayOptions
 
-    private struct Chosen {
-        var plan: ModulePlan
-        var module: String
-        var functions: [plan_function]
-        var patchedCount: Int { functions.count { $0.tactic != 0 } }
-    }
-
     func run() throws {
-        var chosen: [Chosen] = []
+        var chosen: [PlannedFunctions] = []
         for path in modules {
             do throws(PlanProblem) {
                 let plan = try ModulePlan(path: path, options: PlanOptions(usesTraps: traps), cache: cache ? PlanCache() : nil)
@@ -65,14 +58,14 @@ struct Plan: ParsableCommand {
         }
         var output = display.output()
         if json {
-            try writeJSON(chosen, &output)
+            try output.line(PlanOutput(modules: chosen).json.text())
         } else {
             try writeText(chosen, &output)
         }
         try output.finish()
     }
 
-    private func choose(_ plan: ModulePlan) -> Chosen {
+    private func choose(_ plan: ModulePlan) -> PlannedFunctions {
         let module = plan.path.split(separator: "/").last.map(String.init) ?? plan.path
         let patterns = functions.map { FunctionPattern($0) }
         let found = plan.file.withFunctions { all in
@@ -85,34 +78,10 @@ struct Plan: ParsableCommand {
                     }
                 }
         }
-        return Chosen(plan: plan, module: module, functions: found)
+        return PlannedFunctions(plan: plan, module: module, functions: found)
     }
 
-    private func reason(_ function: plan_function) -> String { Reason(rawValue: function.reason)?.text ?? "" }
-    private func tactic(_ function: plan_function) -> String { (Tactic(rawValue: function.tactic) ?? .none).name }
-
-    private func writeJSON(_ chosen: [Chosen], _ output: inout Output) throws {
-        let total = chosen.reduce(0) { $0 + $1.functions.count }, patched = chosen.reduce(0) { $0 + $1.patchedCount }
-        try output.line("{\n  \"schema\": 1,\n  \"total\": \(total),\n  \"patched\": \(patched),\n  \"functions\": [")
-        var count = 0
-        for each in chosen {
-            for function in each.functions {
-                let symbols = each.plan.file.names(of: function)
-                var members: [(String, JSON)] = [
-                    ("name", .string(demangled(symbols[0]))), ("module", .string(each.plan.path)),
-                    ("address", .string("0x" + String(each.plan.address(of: function), radix: 16))),
-                    ("size", .unsigned(UInt64(function.byte_count))),
-                    ("tactic", .string(tactic(function))), ("reason", function.reason == 0 ? .null : .string(reason(function))),
-                ]
-                if symbols.count > 1 { members.append(("aliases", .array(symbols.dropFirst().map { .string(demangled($0)) }))) }
-                count += 1
-                try output.line("    " + JSON.object(members).text(lines: 0) + (count == total ? "" : ","))
-            }
-        }
-        try output.line("  ]\n}")
-    }
-
-    private func writeText(_ chosen: [Chosen], _ output: inout Output) throws {
+    private func writeText(_ chosen: [PlannedFunctions], _ output: inout Output) throws {
         let used = Tactic.allCases.filter { tactic in
             tactic != .none && chosen.contains { $0.functions.contains { $0.tactic == tactic.rawValue } }
         }
@@ -126,31 +95,25 @@ struct Plan: ParsableCommand {
         for line in table.lines(output.style, width: output.width) { try output.line(line) }
         try writeReasons(chosen, &output)
         guard all || !functions.isEmpty else { return }
-        var list = TextTable(["address", "bytes", "tactic", "function"], leftAligned: [2, 3])
         let short = ShortNames(
             chosen.flatMap { each in each.functions.flatMap { each.plan.file.names(of: $0).map { demangled($0) } } }, names.style)
-        for each in chosen {
-            for function in each.functions {
-                let names = each.plan.file.names(of: function).map { short[demangled($0)] }
-                list.add([
-                    "0x" + String(each.plan.address(of: function), radix: 16), grouped(function.byte_count), tactic(function),
-                    (chosen.count > 1 ? each.module + "!" : "") + names.joined(separator: ", "),
-                ])
-            }
+        let rows = chosen.flatMap { each in
+            each.rows(prefix: chosen.count > 1 ? each.module + "!" : "") { short[$0] }
         }
+        let list = TextTable(rows, PlanRow.columns(["address", "size", "tactic", "name"]))
         try output.line("")
         for line in list.lines(output.style, width: names.style == .full ? nil : output.width) { try output.line(line) }
     }
 
     /// All of them are 100.0%, and nothing else is.
-    private func share(_ chosen: Chosen) -> String {
+    private func share(_ chosen: PlannedFunctions) -> String {
         let share = Double(chosen.patchedCount) / Double(chosen.functions.count)
         return percent(share < 1 ? min(share, 0.999) : share)
     }
 
     /// Writes the reasons of refusals, the most frequent first, each with some of its functions.
-    private func writeReasons(_ chosen: [Chosen], _ output: inout Output) throws {
-        var refused: [UInt8: [(Chosen, plan_function)]] = [:]
+    private func writeReasons(_ chosen: [PlannedFunctions], _ output: inout Output) throws {
+        var refused: [UInt8: [(PlannedFunctions, plan_function)]] = [:]
         for each in chosen {
             for function in each.functions where function.tactic == 0 { refused[function.reason, default: []].append((each, function)) }
         }
@@ -160,5 +123,70 @@ struct Plan: ParsableCommand {
             let examples = functions.prefix(3).map { shortened(demangled($0.0.plan.file.names(of: $0.1)[0]), 60) }
             try output.line(output.style.dim("           " + examples.joined(separator: ", ") + (functions.count > 3 ? ", …" : "")))
         }
+    }
+}
+
+/// The functions of a module that are shown.
+struct PlannedFunctions {
+    fileprivate var plan: ModulePlan
+    fileprivate var module: String
+    fileprivate var functions: [plan_function]
+
+    fileprivate var patchedCount: Int { functions.count { $0.tactic != 0 } }
+
+    /// - Parameters:
+    ///   - prefix: of names in tables
+    ///   - short: how names are spelt in tables
+    fileprivate func rows(prefix: String = "", _ short: @escaping (String) -> String = { $0 }) -> [PlanRow] {
+        functions.map { PlanRow(plan: plan, function: $0, prefix: prefix, short: short) }
+    }
+}
+
+/// What `tracer plan --json` prints.
+struct PlanOutput: Presentation.Record {
+    fileprivate var modules: [PlannedFunctions]
+
+    static let members = declare {
+        Member("schema", "1") { _ in 1 }
+        Member("total") { $0.modules.reduce(0) { $0 + $1.functions.count } }
+        Member("patched") { $0.modules.reduce(0) { $0 + $1.patchedCount } }
+        Member("functions") { output in output.modules.flatMap { $0.rows() } }
+    }
+}
+
+/// A function of a module, and how it can be patched.
+private struct PlanRow {
+    var plan: ModulePlan
+    var function: plan_function
+    /// Text before its names in tables.
+    var prefix: String
+    /// How names are spelt in tables.
+    var short: (String) -> String
+
+    var address: String { "0x" + String(plan.address(of: function), radix: 16) }
+    var tactic: String { (Tactic(rawValue: function.tactic) ?? .none).name }
+    /// nil: it can be recorded.
+    var reason: String? { function.reason == 0 ? nil : Reason(rawValue: function.reason)?.text ?? "" }
+    /// As in the file.
+    var symbols: [String] { plan.file.names(of: function) }
+
+    /// nil: it has one name.
+    var aliases: [String]? {
+        let others = symbols.dropFirst()
+        return others.isEmpty ? nil : others.map { demangled($0) }
+    }
+}
+
+extension PlanRow: Presentation.Record {
+    static let members = declare {
+        Member("name", "demangled") { demangled($0.symbols[0]) }.column("function", .text) { row in
+            row.prefix + row.symbols.map { row.short(demangled($0)) }.joined(separator: ", ")
+        }
+        Member("module", \.plan.path)
+        Member("address", "as linked, hexadecimal", \.address).column("address") { $0.address }
+        Member("size", "in bytes", \.function.byte_count).column("bytes") { grouped($0.function.byte_count) }
+        Member("tactic", "what is replaced at its entry", \.tactic).column("tactic", .text) { $0.tactic }
+        Member("reason", "why it cannot be recorded; null where it can", \.reason)
+        Member.optional("aliases", "its other names, demangled") { $0.aliases }
     }
 }

@@ -107,7 +107,7 @@ struct Report: ParsableCommand {
         let places = FunctionPlaces([trace], lines: lines)
         var output = display.output()
         if json {
-            try output.line(summary.runJSON(trace, places).text())
+            try output.line(ReportOutput(trace, summary, places).json.text())
         } else {
             try output.write(
                 summary.table(
@@ -137,7 +137,7 @@ struct Report: ParsableCommand {
         let places = FunctionPlaces(traces, lines: lines)
         var output = display.output()
         if json {
-            try output.line(report.json(window, places).text())
+            try output.line(FunctionOutput(report, window, places).json.text())
         } else {
             let title =
                 traces.count == 1
@@ -184,7 +184,7 @@ struct Report: ParsableCommand {
         let places = lines ? FunctionPlaces(try trace.choice.open(run), lines: true) : nil
         var output = display.output()
         if json {
-            try output.line(whole.json(root, places).text())
+            try output.line(ReportOutput(whole, root: root, places).json.text())
         } else if by == .process, !correct {
             try output.write(whole.processTable(by: sort, top: top, width: output.width, style: output.style))
         } else {

@@ -65,7 +65,7 @@ struct Samples: ParsableCommand {
             try ExportOutput("-", force: false, isBinary: false).writing { try report.writeFolded(to: $0) }
         } else {
             var output = display.output()
-            if json { try output.line(report.json().text()) } else { try show(report, &output) }
+            if json { try output.line(report.json.text()) } else { try show(report, &output) }
             try output.finish()
         }
         try finish(files, ofCalls: false)

@@ -128,7 +128,7 @@ struct Startup: ParsableCommand {
         timeline.addStates(trace)
         var output = output
         if json {
-            try output.line(timeline.json().text())
+            try output.line(timeline.json.text())
         } else {
             try output.write(items ? timeline.itemTable(style: output.style) : timeline.table(top: top, style: output.style))
         }

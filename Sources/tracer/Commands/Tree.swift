@@ -87,7 +87,7 @@ struct Tree: ParsableCommand {
         }
         var output = display.output()
         if json {
-            try output.line(tree.json().text())
+            try output.line(tree.json.text())
             try output.finish()
             return try finish(files)
         }

@@ -44,7 +44,7 @@ struct Waits: ParsableCommand {
         let report = withProgress(basename(run.path)) { WaitReport(traces, window: window, choice, progress: $0) }
         var output = display.output()
         if json {
-            try output.line(report.json(limit: limit ?? 0).text())
+            try output.line(WaitOutput(report, limit: limit ?? 0).json.text())
         } else {
             for line in report.lines(
                 limit: limit ?? 30, width: names.fullNames ? nil : output.width, names: names.style, style: output.style)

@@ -98,7 +98,7 @@ private let begin: UInt64 = 100_000_000
             (0, "startup item slow (stage 1)", 400, 550), (1, "startup item late (stage 2)", 510, 520), (2, "a span", 5, 6),
         ]) { timeline in
             #expect(timeline.spans.map(\.name) == ["a span"])
-            #expect(timeline.json().text().contains(#""name": "slow""#))
+            #expect(timeline.json.text().contains(#""name": "slow""#))
             let table = timeline.itemTable(style: TextStyle(isColoured: false))
             #expect(table.contains("1 start-up item before ready") && table.contains("not finished"), "\(table)")
             #expect(timeline.table(style: TextStyle(isColoured: false)).contains("Start-up items, by own time\n"))

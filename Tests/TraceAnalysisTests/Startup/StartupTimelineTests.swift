@@ -74,7 +74,7 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         #expect(summary(timeline).first == "exec 0 +2000000 ~")
         #expect(timeline.beginError.count == 3_000_000)
         #expect(timeline.notes.contains { $0.contains("estimated") })
-        #expect(timeline.json().text().contains("\"exact\": false"))
+        #expect(timeline.json.text().contains("\"exact\": false"))
     }
 
     @Test func aProcessIsNotMadeAfterItsLoaderRan() throws {
@@ -262,7 +262,7 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         }
         let timeline = try timeline(builder)
         #expect(timeline.recordedCalls == 2)
-        #expect(!timeline.table(style: TextStyle(isColoured: false)).isEmpty && !timeline.json().text().isEmpty)
+        #expect(!timeline.table(style: TextStyle(isColoured: false)).isEmpty && !timeline.json.text().isEmpty)
     }
 
     @Test func functionsWithoutANameAreCalledAsInTheReport() throws {
@@ -378,7 +378,7 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
                 builder.complete(thread, 3, from: begin, to: begin + 1)
             })
         #expect(!timeline.table(style: TextStyle(isColoured: true)).isEmpty)
-        #expect(!timeline.json().text().isEmpty)
+        #expect(!timeline.json.text().isEmpty)
     }
 }
 

@@ -1,0 +1,129 @@
+// A row of `tracer report`: a function's figures, each declared once for the table, the JSON and its schema.
+import Presentation
+import Symbols
+
+package struct FunctionRow {
+    var figures: FunctionSummary
+    var places: FunctionPlaces?
+    /// How names are spelt in tables.
+    var short: (String) -> String = { $0 }
+    /// Marks an average that is far from the median.
+    var isMarked = false
+
+    fileprivate var isUntimed: Bool { figures.timedCalls == 0 && figures.total.count == 0 }
+
+    /// With the number of functions that the linker has folded with it.
+    fileprivate var name: String {
+        let others = places?.folded(with: figures.function).count ?? 0
+        return short(figures.name) + (others > 0 ? " +\(others)" : "")
+    }
+}
+
+extension FunctionRow: Record {
+    package static let members = declare {
+        Member.optional("caller", "with --by caller") { $0.figures.caller }
+            .column("caller", .name) { Summary.explained($0.short($0.figures.caller ?? "?")) }
+        Member.optional("site", "with --by site: what it was called from; null: unknown") { $0.figures.site.map { $0.isKnown ? $0 : nil } }
+            .column("called from", .name) { row in row.figures.site?.text(row.short) ?? "" }
+        Member("name", "demangled", \.figures.name).column("function", .name) {
+            $0.figures.caller == nil ? Summary.explained($0.name) : $0.name
+        }
+        Member("symbol", "as in the file", \.figures.symbol)
+        Member("module", "file name of the module it lies in", \.figures.module).column("module", .text) { $0.figures.module }
+        Member("calls", "that began", \.figures.calls).column("calls") {
+            $0.figures.name == FunctionNames.ownCode ? "-" : ($0.figures.isLeftOut ? "≥" : "") + grouped($0.figures.calls)
+        }
+        Member("total_ns", "from entry to exit, a recursive function's outermost calls only", \.figures.total)
+            .column("total") { $0.isUntimed ? "-" : spelt($0.figures.total) }
+        Member("self_ns", "without the recorded calls made from it; negative only where calls do not nest (coroutines)", \.figures.selfTime)
+            .column("self") { $0.isUntimed ? "-" : column(readable(signed: $0.figures.selfTime)) }
+        Member("min_ns", "of one call; null where none has a known length", \.figures.minimum).column("minimum") {
+            spelt($0.figures.minimum)
+        }
+        Member("max_ns", \.figures.maximum).column("maximum") { spelt($0.figures.maximum) }
+        Member("p50_ns", \.figures.median).column("p50") { spelt($0.figures.median) }
+        Member("p99_ns", \.figures.percentile99).column("p99") { spelt($0.figures.percentile99) }
+        Member.shown("average", "average") { ($0.isMarked ? "* " : "") + spelt($0.figures.average) }
+        Member.shown("shape", DurationShape.title) { $0.figures.shape.text }
+        Member.optional("left_out", "true: there were more calls, which are not recorded (record --keep-hot)") {
+            $0.figures.isLeftOut ? true : nil
+        }
+        Member(
+            "recording_ns",
+            "what of self_ns recording took; null where the trace does not say what a call costs, and of rows that are no functions",
+            \.figures.recording
+        ).column("recording") { $0.figures.recordingShare.map { percent($0) } ?? "" }
+        corrected("corrected_self", "own time", "corrected self") { $0.correctedSelf }
+        corrected("corrected_total", "time from entry to exit", "corrected") { $0.correctedTotal }
+        PlacedFunction.places { PlacedFunction(function: $0.figures.function, places: $0.places) }
+        Member.shown("source", "source", .text) { row in row.places?.text(of: row.figures.function) ?? "" }
+    }
+
+    /// A time without the cost of recording: its value, by how much it may be wrong, and what it is at most.
+    private static func corrected(
+        _ key: String, _ what: String, _ title: String, _ time: @escaping @Sendable (FunctionSummary) -> CorrectedTime?
+    ) -> [Member<FunctionRow>] {
+        declare {
+            Member.optional(key + "_ns", "with --correct: \(what) without the cost of recording; null where the error is as large") { row in
+                time(row.figures).map { $0.isKnown ? $0.nanoseconds : nil }
+            }.column(title) { time($0.figures)?.text ?? "-" }
+            Member.optional(key + "_error_ns", "by how much that may be wrong") { time($0.figures)?.error }
+            Member.optional(key + "_most_ns", "what it is at most") { time($0.figures)?.most }
+        }
+    }
+
+    private static func spelt(_ time: Nanoseconds?) -> String { time.map { column(readable($0)) } ?? "-" }
+}
+
+/// A function with what the files say of where it is.
+struct PlacedFunction: Record {
+    var function: ReportedFunction
+    var places: FunctionPlaces?
+
+    static let members = declare {
+        Member("name", \.function.name)
+        Member("module", \.function.module)
+        places { $0 }
+    }
+
+    /// Members of any record that has one.
+    static func places<Row: Record>(_ placed: @escaping @Sendable (Row) -> PlacedFunction) -> [Member<Row>] {
+        Row.declare {
+            Member.optional("file", "with --lines: where it is in the source; null: no line information") { row in
+                placed(row).sources.map { $0.first?.path }
+            }
+            Member.optional("line", "with --lines") { row in placed(row).sources.map { $0.first?.line } }
+            Member.optional("other_places", "with --lines: of other functions of that name in the module") { row in
+                placed(row).sources.flatMap { $0.count > 1 ? $0.dropFirst().map { SourcePlace(location: $0) } : nil }
+            }
+            Member.optional("aliases", "other names at the same address, of functions that were recorded by themselves") { row in
+                placed(row).aliases
+            }
+        }
+    }
+
+    /// nil without --lines.
+    private var sources: [SourceLocation]? { places.flatMap { $0.hasLines ? $0.sources(of: function) : nil } }
+    private var aliases: [String]? { places.map { $0.folded(with: function) }.flatMap { $0.isEmpty ? nil : $0 } }
+}
+
+/// A line of source.
+struct SourcePlace: Record {
+    var location: SourceLocation
+
+    static let members = declare {
+        Member("file", \.location.path)
+        Member("line", \.location.line)
+    }
+}
+
+extension CallSite: Record {
+    package static let members = declare {
+        Member("function", "demangled; module+0x1234 where it has no symbol", \.name)
+        Member("symbol", "as in the file; empty where it has none", \.symbol)
+        Member("module", "file name of the module it lies in", \.module)
+        Member("file", "of the source, without its directory; null: no line information", \.file)
+        Member("line", \.line)
+        Member("address", "what the call returns to, in the module's file; null where the line is known", \.address)
+    }
+}

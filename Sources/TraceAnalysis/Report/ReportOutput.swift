@@ -1,0 +1,102 @@
+// What `tracer report --json` prints.
+import Presentation
+
+package struct ReportOutput {
+    private let root: TraceFile
+    private let summary: Summary
+    private let processes: [RunProcess]
+    private let window: ReportedWindow?
+    private let ownCodes: [OwnCode]
+    private let places: FunctionPlaces?
+
+    /// The report of one trace.
+    package init(_ trace: TraceFile, _ summary: Summary, _ places: FunctionPlaces?) {
+        root = trace
+        self.summary = summary
+        processes = RunProcess.processes(of: [ProcessImage(trace, summary)])
+        window = trace.reportedWindow(until: summary.end)
+        ownCodes = [OwnCode(module: basename(trace.program), time: summary.own)]
+        self.places = places
+    }
+
+    /// - Parameter root: the trace of the program that was started
+    package init(_ run: RunSummary, root: TraceFile, _ places: FunctionPlaces?) {
+        self.root = root
+        summary = run.summary
+        processes = run.processes
+        window = run.reportedWindow
+        ownCodes = run.summary.ownCodes.map { OwnCode(module: $0.module, time: $0.total) }
+        self.places = places
+    }
+}
+
+extension ReportOutput: Record {
+    package static let members = declare {
+        Member("schema", "1") { _ in 1 }
+        Member("program", "path; of a run that which was started", \.root.program)
+        Member("pid", \.root.header.pid)
+        Member("duration_ns", \.summary.duration)
+        Member("window", windowMeaning, \.window)
+        Member("in_calls_ns", "time in recorded calls, all threads together", \.summary.inCalls)
+        Member("events", "words that record calls", \.summary.events)
+        Member("dropped", "calls that could not be written", \.summary.dropped)
+        Member("filtered", "by time and by depth, while recording") { $0.summary.filteredByTime &+ $0.summary.filteredByDepth }
+        Member("threads", \.summary.threads)
+        Member("modules", \.ownCodes)
+        Member("functions", "rows, by falling self time") { output in
+            output.summary.functions(by: .selfTime).map { FunctionRow(figures: $0, places: output.places) }
+        }
+        Member("calls", \.summary.calls)
+        Member("processes", "parents before their children", \.processes)
+    }
+}
+
+extension ThreadSummary: Record {
+    package static let members = declare {
+        Member("pid", \.pid)
+        Member("tid", \.tid)
+        Member("name", \.name)
+        Member("calls", \.calls)
+        Member("span_ns", "how long it ran the program's code; null where the file lacks events of its middle", \.span)
+        Member("own_ns", "what of that no recorded call covers", \.own)
+    }
+}
+
+/// Time of a program in which no recorded call was open.
+private struct OwnCode: Record {
+    var module: String
+    var time: Nanoseconds
+
+    static let members = declare {
+        Member("name", \.module)
+        Member("own_ns", "own code of the program", \.time)
+    }
+}
+
+extension RunProcess: Record {
+    package static let members = declare {
+        Member("pid", \.pid).column("pid") { String($0.pid) }
+        Member("ppid", \.parentPid)
+        Member("program", "path; after exec the last one", \.program)
+        Member("command", "command line of that", \.commandLine).column("command", .text) { $0.commands }
+        Member.shown("tree", "command", .text) { String(repeating: "  ", count: min($0.depth, 30)) + $0.commands }
+        Member("calls", \.calls).column("calls") { grouped($0.calls) }
+        Member("filtered", "by time and by depth, while recording", \.filtered)
+        Member("dropped", "calls that could not be written", \.dropped)
+        Member("in_calls_ns", "time in recorded calls, of all threads", \.inCalls).column("in calls") { column(readable($0.inCalls)) }
+        Member("duration_ns", "from its first recorded moment to its last", \.duration).column("time") { column(readable($0.duration)) }
+        Member("status", "as a shell tells it: exit status, or 128 + signal; null when nobody saw it who could write it down", \.exitStatus)
+            .column("status") { $0.exitStatus.map { String($0) } ?? ($0.isUnfinished ? "-" : "?") }
+        Member("is_finished", "the trace was closed") { !$0.isUnfinished }
+        Member("images", "the programs that the process was, one after the other", \.images)
+    }
+}
+
+extension ProcessImage: Record {
+    package static let members = declare {
+        Member("program", \.program)
+        Member("command", \.commandLine)
+        Member("calls", \.calls)
+        Member("file", \.path)
+    }
+}
