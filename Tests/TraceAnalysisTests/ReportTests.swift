@@ -70,9 +70,15 @@ import TraceTesting
         for function in functions {
             #expect(
                 Set(function.keys) == [
-                    "name", "symbol", "module", "calls", "total_ns", "self_ns", "min_ns", "max_ns", "p50_ns", "p99_ns", "recording_ns",
+                    "name", "symbol", "module", "calls", "total_ns", "self_ns", "share", "min_ns", "max_ns", "p50_ns", "p99_ns",
+                    "recording_ns",
                 ])
             #expect(function["calls"] is Int)
+        }
+        let whole = try #require(threads[0]["span_ns"] as? Double)
+        for function in functions {
+            let share = try #require(function["share"] as? Double), own = try #require(function["self_ns"] as? Double)
+            #expect(abs(share * whole - own) < 1)
         }
         #expect(functions.compactMap { $0["calls"] as? Int }.reduce(0, +) == Int(loaded.summary.calls))
         let tail = try #require(functions.first { $0["name"] as? String == "setjmp" })
@@ -97,8 +103,8 @@ import TraceTesting
         let plain = TextStyle(isColoured: false)
         let lines = loaded.summary.table(loaded.trace, by: .calls, top: 1, style: plain).split(separator: "\n").map(String.init)
         #expect(lines[0] == "demo (pid 4711), 800 ns, in calls 520 ns of 800 ns, 1 thread, 4 calls, 0 dropped")
-        #expect(lines[1] == "calls  total   self  average  minimum    p50    p99  maximum  function  module")
-        #expect(lines[2] == "    2  20 ns  20 ns    10 ns    10 ns  10 ns  10 ns    10 ns  a         libdemo.so.1")
+        #expect(lines[1] == "calls  total   self  share  average  minimum    p50    p99  maximum  function  module")
+        #expect(lines[2] == "    2  20 ns  20 ns   2.5%    10 ns    10 ns  10 ns  10 ns    10 ns  a         libdemo.so.1")
         #expect(lines[3] == "… 3 more: --top 0")
         #expect(loaded.summary.functions(by: .selfTime).map { $0.name } == ["main", "a", "setjmp"])
         #expect(loaded.summary.functions(by: .name).map { $0.name } == ["a", "main", "setjmp"])

@@ -5,11 +5,14 @@ import Symbols
 package struct FunctionRow {
     var figures: FunctionSummary
     var places: FunctionPlaces?
+    /// Time that all threads ran the program's code, in calls or not; nil: not known.
+    var whole: Nanoseconds?
     /// How names are spelt in tables.
     var short: (String) -> String = { $0 }
     /// Marks an average that is far from the median.
     var isMarked = false
 
+    fileprivate var share: Double? { whole.flatMap { $0.count > 0 ? Double(figures.selfTime) / Double($0.count) : nil } }
     fileprivate var isUntimed: Bool { figures.timedCalls == 0 && figures.total.count == 0 }
 
     /// With the number of functions that the linker has folded with it.
@@ -37,6 +40,8 @@ extension FunctionRow: Record {
             .column("total") { $0.isUntimed ? "-" : spelt($0.figures.total) }
         Member("self_ns", "without the recorded calls made from it; negative only where calls do not nest (coroutines)", \.figures.selfTime)
             .column("self") { $0.isUntimed ? "-" : column(readable(signed: $0.figures.selfTime)) }
+        Member("share", "self_ns as a part of the time that all threads ran the program's code, 0 to 1; null: that is not known", \.share)
+            .column("share") { $0.isUntimed ? "-" : $0.share.map { percent($0) } ?? "-" }
         Member("min_ns", "of one call; null where none has a known length", \.figures.minimum).column("minimum") {
             spelt($0.figures.minimum)
         }

@@ -10,10 +10,12 @@ struct ReportColumns {
     func isShown(_ key: String) -> Bool { keys.contains(key) }
 
     /// - Parameters:
+    ///   - whole: time that all threads ran the program's code
     ///   - width: columns of the terminal, nil where lines may be of any length
     ///   - order: the figure that the rows are sorted by is never hidden
     init(
-        _ rows: [FunctionSummary], _ grouping: ReportGrouping, isCorrected: Bool, _ nameStyle: NameStyle, _ places: FunctionPlaces?,
+        _ rows: [FunctionSummary], of whole: Nanoseconds, _ grouping: ReportGrouping, isCorrected: Bool, _ nameStyle: NameStyle,
+        _ places: FunctionPlaces?,
         width: Int?,
         by order: ReportOrder
     ) {
@@ -29,7 +31,8 @@ struct ReportColumns {
             }
             let marks = figures.contains("p50_ns")
             return TextTable(
-                rows.map { FunctionRow(figures: $0, places: places, short: { short[$0] }, isMarked: marks && $0.isSkewed) }, columns)
+                rows.map { FunctionRow(figures: $0, places: places, whole: whole, short: { short[$0] }, isMarked: marks && $0.isSkewed) },
+                columns)
         }
         // Figures give way before names are cut to where they say nothing.
         var shown = figures, hidden: [String] = []
@@ -59,9 +62,9 @@ struct ReportColumns {
 
     private static func figures(_ grouping: ReportGrouping, isCorrected: Bool, hasRecording: Bool) -> [String] {
         if grouping == .thread || grouping == .process { return ["calls", "total_ns"] }
-        if isCorrected { return ["calls", "total_ns", "corrected_total_ns", "self_ns", "corrected_self_ns"] }
+        if isCorrected { return ["calls", "total_ns", "corrected_total_ns", "self_ns", "share", "corrected_self_ns"] }
         let hasPercentiles = grouping == .function || grouping == .site
-        return ["calls", "total_ns", "self_ns"] + (hasRecording ? ["recording_ns"] : []) + ["average", "min_ns"]
+        return ["calls", "total_ns", "self_ns", "share"] + (hasRecording ? ["recording_ns"] : []) + ["average", "min_ns"]
             + (hasPercentiles ? ["p50_ns", "p99_ns"] : []) + ["max_ns"]
     }
 

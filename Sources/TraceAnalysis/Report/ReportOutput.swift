@@ -44,7 +44,7 @@ extension ReportOutput: Record {
         Member("threads", \.summary.threads)
         Member("modules", \.ownCodes)
         Member("functions", "rows, by falling self time") { output in
-            output.summary.functions(by: .selfTime).map { FunctionRow(figures: $0, places: output.places) }
+            output.summary.functions(by: .selfTime).map { FunctionRow(figures: $0, places: output.places, whole: output.summary.span) }
         }
         Member("calls", \.summary.calls)
         Member("processes", "parents before their children", \.processes)

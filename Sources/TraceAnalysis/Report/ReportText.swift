@@ -51,7 +51,8 @@ extension Summary {
                 calls > 0 ? "no call matches the filter" : isWhole ? "no calls were recorded" : "no recorded call was running then")
         } else {
             let isFull = nameStyle == .full
-            let columns = ReportColumns(rows, grouping, isCorrected: isCorrected, nameStyle, places, width: isFull ? nil : width, by: order)
+            let columns = ReportColumns(
+                rows, of: span, grouping, isCorrected: isCorrected, nameStyle, places, width: isFull ? nil : width, by: order)
             lines += columns.table.lines(style, width: isFull ? nil : width)
             if columns.isShown("p50_ns"), rows.contains(where: { $0.isSkewed }) {
                 lines.append(style.dim("* far from the median (p50): calls of very different lengths"))

@@ -7,7 +7,7 @@ extension CallTree: Record {
         Member("processes", \.processes)
         Member("roots", "a thread each, or several that were merged", \.roots)
         Member("functions", \.functions)
-        Member("nodes", "in preorder: a parent stands before its children", \.nodes)
+        Member("nodes", "in preorder: a parent stands before its children", \.nodeRows)
     }
 }
 
@@ -42,22 +42,42 @@ extension CallTree.Function: Record {
     }
 }
 
-extension CallTree.Node: Record {
-    package static let members = declare {
-        Member("parent", "index in nodes; -1 of a root") { Int64($0.parent) }
-        Member("function", "index in functions; -1 of a root") { Int64($0.function) }
-        Member("calls", \.calls)
-        Member("total_ns", "from entry to exit, of a root all below it", \.total)
-        Member("self_ns", \.selfTime)
-        Member("min_ns", \.minimum)
-        Member("max_ns", \.maximum)
-        Member("open", "calls still running at the end", \.open)
-        Member("unwound", "calls left without returning", \.unwound)
-        Member("cut", "calls whose end the file does not have", \.cut)
-        Member("migrated", "calls that began on another thread", \.migrated)
-        Member("part", "calls of which only a part lies in the window", \.part)
-        Member("total_cost_ns", "what of total_ns recording took, by the agent's own measurement", \.totalCost)
-        Member("self_cost_ns", \.selfCost)
+extension CallTree {
+    private var nodeRows: [NodeRow] {
+        var rows: [NodeRow] = [], whole: UInt64 = 0
+        rows.reserveCapacity(nodes.count)
+        for node in nodes {
+            if node.parent < 0 { whole = node.total }
+            rows.append(NodeRow(node: node, whole: whole))
+        }
+        return rows
+    }
+}
+
+/// A node, with its share of its thread.
+private struct NodeRow: Record {
+    var node: CallTree.Node
+    /// Total of the root, in nanoseconds.
+    var whole: UInt64
+
+    static let members = declare {
+        Member("parent", "index in nodes; -1 of a root") { Int64($0.node.parent) }
+        Member("function", "index in functions; -1 of a root") { Int64($0.node.function) }
+        Member("calls", \.node.calls)
+        Member("total_ns", "from entry to exit, of a root all below it", \.node.total)
+        Member("share", "total_ns as a part of its root's, 0 to 1; null of nothing") {
+            $0.whole > 0 ? Double($0.node.total) / Double($0.whole) : nil
+        }
+        Member("self_ns", \.node.selfTime)
+        Member("min_ns", \.node.minimum)
+        Member("max_ns", \.node.maximum)
+        Member("open", "calls still running at the end", \.node.open)
+        Member("unwound", "calls left without returning", \.node.unwound)
+        Member("cut", "calls whose end the file does not have", \.node.cut)
+        Member("migrated", "calls that began on another thread", \.node.migrated)
+        Member("part", "calls of which only a part lies in the window", \.node.part)
+        Member("total_cost_ns", "what of total_ns recording took, by the agent's own measurement", \.node.totalCost)
+        Member("self_cost_ns", \.node.selfCost)
     }
 }
 
