@@ -112,36 +112,6 @@ extension TextTable {
     }
 }
 
-extension CSV {
-    /// Returns the lines of rows whose members are numbers and texts; others are left out. The first line has the keys.
-    package static func lines<Row: Record>(_ rows: [Row]) -> [String] {
-        let members = Row.members.filter { $0.described?.form.isScalar ?? false }
-        return [members.map { field($0.key) }.joined(separator: ",")]
-            + rows.map { row in members.map { field($0.json?(row)?.scalar ?? "") }.joined(separator: ",") }
-    }
-}
-
-extension JSONForm {
-    fileprivate var isScalar: Bool {
-        switch self {
-        case .array, .object, .file: false
-        case .nullable(let form): form.isScalar
-        default: true
-        }
-    }
-}
-
-extension JSON {
-    /// The text of a number or a string, without quotes; null is empty.
-    fileprivate var scalar: String {
-        switch self {
-        case .null: ""
-        case .string(let text): text
-        default: text(lines: 0)
-        }
-    }
-}
-
 extension Column {
     /// A column that is no member's.
     package init(_ title: String, _ kind: ColumnKind = .figure, _ cell: @escaping @Sendable (Row) -> String) {

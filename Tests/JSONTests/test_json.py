@@ -1,5 +1,6 @@
 """Every JSON output of the tool against its schema in docs/schemas: of one process, of a run, of parts of the time. A schema allows no
 member that it does not name, and names none without a reader of docs/json.md having to guess."""
+import csv
 import json
 import os
 import pathlib
@@ -105,6 +106,21 @@ class Outputs(unittest.TestCase):
         placed, = self.check("report", "report", "one.trace", "--json", "--lines")
         self.assertEqual({row["name"] for row in placed["functions"]}, {row["name"] for row in whole["functions"]})
         self.assertTrue(all("file" in row for row in placed["functions"]))
+
+    def test_csv_has_the_numbers_and_texts_of_the_same_rows(self):
+        for command, key, *options in (("report", "functions"), ("report", "processes", "--by", "process"), ("report", "functions", "--by", "site"),
+                                       ("threads", "threads"), ("waits", "waits"), ("callers", "sites", "malloc", "--sites")):
+            trace = "sites" if "site" in options or "--sites" in options else "run"
+            whole = json.loads(self.tool(command, trace, *options, "--json"))
+            rows = list(csv.DictReader(self.tool(command, trace, *options, "--csv").splitlines()))
+            self.assertEqual(len(rows), len(whole[key]), options)
+            self.assertTrue(rows, options)
+            for row, value in zip(rows, whole[key]):
+                for column, text in row.items():
+                    part = value
+                    for name in column.split("."):
+                        part = part.get(name) if isinstance(part, dict) else None
+                    self.assertEqual(text, "" if part is None else part if isinstance(part, str) else json.dumps(part), (options, column))
 
     def test_report_of_a_run(self):
         report, = self.check("report", "report", "run", "--json")

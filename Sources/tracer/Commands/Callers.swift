@@ -37,10 +37,14 @@ struct Callers: ParsableCommand {
     var sites = false
     @Flag(help: "One JSON object: both trees, each in the form of tracer tree --json, or the sites.")
     var json = false
+    @Flag(help: "With --sites: the rows as CSV: the columns are those members of a row of --json that are numbers or texts.")
+    var csv = false
     @OptionGroup var names: NameOptions
     @OptionGroup var display: DisplayOptions
 
     func validate() throws {
+        if json, csv { throw ValidationError("--json and --csv are two formats: choose one") }
+        if csv, !sites { throw ValidationError("--csv applies to --sites: a tree has no rows") }
         if words.count > 2 { throw ValidationError("callers takes a trace and one function: quote a glob") }
         if sites, correct { throw ValidationError("--correct applies to functions, not to --sites") }
         if depth < 0 { throw ValidationError("--depth takes 0 (all) or a number of levels") }
@@ -96,6 +100,8 @@ struct Callers: ParsableCommand {
         let style = output.style
         if json {
             try output.line(report.json.text())
+        } else if csv {
+            for line in CSV.lines(report, of: "sites") { try output.line(line) }
         } else {
             for file in files where !file.leftOut.isEmpty {
                 try output.line(style.alarm("\(basename(file.path)): \(file.leftOut.joined(separator: ", "))"))

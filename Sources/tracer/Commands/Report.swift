@@ -1,6 +1,7 @@
 // tracer report: which functions, how often, how long.
 import ArgumentParser
 import Glibc
+import Presentation
 import TraceAnalysis
 
 extension ReportOrder: ExpressibleByArgument {}
@@ -52,6 +53,9 @@ struct Report: ParsableCommand {
     @Flag(help: "One JSON object, with all rows.")
     var json = false
 
+    @Flag(help: "The rows as CSV: the columns are those members of a row of --json that are numbers or texts.")
+    var csv = false
+
     @Flag(help: "Also show times without the agent's cost of recording, as measured in the same process.")
     var correct = false
 
@@ -64,6 +68,8 @@ struct Report: ParsableCommand {
     @OptionGroup var display: DisplayOptions
 
     func validate() throws {
+        if json, csv { throw ValidationError("--json and --csv are two formats: choose one") }
+        if csv, function != nil { throw ValidationError("--csv shows all functions: leave out \(function!)") }
         if top < 0 { throw ValidationError("--top takes 0 (all) or a number of rows") }
         if lines, by != .function, by != .caller {
             throw ValidationError("--lines applies to functions, not to --by \(by.rawValue)")
@@ -108,6 +114,8 @@ struct Report: ParsableCommand {
         var output = display.output()
         if json {
             try output.line(ReportOutput(trace, summary, places).json.text())
+        } else if csv {
+            for line in CSV.lines(ReportOutput(trace, summary, places), of: "functions") { try output.line(line) }
         } else {
             try output.write(
                 summary.table(
@@ -115,7 +123,7 @@ struct Report: ParsableCommand {
                     style: output.style))
         }
         try output.finish()
-        if !json { sayInterpreter([trace]) }
+        if !json, !csv { sayInterpreter([trace]) }
         try finish(trace)
     }
 
@@ -185,6 +193,9 @@ struct Report: ParsableCommand {
         var output = display.output()
         if json {
             try output.line(ReportOutput(whole, root: root, places).json.text())
+        } else if csv {
+            let list = by == .process && !correct ? "processes" : "functions"
+            for line in CSV.lines(ReportOutput(whole, root: root, places), of: list) { try output.line(line) }
         } else if by == .process, !correct {
             try output.write(whole.processTable(by: sort, top: top, width: output.width, style: output.style))
         } else {
@@ -194,7 +205,7 @@ struct Report: ParsableCommand {
                     headline: whole.headline, style: output.style))
         }
         try output.finish()
-        if !json { sayInterpreter(try [root] + first.images.suffix(1).map { try openTrace($0.path) }) }
+        if !json, !csv { sayInterpreter(try [root] + first.images.suffix(1).map { try openTrace($0.path) }) }
         try finish(whole)
     }
 }

@@ -1,5 +1,6 @@
 // tracer threads: how long each thread ran, could have run, and waited for what.
 import ArgumentParser
+import Presentation
 import TraceAnalysis
 
 struct Threads: ParsableCommand {
@@ -21,8 +22,14 @@ struct Threads: ParsableCommand {
     var stages = true
     @Flag(help: "One JSON object.")
     var json = false
+    @Flag(help: "The rows as CSV: the columns are those members of a row of --json that are numbers or texts.")
+    var csv = false
     @OptionGroup var window: WindowOptions
     @OptionGroup var display: DisplayOptions
+
+    func validate() throws {
+        if json, csv { throw ValidationError("--json and --csv are two formats: choose one") }
+    }
 
     func run() throws {
         let run = try trace.open()
@@ -34,6 +41,8 @@ struct Threads: ParsableCommand {
         var output = display.output()
         if json {
             try output.line(report.json.text())
+        } else if csv {
+            for line in CSV.lines(report, of: "threads") { try output.line(line) }
         } else {
             for line in report.lines(width: output.width, style: output.style) { try output.line(line) }
         }

@@ -1,5 +1,6 @@
 // tracer waits: for what threads waited longest, who held it, and who let them go on.
 import ArgumentParser
+import Presentation
 import TraceAnalysis
 
 extension WaitKind: ExpressibleByArgument {}
@@ -29,11 +30,14 @@ struct Waits: ParsableCommand {
     @OptionGroup var thread: ThreadOption
     @Flag(help: "One JSON object.")
     var json = false
+    @Flag(help: "The rows as CSV: the columns are those members of a row of --json that are numbers or texts.")
+    var csv = false
     @OptionGroup var window: WindowOptions
     @OptionGroup var names: NameOptions
     @OptionGroup var display: DisplayOptions
 
     func validate() throws {
+        if json, csv { throw ValidationError("--json and --csv are two formats: choose one") }
         if let limit, limit < 0 { throw ValidationError("--limit takes 0 (all) or a number of waits") }
     }
 
@@ -45,6 +49,8 @@ struct Waits: ParsableCommand {
         var output = display.output()
         if json {
             try output.line(WaitOutput(report, limit: limit ?? 0).json.text())
+        } else if csv {
+            for line in CSV.lines(WaitOutput(report, limit: limit ?? 0), of: "waits") { try output.line(line) }
         } else {
             for line in report.lines(
                 limit: limit ?? 30, width: names.fullNames ? nil : output.width, names: names.style, style: output.style)
