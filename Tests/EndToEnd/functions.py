@@ -4,6 +4,7 @@ kept; programs of the distribution with every function of theirs and of their li
 import dataclasses
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -938,6 +939,12 @@ console.log(s, 'done');
 """
 
 
+def names_its_own_functions(program):
+    """True if the symbols of the program or of its library have the callback: Debian's node is stripped, and what its library exports is not it."""
+    linked = subprocess.run(["ldd", program], capture_output=True, text=True).stdout.split()
+    return any(b"10GetCPUInfo" in pathlib.Path(path).read_bytes() for path in [program, *(word for word in linked if "libnode" in word and word.startswith("/"))])
+
+
 def callbacks_of_generated_code_are_recorded(case):
     """V8 collects while code that it has generated is inside a callback of node's: it finds its frames by the return address."""
     program = shutil.which("node", path="/usr/bin:/bin")
@@ -952,6 +959,8 @@ def callbacks_of_generated_code_are_recorded(case):
     if faults:
         raise Failed("\n".join(faults))
     called = sum(function["calls"] for trace in traces for function in harness.report(case.settings, trace.path)["functions"] if "GetCPUInfo" in function["name"])
+    if called < 300 and not names_its_own_functions(program):
+        return f"the callbacks of this node have no names; {sum(harness.report(case.settings, trace.path)['calls'] for trace in traces)} calls"
     if called < 300:
         raise Failed(f"node::os::GetCPUInfo was recorded {called} times, at least 300 expected")
     return f"{called} calls of a callback"
