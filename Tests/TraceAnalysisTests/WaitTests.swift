@@ -423,9 +423,13 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     /// Process 4720, which has called `function` of descriptor 5.
     private func otherEnd(
         _ object: String = "pipe:[9]", access: Int = TRACE_ACCESS_WRITE, peer: String = "", endedAt end: UInt64? = nil,
-        calls: [(name: String, at: UInt64, descriptor: UInt64)]
+        calls: [(name: String, at: UInt64, descriptor: UInt64)], isMeasuredBadly: Bool = false
     ) throws -> WaitSearch {
         var builder = TraceBuilder(program: "/usr/bin/feeder", pid: 4720)
+        if isMeasuredBadly {
+            builder.header.boot = 1
+            builder.monotonic = { $0 == start ? start : $0 &+ ($0 &- start) } // two nanoseconds a tick
+        }
         builder.module(0, "/usr/lib/libdemo.so.1")
         builder.function(1, "main")
         for (id, name) in ["write", "close", "send", "read", "closedir", "fclose"].enumerated() { builder.function(UInt32(2 + id), name) }
@@ -436,7 +440,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
             builder.complete(
                 thread, UInt32(id), from: call.at, to: call.at + 20, object: call.descriptor == noArgument ? nil : call.descriptor)
         }
-        builder.exit(thread, 1, at: start + 9000)
+        builder.exit(thread, 1, at: start + (isMeasuredBadly ? 2_000_000 : 9000))
         builder.kernel(from: start, until: start + 20_000_000)
         builder.descriptor(5, at: start + 2002, access: access, object, peer: peer)
         if let end { builder.task(TRACE_TASK_ENDED, 4720, at: end) }
@@ -461,6 +465,19 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         #expect(waker.late.count == 500 && wait.waker == nil && wait.otherEnds.isEmpty && wait.object == "pipe:[9]")
         // A process that has only the read end has not written to the pipe.
         #expect(try connected(reader(), otherEnd(access: TRACE_ACCESS_READ, calls: calls)).wait.outsider == nil)
+    }
+
+    /// The samples of a process that was killed may be close together, and its rate wrong: then a write seems to come after what it woke.
+    @Test func aProcessHasTheRateThatWasMeasuredBest() throws {
+        let calls: [(String, UInt64, UInt64)] = [("write", start + 2500, 5)]
+        var long = reader()
+        long.header.boot = 1
+        long.complete(0, 16, from: start + 19_000_000, to: start + 19_000_010, object: 3)
+        let wait = try connected(long, otherEnd(calls: calls, isMeasuredBadly: true)).wait
+        #expect(wait.outsider?.function == "write" && wait.outsider?.late.count == 500)
+        // A process of another start of the machine may have had another rate.
+        long.header.boot = 2
+        #expect(try connected(long, otherEnd(calls: calls, isMeasuredBadly: true)).wait.outsider == nil)
     }
 
     @Test func whoWritesInTheSameProcessIsAThreadOfIt() throws {

@@ -11,6 +11,8 @@ package struct TimeScale: Sendable {
     package let correction: ClockCorrection?
     /// Nanoseconds per tick of the file, one piece after another; more than one where they are not even.
     let rates: [Double]
+    /// Nanoseconds between the samples that the rate was measured by: each is good to 100 ns or so. 0: it was not measured.
+    package let baseline: UInt64
 
     static let shortestBaseline: UInt64 = 1_000_000 // ns; below it a sample's own jitter (~100 ns) shows
 
@@ -37,6 +39,7 @@ package struct TimeScale: Sendable {
         isKnown = known
         correction = fit?.correction
         rates = correction == nil ? [ratio] : fit!.rates
+        baseline = fit?.baseline ?? 0
     }
 
     /// Ticks as they are in the file, made even.
