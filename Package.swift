@@ -31,7 +31,7 @@ let agentC: [CSetting] = [
 ]
 // initfirst: our constructor runs before every other, libc's included, so that what those call is recorded.
 // "Embedded" keeps the driver from linking Swift's runtime.
-// bfd gives the room for labels, which is in no file (trampoline.S), a segment of its own. gold puts it behind the code, where
+// bfd gives the reserved area for labels, which is in no file (trampoline.S), a segment of its own. gold puts it behind the code, where
 // the loader would have to clear a part of a page of code; lld before it, and then sorts the table of .eh_frame_hdr wrongly.
 let agentLinker: [LinkerSetting] = [
     .unsafeFlags([
@@ -40,7 +40,7 @@ let agentLinker: [LinkerSetting] = [
         "-Xlinker", "-z", "-Xlinker", "initfirst", "-Xlinker", "-z", "-Xlinker", "now",
         "-Xlinker", "-z", "-Xlinker", "noseparate-code", "-Xlinker", "--gc-sections", "-Xlinker", "-soname=libtracer.so",
         // Far from the writable segment: bfd begins a new one only where a page would be skipped.
-        "-Xlinker", "--section-start=.room=0x100000",
+        "-Xlinker", "--section-start=.reserved=0x100000",
         // The build id also tells the agent whether a cached scan is of the same agent (ScanCache.swift).
         "-Xlinker", "--build-id=sha1",
     ]),
@@ -73,7 +73,7 @@ let package = Package(
         .executable(name: "tracer", targets: ["tracer"]),
         // For LD_AUDIT, on request: tracer startup --loader.
         .library(name: "tracer-audit", type: .dynamic, targets: ["LoaderAudit"]),
-        .library(name: "tracer-labels", type: .dynamic, targets: ["LabelRoom"]),
+        .library(name: "tracer-labels", type: .dynamic, targets: ["LabelLibrary"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -121,14 +121,14 @@ let package = Package(
                 ])
             ]),
         .target(
-            name: "LabelRoom",
+            name: "LabelLibrary",
             cSettings: [.headerSearchPath("../CTraceLayout/include")],
             linkerSettings: [
                 .unsafeFlags([
                     "-enable-experimental-feature", "Embedded", "-use-ld=bfd", "-nostartfiles", "-Xclang-linker", "-nostdlib",
                     "-Xlinker", "-z", "-Xlinker", "noseparate-code", "-Xlinker", "-soname=libtracer-labels.so",
                     // As for the agent's.
-                    "-Xlinker", "--section-start=.room=0x100000",
+                    "-Xlinker", "--section-start=.reserved=0x100000",
                 ])
             ]),
         // Stacks out of registers and a copy of a stack's end.

@@ -43,9 +43,9 @@ static int without_own(void **frames, int size, void **found, int count) {
 /// After the program has confined itself no memory is asked for, and no more of ours comes onto the stack.
 __attribute__((noinline)) static int list_confined(int (*real)(void **, int), void **frames, int size) {
     void *found[192];
-    int room = (int)(sizeof found / sizeof *found), count = real(found, room);
+    int capacity = (int)(sizeof found / sizeof *found), count = real(found, capacity);
     int kept = without_own(frames, size, found, count);
-    if (kept == size || count < room) return kept;
+    if (kept == size || count < capacity) return kept;
     return without_own(frames, size, frames, real(frames, size));
 }
 
@@ -53,15 +53,15 @@ static int list_frames(void **frames, int size) {
     int (*real)(void **, int) = (int (*)(void **, int))real_backtrace;
     if (size <= 0) return real(frames, size);
     if (__atomic_load_n(&tracer_confined, __ATOMIC_ACQUIRE)) return list_confined(real, frames, size);
-    // Room for ours, in memory of our own: the stack may be a signal stack.
-    for (int room = size < MOST_FRAMES ? 2 * size + 64 : size;; room *= 2) {
-        long bytes = (long)room * 8;
+    // Space for ours, in memory of our own: the stack may be a signal stack.
+    for (int capacity = size < MOST_FRAMES ? 2 * size + 64 : size;; capacity *= 2) {
+        long bytes = (long)capacity * 8;
         long place = tracer_system_call(SYS_mmap, 0, bytes, 3, 0x22, -1, 0);
         if (place < 0 && place > -4096) return without_own(frames, size, frames, real(frames, size));
-        int count = real((void **)place, room);
+        int count = real((void **)place, capacity);
         int kept = without_own(frames, size, (void **)place, count);
         tracer_system_call(SYS_munmap, place, bytes, 0, 0, 0, 0);
-        if (kept == size || count < room || room >= MOST_FRAMES) return kept;
+        if (kept == size || count < capacity || capacity >= MOST_FRAMES) return kept;
     }
 }
 

@@ -31,7 +31,7 @@ static inline void tracer_add_rule_address(struct frame_rules *rules, uint64_t a
     for (int n = 0; n < 8; n++) tracer_add_rule(rules, (uint8_t)(address >> 8 * n));
 }
 
-/// The description under this key, which is not 0; made by these rules when there is none. Null: there is no room for it, or it is out
+/// The description under this key, which is not 0; made by these rules when there is none. Null: there is no space for it, or it is out
 /// of reach of the code (2 GB). May run in a signal handler: no lock, no memory, no system call.
 const void *tracer_describe_frame(struct description_table, uint64_t key, const struct frame_rules *) __attribute__((visibility("hidden")));
 /// The word of the descriptions under this key is another from now on. On aarch64 alone there are such.

@@ -38,9 +38,9 @@
 #define LABEL_NEXT 0x100008
 /* Labels come in blocks: so many bytes of code, and as many of what belongs to them. */
 #define LABEL_BLOCK_CODE LABEL_RETURN
-#define LABEL_ROOM_BLOCKS 16 /* blocks in libtracer-labels.so (Sources/LabelRoom); libtracer.so has one */
-#define LABEL_ROOM_SLOT_BLOCKS 2 /* how many of them are for calls through slots, where functions are patched */
-#define LABEL_ROOM_VERSION 1
+#define LABEL_LIBRARY_BLOCKS 16 /* blocks in libtracer-labels.so (Sources/LabelLibrary); libtracer.so has one */
+#define LABEL_LIBRARY_SLOT_BLOCKS 2 /* how many of them are for calls through slots, where functions are patched */
+#define LABEL_LIBRARY_VERSION 1
 #define AREA_LOW 0 /* struct label_area */
 #define AREA_SPAN 8
 #define LABELS_TABLE 0 /* struct label_state */
@@ -272,8 +272,8 @@ struct label_area {
     uint64_t low, span;
 };
 
-/// Description of the label room in libtracer-labels.so.
-struct label_room {
+/// Description of the label library, libtracer-labels.so.
+struct label_library {
     uint32_t version, block_count;
     int64_t distance; // to the first label, from here
 };
@@ -281,7 +281,7 @@ struct label_room {
 /// Labels of one kind (calls through slots, or patched functions) in this process, for the trampolines.
 struct label_state {
     uint64_t *table; // labels by return address, open addressing; the word before the first is the offset mask. Empty: the first label.
-                     // While recording is off this is a table without room: who finds no label asks why
+                     // While recording is off this is a table without free entries: who finds no label asks why
     uint64_t next, limit; // the label that is taken next, and up to which one that may be done
     uint32_t is_full;     // 1: of calls from new places only the entry is recorded
     // For Swift alone (ReturnLabels.swift):
@@ -323,7 +323,7 @@ _Static_assert(AT(label_state, table, LABELS_TABLE) && AT(label_state, next, LAB
                "label state");
 _Static_assert(AT(label_area, low, AREA_LOW) && AT(label_area, span, AREA_SPAN), "label area");
 _Static_assert(LABEL_COUNT *LABEL_BYTES == LABEL_BLOCK_CODE, "libtracer.so has one block");
-_Static_assert(LABEL_ROOM_BLOCKS * 2 * LABEL_BLOCK_CODE / LABEL_BYTES <= 1 << 24,
+_Static_assert(LABEL_LIBRARY_BLOCKS * 2 * LABEL_BLOCK_CODE / LABEL_BYTES <= 1 << 24,
                "the index of a label is in the upper three bytes of trace_open_frame.flags (Frame.swift, siteTag)");
 
 /// Contexts of threads to come, or 0; a thread's first slow path takes one (ContextPool.swift).

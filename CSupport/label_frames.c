@@ -1,4 +1,4 @@
-// Descriptions of labels for libunwind, HP's and LLVM's. The image has one for all labels (room.h), made for libgcc: a frame of size zero with
+// Descriptions of labels for libunwind, HP's and LLVM's. The image has one for all labels (reserved.h), made for libgcc: a frame of size zero with
 // the mark of a signal handler's, of which the return address is told less 1. Neither can use that one.
 //
 // HP's takes the mark for a frame that the kernel has made: unw_resume, with which each exception ends, returns to the program by sigreturn, from
@@ -18,9 +18,9 @@ _Static_assert(LABEL_BYTES == 16, "labels begin at multiples of 16");
 
 static struct {
     _Alignas(DESCRIPTION_BYTES) uint8_t bytes[DESCRIPTION_BYTES];
-} room[DESCRIPTIONS];
+} buffer[DESCRIPTIONS];
 
-static struct description_table table(void) { return (struct description_table){(struct description *)room, DESCRIPTIONS}; }
+static struct description_table table(void) { return (struct description_table){(struct description *)buffer, DESCRIPTIONS}; }
 
 int tracer_is_label(uint64_t address) { return address - tracer_label_area.low < tracer_label_area.span; }
 

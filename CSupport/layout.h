@@ -90,21 +90,21 @@ _Static_assert(AT(trace_chunk_header, filtered_by_time, CHUNK_FILTERED_TIME) &&
                "trace chunk header");
 extern struct process_page tracer_process __attribute__((visibility("hidden")));
 
-// Room in the image (trampoline.S). Labels, and LABEL_RETURN behind each what belongs to it; the first block of stubs.
+// Reserved area of the image (trampoline.S). Labels, and LABEL_RETURN behind each what belongs to it; the first block of stubs.
 extern uint8_t tracer_labels[] __attribute__((visibility("hidden")));
-extern uint8_t tracer_room_stubs[] __attribute__((visibility("hidden")));
-extern uint8_t tracer_room_mappings[] __attribute__((visibility("hidden")));
+extern uint8_t tracer_reserved_stubs[] __attribute__((visibility("hidden")));
+extern uint8_t tracer_reserved_mappings[] __attribute__((visibility("hidden")));
 extern struct label_state tracer_label_state[LABEL_KINDS] __attribute__((visibility("hidden")));
 static inline struct label_state *tracer_labels_of_kind(long kind) { return &tracer_label_state[kind]; }
-static inline uint64_t tracer_address_mappings(void) { return (uint64_t)tracer_room_mappings; }
+static inline uint64_t tracer_address_mappings(void) { return (uint64_t)tracer_reserved_mappings; }
 static inline uint64_t tracer_address_labels(void) { return (uint64_t)tracer_labels; }
 extern struct label_area tracer_label_area __attribute__((visibility("hidden")));
 static inline void tracer_set_label_area(uint64_t low, uint64_t span) { tracer_label_area = (struct label_area){low, span}; }
 static inline uint64_t tracer_label_low(void) { return tracer_label_area.low; }
 static inline uint64_t tracer_label_span(void) { return tracer_label_area.span; }
-/// Label room of libtracer-labels.so; its address is null if that is not loaded.
-extern const struct label_room tracer_more_labels __attribute__((weak, visibility("default")));
-static inline const struct label_room *tracer_find_more_labels(void) { return &tracer_more_labels; }
+/// Label library, libtracer-labels.so; its address is null if that is not loaded.
+extern const struct label_library tracer_more_labels __attribute__((weak, visibility("default")));
+static inline const struct label_library *tracer_find_more_labels(void) { return &tracer_more_labels; }
 static inline void tracer_publish_label_table(long kind, uint64_t *table) {
     __atomic_store_n(&tracer_label_state[kind].table, table, __ATOMIC_RELEASE);
 }
@@ -146,7 +146,7 @@ static inline uint8_t *tracer_stub(long index) { return tracer_stub_blocks[index
 static inline struct function_descriptor *tracer_function(long index) {
     return (struct function_descriptor *)(tracer_stub_blocks[index / STUB_BLOCK] + STUB_BLOCK * STUB_BYTES) + index % STUB_BLOCK;
 }
-static inline uint8_t *tracer_room_stub_block(void) { return tracer_room_stubs; }
+static inline uint8_t *tracer_reserved_stub_block(void) { return tracer_reserved_stubs; }
 static inline void tracer_set_stub_block(long block, uint8_t *place) { tracer_stub_blocks[block] = place; }
 /// Returns the index of a stub or of a descriptor.
 static inline long tracer_stub_index(const void *place) {

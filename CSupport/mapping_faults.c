@@ -45,8 +45,8 @@ struct kernel_action tracer_program_action;
 struct mapping {
     uint64_t start, byte_count;
 };
-_Static_assert(sizeof(struct mapping) * MAPPING_COUNT == MAPPING_BYTES, "room for mappings");
-#define mappings ((struct mapping *)__builtin_assume_aligned(tracer_room_mappings, 16)) // in no segment that a collector would look through
+_Static_assert(sizeof(struct mapping) * MAPPING_COUNT == MAPPING_BYTES, "space for mappings");
+#define mappings ((struct mapping *)__builtin_assume_aligned(tracer_reserved_mappings, 16)) // in no segment that a collector would look through
 static uint32_t mapping_count; // how many places have ever been used
 
 void tracer_mapping_add(void *start, uint64_t byte_count) {

@@ -56,7 +56,7 @@ struct original {
 struct original tracer_original(uint64_t address) __attribute__((visibility("hidden")));
 int tracer_is_moved(uint64_t address) __attribute__((visibility("hidden")));
 
-/// An .eh_frame_hdr of one entry, for the instruction at `address`; null: there is no room, or it is not moved code. It stays as it is.
+/// An .eh_frame_hdr of one entry, for the instruction at `address`; null: there is no space, or it is not moved code. It stays as it is.
 const void *tracer_describe(uint64_t address, enum unwinder, struct original *) __attribute__((visibility("hidden")));
 
 _Static_assert(sizeof(struct moved_shape) == 20 && sizeof(struct moved_area) == 88, "moved code");

@@ -10,7 +10,7 @@ uint64_t tracer_replace_find_object(uint64_t target, enum unwinder) __attribute_
 uint64_t tracer_replace_iterate(uint64_t target, enum unwinder) __attribute__((visibility("hidden")));
 
 int tracer_is_label(uint64_t address) __attribute__((visibility("hidden")));
-/// An .eh_frame_hdr of one entry, which libunwind can use for this address in a label; null: it is none, or there is no room.
+/// An .eh_frame_hdr of one entry, which libunwind can use for this address in a label; null: it is none, or there is no space.
 const void *tracer_describe_label(uint64_t address) __attribute__((visibility("hidden")));
 /// It stands for another address from now on, which is in LABEL_RETURN.
 void tracer_changed_label(uint64_t label) __attribute__((visibility("hidden")));

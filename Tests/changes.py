@@ -45,7 +45,7 @@ TABLE = """
     Sources/CZydis/              PLAN
     Sources/EntryPlan/           PLAN USE
     Sources/FunctionUse/         USE
-    Sources/LabelRoom/           AGENT
+    Sources/LabelLibrary/        AGENT
     Sources/LaunchLab/           LAB
     Sources/LaunchPage/          LAB
     Sources/LoaderAudit/         Tests/EndToEnd/startup.py Tests/EndToEnd/agent_binary.py

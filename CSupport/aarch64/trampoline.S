@@ -1149,7 +1149,7 @@ restore_vectors:
     \move p\n, [x16, #\n, mul vl]
     .endr
 .endm
-.macro SVE_ROOM
+.macro SVE_SPACE
     addvl sp, sp, #-32
     addpl sp, sp, #-16 // a predicate is an eighth of a vector, of 16 bytes at least: the stack pointer stays aligned
 .endm
@@ -1193,7 +1193,7 @@ slow_call:
     mov x17, sp
     .cfi_def_cfa_register x17
     UNLESS_SVE .Lsve_saved
-    SVE_ROOM
+    SVE_SPACE
     SVE_REGISTERS str
 .Lsve_saved:
     mov x0, #SIG_BLOCK
@@ -1286,7 +1286,7 @@ slow_call:
     .cfi_def_cfa_register x17
     mov sp, x29
     UNLESS_SVE .Lrestore_mask
-    SVE_ROOM
+    SVE_SPACE
 .Lrestore_mask:
     ldr x29, [x17]
     .cfi_restore x29
@@ -1803,6 +1803,6 @@ memcmp:
     b .Lcompare_next
 
 #include "labels.h"
-#include "../room.h"
+#include "../reserved.h"
 #endif
     .section .note.GNU-stack, "", %progbits

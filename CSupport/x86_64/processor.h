@@ -48,7 +48,7 @@ static inline uint32_t tracer_references(const void *text, uint32_t first, uint3
     }
     return hits;
 }
-/// How tracer_lazy saves vector registers: which components of the extended state (Intel SDM volume 1, 13.1), and the room that
+/// How tracer_lazy saves vector registers: which components of the extended state (Intel SDM volume 1, 13.1), and the space that
 /// they take in the standard format, a multiple of 64. No component: fxsave.
 extern uint32_t tracer_lazy_components, tracer_lazy_bytes __attribute__((visibility("hidden")));
 static inline void tracer_prepare_lazy(void) {

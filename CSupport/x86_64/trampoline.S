@@ -196,7 +196,7 @@
 .endm
 
 // The enter word of the record in rcx. rax = time, r11 = position; out: r11 = descriptor. The instruction that says how much is reserved
-// is five bytes long: room for a jump. sited, objected: with the words that say where the call is made from, and its object.
+// is five bytes long: space for a jump. sited, objected: with the words that say where the call is made from, and its object.
 .macro ENTER_WORD slow, sited=0, objected=0
     movl $(8 + 8 * \sited + 8 * \objected), %edx
     xaddq %rdx, POSITION_CURSOR(%r11)
@@ -1782,6 +1782,6 @@ memcmp:
     retq
 
 #include "labels.h"
-#include "../room.h"
+#include "../reserved.h"
 #endif
     .section .note.GNU-stack, "", @progbits

@@ -119,7 +119,7 @@ private func open(_ image: Image, _ slot: UInt64) {
 /// NUL-separated NAME=VALUE, as in an environment.
 private func readSettings(_ text: UnsafeRawBufferPointer) {
     var bytes = [UInt8](text) + [0]
-    var room = [UInt8](repeating: 0, count: 1 << 12)
+    var buffer = [UInt8](repeating: 0, count: 1 << 12)
     bytes.withUnsafeMutableBufferPointer { bytes in
         var entries: [CText?] = []
         var start = 0
@@ -128,8 +128,8 @@ private func readSettings(_ text: UnsafeRawBufferPointer) {
             start = n + 1
         }
         entries.append(nil)
-        room.withUnsafeMutableBufferPointer { room in
-            var store = TextBuffer(room.baseAddress!, capacity: room.count)
+        buffer.withUnsafeMutableBufferPointer { buffer in
+            var store = TextBuffer(buffer.baseAddress!, capacity: buffer.count)
             var settings = Settings()
             entries.withUnsafeMutableBufferPointer { settings.read($0.baseAddress!, into: &store).report() }
             withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 4096) { described in

@@ -13,7 +13,7 @@ enum ScanFileChecks {
         mprotect(start + bytes, page, PROT_NONE)
         return start + bytes
     }()
-    nonisolated(unsafe) private static let room = UnsafeMutableRawPointer.allocate(byteCount: ScanFileBuilder.roomBytes, alignment: 8)
+    nonisolated(unsafe) private static let buffer = UnsafeMutableRawPointer.allocate(byteCount: ScanFileBuilder.bufferBytes, alignment: 8)
     private static let low: UInt64 = 0x7000_0000, slotCount = 200
 
     /// Some hundred slots, two of three of which are asked for.
@@ -77,13 +77,13 @@ enum ScanFileChecks {
     /// Into a file, beside what another one has, and back.
     static func remember(_ slots: CallOnlySlots, _ key: ScanKey, _ old: ScanFile? = nil) {
         let agent = FileIdentity(words: (1, 2, 3))
-        memset(room, 0, ScanFileBuilder.roomBytes)
-        var builder = ScanFileBuilder(room)
+        memset(buffer, 0, ScanFileBuilder.bufferBytes)
+        var builder = ScanFileBuilder(buffer)
         builder.add(key, slots)
         if let old { builder.add(old) }
         let count = builder.finish(by: agent, generation: (old?.generation ?? 0) &+ 1)
         precondition(count <= Int(SCAN_MOST_BYTES))
-        guard let file = ScanFile(room, count, by: agent), let row = file.find(key) else { preconditionFailure("lost") }
+        guard let file = ScanFile(buffer, count, by: agent), let row = file.find(key) else { preconditionFailure("lost") }
         for n in 0..<file.count {
             precondition(file.isWhole(file.row(n)) && (n == 0 || file.row(n - 1).pointee.identity.0 <= file.row(n).pointee.identity.0))
         }

@@ -216,14 +216,14 @@ uint32_t recorder_unix_peer(uint32_t inode) {
     return 0;
 }
 
-size_t recorder_processors(int *numbers, size_t room) {
+size_t recorder_processors(int *numbers, size_t capacity) {
     int possible = (int)sysconf(_SC_NPROCESSORS_CONF);
     cpu_set_t *set = CPU_ALLOC((size_t)possible + 1024); // the kernel may know of more than there are (sched_setaffinity(2))
     size_t bytes = CPU_ALLOC_SIZE((size_t)possible + 1024), count = 0;
     if (!set) return 0;
     CPU_ZERO_S(bytes, set);
     if (!sched_getaffinity(0, bytes, set))
-        for (int number = 0; number < possible + 1024 && count < room; number++)
+        for (int number = 0; number < possible + 1024 && count < capacity; number++)
             if (CPU_ISSET_S((size_t)number, bytes, set)) numbers[count++] = number;
     CPU_FREE(set);
     return count;

@@ -8,8 +8,8 @@ package func cutName(_ name: String, _ width: Int) -> String {
         let fixed = head.count + tail.count + 2
         if fixed + 1 <= width {
             // Some of the parameters from both ends.
-            let room = width - fixed - 1, inner = parameters.dropFirst().dropLast()
-            return head + "(" + inner.prefix((room + 1) / 2) + "…" + inner.suffix(room / 2) + ")" + tail
+            let left = width - fixed - 1, inner = parameters.dropFirst().dropLast()
+            return head + "(" + inner.prefix((left + 1) / 2) + "…" + inner.suffix(left / 2) + ")" + tail
         }
         return cutMiddle(head + "(…)" + tail, width)
     }

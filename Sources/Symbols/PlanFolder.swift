@@ -32,9 +32,9 @@ public struct PlanFolder: Sendable {
         guard fstat(descriptor, &status) == 0, Self.isPrivate(status, S_IFREG), status.st_size > 0, status.st_size <= Int(PLAN_MOST_BYTES)
         else { return nil }
         let size = Int(status.st_size)
-        return [UInt8](unsafeUninitializedCapacity: size) { room, count in
+        return [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
             while count < size {
-                let got = Glibc.read(descriptor, room.baseAddress! + count, size - count)
+                let got = Glibc.read(descriptor, buffer.baseAddress! + count, size - count)
                 if got < 0 && errno == EINTR { continue }
                 if got <= 0 { break }
                 count += got

@@ -4,7 +4,7 @@
 
 public final class ResolverNames {
     public static let ending = ".resolver"
-    private var rooms: [UnsafeMutableRawBufferPointer] = []
+    private var buffers: [UnsafeMutableRawBufferPointer] = []
 
     public init() {}
 
@@ -13,15 +13,15 @@ public final class ResolverNames {
         var ending = Self.ending
         return ending.withUTF8 { ending in
             if name.count >= ending.count, name.suffix(ending.count).elementsEqual(ending) { return name }
-            let room = UnsafeMutableRawBufferPointer.allocate(byteCount: name.count + ending.count, alignment: 1)
-            room.copyMemory(from: name)
-            UnsafeMutableRawBufferPointer(rebasing: room[name.count...]).copyMemory(from: UnsafeRawBufferPointer(ending))
-            rooms.append(room)
-            return UnsafeRawBufferPointer(room)
+            let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: name.count + ending.count, alignment: 1)
+            buffer.copyMemory(from: name)
+            UnsafeMutableRawBufferPointer(rebasing: buffer[name.count...]).copyMemory(from: UnsafeRawBufferPointer(ending))
+            buffers.append(buffer)
+            return UnsafeRawBufferPointer(buffer)
         }
     }
 
     static func of(_ name: String) -> String { name.hasSuffix(ending) ? name : name + ending }
 
-    deinit { for room in rooms { room.deallocate() } }
+    deinit { for buffer in buffers { buffer.deallocate() } }
 }

@@ -81,7 +81,7 @@ public struct PlanContent {
     }
     @inline(__always) private func isSound(_ function: UnsafePointer<plan_function>) -> Bool {
         let function = function.pointee, moved = UInt64(function.moved_count)
-        guard function.tactic < UInt8(PLAN_TACTICS.rawValue), moved <= UInt64(PLAN_MOVED_ROOM),
+        guard function.tactic < UInt8(PLAN_TACTICS.rawValue), moved <= UInt64(PLAN_RELOCATED_MOST_BYTES),
             function.places_count <= UInt8(PLAN_MOST_PLACES), UInt64(function.linked) <= moved,
             UInt64(function.moved) &+ moved &+ UInt64(function.places_count) &* UInt64(MemoryLayout<plan_place>.size)
                 <= UInt64(header.pointee.bytes_count),

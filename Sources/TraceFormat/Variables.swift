@@ -156,7 +156,7 @@ extension Variables {
         }
     }
 
-    /// Bytes, or with K, M, G (and B behind it) binary multiples of them. 0, or room for a header page and one small chunk.
+    /// Bytes, or with K, M, G (and B behind it) binary multiples of them. 0, or space for a header page and one small chunk.
     public enum ByteCount: VariableGrammar {
         public static func read(_ text: UnsafePointer<UInt8>) -> UInt64? {
             guard let size = size(text), size == 0 || size >= 65536 else { return nil }

@@ -68,10 +68,10 @@ package struct ViewPage: Sendable {
         self.tree = tree
         threadCount = files.reduce(0) { $0 + $1.threads.count }
         // The traces with the most in them, until there are threads enough; in the order of time.
-        var room = Self.mostThreads, chosen: [Int] = []
-        for index in files.indices.sorted(by: { (files[$0].usedByteCount, $1) > (files[$1].usedByteCount, $0) }) where room > 0 {
+        var threadsLeft = Self.mostThreads, chosen: [Int] = []
+        for index in files.indices.sorted(by: { (files[$0].usedByteCount, $1) > (files[$1].usedByteCount, $0) }) where threadsLeft > 0 {
             chosen.append(index)
-            room -= files[index].threads.count
+            threadsLeft -= files[index].threads.count
         }
         let symbolizer = Symbolizer()
         var traces = chosen.sorted().map { PageTrace(files[$0], symbolizer) }

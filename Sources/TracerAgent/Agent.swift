@@ -22,14 +22,14 @@ extension Agent {
         if Process.isSecure { return } // a setuid program: the loader should not have let us in
         let isWithoutCounter = Confinement.counterIsForbidden
         let cycles = isWithoutCounter ? 0 : tracer_cycles(), usage = trace_usage.process()
-        guard let room = Memory.pages(Agent.storeBytes) else { return }
-        var store = TextBuffer(room.assumingMemoryBound(to: UInt8.self), capacity: Agent.storeBytes)
+        guard let buffer = Memory.pages(Agent.storeBytes) else { return }
+        var store = TextBuffer(buffer.assumingMemoryBound(to: UInt8.self), capacity: Agent.storeBytes)
         Process.keepTexts(&store)
         Memory.protect(tracer_address_mappings(), UInt64(MAPPING_BYTES), Memory.readWrite)
         Message.begin { if TraceOutput.isOpen { MetadataWriter.text(UInt16(TRACE_TEXT_MESSAGE), $0, $1) } }
         let complaints = settings.read(environment, into: &store)
-        tellRooms()
-        joinRooms()
+        initializeLayers()
+        connectLayers()
         if !settings.children && isChild { return }
         if isWithoutCounter { settings.clock = .monotonic }
         chooseClock()
@@ -66,7 +66,7 @@ extension Agent {
 
     // MARK: - Surroundings
 
-    private func tellRooms() {
+    private func initializeLayers() {
         Message.isQuiet = settings.quiet
         Limits.maximumDepth = settings.maximumDepth
         Limits.fileBytes = settings.sizeLimit
@@ -93,7 +93,7 @@ extension Agent {
     }
 
     /// Sets the callbacks by which lower layers call into higher ones.
-    private func joinRooms() {
+    private func connectLayers() {
         ModuleEvents.begin = {
             GlobalDefinitions.expect($0)
             PatchedFunctions.begin()
@@ -167,8 +167,8 @@ extension Agent {
     private func describe(_ arguments: UnsafeMutablePointer<CText?>, _ count: Int) {
         MetadataWriter.text(UInt16(TRACE_TEXT_PROGRAM), Process.executable, length(Process.executable))
         MetadataWriter.text(UInt16(TRACE_TEXT_DIRECTORY), Process.directory, length(Process.directory))
-        guard let room = Memory.pages(65536) else { return }
-        var text = TextBuffer(room.assumingMemoryBound(to: UInt8.self), capacity: 65536)
+        guard let buffer = Memory.pages(65536) else { return }
+        var text = TextBuffer(buffer.assumingMemoryBound(to: UInt8.self), capacity: 65536)
         for n in 0..<count {
             guard let argument = arguments[n] else { break }
             text.append(contentsOf: argument)
@@ -178,7 +178,7 @@ extension Agent {
         text = TextBuffer(text.start, capacity: 65536)
         settings.describe(&text)
         MetadataWriter.text(UInt16(TRACE_TEXT_SETTINGS), CText(text.start), text.count)
-        Memory.release(room, 65536)
+        Memory.release(buffer, 65536)
     }
 }
 

@@ -1,4 +1,4 @@
-// The entries from the trampolines: which rooms a call, a return, a load, a name goes through. ThreadRecorder is what all of them
+// The entries from the trampolines: which layers a call, a return, a load, a name goes through. ThreadRecorder is what all of them
 // work with.
 import CSupport
 import CTraceLayout

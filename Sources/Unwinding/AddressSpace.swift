@@ -19,8 +19,8 @@ package struct AddressSpace {
     }
     /// Sorted by address, disjoint.
     private var mappings: [Mapping] = []
-    /// The agent's rooms, if it is loaded: that of its library, and that of the library with room for more labels.
-    private(set) var rooms: [AgentRoom] = []
+    /// The agent's reserved areas, if it is loaded: that of its library, and that of the library with space for more labels.
+    private(set) var reservedAreas: [ReservedArea] = []
 
     package init() {}
 
@@ -31,8 +31,8 @@ package struct AddressSpace {
         let module = files.module(at: path, inode: inode)
         let bias = module?.image.bias(mappedAt: address, offset: offset)
         add(Mapping(start: address, end: end, bias: bias ?? 0, module: bias == nil ? nil : module))
-        if let module, let bias, let room = AgentRoom(path, module, bias), !rooms.contains(where: { $0.range == room.range }) {
-            rooms.append(room)
+        if let module, let bias, let area = ReservedArea(path, module, bias), !reservedAreas.contains(where: { $0.range == area.range }) {
+            reservedAreas.append(area)
         }
     }
 
@@ -62,17 +62,17 @@ package struct AddressSpace {
         }
     }
 
-    func isAgent(_ mapping: Mapping) -> Bool { rooms.contains { $0.isAgent(mapping) } }
+    func isAgent(_ mapping: Mapping) -> Bool { reservedAreas.contains { $0.isAgent(mapping) } }
 
     package func mapping(at address: UInt64) -> Mapping? {
-        if let room = rooms.first(where: { $0.range.contains(address) }) { return room.mapping }
+        if let area = reservedAreas.first(where: { $0.range.contains(address) }) { return area.mapping }
         let index = bisect(mappings.count) { mappings[$0].end <= address }
         return index < mappings.count && mappings[index].start <= address ? mappings[index] : nil
     }
 }
 
-/// The part of an agent library's image that holds labels, which recorded calls return to, and stubs (docs/trampoline.md, CSupport/room.h).
-struct AgentRoom {
+/// The part of an agent library's image that holds labels, which recorded calls return to, and stubs (docs/trampoline.md, CSupport/reserved.h).
+struct ReservedArea {
     let range: Range<UInt64>
     let mapping: AddressSpace.Mapping
     /// As in CSupport/frames.h: blocks of LABEL_BLOCK_CODE bytes, a label each LABEL_BYTES, and LABEL_RETURN behind each the address that it
@@ -80,10 +80,10 @@ struct AgentRoom {
     private static let labelBytes: UInt64 = 16, labelsBytes: UInt64 = 0x100000
 
     init?(_ path: String, _ module: UnwindModule, _ bias: UInt64) {
-        guard path.split(separator: "/").last?.hasPrefix("libtracer") == true, let room = module.image.emptySegment,
-            room.memoryBytes >= 2 * Self.labelsBytes
+        guard path.split(separator: "/").last?.hasPrefix("libtracer") == true, let segment = module.image.emptySegment,
+            segment.memoryBytes >= 2 * Self.labelsBytes
         else { return nil }
-        let start = room.address &+ bias, end = start &+ room.memoryBytes
+        let start = segment.address &+ bias, end = start &+ segment.memoryBytes
         guard start < end else { return nil }
         range = start..<end
         mapping = AddressSpace.Mapping(start: start, end: end, bias: bias, module: module)

@@ -75,6 +75,6 @@ package struct ModuleImage {
         return address &- (segment.address &+ offset &- segment.offset)
     }
 
-    /// The room of the agent's library: the one segment that the file has nothing of.
+    /// The reserved area of the agent's library: the one segment that the file has nothing of.
     var emptySegment: Segment? { segments.first { $0.fileBytes == 0 && $0.memoryBytes > 0 } }
 }

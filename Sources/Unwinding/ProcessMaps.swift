@@ -14,9 +14,9 @@ package struct ProcessMaps: Sequence {
     package init(pid: pid_t) {
         guard let file = fopen("/proc/\(pid)/maps", "re") else { return }
         defer { fclose(file) }
-        var line: UnsafeMutablePointer<CChar>?, room = 0
+        var line: UnsafeMutablePointer<CChar>?, capacity = 0
         defer { free(line) }
-        while getline(&line, &room, file) > 0, let line {
+        while getline(&line, &capacity, file) > 0, let line {
             // address-end rwxp offset device inode   path
             let fields = String(cString: line).dropLast().split(separator: " ", maxSplits: 5)
             guard fields.count >= 5, let offset = UInt64(fields[2], radix: 16) else { continue }

@@ -53,7 +53,7 @@ package final class SampleUnwinder {
         process.space.add(address, length, offset: offset, path: path, inode: inode, files)
         process.labels.forget()
         if JitDump.isOne(path: path, of: pid) { process.jitDump = path }
-        if !process.space.rooms.isEmpty { process.labels.open() }
+        if !process.space.reservedAreas.isEmpty { process.labels.open() }
     }
 
     /// - Returns: the names of code that it made while it ran, as far as samples met it and it told (PerfMap, JitDump)

@@ -16,9 +16,9 @@ package final class UnwindModule {
     package init(_ image: ModuleImage) {
         self.image = image
         let table = Int(clamping: image.tableAddress &- image.framesAddress)
-        let room = (image.frames.count - table - Self.tableHeaderBytes) / Self.rowBytes
+        let rowLimit = (image.frames.count - table - Self.tableHeaderBytes) / Self.rowBytes
         let said = image.frames.withUnsafeBytes { $0.load(table + 8, as: UInt32.self) } ?? 0
-        rowCount = image.frames.isEmpty ? 0 : max(min(Int(said), room), 0)
+        rowCount = image.frames.isEmpty ? 0 : max(min(Int(said), rowLimit), 0)
     }
 
     /// nil when there is no such file, or it is no ELF file.

@@ -41,15 +41,15 @@ package final class Unwinder {
         for (place, register) in processor.sampleOrder.enumerated() { registers[register] = sampled[place] }
         unknown = 0
         hasFoundMadeCode = false
-        let memory = Memory(stack: stack, start: registers[processor.stackPointer], rooms: space.rooms, labels: labels)
+        let memory = Memory(stack: stack, start: registers[processor.stackPointer], reservedAreas: space.reservedAreas, labels: labels)
         frames.append(registers[processor.programCounter])
         var isReturn = false // the program counter is where a call returns to: what is asked about is the call
         while frames.count < Self.mostFrames {
             let pc = registers[processor.programCounter]
-            if let room = space.rooms.first(where: { $0.isLabel(pc) }) {
+            if let area = space.reservedAreas.first(where: { $0.isLabel(pc) }) {
                 // Its frame has no size: everything but the program counter is as it will be.
                 if isReturn { frames[frames.count - 1] = UInt64(TRACE_SAMPLE_CALL) } else { frames.append(UInt64(TRACE_SAMPLE_CALL)) }
-                guard let next = memory.word(room.place(ofLabel: pc)), next != 0 else { return false }
+                guard let next = memory.word(area.place(ofLabel: pc)), next != 0 else { return false }
                 registers[processor.programCounter] = next
                 frames.append(next)
                 isReturn = true
@@ -158,7 +158,7 @@ package final class Unwinder {
     private struct Memory {
         let stack: UnsafeRawBufferPointer
         let start: UInt64
-        let rooms: [AgentRoom]
+        let reservedAreas: [ReservedArea]
         let labels: ReturnLabels?
 
         func word(_ address: UInt64) -> UInt64? {
@@ -168,7 +168,7 @@ package final class Unwinder {
             return outside(address)
         }
         private func outside(_ address: UInt64) -> UInt64? {
-            rooms.contains { $0.isPlaceOfLabel(address) } ? labels?.address(at: address) : nil
+            reservedAreas.contains { $0.isPlaceOfLabel(address) } ? labels?.address(at: address) : nil
         }
     }
 }

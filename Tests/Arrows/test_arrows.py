@@ -108,7 +108,7 @@ class Arrows(unittest.TestCase):
         self.passes(Low__Stone=LOW, Middle__Paint="extension Stone { func first(from n: Int) {} }",
                     Low__Pit="func dig(_ all: [Int]) { _ = all.first; _ = all.first(where: { $0 > 1 }) }")
 
-    def test_the_processor_has_one_room(self):
+    def test_the_processor_has_one_layer(self):
         self.fails("Pit.swift:2: `#if arch`", Low__Pit="// #if arch(x86_64)\n#if arch(x86_64)\n#endif\n")
 
     def test_the_sources_have_none_that_points_up(self):

@@ -38,17 +38,17 @@ static void handler(int number, siginfo_t *info, void *data) {
     while (first < count && (uint64_t)frames[first] != pc) first++;
     result->frame_count = 0;
     for (int n = first; n < count && result->frame_count < 64; n++) result->frames[result->frame_count++] = (uint64_t)frames[n];
-    uint64_t room = stack_end() - stack_pointer;
-    if (room < result->stack_bytes) result->stack_bytes = room;
+    uint64_t available = stack_end() - stack_pointer;
+    if (available < result->stack_bytes) result->stack_bytes = available;
     memcpy(result->stack, (void *)stack_pointer, result->stack_bytes);
 }
 
 __attribute__((noinline)) static int descend(int depth) {
-    volatile char room[64 + (depth % 3) * 32]; // frames of no constant size
-    room[0] = (char)depth;
-    if (depth > 0) return descend(depth - 1) + room[0];
+    volatile char buffer[64 + (depth % 3) * 32]; // frames of no constant size
+    buffer[0] = (char)depth;
+    if (depth > 0) return descend(depth - 1) + buffer[0];
     raise(SIGUSR2);
-    return room[0];
+    return buffer[0];
 }
 
 static int depth_wanted;

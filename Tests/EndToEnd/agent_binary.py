@@ -91,16 +91,16 @@ def has_no_writable_and_executable_segment(agent):
             raise Failed(line.strip())
 
 
-def keeps_its_room_apart(agent):
-    """The room for labels and stubs is a segment of its own: no file holds it and nobody may write to it."""
+def keeps_its_reserved_area_apart(agent):
+    """The reserved area for labels and stubs is a segment of its own: no file holds it and nobody may write to it."""
     lines = output("readelf", "-lW", agent).splitlines()
     headers = [line.split() for line in lines if re.match(r" +[A-Z_]+ +0x", line)]
-    rooms = [found.group(1) for line in lines if (found := re.match(r" +(\d+) .*\.room\b", line))]
-    if len(rooms) != 1:
-        raise Failed(f".room is in {len(rooms)} segments")
-    kind, _, _, _, file_bytes, _, *flags, _ = headers[int(rooms[0])]
+    segments = [found.group(1) for line in lines if (found := re.match(r" +(\d+) .*\.reserved\b", line))]
+    if len(segments) != 1:
+        raise Failed(f".reserved is in {len(segments)} segments")
+    kind, _, _, _, file_bytes, _, *flags, _ = headers[int(segments[0])]
     if kind != "LOAD" or int(file_bytes, 16) != 0 or flags != ["R"]:
-        raise Failed(f".room is in a segment {kind} {''.join(flags)} with {file_bytes} bytes of the file")
+        raise Failed(f".reserved is in a segment {kind} {''.join(flags)} with {file_bytes} bytes of the file")
     loaded = sorted((int(words[2], 16), int(words[5], 16)) for words in headers if words[0] == "LOAD")
     for (start, size), (following, _) in zip(loaded, loaded[1:]):
         if start + size > following:
@@ -124,7 +124,7 @@ def says_nothing_of_shadow_stacks(agent):
         raise Failed(f"marked: {properties}")
 
 
-MODES = {"slots": "*", "arm": "keeps_its_room_apart"}
+MODES = {"slots": "*", "arm": "keeps_its_reserved_area_apart"}
 
 
 def tests():
@@ -132,5 +132,5 @@ def tests():
         exports_only_the_public_api, imports_nothing_that_could_use_vectors_or_locks, needs_only_libc,
         loads_with_every_glibc_that_is_promised,
         runs_before_every_other_constructor, holds_no_vex_or_evex_instruction,
-        touches_no_vector_register_on_the_fast_path, keeps_trampolines_apart, is_small, has_no_writable_and_executable_segment, keeps_its_room_apart,
+        touches_no_vector_register_on_the_fast_path, keeps_trampolines_apart, is_small, has_no_writable_and_executable_segment, keeps_its_reserved_area_apart,
         says_nothing_of_shadow_stacks)]

@@ -51,7 +51,7 @@ long outer(long (*inner)(long), long n) { long sum = inner(n); __asm__ volatile(
 """
 PLUGIN = r"""
 #include "note.h"
-long ROOM[1000];
+long SPACE[1000];
 long plugged(long n) {
     long sum = 0;
     SITE("far", n); for (long i = 0; i < n; i++) sum += far(i);

@@ -114,16 +114,16 @@ FUNCTION static int returned_to(int n) {
 }
 FUNCTION static long of_stack(int n) {
     BEGIN(of_stack);
-    char *room = alloca(n), *more = alloca(n * 2);
-    memset(room, 1, n); memset(more, 2, n * 2);
-    return leaf(room[n - 1]) + more[2 * n - 1] + ((uintptr_t)more & 15);
+    char *buffer = alloca(n), *more = alloca(n * 2);
+    memset(buffer, 1, n); memset(more, 2, n * 2);
+    return leaf(buffer[n - 1]) + more[2 * n - 1] + ((uintptr_t)more & 15);
 }
 FUNCTION static long of_length(int n) {
     BEGIN(of_length);
-    long room[n][2];
-    for (int i = 0; i < n; i++) room[i][0] = i, room[i][1] = leaf(i);
+    long buffer[n][2];
+    for (int i = 0; i < n; i++) buffer[i][0] = i, buffer[i][1] = leaf(i);
     long sum = 0;
-    for (int i = 0; i < n; i++) sum += room[i][0] * room[n - 1 - i][1];
+    for (int i = 0; i < n; i++) sum += buffer[i][0] * buffer[n - 1 - i][1];
     return sum;
 }
 FUNCTION static double summed_from(int n, va_list list) { BEGIN(summed_from); double sum = 0; while (n--) sum += va_arg(list, int) * va_arg(list, double); return sum; }
@@ -143,9 +143,9 @@ FUNCTION static long further(long n, void *next) { BEGIN(further); return n > 10
 FUNCTION static long turned(long n, void *next) { BEGIN(turned); return n > 100 ? -n : ((step *)next)(n * 2, (void *)turned); }
 FUNCTION static long aligned(long n) {
     BEGIN(aligned);
-    _Alignas(64) volatile long room[8];
-    room[3] = n;
-    return leaf(room[3]) + ((uintptr_t)room & 63);
+    _Alignas(64) volatile long buffer[8];
+    buffer[3] = n;
+    return leaf(buffer[3]) + ((uintptr_t)buffer & 63);
 }
 FUNCTION static double many(char a, short b, int c, long d, float e, double f, long g, long h, long i, struct pair j, double k, double l, double m, double n, double o, double p, double q, struct large r) {
     BEGIN(many);
@@ -154,8 +154,8 @@ FUNCTION static double many(char a, short b, int c, long d, float e, double f, l
 FUNCTION static int flagged(unsigned a, unsigned b) { BEGIN(flagged); unsigned c; return __builtin_add_overflow(a, b, &c) ? (int)leaf(c) : -1; }
 /* By the address that they return to: recorded or not, they find what they find bare. */
 FUNCTION static void *returns_here(void) { return __builtin_return_address(0); }
-FUNCTION static void *caller_returns(volatile char *room) { *room = 0; return __builtin_return_address(1); }
-FUNCTION static void *asked(int n) { volatile char *room = alloca(n); void *found = caller_returns(room); *room = 1; return found; }
+FUNCTION static void *caller_returns(volatile char *buffer) { *buffer = 0; return __builtin_return_address(1); }
+FUNCTION static void *asked(int n) { volatile char *buffer = alloca(n); void *found = caller_returns(buffer); *buffer = 1; return found; }
 extern char __executable_start, etext;
 static int is_own(void *place) { return (char *)place >= &__executable_start && (char *)place < &etext; }
 int main(void) {
@@ -626,7 +626,7 @@ def record_says_nothing_of_its_own_libraries(case):
 
 
 def calls_from_very_many_places_have_their_durations(case):
-    """More than libtracer.so alone has labels for: `tracer record` brings room for more. Without it, which starts no program of another machine,
+    """More than libtracer.so alone has labels for: `tracer record` brings space for more. Without it, which starts no program of another machine,
     the second library is preloaded by hand; there libtracer.so has more labels (65,534), and each call takes longer."""
     groups, each, rounds = (140, 500, 1) if harness.EMULATOR else (120, 500, 3)
     source = '#include <stdio.h>\n__attribute__((noinline)) static int leaf(int x) { __asm__ volatile("nop; nop; nop; nop; nop" : "+r"(x)); return x + 1; }\n'
@@ -707,13 +707,13 @@ int main(int count, char **words) {
 }
 """
 SCARCE_LIBRARY = r"""
-char room[3 << 19];
-__attribute__((noinline)) static int square(int x) { __asm__ volatile("" : "+r"(x)); room[x] = 1; return x * x; }
+char buffer[3 << 19];
+__attribute__((noinline)) static int square(int x) { __asm__ volatile("" : "+r"(x)); buffer[x] = 1; return x * x; }
 int sum(int n) { int result = 0; for (int i = 1; i <= n; i++) { result += square(i); __asm__ volatile("" : "+r"(result)); } return result; }
 """
 
 
-def where_room_is_scarce(left, is_room, further=0):
+def where_space_is_scarce(left, has_space, further=0):
     """Near a library that is opened: for stubs, but not for the megabyte of descriptions that unwinders are given of them; or not for these, either; or in
     a hole that steps of four megabytes pass over."""
     def check(case):
@@ -729,10 +729,10 @@ def where_room_is_scarce(left, is_room, further=0):
         run, said = case.traced(argv, "libscarce.so!*")
         if run.stdout != b"338350\n":
             raise Failed(f"said {run.stdout}")
-        if is_room and said or not is_room and (len(said) != 1 or "no free address space for stubs near it" not in said[0]):
+        if has_space and said or not has_space and (len(said) != 1 or "no free address space for stubs near it" not in said[0]):
             raise Failed(f"lines: {said}")
         trace, = case.traces()
-        if (trace.count("square"), trace.count("sum")) != ((100, 1) if is_room else (0, 0)):
+        if (trace.count("square"), trace.count("sum")) != ((100, 1) if has_space else (0, 0)):
             raise Failed(f"recorded: sum {trace.count('sum')} times, square {trace.count('square')} times")
     return check
 
@@ -760,7 +760,7 @@ int main(int count, char **words) {
 """
 
 
-def the_heap_has_room(case):
+def the_heap_has_space(case):
     """In a program that is linked to a fixed address, the stubs of 60,000 functions are out of the growing heap's way."""
     if build.MACHINE != "x86_64":
         raise Skipped("a branch reaches 128 MB there: the heap has what is left of that")
@@ -970,9 +970,9 @@ MODES = {"slots": "*", "arm": "*"}
 
 
 def tests():
-    scarce = [Case("room_is_scarce.for_descriptions", where_room_is_scarce(768 << 10, True)),
-              Case("room_is_scarce.for_stubs", where_room_is_scarce(0, False)),
-              Case("room_is_scarce.but_for_a_hole", where_room_is_scarce(0, True, 6 << 20))]
+    scarce = [Case("space_is_scarce.for_descriptions", where_space_is_scarce(768 << 10, True)),
+              Case("space_is_scarce.for_stubs", where_space_is_scarce(0, False)),
+              Case("space_is_scarce.but_for_a_hole", where_space_is_scarce(0, True, 6 << 20))]
     if harness.EMULATOR:
         return scarce + [Case(check.__name__, check) for check in (calls_from_very_many_places_have_their_durations,
                                                                    a_resolver_is_recorded_when_the_loader_calls_it)]
@@ -991,7 +991,7 @@ def tests():
                                                    a_resolver_is_recorded_when_the_loader_calls_it,
                                                    a_short_function_called_very_often_is_left_out, small_leaves_are_left_out_on_request, names_are_found_by_build_id,
                                                    an_instrumented_function_that_is_called_through_a_slot_counts_once,
-                                                   the_heap_has_room, record_makes_the_plans, a_plan_of_a_stripped_copy_hides_no_names, record_says_nothing_of_its_own_libraries, calls_from_very_many_places_have_their_durations, record_says_when_it_cannot_make_plans,
+                                                   the_heap_has_space, record_makes_the_plans, a_plan_of_a_stripped_copy_hides_no_names, record_says_nothing_of_its_own_libraries, calls_from_very_many_places_have_their_durations, record_says_when_it_cannot_make_plans,
                                                    a_folded_function_has_all_its_names_and_its_line, a_glob_that_means_nothing_is_said,
                                                    a_glob_of_many_says_nothing_of_resolvers, a_plan_that_does_not_fit_is_refused, callbacks_of_generated_code_are_recorded)] + \
         [Case("functions_go_by_their_addresses." + name, functions_go_by_their_addresses(*options)) for name, options in (("pie", ()), ("static", ("-no-pie",)))] + \

@@ -319,7 +319,7 @@ def emulate(machine, processor, root):
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     newer = os.path.join(cache, "tracer/qemu", f"qemu-{machine}")  # scripts/setup: where the system's is too old
     # Its addresses are the program's alone, as without an emulator: else what the emulator maps for itself lies between the program's modules
-    # and near them, more of it on a busy machine, so that they are out of reach of each other and no room is left beside them.
+    # and near them, more of it on a busy machine, so that they are out of reach of each other and no address space is left beside them.
     own_addresses = hex(8 * GIGABYTE)
     EMULATOR[:] = [os.environ.get("QEMU") or (newer if os.access(newer, os.X_OK) else f"qemu-{machine}-static"),
                    "-cpu", processor, "-R", own_addresses, "-L", root]

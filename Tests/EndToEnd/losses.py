@@ -64,8 +64,8 @@ def a_child_without_a_file(test):
         raise Failed(said)
 
 
-def a_full_room(test):
-    said, traces = test.agent("room")
+def used_up_space(test):
+    said, traces = test.agent("space")
     if len(traces) != 1:
         raise Failed(f"{len(traces)} traces")
     there = traces[0].count("inside")
@@ -143,4 +143,4 @@ def ask(path, server):
 
 
 def tests():
-    return [Losses(check) for check in (a_child_without_a_file, a_full_room, a_landlock_domain_is_recorded_to_the_end, nginx_is_recorded_to_the_end)]
+    return [Losses(check) for check in (a_child_without_a_file, used_up_space, a_landlock_domain_is_recorded_to_the_end, nginx_is_recorded_to_the_end)]

@@ -397,7 +397,7 @@ def a_failure_is_not_passed_off_as_a_start(folder):
 
 def a_constructor_of_another_thread_has_its_own_figures(folder):
     for name, text in (("plug.c", '#include <stdlib.h>\n#include <string.h>\n__attribute__((constructor)) static void plug_init(void) '
-                                  '{ char *room = malloc(8 << 20); memset(room, 1, 8 << 20); free(room); }\n'),
+                                  '{ char *buffer = malloc(8 << 20); memset(buffer, 1, 8 << 20); free(buffer); }\n'),
                        ("opens.c", '#include <dlfcn.h>\n#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n'
                                    'static void *open_it(void *x) { if (!dlopen("libplug.so", RTLD_NOW)) abort(); return x; }\n'
                                    'int main(void) { pthread_t t; pthread_create(&t, 0, open_it, 0); pthread_join(t, 0); puts("x"); return 0; }\n')):

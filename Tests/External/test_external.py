@@ -171,7 +171,7 @@ class Runs(unittest.TestCase):
             self.assertTrue(is_gone(int(file.read())))
 
     def test_lines_of_the_agent_are_kept_and_are_no_difference(self):
-        verdict = self.verdicts(shell("says", f"{TRACED} && echo 'tracer: no more room'; echo text", output=True))["says"]
+        verdict = self.verdicts(shell("says", f"{TRACED} && echo 'tracer: no more space'; echo text", output=True))["says"]
         self.assertEqual(verdict["verdict"], trial.SAME)
 
     def test_cases_are_judged_one_by_one_and_only_those_that_differ_are_repeated(self):

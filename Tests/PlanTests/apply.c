@@ -73,7 +73,7 @@ static unsigned char *near(uintptr_t low, uintptr_t high, size_t bytes) {
         void *got = mmap((void *)at, bytes, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
         if (got != MAP_FAILED) return got;
     }
-    die("no room near by");
+    die("no space near by");
     return NULL;
 }
 
@@ -88,8 +88,8 @@ static void apply(const char *path, uintptr_t bias, uintptr_t low, uintptr_t hig
     const struct plan_fixup *fixups = (const void *)(plan + header->fixups);
     const unsigned char *bytes = (const void *)(plan + header->bytes);
     unsigned char *base = (unsigned char *)bias + header->base;
-    size_t room = ((size_t)header->function_count * STUB + 4095) & ~4095ul;
-    unsigned char *stubs = near(low, high, room);
+    size_t capacity = ((size_t)header->function_count * STUB + 4095) & ~4095ul;
+    unsigned char *stubs = near(low, high, capacity);
     area[areas].start = stubs;
     area[areas++].count = header->function_count;
     if (mprotect((void *)low, high - low, PROT_READ | PROT_WRITE | PROT_EXEC)) die("mprotect");
@@ -153,7 +153,7 @@ static void apply(const char *path, uintptr_t bias, uintptr_t low, uintptr_t hig
         patched++;
     }
     __builtin___clear_cache((char *)low, (char *)high);
-    __builtin___clear_cache((char *)stubs, (char *)stubs + room);
+    __builtin___clear_cache((char *)stubs, (char *)stubs + capacity);
 }
 
 static int module(struct dl_phdr_info *info, size_t size, void *data) {

@@ -146,10 +146,10 @@ int main(int argc, char **argv) {
             for (char byte; read(source, &byte, 1) > 0;);
         } else if (!strcmp(argv[i], "touch")) {
             size_t pages = (size_t)atol(argv[++i]), size = (size_t)sysconf(_SC_PAGESIZE);
-            volatile char *room = mmap(0, pages * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-            if (room == MAP_FAILED) fail("touch");
-            madvise((void *)room, pages * size, MADV_NOHUGEPAGE); // fails harmlessly on a kernel without huge pages
-            for (size_t n = 0; n < pages; n++) room[n * size] = 1;
+            volatile char *buffer = mmap(0, pages * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            if (buffer == MAP_FAILED) fail("touch");
+            madvise((void *)buffer, pages * size, MADV_NOHUGEPAGE); // fails harmlessly on a kernel without huge pages
+            for (size_t n = 0; n < pages; n++) buffer[n * size] = 1;
         } else if (!strcmp(argv[i], "kill")) raise(SIGKILL);
         else fail(argv[i]);
     }

@@ -134,7 +134,7 @@ private struct Unexpected: Error {}
 
 @Suite struct KernelHistoryTests {
     private let spool = KernelSpool(directory: "/nonexistent")
-    private var room: KernelRoom { KernelRoom(spool: spool, mostBytes: .max, keepsEnd: false) }
+    private var storage: KernelStorage { KernelStorage(spool: spool, mostBytes: .max, keepsEnd: false) }
 
     private func origin(_ pid: pid_t, _ tid: pid_t? = nil, at time: UInt64) -> KernelRecord.Origin {
         .init(pid: pid, tid: tid ?? pid, nanoseconds: time, processor: 0)
@@ -162,7 +162,7 @@ private struct Unexpected: Error {}
     }
 
     @Test func execBeginsAnotherImageAndAForkAnotherProcess() {
-        var history = KernelHistory(root: 5, room)
+        var history = KernelHistory(root: 5, storage)
         history.add(.named("a", isExec: true), origin(5, at: 10))
         history.add(.began(child: 6, of: 5, by: 5), origin(5, 6, at: 20)) // a thread
         history.add(.began(child: 9, of: 5, by: 6), origin(9, at: 30)) // a process
@@ -178,7 +178,7 @@ private struct Unexpected: Error {}
     }
 
     @Test func aTaskOfTheAgentBesideTheProgramBelongsToIt() {
-        var history = KernelHistory(root: 5, room)
+        var history = KernelHistory(root: 5, storage)
         for task in [8, 9] as [pid_t] {
             history.add(.began(child: task, of: 5, by: 6), origin(task, at: 10))
             history.add(.named(TRACE_AGENT_TASK, isExec: false), origin(task, at: 20))
@@ -197,7 +197,7 @@ private struct Unexpected: Error {}
     }
 
     @Test func aTaskOfTheAgentThatIsAThreadLeavesItsProcessWhereItIs() {
-        var history = KernelHistory(root: 5, room)
+        var history = KernelHistory(root: 5, storage)
         history.add(.began(child: 7, of: 5, by: 5), origin(7, at: 10)) // a child, whose tasks are threads
         history.add(.began(child: 8, of: 7, by: 7), origin(7, 8, at: 20))
         history.add(.named(TRACE_AGENT_TASK, isExec: false), origin(7, 8, at: 30))
@@ -209,7 +209,7 @@ private struct Unexpected: Error {}
     }
 
     @Test func aProcessIdMayBeUsedAgain() {
-        var history = KernelHistory(root: 5, room)
+        var history = KernelHistory(root: 5, storage)
         for time in [10, 30] as [UInt64] {
             history.add(.began(child: 9, of: 5, by: 5), origin(9, at: time))
             history.add(.ended, origin(9, at: time + 5))
@@ -223,7 +223,7 @@ private struct Unexpected: Error {}
 
     @Test func ofALimitedTraceTheBeginningIsKeptAndOfARingTheEnd() {
         for keepsEnd in [false, true] {
-            var history = KernelHistory(root: 5, KernelRoom(spool: spool, mostBytes: 1 << 20, keepsEnd: keepsEnd))
+            var history = KernelHistory(root: 5, KernelStorage(spool: spool, mostBytes: 1 << 20, keepsEnd: keepsEnd))
             for n in 0..<200_000 as Range<UInt64> { history.add(switched: UInt16(1 + n % 2), origin(5, at: n)) }
             let image = history.end()[5]?.last
             let bytes = (image?.blocks ?? []).flatMap { spool.read($0) ?? [] }

@@ -132,7 +132,7 @@ struct CommandTests {
     }
 
     /// A chunk that was never closed, of words that hold nothing yet.
-    @Test func anExportOfMoreThanAGigabyteIsSaidBeforeAndNotBegunWhereThereIsNoRoom() throws {
+    @Test func anExportOfMoreThanAGigabyteIsSaidBeforeAndNotBegunWhereThereIsNoSpace() throws {
         var bytes = demo { $0.complete($1, 2, from: start, to: start + 10) }.bytes(closeChunks: false)
         let chunk = bytes.count - 4096, words = 12_000_000, byteCount = UInt32((words * 8 + 4095) / 4096 * 4096)
         let offset = MemoryLayout<trace_chunk_header>.offset(of: \.byte_count)!
@@ -142,7 +142,7 @@ struct CommandTests {
         let output = try run("export", file.path, "--format=chrome", "-o", "-")
         #expect(output.status == 0 && output.output.contains("\"a\""))
         #expect(output.errors == "tracer: the output will take about 1.1 GB: --from and --to export a part\n", "\(output.errors)")
-        // procfs has no room for anything.
+        // procfs has no space for anything.
         let full = try run("export", file.path, "--format=chrome", "-o", "/proc/out.json")
         #expect(full.status == 1)
         #expect(full.errors.contains("/proc/out.json would take about 1.1 GB, but only 0 bytes are free"), "\(full.errors)")

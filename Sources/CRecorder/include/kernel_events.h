@@ -32,7 +32,7 @@ struct recorder_kernel_wishes {
 /// 0 or errno: EACCES and EPERM where the system forbids it (kernel.perf_event_paranoid, seccomp), ENODEV where the processor is off.
 int recorder_ring_open(pid_t pid, int processor, const struct recorder_kernel_wishes *wishes, struct recorder_ring *ring);
 
-/// Copies what is new, in one piece, to `bytes`, which has room for `data_bytes`, and frees its room in the ring.
+/// Copies what is new, in one piece, to `bytes`, which has space for `data_bytes`, and frees its space in the ring.
 size_t recorder_ring_take(struct recorder_ring *ring, void *bytes);
 
 void recorder_ring_close(struct recorder_ring *ring);
@@ -61,4 +61,4 @@ int recorder_read_memory(int pid, uint64_t address, void *bytes, size_t byte_cou
 uint32_t recorder_unix_peer(uint32_t inode);
 
 /// Numbers of the processors on which the caller may run, in order; how many there are.
-size_t recorder_processors(int *numbers, size_t room);
+size_t recorder_processors(int *numbers, size_t capacity);

@@ -17,7 +17,7 @@
 #define PLAN_MOST_BYTES (1 << 29)
 #define PLAN_MOST_FUNCTIONS (1 << 22)
 #define PLAN_CHECKSUM_OFFSET 24
-#define PLAN_MOVED_ROOM 128 /* most bytes of one function's moved code */
+#define PLAN_RELOCATED_MOST_BYTES 128 /* most bytes of one function's moved code */
 #define PLAN_MOST_PLACES 7  /* most places in one function */
 
 struct plan_file {

@@ -62,8 +62,8 @@ struct PlanBuilder {
         (header.functions, header.fixups, header.bytes, header.names) = (UInt32(start), UInt32(fixupsAt), UInt32(bytesAt), UInt32(namesAt))
         (header.bytes_count, header.names_count) = (UInt32(bytes.count), UInt32(names.count))
         (header.keys, header.key_count) = (UInt32(keysAt), UInt32(keys.count))
-        return [UInt8](unsafeUninitializedCapacity: total) { room, count in
-            let raw = UnsafeMutableRawBufferPointer(room)
+        return [UInt8](unsafeUninitializedCapacity: total) { buffer, count in
+            let raw = UnsafeMutableRawBufferPointer(buffer)
             raw.initializeMemory(as: UInt8.self, repeating: 0)
             func put<T>(_ values: [T], at offset: Int) {
                 values.withUnsafeBytes { if !$0.isEmpty { UnsafeMutableRawBufferPointer(rebasing: raw[offset...]).copyMemory(from: $0) } }

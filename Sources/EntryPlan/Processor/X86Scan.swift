@@ -1,22 +1,22 @@
 // One pass over the code of x86-64: everything that a direct jump, a call or a `lea` says of where it leads.
 import CZydis
 
-/// Room for a byte for each byte of a function.
+/// A buffer with a byte for each byte of a function.
 private final class Scratch {
-    private var room: UnsafeMutablePointer<UInt8>?
+    private var bytes: UnsafeMutablePointer<UInt8>?
     private var capacity = 0
 
     func cleared(_ count: Int) -> UnsafeMutablePointer<UInt8> {
-        if room == nil || capacity < count {
-            room?.deallocate()
+        if bytes == nil || capacity < count {
+            bytes?.deallocate()
             capacity = max(count, capacity * 2)
-            room = .allocate(capacity: capacity)
+            bytes = .allocate(capacity: capacity)
         }
-        room!.update(repeating: 0, count: count)
-        return room!
+        bytes!.update(repeating: 0, count: count)
+        return bytes!
     }
 
-    deinit { room?.deallocate() }
+    deinit { bytes?.deallocate() }
 }
 
 struct X86Scan {

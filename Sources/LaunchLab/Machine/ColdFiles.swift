@@ -53,7 +53,7 @@ package struct ColdFiles: Sendable {
         return result
     }
 
-    /// From the first byte to the last, so that all of it is in memory, as far as there is room.
+    /// From the first byte to the last, so that all of it is in memory, as far as there is space.
     package func readAll() {
         var buffer = [UInt8](repeating: 0, count: 1 << 20)
         for path in paths { withFile(path) { file, _ in while read(file, &buffer, buffer.count) > 0 {} } }

@@ -25,38 +25,38 @@ package struct ImageHistory {
 
     init(begun: UInt64) { self.begun = begun }
 
-    mutating func add(_ change: trace_switch, _ room: KernelRoom) {
+    mutating func add(_ change: trace_switch, _ storage: KernelStorage) {
         switches.append(change)
-        if switches.count == Self.mostSwitches { endSwitches(room) }
+        if switches.count == Self.mostSwitches { endSwitches(storage) }
     }
 
     mutating func add(_ fault: TextFault) { textFaults.append(fault) }
 
     /// - Parameter frames: as TRACE_RECORD_SAMPLES has them, innermost first
-    mutating func add(sample frames: [UInt64], flags: Int, _ origin: KernelRecord.Origin, _ room: KernelRoom) {
+    mutating func add(sample frames: [UInt64], flags: Int, _ origin: KernelRecord.Origin, _ storage: KernelStorage) {
         let frames = frames.prefix(Self.mostFrames)
         let sample = trace_sample(
             ns: origin.nanoseconds, tid: UInt32(bitPattern: origin.tid), count: UInt16(frames.count), flags: UInt16(flags))
         withUnsafeBytes(of: sample) { samples.append(contentsOf: $0) }
         for frame in frames { withUnsafeBytes(of: frame) { samples.append(contentsOf: $0) } }
         sampleCount += 1
-        if samples.count >= Self.mostSampleBytes { endSamples(room) }
+        if samples.count >= Self.mostSampleBytes { endSamples(storage) }
     }
     private static let mostFrames = 2000
 
-    mutating func add(task key: Int, tid: pid_t, by: pid_t = 0, name: String = "", at nanoseconds: UInt64, _ room: KernelRoom) {
+    mutating func add(task key: Int, tid: pid_t, by: pid_t = 0, name: String = "", at nanoseconds: UInt64, _ storage: KernelStorage) {
         var task = trace_task_record()
         task.ns = nanoseconds
         task.tid = UInt32(bitPattern: tid)
         task.by = UInt32(bitPattern: by)
         withUnsafeMutableBytes(of: &task.name) { $0.copyBytes(from: name.utf8.prefix(15)) }
         task.record.key = UInt16(key)
-        add(task, TRACE_RECORD_TASK, \.record, [], room)
+        add(task, TRACE_RECORD_TASK, \.record, [], storage)
     }
 
     mutating func add(
         _ fault: Int, address: UInt64, code: UInt64, place: (path: String, offset: UInt64)?, _ origin: KernelRecord.Origin,
-        _ room: KernelRoom
+        _ storage: KernelStorage
     ) {
         var record = trace_page_fault_record()
         let path = Array((place?.path ?? "").utf8)
@@ -67,10 +67,10 @@ package struct ImageHistory {
         record.address = address
         record.code = code
         record.offset = place?.offset ?? 0
-        add(record, TRACE_RECORD_PAGE_FAULT, \.record, path, room)
+        add(record, TRACE_RECORD_PAGE_FAULT, \.record, path, storage)
     }
 
-    mutating func add(_ look: WaitLook, _ room: KernelRoom) {
+    mutating func add(_ look: WaitLook, _ storage: KernelStorage) {
         var wait = trace_wait_record()
         let place = Array(look.place.utf8), object = Array(look.object.utf8)
         wait.ns = look.nanoseconds
@@ -79,11 +79,11 @@ package struct ImageHistory {
         wait.arguments = (look.arguments.0, look.arguments.1)
         wait.place_bytes = UInt32(place.count)
         wait.object_bytes = UInt32(object.count)
-        add(wait, TRACE_RECORD_WAIT, \.record, place + object, room)
-        for member in look.set?.members ?? [] { add(member, of: look, room) }
+        add(wait, TRACE_RECORD_WAIT, \.record, place + object, storage)
+        for member in look.set?.members ?? [] { add(member, of: look, storage) }
     }
 
-    private mutating func add(_ member: PolledSet.Member, of look: WaitLook, _ room: KernelRoom) {
+    private mutating func add(_ member: PolledSet.Member, of look: WaitLook, _ storage: KernelStorage) {
         var record = trace_polled_record()
         let object = Array(member.object.utf8)
         record.record.key = UInt16(member.access)
@@ -91,10 +91,10 @@ package struct ImageHistory {
         record.tid = UInt32(bitPattern: look.tid)
         record.descriptor = member.descriptor
         record.object_bytes = UInt32(object.count)
-        add(record, TRACE_RECORD_POLLED, \.record, object, room)
+        add(record, TRACE_RECORD_POLLED, \.record, object, storage)
     }
 
-    mutating func add(_ end: OpenEnd, at nanoseconds: UInt64, _ room: KernelRoom) {
+    mutating func add(_ end: OpenEnd, at nanoseconds: UInt64, _ storage: KernelStorage) {
         var record = trace_descriptor_record()
         let object = Array(end.object.utf8), peer = Array(end.peer.utf8)
         record.record.key = UInt16(end.access)
@@ -102,96 +102,96 @@ package struct ImageHistory {
         record.descriptor = end.descriptor
         record.object_bytes = UInt32(object.count)
         record.peer_bytes = UInt32(peer.count)
-        add(record, TRACE_RECORD_DESCRIPTOR, \.record, object + peer, room)
+        add(record, TRACE_RECORD_DESCRIPTOR, \.record, object + peer, storage)
     }
 
-    mutating func add(_ priority: ThreadPriority, of tid: pid_t, at nanoseconds: UInt64, _ room: KernelRoom) {
+    mutating func add(_ priority: ThreadPriority, of tid: pid_t, at nanoseconds: UInt64, _ storage: KernelStorage) {
         var record = trace_priority_record()
         record.ns = nanoseconds
         record.tid = UInt32(bitPattern: tid)
         record.policy = priority.policy
         record.nice = priority.nice
         record.priority = priority.priority
-        add(record, TRACE_RECORD_PRIORITY, \.record, [], room)
+        add(record, TRACE_RECORD_PRIORITY, \.record, [], storage)
     }
 
-    mutating func add(_ code: MadeCode.Code, _ room: KernelRoom) {
+    mutating func add(_ code: MadeCode.Code, _ storage: KernelStorage) {
         var record = trace_code_name_record()
         let name = Array(code.name.utf8)
         record.address = code.start
         record.code_bytes = code.end - code.start
         record.name_bytes = UInt32(name.count)
-        add(record, TRACE_RECORD_CODE_NAME, \.record, name, room)
+        add(record, TRACE_RECORD_CODE_NAME, \.record, name, storage)
     }
 
     /// Puts into blocks what is not in one yet.
-    mutating func end(_ room: KernelRoom) {
-        endSwitches(room)
-        endSamples(room)
-        endBlock(room)
+    mutating func end(_ storage: KernelStorage) {
+        endSwitches(storage)
+        endSamples(storage)
+        endBlock(storage)
     }
 
-    private mutating func endSamples(_ room: KernelRoom) {
+    private mutating func endSamples(_ storage: KernelStorage) {
         guard sampleCount > 0 else { return }
         var record = trace_samples_record()
         record.count = sampleCount
-        add(record, TRACE_RECORD_SAMPLES, \.record, samples, room)
+        add(record, TRACE_RECORD_SAMPLES, \.record, samples, storage)
         recordsInBlock += UInt64(sampleCount) - 1
         samples.removeAll(keepingCapacity: true)
         sampleCount = 0
     }
 
-    private mutating func endSwitches(_ room: KernelRoom) {
+    private mutating func endSwitches(_ storage: KernelStorage) {
         guard !switches.isEmpty else { return }
         var record = trace_switches_record()
         record.count = UInt32(switches.count)
         let changes = switches.withUnsafeBytes { Array($0) }
         switches.removeAll(keepingCapacity: true)
-        add(record, TRACE_RECORD_SWITCHES, \.record, changes, room)
+        add(record, TRACE_RECORD_SWITCHES, \.record, changes, storage)
         recordsInBlock += UInt64(record.count) - 1
     }
 
     /// The fixed part and what follows it, padded to the next word.
     private mutating func add<Fixed: BitwiseCopyable>(
-        _ fixed: Fixed, _ type: Int, _ head: WritableKeyPath<Fixed, trace_record>, _ tail: [UInt8], _ room: KernelRoom
+        _ fixed: Fixed, _ type: Int, _ head: WritableKeyPath<Fixed, trace_record>, _ tail: [UInt8], _ storage: KernelStorage
     ) {
         var fixed = fixed
         let byteCount = (MemoryLayout<Fixed>.size + tail.count + 7) & ~7
         fixed[keyPath: head].type = UInt16(type)
         fixed[keyPath: head].byte_count = UInt32(byteCount)
-        if bytes.count + byteCount > Self.blockBytes { endBlock(room) }
+        if bytes.count + byteCount > Self.blockBytes { endBlock(storage) }
         recordsInBlock += 1
         withUnsafeBytes(of: fixed) { bytes.append(contentsOf: $0) }
         bytes.append(contentsOf: tail)
         bytes.append(contentsOf: repeatElement(0, count: byteCount - MemoryLayout<Fixed>.size - tail.count))
     }
 
-    private mutating func endBlock(_ room: KernelRoom) {
+    private mutating func endBlock(_ storage: KernelStorage) {
         guard !bytes.isEmpty else { return }
         defer {
             bytes.removeAll(keepingCapacity: true)
             recordsInBlock = 0
         }
-        if !room.keepsEnd, kept + bytes.count > room.mostBytes {
+        if !storage.keepsEnd, kept + bytes.count > storage.mostBytes {
             left += recordsInBlock
             return
         }
-        guard let block = room.spool.keep(bytes) else {
+        guard let block = storage.spool.keep(bytes) else {
             left += recordsInBlock
             return
         }
         blocks.append(block)
         kept += block.byteCount
-        while room.keepsEnd, kept > room.mostBytes, blocks.count > 1 {
+        while storage.keepsEnd, kept > storage.mostBytes, blocks.count > 1 {
             let oldest = blocks.removeFirst()
             kept -= oldest.byteCount
-            room.spool.drop(oldest)
+            storage.spool.drop(oldest)
         }
     }
 }
 
 /// How much may be kept of an image, and where.
-package struct KernelRoom {
+package struct KernelStorage {
     let spool: KernelSpool
     /// At most so many bytes; their end where the trace keeps its end (ring), else their beginning.
     let mostBytes: Int

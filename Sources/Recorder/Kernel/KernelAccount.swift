@@ -23,7 +23,7 @@ package struct KernelAccount {
     let grant: Grant
     /// kernel.perf_event_paranoid; nil unknown.
     let paranoid: Int32?
-    /// Records that found no room in the rings.
+    /// Records for which there was no space in the rings.
     let lost: UInt64
     /// Images by process id, the oldest first.
     let images: [pid_t: [ImageHistory]]

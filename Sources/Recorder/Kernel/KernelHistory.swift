@@ -39,7 +39,7 @@ package struct KernelHistory {
         var waits: UInt64
     }
 
-    private let room: KernelRoom
+    private let storage: KernelStorage
     /// Live processes by pid, and finished ones whose pid may have been reused.
     private var processes: [pid_t: Process] = [:]
     private var over: [pid_t: [ImageHistory]] = [:]
@@ -65,8 +65,8 @@ package struct KernelHistory {
     private static let atOnce: UInt64 = 5_000_000, first: UInt64 = 50_000_000, share: UInt64 = 50
     private static let mostKnown = 4096
 
-    package init(root: pid_t, _ room: KernelRoom) {
-        self.room = room
+    package init(root: pid_t, _ storage: KernelStorage) {
+        self.storage = storage
         processes[root] = Process(root, begun: 0)
     }
 
@@ -74,7 +74,7 @@ package struct KernelHistory {
     package mutating func add(switched kind: UInt16, _ origin: KernelRecord.Origin) {
         guard let place = place(of: origin.tid, in: origin.pid) else { return }
         threads[place].process.image.add(
-            trace_switch(ns: origin.nanoseconds, tid: UInt32(bitPattern: origin.tid), processor: origin.processor, kind: kind), room)
+            trace_switch(ns: origin.nanoseconds, tid: UInt32(bitPattern: origin.tid), processor: origin.processor, kind: kind), storage)
         threads[place].waits = Int(kind) == TRACE_SWITCH_WAITS ? origin.nanoseconds : 0
     }
 
@@ -87,27 +87,27 @@ package struct KernelHistory {
         switch record {
         case .began(let child, _, let by):
             process.threads.insert(child)
-            process.image.add(task: TRACE_TASK_BEGAN, tid: child, by: by, at: now, room)
+            process.image.add(task: TRACE_TASK_BEGAN, tid: child, by: by, at: now, storage)
         case .ended:
             forget(tid)
-            process.image.add(task: TRACE_TASK_ENDED, tid: tid, at: now, room)
+            process.image.add(task: TRACE_TASK_ENDED, tid: tid, at: now, storage)
             process.threads.remove(tid)
             if process.pid != pid { processes[pid] = nil }
             if process.threads.isEmpty { end(process, at: now) }
         case .named(let name, let isExec):
             if isExec { exec(process, at: now) }
-            process.image.add(task: TRACE_TASK_NAMED, tid: tid, name: name, at: now, room)
+            process.image.add(task: TRACE_TASK_NAMED, tid: tid, name: name, at: now, storage)
         case .mapped(let mapping): process.files.add(mapping)
-        case .fault(let address, _, let isMajor) where room.isOfTextFaults:
+        case .fault(let address, _, let isMajor) where storage.isOfTextFaults:
             guard let path = process.files.code(at: address) else { break }
             process.image.add(TextFault(nanoseconds: now, path: path, isMajor: isMajor))
         case .fault(let address, let code, let isMajor):
             process.image.add(
                 isMajor ? TRACE_FAULT_MAJOR : TRACE_FAULT_MINOR, address: address, code: code, place: process.files.place(of: address),
                 origin,
-                room)
+                storage)
         case .unwound(let frames, let isWhole):
-            process.image.add(sample: frames, flags: isWhole ? TRACE_SAMPLE_WHOLE : 0, origin, room)
+            process.image.add(sample: frames, flags: isWhole ? TRACE_SAMPLE_WHOLE : 0, origin, storage)
         case .sample, .lost: break
         }
     }
@@ -117,12 +117,12 @@ package struct KernelHistory {
         // It may be over by now, but no other has its id yet: nobody else was told of.
         guard let process = processes[pid] else {
             if let last = over[pid]?.indices.last {
-                for one in code { over[pid]![last].add(one, room) }
-                over[pid]![last].end(room)
+                for one in code { over[pid]![last].add(one, storage) }
+                over[pid]![last].end(storage)
             }
             return
         }
-        for one in code { process.image.add(one, room) }
+        for one in code { process.image.add(one, storage) }
     }
 
     /// Threads that have waited for long by now are looked at, each once a wait. False when nobody waits who was not.
@@ -135,13 +135,13 @@ package struct KernelHistory {
                 guard earlyLooks < Self.mostEarlyLooks, process.earlyLook + Self.betweenEarlyLooks <= now else { continue }
                 earlyLooks += 1
                 process.earlyLook = now
-                if let look = WaitLook(pid: process.pid, tid: thread.tid), !look.object.isEmpty { process.image.add(look, room) }
+                if let look = WaitLook(pid: process.pid, tid: thread.tid), !look.object.isEmpty { process.image.add(look, storage) }
                 continue
             }
             looks += 1
             threads[place].waits = 0
             guard let look = WaitLook(pid: process.pid, tid: thread.tid) else { continue }
-            process.image.add(look, room)
+            process.image.add(look, storage)
             waiting[process.pid, default: []].formUnion(look.withOtherEnds)
         }
         if !waiting.isEmpty { lookAround(waiting, now) }
@@ -167,7 +167,7 @@ package struct KernelHistory {
         // Processes that wait come first, and the others if there is time for them.
         let all = Array(waiting.keys) + processes.keys.filter { waiting[$0] == nil }
         let found = OpenEnd.all(of: asked, in: all, until: KernelWatch.ownTime + Self.atOnce)
-        for end in found { processes[end.pid]?.image.add(end, at: KernelWatch.now, room) }
+        for end in found { processes[end.pid]?.image.add(end, at: KernelWatch.now, storage) }
         if nextSearch.count >= Self.mostKnown { nextSearch = [:] }
         for (object, peer) in asked {
             let ends = found.filter { $0.object == (peer.isEmpty ? object : peer) }
@@ -181,7 +181,7 @@ package struct KernelHistory {
         guard let process = processes[pid] else { return }
         let found = ThreadPriority.all(of: pid)
         for (tid, priority) in found where process.priorities[tid] != priority {
-            process.image.add(priority, of: tid, at: KernelWatch.now, room)
+            process.image.add(priority, of: tid, at: KernelWatch.now, storage)
         }
         process.priorities = found
     }
@@ -230,7 +230,7 @@ package struct KernelHistory {
         forget(pid)
         processes[pid] = parent
         parent.threads.insert(pid)
-        parent.image.add(task: TRACE_TASK_BEGAN, tid: pid, by: process.by, at: process.image.begun, room)
+        parent.image.add(task: TRACE_TASK_BEGAN, tid: pid, by: process.by, at: process.image.begun, storage)
     }
 
     /// Only the thread that called exec survives, and its tid becomes the pid.
@@ -239,7 +239,7 @@ package struct KernelHistory {
         process.files = MappedFiles()
         process.threads = [process.pid]
         process.image.ended = now
-        process.image.end(room)
+        process.image.end(storage)
         process.images.append(ImageHistory(begun: now))
     }
 
@@ -247,7 +247,7 @@ package struct KernelHistory {
         for tid in process.threads { forget(tid) }
         processes[process.pid] = nil
         process.image.ended = now
-        process.image.end(room)
+        process.image.end(storage)
         over[process.pid, default: []] += process.images
     }
 }

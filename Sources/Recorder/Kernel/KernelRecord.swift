@@ -144,10 +144,10 @@ package enum KernelRecord {
             place += count * 8
         }
         if all.count >= place + 8 {
-            let room = Int(truncatingIfNeeded: all.word(place))
-            if room > 0, room <= all.count - place - 16 {
-                let there = Int(truncatingIfNeeded: all.word(place + 8 + room))
-                stack.bytes = all.bytes(place + 8, min(max(there, 0), room))
+            let capacity = Int(truncatingIfNeeded: all.word(place))
+            if capacity > 0, capacity <= all.count - place - 16 {
+                let there = Int(truncatingIfNeeded: all.word(place + 8 + capacity))
+                stack.bytes = all.bytes(place + 8, min(max(there, 0), capacity))
             }
         }
         return (.sample(stack), origin)

@@ -25,7 +25,7 @@ package final class KernelSpool {
 
     deinit { if file >= 0 { close(file) } }
 
-    /// nil when there is no room for it anywhere.
+    /// nil when there is no space for it anywhere.
     package func keep(_ bytes: [UInt8]) -> Block? {
         if inMemory + bytes.count <= Self.mostInMemory {
             inMemory += bytes.count

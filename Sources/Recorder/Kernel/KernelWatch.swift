@@ -33,7 +33,7 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
     /// - Parameters:
     ///   - samplePeriod: nanoseconds of a processor, 0: no samples
     ///   - minorFaults: those whose page was in memory, too
-    init(pid: pid_t, samplePeriod: UInt64 = 0, minorFaults: Bool = false, _ room: KernelRoom) {
+    init(pid: pid_t, samplePeriod: UInt64 = 0, minorFaults: Bool = false, _ storage: KernelStorage) {
         var opened: [recorder_ring] = [], error: Int32 = 0
         var wishes = recorder_kernel_wishes(
             with_kernel: 1, with_minor_faults: minorFaults ? 1 : 0, sample_period: samplePeriod,
@@ -63,8 +63,8 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
         unwinder = samplePeriod == 0 || opened.isEmpty ? nil : SampleUnwinder()
         interval = samplePeriod == 0 ? 10 : 5 // ms: a stack is told best while what it was made of is still there
         rings = opened
-        spool = room.spool
-        history = KernelHistory(root: pid, room)
+        spool = storage.spool
+        history = KernelHistory(root: pid, storage)
         buffer = .allocate(byteCount: Int(wishes.data_bytes), alignment: 8)
         wake = recorder_make_wake()
         if !rings.isEmpty { begin() }
@@ -78,14 +78,14 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
 
     /// Watches a single process, whose trace lies in the directory.
     package convenience init(pid: pid_t, directory: String) {
-        self.init(pid: pid, KernelRoom(spool: KernelSpool(directory: directory), mostBytes: .max, keepsEnd: false))
+        self.init(pid: pid, KernelStorage(spool: KernelSpool(directory: directory), mostBytes: .max, keepsEnd: false))
     }
 
     /// Watches the page faults at code of a single process, and nothing else.
     package convenience init(textFaultsOf pid: pid_t) {
         self.init(
             pid: pid, minorFaults: true,
-            KernelRoom(spool: KernelSpool(directory: "/tmp"), mostBytes: 0, keepsEnd: false, isOfTextFaults: true))
+            KernelStorage(spool: KernelSpool(directory: "/tmp"), mostBytes: 0, keepsEnd: false, isOfTextFaults: true))
     }
 
     /// No more is taken; what came of page faults at code.

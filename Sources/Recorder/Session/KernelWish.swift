@@ -29,6 +29,6 @@ struct KernelWish {
         guard isWanted ?? (KernelWatch.processors.count <= Self.mostProcessors) else { return nil }
         return KernelWatch(
             pid: pid, samplePeriod: samplePeriod, minorFaults: minorFaults,
-            KernelRoom(spool: KernelSpool(directory: directory), mostBytes: mostBytes, keepsEnd: keepsEnd))
+            KernelStorage(spool: KernelSpool(directory: directory), mostBytes: mostBytes, keepsEnd: keepsEnd))
     }
 }

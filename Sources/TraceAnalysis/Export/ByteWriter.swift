@@ -1,5 +1,5 @@
 // Bytes put together for a file: an array without the checks for uniqueness and bounds that each append of a byte to
-// a Swift array makes. The room for a record is reserved once, then its bytes are stored. All pointer arithmetic of
+// a Swift array makes. The space for a record is reserved once, then its bytes are stored. All pointer arithmetic of
 // the exports is here.
 import CDeflate
 import Glibc
@@ -16,7 +16,7 @@ struct ByteWriter: ~Copyable {
 
     deinit { base.deallocate() }
 
-    /// Makes room for so many bytes more. Whatever is stored without a check of its own was reserved before.
+    /// Makes space for so many bytes more. Whatever is stored without a check of its own was reserved before.
     @inline(__always) mutating func reserve(_ byteCount: Int) {
         if _slowPath(capacity &- count < byteCount) { grow(byteCount) }
     }
@@ -125,16 +125,16 @@ final class Compressor {
 
     /// RFC 1950.
     func zlib(_ bytes: UnsafeRawBufferPointer, to result: inout [UInt8]) {
-        append(libdeflate_zlib_compress_bound(state, bytes.count), to: &result) { place, room in
-            libdeflate_zlib_compress(state, bytes.baseAddress, bytes.count, place, room)
+        append(libdeflate_zlib_compress_bound(state, bytes.count), to: &result) { place, capacity in
+            libdeflate_zlib_compress(state, bytes.baseAddress, bytes.count, place, capacity)
         }
     }
 
     /// RFC 1952.
     func gzip(_ bytes: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
-        append(libdeflate_gzip_compress_bound(state, bytes.count), to: &result) { place, room in
-            bytes.withUnsafeBytes { libdeflate_gzip_compress(state, $0.baseAddress, $0.count, place, room) }
+        append(libdeflate_gzip_compress_bound(state, bytes.count), to: &result) { place, capacity in
+            bytes.withUnsafeBytes { libdeflate_gzip_compress(state, $0.baseAddress, $0.count, place, capacity) }
         }
         return result
     }

@@ -30,7 +30,7 @@ package struct KernelGrant: Sendable {
     /// CLOCK_MONOTONIC times between which events were recorded.
     package let from: Nanoseconds
     package let until: Nanoseconds
-    /// Records that found no room, of all processes of the run.
+    /// Records for which there was no space, of all processes of the run.
     package let lost: UInt64
     /// CPU time from one sample to the next; nil: no samples.
     package let period: Nanoseconds?

@@ -14,7 +14,7 @@ package struct Module: Sendable {
     package var unloaded: Ticks?
 
     package var name: String { path.isEmpty ? "[module \(index)]" : basename(path) }
-    /// The agent, or its room for labels.
+    /// The agent, or its label library.
     package var isOfAgent: Bool { name.hasPrefix("libtracer.so") || name == "libtracer-labels.so" }
     package var identity: ModuleIdentity {
         ModuleIdentity(path: path, buildID: buildID, spanBytes: addresses.upperBound &- addresses.lowerBound)

@@ -154,7 +154,7 @@ extension KernelGrant: Record {
         Member("granted", "of these", \.granted.texts)
         Member("refusal", "why not the rest, and the command that allows it; null: all was granted", \.refusal)
         Member("paranoid", "kernel.perf_event_paranoid at that time; null: unknown", \.paranoid)
-        Member("lost", "the kernel's records that found no room, of all processes of the run", \.lost)
+        Member("lost", "kernel records for which there was no space, of all processes of the run", \.lost)
         Member("period_ns", "CPU time from one sample to the next; null: no samples", \.period)
     }
 }

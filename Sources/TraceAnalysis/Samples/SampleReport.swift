@@ -23,7 +23,7 @@ package struct SampleReport: Sendable {
     package let cut: UInt64
     /// CPU time from one sample to the next; nil: the trace does not say.
     package let period: Nanoseconds?
-    /// Records of the kernel that found no room.
+    /// Kernel records for which there was no space in the buffer.
     package let lost: UInt64
     package let damagedRecords: Int
 

@@ -203,7 +203,7 @@ extension FunctionReport {
         try body("")
         try body(style.bold("how long the calls took"))
         let all = histogram.reduce(0) { $0 &+ $1.calls }
-        let room = max(min(width - 46, 50), 10)
+        let barWidth = max(min(width - 46, 50), 10)
         for (index, bar) in histogram.enumerated() {
             // A gap of several bars gets one line.
             if bar.calls == 0, histogram[index - 1].calls == 0 || histogram[index + 1].calls == 0 {
@@ -213,9 +213,9 @@ extension FunctionReport {
             let from = leftFilled(column(readable(Nanoseconds(bar.range.lowerBound))), 10)
             let to = leftFilled(column(readable(Nanoseconds(bar.range.upperBound))), 10)
             // One call is to be seen beside a million.
-            let length = bar.calls == 0 ? 0 : max(Int((Double(bar.calls) / Double(most) * Double(room)).rounded()), 1)
+            let length = bar.calls == 0 ? 0 : max(Int((Double(bar.calls) / Double(most) * Double(barWidth)).rounded()), 1)
             try body(
-                "\(from) … \(to)  \(rightFilled(String(repeating: "#", count: length), room)) \(leftFilled(grouped(bar.calls), 11))  "
+                "\(from) … \(to)  \(rightFilled(String(repeating: "#", count: length), barWidth)) \(leftFilled(grouped(bar.calls), 11))  "
                     + leftFilled(percent(bar.calls, of: all), 6))
         }
     }

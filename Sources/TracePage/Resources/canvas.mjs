@@ -18,10 +18,10 @@ export function sized(canvas, width, height) {
   return { context, cut, letter: context.measureText("abcdefghijklmnopqrstuvwxyz").width / 26 + 0.4 };
 }
 
-/// A text in a frame, as much of it as there is room for.
+/// A text in a frame, as much of it as there is space for.
 export function label(context, letter, text, x, y, width) {
   if (width < 22) return;
-  const room = Math.floor((width - 8) / letter);
-  if (room < 2) return;
-  context.fillText(text.length <= room ? text : text.slice(0, Math.max(room - 1, 1)) + "…", x + 4, y);
+  const capacity = Math.floor((width - 8) / letter);
+  if (capacity < 2) return;
+  context.fillText(text.length <= capacity ? text : text.slice(0, Math.max(capacity - 1, 1)) + "…", x + 4, y);
 }

@@ -61,8 +61,8 @@ struct CodeSections {
     private static func matches(_ descriptor: Int, _ header: ElfHeader, _ image: Image) -> Bool {
         let loaded = image.programHeaderBytes
         guard Int(header.programHeaderCount) &* 56 == loaded.count, loaded.count <= 4096 else { return false }
-        var room = InlineArray<4096, UInt8>(repeating: 0)
-        var span = room.mutableSpan
+        var buffer = InlineArray<4096, UInt8>(repeating: 0)
+        var span = buffer.mutableSpan
         return span.withUnsafeMutableBufferPointer { bytes in
             if SystemCall.call(
                 SystemCall.pread64, descriptor, bits(bytes.baseAddress), loaded.count,

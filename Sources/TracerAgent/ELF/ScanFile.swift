@@ -78,7 +78,7 @@ struct ScanFile {
     }
     static func wordCount(_ slotCount: UInt32) -> Int { (Int(slotCount) &+ 63) / 64 }
 
-    /// Bits where there is room for them, and the checksum of all.
+    /// Bits where there is space for them, and the checksum of all.
     func isWhole(_ row: UnsafePointer<scan_module>) -> Bool {
         let first = Int(row.pointee.bits), words = ScanFile.wordCount(row.pointee.slot_count)
         if row.pointee.slot_count > UInt32(SCAN_MOST_SLOTS) { return false }
@@ -141,25 +141,25 @@ extension CallOnlySlots {
     }
 }
 
-/// A file under construction: rows first, their bits behind the room for all of them.
+/// A file under construction: rows first, their bits behind the space for all of them.
 struct ScanFileBuilder {
-    private let room: UnsafeMutableRawPointer
+    private let buffer: UnsafeMutableRawPointer
     private(set) var count = 0
     private var bitBytes = 0
     private static let bitsStart = ScanFile.headerBytes &+ Int(SCAN_MOST_MODULES) &* ScanFile.rowBytes
-    static let roomBytes = Int(SCAN_MOST_BYTES) &+ bitsStart
+    static let bufferBytes = Int(SCAN_MOST_BYTES) &+ bitsStart
 
-    /// `room`: `roomBytes`, zeroed.
-    init(_ room: UnsafeMutableRawPointer) { self.room = room }
+    /// `buffer`: `bufferBytes`, zeroed.
+    init(_ buffer: UnsafeMutableRawPointer) { self.buffer = buffer }
 
     @inline(__always) private func row(_ n: Int) -> UnsafeMutablePointer<scan_module> {
-        (room + ScanFile.headerBytes).assumingMemoryBound(to: scan_module.self) + n
+        (buffer + ScanFile.headerBytes).assumingMemoryBound(to: scan_module.self) + n
     }
     /// Returns where this many bytes of bits would go; nil if the file would have too many bytes or modules.
     private func place(_ byteCount: Int) -> UnsafeMutablePointer<UInt64>? {
         let total = ScanFile.headerBytes &+ (count &+ 1) &* ScanFile.rowBytes &+ bitBytes &+ byteCount
         return count == Int(SCAN_MOST_MODULES) || total > Int(SCAN_MOST_BYTES)
-            ? nil : (room + ScanFileBuilder.bitsStart + bitBytes).assumingMemoryBound(to: UInt64.self)
+            ? nil : (buffer + ScanFileBuilder.bitsStart + bitBytes).assumingMemoryBound(to: UInt64.self)
     }
     private func has(_ other: UnsafePointer<scan_module>) -> Bool {
         for n in 0..<count {
@@ -223,26 +223,26 @@ struct ScanFileBuilder {
         return true
     }
 
-    /// The file, at the beginning of the room. The rows that were added as found get the generation.
+    /// The file, at the beginning of the buffer. The rows that were added as found get the generation.
     mutating func finish(by agent: FileIdentity, generation: UInt32) -> Int {
         sort()
         let bitsPlace = ScanFile.headerBytes &+ count &* ScanFile.rowBytes
         for n in 0..<count {
             let row = row(n)
             if row.pointee.generation == 0 { row.pointee.generation = generation }
-            let bits = row.pointee.bits == 0 ? nil : UnsafePointer((room + Int(row.pointee.bits)).assumingMemoryBound(to: UInt64.self))
+            let bits = row.pointee.bits == 0 ? nil : UnsafePointer((buffer + Int(row.pointee.bits)).assumingMemoryBound(to: UInt64.self))
             row.pointee.checksum = ScanFile.checksum(of: row, bits)
             if bits != nil { row.pointee.bits = row.pointee.bits &- UInt32(ScanFileBuilder.bitsStart &- bitsPlace) }
         }
-        (room + bitsPlace).copyMemory(from: room + ScanFileBuilder.bitsStart, byteCount: bitBytes)
-        let header = room.assumingMemoryBound(to: scan_file.self)
+        (buffer + bitsPlace).copyMemory(from: buffer + ScanFileBuilder.bitsStart, byteCount: bitBytes)
+        let header = buffer.assumingMemoryBound(to: scan_file.self)
         header.pointee.magic = UInt64(SCAN_MAGIC)
         header.pointee.version = UInt32(SCAN_VERSION)
         header.pointee.byte_count = UInt32(bitsPlace &+ bitBytes)
         header.pointee.agent = agent.words
         header.pointee.module_count = UInt32(count)
         header.pointee.generation = generation
-        header.pointee.checksum = ScanFile.checksum(room, ScanFile.headerBytes &- 8, ScanFile.seed)
+        header.pointee.checksum = ScanFile.checksum(buffer, ScanFile.headerBytes &- 8, ScanFile.seed)
         return bitsPlace &+ bitBytes
     }
     /// Sorts the rows by the first word of the identity. They come in runs that are sorted already (Shell's method; Ciura's distances).

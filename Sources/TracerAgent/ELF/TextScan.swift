@@ -9,8 +9,8 @@ struct CallOnlySlots {
     let low: UInt64
     let count: UInt64
     /// One module is looked at after the other, with the loader's lock held, and most have few slots.
-    private static let roomBytes = 65536
-    nonisolated(unsafe) private static var room: UnsafeMutablePointer<UInt8>?
+    private static let bufferBytes = 65536
+    nonisolated(unsafe) private static var buffer: UnsafeMutablePointer<UInt8>?
 
     static let candidate: UInt8 = 1, called: UInt8 = 2, addressed: UInt8 = 4
 
@@ -19,20 +19,20 @@ struct CallOnlySlots {
         self.low = low
         count = (high &- low) / 8 &+ 1
         if count >= 1 << 24 { return nil }
-        if count <= UInt64(CallOnlySlots.roomBytes) {
-            if CallOnlySlots.room == nil {
-                CallOnlySlots.room = Memory.pages(CallOnlySlots.roomBytes)?.assumingMemoryBound(to: UInt8.self)
+        if count <= UInt64(CallOnlySlots.bufferBytes) {
+            if CallOnlySlots.buffer == nil {
+                CallOnlySlots.buffer = Memory.pages(CallOnlySlots.bufferBytes)?.assumingMemoryBound(to: UInt8.self)
             }
-            guard let room = CallOnlySlots.room else { return nil }
-            states = room
+            guard let buffer = CallOnlySlots.buffer else { return nil }
+            states = buffer
             states.update(repeating: 0, count: Int(count))
         } else {
-            guard let room = Memory.pages(Memory.wholePages(Int(count))) else { return nil }
-            states = room.assumingMemoryBound(to: UInt8.self)
+            guard let buffer = Memory.pages(Memory.wholePages(Int(count))) else { return nil }
+            states = buffer.assumingMemoryBound(to: UInt8.self)
         }
     }
     func release() {
-        if states != CallOnlySlots.room { Memory.release(states, Memory.wholePages(Int(count))) }
+        if states != CallOnlySlots.buffer { Memory.release(states, Memory.wholePages(Int(count))) }
     }
 
     func removeAll() { states.update(repeating: 0, count: Int(count)) }

@@ -100,7 +100,7 @@ enum FunctionTable {
         block.pointee.used &+= 1
         return id
     }
-    /// The same with a record of its own, for what the others' has no room for; `locked` is held.
+    /// The same with a record of its own, for what the others' has no space for; `locked` is held.
     static func number(_ target: UInt64, module: UInt32, flags: UInt32, name: Name) -> UInt32? {
         if !hasNone { return nil }
         let id = UInt32(entries.count)
@@ -199,9 +199,9 @@ enum FunctionTable {
         Stubs.expect(count)
     }
     private static func growSlots(_ wanted: Int) -> Bool {
-        guard let room = Memory.pages(wanted &* 4) else { return false }
-        Memory.populate(room, wanted &* 4)
-        let fresh = room.assumingMemoryBound(to: UInt32.self)
+        guard let buffer = Memory.pages(wanted &* 4) else { return false }
+        Memory.populate(buffer, wanted &* 4)
+        let fresh = buffer.assumingMemoryBound(to: UInt32.self)
         for id in 1..<max(entries.count, 1) where entries[id].descriptor != .max {
             var slot = Name.bucket(entries[id].name) & (wanted &- 1)
             while fresh[slot] != 0 { slot = (slot &+ 1) & (wanted &- 1) }

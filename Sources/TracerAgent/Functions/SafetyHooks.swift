@@ -19,7 +19,7 @@ enum SafetyHooks {
         }
     }
 
-    /// nil: it need not be seen, or there is no room. LoaderWatch.lock is held.
+    /// nil: it need not be seen, or there is no space. LoaderWatch.lock is held.
     static func stub(target: UInt64, treatment: Treatment) -> UInt64? {
         if !isNeeded(treatment) { return nil }
         for n in 0..<entries.count where entries[n].target == target && entries[n].treatment == treatment { return entries[n].stub }

@@ -95,12 +95,12 @@ enum Stubs {
 
     private static func addBlock(_ block: Int) -> Bool {
         if block >= Int(STUB_BLOCKS) { return false }
-        guard let place = block == 0 ? tracer_room_stub_block() : mapNear() else { return false }
+        guard let place = block == 0 ? tracer_reserved_stub_block() : mapNear() else { return false }
         tracer_set_stub_block(block, place)
         return true
     }
 
-    /// Pages that nobody may use yet, as near to the library as there is room.
+    /// Pages that nobody may use yet, as near to the library as there is free address space.
     private static func mapNear() -> UnsafeMutablePointer<UInt8>? {
         let bytes = Int(STUB_BLOCK_BYTES), here = Int(bitPattern: UInt(tracer_code_low()))
         var distance = bytes &* 2

@@ -51,17 +51,17 @@ struct CachedFile: BitwiseCopyable {
 
     /// Reads `wanted` bytes into pages of their own. nil: there are fewer by now.
     @inline(never) func read(from offset: Int, _ wanted: Int) -> UnsafeMutableRawPointer? {
-        guard let room = Memory.pages(wanted) else { return nil }
-        Memory.preferLargePages(room, wanted)
+        guard let buffer = Memory.pages(wanted) else { return nil }
+        Memory.preferLargePages(buffer, wanted)
         var count = 0
         while count < wanted {
-            let result = SystemCall.call(SystemCall.pread64, descriptor, bits(room + count), wanted &- count, offset &+ count)
+            let result = SystemCall.call(SystemCall.pread64, descriptor, bits(buffer + count), wanted &- count, offset &+ count)
             if failed(result) || result == 0 {
-                Memory.release(room, wanted)
+                Memory.release(buffer, wanted)
                 return nil
             }
             count &+= result
         }
-        return room
+        return buffer
     }
 }

@@ -19,8 +19,8 @@ enum Message {
     }
 
     static func warn(_ parts: (inout TextBuffer) -> Void) {
-        var room = InlineArray<1024, UInt8>(repeating: 0)
-        var span = room.mutableSpan
+        var buffer = InlineArray<1024, UInt8>(repeating: 0)
+        var span = buffer.mutableSpan
         span.withUnsafeMutableBufferPointer { bytes in
             var line = TextBuffer(bytes.baseAddress!, capacity: 1024)
             line.append("tracer: ")

@@ -67,8 +67,8 @@ enum Process {
         _ store: inout TextBuffer,
         _ call: (UnsafeMutablePointer<UInt8>, Int) -> Int
     ) -> CText? {
-        var room = InlineArray<4096, UInt8>(repeating: 0)
-        var span = room.mutableSpan
+        var buffer = InlineArray<4096, UInt8>(repeating: 0)
+        var span = buffer.mutableSpan
         let start = store.start + store.count
         return span.withUnsafeMutableBufferPointer { bytes in
             let count = call(bytes.baseAddress!, 4095)
@@ -80,8 +80,8 @@ enum Process {
         }
     }
 
-    private static func readLink(_ path: StaticString, _ text: UnsafeMutablePointer<UInt8>, _ room: Int) -> Int {
-        SystemCall.call(SystemCall.readlinkat, SystemCall.currentDirectory, bits(path.utf8Start), bits(text), room)
+    private static func readLink(_ path: StaticString, _ text: UnsafeMutablePointer<UInt8>, _ capacity: Int) -> Int {
+        SystemCall.call(SystemCall.readlinkat, SystemCall.currentDirectory, bits(path.utf8Start), bits(text), capacity)
     }
 
     static var isOnlyThread: Bool { threadCount == 1 }
@@ -98,8 +98,8 @@ enum Process {
     }
     /// qemu-user answers for /proc/self/exe (linux-user/syscall.c, is_proc_myself), and leaves this to the kernel.
     private static var isEmulated: Bool {
-        var room = InlineArray<4096, UInt8>(repeating: 0)
-        var span = room.mutableSpan
+        var buffer = InlineArray<4096, UInt8>(repeating: 0)
+        var span = buffer.mutableSpan
         return span.withUnsafeMutableBufferPointer { bytes in
             let count = readLink("/proc/thread-self/exe", bytes.baseAddress!, bytes.count &- 1)
             return !failed(count) && !equal(CText(bytes.baseAddress!), executable)

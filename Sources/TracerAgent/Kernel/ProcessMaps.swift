@@ -4,8 +4,8 @@ import CSupport
 enum ProcessMaps {
     /// True when the process has a file called libtracer.so mapped. False when that cannot be known.
     static func mentionsAgent(_ pid: UInt64) -> Bool {
-        var room = InlineArray<64, UInt8>(repeating: 0)
-        var span = room.mutableSpan
+        var pathBuffer = InlineArray<64, UInt8>(repeating: 0)
+        var span = pathBuffer.mutableSpan
         let descriptor = span.withUnsafeMutableBufferPointer {
             var path = TextBuffer($0.baseAddress!, capacity: 64)
             path.append("/proc/")

@@ -35,10 +35,10 @@ struct Table<Element: BitwiseCopyable> {
         if partCount == Self.mostParts { return false }
         let elements = 1 &<< (Self.firstShift &+ partCount)
         let bytes = Memory.wholePages(elements &* MemoryLayout<Element>.stride)
-        guard let room = Memory.pages(bytes) else { return false }
+        guard let buffer = Memory.pages(bytes) else { return false }
         // One that has grown goes on growing, but may not fill this part.
-        if partCount > 0 { Memory.populate(room, min(bytes, Self.mostPopulated)) }
-        parts[partCount] = room.assumingMemoryBound(to: Element.self)
+        if partCount > 0 { Memory.populate(buffer, min(bytes, Self.mostPopulated)) }
+        parts[partCount] = buffer.assumingMemoryBound(to: Element.self)
         partCount &+= 1
         capacity &+= elements
         return true

@@ -163,8 +163,8 @@ struct TextBuffer {
     }
     /// The result of `body` for such a text.
     @inline(never) static func with(address: UInt64, _ body: (CText) -> Bool) -> Bool {
-        var room = InlineArray<24, UInt8>(repeating: 0)
-        var span = room.mutableSpan
+        var buffer = InlineArray<24, UInt8>(repeating: 0)
+        var span = buffer.mutableSpan
         return span.withUnsafeMutableBufferPointer {
             var text = TextBuffer($0.baseAddress!, capacity: 24)
             text.append(address: address)

@@ -69,7 +69,7 @@ enum ModuleTable {
     /// loaded (glibc elf/dl-load.c, _dl_map_object).
     nonisolated(unsafe) private(set) static var hasRpath = false
     nonisolated(unsafe) private static var latestFound = 0
-    nonisolated(unsafe) private static var textRoom: UnsafeMutablePointer<UInt8>?
+    nonisolated(unsafe) private static var textBuffer: UnsafeMutablePointer<UInt8>?
     nonisolated(unsafe) private static var textLeft = 0
     nonisolated(unsafe) private static var latestText = 0 // bytes of the last path
 
@@ -186,7 +186,7 @@ enum ModuleTable {
         return nil
     }
     private static func buildIDHash(_ image: Image) -> UInt64 {
-        var id: (UInt64, UInt64, UInt32) = (0, 0, 0) // room for the twenty bytes of an id
+        var id: (UInt64, UInt64, UInt32) = (0, 0, 0) // space for the twenty bytes of an id
         _ = image.copyBuildID(&id)
         return id.0 ^ (id.1 &* 0x9e37_79b9_7f4a_7c15) ^ UInt64(id.2)
     }
@@ -199,7 +199,7 @@ enum ModuleTable {
     /// The path that was copied last is not needed after all.
     private static func giveBackPath() {
         if latestText == 0 { return }
-        textRoom! -= latestText
+        textBuffer! -= latestText
         textLeft &+= latestText
         latestText = 0
     }
@@ -214,18 +214,18 @@ enum ModuleTable {
         latestText = 0
         if needed > textLeft {
             let wanted = max(65536, (needed &+ 4095) & ~4095)
-            guard let room = Memory.pages(wanted) else { return unknown }
-            textRoom = room.assumingMemoryBound(to: UInt8.self)
+            guard let buffer = Memory.pages(wanted) else { return unknown }
+            textBuffer = buffer.assumingMemoryBound(to: UInt8.self)
             textLeft = wanted
         }
-        var text = TextBuffer(textRoom!, capacity: textLeft)
+        var text = TextBuffer(textBuffer!, capacity: textLeft)
         if isRelative {
             text.append(contentsOf: Process.directory)
             text.append(0x2f)
         }
         text.append(contentsOf: name)
-        let start = CText(textRoom!)
-        textRoom! += needed
+        let start = CText(textBuffer!)
+        textBuffer! += needed
         textLeft &-= needed
         latestText = needed
         return start

@@ -15,7 +15,7 @@ struct WriteAccess {
         self.isRelocated = isRelocated
     }
 
-    /// Room for a word at this address may be written to until `close`. False: it must be left alone.
+    /// The word at this address may be written to until `close`. False: it must be left alone.
     @inline(__always) mutating func open(_ address: UInt64) -> Bool {
         address &- openLow < openHigh &- openLow || openPart(around: address)
     }

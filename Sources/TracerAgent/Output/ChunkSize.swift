@@ -5,7 +5,7 @@ import CTraceLayout
 enum ChunkSize {
     static let largest = 256 << 10
     static var first: Int { max(16384, Kernel.pageBytes) } // a mapping begins on a page of the file
-    /// Room after the limit of a chunk, in bytes: for words that are reserved when it is found to be full, and for returns.
+    /// Space after the limit of a chunk, in bytes: for words that are reserved when it is found to be full, and for returns.
     static let slack = 512
     static let headerBytes = MemoryLayout<trace_chunk_header>.size
 

@@ -159,7 +159,7 @@ struct FileJob {
         case .write: result = write(descriptor)
         case .cut: result = SystemCall.call(SystemCall.ftruncate, descriptor, Int(offset))
         }
-        if kind == .write && result >= 0 && length > 0 { makeRoom(descriptor) }
+        if kind == .write && result >= 0 && length > 0 { extendFile(descriptor) }
     }
 
     /// The header's page, allocated and mapped, and the file's length. An errno: as if the file had never been.
@@ -210,7 +210,7 @@ struct FileJob {
     }
 
     /// The last page alone: what is before it stays a hole.
-    private mutating func makeRoom(_ descriptor: Int) {
+    private mutating func extendFile(_ descriptor: Int) {
         let page = UInt64(Kernel.pageBytes)
         if length > FileJob.sizeLimit || length < page
             || failed(SystemCall.call(SystemCall.fallocate, descriptor, 0, Int(length &- page), Int(page)))

@@ -11,7 +11,7 @@ enum FirstChunks {
     }
     private static let rowChunks = 16
     private static var rowBytes: Int { rowChunks &* ChunkSize.first }
-    /// Room for `mostRows`, of which `rowCount` have been used.
+    /// Capacity for `mostRows`, of which `rowCount` have been used.
     nonisolated(unsafe) private static var rows: UnsafeMutablePointer<Row>?
     nonisolated(unsafe) private static var rowCount = 0
     private static let mostRows = 4096

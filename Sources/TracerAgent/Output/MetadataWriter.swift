@@ -48,7 +48,7 @@ enum MetadataWriter {
         return place
     }
 
-    /// Room in the last piece, or in a new one. Lock held.
+    /// Space in the last piece, or in a new one. Lock held.
     @inline(never) private static func reserve(_ count: Int) -> UnsafeMutableRawPointer? {
         if pieces.count > 0 {
             let last = pieces.pointer(pieces.count &- 1)

@@ -5,15 +5,15 @@ import CTraceLayout
 enum TraceName {
     /// Variables.output.
     nonisolated(unsafe) static var template: CText?
-    nonisolated(unsafe) private static var room: UnsafeMutablePointer<UInt8>!
+    nonisolated(unsafe) private static var buffer: UnsafeMutablePointer<UInt8>!
     private static let capacity = 8192
 
     /// From the template; later attempts add the process id, if it is not there, and a number.
     /// nil: no memory. Valid until the next name is made.
     static func make(_ attempt: Int) -> CText? {
-        if room == nil { room = Memory.pages(capacity)?.assumingMemoryBound(to: UInt8.self) }
-        guard let room, let template else { return nil }
-        var text = TextBuffer(room, capacity: capacity)
+        if buffer == nil { buffer = Memory.pages(capacity)?.assumingMemoryBound(to: UInt8.self) }
+        guard let buffer, let template else { return nil }
+        var text = TextBuffer(buffer, capacity: capacity)
         if template[0] != 0x2f {
             text.append(contentsOf: Process.directory)
             text.append(0x2f)
@@ -34,7 +34,7 @@ enum TraceName {
             }
         }
         if attempt > 0 { addNumber(attempt, hasPid, &text) }
-        return CText(room)
+        return CText(buffer)
     }
 
     /// app.trace becomes app.4711.trace, app.4711.2.trace and so on.

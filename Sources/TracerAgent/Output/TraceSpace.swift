@@ -1,6 +1,6 @@
 // The space of the trace file: who gets which range, how long the file is, and how a range is mapped and written.
 //
-// The file is always longer than what is used, by a hole (`room`). A range in it is mapped without a descriptor: mremap(2)
+// The file is always longer than what is used, by a hole (up to `fileLength`). A range in it is mapped without a descriptor: mremap(2)
 // of an old size of 0 maps the file of a shared mapping once more, here that of `anchor`, and MADV_POPULATE_WRITE has the
 // file system allocate its pages, or say that it cannot. So the file can be recorded to when it can no longer be opened,
 // because the program has given up its privileges or changed its root directory. Only to make it longer, once in a while,
@@ -12,7 +12,7 @@ enum TraceSpace {
     /// The file's first page, not to be touched: what is to be mapped without a descriptor is derived from it.
     nonisolated(unsafe) private static var anchor = 0
     /// The file is at least so long.
-    nonisolated(unsafe) private static var room: UInt64 = 0
+    nonisolated(unsafe) private static var fileLength: UInt64 = 0
     nonisolated(unsafe) private static var lock = Lock()
     /// The file is being cut, or was.
     nonisolated(unsafe) private static var isEnding = false
@@ -36,7 +36,7 @@ enum TraceSpace {
     /// The file has just been made, and is this process's alone.
     static func begin(anchor mapped: Int, length: UInt64) {
         anchor = mapped
-        room = length
+        fileLength = length
         isEnding = false
         settle(isWanting: false)
         isKernel =
@@ -53,7 +53,7 @@ enum TraceSpace {
     static func abandon() {
         Memory.release(UnsafeMutableRawPointer(bitPattern: anchor), Kernel.pageBytes)
         anchor = 0
-        room = 0
+        fileLength = 0
     }
 
     // MARK: - Ranges
@@ -101,8 +101,8 @@ enum TraceSpace {
     private static func mapped(_ offset: UInt64, _ byteCount: Int) -> Int {
         if let gone = TraceOutput.loss() { return -gone }
         let end = offset &+ UInt64(byteCount)
-        tracer_fence() // the range is taken before the room is looked at: see cut
-        var result = makeRoom(until: end)
+        tracer_fence() // the range is taken before the file's length is looked at: see cut
+        var result = extendFile(to: end)
         if result == 0 && populates && isKernel {
             result = mapAgain(offset, byteCount)
             if !failed(result) {
@@ -122,7 +122,7 @@ enum TraceSpace {
             return job.result
         }
         // It cannot be opened. Without MADV_POPULATE_WRITE nobody promises these pages; see MappingFaults.
-        if !populates && isKernel && end <= room { return mapAgain(offset, byteCount) }
+        if !populates && isKernel && end <= fileLength { return mapAgain(offset, byteCount) }
         return job.result
     }
 
@@ -178,7 +178,7 @@ enum TraceSpace {
         var job = FileJob(.write, at: offset, byteCount)
         job.bytes = chunk
         job.header = header
-        if end > room && !isPrepared(end) { job.length = ahead(of: end, by: ahead(of: end)) }
+        if end > fileLength && !isPrepared(end) { job.length = ahead(of: end, by: ahead(of: end)) }
         job.run()
         tracer_fence() // order: the chunk is written, in a range taken before, and then what cut sets is looked at
         if isEnding { // it may have been cut off: once more, when the cut is over
@@ -220,11 +220,11 @@ enum TraceSpace {
     private static func isPrepared(_ end: UInt64) -> Bool { end <= tracer_load_acquire(&TraceOutput.header.pointee.prepared_offset) }
 
     /// 0 when the file reaches there, or minus an errno.
-    private static func makeRoom(until end: UInt64) -> Int {
-        if end <= room || isPrepared(end) { return 0 }
+    private static func extendFile(to end: UInt64) -> Int {
+        if end <= fileLength || isPrepared(end) { return 0 }
         lock.lock()
         defer { lock.unlock() }
-        if end <= room || isPrepared(end) { return 0 }
+        if end <= fileLength || isPrepared(end) { return 0 }
         return grow(to: ahead(of: end, by: ahead(of: end)), atLeast: end)
     }
     /// Lock held.
@@ -234,16 +234,16 @@ enum TraceSpace {
         if job.isOpened && job.result != 0 && length > end { // a full disk may have what is needed now
             job = FileJob(.allocate, at: end &- UInt64(Kernel.pageBytes), Kernel.pageBytes)
             job.run()
-            if job.isOpened && job.result == 0 { room = end }
+            if job.isOpened && job.result == 0 { fileLength = end }
         } else if job.isOpened && job.result == 0 {
-            room = length
+            fileLength = length
         }
         return job.result
     }
     private static func lengthen(to length: UInt64) {
-        if length <= room { return }
+        if length <= fileLength { return }
         lock.lock()
-        room = max(room, length)
+        fileLength = max(fileLength, length)
         lock.unlock()
     }
 
@@ -261,21 +261,21 @@ enum TraceSpace {
     static func reachFarAhead() {
         if !TraceOutput.isWritable || anchor == 0 { return }
         let used = TraceOutput.header.pointee.next_offset
-        if room >= used &+ farAhead / 2 { return }
+        if fileLength >= used &+ farAhead / 2 { return }
         lock.lock()
         _ = grow(to: ahead(of: used, by: farAhead), atLeast: ahead(of: used, by: ahead(of: used)))
         lock.unlock()
     }
 
     /// At the end: what nobody has reserved is given back. Not where `tracer record` prepares the file: it cuts it itself.
-    /// Who reserves a range from now on finds no room and waits for the lock; who is writing writes once more.
+    /// Who reserves a range from now on finds no space and waits for the lock; who is writing writes once more.
     static func cut() {
         if anchor == 0 || tracer_load_acquire(&TraceOutput.header.pointee.prepared_offset) != 0 { return }
         lock.lock()
         defer { lock.unlock() }
-        let length = room
+        let length = fileLength
         isEnding = true
-        room = 0
+        fileLength = 0
         tracer_fence()
         let used = TraceOutput.header.pointee.next_offset // more than the file has, where that was refused
         if used >= length { return }

@@ -9,7 +9,7 @@ enum ContextPool {
         var context: ThreadContext
         var position: UnsafeMutablePointer<write_position>
     }
-    /// Room for `mostFree`, of which `freeCount` are there.
+    /// Capacity for `mostFree`, of which `freeCount` are there.
     nonisolated(unsafe) private static var free: UnsafeMutablePointer<Free>?
     nonisolated(unsafe) private static var freeCount = 0
     private static let mostFree = 65536
@@ -39,10 +39,10 @@ enum ContextPool {
     }
     private static func makeMore() {
         let count = min(2 &* latestCount, mostCount)
-        guard let room = Memory.pages(count &* contextBytes) else { return }
+        guard let buffer = Memory.pages(count &* contextBytes) else { return }
         latestCount = count
         for n in 0..<count {
-            let context = room + (n &* contextBytes &+ Int(CONTEXT_STACK_BYTES))
+            let context = buffer + (n &* contextBytes &+ Int(CONTEXT_STACK_BYTES))
             guard let position = position() else { return } // the rest is no memory yet
             keep(context.assumingMemoryBound(to: thread_context.self), position)
         }

@@ -51,7 +51,7 @@ enum InstrumentedTable {
     /// In the target of one whose code was unmapped.
     private static let gone: UInt64 = 1 << 63
     private static func address(_ descriptor: Descriptor) -> UInt64 { UInt64(UInt(bitPattern: descriptor.pointee.target)) & ~gone }
-    /// False: there is no room near its place. The last one behind the table stays empty.
+    /// False: there is no free entry near its place. The last one behind the table stays empty.
     private static func put(_ descriptor: Descriptor, into table: UnsafeMutablePointer<Descriptor?>) -> Bool {
         var place = first(address(descriptor), in: table)
         while place.pointee != none { place += 1 }
@@ -62,9 +62,9 @@ enum InstrumentedTable {
     /// A larger table; the trampolines may be looking into the old one, which stays.
     private static func grow() -> Bool {
         let wanted = max(1024, capacity &* 4), old = table, oldCount = capacity &+ slack
-        guard let room = Memory.pages((wanted &+ slack &+ 1) &* 8) else { return false }
-        room.storeBytes(of: UInt64((wanted &- 1) &* 8), as: UInt64.self)
-        let fresh = (room + 8).assumingMemoryBound(to: Descriptor?.self)
+        guard let buffer = Memory.pages((wanted &+ slack &+ 1) &* 8) else { return false }
+        buffer.storeBytes(of: UInt64((wanted &- 1) &* 8), as: UInt64.self)
+        let fresh = (buffer + 8).assumingMemoryBound(to: Descriptor?.self)
         for n in 0..<(wanted &+ slack) { fresh[n] = none }
         if tracer_label_of_instrumented().pointee == 0 {
             guard let label = ReturnLabels.label(of: tracer_address_instrumented_exit()) else { return false }

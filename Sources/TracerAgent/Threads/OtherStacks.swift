@@ -151,8 +151,8 @@ extension ThreadRecorder {
         Memory.release(old, Int(mask &+ 1) &* 8)
     }
     @discardableResult func setLists(_ count: UInt32) -> Bool {
-        guard let room = Memory.pages(Int(count) &* 8) else { return false }
-        context.pointee.lists = room.assumingMemoryBound(to: Frame?.self)
+        guard let buffer = Memory.pages(Int(count) &* 8) else { return false }
+        context.pointee.lists = buffer.assumingMemoryBound(to: Frame?.self)
         context.pointee.list_mask = count &- 1
         return true
     }
@@ -425,7 +425,7 @@ private struct OpenFrameHeap {
 
     init(list: UnsafeMutablePointer<trace_open_frame>) { self.list = list }
 
-    /// False when it is older than all that there is room for.
+    /// False when it is older than all that there is space for.
     mutating func add(_ frame: Frame, atMost most: Int) -> Bool {
         if !frame.isWritten { return true }
         let open = trace_open_frame(enter_ticks: frame.pointee.enter_ticks, function: frame.function, flags: 1 | frame.siteTag)

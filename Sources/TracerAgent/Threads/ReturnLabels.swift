@@ -25,7 +25,7 @@ enum ReturnLabels {
     }
 
     /// The first label, in this library's image or in libtracer-labels.so's.
-    private static var room: UInt64 { tracer_label_low() }
+    private static var areaStart: UInt64 { tracer_label_low() }
     private static let blockBytes = 2 &* UInt64(LABEL_BLOCK_CODE)
     nonisolated(unsafe) private static var blockCount: UInt64 = 1
 
@@ -33,36 +33,36 @@ enum ReturnLabels {
     nonisolated(unsafe) static var servesPatched = false
     /// Returns the range of one kind. Its labels lie side by side; what is between two blocks of theirs is no label (`following`).
     private static func range(_ kind: Kind) -> (first: UInt64, end: UInt64) {
-        let end = room &+ blockCount &* blockBytes &- UInt64(LABEL_BLOCK_CODE)
-        if !servesPatched || LABEL_KINDS == 1 { return kind == .slot ? (room, end) : (end, end) }
+        let end = areaStart &+ blockCount &* blockBytes &- UInt64(LABEL_BLOCK_CODE)
+        if !servesPatched || LABEL_KINDS == 1 { return kind == .slot ? (areaStart, end) : (end, end) }
         let patched =
-            room &+ (blockCount == 1 ? UInt64(LABEL_SLOT_COUNT) &* UInt64(LABEL_BYTES) : UInt64(LABEL_ROOM_SLOT_BLOCKS) &* blockBytes)
-        return kind == .patched ? (patched, end) : blockCount == 1 ? (room, patched) : (room, patched &- UInt64(LABEL_BLOCK_CODE))
+            areaStart &+ (blockCount == 1 ? UInt64(LABEL_SLOT_COUNT) &* UInt64(LABEL_BYTES) : UInt64(LABEL_LIBRARY_SLOT_BLOCKS) &* blockBytes)
+        return kind == .patched ? (patched, end) : blockCount == 1 ? (areaStart, patched) : (areaStart, patched &- UInt64(LABEL_BLOCK_CODE))
     }
     /// The place itself, or, where that is behind the labels of a block, the beginning of the next one.
     private static func following(_ place: UInt64) -> UInt64 {
-        let offset = (place &- room) % blockBytes
+        let offset = (place &- areaStart) % blockBytes
         return offset < UInt64(LABEL_BLOCK_CODE) ? place : place &- offset &+ blockBytes
     }
     private static func blockEnd(_ place: UInt64) -> UInt64 {
-        place &- (place &- room) % blockBytes &+ UInt64(LABEL_BLOCK_CODE)
+        place &- (place &- areaStart) % blockBytes &+ UInt64(LABEL_BLOCK_CODE)
     }
     /// How many labels of this kind lie before it.
     private static func number(_ label: UInt64, _ kind: Kind) -> UInt64 {
         func codeBytes(_ place: UInt64) -> UInt64 {
-            let offset = place &- room
+            let offset = place &- areaStart
             return offset / blockBytes &* UInt64(LABEL_BLOCK_CODE) &+ min(offset % blockBytes, UInt64(LABEL_BLOCK_CODE))
         }
         return (codeBytes(label) &- codeBytes(range(kind).first)) / step(kind)
     }
 
-    /// More room, where it is there and the trampolines and the labels reach each other.
-    private static func chooseRoom() {
+    /// Chooses the label library, where it is there and the trampolines and its labels reach each other.
+    private static func chooseArea() {
         tracer_set_label_area(tracer_address_labels(), UInt64(LABEL_BLOCK_CODE))
-        guard let more = tracer_find_more_labels(), more.pointee.version == UInt32(LABEL_ROOM_VERSION),
-            more.pointee.block_count > UInt32(LABEL_ROOM_SLOT_BLOCKS)
+        guard let more = tracer_find_more_labels(), more.pointee.version == UInt32(LABEL_LIBRARY_VERSION),
+            more.pointee.block_count > UInt32(LABEL_LIBRARY_SLOT_BLOCKS)
         else { return }
-        let count = UInt64(min(more.pointee.block_count, UInt32(LABEL_ROOM_BLOCKS))), span = count &* blockBytes
+        let count = UInt64(min(more.pointee.block_count, UInt32(LABEL_LIBRARY_BLOCKS))), span = count &* blockBytes
         let low = UInt64(UInt(bitPattern: more)) &+ UInt64(bitPattern: more.pointee.distance), here = tracer_code_low()
         if max(low &+ span, here) &- min(low, here) >= UInt64(Machine.stubReach) { return }
         blockCount = count
@@ -79,7 +79,7 @@ enum ReturnLabels {
     private static let guardCount = 64
 
     static func begin() -> Bool {
-        chooseRoom()
+        chooseArea()
         forEachKind { kind, state in
             state.pointee.written = range(kind).first
             state.pointee.next = firstTaken(kind)
@@ -97,7 +97,7 @@ enum ReturnLabels {
     }
 
     /// Returns true if the return address is a label, which a traced function was called from.
-    static func contains(_ address: UInt64) -> Bool { address &- room < tracer_label_span() }
+    static func contains(_ address: UInt64) -> Bool { address &- areaStart < tracer_label_span() }
     static func label(containing address: UInt64) -> UInt64 { address & ~(UInt64(LABEL_BYTES) &- 1) }
     private static func kind(of label: UInt64) -> Kind { label < range(.slot).end ? .slot : .patched }
     /// Returns the return address that a label stands for; any other address is its own.
@@ -107,9 +107,9 @@ enum ReturnLabels {
 
     /// 24 bits for a label, and none for another address.
     static func tag(of label: UInt64) -> UInt32 {
-        contains(label) ? UInt32(truncatingIfNeeded: (label &- room) / UInt64(LABEL_BYTES)) : 0
+        contains(label) ? UInt32(truncatingIfNeeded: (label &- areaStart) / UInt64(LABEL_BYTES)) : 0
     }
-    static func returnAddress(tag: UInt32) -> UInt64 { tag == 0 ? 0 : returnAddress(room &+ UInt64(tag) &* UInt64(LABEL_BYTES)) }
+    static func returnAddress(tag: UInt32) -> UInt64 { tag == 0 ? 0 : returnAddress(areaStart &+ UInt64(tag) &* UInt64(LABEL_BYTES)) }
 
     /// The label of an address; nil when there are no more, or nothing can return there: to the word below the first frame of a stack.
     static func label(of address: UInt64, _ kind: Kind = .slot) -> UInt64? {
@@ -117,19 +117,19 @@ enum ReturnLabels {
         lock.lock()
         defer { lock.unlock() }
         let known = entry(of: address, in: state(kind).pointee.open_table)
-        if known.pointee != room && known.pointee != end { return known.pointee }
+        if known.pointee != areaStart && known.pointee != end { return known.pointee }
         guard let label = take(address, kind) else { return nil }
         let bucket = entry(of: address, in: state(kind).pointee.open_table) // another one, perhaps
-        if bucket.pointee == room { tracer_store_release_64(bucket, label) }
+        if bucket.pointee == areaStart { tracer_store_release_64(bucket, label) }
         return label
     }
-    private static var end: UInt64 { room &+ UInt64(LABEL_BYTES) }
+    private static var end: UInt64 { areaStart &+ UInt64(LABEL_BYTES) }
 
     /// Returns the entry of the address in the table, the empty one for it, or the table's end.
     private static func entry(of address: UInt64, in table: UnsafeMutablePointer<UInt64>) -> UnsafeMutablePointer<UInt64> {
         let hash = UInt32(truncatingIfNeeded: address) &* UInt32(LABEL_HASH)
         var bucket = table + Int(hash & UInt32(truncatingIfNeeded: table[-1])) / 8
-        while bucket.pointee != room && bucket.pointee != end && tracer_label_return(bucket.pointee).pointee != address { bucket += 1 }
+        while bucket.pointee != areaStart && bucket.pointee != end && tracer_label_return(bucket.pointee).pointee != address { bucket += 1 }
         return bucket
     }
 
@@ -209,7 +209,7 @@ enum ReturnLabels {
         let state = state(kind), end = range(kind).end
         if state.pointee.is_full != 0 { return }
         state.pointee.is_full = 1
-        // Unloading a module makes room again, for a while.
+        // Unloading a module frees labels again, for a while.
         if hasWarned || state.pointee.written < end && Message.codeIsRefused { return }
         hasWarned = true
         Message.warn {
@@ -250,7 +250,7 @@ enum ReturnLabels {
     /// In LABEL_NEXT of one that is not in the table: they form a ring.
     private static let isAnother: UInt64 = 1
 
-    // MARK: - Room
+    // MARK: - Capacity
 
     /// Code for some more, or a larger table; the limit up to which they may be taken. False: there are no more.
     private static func prepare(_ kind: Kind) -> Bool {
@@ -284,8 +284,8 @@ enum ReturnLabels {
             label &+= step(kind)
         }
         if !Memory.protectCode(start, bytes) { return Message.refuseCode() }
-        if start == room {
-            tracer_label_return(room).pointee = UInt64(LABEL_EMPTY)
+        if start == areaStart {
+            tracer_label_return(areaStart).pointee = UInt64(LABEL_EMPTY)
             tracer_label_return(end).pointee = UInt64(LABEL_END)
         }
         state.pointee.written = start &+ bytes
@@ -300,14 +300,14 @@ enum ReturnLabels {
         state.pointee.table_count = UInt32(wanted)
         let mask = pages.assumingMemoryBound(to: UInt64.self), table = mask + 1
         mask.pointee = UInt64(wanted &- 1) &* 8
-        for n in 0..<(wanted &+ guardCount &- 1) { table[n] = room }
+        for n in 0..<(wanted &+ guardCount &- 1) { table[n] = areaStart }
         table[wanted &+ guardCount &- 1] = end
         // Written before the table can be seen: by an address that depends on the load of it.
         forEachTaken(kind) { label in
             let address = tracer_label_return(label).pointee
             if address > gone && tracer_label_next(label).pointee & isAnother == 0 {
                 let bucket = entry(of: address, in: table)
-                if bucket.pointee == room { bucket.pointee = label }
+                if bucket.pointee == areaStart { bucket.pointee = label }
             }
         }
         state.pointee.open_table = table

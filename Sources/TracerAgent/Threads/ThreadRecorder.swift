@@ -158,7 +158,7 @@ struct ThreadRecorder {
     // MARK: - Events
 
     /// Makes sure that `count` words fit before the clock is read.
-    private func makeRoom(_ count: Int) -> Bool {
+    private func reserveWords(_ count: Int) -> Bool {
         if let limit = position.pointee.limit, let cursor = position.pointee.cursor, cursor + count <= limit { return true }
         return openChunk()
     }
@@ -166,7 +166,7 @@ struct ThreadRecorder {
         guard let limit = position.pointee.limit, let cursor = position.pointee.cursor else { return false }
         return cursor + count <= limit + ChunkSize.slack / 8
     }
-    /// Room for the words of one return, in the slack if need be: a return does not wait for a new chunk.
+    /// Space for the words of one return, in the slack if need be: a return does not wait for a new chunk.
     func ensureSlack(_ count: Int = 8) {
         if !hasSlack(count) { _ = openChunk() }
     }
@@ -218,7 +218,7 @@ struct ThreadRecorder {
             frame.pointee.enter_ticks = Clock.ticks()
             return frame.setUnwritten()
         }
-        if !makeRoom(4) {
+        if !reserveWords(4) {
             TraceOutput.drop()
             frame.pointee.enter_ticks = Clock.ticks()
             return frame.setLost()
@@ -248,7 +248,7 @@ struct ThreadRecorder {
     /// `isKept`: also under a time filter, with the calls that it was made in.
     @inline(never) func writeInstant(_ function: UInt32, from site: UInt64 = 0, of object: UInt64 = 0, isKept: Bool = false) {
         if isKept { writeHeldBack(upTo: top) }
-        guard makeRoom(4) else { return TraceOutput.drop() }
+        guard reserveWords(4) else { return TraceOutput.drop() }
         if isFiltered && !isKept {
             position.pointee.chunk.pointee.filtered_by_time &+= 1
             return
@@ -261,7 +261,7 @@ struct ThreadRecorder {
 
     /// The beginning of a span: when, or 0 when it could not be written.
     func writeSpanEnter(_ function: UInt32) -> UInt64 {
-        if !makeRoom(2) { return 0 }
+        if !reserveWords(2) { return 0 }
         let now = Clock.ticks()
         return append(.enter(function, after: time(now, within: Event.startReach))) == nil ? 0 : now
     }
@@ -307,7 +307,7 @@ struct ThreadRecorder {
     }
     static let batchBytes = 65536
 
-    /// Room for so many records, in the list. nil: no memory.
+    /// Space for so many records, in the list. nil: no memory.
     static func newBatch(_ byteCount: Int, _ list: inout UnsafeMutablePointer<frame_batch>?)
         -> (start: UnsafeMutableRawPointer, count: Int)?
     {

@@ -2,10 +2,10 @@
 // prints how many kilobytes of it are resident while that many threads wait in traced calls, after others, and `mappings` how many
 // mappings it has while they do, each in its first traced call.
 // library: memory
-// case: leaves_room_in_a_small_address_space as
-// case: leaves_room_in_a_small_data_segment data
-// case: leaves_room_to_lock_all_memory locked
-// native: leaves_room_in_a_small_address_space leaves_room_in_a_small_data_segment leaves_room_to_lock_all_memory because the emulator's own memory counts
+// case: leaves_space_in_a_small_address_space as
+// case: leaves_space_in_a_small_data_segment data
+// case: leaves_space_to_lock_all_memory locked
+// native: leaves_space_in_a_small_address_space leaves_space_in_a_small_data_segment leaves_space_to_lock_all_memory because the emulator's own memory counts
 // tree: none what is tested is that it goes on
 #include "subject.h"
 long memory_step(long value);
@@ -32,7 +32,7 @@ static void fill_eight_megabytes(void) {
     memset(all, 1, 8 * MEGABYTE);
     work();
     free(all);
-    puts("there is room");
+    puts("there is space");
 }
 /// The program begins again under the limit.
 static void again(char **argv, int resource, size_t limit) {

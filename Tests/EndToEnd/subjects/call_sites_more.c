@@ -2,6 +2,6 @@
 // build: -O1 -fno-toplevel-reorder
 // library: sites
 // case: more 3 0
-// says: 1 more places than there is room for
+// says: 1 more places than there are labels for
 // tree: none the subject counts its calls
 #include "call_sites.c"

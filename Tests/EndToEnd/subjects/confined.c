@@ -182,8 +182,8 @@ int main(int argc, char **argv) {
     } else if (!strcmp(mode, "chdir")) CHECK(!chdir("/"));
     else if (!strcmp(mode, "seccomp_child")) CHECK(inside_open(3, filter_and_fork) == 4);
     else if (!strcmp(mode, "seccomp_inside")) {
-        static char room[65536]; // calls are open on a stack that is not the thread's own
-        stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
+        static char buffer[65536]; // calls are open on a stack that is not the thread's own
+        stack_t stack = {.ss_sp = buffer, .ss_size = sizeof buffer};
         struct sigaction action = {.sa_handler = on_signal_stack, .sa_flags = SA_ONSTACK};
         CHECK(!sigaltstack(&stack, NULL) && !sigaction(SIGUSR1, &action, NULL) && !raise(SIGUSR1));
     } else if (!strcmp(mode, "seccomp_stopped")) {

@@ -87,10 +87,10 @@ int main(int argc, char **argv) {
         work(FEW);
         counted("ended_step", recorded);
     } else if (!strcmp(how, "coroutine")) {
-        static char room[262144];
+        static char buffer[262144];
         CHECK(!getcontext(&other));
-        other.uc_stack.ss_sp = room;
-        other.uc_stack.ss_size = sizeof room;
+        other.uc_stack.ss_sp = buffer;
+        other.uc_stack.ss_size = sizeof buffer;
         other.uc_link = &caller;
         makecontext(&other, on_other_stack, 0);
         CHECK(!swapcontext(&caller, &other));

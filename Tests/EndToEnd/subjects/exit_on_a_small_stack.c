@@ -22,10 +22,10 @@ int main(void) {
     pthread_t other, last;
     pthread_attr_t attributes;
     // Nothing below the stack can be written to.
-    char *room = mmap(NULL, GUARD + STACK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(room != MAP_FAILED && !mprotect(room + GUARD, STACK, PROT_READ | PROT_WRITE));
+    char *mapping = mmap(NULL, GUARD + STACK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(mapping != MAP_FAILED && !mprotect(mapping + GUARD, STACK, PROT_READ | PROT_WRITE));
     CHECK(!sem_init(&begun, 0, 0) && !pthread_create(&other, NULL, lives, NULL) && !sem_wait(&begun));
-    CHECK(!pthread_attr_init(&attributes) && !pthread_attr_setstack(&attributes, room + GUARD, STACK));
+    CHECK(!pthread_attr_init(&attributes) && !pthread_attr_setstack(&attributes, mapping + GUARD, STACK));
     CHECK(!pthread_create(&last, &attributes, ends, NULL) && !pthread_join(last, NULL));
     return 1;
 }

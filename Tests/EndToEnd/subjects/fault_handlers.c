@@ -38,9 +38,9 @@ static void handler(int signal, siginfo_t *info, void *context) {
     } else siglongjmp(back, 1);
 }
 static NOINLINE int overflow(int depth) {
-    volatile char room[1024];
-    room[0] = (char)depth;
-    return overflow(depth + 1) + room[0];
+    volatile char buffer[1024];
+    buffer[0] = (char)depth;
+    return overflow(depth + 1) + buffer[0];
 }
 int main(void) {
     static char stack[65536];

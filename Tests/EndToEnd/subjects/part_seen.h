@@ -48,7 +48,7 @@ struct held {
 _Static_assert(offsetof(struct held, target) == HELD_TARGET && offsetof(struct held, saved) == HELD_SAVED && offsetof(struct held, arguments) == HELD_ARGUMENTS
                && offsetof(struct held, results) == HELD_RESULTS && offsetof(struct held, out) == HELD_OUT && offsetof(struct held, out_saved) == HELD_OUT_SAVED, "part_held.h");
 enum { SHARED = 65536 };
-union { struct held held; char room[SHARED]; } held __attribute__((aligned(SHARED), visibility("hidden")));
+union { struct held held; char space[SHARED]; } held __attribute__((aligned(SHARED), visibility("hidden")));
 #define H (&held.held)
 
 void hold(void);
@@ -126,8 +126,8 @@ static void one_call(void) {
 }
 enum { STACK = 49152 };
 static NOINLINE void touch(void) { // for an observer that looks at all of the stack
-    volatile char room[STACK];
-    for (size_t n = 0; n < sizeof room; n += 1024) room[n] = 0;
+    volatile char buffer[STACK];
+    for (size_t n = 0; n < sizeof buffer; n += 1024) buffer[n] = 0;
 }
 static NOINLINE void calls(void) {
     touch();

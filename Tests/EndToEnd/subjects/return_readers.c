@@ -26,7 +26,7 @@ NOINLINE Pair returns_two(uintptr_t a) { return (Pair){a, WORD}; }
 NOINLINE void stores_two(Pair *place, uintptr_t a) { *place = (Pair){a, WORD}; }
 NOINLINE int chooses(int which, uintptr_t limit) { return which ? WORD < limit : 7; }
 NOINLINE uint32_t takes_half(void) { return (uint32_t)WORD; }
-NOINLINE int has_a_large_frame(uintptr_t limit) { volatile char room[100000]; room[5] = 1; note(); return room[5] && WORD < limit; }
+NOINLINE int has_a_large_frame(uintptr_t limit) { volatile char buffer[100000]; buffer[5] = 1; note(); return buffer[5] && WORD < limit; }
 
 static int is_own(uintptr_t address) { return address > (uintptr_t)__executable_start && address < (uintptr_t)etext; }
 

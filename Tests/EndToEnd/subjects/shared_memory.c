@@ -140,16 +140,16 @@ int main(int argc, char **argv) {
     parent(FEW);
     for (int n = 0; n < ROUNDS; n++) {
         if (is("coroutine")) {
-            static char room[262144];
+            static char buffer[262144];
             CHECK(!getcontext(&other));
-            other.uc_stack.ss_sp = room;
-            other.uc_stack.ss_size = sizeof room;
+            other.uc_stack.ss_sp = buffer;
+            other.uc_stack.ss_size = sizeof buffer;
             other.uc_link = &caller;
             makecontext(&other, on_other_stack, 0);
             CHECK(!swapcontext(&caller, &other));
         } else if (is("handler")) {
-            static char room[262144];
-            stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
+            static char buffer[262144];
+            stack_t stack = {.ss_sp = buffer, .ss_size = sizeof buffer};
             struct sigaction action = {.sa_handler = handler, .sa_flags = n % 2 ? SA_ONSTACK : 0};
             CHECK(!sigaltstack(&stack, NULL) && !sigaction(SIGUSR1, &action, NULL) && !raise(SIGUSR1));
             if (!sigsetjmp(back, 1)) siglongjmp(back, 1);

@@ -20,10 +20,10 @@ extern long slice_steps;
 long slice_steps;
 EXPORT long slice_step(long value) { slice_steps++; return value * 5 + 1; }
 EXPORT long slice_run(long value, int depth, long (*leave)(long)) {
-    volatile long room[4] = {value, depth};
+    volatile long buffer[4] = {value, depth};
     if (depth > 0) value = slice_run(value, depth - 1, leave);
     else value = leave(value);
-    return slice_step(value + room[1]) & 0xffff;
+    return slice_step(value + buffer[1]) & 0xffff;
 }
 EXPORT long slice_jump(long value, void (*jump)(void)) { jump(); return value; }
 #else
@@ -83,8 +83,8 @@ static NOINLINE void schedule(int count, int kept) {
     }
 }
 static void *run(void *argument) {
-    char room[4096]; // what is above belongs to nobody's slice
-    base = (char *)((uintptr_t)room & ~15ul);
+    char buffer[4096]; // what is above belongs to nobody's slice
+    base = (char *)((uintptr_t)buffer & ~15ul);
     int count = *(int *)argument;
     char *volatile hole = __builtin_alloca(8192); // the slices lie between base and here
     base = hole + 4096;

@@ -38,8 +38,8 @@ static void interrupt(void) {
     CHECK(inside_leaf(2) == 3);
 }
 static void on_signal_stack(void) {
-    char room[BYTES];
-    stack_t stack = {.ss_sp = room, .ss_size = sizeof room}, none = {.ss_flags = SS_DISABLE};
+    char buffer[BYTES];
+    stack_t stack = {.ss_sp = buffer, .ss_size = sizeof buffer}, none = {.ss_flags = SS_DISABLE};
     struct sigaction action = {.sa_handler = first, .sa_flags = SA_ONSTACK};
     CHECK(!sigaltstack(&stack, NULL) && !sigaction(SIGUSR1, &action, NULL));
     action.sa_handler = second;
@@ -68,18 +68,18 @@ static void resume(void) {
     CHECK(inside_leaf(2) == 3);
 }
 static void on_coroutine(void) {
-    char room[BYTES];
+    char buffer[BYTES];
     CHECK(!getcontext(&other));
-    other.uc_stack.ss_sp = room;
-    other.uc_stack.ss_size = sizeof room;
+    other.uc_stack.ss_sp = buffer;
+    other.uc_stack.ss_size = sizeof buffer;
     makecontext(&other, coroutine, 0);
     for (int n = 0; n < ROUNDS; n++) CHECK(inside_deep(resume) == 2);
     OPAQUE();
 }
 /// A former signal stack is an ordinary part of the stack again.
 static void on_reused(void) {
-    char room[BYTES];
-    memset(room, 1, sizeof room);
+    char buffer[BYTES];
+    memset(buffer, 1, sizeof buffer);
     OPAQUE();
     for (int n = 0; n < ROUNDS; n++) {
         if (!sigsetjmp(back, 1)) CHECK(inside_deep(work) == 2);

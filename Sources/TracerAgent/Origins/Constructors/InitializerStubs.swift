@@ -142,13 +142,13 @@ enum InitializerStubs {
             let entry = image.dynamicEntry(arrays[which].tag), access.open(valueAddress(entry))
         else { return }
         if table.address == 0 || table.count != count {
-            guard let room = Memory.pages(Memory.wholePages(count &* 8)) else { return }
-            let stubs = room.assumingMemoryBound(to: UInt64.self)
+            guard let buffer = Memory.pages(Memory.wholePages(count &* 8)) else { return }
+            let stubs = buffer.assumingMemoryBound(to: UInt64.self)
             for n in 0..<count {
                 guard let (stub, _) = FunctionTable.stub(kind: KIND_INITIALIZER) else { return }
                 stubs[n] = stub
             }
-            table.address = UInt64(UInt(bitPattern: room))
+            table.address = UInt64(UInt(bitPattern: buffer))
             table.count = count
         }
         for n in 0..<count {

@@ -79,8 +79,8 @@ enum ProcessBirth {
         let descriptor = SystemCall.call(SystemCall.openat, SystemCall.currentDirectory, bits(path.utf8Start), Open.closeOnExec, 0)
         if failed(descriptor) { return nil }
         defer { _ = SystemCall.call(SystemCall.close, descriptor) }
-        var room = InlineArray<1024, UInt8>(repeating: 0)
-        var span = room.mutableSpan
+        var buffer = InlineArray<1024, UInt8>(repeating: 0)
+        var span = buffer.mutableSpan
         return span.withUnsafeMutableBufferPointer { bytes in
             let count = SystemCall.call(SystemCall.read, descriptor, bits(bytes.baseAddress), 1023)
             if count <= 0 { return nil }

@@ -94,11 +94,11 @@ enum CalledFunctions {
 
     private static func putBack(since begin: UInt64) {
         // For a moment there is more memory, which the program might want.
-        let isRoom =
+        let hasSpace =
             ResourceLimit.soft(ResourceLimit.addressSpace) == .max && ResourceLimit.soft(ResourceLimit.data) == .max
             && TraceSpace.isKernel
         for n in 0..<called.count where called[n].replaced.pointee.state == .isToBePutBack {
-            if !isRoom || !replaceBlock(of: n) { leave(n) }
+            if !hasSpace || !replaceBlock(of: n) { leave(n) }
         }
         called.removeAll()
         let now = Clock.monotonic()

@@ -15,7 +15,7 @@ struct MovedArea {
     private static func shapesOffset(_ functions: UInt32) -> UInt64 { sitesOffset &+ (UInt64(functions) &* 4) }
     private static var sitesOffset: UInt64 { UInt64(MemoryLayout<moved_area>.stride) }
 
-    /// Room for frame descriptions, for all areas that reach it: a profiler fills some of its pages. When none is free an unwinder ends
+    /// Space for frame descriptions, for all areas that reach it: a profiler fills some of its pages. When none is free an unwinder ends
     /// in moved code.
     static let descriptionBytes: UInt64 = 8192 &* UInt64(DESCRIPTION_BYTES)
 

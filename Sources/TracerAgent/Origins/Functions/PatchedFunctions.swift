@@ -367,22 +367,22 @@ enum PatchedFunctions {
         descriptor.pointee.argument = CallObjects.argument(flags)
     }
 
-    /// Stubs with their moved code behind each, and descriptors, in pages as near to the module as there is room.
+    /// Stubs with their moved code behind each, and descriptors, in pages as near to the module as there is address space.
     private static func makeArea(_ work: Work, _ image: Image) -> Area? {
         let page = UInt64(Kernel.pageBytes)
         func whole(_ bytes: UInt64) -> UInt64 { (bytes &+ page &- 1) & ~(page &- 1) }
         let codeBytes = whole(work.codeBytes), descriptorBytes = UInt64(work.count) &* UInt64(FUNCTION_BYTES)
         let toldBytes = MovedArea.bytes(work.count, work.shapes), filled = whole(codeBytes &+ descriptorBytes &+ toldBytes)
         let known = descriptions(near: image)
-        // If room is scarce, without descriptions: an unwinder then ends in moved code.
-        let roomy = known == nil ? mapNear(image, filled &+ MovedArea.descriptionBytes) : nil
-        guard let start = roomy ?? mapNear(image, filled) else { return nil }
+        // If address space is scarce, without descriptions: an unwinder then ends in moved code.
+        let withDescriptions = known == nil ? mapNear(image, filled &+ MovedArea.descriptionBytes) : nil
+        guard let start = withDescriptions ?? mapNear(image, filled) else { return nil }
         let place = UnsafeMutableRawPointer(bitPattern: UInt(start))!
         Memory.preferLargePages(place, Int(filled))
         Memory.populate(place, Int(filled))
         var area = Area(
             code: start, codeBytes: codeBytes, used: work.codeBytes, descriptors: start &+ codeBytes,
-            told: start &+ codeBytes &+ descriptorBytes, descriptions: known ?? (roomy == nil ? 0 : start &+ filled), base: work.base)
+            told: start &+ codeBytes &+ descriptorBytes, descriptions: known ?? (withDescriptions == nil ? 0 : start &+ filled), base: work.base)
         if CalledFunctions.areWanted {
             let byteCount = Int(work.count) &* MemoryLayout<ReplacedBytes>.stride
             area.replaced = Memory.pages(byteCount)?.bindMemory(to: ReplacedBytes.self, capacity: Int(work.count))
@@ -411,7 +411,7 @@ enum PatchedFunctions {
     }
     /// Returns the lowest address at which bytes of a module were replaced, as a plan's functions are sorted; 0: they are not kept.
     static func firstReplaced(in module: Int) -> UInt64 { areas[module].replaced?.pointee.place ?? 0 }
-    /// In small steps as well where large ones find nothing: room may lie between them. Behind a program its heap begins, which sbrk makes
+    /// In small steps as well where large ones find nothing: space may lie between them. Behind a program its heap begins, which sbrk makes
     /// longer as far as nothing is mapped in its way (mm/mmap.c, brk): places there come last, and then the farthest first.
     private static func mapNear(_ image: Image, _ bytes: UInt64) -> UInt64? {
         let end = UInt64(bitPattern: Int64(SystemCall.call(SystemCall.brk, 0, 0, 0, 0, 0, 0)))
@@ -480,8 +480,8 @@ enum PatchedFunctions {
     /// $XDG_CACHE_HOME/tracer/plans/BUILD-ID.plan, as `tracer plan` names it.
     private static func open(_ identity: ModuleIdentity) -> CachedFile? {
         var found: CachedFile?
-        var room = InlineArray<4096, UInt8>(repeating: 0)
-        var span = room.mutableSpan
+        var buffer = InlineArray<4096, UInt8>(repeating: 0)
+        var span = buffer.mutableSpan
         span.withUnsafeMutableBufferPointer {
             var path = TextBuffer($0.baseAddress!, capacity: 4096)
             guard let user = CacheHome.user, CacheHome.append(to: &path) else { return }

@@ -31,12 +31,12 @@ struct PlanSource {
         if plan.names != nil { return true }
         let byteCount = plan.bytesOfNames
         if byteCount == 0 { return plan.addNames(start) }
-        guard let room = file.read(from: file.byteCount &- byteCount, byteCount) else { return false }
-        if !plan.addNames(room) {
-            Memory.release(room, byteCount)
+        guard let buffer = file.read(from: file.byteCount &- byteCount, byteCount) else { return false }
+        if !plan.addNames(buffer) {
+            Memory.release(buffer, byteCount)
             return false
         }
-        names = room
+        names = buffer
         return true
     }
 

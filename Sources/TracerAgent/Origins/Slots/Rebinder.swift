@@ -287,14 +287,14 @@ enum GlobalDefinitions {
         }
     }
     nonisolated(unsafe) private static var count = 128 // each name has one place; a later one takes it
-    nonisolated(unsafe) private static var room: UnsafeMutableRawPointer?
+    nonisolated(unsafe) private static var table: UnsafeMutableRawPointer?
 
     /// Before the first one: so many slots will ask. Each page that is touched is a page fault.
     static func expect(_ slots: Int) {
         while count < slots &* 2 && count < 4096 { count = count &* 2 }
         let bytes = count &* MemoryLayout<Entry>.stride
-        room = Memory.pages(bytes)
-        if let room { Memory.populate(room, bytes) }
+        table = Memory.pages(bytes)
+        if let table { Memory.populate(table, bytes) }
     }
 
     @inline(__always) static func find(_ query: SymbolQuery, _ search: () -> UInt64?) -> UInt64? {
@@ -310,6 +310,6 @@ enum GlobalDefinitions {
 
     @inline(__always) private static func entry(_ query: SymbolQuery) -> UnsafeMutablePointer<Entry>? {
         let bucket = (Name.bucket(query.name.hash) ^ Int(query.version.hash)) & (count &- 1)
-        return room.map { $0.assumingMemoryBound(to: Entry.self) + bucket }
+        return table.map { $0.assumingMemoryBound(to: Entry.self) + bucket }
     }
 }

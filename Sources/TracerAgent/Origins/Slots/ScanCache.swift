@@ -13,7 +13,7 @@ enum ScanCache {
     nonisolated(unsafe) private static var bytes: UnsafeMutableRawPointer?
     nonisolated(unsafe) private static var byteCount = 0
     nonisolated(unsafe) private static var found: ScanFileBuilder?
-    nonisolated(unsafe) private static var foundRoom: UnsafeMutableRawPointer?
+    nonisolated(unsafe) private static var foundBuffer: UnsafeMutableRawPointer?
     nonisolated(unsafe) private static var searchedBytes: UInt64 = 0
     nonisolated(unsafe) private static var key: ScanKey? // key of the module that was asked for last
     nonisolated(unsafe) private static var text: UInt64 = 0 // bytes of its text
@@ -42,8 +42,8 @@ enum ScanCache {
     static func remember(_ slots: CallOnlySlots) {
         guard let key else { return }
         if found == nil {
-            foundRoom = Memory.pages(ScanFileBuilder.roomBytes)
-            found = foundRoom.map { ScanFileBuilder($0) }
+            foundBuffer = Memory.pages(ScanFileBuilder.bufferBytes)
+            found = foundBuffer.map { ScanFileBuilder($0) }
         }
         found?.add(key, slots)
         searchedBytes &+= text
@@ -53,9 +53,9 @@ enum ScanCache {
     static func end() {
         if !isOpen { return }
         if searchedBytes >= worthWriting { write() }
-        Memory.release(foundRoom, ScanFileBuilder.roomBytes)
+        Memory.release(foundBuffer, ScanFileBuilder.bufferBytes)
         Memory.release(bytes, byteCount)
-        (file, bytes, byteCount, found, foundRoom) = (nil, nil, 0, nil, nil)
+        (file, bytes, byteCount, found, foundBuffer) = (nil, nil, 0, nil, nil)
         (searchedBytes, user, isOpen, key) = (0, -1, false, nil)
     }
 
@@ -88,9 +88,9 @@ enum ScanCache {
     // MARK: - The file
 
     private enum Part { case home, folder, file, unfinished }
-    /// Its path, in `room`, of 4096 bytes; nil where there is none.
-    private static func path(_ part: Part, _ room: UnsafeMutablePointer<UInt8>) -> CText? {
-        var text = TextBuffer(room, capacity: 4096)
+    /// Its path, in `buffer`, of 4096 bytes; nil where there is none.
+    private static func path(_ part: Part, _ buffer: UnsafeMutablePointer<UInt8>) -> CText? {
+        var text = TextBuffer(buffer, capacity: 4096)
         if !CacheHome.append(to: &text) { return nil }
         if part != .home { text.append("/tracer") }
         if part == .file || part == .unfinished {
@@ -118,9 +118,9 @@ enum ScanCache {
         }
     }
     private static func read(_ path: CText, _ agentID: FileIdentity) {
-        guard let (room, count) = CacheHome.read(path, of: user, atMost: Int(SCAN_MOST_BYTES)) else { return }
-        (bytes, byteCount) = (room, count)
-        file = ScanFile(room, count, by: agentID)
+        guard let (buffer, count) = CacheHome.read(path, of: user, atMost: Int(SCAN_MOST_BYTES)) else { return }
+        (bytes, byteCount) = (buffer, count)
+        file = ScanFile(buffer, count, by: agentID)
     }
 
     /// Another file takes the place of the one that is there, so that readers have the one or the other. Two who do it at once:
@@ -135,7 +135,7 @@ enum ScanCache {
             withPath(.folder) { folder in
                 _ = SystemCall.call(SystemCall.mkdirat, SystemCall.currentDirectory, bits(folder), 0o700)
                 guard let status = FileStatus(at: folder), status.isFolder(of: user) else { return }
-                withPath(.unfinished) { new in withPath(.file) { write(foundRoom!, count, new, $0) } }
+                withPath(.unfinished) { new in withPath(.file) { write(foundBuffer!, count, new, $0) } }
             }
         }
     }
@@ -159,8 +159,8 @@ enum ScanCache {
     }
 
     private static func withPath(_ part: Part, _ body: (CText) -> Void) {
-        var room = InlineArray<4096, UInt8>(repeating: 0)
-        var span = room.mutableSpan
+        var buffer = InlineArray<4096, UInt8>(repeating: 0)
+        var span = buffer.mutableSpan
         span.withUnsafeMutableBufferPointer { if let path = path(part, $0.baseAddress!) { body(path) } }
     }
 }

@@ -1,6 +1,6 @@
 // clang-format off: this is assembly
-// libtracer-labels.so: room for labels (docs/trampoline.md), and nothing else. Unwinders need a loaded module that describes the return
-// addresses on a stack. libtracer.so itself has room for 65,534 labels, since more would count for every process that locks its memory.
+// libtracer-labels.so: space for labels (docs/trampoline.md), and nothing else. Unwinders need a loaded module that describes the return
+// addresses on a stack. libtracer.so itself has space for 65,534 labels, since more would count for every process that locks its memory.
 // Functions that are recorded by an entry patch are called from more places than that: `tracer record --functions` preloads this
 // library, too.
 #include "../../CSupport/frames.h"
@@ -10,12 +10,12 @@
 #include "../../CSupport/aarch64/labels.h"
 #endif
 
-    .section .room, "a", %nobits
+    .section .reserved, "a", %nobits
     .p2align 16                         // the largest page
-.Lroom:
-    .rept LABEL_ROOM_BLOCKS
+.Lreserved:
+    .rept LABEL_LIBRARY_BLOCKS
     .cfi_startproc
-    .cfi_signal_frame                   // room.h says why
+    .cfi_signal_frame                   // reserved.h says why
     CFI_OF_LABELS
     .zero LABEL_BLOCK_CODE
     .cfi_endproc
@@ -27,8 +27,8 @@
     .p2align 3
     .globl tracer_more_labels
     .type tracer_more_labels, %object
-tracer_more_labels:                     // struct label_room
-    .long LABEL_ROOM_VERSION, LABEL_ROOM_BLOCKS
-    .quad .Lroom - tracer_more_labels
+tracer_more_labels:                     // struct label_library
+    .long LABEL_LIBRARY_VERSION, LABEL_LIBRARY_BLOCKS
+    .quad .Lreserved - tracer_more_labels
     .size tracer_more_labels, . - tracer_more_labels
     .section .note.GNU-stack, "", %progbits
