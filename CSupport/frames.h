@@ -16,7 +16,7 @@
 #define FRAME_TAILS 56
 #define FRAME_LAST 60
 #define LAST_CHILD 3 /* the record that stands in for the top while a child of vfork runs: everything passes */
-#define LAST_FOREIGN_MODE 2 /* the record is no frame's: it stands in for the top while frames on other stacks are open */
+#define LAST_ALTERNATE_MODE 2 /* the record is no frame's: it stands in for the top while frames on other stacks are open */
 #define FRAME_USE 64
 #define USE_OPEN 1 /* 0: the record, of a frame on another stack, is free */
 #define USE_FILLING_SPENT 2 /* open, and a word for its enter, if one is reserved, is in a chunk that is left alone */
@@ -54,10 +54,10 @@
 #define LABEL_HASH 0x9e3779b1 /* odd; 2^32 over the golden ratio (Knuth, TAOCP 3, 6.4) */
 
 // struct thread_context
-#define CONTEXT_FOREIGN_MODE 128
+#define CONTEXT_ALTERNATE_MODE 128
 #define CONTEXT_TOP 256
 #define CONTEXT_READY 264
-#define CONTEXT_FOREIGN 272
+#define CONTEXT_ALTERNATE 272
 #define CONTEXT_SIGNAL_FRAMES 280
 #define CONTEXT_STACK_LOW 288
 #define CONTEXT_STACK_HIGH 296
@@ -174,7 +174,7 @@ struct frame_record {
     uint64_t enter_ticks;
     struct function_descriptor *function;
     uint32_t tails; // tail calls that led here, in a row; meaningful with LABEL_TAIL
-    uint32_t last;  // 1: the deepest level that may be recorded; LAST_FOREIGN_MODE
+    uint32_t last;  // 1: the deepest level that may be recorded; LAST_ALTERNATE_MODE
     // Only for a frame on a stack that is not the thread's own.
     uint32_t use;       // USE_…, 0 free
     uint32_t on_signal_stack;
@@ -217,10 +217,10 @@ struct thread_state {
 /// Everything of a thread that only the slow path needs.
 struct thread_context {
     struct frame_record base;     // under the outermost frame
-    struct frame_record foreign_mode; // for the top, while calls on other stacks are open: nothing equals it
+    struct frame_record alternate_mode; // for the top, while calls on other stacks are open: nothing equals it
     struct frame_record *top;     // the real one then
     struct frame_record *ready;   // free records for frames on other stacks, for the trampolines to take
-    uint64_t foreign_count;       // open frames on other stacks
+    uint64_t alternate_count;       // open frames on other stacks
     uint64_t signal_frames;       // how many of them are on the signal stack
     uint64_t stack_low, stack_high; // bounds of the thread's own stack
     uint64_t signal_low, signal_bytes; // the signal stack, when it was last asked for
@@ -232,8 +232,8 @@ struct thread_context {
     uint32_t tid, index;
     uint32_t list_mask, unused;  // one less than there are lists
     struct frame_record *strays; // frames that were opened while the trampolines were changing the lists
-    struct frame_batch *foreign_batches; // all records for frames on other stacks …
-    struct frame_record *free_foreign; // … free ones that only the slow path takes …
+    struct frame_batch *alternate_batches; // all records for frames on other stacks …
+    struct frame_record *free_alternate; // … free ones that only the slow path takes …
     struct frame_record *ended;        // … and those that were not taken out of their list when they ended
     struct thread_state *state;
     struct write_position *position;
@@ -300,8 +300,8 @@ _Static_assert(sizeof(struct frame_record) == FRAME_BYTES && AT(frame_record, la
                    AT(frame_record, on_signal_stack, FRAME_SIGNAL) && AT(frame_record, older, FRAME_OLDER) &&
                    AT(frame_record, argument, FRAME_ARGUMENT),
                "frame record");
-_Static_assert(AT(thread_context, foreign_mode, CONTEXT_FOREIGN_MODE) && AT(thread_context, top, CONTEXT_TOP) &&
-                   AT(thread_context, ready, CONTEXT_READY) && AT(thread_context, foreign_count, CONTEXT_FOREIGN) &&
+_Static_assert(AT(thread_context, alternate_mode, CONTEXT_ALTERNATE_MODE) && AT(thread_context, top, CONTEXT_TOP) &&
+                   AT(thread_context, ready, CONTEXT_READY) && AT(thread_context, alternate_count, CONTEXT_ALTERNATE) &&
                    AT(thread_context, signal_frames, CONTEXT_SIGNAL_FRAMES) && AT(thread_context, stack_low, CONTEXT_STACK_LOW) &&
                    AT(thread_context, stack_high, CONTEXT_STACK_HIGH) && AT(thread_context, signal_low, CONTEXT_SIGNAL_LOW) &&
                    AT(thread_context, signal_bytes, CONTEXT_SIGNAL_BYTES) && AT(thread_context, busy, CONTEXT_BUSY) &&

@@ -104,17 +104,17 @@ class Frames(gdb.Command):
         # Other records stand in for the top: while a child of vfork runs, and while frames on other stacks are open.
         if self.field(top, "FRAME_LAST", 4) == n["LAST_CHILD"]:
             top = self.field(top, "FRAME_BELOW")
-        if self.field(top, "FRAME_LAST", 4) == n["LAST_FOREIGN_MODE"]:
+        if self.field(top, "FRAME_LAST", 4) == n["LAST_ALTERNATE_MODE"]:
             top = self.field(context, "CONTEXT_TOP")
         own = self.chain(top, "FRAME_BELOW", context)
         count = f"{len(own)} open call{'' if len(own) == 1 else 's'} on its own stack"
         print(f"thread {self.field(context, 'CONTEXT_TID', 4)}: {count}" + (", each call leaves the fast path" if is_armed else ""))
         for index, record in enumerate(own[:int(argument)] if argument else own):
             print(f"  #{index}  {self.describe(record)}")
-        foreign = self.field(context, "CONTEXT_FOREIGN")
-        if not foreign:
+        alternate = self.field(context, "CONTEXT_ALTERNATE")
+        if not alternate:
             return
-        print(f"  {foreign} on other stacks:")
+        print(f"  {alternate} on other stacks:")
         lists = self.field(context, "CONTEXT_LISTS")
         for place in range(1 << n["LIST_BITS"]):
             for record in self.chain(self.read(lists + 8 * place), "FRAME_OLDER", 0):

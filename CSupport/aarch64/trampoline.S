@@ -508,8 +508,8 @@ tracer_returned\variant:
     // x17 = label, x9 = top, x10 = its label, x16 = thread. The top is not the frame that returns, or not it alone.
     .ifeq \filtered
     ldr w11, [x9, #FRAME_LAST]
-    cmp w11, #LAST_FOREIGN_MODE
-    b.eq .Lforeign_exit\variant
+    cmp w11, #LAST_ALTERNATE_MODE
+    b.eq .Lalternate_exit\variant
     .endif
     ldr x11, [x9, #FRAME_STACK_POINTER]
     cmp sp, x11
@@ -543,113 +543,113 @@ tracer_returned\variant:
 
     .ifeq \filtered
     CFI_SPILLED
-.Lforeign_exit\variant:
+.Lalternate_exit\variant:
     // Frames on other stacks are open, so the order of ends says nothing: RESUME and an exit, if not one word.
     PUSH x12, x13
     READ_CLOCK x10
     TLS ldr x16, [x16, #THREAD_CONTEXT]
     ldr w11, [x16, #CONTEXT_CHANGING]
-    cbnz w11, .Lforeign_slow_exit\variant
+    cbnz w11, .Lalternate_slow_exit\variant
     add x11, x16, #CONTEXT_BUSY
     TAKE \lse, w30, x11, w9
-    cbnz w30, .Lforeign_slow_exit\variant
+    cbnz w30, .Lalternate_slow_exit\variant
     THREAD x9, \far
     TLS ldr x9, [x9, #THREAD_TOP]
     ldr w11, [x9, #FRAME_LAST]
-    cmp w11, #LAST_FOREIGN_MODE
-    b.ne .Lforeign_unlock\variant
+    cmp w11, #LAST_ALTERNATE_MODE
+    b.ne .Lalternate_unlock\variant
     add x13, sp, #16
     mov x12, #0
     ldr x9, [x16, #CONTEXT_TOP]
     ldp x11, x30, [x9, #FRAME_LABEL]    // label, stack pointer
     cmp x30, x13
-    b.ne .Lforeign_search\variant
+    b.ne .Lalternate_search\variant
     cmp x11, x17
-    b.eq .Lforeign_found\variant
-.Lforeign_search\variant:
+    b.eq .Lalternate_found\variant
+.Lalternate_search\variant:
     FIND_LIST 16, 13, 12, 11            // x12: the word that points to the record
-.Lforeign_look\variant:
+.Lalternate_look\variant:
     ldr x9, [x12]
-    cbz x9, .Lforeign_unlock\variant
+    cbz x9, .Lalternate_unlock\variant
     ldp x11, x30, [x9, #FRAME_LABEL]
     cmp x30, x13
-    b.ne .Lforeign_older\variant
+    b.ne .Lalternate_older\variant
     cmp x11, x17
-    b.eq .Lforeign_listed\variant
-.Lforeign_older\variant:
+    b.eq .Lalternate_listed\variant
+.Lalternate_older\variant:
     add x12, x9, #FRAME_OLDER
-    b .Lforeign_look\variant
-.Lforeign_listed\variant:
+    b .Lalternate_look\variant
+.Lalternate_listed\variant:
     ldr w11, [x9, #FRAME_USE]
     cmp w11, #USE_OPEN
-    b.ne .Lforeign_unlock\variant
+    b.ne .Lalternate_unlock\variant
     ldr w11, [x9, #FRAME_SIGNAL]
-    cbnz w11, .Lforeign_unlock\variant
-.Lforeign_found\variant:
+    cbnz w11, .Lalternate_unlock\variant
+.Lalternate_found\variant:
     ldr x13, [x9, #FRAME_EVENT]
     cmp x13, #FRAME_ELSEWHERE
-    b.eq .Lforeign_close\variant
+    b.eq .Lalternate_close\variant
     cmp x13, #FRAME_UNWRITTEN
-    b.ls .Lforeign_unlock\variant
-.Lforeign_close\variant:
+    b.ls .Lalternate_unlock\variant
+.Lalternate_close\variant:
     orr x11, x13, #FRAME_CLOSING
     str x11, [x9, #FRAME_EVENT]
     THREAD x16, \far
     TLS ldr x16, [x16, #THREAD_POSITION]
     ldr x11, [x16, #POSITION_CURSOR]
     cmp x11, x13                        // its enter is the last event: one word, as on the fast path
-    b.ne .Lforeign_two_words\variant
+    b.ne .Lalternate_two_words\variant
     ldr x11, [x9, #FRAME_ENTER]
     sub x11, x10, x11
     cmp x11, #(1 << (EVENT_DURATION_BITS - 12)), lsl #12
-    b.hs .Lforeign_two_words\variant
+    b.hs .Lalternate_two_words\variant
     COMPLETE_CALL x13, x11, x30
-    b .Lforeign_ended\variant
-.Lforeign_two_words\variant:
+    b .Lalternate_ended\variant
+.Lalternate_two_words\variant:
     RESERVE \lse, 13, 16, 30, 16
     ldp x30, x11, [x16, #POSITION_LIMIT]     // limit, base
     cmp x13, x30
-    b.hs .Lforeign_full\variant
+    b.hs .Lalternate_full\variant
     sub x11, x10, x11
     lsr x30, x11, #EVENT_TIME_BITS
-    cbnz x30, .Lforeign_full\variant
+    cbnz x30, .Lalternate_full\variant
     ldr x30, [x9, #FRAME_ENTER]
     lsl x30, x30, #CONTROL_PAYLOAD_SHIFT
     orr x30, x30, #(CONTROL_RESUME << CONTROL_KIND_SHIFT)
     str x30, [x13]                      // alone it says nothing: the next word is empty
     EXIT_WORD x30, x11
     str x30, [x13, #8]
-.Lforeign_ended\variant:
+.Lalternate_ended\variant:
     THREAD x16, \far
     TLS ldr x16, [x16, #THREAD_CONTEXT]
     str xzr, [x9, #FRAME_EVENT]
-    cbnz x12, .Lforeign_unlink\variant
+    cbnz x12, .Lalternate_unlink\variant
     ldr x11, [x9, #FRAME_BELOW]
     str x11, [x16, #CONTEXT_TOP]        // from here on a handler may reuse the record
-    b .Lforeign_left\variant
-.Lforeign_unlink\variant:
+    b .Lalternate_left\variant
+.Lalternate_unlink\variant:
     ldr x11, [x9, #FRAME_OLDER]
     str x11, [x12]
     str wzr, [x9, #FRAME_USE]
-    COUNT \lse, x16, CONTEXT_FOREIGN, x11, w30, -1
-    sub x16, x16, #CONTEXT_FOREIGN
+    COUNT \lse, x16, CONTEXT_ALTERNATE, x11, w30, -1
+    sub x16, x16, #CONTEXT_ALTERNATE
     ldr x11, [x16, #CONTEXT_READY]
     str x11, [x9, #FRAME_OLDER]
     str x9, [x16, #CONTEXT_READY]
-.Lforeign_left\variant:
+.Lalternate_left\variant:
     str wzr, [x16, #CONTEXT_BUSY]       // … and this one
     POP x12, x13
     b .Lleave\variant
     CFI_SPILLED 16
-.Lforeign_full\variant:
+.Lalternate_full\variant:
     ldr x11, [x9, #FRAME_EVENT]
     and x11, x11, #~FRAME_CLOSING
     str x11, [x9, #FRAME_EVENT]
     THREAD x16, \far
     TLS ldr x16, [x16, #THREAD_CONTEXT]
-.Lforeign_unlock\variant:
+.Lalternate_unlock\variant:
     str wzr, [x16, #CONTEXT_BUSY]
-.Lforeign_slow_exit\variant:
+.Lalternate_slow_exit\variant:
     POP x12, x13
     b .Lslow_exit\variant
     .endif
@@ -731,8 +731,8 @@ tracer_returned\variant:
     cbz w10, .Lnot_recording\variant
     .ifeq \filtered
     ldr w10, [x9, #FRAME_LAST]
-    cmp w10, #LAST_FOREIGN_MODE
-    b.eq .Lforeign_enter\variant
+    cmp w10, #LAST_ALTERNATE_MODE
+    b.eq .Lalternate_enter\variant
     .endif
     ldp x10, x11, [x9, #FRAME_LABEL]    // label, stack pointer
     cmp sp, x11
@@ -767,7 +767,7 @@ tracer_returned\variant:
     b .Lpass\variant
 
     .ifeq \filtered
-.Lforeign_enter\variant:
+.Lalternate_enter\variant:
     // Frames on other stacks are open. Who comes here while the thread's context is busy takes the slow path, and
     // that takes none of the records which are ready.
     FIND_LABEL .Lslow_enter\variant
@@ -777,14 +777,14 @@ tracer_returned\variant:
     THREAD x16, \far
     TLS ldr x16, [x16, #THREAD_CONTEXT]
     ldr w10, [x16, #CONTEXT_CHANGING]
-    cbnz w10, .Lforeign_slow_enter\variant
+    cbnz w10, .Lalternate_slow_enter\variant
     add x11, x16, #CONTEXT_BUSY
     TAKE \lse, w10, x11, w9             // one step: a handler may switch to a coroutine that was interrupted in here
-    cbnz w10, .Lforeign_slow_enter\variant
+    cbnz w10, .Lalternate_slow_enter\variant
     THREAD x9, \far
     TLS ldr x9, [x9, #THREAD_TOP]
     ldr w10, [x9, #FRAME_LAST]
-    cmp w10, #LAST_FOREIGN_MODE         // still: from now on it stays
+    cmp w10, #LAST_ALTERNATE_MODE         // still: from now on it stays
     b.ne .Lenter_unlock\variant
     ldr x10, [x16, #CONTEXT_STACK_LOW]
     cmp x13, x10
@@ -794,7 +794,7 @@ tracer_returned\variant:
     b.hs .Lother_stack\variant
     ldr x10, [x16, #CONTEXT_SIGNAL_FRAMES] // left by a handler that jumped here?
     cbnz x10, .Lenter_unlock\variant
-    ldr x10, [x16, #CONTEXT_FOREIGN]
+    ldr x10, [x16, #CONTEXT_ALTERNATE]
     cbnz x10, .Lown_stack\variant
     ldr w10, [x16, #CONTEXT_PATIENCE]
     subs w10, w10, #1
@@ -808,7 +808,7 @@ tracer_returned\variant:
     ldr x9, [x9, #FRAME_ABOVE]
     cbz x9, .Lenter_unlock\variant
     str x9, [x16, #CONTEXT_TOP]
-    b .Lforeign_taken\variant
+    b .Lalternate_taken\variant
 .Lother_stack\variant:
     ldp x9, x11, [x16, #CONTEXT_SIGNAL_LOW] // low, bytes
     sub x10, x13, x9
@@ -839,10 +839,10 @@ tracer_returned\variant:
     str w10, [x9, #FRAME_USE]
     mov w10, #PATIENCE
     str w10, [x16, #CONTEXT_PATIENCE]
-    COUNT \lse, x16, CONTEXT_FOREIGN, x10, w30
-    sub x16, x16, #CONTEXT_FOREIGN
+    COUNT \lse, x16, CONTEXT_ALTERNATE, x10, w30
+    sub x16, x16, #CONTEXT_ALTERNATE
     str x9, [x11]
-.Lforeign_taken\variant:
+.Lalternate_taken\variant:
     str wzr, [x16, #CONTEXT_BUSY]
     mov x10, x12
     THREAD x16, \far
@@ -852,7 +852,7 @@ tracer_returned\variant:
     CFI_SPILLED 16
 .Lenter_unlock\variant:
     str wzr, [x16, #CONTEXT_BUSY]
-.Lforeign_slow_enter\variant:
+.Lalternate_slow_enter\variant:
     POP x12, x13
     b .Lslow_enter\variant
     .endif

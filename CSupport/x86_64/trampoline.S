@@ -504,8 +504,8 @@ tracer_returned\variant:
 .Lother_top\variant:
     // r11 = label, rcx = top. The top is not the frame that returns, or not it alone.
     .ifeq \filtered
-    cmpl $LAST_FOREIGN_MODE, FRAME_LAST(%rcx)
-    je .Lforeign_exit\variant
+    cmpl $LAST_ALTERNATE_MODE, FRAME_LAST(%rcx)
+    je .Lalternate_exit\variant
     .endif
     COMPARE_STACK_POINTER \patched, FRAME_STACK_POINTER(%rcx), %rax
     jne .Lslow_exit\variant
@@ -538,107 +538,107 @@ tracer_returned\variant:
 
     .ifeq \filtered
     CFI_SPILLED \patched
-.Lforeign_exit\variant:
+.Lalternate_exit\variant:
     // Frames on other stacks are open, so the order of ends says nothing: RESUME and an exit, if not one word.
     PUSH %rsi
     PUSH %rdi
     READ_CLOCK
     TLS movq IN_TLS(THREAD_CONTEXT), %rdx
     cmpl $0, CONTEXT_CHANGING(%rdx)
-    jne .Lforeign_slow_exit\variant
+    jne .Lalternate_slow_exit\variant
     btsl $0, CONTEXT_BUSY(%rdx)
-    jc .Lforeign_slow_exit\variant
+    jc .Lalternate_slow_exit\variant
     TLS movq IN_TLS(THREAD_TOP), %rcx
-    cmpl $LAST_FOREIGN_MODE, FRAME_LAST(%rcx)
-    jne .Lforeign_unlock\variant
+    cmpl $LAST_ALTERNATE_MODE, FRAME_LAST(%rcx)
+    jne .Lalternate_unlock\variant
     leaq (16 + BELOW(\patched))(%rsp), %rdi
     xorl %esi, %esi
     movq CONTEXT_TOP(%rdx), %rcx
     cmpq %rdi, FRAME_STACK_POINTER(%rcx)
-    jne .Lforeign_search\variant
+    jne .Lalternate_search\variant
     cmpq %r11, FRAME_LABEL(%rcx)
-    je .Lforeign_found\variant
-.Lforeign_search\variant:
+    je .Lalternate_found\variant
+.Lalternate_search\variant:
     FIND_LIST %rdx, %rdi, %rsi, %esi    // rsi: the word that points to the record
-.Lforeign_look\variant:
+.Lalternate_look\variant:
     movq (%rsi), %rcx
     testq %rcx, %rcx
-    jz .Lforeign_unlock\variant
+    jz .Lalternate_unlock\variant
     cmpq %rdi, FRAME_STACK_POINTER(%rcx)
-    jne .Lforeign_older\variant
+    jne .Lalternate_older\variant
     cmpq %r11, FRAME_LABEL(%rcx)
-    je .Lforeign_listed\variant
-.Lforeign_older\variant:
+    je .Lalternate_listed\variant
+.Lalternate_older\variant:
     leaq FRAME_OLDER(%rcx), %rsi
-    jmp .Lforeign_look\variant
-.Lforeign_listed\variant:
+    jmp .Lalternate_look\variant
+.Lalternate_listed\variant:
     cmpl $USE_OPEN, FRAME_USE(%rcx)
-    jne .Lforeign_unlock\variant
+    jne .Lalternate_unlock\variant
     cmpl $0, FRAME_SIGNAL(%rcx)
-    jne .Lforeign_unlock\variant
-.Lforeign_found\variant:
+    jne .Lalternate_unlock\variant
+.Lalternate_found\variant:
     movq FRAME_EVENT(%rcx), %rdi
     cmpq $FRAME_ELSEWHERE, %rdi
-    je .Lforeign_close\variant
+    je .Lalternate_close\variant
     cmpq $FRAME_UNWRITTEN, %rdi
-    jbe .Lforeign_unlock\variant
-.Lforeign_close\variant:
+    jbe .Lalternate_unlock\variant
+.Lalternate_close\variant:
     orq $FRAME_CLOSING, FRAME_EVENT(%rcx)
     TLS movq IN_TLS(THREAD_POSITION), %rdx
     cmpq %rdi, POSITION_CURSOR(%rdx)    // its enter is the last event: one word, as on the fast path
-    jne .Lforeign_two_words\variant
+    jne .Lalternate_two_words\variant
     movq %rax, %r11
     subq FRAME_ENTER(%rcx), %r11
     cmpq $(1 << EVENT_DURATION_BITS), %r11
-    jae .Lforeign_two_words\variant
+    jae .Lalternate_two_words\variant
     COMPLETE_CALL %rdi, %r11
-    jmp .Lforeign_ended\variant
-.Lforeign_two_words\variant:
+    jmp .Lalternate_ended\variant
+.Lalternate_two_words\variant:
     movl $16, %r11d
     xaddq %r11, POSITION_CURSOR(%rdx)
     cmpq POSITION_LIMIT(%rdx), %r11
-    jae .Lforeign_full\variant
+    jae .Lalternate_full\variant
     movq %rax, %rdi
     subq POSITION_BASE(%rdx), %rdi
     movq %rdi, %rdx
     shrq $EVENT_TIME_BITS, %rdx
-    jnz .Lforeign_full\variant
+    jnz .Lalternate_full\variant
     movq FRAME_ENTER(%rcx), %rdx
     shlq $CONTROL_PAYLOAD_SHIFT, %rdx
     orq $(CONTROL_RESUME << CONTROL_KIND_SHIFT), %rdx
     movq %rdx, (%r11)                   // alone it says nothing: the next word is empty
     EXIT_WORD %rdi, %rdx
     movq %rdi, 8(%r11)
-.Lforeign_ended\variant:
+.Lalternate_ended\variant:
     TLS movq IN_TLS(THREAD_CONTEXT), %rdx
     movq $0, FRAME_EVENT(%rcx)
     testq %rsi, %rsi
-    jnz .Lforeign_unlink\variant
+    jnz .Lalternate_unlink\variant
     movq FRAME_BELOW(%rcx), %rdi
     movq %rdi, CONTEXT_TOP(%rdx)        // from here on a handler may reuse the record
-    jmp .Lforeign_left\variant
-.Lforeign_unlink\variant:
+    jmp .Lalternate_left\variant
+.Lalternate_unlink\variant:
     movq FRAME_OLDER(%rcx), %rdi
     movq %rdi, (%rsi)
     movl $0, FRAME_USE(%rcx)
-    decq CONTEXT_FOREIGN(%rdx)
+    decq CONTEXT_ALTERNATE(%rdx)
     movq CONTEXT_READY(%rdx), %rdi
     movq %rdi, FRAME_OLDER(%rcx)
     movq %rcx, CONTEXT_READY(%rdx)
-.Lforeign_left\variant:
+.Lalternate_left\variant:
     movl $0, CONTEXT_BUSY(%rdx)         // … and this one
     POP %rdi
     POP %rsi
     jmp .Lleave\variant
     CFI_SPILLED \patched, 16
-.Lforeign_full\variant:
+.Lalternate_full\variant:
     andq $~FRAME_CLOSING, FRAME_EVENT(%rcx)
     movq FRAME_LABEL(%rcx), %r11
     andq $-LABEL_BYTES, %r11
     TLS movq IN_TLS(THREAD_CONTEXT), %rdx
-.Lforeign_unlock\variant:
+.Lalternate_unlock\variant:
     movl $0, CONTEXT_BUSY(%rdx)
-.Lforeign_slow_exit\variant:
+.Lalternate_slow_exit\variant:
     POP %rdi
     POP %rsi
     jmp .Lslow_exit\variant
@@ -708,8 +708,8 @@ tracer_returned\variant:
     cmpl $0, tracer_process+PROCESS_ENABLED(%rip)
     je .Lnot_recording\variant
     .ifeq \filtered
-    cmpl $LAST_FOREIGN_MODE, FRAME_LAST(%rcx)
-    je .Lforeign_enter\variant
+    cmpl $LAST_ALTERNATE_MODE, FRAME_LAST(%rcx)
+    je .Lalternate_enter\variant
     .endif
     COMPARE_STACK_POINTER \patched, FRAME_STACK_POINTER(%rcx), %rax
     jne .Lslow_enter\variant
@@ -746,7 +746,7 @@ tracer_returned\variant:
     jmp .Lpass\variant
 
     .ifeq \filtered
-.Lforeign_enter\variant:
+.Lalternate_enter\variant:
     // Frames on other stacks are open. Who comes here while the thread's context is busy takes the slow path, and
     // that takes none of the records which are ready.
     FIND_LABEL \patched, .Lslow_enter\variant
@@ -756,11 +756,11 @@ tracer_returned\variant:
     leaq (16 + BELOW(\patched))(%rsp), %rdi
     TLS movq IN_TLS(THREAD_CONTEXT), %rax
     cmpl $0, CONTEXT_CHANGING(%rax)
-    jne .Lforeign_slow_enter\variant
+    jne .Lalternate_slow_enter\variant
     btsl $0, CONTEXT_BUSY(%rax)         // one step: a handler may switch to a coroutine that was interrupted in here
-    jc .Lforeign_slow_enter\variant
+    jc .Lalternate_slow_enter\variant
     TLS movq IN_TLS(THREAD_TOP), %rcx
-    cmpl $LAST_FOREIGN_MODE, FRAME_LAST(%rcx) // still: from now on it stays
+    cmpl $LAST_ALTERNATE_MODE, FRAME_LAST(%rcx) // still: from now on it stays
     jne .Lenter_unlock\variant
     cmpq CONTEXT_STACK_LOW(%rax), %rdi
     jb .Lother_stack\variant
@@ -768,7 +768,7 @@ tracer_returned\variant:
     jae .Lother_stack\variant
     cmpq $0, CONTEXT_SIGNAL_FRAMES(%rax) // left by a handler that jumped here?
     jne .Lenter_unlock\variant
-    cmpq $0, CONTEXT_FOREIGN(%rax)
+    cmpq $0, CONTEXT_ALTERNATE(%rax)
     jne .Lown_stack\variant
     decl CONTEXT_PATIENCE(%rax)
     js .Lenter_unlock\variant
@@ -780,7 +780,7 @@ tracer_returned\variant:
     testq %rcx, %rcx
     jz .Lenter_unlock\variant
     movq %rcx, CONTEXT_TOP(%rax)
-    jmp .Lforeign_taken\variant
+    jmp .Lalternate_taken\variant
 .Lother_stack\variant:
     movq %rdi, %rdx
     subq CONTEXT_SIGNAL_LOW(%rax), %rdx
@@ -810,9 +810,9 @@ tracer_returned\variant:
     movq %rdi, FRAME_OLDER(%rcx)
     movl $USE_OPEN, FRAME_USE(%rcx)
     movl $PATIENCE, CONTEXT_PATIENCE(%rax)
-    incq CONTEXT_FOREIGN(%rax)
+    incq CONTEXT_ALTERNATE(%rax)
     movq %rcx, (%rdx)
-.Lforeign_taken\variant:
+.Lalternate_taken\variant:
     movl $0, CONTEXT_BUSY(%rax)
     movq %rsi, %rax
     POP %rdi
@@ -822,7 +822,7 @@ tracer_returned\variant:
     CFI_SPILLED \patched, 16
 .Lenter_unlock\variant:
     movl $0, CONTEXT_BUSY(%rax)
-.Lforeign_slow_enter\variant:
+.Lalternate_slow_enter\variant:
     POP %rdi
     POP %rsi
     jmp .Lslow_enter\variant

@@ -64,7 +64,7 @@ public func tracer_slow_enter(
         if changesAction { recorder.suspendFaultHandler(until: nil) }
         return nil
     }
-    recorder.leaveForeignModeIfPossible()
+    recorder.leaveAlternateModeIfPossible()
     if kind == UInt16(KIND_ONCE) {
         OnceCalls.record(descriptor, spills, recorder, isPassing: Ready.isPast)
     } else if kind != UInt16(KIND_CALL) && kind != UInt16(KIND_PATCHED) {

@@ -20,7 +20,7 @@ func format(_ bytes: [UInt8]) -> ExecutableFormat {
         #expect(format(small) == .elf32)
         var big = elf()
         big[5] = 2
-        #expect(format(big) == .elfForeignByteOrder)
+        #expect(format(big) == .elfOtherByteOrder)
         #expect(format(elf(type: 1)) == .damaged("its ELF type is 1, not a program"))
     }
 

@@ -43,7 +43,7 @@ extension ExecTarget {
                 "\(file.path) is for another CPU architecture (\(ExecTarget.machineName(machine))), not \(ExecTarget.ownMachineName)")
         case .damaged(let reason): throw .cannotRun("\(file.path) cannot be executed: \(reason)")
         case .script, .text: throw .cannotRun("\(file.path) is a script: name its interpreter, and give it the script as an argument")
-        case .elf32, .elfForeignByteOrder, .unknown:
+        case .elf32, .elfOtherByteOrder, .unknown:
             throw .cannotRun("\(file.path) is not a 64-bit ELF program for \(ExecTarget.ownMachineName)")
         }
     }
@@ -99,7 +99,7 @@ extension ExecTarget {
             }
         case .elf32:
             throw .cannotRun("\(subject) is a 32-bit program; this tracer traces 64-bit programs: build it for \(ownMachineName)")
-        case .elfForeignByteOrder:
+        case .elfOtherByteOrder:
             throw .cannotRun("\(subject) is a big-endian program; this tracer traces \(ownMachineName) programs")
         case .damaged(let reason):
             throw .cannotRun("\(subject) cannot be executed: \(reason)")

@@ -8,7 +8,7 @@ package enum ExecutableFormat: Equatable, Sendable {
     /// A 64-bit little-endian executable of some machine. `loader` is its PT_INTERP, nil when it has none.
     case elf(machine: UInt16, loader: String?)
     case elf32
-    case elfForeignByteOrder
+    case elfOtherByteOrder
     /// "#!" and what follows: at most one argument, as Linux passes it.
     case script(interpreter: String, argument: String?)
     /// No magic number, but text: what execvp(3) gives to /bin/sh.
@@ -45,7 +45,7 @@ extension ExecutableFormat {
         case 2: break
         default: return .damaged("its ELF class is \(head[4])")
         }
-        guard head[5] == 1 else { return .elfForeignByteOrder }
+        guard head[5] == 1 else { return .elfOtherByteOrder }
         guard head.count >= 64 else { return .damaged("its ELF header is truncated") }
         let type = head.word16(16)
         guard type == 2 || type == 3 else { return .damaged("its ELF type is \(type), not a program") }

@@ -10,7 +10,7 @@ enum Treatment: UInt8 {
     case tail // entry is recorded, then a jump: the function sees its real caller's return address
     case dlopen, systemCall, threadName, confinement, identity, ending, signalAction // looked at call by call (Inspection.swift)
     case instrumentation // the agent's own stands in for it (InstrumentedFunctions.swift)
-    case makeContext // looked at for the stack that it is given (OtherStacks.swift)
+    case makeContext // looked at for the stack that it is given (AlternateStacks.swift)
     case vfork, clone // their child runs in this memory (SharedMemory.swift)
     case start // libc's, which is given main
     case once // a once-function: looked at when its flag says that nothing is done yet

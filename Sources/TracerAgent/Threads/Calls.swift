@@ -45,7 +45,7 @@ extension ThreadRecorder {
         }
         if isOwn {
             dropAbandonedSignalFrames()
-            leaveForeignModeIfPossible()
+            leaveAlternateModeIfPossible()
             // A record that is being filled may hold the stack pointer of its last use: dead only if its enter has been written,
             // which happens after the stack pointer.
             unwind {
@@ -57,7 +57,7 @@ extension ThreadRecorder {
             // Two calls from one place of the code at one stack pointer: the older one is dead, unless stacks are copied.
             if context.pointee.copies_stack == 0 {
                 writeUnwound(old, Clock.ticks())
-                closeForeign(old)
+                closeAlternate(old)
             } else {
                 guard let another = ReturnLabels.another(of: label, { openFrame(at: stackPointer, $0) != nil }) else {
                     writeInstant(descriptor.pointee.function, from: spills.site, of: spills.object(descriptor))
@@ -75,13 +75,13 @@ extension ThreadRecorder {
                 if !isOwn { caller.pointee.label |= UInt64(LABEL_WATCHED) } // its return is that of both
             }
         }
-        guard let frame = isOwn ? push(stackPointer, tails: tails) : pushForeign(stackPointer, tails: tails) else { return nil }
+        guard let frame = isOwn ? push(stackPointer, tails: tails) : pushAlternate(stackPointer, tails: tails) else { return nil }
         let isWatched = descriptor.pointee.kind == UInt16(KIND_LOAD)
         frame.pointee.label = label | (isTailCall ? UInt64(LABEL_TAIL) : 0) | (isWatched ? UInt64(LABEL_WATCHED) : 0)
         frame.pointee.function = descriptor
         frame.pointee.argument = spills.object(descriptor)
         begin(frame)
-        if isOwn { top = frame } else { openForeign(frame) }
+        if isOwn { top = frame } else { openAlternate(frame) }
         return frame
     }
 
@@ -152,24 +152,24 @@ extension ThreadRecorder {
 
     func exit(_ frame: Frame, _ now: UInt64) {
         if frame.pointee.function.pointee.kind == UInt16(KIND_LOAD) { Returns.ofLoad(state, frame, now) }
-        let wasForeign = frame.pointee.owner != nil
+        let wasAlternate = frame.pointee.owner != nil
         // While the frame still counts as open: a chunk that is opened now must say so.
         if frame.pointee.event == nil { frame.setElsewhere() }
         ensureSlack()
-        let isInOrder = !wasForeign && context.pointee.copies_stack == 0
+        let isInOrder = !wasAlternate && context.pointee.copies_stack == 0
         if isInOrder { unwind { $0 == frame } }
         end(frame, now, !isInOrder)
-        if wasForeign {
-            closeForeign(frame)
+        if wasAlternate {
+            closeAlternate(frame)
         } else if top == frame {
             top = frame.pointee.below
             frame.pointee.event = nil
         } else {
             takeOut(frame)
         }
-        leaveForeignModeIfPossible()
+        leaveAlternateModeIfPossible()
     }
-    private func end(_ frame: Frame, _ now: UInt64, _ isForeign: Bool) {
+    private func end(_ frame: Frame, _ now: UInt64, _ isAlternate: Bool) {
         if frame.isLost { return }
         let duration = now &- frame.pointee.enter_ticks
         if duration < position.pointee.minimum_ticks && !frame.isWritten {
@@ -178,13 +178,13 @@ extension ThreadRecorder {
         }
         if frame.isUnwritten {
             // A call that the time filter keeps, and the calls that it was made in.
-            if isForeign {
+            if isAlternate {
                 writeHeldBack(upTo: top)
                 appendEnter(frame)
             } else {
                 writeHeldBack(upTo: frame)
             }
         }
-        if !frame.isLost { writeExit(frame, now, isForeign) }
+        if !frame.isLost { writeExit(frame, now, isAlternate) }
     }
 }

@@ -109,7 +109,7 @@ extension ThreadRecorder {
     func enterInstrumented(_ descriptor: UnsafeMutablePointer<function_descriptor>, at stackPointer: UInt64, from site: UInt64) {
         let own = stackPointer &+ UInt64(INSTRUMENTED_ABOVE)
         let isOwn = isOwnStack(stackPointer) && !isInsideSignalStack(stackPointer)
-        leaveForeignModeIfPossible()
+        leaveAlternateModeIfPossible()
         if isOwn {
             dropAbandonedSignalFrames()
             // Two at one place: the one is inlined into the other, unless they are one function.
@@ -123,13 +123,13 @@ extension ThreadRecorder {
         if label == 0 { return writeInstant(descriptor.pointee.function, from: site) }
         if !isOwn, let old = openFrame(at: own, label) { // it is dead
             writeUnwound(old, Clock.ticks())
-            closeForeign(old)
+            closeAlternate(old)
         }
-        guard let frame = isOwn ? push(own, tails: 0) : pushForeign(own, tails: 0) else { return }
+        guard let frame = isOwn ? push(own, tails: 0) : pushAlternate(own, tails: 0) else { return }
         frame.pointee.label = label
         frame.pointee.function = descriptor
         begin(frame)
-        if isOwn { top = frame } else { openForeign(frame) }
+        if isOwn { top = frame } else { openAlternate(frame) }
     }
 
     private func label(of site: UInt64) -> UInt64 {

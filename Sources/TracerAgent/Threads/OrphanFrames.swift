@@ -26,18 +26,18 @@ extension ThreadRecorder {
     /// False: another thread has one of them, or of the orphans, in its hands.
     static func adoptFrames(of context: ThreadContext) -> Bool {
         if context.pointee.visitors != 0 { return false }
-        if !hasForeign(context) { return true }
+        if !hasAlternate(context) { return true }
         guard let adopting = makeOrphans() else { return true } // their ends are lost
         if adopting.pointee.visitors != 0 { return false }
         let adopter = ThreadRecorder(adopting.pointee.state), dead = ThreadRecorder(context.pointee.state, context)
         adopter.collectEnded()
-        if adopting.pointee.foreign_count >= mostOrphans { adopter.forEachOpen { adopter.giveBack($0) } }
+        if adopting.pointee.alternate_count >= mostOrphans { adopter.forEachOpen { adopter.giveBack($0) } }
         // Two frames at one place of one stack are a call and its tail calls, of one thread: an older one was left.
         dead.forEachOpen { adopter.forget(at: $0.pointee.stack_pointer) }
         dead.forEachOpen { adopter.adopt($0) }
         return true
     }
-    @inline(never) private func forEachOpen(_ body: (Frame) -> Void) { forEachForeign { if !$0.isFilling && !$0.isLost { body($0) } } }
+    @inline(never) private func forEachOpen(_ body: (Frame) -> Void) { forEachAlternate { if !$0.isFilling && !$0.isLost { body($0) } } }
     @inline(never) private func forget(at stackPointer: UInt64) {
         var next = list(of: stackPointer).pointee
         while let frame = next {
@@ -55,6 +55,6 @@ extension ThreadRecorder {
         let list = list(of: copy.pointee.stack_pointer)
         copy.pointee.older = list.pointee
         list.pointee = copy
-        context.pointee.foreign_count &+= 1
+        context.pointee.alternate_count &+= 1
     }
 }

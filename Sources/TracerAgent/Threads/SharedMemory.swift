@@ -2,7 +2,7 @@
 // clone with CLONE_VM and without CLONE_SETTLS. All that the agent knows of a thread is the parent's. Nothing of such a child is
 // recorded, and nothing that happens to it (limits, another root, a filter for system calls) is the parent's.
 //
-// While the parent waits (CLONE_VFORK) the child has the thread's context to itself. The thread is in foreign mode, so that
+// While the parent waits (CLONE_VFORK) the child has the thread's context to itself. The thread is in alternate-stack mode, so that
 // each call asks Swift, and Swift asks the kernel whose it is. A child of vfork returns first: from its return on, `child`
 // is the thread's top, by which the trampolines know it without a system call; so it is from the moment that such a child
 // confines itself. The return address of these calls has a label, as that of any call: with the parent's return all is as it
@@ -37,7 +37,7 @@ extension ThreadRecorder {
         let site = spills.site // not that of the caller's caller
         endTailCaller(spills)
         if tracer_process_page().pointee.enabled != 0 && isCounted {
-            leaveForeignModeIfPossible()
+            leaveAlternateModeIfPossible()
             if top.pointee.last == 0 { writeInstant(descriptor.pointee.function, from: site) } else { countBeyondDepth() }
         }
         var isByNumber = false
@@ -83,7 +83,7 @@ extension ThreadRecorder {
     private func share(_ how: UInt32) {
         context.pointee.sharing = max(context.pointee.sharing, how)
         updateChanging()
-        enterForeignMode()
+        enterAlternateMode()
     }
 
     // MARK: - In the child
@@ -141,7 +141,7 @@ extension ThreadRecorder {
     func endSharing() {
         context.pointee.sharing = 0
         updateChanging()
-        leaveForeignModeIfPossible()
+        leaveAlternateModeIfPossible()
     }
 
     private func note(child result: UInt64) {

@@ -167,7 +167,7 @@ extension ThreadRecorder {
 
     /// True when a trampoline of this thread that a signal interrupted may have a word reserved in the chunk.
     var isWritePending: Bool {
-        if position.pointee.pending > 0 || isForeignPending { return true }
+        if position.pointee.pending > 0 || isAlternatePending { return true }
         var frame = top
         while frame != base {
             if frame.isFilling || frame.isClosing { return true }
@@ -185,7 +185,7 @@ extension ThreadRecorder {
             settle(frame)
             frame = frame.pointee.below
         }
-        settleForeign()
+        settleAlternate()
     }
     func settle(_ frame: Frame) {
         if frame.isFilling {
@@ -198,7 +198,7 @@ extension ThreadRecorder {
     /// The enters of all open frames are in a chunk that is no longer written. Of the own stack's so many are in it: they need not be the
     /// innermost, since a frame may have been settled.
     func markElsewhere(_ young: Int = .max) {
-        markForeignElsewhere()
+        markAlternateElsewhere()
         var frame = top, left = young
         while frame != base && left > 0 {
             if frame.isWritten && !frame.isElsewhere {
@@ -211,7 +211,7 @@ extension ThreadRecorder {
 
     /// Open frames whose enter is in the file, and those of the own stack whose enter is in the chunk.
     private func countFrames() -> (all: Int, young: Int) {
-        var all = countForeign() &+ Int(context.pointee.span_count), young = 0
+        var all = countAlternate() &+ Int(context.pointee.span_count), young = 0
         var frame = top
         while frame != base {
             if frame.isWritten {
@@ -229,21 +229,21 @@ extension ThreadRecorder {
     private func storeFrames(_ start: UnsafeMutableRawPointer, _ count: Int) -> Int {
         let list = start.assumingMemoryBound(to: trace_open_frame.self)
         var own = top
-        var foreign = storeForeign(list, atMost: count)
+        var alternate = storeAlternate(list, atMost: count)
         var span = Int(context.pointee.span_count) &- 1
         var n = count
         while n > 0 {
             while own != base && !own.isWritten { own = own.pointee.below }
             let ownTicks = own == base ? 0 : own.pointee.enter_ticks
-            let foreignTicks = foreign == 0 ? 0 : list[foreign &- 1].enter_ticks
-            if span < 0 && foreign == 0 && own == base { break }
+            let alternateTicks = alternate == 0 ? 0 : list[alternate &- 1].enter_ticks
+            if span < 0 && alternate == 0 && own == base { break }
             n &-= 1
-            if span >= 0 && context.pointee.spans[span].enter_ticks > max(ownTicks, foreignTicks) {
+            if span >= 0 && context.pointee.spans[span].enter_ticks > max(ownTicks, alternateTicks) {
                 list[n] = context.pointee.spans[span]
                 span &-= 1
-            } else if foreign > 0 && (own == base || foreignTicks > ownTicks) {
-                foreign &-= 1
-                list[n] = list[foreign]
+            } else if alternate > 0 && (own == base || alternateTicks > ownTicks) {
+                alternate &-= 1
+                list[n] = list[alternate]
             } else {
                 list[n] = trace_open_frame(enter_ticks: own.pointee.enter_ticks, function: own.function, flags: own.siteTag)
                 own = own.pointee.below

@@ -27,17 +27,17 @@ struct ThreadRecorder {
 
     var position: UnsafeMutablePointer<write_position> { context.pointee.position }
     var base: Frame { frame(at: 0) }
-    var foreignMode: Frame { frame(at: Int(CONTEXT_FOREIGN_MODE)) }
+    var alternateMode: Frame { frame(at: Int(CONTEXT_ALTERNATE_MODE)) }
     private func frame(at offset: Int) -> Frame {
         (UnsafeMutableRawPointer(context) + offset).assumingMemoryBound(to: frame_record.self)
     }
-    var isInForeignMode: Bool { state.pointee.top == foreignMode }
-    var isForeignOpen: Bool { context.pointee.foreign_count > 0 }
+    var isInAlternateMode: Bool { state.pointee.top == alternateMode }
+    var isAlternateOpen: Bool { context.pointee.alternate_count > 0 }
 
     /// The innermost frame on the thread's own stack.
     var top: Frame {
-        get { isInForeignMode ? context.pointee.top : state.pointee.top }
-        nonmutating set { if isInForeignMode { context.pointee.top = newValue } else { state.pointee.top = newValue } }
+        get { isInAlternateMode ? context.pointee.top : state.pointee.top }
+        nonmutating set { if isInAlternateMode { context.pointee.top = newValue } else { state.pointee.top = newValue } }
     }
     func isOwnStack(_ pointer: UInt64) -> Bool {
         pointer >= context.pointee.stack_low && pointer < context.pointee.stack_high
@@ -51,7 +51,7 @@ struct ThreadRecorder {
         (context.pointee.stack_low, context.pointee.stack_high) = ThreadStack.bounds(isFirst: ThreadContexts.first == nil)
         base.pointee.stack_pointer = context.pointee.stack_high // a stack above the thread's own is not its own either
         base.setElsewhere()
-        foreignMode.pointee.last = UInt32(LAST_FOREIGN_MODE)
+        alternateMode.pointee.last = UInt32(LAST_ALTERNATE_MODE)
         setChanging(false)
         state.pointee.top = base
         let first = (MemoryLayout<thread_context>.size &+ 127) & ~127
@@ -77,7 +77,7 @@ struct ThreadRecorder {
         context.pointee.tid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.gettid))
         context.pointee.sequence = 0
         position.pointee.minimum_ticks = Limits.minimumTicks
-        state.pointee.low = isInForeignMode || tracer_process_page().pointee.enabled == 0 ? .max : context.pointee.stack_low
+        state.pointee.low = isInAlternateMode || tracer_process_page().pointee.enabled == 0 ? .max : context.pointee.stack_low
         ThreadRecorder.lock.lock()
         ThreadRecorder.releaseDead(besides: self)
         context.pointee.index = ThreadRecorder.nextIndex
@@ -112,7 +112,7 @@ struct ThreadRecorder {
             Memory.release(context.pointee.spans, Int(context.pointee.span_capacity) &* MemoryLayout<trace_open_frame>.size)
         }
         release(context.pointee.batches)
-        release(context.pointee.foreign_batches)
+        release(context.pointee.alternate_batches)
         Memory.release(context.pointee.lists, listBytes(context))
         ContextPool.give(context)
     }
@@ -272,9 +272,9 @@ struct ThreadRecorder {
     }
 
     /// The exit of a frame. While frames on other stacks are open, order does not say which one: its enter time does.
-    func writeExit(_ frame: Frame, _ now: UInt64, _ wasForeign: Bool) {
+    func writeExit(_ frame: Frame, _ now: UInt64, _ wasAlternate: Bool) {
         let after = time(now, within: Event.timeReach)
-        if wasForeign || isForeignOpen { append(.control(.resume, frame.pointee.enter_ticks)) }
+        if wasAlternate || isAlternateOpen { append(.control(.resume, frame.pointee.enter_ticks)) }
         append(.exit(frame.function, after: after))
     }
     @inline(never) func writeUnwound(_ frame: Frame, _ now: UInt64) {
@@ -368,7 +368,7 @@ struct ThreadRecorder {
         while top != alive {
             let frame = top
             if isOpenInFile(frame) {
-                if isForeignOpen {
+                if isAlternateOpen {
                     writeUnwound(frame, now)
                 } else {
                     count &+= 1

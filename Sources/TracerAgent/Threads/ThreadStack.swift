@@ -1,5 +1,5 @@
 // The bounds of a thread's own stack. Only inside them does "a lower stack pointer was left behind" prove that a frame
-// is dead; where they are not known every frame is one on another stack (OtherStacks.swift), which is right and slower.
+// is dead; where they are not known every frame is one on another stack (AlternateStacks.swift), which is right and slower.
 import CSupport
 
 enum ThreadStack {

@@ -61,9 +61,9 @@ static void fork_often(void) {
 }
 // Closes descriptors that it does not know, all the time, as a daemon does that trusts nobody.
 static void close_and_open(void) {
-    int wrong = 0, foreign = 0;
+    int wrong = 0, others = 0;
     for (int round = 0; working && round < ROUNDS; round++) {
-        for (int number = FIRST; number <= LAST; number++) foreign += close(number) == 0;
+        for (int number = FIRST; number <= LAST; number++) others += close(number) == 0;
         int file = open("own", O_RDWR | O_CREAT, 0600);
         CHECK(file >= 0);
         char text[8];
@@ -73,7 +73,7 @@ static void close_and_open(void) {
         if (fstat(file, &status) || status.st_size != 8) wrong++;
         if (close(file)) wrong++;
     }
-    printf("%d descriptors of somebody else's, the program's file was wrong %d times\n", foreign, wrong);
+    printf("%d descriptors of somebody else's, the program's file was wrong %d times\n", others, wrong);
 }
 static void use_up(void) {
     struct rlimit limit;

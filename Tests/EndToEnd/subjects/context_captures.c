@@ -69,7 +69,7 @@ static void look(const char *name, struct context *context, int count) {
     Dl_info info, own;
     int isOwn = dladdr((void *)context->place, &info) && dladdr((void *)look, &own) && info.dli_fbase == own.dli_fbase;
     intptr_t distance = (intptr_t)__builtin_frame_address(0) - (intptr_t)context->stack;
-    printf("%s %d: %s, %s\n", name, count, isOwn ? "own" : "foreign", distance < 4096 && distance > -4096 ? "near" : "far");
+    printf("%s %d: %s, %s\n", name, count, isOwn ? "own" : "other", distance < 4096 && distance > -4096 ? "near" : "far");
 }
 #define TRY(function)                                                                        \
     static NOINLINE void try_##function(void) {                                              \

@@ -1,28 +1,28 @@
 // Frames on a stack that is not the thread's own: a signal stack, a coroutine, a stack that is copied away and back.
 // Below-or-above proves nothing between two stacks, and such frames end in any order. So each has a record apart, and
-// while one is open the thread is in foreign mode: a record that is no frame's is its top, and the end of every call names its frame (RESUME). The
+// while one is open the thread is in alternate-stack mode: a record that is no frame's is its top, and the end of every call names its frame (RESUME). The
 // trampolines do that by themselves (CSupport/*/trampoline.S, from "Frames on other stacks are open"): they take records from
 // `ready` and put them back. While they do, `busy` is set, and a signal handler's calls come here and leave `ready` alone.
 import CSupport
 import CTraceLayout
 
 extension ThreadRecorder {
-    func enterForeignMode() {
-        if isInForeignMode { return }
+    func enterAlternateMode() {
+        if isInAlternateMode { return }
         context.pointee.top = state.pointee.top
-        state.pointee.top = foreignMode
+        state.pointee.top = alternateMode
         state.pointee.low = .max
     }
-    func leaveForeignModeIfPossible() {
+    func leaveAlternateModeIfPossible() {
         collectEnded()
-        if isForeignOpen || context.pointee.busy != 0 || context.pointee.sharing != 0 { return }
+        if isAlternateOpen || context.pointee.busy != 0 || context.pointee.sharing != 0 { return }
         // A trampoline that was interrupted before it stored the top may have done so since, over that record.
-        if isInForeignMode { state.pointee.top = context.pointee.top }
+        if isInAlternateMode { state.pointee.top = context.pointee.top }
         restoreLow()
     }
     /// The fast path again, if nothing speaks against it.
     func restoreLow() {
-        let isFast = tracer_process_page().pointee.enabled != 0 && !isInForeignMode && context.pointee.is_changing == 0
+        let isFast = tracer_process_page().pointee.enabled != 0 && !isInAlternateMode && context.pointee.is_changing == 0
         state.pointee.low = isFast ? context.pointee.stack_low : .max
     }
 
@@ -35,14 +35,14 @@ extension ThreadRecorder {
         context.pointee.is_changing &= UInt32(CHANGING_ACTION)
         if context.pointee.sharing != 0 { context.pointee.is_changing |= UInt32(CHANGING_SHARED) }
         // Calls that need no record ask the top whether there is one above.
-        foreignMode.pointee.above = context.pointee.is_changing != 0 || Limits.maximumDepth != 0 ? nil : base
+        alternateMode.pointee.above = context.pointee.is_changing != 0 || Limits.maximumDepth != 0 ? nil : base
     }
 
     // MARK: - Begin and end of a frame
 
     /// A record for a frame on a stack that is not the thread's own. nil: not recorded.
-    func pushForeign(_ stackPointer: UInt64, tails: UInt32) -> Frame? {
-        let level = top.pointee.level &+ UInt32(truncatingIfNeeded: context.pointee.foreign_count) &+ 1
+    func pushAlternate(_ stackPointer: UInt64, tails: UInt32) -> Frame? {
+        let level = top.pointee.level &+ UInt32(truncatingIfNeeded: context.pointee.alternate_count) &+ 1
         if Limits.maximumDepth != 0 && level > Limits.maximumDepth {
             countBeyondDepth()
             return nil
@@ -58,19 +58,19 @@ extension ThreadRecorder {
         return frame
     }
     /// Its enter is written, or held back.
-    func openForeign(_ frame: Frame) {
-        enterForeignMode()
+    func openAlternate(_ frame: Frame) {
+        enterAlternateMode()
         let list = context.pointee.busy != 0 ? tracer_strays(context)! : list(of: frame.pointee.stack_pointer)
         frame.pointee.older = list.pointee
         list.pointee = frame
         frame.pointee.use = UInt32(USE_OPEN)
-        context.pointee.foreign_count &+= 1
+        context.pointee.alternate_count &+= 1
         context.pointee.patience = PATIENCE
         context.pointee.signal_frames &+= UInt64(frame.pointee.on_signal_stack)
     }
     /// It stays in its list, and its thread takes it back when it comes by, when a coroutine has moved to another thread or a
     /// trampoline was interrupted that is changing the lists.
-    @inline(never) func closeForeign(_ frame: Frame) {
+    @inline(never) func closeAlternate(_ frame: Frame) {
         frame.pointee.event = nil
         let owner = frame.pointee.owner!
         if owner == context && context.pointee.busy == 0 { return giveBack(frame) }
@@ -101,9 +101,9 @@ extension ThreadRecorder {
         }
     }
     /// Returns true if frames of a thread that has ended are still open elsewhere.
-    static func hasForeign(_ context: ThreadContext) -> Bool { openCount(context) > 0 }
+    static func hasAlternate(_ context: ThreadContext) -> Bool { openCount(context) > 0 }
     private static func openCount(_ context: ThreadContext) -> Int {
-        var count = Int(context.pointee.foreign_count)
+        var count = Int(context.pointee.alternate_count)
         if context.pointee.ended == nil { return count }
         endedLock.lock()
         var next = context.pointee.ended
@@ -126,7 +126,7 @@ extension ThreadRecorder {
     /// Makes so many that a list has few frames, however many coroutines wait; but not while a trampoline has one of them in its hands.
     private func growLists() {
         let mask = context.pointee.list_mask
-        if context.pointee.busy != 0 || context.pointee.foreign_count < UInt64(mask) &* 4 || mask &+ 1 >= 1 << UInt32(MOST_LIST_BITS) {
+        if context.pointee.busy != 0 || context.pointee.alternate_count < UInt64(mask) &* 4 || mask &+ 1 >= 1 << UInt32(MOST_LIST_BITS) {
             return
         }
         // Who looks for a frame that has moved to another thread holds it.
@@ -166,12 +166,12 @@ extension ThreadRecorder {
     func openFrame(at stackPointer: UInt64, _ label: UInt64) -> Frame? { ThreadRecorder.openFrame(of: context, at: stackPointer, label) }
 
     private static func openFrame(of context: ThreadContext, at stackPointer: UInt64, _ label: UInt64) -> Frame? {
-        if context.pointee.lists == nil || context.pointee.foreign_count == 0 { return nil }
+        if context.pointee.lists == nil || context.pointee.alternate_count == 0 { return nil }
         return search(list(context, stackPointer), stackPointer, label) ?? search(tracer_strays(context), stackPointer, label)
     }
     private static func search(_ list: UnsafeMutablePointer<Frame?>, _ stackPointer: UInt64, _ label: UInt64) -> Frame? {
         var next = list.pointee
-        var most = mostForeign // for another thread's list, which may be changing: free records come next then
+        var most = mostAlternate // for another thread's list, which may be changing: free records come next then
         while let frame = next, most > 0 {
             if frame.pointee.stack_pointer == stackPointer && frame.label == label && frame.isInUse { return frame }
             next = frame.pointee.older
@@ -210,7 +210,7 @@ extension ThreadRecorder {
     // MARK: - Records
 
     /// Limit of frames: those that exceptions leave on such a stack are never known to be dead. 128 MB of them are enough.
-    private static let mostForeign: UInt64 = 1 << 20
+    private static let mostAlternate: UInt64 = 1 << 20
     /// The trampolines know neither depth nor filter here, and a handler must not take what the one that it interrupts
     /// has in its hands.
     private var takesReady: Bool { context.pointee.busy == 0 && Limits.maximumDepth == 0 && Limits.minimumTicks == 0 }
@@ -222,17 +222,17 @@ extension ThreadRecorder {
             context.pointee.ready = frame.pointee.older
             return frame
         }
-        if context.pointee.free_foreign == nil { addRecords(to: &context.pointee.free_foreign) }
-        guard let frame = context.pointee.free_foreign else { return nil }
-        context.pointee.free_foreign = frame.pointee.older
+        if context.pointee.free_alternate == nil { addRecords(to: &context.pointee.free_alternate) }
+        guard let frame = context.pointee.free_alternate else { return nil }
+        context.pointee.free_alternate = frame.pointee.older
         return frame
     }
     /// Few at first: most threads have a frame or two on a signal stack and no more.
     private func addRecords(to list: inout Frame?) {
-        if context.pointee.foreign_count > ThreadRecorder.mostForeign { return }
+        if context.pointee.alternate_count > ThreadRecorder.mostAlternate { return }
         growLists()
-        let byteCount = context.pointee.foreign_batches == nil ? Kernel.pageBytes : ThreadRecorder.batchBytes
-        guard let (start, count) = ThreadRecorder.newBatch(byteCount, &context.pointee.foreign_batches) else { return }
+        let byteCount = context.pointee.alternate_batches == nil ? Kernel.pageBytes : ThreadRecorder.batchBytes
+        guard let (start, count) = ThreadRecorder.newBatch(byteCount, &context.pointee.alternate_batches) else { return }
         for n in 0..<count {
             let frame = (start + n &* Int(FRAME_BYTES)).assumingMemoryBound(to: frame_record.self)
             frame.pointee.owner = context
@@ -243,20 +243,20 @@ extension ThreadRecorder {
     @inline(never) func giveBack(_ frame: Frame) {
         takeOutOfList(frame)
         frame.pointee.use = 0
-        context.pointee.foreign_count &-= 1
+        context.pointee.alternate_count &-= 1
         context.pointee.signal_frames &-= UInt64(frame.pointee.on_signal_stack)
         frame.pointee.on_signal_stack = 0
         if takesReady {
             frame.pointee.older = context.pointee.ready
             context.pointee.ready = frame
         } else {
-            frame.pointee.older = context.pointee.free_foreign
-            context.pointee.free_foreign = frame
+            frame.pointee.older = context.pointee.free_alternate
+            context.pointee.free_alternate = frame
         }
     }
     /// All of them, those of abandoned stacks too. For each chunk that would be too much: see `forEachYoung`.
-    @inline(__always) func forEachForeign(_ body: (Frame) -> Void) {
-        var next = context.pointee.foreign_batches
+    @inline(__always) func forEachAlternate(_ body: (Frame) -> Void) {
+        var next = context.pointee.alternate_batches
         while let batch = next {
             next = batch.pointee.next
             let start = UnsafeMutableRawPointer(batch)
@@ -289,14 +289,14 @@ extension ThreadRecorder {
     }
 
     /// True if a trampoline that a signal interrupted may have words of such a frame reserved in the chunk.
-    var isForeignPending: Bool {
-        if !isForeignOpen { return false }
+    var isAlternatePending: Bool {
+        if !isAlternateOpen { return false }
         var isAny = false
         if knowsYoung { // an end is written while the lists are being changed
             forEachYoung { if $0.isFilling || $0.isClosing { isAny = true } }
             return isAny
         }
-        forEachForeign { frame in
+        forEachAlternate { frame in
             if frame.isFilling
                 ? frame.pointee.use == UInt32(USE_OPEN)
                 : frame.isClosing && frame.pointee.use != UInt32(USE_CLOSING_SPENT)
@@ -309,7 +309,7 @@ extension ThreadRecorder {
     /// Returns the outermost of the frames on other stacks that `isWanted` admits and whose stack pointer is in the range.
     func instrumentedFrame(_ range: Range<UInt64>, _ isWanted: (Frame) -> Bool) -> Frame? {
         var found: Frame?
-        forEachForeign { frame in
+        forEachAlternate { frame in
             if range.contains(frame.pointee.stack_pointer) && isWanted(frame)
                 && found.map({ $0.pointee.stack_pointer < frame.pointee.stack_pointer }) ?? true
             {
@@ -320,11 +320,11 @@ extension ThreadRecorder {
     }
     /// Their enters are in a chunk that is no longer written. If words of an interrupted trampoline are reserved in it, it
     /// is left alone, and these words do not matter to the next one.
-    func markForeignElsewhere() {
+    func markAlternateElsewhere() {
         let knowsYoung = knowsYoung
         context.pointee.spent_count = 0
-        if !isForeignOpen { return }
-        if knowsYoung { forEachYoung { markElsewhere($0) } } else { forEachForeign { markElsewhere($0) } }
+        if !isAlternateOpen { return }
+        if knowsYoung { forEachYoung { markElsewhere($0) } } else { forEachAlternate { markElsewhere($0) } }
     }
     private func markElsewhere(_ frame: Frame) {
         if frame.isFilling {
@@ -337,24 +337,24 @@ extension ThreadRecorder {
             frame.setElsewhere()
         }
     }
-    func settleForeign() {
-        if isForeignOpen { forEachForeign { settle($0) } }
+    func settleAlternate() {
+        if isAlternateOpen { forEachAlternate { settle($0) } }
     }
     /// Returns the number of frames whose enter is in the file.
-    func countForeign() -> Int {
-        if !isForeignOpen { return 0 }
+    func countAlternate() -> Int {
+        if !isAlternateOpen { return 0 }
         var count = 0
         if knowsYoung {
             count = ThreadRecorder.openCount(context)
             forEachYoung { if !$0.isWritten { count &-= 1 } }
             return max(count, 0)
         }
-        forEachForeign { if $0.isWritten { count &+= 1 } }
+        forEachAlternate { if $0.isWritten { count &+= 1 } }
         return count
     }
     /// The newest of them, oldest first. How many.
-    func storeForeign(_ list: UnsafeMutablePointer<trace_open_frame>, atMost most: Int) -> Int {
-        if !isForeignOpen || most == 0 { return 0 }
+    func storeAlternate(_ list: UnsafeMutablePointer<trace_open_frame>, atMost most: Int) -> Int {
+        if !isAlternateOpen || most == 0 { return 0 }
         var heap = OpenFrameHeap(list: list)
         if knowsYoung {
             for n in 0...listCount {
@@ -365,7 +365,7 @@ extension ThreadRecorder {
                 }
             }
         } else {
-            forEachForeign { _ = heap.add($0, atMost: most) }
+            forEachAlternate { _ = heap.add($0, atMost: most) }
         }
         return heap.sort()
     }
@@ -410,10 +410,10 @@ extension ThreadRecorder {
         if context.pointee.signal_frames == 0 { return }
         guard let stack = signalStack, stack.flags & 1 == 0 else { return }
         let now = Clock.ticks()
-        forEachForeign { frame in
+        forEachAlternate { frame in
             if frame.pointee.on_signal_stack == 0 || frame.pointee.stack_pointer &- stack.start >= stack.byteCount { return }
             writeUnwound(frame, now)
-            closeForeign(frame)
+            closeAlternate(frame)
         }
     }
 }
