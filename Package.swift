@@ -233,7 +233,7 @@ if Context.environment["TRACER_FUZZ"] != nil {
         .target(
             name: "AgentReading", dependencies: ["CSupport", "CTraceLayout"], path: "Sources/TracerAgent",
             sources: [
-                "ELF", "Processor", "Kernel", "TraceFormat", "Settings.swift", "Functions/NameFilter.swift",
+                "ELF", "Processor", "Syscalls", "TraceFormat", "Settings.swift", "Functions/NameFilter.swift",
                 "Functions/CallObjects.swift", "Functions/FunctionHome.swift",
                 "Functions/SpecialFunction.swift", "Functions/UnwinderQuestions.swift",
                 "Guests/SanitizerRuntime.swift",

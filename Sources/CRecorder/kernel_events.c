@@ -23,7 +23,7 @@ enum { LEAST_PAGES = 4 };
 
 /// Asks for no more in each record than is needed: the processor is the ring's, and the length of a sample tells its event
 /// (kernel_events.h). Both would go into each switch's record too, which makes it a tenth dearer.
-static struct perf_event_attr attributes(const struct recorder_kernel_wishes *wishes) {
+static struct perf_event_attr attributes(const struct recorder_kernel_requests *requests) {
     return (struct perf_event_attr){
         .type = PERF_TYPE_SOFTWARE,
         .size = sizeof(struct perf_event_attr),
@@ -37,7 +37,7 @@ static struct perf_event_attr attributes(const struct recorder_kernel_wishes *wi
         .exclude_hv = 1,
         .exclude_kernel = 1,
         .watermark = 1,
-        .wakeup_watermark = (uint32_t)(wishes->data_bytes / 2),
+        .wakeup_watermark = (uint32_t)(requests->data_bytes / 2),
     };
 }
 
@@ -46,11 +46,11 @@ static int open_event(const struct perf_event_attr *attributes, pid_t pid, int p
 }
 
 /// One event carries all that is told of without being counted; each further one makes threads and forks dearer.
-static int open_faults(pid_t pid, int processor, const struct recorder_kernel_wishes *wishes) {
-    struct perf_event_attr faults = attributes(wishes);
+static int open_faults(pid_t pid, int processor, const struct recorder_kernel_requests *requests) {
+    struct perf_event_attr faults = attributes(requests);
     faults.config = PERF_COUNT_SW_PAGE_FAULTS_MAJ;
     faults.sample_period = 1;
-    faults.exclude_kernel = !wishes->with_kernel;
+    faults.exclude_kernel = !requests->with_kernel;
     faults.context_switch = 1;
     faults.mmap2 = faults.mmap = faults.mmap_data = 1;
     faults.comm = faults.comm_exec = 1;
@@ -58,22 +58,22 @@ static int open_faults(pid_t pid, int processor, const struct recorder_kernel_wi
     return open_event(&faults, pid, processor);
 }
 
-static int open_minor_faults(pid_t pid, int processor, const struct recorder_kernel_wishes *wishes) {
-    struct perf_event_attr faults = attributes(wishes);
+static int open_minor_faults(pid_t pid, int processor, const struct recorder_kernel_requests *requests) {
+    struct perf_event_attr faults = attributes(requests);
     faults.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
     faults.sample_period = 1;
     faults.sample_type |= PERF_SAMPLE_PERIOD; // a word more, which is 1
-    faults.exclude_kernel = !wishes->with_kernel;
+    faults.exclude_kernel = !requests->with_kernel;
     return open_event(&faults, pid, processor);
 }
 
-static int open_sampler(pid_t pid, int processor, const struct recorder_kernel_wishes *wishes) {
-    struct perf_event_attr clock = attributes(wishes);
+static int open_sampler(pid_t pid, int processor, const struct recorder_kernel_requests *requests) {
+    struct perf_event_attr clock = attributes(requests);
     clock.config = PERF_COUNT_SW_CPU_CLOCK;
-    clock.sample_period = wishes->sample_period;
+    clock.sample_period = requests->sample_period;
     clock.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
-    clock.sample_regs_user = wishes->sample_registers;
-    clock.sample_stack_user = wishes->sample_stack;
+    clock.sample_regs_user = requests->sample_registers;
+    clock.sample_stack_user = requests->sample_stack;
     clock.exclude_callchain_user = 1;
     return open_event(&clock, pid, processor);
 }
@@ -83,13 +83,13 @@ static int join(const struct recorder_ring *ring, int event) {
     return event < 0 || ioctl(event, PERF_EVENT_IOC_SET_OUTPUT, ring->event) ? errno : 0;
 }
 
-int recorder_ring_open(pid_t pid, int processor, const struct recorder_kernel_wishes *wishes, struct recorder_ring *ring) {
+int recorder_ring_open(pid_t pid, int processor, const struct recorder_kernel_requests *requests, struct recorder_ring *ring) {
     *ring = (struct recorder_ring){.event = -1, .minor = -1, .sampler = -1, .processor = processor};
-    ring->event = open_faults(pid, processor, wishes);
+    ring->event = open_faults(pid, processor, requests);
     if (ring->event < 0) return errno;
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     // perf_event_mlock_kb and RLIMIT_MEMLOCK say how much of it there may be (EPERM), and nobody tells what is left of that.
-    for (uint64_t bytes = wishes->data_bytes; bytes >= LEAST_PAGES * page; bytes /= 2) {
+    for (uint64_t bytes = requests->data_bytes; bytes >= LEAST_PAGES * page; bytes /= 2) {
         void *view = mmap(0, page + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->event, 0);
         if (view != MAP_FAILED) {
             ring->control = view;
@@ -99,8 +99,8 @@ int recorder_ring_open(pid_t pid, int processor, const struct recorder_kernel_wi
         if (errno != EPERM && errno != ENOMEM) break;
     }
     int error = ring->control ? 0 : errno;
-    if (!error && wishes->with_minor_faults) error = join(ring, ring->minor = open_minor_faults(pid, processor, wishes));
-    if (!error && wishes->sample_period) error = join(ring, ring->sampler = open_sampler(pid, processor, wishes));
+    if (!error && requests->with_minor_faults) error = join(ring, ring->minor = open_minor_faults(pid, processor, requests));
+    if (!error && requests->sample_period) error = join(ring, ring->sampler = open_sampler(pid, processor, requests));
     if (error) recorder_ring_close(ring);
     return error;
 }

@@ -11,14 +11,14 @@ package final class ModuleFiles {
     }
     private var known: [String: (version: Version, module: UnwindModule?)] = [:]
 
-    private lazy var kernelCode = UnwindModule.ofKernel()
+    private lazy var vdso = UnwindModule.ofVDSO()
 
     package init() {}
 
     /// nil: the mapping is of no file, or of none that describes its code; or another one has that path now.
     /// - Parameter inode: of what is mapped, 0 unknown
     func module(at path: String, inode: UInt64 = 0) -> UnwindModule? {
-        if path == UnwindModule.kernelPath { return kernelCode }
+        if path == UnwindModule.vdsoPath { return vdso }
         var status = stat()
         guard path.utf8.first == UInt8(ascii: "/"), stat(path, &status) == 0, inode == 0 || inode == UInt64(status.st_ino) else {
             return nil

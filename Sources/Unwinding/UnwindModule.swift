@@ -44,8 +44,8 @@ package final class UnwindModule {
     }
 
     /// Code that the kernel maps into every process, this one, too.
-    package static func ofKernel() -> UnwindModule? {
-        guard let place = ProcessMaps(pid: getpid()).first(where: { $0.path == kernelPath }) else { return nil }
+    package static func ofVDSO() -> UnwindModule? {
+        guard let place = ProcessMaps(pid: getpid()).first(where: { $0.path == vdsoPath }) else { return nil }
         var bytes = [UInt8](repeating: 0, count: Int(place.end - place.start))
         let count = bytes.withUnsafeMutableBytes { ProcessMemory(pid: getpid()).read(place.start, $0) }
         let image = ModuleImage { offset, wanted in
@@ -54,7 +54,7 @@ package final class UnwindModule {
         }
         return image.map { UnwindModule($0) }
     }
-    static let kernelPath = "[vdso]"
+    static let vdsoPath = "[vdso]"
 
     /// - Parameter address: as linked
     package func rule(at address: UInt64) -> FrameRule? {

@@ -19,7 +19,7 @@ struct recorder_ring {
 enum { RECORDER_MAJOR_FAULT_BYTES = 32, RECORDER_MINOR_FAULT_BYTES = 40, RECORDER_LEAST_STACK_BYTES = 48 };
 
 /// Events to ask for. Times are CLOCK_MONOTONIC.
-struct recorder_kernel_wishes {
+struct recorder_kernel_requests {
     int with_kernel;         // also page faults that the kernel makes itself, in system calls
     int with_minor_faults;   // each of them
     uint64_t sample_period;  // ns of a processor; 0: no samples
@@ -30,7 +30,7 @@ struct recorder_kernel_wishes {
 
 /// Opens the events of the process, from its next exec on; it must not have begun any thread. `ring->data_bytes` is what could be had.
 /// 0 or errno: EACCES and EPERM where the system forbids it (kernel.perf_event_paranoid, seccomp), ENODEV where the processor is off.
-int recorder_ring_open(pid_t pid, int processor, const struct recorder_kernel_wishes *wishes, struct recorder_ring *ring);
+int recorder_ring_open(pid_t pid, int processor, const struct recorder_kernel_requests *requests, struct recorder_ring *ring);
 
 /// Copies what is new, in one piece, to `bytes`, which has space for `data_bytes`, and frees its space in the ring.
 size_t recorder_ring_take(struct recorder_ring *ring, void *bytes);

@@ -35,20 +35,20 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
     ///   - minorFaults: those whose page was in memory, too
     init(pid: pid_t, samplePeriod: UInt64 = 0, minorFaults: Bool = false, _ storage: KernelStorage) {
         var opened: [recorder_ring] = [], error: Int32 = 0
-        var wishes = recorder_kernel_wishes(
+        var requests = recorder_kernel_requests(
             with_kernel: 1, with_minor_faults: minorFaults ? 1 : 0, sample_period: samplePeriod,
             sample_registers: SampleUnwinder.registerMask, sample_stack: Self.stackBytes,
             data_bytes: samplePeriod == 0 ? Self.ringBytes : Self.ringBytes * 2)
         for processor in Self.processors {
             var ring = recorder_ring()
-            error = recorder_ring_open(pid, processor, &wishes, &ring)
-            if error == EACCES || error == EPERM, wishes.with_kernel != 0 {
-                wishes.with_kernel = 0
-                error = recorder_ring_open(pid, processor, &wishes, &ring)
+            error = recorder_ring_open(pid, processor, &requests, &ring)
+            if error == EACCES || error == EPERM, requests.with_kernel != 0 {
+                requests.with_kernel = 0
+                error = recorder_ring_open(pid, processor, &requests, &ring)
             }
             if error == ENODEV { continue } // switched off
             if error != 0 { break }
-            wishes.data_bytes = ring.data_bytes
+            requests.data_bytes = ring.data_bytes
             opened.append(ring)
         }
         if error == ENODEV { error = 0 }
@@ -58,14 +58,14 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
         }
         var asked = TRACE_KERNEL_SWITCHES | TRACE_KERNEL_MAJOR_FAULTS | (samplePeriod == 0 ? 0 : TRACE_KERNEL_SAMPLES)
         if minorFaults { asked |= TRACE_KERNEL_MINOR_FAULTS }
-        if !opened.isEmpty, wishes.with_kernel != 0 { asked |= TRACE_KERNEL_INSIDE } // nobody misses it where it is refused
+        if !opened.isEmpty, requests.with_kernel != 0 { asked |= TRACE_KERNEL_INSIDE } // nobody misses it where it is refused
         grant = .init(asked: asked, granted: opened.isEmpty ? 0 : asked, error: error, period: samplePeriod)
         unwinder = samplePeriod == 0 || opened.isEmpty ? nil : SampleUnwinder()
         interval = samplePeriod == 0 ? 10 : 5 // ms: a stack is told best while what it was made of is still there
         rings = opened
         spool = storage.spool
         history = KernelHistory(root: pid, storage)
-        buffer = .allocate(byteCount: Int(wishes.data_bytes), alignment: 8)
+        buffer = .allocate(byteCount: Int(requests.data_bytes), alignment: 8)
         wake = recorder_make_wake()
         if !rings.isEmpty { begin() }
     }

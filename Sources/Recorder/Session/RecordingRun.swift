@@ -37,7 +37,7 @@ package struct RecordingRun {
     package var template: OutputTemplate
     private var directory: RunDirectory?
     let session: UInt64
-    private let kernelWish: KernelWish
+    private let kernelRequest: KernelRequest
     package var stopCondition: StopCondition?
 
     /// Checks everything that can be checked before something is started. `command` is the program and its
@@ -73,7 +73,7 @@ package struct RecordingRun {
         environment.set("LD_PRELOAD", AgentLibrary.preload([agent] + (labels.map { [$0] } ?? []), keeping: inherited["LD_PRELOAD"]))
         environment.set(Variables.output.name.description, template.text)
         for (name, value) in variables { environment.set(name, value) }
-        kernelWish = KernelWish(options, environment)
+        kernelRequest = KernelRequest(options, environment)
         // Filled in by the child just before it calls execve (crecorder.c).
         environment.set(
             Variables.exec.name.description,
@@ -113,8 +113,8 @@ package struct RecordingRun {
         do {
             program = try RunningProgram(
                 target.path, arguments, environment: environment, directory: directory?.numbered, number: &number
-            ) { [kernelWish, template] in
-                kernel = kernelWish.watch($0, directory: template.directory)
+            ) { [kernelRequest, template] in
+                kernel = kernelRequest.watch($0, directory: template.directory)
             }
         } catch {
             kernel?.stop()

@@ -107,8 +107,8 @@ struct Image: BitwiseCopyable {
                 }
             } else if header.type == ProgramHeader.relro {
                 // The loader protects whole pages only (glibc elf/dl-reloc.c, _dl_protect_relro).
-                relroLow = start & ~UInt64(Kernel.pageBytes &- 1)
-                relroHigh = end & ~UInt64(Kernel.pageBytes &- 1)
+                relroLow = start & ~UInt64(Memory.pageBytes &- 1)
+                relroHigh = end & ~UInt64(Memory.pageBytes &- 1)
             }
         }
     }
@@ -132,7 +132,7 @@ struct Image: BitwiseCopyable {
     /// Returns the whole pages of the writable segment at this address, without its RELRO part, and mprotect(2)'s bits for them.
     func writablePart(around address: UInt64) -> (low: UInt64, high: UInt64, protection: Int)? {
         if !contains(address) { return nil }
-        let page = UInt64(Kernel.pageBytes)
+        let page = UInt64(Memory.pageBytes)
         for n in 0..<programHeaderCount {
             let header = segment(n), start = bias &+ header.address
             if header.type != ProgramHeader.load || address &- start >= header.memoryBytes { continue }
@@ -231,7 +231,7 @@ struct Image: BitwiseCopyable {
             symbolsEnd != 0 && stringBytes > 0 && isReadable(strings, stringBytes)
             && string(Int(stringBytes) &- 1)?[0] == 0
             && (relroLow == relroHigh
-                || relroLow < relroHigh && relroLow >= low & ~UInt64(Kernel.pageBytes &- 1)
+                || relroLow < relroHigh && relroLow >= low & ~UInt64(Memory.pageBytes &- 1)
                     && relroHigh <= (high &+ 4095) & ~4095)
         if !isUsable {
             jumpRelocationCount = 0

@@ -18,16 +18,16 @@ enum Calibration {
     static func run() {
         var descriptor: UnsafeMutablePointer<function_descriptor>?
         guard Limits.minimumTicks == 0, let stub = FunctionTable.calibrationStub(&descriptor), let descriptor,
-            let scratch = Memory.pages(Kernel.pageBytes)
+            let scratch = Memory.pages(Memory.pageBytes)
         else { return }
-        defer { Memory.release(scratch, Kernel.pageBytes) }
+        defer { Memory.release(scratch, Memory.pageBytes) }
         tracer_begin_thread(UnsafeRawPointer(StaticString("").utf8Start).assumingMemoryBound(to: CChar.self))
         let state = tracer_thread_state()!
         guard let context = state.pointee.context, context.pointee.state != nil else { return }
         let recorder = ThreadRecorder(state), position = recorder.position
         let kept = position.pointee
         position.pointee.chunk = scratch.assumingMemoryBound(to: trace_chunk_header.self)
-        position.pointee.limit = (scratch + (Kernel.pageBytes &- ChunkSize.slack)).assumingMemoryBound(to: UInt64.self)
+        position.pointee.limit = (scratch + (Memory.pageBytes &- ChunkSize.slack)).assumingMemoryBound(to: UInt64.self)
         state.pointee.low = context.pointee.stack_low // the fast path, though recording is off
         defer {
             recorder.restoreLow()

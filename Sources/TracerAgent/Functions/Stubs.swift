@@ -49,7 +49,7 @@ enum Stubs {
     /// are writable and not executable, and never touched again.
     private static func write(_ page: inout Page, _ entry: Entry) -> Bool {
         // Pages at a time: the first ones of a process are many, special functions few.
-        let bytes = max(Kernel.pageBytes, entry == .call ? nextCalls : 0)
+        let bytes = max(Memory.pageBytes, entry == .call ? nextCalls : 0)
         if entry == .call { nextCalls = mostCalls }
         let perPage = bytes / Int(STUB_BYTES), descriptorBytes = perPage &* Int(FUNCTION_BYTES)
         var first = count

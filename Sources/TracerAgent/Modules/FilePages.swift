@@ -11,7 +11,7 @@ enum FilePages {
     /// what is locked: MREMAP_DONTUNMAP does so with the whole mapping that it takes a page of, and moving over a block with that block.
     /// For a moment the module's first page is as in the file: nothing that has been replaced may be in it.
     static func map(_ block: Range<UInt64>, of image: Image) -> UnsafeMutableRawPointer? {
-        let page = Kernel.pageBytes, first = image.low & ~(UInt64(page) &- 1), byteCount = Int(block.upperBound &- block.lowerBound)
+        let page = Memory.pageBytes, first = image.low & ~(UInt64(page) &- 1), byteCount = Int(block.upperBound &- block.lowerBound)
         guard let from = offset(of: first, in: image), let to = offset(of: block.lowerBound, in: image), to >= from else { return nil }
         if !Memory.isSurelyNotLocked(first, page) || !Memory.isSurelyNotLocked(block.lowerBound, byteCount) { return nil }
         let taken = SystemCall.call(SystemCall.mremap, Int(bitPattern: UInt(first)), page, page, Mapping.mayMove | Mapping.dontUnmap)
@@ -38,7 +38,7 @@ enum FilePages {
 
     /// In the file, of a page of a segment.
     private static func offset(of place: UInt64, in image: Image) -> UInt64? {
-        let page = UInt64(Kernel.pageBytes)
+        let page = UInt64(Memory.pageBytes)
         for n in 0..<image.segmentCount {
             let segment = image.segment(n), start = image.bias &+ segment.address, low = start & ~(page &- 1)
             if segment.type != ProgramHeader.load || place < low || place >= start &+ segment.fileBytes { continue }

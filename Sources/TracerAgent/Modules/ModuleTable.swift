@@ -146,10 +146,10 @@ enum ModuleTable {
         let isOurs = image.contains(tracer_code_low())
         if isOurs { Backtraces.image = own_image(low: image.low, high: image.high) }
         let isLoader = Process.loaderBase != 0 && image.low == Process.loaderBase
-        let isKernels = Process.kernelImage != 0 && image.contains(Process.kernelImage)
-        module.isSearched = !isKernels
+        let isVDSO = Process.vdsoImage != 0 && image.contains(Process.vdsoImage)
+        module.isSearched = !isVDSO
         module.isSanitizer = SanitizerRuntime.isLibrary(module.path)
-        if isOurs || isLoader || isKernels || module.isSanitizer || !image.isUsable { module.state = .ignored }
+        if isOurs || isLoader || isVDSO || module.isSanitizer || !image.isUsable { module.state = .ignored }
         // A filter too many is harmless, a module without one is not.
         if filters.count == modules.count && !filters.append(image.gnuHash.filter) || !modules.append(module) { return nil }
         let index = modules.count &- 1

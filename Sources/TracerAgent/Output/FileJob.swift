@@ -44,7 +44,7 @@ struct FileJob {
     }
 
     mutating func run() {
-        if !TraceSpace.isKernel { return perform() }
+        if !TraceSpace.isRealKernel { return perform() }
         if Process.isOnlyThread {
             perform()
             if isOpened || result != -Failure.descriptors { return }
@@ -211,7 +211,7 @@ struct FileJob {
 
     /// The last page alone: what is before it stays a hole.
     private mutating func extendFile(_ descriptor: Int) {
-        let page = UInt64(Kernel.pageBytes)
+        let page = UInt64(Memory.pageBytes)
         if length > FileJob.sizeLimit || length < page
             || failed(SystemCall.call(SystemCall.fallocate, descriptor, 0, Int(length &- page), Int(page)))
         {

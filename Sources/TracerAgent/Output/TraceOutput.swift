@@ -63,13 +63,13 @@ enum TraceOutput {
     private static let mountNamespace: StaticString = "/proc/self/ns/mnt"
 
     private static func make() -> Int {
-        var job = FileJob(.create, at: 0, Kernel.pageBytes)
+        var job = FileJob(.create, at: 0, Memory.pageBytes)
         job.length = TraceSpace.firstLength
         job.written = Memory.wholePages(Int(TRACE_HEADER_BYTES)) &+ Memory.wholePages(MetadataWriter.firstPiece) &+ ChunkSize.first
         job.run()
         if !job.isOpened || job.result < 0 { return job.result }
         status = job.status
-        TraceSpace.begin(anchor: job.anchor, length: max(job.length, UInt64(Kernel.pageBytes)))
+        TraceSpace.begin(anchor: job.anchor, length: max(job.length, UInt64(Memory.pageBytes)))
         return job.result
     }
 
@@ -127,7 +127,7 @@ enum TraceOutput {
         header.pointee.version = UInt32(TRACE_VERSION)
         header.pointee.header_bytes = UInt32(TRACE_HEADER_BYTES)
         header.pointee.machine = Machine.elfNumber
-        header.pointee.page_bytes = UInt32(Kernel.pageBytes)
+        header.pointee.page_bytes = UInt32(Memory.pageBytes)
         header.pointee.pid = Process.pid
         header.pointee.parent_pid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.getppid))
         header.pointee.clock = Clock.source
@@ -142,7 +142,7 @@ enum TraceOutput {
         ClockWatch.begin(first, width)
         header.pointee.last = header.pointee.first
         header.pointee.first_realtime_ns = Clock.realtime()
-        header.pointee.next_offset = UInt64(max(Int(TRACE_HEADER_BYTES), Kernel.pageBytes))
+        header.pointee.next_offset = UInt64(max(Int(TRACE_HEADER_BYTES), Memory.pageBytes))
         header.pointee.extended_offset = UInt64(TRACE_HEADER_BYTES)
         header.pointee.size_limit = Limits.fileBytes
         header.pointee.minimum_ticks = Limits.minimumTicks

@@ -20,7 +20,7 @@ enum TraceSpace {
     nonisolated(unsafe) private static var populates = true
     /// False: an emulator of user programs (qemu, valgrind). It takes any advice, does not know what mremap(2) does with an old size of 0, and
     /// knows threads only as libc makes them.
-    nonisolated(unsafe) private(set) static var isKernel = true
+    nonisolated(unsafe) private(set) static var isRealKernel = true
     /// True if something that may come back was lacking when space was last asked for: memory, tasks, a full table of files. The next
     /// `patience` requests are refused.
     nonisolated(unsafe) private static var isWanting = false
@@ -39,8 +39,8 @@ enum TraceSpace {
         fileLength = length
         isEnding = false
         settle(isWanting: false)
-        isKernel =
-            SystemCall.call(SystemCall.madvise, anchor, Kernel.pageBytes, 0x7fff_ffff) == -Failure.invalid
+        isRealKernel =
+            SystemCall.call(SystemCall.madvise, anchor, Memory.pageBytes, 0x7fff_ffff) == -Failure.invalid
             && tracer_is_under_valgrind() == 0
         lock = Lock()
     }
@@ -51,7 +51,7 @@ enum TraceSpace {
 
     /// In a forked child.
     static func abandon() {
-        Memory.release(UnsafeMutableRawPointer(bitPattern: anchor), Kernel.pageBytes)
+        Memory.release(UnsafeMutableRawPointer(bitPattern: anchor), Memory.pageBytes)
         anchor = 0
         fileLength = 0
     }
@@ -103,7 +103,7 @@ enum TraceSpace {
         let end = offset &+ UInt64(byteCount)
         tracer_fence() // the range is taken before the file's length is looked at: see cut
         var result = extendFile(to: end)
-        if result == 0 && populates && isKernel {
+        if result == 0 && populates && isRealKernel {
             result = mapAgain(offset, byteCount)
             if !failed(result) {
                 let error = Memory.populate(UnsafeMutableRawPointer(bitPattern: result)!, byteCount)
@@ -122,7 +122,7 @@ enum TraceSpace {
             return job.result
         }
         // It cannot be opened. Without MADV_POPULATE_WRITE nobody promises these pages; see MappingFaults.
-        if !populates && isKernel && end <= fileLength { return mapAgain(offset, byteCount) }
+        if !populates && isRealKernel && end <= fileLength { return mapAgain(offset, byteCount) }
         return job.result
     }
 
@@ -141,7 +141,7 @@ enum TraceSpace {
     }
 
     /// True if pages of memory can be exchanged for the file's.
-    static var canMapOver: Bool { isKernel && populates }
+    static var canMapOver: Bool { isRealKernel && populates }
     /// Memory that holds a whole chunk becomes the file's, in the same place. False: it is memory as before, and written or lost.
     static func mapOver(_ chunk: UnsafeMutableRawPointer, _ byteCount: Int) -> Bool {
         if !mayHaveSpace() { return false }
@@ -229,10 +229,10 @@ enum TraceSpace {
     }
     /// Lock held.
     private static func grow(to length: UInt64, atLeast end: UInt64) -> Int {
-        var job = FileJob(.allocate, at: length &- UInt64(Kernel.pageBytes), Kernel.pageBytes)
+        var job = FileJob(.allocate, at: length &- UInt64(Memory.pageBytes), Memory.pageBytes)
         job.run()
         if job.isOpened && job.result != 0 && length > end { // a full disk may have what is needed now
-            job = FileJob(.allocate, at: end &- UInt64(Kernel.pageBytes), Kernel.pageBytes)
+            job = FileJob(.allocate, at: end &- UInt64(Memory.pageBytes), Memory.pageBytes)
             job.run()
             if job.isOpened && job.result == 0 { fileLength = end }
         } else if job.isOpened && job.result == 0 {
@@ -250,7 +250,7 @@ enum TraceSpace {
     private static func ahead(of end: UInt64) -> UInt64 { min(max(end, leastAhead), mostAhead) }
     /// Whole pages, within the size limit and RLIMIT_FSIZE.
     private static func ahead(of end: UInt64, by bytes: UInt64) -> UInt64 {
-        let page = UInt64(Kernel.pageBytes)
+        let page = UInt64(Memory.pageBytes)
         var length = FileJob.allocates ? end &+ bytes : end
         if Limits.fileBytes != 0 { length = min(length, Limits.fileBytes) }
         length = min(length, FileJob.sizeLimit) & ~(page &- 1)

@@ -95,8 +95,8 @@ enum LoaderHook {
             let start = image.bias &+ segment.address
             if segment.type != ProgramHeader.load || hook &- start >= segment.memoryBytes { continue }
             let island = (start &+ segment.memoryBytes &+ 15) & ~15
-            let left = UInt64(Kernel.pageBytes) &- (island & UInt64(Kernel.pageBytes &- 1))
-            if segment.flags & ProgramHeader.writable != 0 || left < 16 || left == UInt64(Kernel.pageBytes)
+            let left = UInt64(Memory.pageBytes) &- (island & UInt64(Memory.pageBytes &- 1))
+            if segment.flags & ProgramHeader.writable != 0 || left < 16 || left == UInt64(Memory.pageBytes)
                 || !Memory.protect(island, 16, Memory.readWrite)
             {
                 return nil

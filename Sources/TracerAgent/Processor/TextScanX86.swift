@@ -11,7 +11,7 @@ extension CallOnlySlots {
         let sections = CodeSections(image, at: path)
         forEachText(image, sections) { start, end in
             // Refused by old kernels.
-            let lead = start & UInt64(Kernel.pageBytes &- 1)
+            let lead = start & UInt64(Memory.pageBytes &- 1)
             _ = SystemCall.call(SystemCall.madvise, Int(start &- lead), Int((end &- start) &+ lead), Advice.populateRead)
             if markCalls(start, end) { anyCall = true }
         }

@@ -231,7 +231,7 @@ extension ThreadRecorder {
     private func addRecords(to list: inout Frame?) {
         if context.pointee.alternate_count > ThreadRecorder.mostAlternate { return }
         growLists()
-        let byteCount = context.pointee.alternate_batches == nil ? Kernel.pageBytes : ThreadRecorder.batchBytes
+        let byteCount = context.pointee.alternate_batches == nil ? Memory.pageBytes : ThreadRecorder.batchBytes
         guard let (start, count) = ThreadRecorder.newBatch(byteCount, &context.pointee.alternate_batches) else { return }
         for n in 0..<count {
             let frame = (start + n &* Int(FRAME_BYTES)).assumingMemoryBound(to: frame_record.self)

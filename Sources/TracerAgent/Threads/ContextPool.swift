@@ -55,16 +55,16 @@ enum ContextPool {
             pageCount = 2 &* mostCount
         }
         pageCount &-= 1
-        return UnsafeMutablePointer(bitPattern: pages &+ pageCount &* Kernel.pageBytes)
+        return UnsafeMutablePointer(bitPattern: pages &+ pageCount &* Memory.pageBytes)
     }
     /// The position of threads for which there was no memory: nothing is recorded any more. Their contexts are mapped one by one.
     static var noPosition: UnsafeMutablePointer<write_position> { withUnsafeMutablePointer(to: &nobody) { $0 } }
     nonisolated(unsafe) private static var nobody = write_position()
 
     static func wipedPages(_ count: Int) -> UnsafeMutableRawPointer? {
-        guard let pages = Memory.pages(count &* Kernel.pageBytes) else { return nil }
-        if SystemCall.call(SystemCall.madvise, bits(pages), count &* Kernel.pageBytes, Advice.wipeOnFork) == 0 { return pages }
-        Memory.release(pages, count &* Kernel.pageBytes)
+        guard let pages = Memory.pages(count &* Memory.pageBytes) else { return nil }
+        if SystemCall.call(SystemCall.madvise, bits(pages), count &* Memory.pageBytes, Advice.wipeOnFork) == 0 { return pages }
+        Memory.release(pages, count &* Memory.pageBytes)
         return nil
     }
 
@@ -79,7 +79,7 @@ enum ContextPool {
     static func give(_ context: ThreadContext) {
         let position = context.pointee.position!
         if position == noPosition { return Memory.release(UnsafeMutableRawPointer(context) - Int(CONTEXT_STACK_BYTES), contextBytes) }
-        clear(bits(position), Kernel.pageBytes)
+        clear(bits(position), Memory.pageBytes)
         clear(bits(context) &- Int(CONTEXT_STACK_BYTES), contextBytes)
         keep(context, position)
     }

@@ -6,7 +6,7 @@ import CSupport
 enum ForkWatch {
     static func begin() -> Bool {
         let page = UInt64(UInt(bitPattern: tracer_process_page()))
-        if SystemCall.call(SystemCall.madvise, Int(page), Kernel.pageBytes, Advice.wipeOnFork) != 0 {
+        if SystemCall.call(SystemCall.madvise, Int(page), Memory.pageBytes, Advice.wipeOnFork) != 0 {
             Message.warn { $0.append("this kernel has no MADV_WIPEONFORK (Linux 4.14): the program runs unrecorded") }
             return false
         }

@@ -265,7 +265,7 @@ enum ReturnLabels {
     }
 
     private static func writeCode(_ kind: Kind) -> Bool {
-        let state = state(kind), start = following(state.pointee.written), page = UInt64(Kernel.pageBytes), limit = range(kind).end
+        let state = state(kind), start = following(state.pointee.written), page = UInt64(Memory.pageBytes), limit = range(kind).end
         if start >= limit { return false }
         // A kind of which many are wanted will need more.
         let wanted = number(start, kind) &* step(kind) < 8 &* page ? page : 8 &* page

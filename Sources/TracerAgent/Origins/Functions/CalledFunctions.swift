@@ -96,7 +96,7 @@ enum CalledFunctions {
         // For a moment there is more memory, which the program might want.
         let hasSpace =
             ResourceLimit.soft(ResourceLimit.addressSpace) == .max && ResourceLimit.soft(ResourceLimit.data) == .max
-            && TraceSpace.isKernel
+            && TraceSpace.isRealKernel
         for n in 0..<called.count where called[n].replaced.pointee.state == .isToBePutBack {
             if !hasSpace || !replaceBlock(of: n) { leave(n) }
         }
@@ -134,7 +134,7 @@ enum CalledFunctions {
     }
     /// A page that is as it is to be stays the file's own. False: no memory for the others.
     private static func become(_ wanted: UnsafeMutableRawPointer, _ code: UnsafeMutableRawPointer, _ byteCount: Int) -> Bool {
-        let page = Kernel.pageBytes
+        let page = Memory.pageBytes
         var place = 0
         while place < byteCount {
             if !Memory.isSame(wanted + place, code + place, page) {
@@ -159,7 +159,7 @@ enum CalledFunctions {
         let entry = ModuleTable.modules.pointer(module)
         // Nobody tells when modules of other namespaces are unloaded.
         if entry.pointee.state == .retired || !entry.pointee.inBaseNamespace { return nil }
-        let image = entry.pointee.image, page = UInt64(Kernel.pageBytes), most = page &* 64
+        let image = entry.pointee.image, page = UInt64(Memory.pageBytes), most = page &* 64
         if PatchedFunctions.firstReplaced(in: module) < (image.low & ~(page &- 1)) &+ page { return nil }
         for n in 0..<image.segmentCount {
             let segment = image.segment(n), start = image.bias &+ segment.address

@@ -282,16 +282,16 @@ enum PatchedFunctions {
     /// Returns true if written memory may be executed afterwards: else the module's code, once it is writable, could never run again
     /// (PR_SET_MDWE, seccomp, SELinux execmem).
     private static func mayMakeCode() -> Bool {
-        guard let page = Memory.pages(Kernel.pageBytes) else { return false }
-        defer { Memory.release(page, Kernel.pageBytes) }
-        return Memory.protectCode(UInt64(UInt(bitPattern: page)), UInt64(Kernel.pageBytes))
+        guard let page = Memory.pages(Memory.pageBytes) else { return false }
+        defer { Memory.release(page, Memory.pageBytes) }
+        return Memory.protectCode(UInt64(UInt(bitPattern: page)), UInt64(Memory.pageBytes))
     }
 
     /// Returns true if each of the functions has the bytes that the plan says. Pages that are going to be written become the process's
     /// own copies first, some at once by one system call: a page fault to read each and another to write to it cost more than the copy,
     /// and the bytes of one that has just been copied need not be waited for.
     private static func isAsPlanned(_ work: inout Work, _ image: UnsafePointer<Image>) -> Bool {
-        let plan = work.plan, page = UInt64(Kernel.pageBytes), most = page &* 32
+        let plan = work.plan, page = UInt64(Memory.pageBytes), most = page &* 32
         var first = 0
         while first < plan.functionCount {
             var next = first, low: UInt64 = 0, high: UInt64 = 0
@@ -369,7 +369,7 @@ enum PatchedFunctions {
 
     /// Stubs with their moved code behind each, and descriptors, in pages as near to the module as there is address space.
     private static func makeArea(_ work: Work, _ image: Image) -> Area? {
-        let page = UInt64(Kernel.pageBytes)
+        let page = UInt64(Memory.pageBytes)
         func whole(_ bytes: UInt64) -> UInt64 { (bytes &+ page &- 1) & ~(page &- 1) }
         let codeBytes = whole(work.codeBytes), descriptorBytes = UInt64(work.count) &* UInt64(FUNCTION_BYTES)
         let toldBytes = MovedArea.bytes(work.count, work.shapes), filled = whole(codeBytes &+ descriptorBytes &+ toldBytes)

@@ -101,7 +101,7 @@ extension LazyStub {
     mutating func giveBack() {
         guard let descriptor else { return }
         if relocations != 0 {
-            let start = relocations & ~UInt64(Kernel.pageBytes &- 1)
+            let start = relocations & ~UInt64(Memory.pageBytes &- 1)
             Memory.release(UnsafeMutableRawPointer(bitPattern: UInt(start)), relocationBytes)
         }
         descriptor.pointee.instant = UInt64(UInt(bitPattern: LazySlots.free))

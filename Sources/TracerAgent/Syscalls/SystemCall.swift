@@ -107,7 +107,7 @@ enum Memory {
     /// Whole pages around the range. False when the kernel refuses.
     @discardableResult
     static func protect(_ address: UInt64, _ byteCount: UInt64, _ protection: Int) -> Bool {
-        let page = UInt64(Kernel.pageBytes)
+        let page = UInt64(Memory.pageBytes)
         let low = address & ~(page &- 1)
         let high = (address &+ byteCount &+ page &- 1) & ~(page &- 1)
         return SystemCall.call(SystemCall.mprotect, Int(bitPattern: UInt(low)), Int(high &- low), protection) == 0
@@ -125,7 +125,7 @@ enum Memory {
         return protect(address, byteCount, readExecute)
     }
     /// The whole pages that hold so many bytes.
-    static func wholePages(_ byteCount: Int) -> Int { (byteCount &+ Kernel.pageBytes &- 1) & ~(Kernel.pageBytes &- 1) }
+    static func wholePages(_ byteCount: Int) -> Int { (byteCount &+ Memory.pageBytes &- 1) & ~(Memory.pageBytes &- 1) }
 }
 
 struct Timespec { var seconds = 0, nanoseconds = 0 }

@@ -2,7 +2,7 @@
 import Glibc
 import TraceFormat
 
-struct KernelWish {
+struct KernelRequest {
     /// nil: where that costs little.
     private let isWanted: Bool?
     /// Nanoseconds, 0: none.

@@ -1,7 +1,7 @@
 // Facts about this process from the kernel: its id, the auxiliary vector (getauxval(3)), how it was started.
 import CSupport
 
-enum Kernel {
+extension Memory {
     nonisolated(unsafe) static var pageBytes = 4096
 }
 
@@ -11,7 +11,7 @@ enum Process {
     nonisolated(unsafe) private(set) static var programHeaderCount = 0
     nonisolated(unsafe) private(set) static var loaderBase: UInt64 = 0
     nonisolated(unsafe) private(set) static var entry: UInt64 = 0
-    nonisolated(unsafe) private(set) static var kernelImage: UInt64 = 0
+    nonisolated(unsafe) private(set) static var vdsoImage: UInt64 = 0
     nonisolated(unsafe) private(set) static var mainStackHigh: UInt64 = 0
     nonisolated(unsafe) private(set) static var isSecure = false
     /// Texts in pages of our own: the program as it was started, the executable, the directory.
@@ -33,7 +33,7 @@ enum Process {
             switch vector[n] {
             case 3: programHeaders = value // AT_PHDR
             case 5: programHeaderCount = Int(value) // AT_PHNUM
-            case 6: Kernel.pageBytes = Int(value) // AT_PAGESZ
+            case 6: Memory.pageBytes = Int(value) // AT_PAGESZ
             case 7: loaderBase = value // AT_BASE
             case 9: entry = value // AT_ENTRY
             case 16: capabilities = value // AT_HWCAP
@@ -41,7 +41,7 @@ enum Process {
             case 26: moreCapabilities = value // AT_HWCAP2
             case 31: // AT_EXECFN
                 if let name = CText(bitPattern: UInt(value)) { program = name }
-            case 33: kernelImage = value // AT_SYSINFO_EHDR
+            case 33: vdsoImage = value // AT_SYSINFO_EHDR
             default: break
             }
             n &+= 2
