@@ -201,7 +201,7 @@ struct write_position {
     uint64_t base;    // ticks that event times count from
     struct trace_chunk_header *chunk;
     uint64_t minimum_ticks;
-    uint64_t pending; // tail trampolines that have a word reserved and not written
+    uint64_t pending; // entry-only trampolines that have a word reserved and not written
     uint64_t unused[2];
 };
 

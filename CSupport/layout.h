@@ -15,8 +15,8 @@
 #define FUNCTION_ENTER 24 /* in a patched function's descriptor: where its stub goes */
 #define FUNCTION_BYTES 32
 #define KIND_CALL 0 /* entry and exit are recorded */
-#define KIND_TAIL 1 /* entry only, then a jump with the caller's return address in place */
-#define KIND_INSPECT 2 /* Swift looks at the arguments of each call and says call or tail */
+#define KIND_ENTRY_ONLY 1 /* entry only, then a jump with the caller's return address in place */
+#define KIND_INSPECT 2 /* Swift looks at the arguments of each call and says call or entry only */
 #define KIND_ONCE 3 /* Swift looks at calls whose flag, the word at the first argument, is 0 */
 #define KIND_START 4 /* __libc_start_main: its first argument, main, is exchanged for a stub */
 #define KIND_LOAD 5 /* dlopen: its return is for Swift, too */

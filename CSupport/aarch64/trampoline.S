@@ -919,7 +919,7 @@ tracer_special\variant:
     WRITE_ENTER \filtered, \lse, .Lunwritten\variant, .Lsited_object\variant, 1
     b .Lcall\variant
 .Lspecial_kind\variant:
-    cmp w9, #KIND_TAIL
+    cmp w9, #KIND_ENTRY_ONLY
     b.ne .Lspecial_call\variant
     adrp x9, tracer_label_area
     add x9, x9, #:lo12:tracer_label_area

@@ -896,7 +896,7 @@ tracer_special\variant:
     jmp .Lspecial_slow\variant
     .else
 .Lspecial_kind\variant:
-    cmpw $KIND_TAIL, FUNCTION_KIND(%r11)
+    cmpw $KIND_ENTRY_ONLY, FUNCTION_KIND(%r11)
     jne .Lspecial_call\variant
     movq SLOT(\patched), %rax
     subq tracer_label_area+AREA_LOW(%rip), %rax

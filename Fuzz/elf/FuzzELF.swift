@@ -70,9 +70,9 @@ private enum OneImage: SlotScope {
     nonisolated(unsafe) static let image = UnsafeMutablePointer<Image>.allocate(capacity: 1)
     nonisolated(unsafe) static var filters = Table<BloomFilter>()
 
-    static var untouched: Treatment { .untouched }
-    static func treatment(of name: Name) -> Treatment { SpecialFunction.treatment(of: name) }
-    static func isUntouched(_ treatment: Treatment) -> Bool { treatment == .untouched }
+    static var none: HookPolicy { .none }
+    static func policy(of name: Name) -> HookPolicy { SpecialFunction.policy(of: name) }
+    static func isNone(_ policy: HookPolicy) -> Bool { policy == .none }
     static func isKnown(_ query: SymbolQuery) -> Bool { false }
     static func prefetch(_ query: SymbolQuery) {}
     static func prefetchFunction(_ name: Name) {}

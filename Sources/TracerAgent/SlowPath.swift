@@ -45,7 +45,7 @@ public func tracer_slow_enter(
         return Initializers.begin(recorder, descriptor, spills, since: entered)
     }
     let site = spills.site // a tail call's would be that of its caller
-    if kind == UInt16(KIND_TAIL) { recorder.endTailCaller(spills) }
+    if kind == UInt16(KIND_ENTRY_ONLY) { recorder.endTailCaller(spills) }
     if let unwritten {
         unwritten.pointee.argument = spills.object(descriptor)
         unwritten.setUnwritten() // no longer being filled by an interrupted trampoline: by us
@@ -68,9 +68,9 @@ public func tracer_slow_enter(
     if kind == UInt16(KIND_ONCE) {
         OnceCalls.record(descriptor, spills, recorder, isPassing: Ready.isPast)
     } else if kind != UInt16(KIND_CALL) && kind != UInt16(KIND_PATCHED) {
-        let isTail = isTail(descriptor, spills, recorder)
+        let recordsEntryOnly = recordsEntryOnly(descriptor, spills, recorder)
         let isEntryOnly = FunctionTable.entry(descriptor.pointee.function).isEntryOnly
-        if isTail || isEntryOnly {
+        if recordsEntryOnly || isEntryOnly {
             recorder.endTailCaller(spills)
             if changesAction && isEntryOnly { recorder.suspendFaultHandler(until: nil) }
             if recorder.top.pointee.last == 0 { recorder.writeInstant(descriptor.pointee.function, from: site) }
@@ -172,12 +172,12 @@ public func tracer_slow_bind(
 }
 
 /// True: record the entry only and leave the caller's return address in place.
-private func isTail(
+private func recordsEntryOnly(
     _ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills,
     _ recorder: ThreadRecorder
 ) -> Bool {
-    if descriptor.pointee.kind == UInt16(KIND_TAIL) { return true }
-    switch FunctionTable.entry(descriptor.pointee.function).treatment {
+    if descriptor.pointee.kind == UInt16(KIND_ENTRY_ONLY) { return true }
+    switch FunctionTable.entry(descriptor.pointee.function).policy {
     case .dlopen:
         Loads.asked(recorder, spills)
         return Loads.dependsOnCaller(name: spills.firstArgument, caller: spills.caller)
@@ -190,7 +190,7 @@ private func isTail(
         recorder.inspectContext(spills.firstArgument)
         return false
     case .output, .notify, .notifyOfPid, .ready:
-        Ready.inspect(descriptor, FunctionTable.entry(descriptor.pointee.function).treatment, spills, recorder)
+        Ready.inspect(descriptor, FunctionTable.entry(descriptor.pointee.function).policy, spills, recorder)
         return false
     default: return false
     }

@@ -45,7 +45,7 @@ def trace(*chunks, flags=0):
     records = b""
     for index, name in enumerate(NAMES, 1):
         text = name.encode().ljust((len(name) + 7) // 8 * 8, b"\0")
-        records += struct.pack("<HHIIIQII", 3, 0, 32 + len(text), index, 0xFFFFFFFF, 0, t.TAIL if name == "setjmp" else 0,
+        records += struct.pack("<HHIIIQII", 3, 0, 32 + len(text), index, 0xFFFFFFFF, 0, t.ENTRY_ONLY if name == "setjmp" else 0,
                                len(name)) + text
     return t.HEADER.pack(*fields.values()).ljust(4096, b"\0") + chunk(2, 0, 0, records) + b"".join(chunks)
 

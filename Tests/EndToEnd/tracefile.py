@@ -21,7 +21,7 @@ FUNCTION_SHIFT = 2
 CONTROL_SHIFT, CONTROL_MASK, PAYLOAD_SHIFT, PAYLOAD_MASK = 2, 0x3F, 8, (1 << 56) - 1
 CLOSED, UNSETTLED, SITES = 1, 4, 8  # flags of a chunk
 CALL_SITES = 32  # flag of the file
-TAIL, SPAN, NAMED_MARK = 1, 2, 4
+ENTRY_ONLY, SPAN, NAMED_MARK = 1, 2, 4
 ARGUMENT_SHIFT, ARGUMENT_IS_INT = 8, 2048  # in the same flags: the argument that is recorded, from 1 on; whether it is an int
 NONE = 0xFFFFFFFF
 PHASES = {1: "created", 2: "exec", 3: "loader", 4: "agent", 5: "main", 6: "main returned", 7: "exit"}
@@ -550,11 +550,11 @@ class Trace:
                     node.object = self.object(flags, argument)
                     site = argument = None
                     node.exit = enter + (word >> layout.duration_shift)
-                    if flags & TAIL:
+                    if flags & ENTRY_ONLY:
                         node.mark = "tail"
                         self.tail[function] = self.tail.get(function, 0) + 1
                         if word >> layout.duration_shift:
-                            wrong.append(f"{where}: tail call {name} has a duration")
+                            wrong.append(f"{where}: entry-only function {name} has a duration")
                     (stack[-1].children if stack else thread.roots).append(node)
                     if stack and enter < stack[-1].enter:
                         wrong.append(f"{where}: {name} began {stack[-1].enter - enter} ticks before its caller "

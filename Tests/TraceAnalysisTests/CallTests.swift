@@ -260,7 +260,7 @@ import TraceTesting
             builder.complete(thread, 10, from: start + 200, to: start + 200)
         }
         builder.function(9, "a")
-        builder.function(10, "a", isTail: true)
+        builder.function(10, "a", isEntryOnly: true)
         let loaded = try Loaded(builder.bytes())
         #expect(loaded.summary.functions.count == 1)
         #expect(loaded["a"]?.calls == 3)

@@ -60,7 +60,7 @@ func demo(_ body: (inout TraceBuilder, Int) -> Void) -> TraceBuilder {
     var builder = TraceBuilder()
     builder.module(0, "/usr/lib/libdemo.so.1", buildID: [0xde, 0xad])
     for (id, name) in [(1, "main"), (2, "a"), (3, "b"), (4, "c")] as [(UInt32, String)] { builder.function(id, name) }
-    builder.function(5, "setjmp", isTail: true)
+    builder.function(5, "setjmp", isEntryOnly: true)
     let thread = builder.thread()
     body(&builder, thread)
     return builder

@@ -23,7 +23,7 @@ private func trace(length: UInt64) throws -> TraceFile {
     for (id, name, module) in [(1, "main", 0), (2, "outer", 1), (3, "inner", 1), (4, "short", 1)] as [(UInt32, String, UInt32)] {
         builder.function(id, name, module: module)
     }
-    builder.function(5, "loaded", flags: TRACE_FUNCTION_MARK | TRACE_FUNCTION_TAIL)
+    builder.function(5, "loaded", flags: TRACE_FUNCTION_MARK | TRACE_FUNCTION_ENTRY_ONLY)
     builder.phase(TRACE_PHASE_EXEC, trace_usage(), monotonic: begin - 9_000_000)
     builder.phase(TRACE_PHASE_LOADER, TraceBuilder.usage(at: begin - 8_000_000))
     builder.phase(TRACE_PHASE_AGENT, TraceBuilder.usage(at: begin))

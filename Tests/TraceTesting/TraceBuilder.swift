@@ -67,13 +67,13 @@ public struct TraceBuilder: Sendable {
 
     public mutating func function(
         _ id: UInt32, _ name: String, module: UInt32 = 0, address: UInt64 = 0x5000_1000,
-        isTail: Bool = false, flags: Int = 0
+        isEntryOnly: Bool = false, flags: Int = 0
     ) {
         var record = trace_function_record()
         record.function = id
         record.module = module
         record.address = address
-        record.flags = UInt32(flags) | (isTail ? UInt32(TRACE_FUNCTION_TAIL) : 0)
+        record.flags = UInt32(flags) | (isEntryOnly ? UInt32(TRACE_FUNCTION_ENTRY_ONLY) : 0)
         record.name_bytes = UInt32(name.utf8.count)
         self.record(TRACE_RECORD_FUNCTION, record, Array(name.utf8))
     }

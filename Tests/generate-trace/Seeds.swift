@@ -21,7 +21,7 @@ func writeSeeds(_ directory: String) {
         builder.module(0, "/usr/lib/libdemo.so", buildID: [1, 2, 3])
         builder.function(1, "main")
         builder.function(2, "_ZN4demo3addEii")
-        builder.function(3, "setjmp", isTail: true)
+        builder.function(3, "setjmp", isEntryOnly: true)
         _ = builder.thread()
         builder.enter(0, 1, at: start)
         builder.enter(0, 2, at: start + 10)

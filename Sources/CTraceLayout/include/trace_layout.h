@@ -244,9 +244,9 @@ enum {
     TRACE_TEXT_MESSAGE = 5,     // a message of the agent: one line
 };
 enum {
-    TRACE_FUNCTION_TAIL = 1,  // its entry is recorded, as a complete call of length zero; its exit is not
+    TRACE_FUNCTION_ENTRY_ONLY = 1,  // its entry is recorded, as a complete call of length zero; its exit is not
     TRACE_FUNCTION_SPAN = 2,  // not a function: tracer_begin and tracer_end with this name
-    TRACE_FUNCTION_MARK = 4   // not a function: tracer_mark with this name; TAIL is set, too
+    TRACE_FUNCTION_MARK = 4   // not a function: tracer_mark with this name; ENTRY_ONLY is set, too
 };
 // Also in a function's flags: number, from 1, of the argument recorded before each call (ARGUMENT); 0 none.
 #define TRACE_FUNCTION_ARGUMENT_SHIFT 8

@@ -41,7 +41,7 @@ struct RecordedFunctions {
             wanted += 1
             if let refusal = function.refusal { return .refused(refusal) }
             eligible += 1
-            if function.symbols.contains(where: SlotTreatment.mayConcern) {
+            if function.symbols.contains(where: SlotHookPolicy.mayConcern) {
                 doubtful += 1
                 return .slotAlone
             }

@@ -77,7 +77,7 @@ struct CallRows: CallSink, ~Copyable {
         _ row: UInt32, from start: UInt64, to end: UInt64, depth: Int,
         parent: Frame, isOutermost: Bool
     ) {
-        if _slowPath(start == end), thread.source.table.isTail(row &- 1) {
+        if _slowPath(start == end), thread.source.table.isEntryOnly(row &- 1) {
             begin(depth, from: start)
             text.append(",,entered,")
             text.append(names[row &- 1])

@@ -96,7 +96,7 @@ struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
     var sink: Sink
     /// Function ids of the open frames, as the sink has heard of them.
     private var open = PlainArray<UInt32>()
-    private var isTail: PlainArray<Bool>
+    private var isEntryOnly: PlainArray<Bool>
     private var latest: UInt64 = 0
     /// Frames are taken up that the piece before has begun.
     var isSilent = false
@@ -108,13 +108,13 @@ struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
 
     init(_ sink: consuming Sink) {
         self.sink = sink
-        isTail = PlainArray(repeating: false, count: 1)
+        isEntryOnly = PlainArray(repeating: false, count: 1)
     }
 
     mutating func setTable(_ table: FunctionNames) {
-        isTail = PlainArray(repeating: false, count: table.rowOfFunction.count + 1)
-        for (id, row) in table.rowOfFunction.enumerated() where row != 0 && table.rows[Int(row) - 1].isTail {
-            isTail[id + 1] = true
+        isEntryOnly = PlainArray(repeating: false, count: table.rowOfFunction.count + 1)
+        for (id, row) in table.rowOfFunction.enumerated() where row != 0 && table.rows[Int(row) - 1].isEntryOnly {
+            isEntryOnly[id + 1] = true
         }
     }
 
@@ -168,7 +168,7 @@ struct Timeline<Sink: TimelineSink & ~Copyable>: CallSink, ~Copyable {
         parent: Frame, isOutermost: Bool
     ) {
         let from = time(start), to = time(end)
-        if _slowPath(Int(row) < isTail.count && isTail[Int(row)]) {
+        if _slowPath(Int(row) < isEntryOnly.count && isEntryOnly[Int(row)]) {
             sink.entered(row &- 1, at: from)
         } else {
             sink.leaf(row &- 1, from: from, to: to)

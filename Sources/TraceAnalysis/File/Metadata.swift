@@ -25,7 +25,7 @@ package struct Function: Sendable {
     package var id: UInt32
     package var module: UInt32?
     package var address: UInt64
-    package var isTail: Bool
+    package var isEntryOnly: Bool
     /// No function but a name that the program gave to a span or a mark.
     package var isSpan: Bool
     package var isMark: Bool
@@ -90,7 +90,7 @@ package struct Metadata: Sendable, RecordReader {
             let names = RecordedNames.shared.names(of: addresses.map { $0 &- module.loadBias }, in: module.identity)
             for (n, entry) in entries.enumerated() {
                 functions[entry.id] = Function(
-                    id: entry.id, module: index, address: addresses[n], isTail: false, isSpan: false, isMark: false,
+                    id: entry.id, module: index, address: addresses[n], isEntryOnly: false, isSpan: false, isMark: false,
                     rawName: names?[n] ?? "0x" + String(addresses[n] &- module.loadBias, radix: 16), isThereByCall: true)
             }
         }
@@ -157,7 +157,7 @@ package struct Metadata: Sendable, RecordReader {
                 at: offset + MemoryLayout<trace_function_record>.size, byteCount: min(Int(function.name_bytes), Self.longestName))
             functions[function.function] = Function(
                 id: function.function, module: function.module == .max ? nil : function.module,
-                address: function.address, isTail: function.flags & UInt32(TRACE_FUNCTION_TAIL) != 0,
+                address: function.address, isEntryOnly: function.flags & UInt32(TRACE_FUNCTION_ENTRY_ONLY) != 0,
                 isSpan: function.flags & UInt32(TRACE_FUNCTION_SPAN) != 0,
                 isMark: function.flags & UInt32(TRACE_FUNCTION_MARK) != 0, object: ObjectArgument(flags: function.flags), rawName: name)
         case TRACE_RECORD_FUNCTIONS:

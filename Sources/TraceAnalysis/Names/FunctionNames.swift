@@ -12,7 +12,7 @@ package struct FunctionNames: Sendable {
         /// As in the file, "" when it has none; then the name tells rows apart.
         var symbol: String
         var module: String
-        var isTail: Bool
+        var isEntryOnly: Bool
     }
 
     /// Name of the row of own code, which is no function.
@@ -35,7 +35,7 @@ package struct FunctionNames: Sendable {
         self.init(
             zip(functions, names).map { function, name in
                 let module = Self.moduleName(function, metadata)
-                return (function, Row(name: name, symbol: function.rawName, module: module, isTail: function.isTail))
+                return (function, Row(name: name, symbol: function.rawName, module: module, isEntryOnly: function.isEntryOnly))
             }, metadata)
     }
 
@@ -44,7 +44,7 @@ package struct FunctionNames: Sendable {
         self.init(
             metadata.functions.values.sorted { $0.id < $1.id }.map { function in
                 var row = names.row(of: function, metadata)
-                row.isTail = function.isTail
+                row.isEntryOnly = function.isEntryOnly
                 return (function, row)
             }, metadata)
     }
@@ -76,7 +76,7 @@ package struct FunctionNames: Sendable {
         struct Key: Hashable {
             var symbol: String
             var module: UInt32?
-            var isTail: Bool
+            var isEntryOnly: Bool
         }
         var rows: [Row] = []
         var numbers: [Key: UInt32] = [:]
@@ -87,13 +87,13 @@ package struct FunctionNames: Sendable {
             let next = UInt32(rows.count + 1)
             var number = next
             if !function.rawName.isEmpty { // without a symbol each id is one of its own
-                let key = Key(symbol: function.rawName, module: function.module, isTail: function.isTail)
+                let key = Key(symbol: function.rawName, module: function.module, isEntryOnly: function.isEntryOnly)
                 if let known = numbers.updateValue(next, forKey: key) {
                     numbers[key] = known
                     number = known
                 }
             }
-            if number == next { rows.append(Row(name: "", symbol: "", module: "", isTail: function.isTail)) }
+            if number == next { rows.append(Row(name: "", symbol: "", module: "", isEntryOnly: function.isEntryOnly)) }
             rowOfFunction[Int(function.id)] = number
         }
         self.rows = rows
@@ -104,7 +104,7 @@ package struct FunctionNames: Sendable {
     /// Each function a row of its own, in the order of their ids, and without a name: two may have the same.
     init(apart metadata: Metadata) {
         let ids = metadata.functions.keys.sorted()
-        rows = ids.map { Row(name: "", symbol: "", module: "", isTail: metadata.functions[$0]!.isTail) }
+        rows = ids.map { Row(name: "", symbol: "", module: "", isEntryOnly: metadata.functions[$0]!.isEntryOnly) }
         var rowOfFunction = [UInt32](repeating: 0, count: Int(ids.last ?? 0) + 1)
         for (index, id) in ids.enumerated() { rowOfFunction[Int(id)] = UInt32(index) + 1 }
         self.rowOfFunction = rowOfFunction
@@ -153,7 +153,7 @@ package struct FunctionNames: Sendable {
     static func strangerName(_ function: UInt32) -> String { "?#\(function)" }
     /// Row of a function that no record describes.
     static func stranger(_ function: UInt32) -> Row {
-        Row(name: strangerName(function), symbol: strangerName(function), module: noModule, isTail: false)
+        Row(name: strangerName(function), symbol: strangerName(function), module: noModule, isEntryOnly: false)
     }
 
     /// Name and module of a function id, whether or not the file describes it.
@@ -175,8 +175,8 @@ package struct FunctionNames: Sendable {
         return names.contains(text) ? nil : names.min { ($0.count, $0) < ($1.count, $1) }
     }
 
-    package func isTail(_ function: UInt32) -> Bool {
+    package func isEntryOnly(_ function: UInt32) -> Bool {
         guard Int(function) < rowOfFunction.count, rowOfFunction[Int(function)] != 0 else { return false }
-        return rows[Int(rowOfFunction[Int(function)]) - 1].isTail
+        return rows[Int(rowOfFunction[Int(function)]) - 1].isEntryOnly
     }
 }

@@ -10,7 +10,7 @@ final class NameCache {
     func row(of function: Function, _ metadata: Metadata) -> FunctionNames.Row {
         let function = FunctionNames.named(function, metadata, symbolizer)
         let module = FunctionNames.moduleName(function, metadata)
-        return FunctionNames.Row(name: name(of: function, metadata), symbol: function.rawName, module: module, isTail: false)
+        return FunctionNames.Row(name: name(of: function, metadata), symbol: function.rawName, module: module, isEntryOnly: false)
     }
 
     private func name(of function: Function, _ metadata: Metadata) -> String {

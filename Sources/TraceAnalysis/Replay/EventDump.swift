@@ -95,7 +95,7 @@ private struct DumpSink: EventSink, ~Copyable {
     }
     mutating func exit(_ function: UInt32, at time: UInt64) { emit(.exit, at: time, function: function) }
     mutating func complete(_ function: UInt32, from start: UInt64, to end: UInt64) {
-        emit(table.isTail(function) ? .tail : .complete, at: start, function: function, duration: end &- start)
+        emit(table.isEntryOnly(function) ? .tail : .complete, at: start, function: function, duration: end &- start)
     }
     mutating func resumedExit(_ function: UInt32, entered ticks56: UInt64, at time: UInt64) {
         emit(.exit, at: time, function: function)

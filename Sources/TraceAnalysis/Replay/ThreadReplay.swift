@@ -256,11 +256,11 @@ private struct ReplayPass: CallSink {
 
     mutating func leaf(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int, parent: Frame, isOutermost: Bool) {
         guard depth < deepest else { return }
-        let isTail = table.isTail(row &- 1)
+        let isEntryOnly = table.isEntryOnly(row &- 1)
         add(
             ReplayLine(
-                kind: isTail ? .entered : .call, start: Ticks(start), depth: depth, function: row &- 1,
-                object: nextLeafObject, end: isTail ? nil : (Ticks(end), .returned)))
+                kind: isEntryOnly ? .entered : .call, start: Ticks(start), depth: depth, function: row &- 1,
+                object: nextLeafObject, end: isEntryOnly ? nil : (Ticks(end), .returned)))
     }
 
     mutating func migrated(_ row: UInt32, from start: UInt64, to end: UInt64, depth: Int) {

@@ -16,7 +16,7 @@ struct FunctionSums: BitwiseCopyable {
     var maximum: UInt64 = 0
     /// Row of the duration counts, 0 before the first.
     var durationRow: UInt32 = 0
-    var isTail: Bool = false
+    var isEntryOnly: Bool = false
     /// There were more calls than are recorded.
     var isLeftOut = false
 
@@ -62,7 +62,7 @@ package struct Accumulator: ~Copyable {
         rows = RowNumbers(table)
         sums = PlainArray(repeating: FunctionSums(), count: table.rowCount)
         made = PlainArray(repeating: 0, count: table.rowCount)
-        for row in 1..<max(table.rowCount, 1) where table.rows[row - 1].isTail { sums[row].isTail = true }
+        for row in 1..<max(table.rowCount, 1) where table.rows[row - 1].isEntryOnly { sums[row].isEntryOnly = true }
         for row in table.leftOut { sums[Int(row)].isLeftOut = true }
     }
 
@@ -170,7 +170,7 @@ extension Accumulator: CallSink {
     ) {
         calls &+= 1
         sums[Int(row)].calls &+= 1
-        if _slowPath(sums[Int(row)].isTail) { return }
+        if _slowPath(sums[Int(row)].isEntryOnly) { return }
         coverage.add(start, end, depth: depth)
         time(end &- start, row, parent: parent.row, isOutermost: isOutermost)
     }

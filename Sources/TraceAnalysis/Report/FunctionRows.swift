@@ -7,7 +7,7 @@ extension Accumulator {
         var firstOf: [FunctionNames.Row: Int] = [:]
         for row in 1..<max(table.rowCount, 1) where isUsed(row) {
             var key = table.rows[row - 1]
-            key.isTail = false
+            key.isEntryOnly = false
             if let first = firstOf[key] {
                 merge(row, into: first)
             } else {

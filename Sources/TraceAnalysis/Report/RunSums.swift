@@ -56,7 +56,7 @@ struct RunSums: ~Copyable {
     /// One row, to those that came before it, whatever their names.
     mutating func add(_ accumulator: borrowing Accumulator, _ row: Int, _ trace: TraceFile) {
         guard row > 0 else { return }
-        let number = number(FunctionNames.Row(name: "", symbol: "", module: "", isTail: false))
+        let number = number(FunctionNames.Row(name: "", symbol: "", module: "", isEntryOnly: false))
         add(accumulator.sums[row], accumulator.durations, to: number, trace.timeScale)
         add(accumulator.recording(row, CallCost(trace))?.count, to: number)
     }

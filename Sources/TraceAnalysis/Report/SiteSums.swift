@@ -18,7 +18,7 @@ private struct SiteSums: StreamSink, ~Copyable {
     static var wantsSites: Bool { true }
 
     private var rows: RowNumbers
-    private let isTail: [Bool]
+    private let isEntryOnly: [Bool]
     private let leftOut: Set<UInt32>
     private let modules: ModuleTimes
     /// Keys by number; 0 is nobody.
@@ -39,7 +39,7 @@ private struct SiteSums: StreamSink, ~Copyable {
 
     init(_ table: FunctionNames, _ modules: ModuleTimes) {
         rows = RowNumbers(table)
-        isTail = [false] + table.rows.map(\.isTail)
+        isEntryOnly = [false] + table.rows.map(\.isEntryOnly)
         leftOut = table.leftOut
         self.modules = modules
     }
@@ -62,7 +62,7 @@ private struct SiteSums: StreamSink, ~Copyable {
         keys.append(key)
         numbers[key] = UInt32(number)
         var fresh = FunctionSums()
-        fresh.isTail = Int(key.row) < isTail.count && isTail[Int(key.row)]
+        fresh.isEntryOnly = Int(key.row) < isEntryOnly.count && isEntryOnly[Int(key.row)]
         fresh.isLeftOut = leftOut.contains(key.row)
         sums.append(fresh)
         open.append(0)
@@ -117,7 +117,7 @@ private struct SiteSums: StreamSink, ~Copyable {
         let number = number(row, nextLeafSite, at: start)
         calls &+= 1
         sums[number].calls &+= 1
-        if sums[number].isTail { return }
+        if sums[number].isEntryOnly { return }
         time(end &- start, number, isOutermost: open[number] == 0)
         takeSelf(end &- start, number, parent: parent)
     }

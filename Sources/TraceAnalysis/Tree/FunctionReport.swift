@@ -73,7 +73,7 @@ package struct FunctionReport: Sendable {
                 let row = accumulator.together(table, pattern)
                 var counts: [Int: UInt64] = [:]
                 accumulator.forEachDuration(row, scale) { counts[Self.power($0), default: 0] += UInt64($1) }
-                let nobody = FunctionNames.Row(name: "", symbol: "", module: "", isTail: false)
+                let nobody = FunctionNames.Row(name: "", symbol: "", module: "", isEntryOnly: false)
                 var summary = accumulator.summary(row, nobody, scale, CallCost(traces[0]))
                 summary.total = total
                 return (summary, Self.bars(counts))

@@ -63,7 +63,7 @@ struct PathSums: ~Copyable {
     private var paths: [UInt32] = []
 
     private var rows: RowNumbers
-    private var isTail: PlainArray<Bool>
+    private var isEntryOnly: PlainArray<Bool>
     private var migrated = Migrations()
 
     /// Calls of dlopen are paths of their own for each file that they bring.
@@ -89,8 +89,8 @@ struct PathSums: ~Copyable {
         loading = files.row(in: table)
         coverage = CallCoverage(spans)
         rows = RowNumbers(table)
-        isTail = PlainArray(repeating: false, count: table.rowCount)
-        for row in 1..<max(table.rowCount, 1) { isTail[row] = table.rows[row - 1].isTail }
+        isEntryOnly = PlainArray(repeating: false, count: table.rowCount)
+        for row in 1..<max(table.rowCount, 1) { isEntryOnly[row] = table.rows[row - 1].isEntryOnly }
         places = PlainArray(repeating: 0, count: 1 << 12)
         self.mostPaths = mostPaths
         self.keptPaths = keptPaths ?? mostPaths * 3 / 4
@@ -250,7 +250,7 @@ struct PathSums: ~Copyable {
 
     @inline(never) private mutating func strangerRow(_ function: UInt32) -> UInt32 {
         let row = rows.strangerRow(function)
-        if Int(row) >= isTail.count { isTail.append(repeating: false, count: Int(row) + 1 - isTail.count) }
+        if Int(row) >= isEntryOnly.count { isEntryOnly.append(repeating: false, count: Int(row) + 1 - isEntryOnly.count) }
         return row
     }
 }
@@ -296,7 +296,7 @@ extension PathSums: CallSink {
         let below = path(parent)
         let node = child(below, row == loading ? loadingRow(start) : row)
         nodes[Int(node)].calls &+= 1
-        if _slowPath(isTail[Int(row)]) { return }
+        if _slowPath(isEntryOnly[Int(row)]) { return }
         coverage.add(start, end, depth: depth)
         time(end &- start, node, below: below, isWithin: node == below, isWhole: true)
     }

@@ -5,10 +5,10 @@ import CSupport
 
 /// The modules in which the answers are looked for, and what is to be done with calls.
 protocol SlotScope {
-    associatedtype Treatment
-    static var untouched: Treatment { get }
-    static func treatment(of name: Name) -> Treatment
-    static func isUntouched(_ treatment: Treatment) -> Bool
+    associatedtype Policy
+    static var none: Policy { get }
+    static func policy(of name: Name) -> Policy
+    static func isNone(_ policy: Policy) -> Bool
     /// The answer has been found before.
     static func isKnown(_ query: SymbolQuery) -> Bool
     /// Prefetches what is remembered of the query, and where functions of its name are.
@@ -35,7 +35,7 @@ struct CallSlots<Scope: SlotScope> {
     struct Slot {
         var isCall = false // else there is nothing to bind
         var isLazy = false
-        var treatment = Scope.untouched
+        var policy = Scope.none
         var hasVariantConvention = false
         var address: UInt64 = 0
         var value: UInt64 = 0
@@ -97,11 +97,11 @@ extension CallSlots.Slot {
         self.value = value
         hasVariantConvention = symbol.pointee.hasVariantConvention
         query.name = Name(text)
-        treatment = Scope.treatment(of: query.name)
+        policy = Scope.policy(of: query.name)
         // An unbound slot leads back into its own module's PLT: to an entry that pushes the relocation's number, or, from
         // mold, to the one first entry of all. So what it holds is not the address of the symbol.
         isLazy = image.pointee.contains(value) && !(symbol.pointee.section != 0 && value == image.pointee.bias &+ symbol.pointee.value)
-        if Scope.isUntouched(treatment) { return }
+        if Scope.isNone(policy) { return }
         if isLazy { query.version = VersionNeeds.of(relocation.symbol, image) }
         Scope.prefetch(query)
         if isLazy && isGlobal { candidate.asked = .memory }

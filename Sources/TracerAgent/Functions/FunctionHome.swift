@@ -3,29 +3,29 @@
 import CSupport
 
 enum FunctionHome {
-    /// Returns the treatment of a function whose name says `treatment`, now that it is known which module defines it.
-    @inline(__always) static func treatment(_ treatment: Treatment, of name: Name, in owner: UnsafePointer<Image>, isSanitizer: Bool)
-        -> Treatment
+    /// Returns the hook policy of a function whose name says `policy`, now that it is known which module defines it.
+    @inline(__always) static func policy(_ policy: HookPolicy, of name: Name, in owner: UnsafePointer<Image>, isSanitizer: Bool)
+        -> HookPolicy
     {
-        treatment == .ordinary || treatment == .tail ? treatment : checked(treatment, name, owner, isSanitizer)
+        policy == .record || policy == .entryOnly ? policy : checked(policy, name, owner, isSanitizer)
     }
-    private static func checked(_ treatment: Treatment, _ name: Name, _ owner: UnsafePointer<Image>, _ isSanitizer: Bool) -> Treatment {
-        switch treatment {
-        case .threadName, .output, .ending: return isLibc(owner, isSanitizer) ? treatment : .ordinary
-        case .instrumentation: return isLibc(owner, isSanitizer) ? treatment : .untouched
-        case .question: return isLibc(owner, isSanitizer) ? treatment : .untouched
-        case .vfork: return isLibc(owner, isSanitizer) ? treatment : .tail
-        case .clone, .makeContext: return isLibc(owner, isSanitizer) ? treatment : .ordinary
-        case .dlopen: return isLibc(owner, isSanitizer) ? treatment : .tail // it may still ask who called it, for the one that it stands in for
+    private static func checked(_ policy: HookPolicy, _ name: Name, _ owner: UnsafePointer<Image>, _ isSanitizer: Bool) -> HookPolicy {
+        switch policy {
+        case .threadName, .output, .ending: return isLibc(owner, isSanitizer) ? policy : .record
+        case .instrumentation: return isLibc(owner, isSanitizer) ? policy : .none
+        case .unwinderQuery: return isLibc(owner, isSanitizer) ? policy : .none
+        case .vfork: return isLibc(owner, isSanitizer) ? policy : .entryOnly
+        case .clone, .makeContext: return isLibc(owner, isSanitizer) ? policy : .record
+        case .dlopen: return isLibc(owner, isSanitizer) ? policy : .entryOnly // it may still ask who called it, for the one that it stands in for
         case .once where rest(of: name.text, after: "pthread_") != nil || rest(of: name.text, after: "__pthread_") != nil:
-            return isLibc(owner, isSanitizer) ? treatment : .ordinary
-        case .notify, .notifyOfPid: return isOne(of: "libsystemd.", "libelogind.", owner) ? treatment : .ordinary
-        case .frames where equal(name.text, literal: "_Unwind_Backtrace"): return treatment // its _Unwind_GetIP is there, too
-        case .frames where equal(name.text, literal: "backtrace") && isOne(of: "libc.", "libexecinfo.", owner): return treatment
-        case .frames where rest(of: name.text, after: "dladdr") != nil: return isLibc(owner, isSanitizer) ? treatment : .ordinary
-        case .frames where equal(name.text, literal: "_Unwind_SetIP"): return UnwinderQuestions.isOfHP(owner) ? treatment : .ordinary
-        case .frames: return isOne(of: "libunwind.", "libunwind-", owner) ? treatment : .ordinary
-        default: return treatment
+            return isLibc(owner, isSanitizer) ? policy : .record
+        case .notify, .notifyOfPid: return isOne(of: "libsystemd.", "libelogind.", owner) ? policy : .record
+        case .frameLister where equal(name.text, literal: "_Unwind_Backtrace"): return policy // its _Unwind_GetIP is there, too
+        case .frameLister where equal(name.text, literal: "backtrace") && isOne(of: "libc.", "libexecinfo.", owner): return policy
+        case .frameLister where rest(of: name.text, after: "dladdr") != nil: return isLibc(owner, isSanitizer) ? policy : .record
+        case .frameLister where equal(name.text, literal: "_Unwind_SetIP"): return UnwinderQuestions.isOfHP(owner) ? policy : .record
+        case .frameLister: return isOne(of: "libunwind.", "libunwind-", owner) ? policy : .record
+        default: return policy
         }
     }
 

@@ -10,7 +10,7 @@ enum FunctionTable {
         var module: UInt32
         var descriptor: UInt32
         var byteCount: UInt32 = 0 // aarch64: of the code, where its symbol says so
-        var treatment: Treatment
+        var policy: HookPolicy
         var isEntryOnly = false
 
         func contains(_ address: UInt64) -> Bool { address &- target < UInt64(byteCount) }
@@ -37,29 +37,29 @@ enum FunctionTable {
     /// - Parameter mayAskCaller: it does if its code says so (CallerQuestions.swift).
     static func stub(
         target: UInt64, name: Name, module: Int, of image: UnsafePointer<Image>,
-        treatment: Treatment, isEntryOnly: Bool, mayAskCaller: Bool
+        policy: HookPolicy, isEntryOnly: Bool, mayAskCaller: Bool
     ) -> UInt64? {
         lock.lock()
         defer { lock.unlock() }
-        let isEntryOnly = isEntryOnly && treatment != .tail, isOurs = treatment == .frames
-        var treatment = isEntryOnly && (treatment == .ordinary || treatment == .frames || treatment == .once) ? .tail : treatment
+        let isEntryOnly = isEntryOnly && policy != .entryOnly, isOurs = policy == .frameLister
+        var policy = isEntryOnly && (policy == .record || policy == .frameLister || policy == .once) ? .entryOnly : policy
         guard let slot = find(target, name.hash, UInt32(module)) else { return nil }
         if slots![slot] != 0 { return Stubs.address(of: Int(entries[Int(slots![slot])].descriptor)) }
         let definition = Image.definition(name, at: target, in: image)
         if definition.hasVariantConvention { return nil }
-        if treatment == .ordinary
+        if policy == .record
             && (ContextCapture.isNamed(name) && ContextCapture.captures(target, image)
                 || mayAskCaller
                     && ReturnReading.isIn(target, Image.markedDefinition(name, target, image).byteCount, image))
         {
-            treatment = .tail
+            policy = .entryOnly
         }
-        let object = treatment.mayHaveObject && !isEntryOnly ? CallObjects.flags(of: name, in: image) : 0
-        let isCall = (treatment == .ordinary || treatment == .frames) && object == 0
+        let object = policy.mayHaveObject && !isEntryOnly ? CallObjects.flags(of: name, in: image) : 0
+        let isCall = (policy == .record || policy == .frameLister) && object == 0
         guard let index = Stubs.take(isCall ? .call : .special) else { return nil }
         let entry = Entry(
             target: target, name: name.hash, module: UInt32(module), descriptor: UInt32(index),
-            byteCount: UInt32(truncatingIfNeeded: definition.byteCount), treatment: treatment, isEntryOnly: isEntryOnly)
+            byteCount: UInt32(truncatingIfNeeded: definition.byteCount), policy: policy, isEntryOnly: isEntryOnly)
         guard let id = add(entry, at: slot) else { return nil }
         let descriptor = tracer_function(index)!
         let called = isOurs ? Backtraces.target(target, name, in: image) : target
@@ -68,10 +68,10 @@ enum FunctionTable {
         descriptor.pointee.instant = Event.head(.complete, id)
         descriptor.pointee.head = Event.head(.enter, id)
         descriptor.pointee.argument = CallObjects.argument(object)
-        descriptor.pointee.kind = isEntryOnly && treatment == .systemCall ? UInt16(KIND_INSPECT) : treatment.kind
+        descriptor.pointee.kind = isEntryOnly && policy == .systemCall ? UInt16(KIND_INSPECT) : policy.kind
         MetadataWriter.function(
             id, module: UInt32(module), address: target,
-            flags: treatment == .tail || treatment == .vfork || isEntryOnly ? UInt32(TRACE_FUNCTION_TAIL) : object, name: name)
+            flags: policy == .entryOnly || policy == .vfork || isEntryOnly ? UInt32(TRACE_FUNCTION_ENTRY_ONLY) : object, name: name)
         return Stubs.address(of: index)
     }
 
@@ -82,7 +82,7 @@ enum FunctionTable {
         let flags = UInt32(truncatingIfNeeded: flags)
         guard let slot = find(UInt64(flags), name.hash, .max) else { return nil } // no code is at such an address
         if slots![slot] != 0 { return slots![slot] }
-        let entry = Entry(target: UInt64(flags), name: name.hash, module: .max, descriptor: 0, treatment: .ordinary)
+        let entry = Entry(target: UInt64(flags), name: name.hash, module: .max, descriptor: 0, policy: .record)
         guard let id = add(entry, at: slot) else { return nil }
         MetadataWriter.function(id, module: .max, address: 0, flags: flags, name: name)
         return id
@@ -104,7 +104,7 @@ enum FunctionTable {
     static func number(_ target: UInt64, module: UInt32, flags: UInt32, name: Name) -> UInt32? {
         if !hasNone { return nil }
         let id = UInt32(entries.count)
-        let entry = Entry(target: target, name: 0, module: module, descriptor: .max, treatment: .ordinary)
+        let entry = Entry(target: target, name: 0, module: module, descriptor: .max, policy: .record)
         if id >= Event.functionReach || !entries.append(entry) { return nil }
         numberedCount &+= 1
         MetadataWriter.function(id, module: module, address: target, flags: flags, name: name)
@@ -125,7 +125,7 @@ enum FunctionTable {
         if !hasNone || UInt32(entries.count) &+ count > Event.functionReach { return false }
         let first = UInt32(entries.count)
         for _ in 0..<count {
-            if !entries.append(Entry(target: 0, name: 0, module: UInt32(module), descriptor: .max, treatment: .ordinary)) { return false }
+            if !entries.append(Entry(target: 0, name: 0, module: UInt32(module), descriptor: .max, policy: .record)) { return false }
             numberedCount &+= 1
         }
         guard let offsets = MetadataWriter.functions(first, module: UInt32(module), count: count) else { return false }
@@ -134,7 +134,7 @@ enum FunctionTable {
     }
     /// Id 0 is taken.
     private static var hasNone: Bool {
-        entries.count > 0 || entries.append(Entry(target: 0, name: 0, module: 0, descriptor: 0, treatment: .ordinary))
+        entries.count > 0 || entries.append(Entry(target: 0, name: 0, module: 0, descriptor: 0, policy: .record))
     }
     /// Number of ids in blocks: they are in no slot of the table.
     nonisolated(unsafe) private static var numberedCount = 0

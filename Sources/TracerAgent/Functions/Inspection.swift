@@ -1,4 +1,4 @@
-// Functions whose treatment depends on their arguments, looked at call by call.
+// Functions whose handling depends on their arguments, looked at call by call.
 import CSupport
 
 enum Inspection {
@@ -13,7 +13,7 @@ enum Inspection {
     /// sigaction and its kind, for SIGBUS.
     static func changesAction(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Bool {
         if !SafetyHooks.isLooked(at: descriptor) { return false }
-        switch SafetyHooks.treatment(descriptor) {
+        switch SafetyHooks.policy(descriptor) {
         case .signalAction: return UInt32(truncatingIfNeeded: spills.firstArgument) == UInt32(BUS_SIGNAL)
         case .systemCall:
             return spills.firstArgument == UInt64(SystemCall.rt_sigaction)
@@ -26,7 +26,7 @@ enum Inspection {
     /// another root directory, other mounts; and if the thread becomes SCHED_DEADLINE, which cannot make a task (sched(7)).
     static func changesIdentity(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Bool {
         if !SafetyHooks.isLooked(at: descriptor) { return false }
-        switch SafetyHooks.treatment(descriptor) {
+        switch SafetyHooks.policy(descriptor) {
         case .identity: return true
         case .systemCall where spills.firstArgument == UInt64(SystemCall.sched_setattr): return asksForDeadline(spills.thirdArgument)
         case .systemCall: return SystemCall.changesIdentity(spills.firstArgument)
@@ -42,7 +42,7 @@ enum Inspection {
     /// Returns true if the call does not return, and no destructor runs.
     static func endsProcess(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Bool {
         if !SafetyHooks.isLooked(at: descriptor) { return false }
-        switch SafetyHooks.treatment(descriptor) {
+        switch SafetyHooks.policy(descriptor) {
         case .ending: return true
         case .systemCall: return spills.firstArgument == UInt64(SystemCall.exit_group)
         default: return false
@@ -52,7 +52,7 @@ enum Inspection {
     /// Returns how the program is about to confine itself by this call; nil: it is not.
     static func confinement(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Confinement? {
         if !SafetyHooks.isLooked(at: descriptor) { return nil }
-        switch SafetyHooks.treatment(descriptor) {
+        switch SafetyHooks.policy(descriptor) {
         case .confinement: return .ofControl(spills.firstArgument, spills.secondArgument, spills.thirdArgument)
         case .systemCall where spills.firstArgument == UInt64(SystemCall.seccomp):
             return .ofSeccomp(spills.secondArgument, spills.fourthArgument)
@@ -67,7 +67,7 @@ extension MemorySharing {
     /// clone(function, stack, flags, …); system calls by number: (flags, …) and clone3's (struct clone_args *, …), flags first.
     static func of(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> MemorySharing? {
         if !SafetyHooks.isLooked(at: descriptor) { return nil }
-        switch SafetyHooks.treatment(descriptor) {
+        switch SafetyHooks.policy(descriptor) {
         case .vfork: return .suspended(returnsTwice: true, isByNumber: false)
         case .clone: return of(flags: spills.thirdArgument, isByNumber: false)
         case .systemCall:

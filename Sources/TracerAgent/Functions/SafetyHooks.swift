@@ -7,26 +7,26 @@ import CSupport
 enum SafetyHooks {
     private struct Entry {
         var target: UInt64
-        var treatment: Treatment
+        var policy: HookPolicy
         var stub: UInt64
     }
     nonisolated(unsafe) private static var entries = Table<Entry>() // a few, all of libc
 
-    private static func isNeeded(_ treatment: Treatment) -> Bool {
-        switch treatment {
+    private static func isNeeded(_ policy: HookPolicy) -> Bool {
+        switch policy {
         case .confinement, .systemCall, .signalAction, .identity, .ending, .vfork, .clone: true
         default: false
         }
     }
 
     /// nil: it need not be seen, or there is no space. LoaderWatch.lock is held.
-    static func stub(target: UInt64, treatment: Treatment) -> UInt64? {
-        if !isNeeded(treatment) { return nil }
-        for n in 0..<entries.count where entries[n].target == target && entries[n].treatment == treatment { return entries[n].stub }
-        guard let (stub, descriptor) = FunctionTable.stub(kind: treatment.kind) else { return nil }
+    static func stub(target: UInt64, policy: HookPolicy) -> UInt64? {
+        if !isNeeded(policy) { return nil }
+        for n in 0..<entries.count where entries[n].target == target && entries[n].policy == policy { return entries[n].stub }
+        guard let (stub, descriptor) = FunctionTable.stub(kind: policy.kind) else { return nil }
         descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
-        descriptor.pointee.head = UInt64(treatment.rawValue) // no event is made of it
-        _ = entries.append(Entry(target: target, treatment: treatment, stub: stub))
+        descriptor.pointee.head = UInt64(policy.rawValue) // no event is made of it
+        _ = entries.append(Entry(target: target, policy: policy, stub: stub))
         return stub
     }
 
@@ -37,8 +37,8 @@ enum SafetyHooks {
     static func isLooked(at descriptor: UnsafeMutablePointer<function_descriptor>) -> Bool {
         descriptor.pointee.kind == UInt16(KIND_INSPECT) || descriptor.pointee.kind == UInt16(KIND_NUMBER)
     }
-    static func treatment(_ descriptor: UnsafeMutablePointer<function_descriptor>) -> Treatment {
-        if isOne(descriptor) { return Treatment(rawValue: UInt8(truncatingIfNeeded: descriptor.pointee.head)) ?? .ordinary }
-        return FunctionTable.entry(descriptor.pointee.function).treatment
+    static func policy(_ descriptor: UnsafeMutablePointer<function_descriptor>) -> HookPolicy {
+        if isOne(descriptor) { return HookPolicy(rawValue: UInt8(truncatingIfNeeded: descriptor.pointee.head)) ?? .record }
+        return FunctionTable.entry(descriptor.pointee.function).policy
     }
 }

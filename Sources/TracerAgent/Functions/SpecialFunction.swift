@@ -2,12 +2,12 @@
 import CSupport
 import CTraceLayout
 
-enum Treatment: UInt8 {
-    case ordinary // a traced call
-    case untouched // the slot stays as it is
-    case frames // a traced call of our own function, which calls the original (Backtraces.swift)
-    case question // asked by an unwinder, which is told of moved code as well (UnwinderQuestions.swift)
-    case tail // entry is recorded, then a jump: the function sees its real caller's return address
+enum HookPolicy: UInt8 {
+    case record // a traced call
+    case none // the slot stays as it is
+    case frameLister // a traced call of our own function, which calls the original (Backtraces.swift)
+    case unwinderQuery // asked by an unwinder, which is told of moved code as well (UnwinderQuestions.swift)
+    case entryOnly // entry is recorded, then a jump: the function sees its real caller's return address
     case dlopen, systemCall, threadName, confinement, identity, ending, signalAction // looked at call by call (Inspection.swift)
     case instrumentation // the agent's own stands in for it (InstrumentedFunctions.swift)
     case makeContext // looked at for the stack that it is given (AlternateStacks.swift)
@@ -18,8 +18,8 @@ enum Treatment: UInt8 {
 
     var kind: UInt16 {
         switch self {
-        case .ordinary, .untouched, .frames, .question: UInt16(KIND_CALL)
-        case .tail: UInt16(KIND_TAIL)
+        case .record, .none, .frameLister, .unwinderQuery: UInt16(KIND_CALL)
+        case .entryOnly: UInt16(KIND_ENTRY_ONLY)
         case .start: UInt16(KIND_START)
         case .once: UInt16(KIND_ONCE)
         case .dlopen: UInt16(KIND_LOAD)
@@ -29,11 +29,11 @@ enum Treatment: UInt8 {
     }
 }
 
-extension Treatment {
+extension HookPolicy {
     /// Its calls may be recorded with what they wait for (CallObjects.swift).
     var mayHaveObject: Bool {
         switch self {
-        case .ordinary, .once, .output, .ready, .systemCall: true
+        case .record, .once, .output, .ready, .systemCall: true
         default: false
         }
     }
@@ -41,11 +41,11 @@ extension Treatment {
 
 struct SpecialFunction {
     let name: StaticString
-    let treatment: Treatment
+    let policy: HookPolicy
 
     /// Functions are patched in this process, so unwinders are to be told of moved code (UnwinderQuestions.swift).
     nonisolated(unsafe) static var answersUnwinders = false
-    private static func isQuestion(_ name: Name) -> Bool { equal(name.text, literal: "_dl_find_object") }
+    private static func isUnwinderQuery(_ name: Name) -> Bool { equal(name.text, literal: "_dl_find_object") }
 
     /// Filter of the hashes that occur, so that one look recognizes an ordinary name.
     nonisolated(unsafe) private static var filter = InlineArray<64, UInt64>(repeating: 0)
@@ -87,142 +87,142 @@ struct SpecialFunction {
         key & PLAN_NAME_OF_RUNTIME != 0 || filter[Int(key &>> 6 & 63)] &>> UInt64(key & 63) & 1 != 0 && isKept(key & PLAN_NAME_HASH)
     }
 
-    /// Returns the treatment of the function of this name.
-    static func treatment(of name: Name) -> Treatment {
+    /// Returns the hook policy of the function of this name.
+    static func policy(of name: Name) -> HookPolicy {
         if name.text[0] == 0x5f { // an underscore
-            if rest(of: name.text, after: "_dl_") != nil && !isQuestion(name) { return .untouched } // the loader's own
-            if SanitizerRuntime.isInstrumentation(name.text) { return .untouched }
+            if rest(of: name.text, after: "_dl_") != nil && !isUnwinderQuery(name) { return .none } // the loader's own
+            if SanitizerRuntime.isInstrumentation(name.text) { return .none }
         }
         let hash = name.gnuHash
-        if filter[Int(hash &>> 6 & 63)] &>> UInt64(hash & 63) & 1 == 0 { return .ordinary }
+        if filter[Int(hash &>> 6 & 63)] &>> UInt64(hash & 63) & 1 == 0 { return .record }
         var place = Int(hash & 255)
         while places[place] != 0 {
             let index = Int(places[place]) &- 1
-            if equal(name.text, literal: known[index].name) { return known[index].treatment }
+            if equal(name.text, literal: known[index].name) { return known[index].policy }
             place = (place &+ 1) & 255
         }
-        return .ordinary
+        return .record
     }
 
     static let known: InlineArray<_, SpecialFunction> = [
         // Return twice: the second return would find a frame record that was given back.
-        .init(name: "setjmp", treatment: .tail),
-        .init(name: "_setjmp", treatment: .tail),
-        .init(name: "__setjmp", treatment: .tail),
-        .init(name: "sigsetjmp", treatment: .tail),
-        .init(name: "__sigsetjmp", treatment: .tail),
-        .init(name: "getcontext", treatment: .tail),
+        .init(name: "setjmp", policy: .entryOnly),
+        .init(name: "_setjmp", policy: .entryOnly),
+        .init(name: "__setjmp", policy: .entryOnly),
+        .init(name: "sigsetjmp", policy: .entryOnly),
+        .init(name: "__sigsetjmp", policy: .entryOnly),
+        .init(name: "getcontext", policy: .entryOnly),
         // These capture their caller's context, too, for whoever unwinds from there or returns to it: known by their code as well
         // (Processor/ContextCapture.swift), where that can be read.
-        .init(name: "unw_getcontext", treatment: .tail), // LLVM's libunwind, and that of HP by the name of the processor
-        .init(name: "__unw_getcontext", treatment: .tail),
-        .init(name: "_Ux86_64_getcontext", treatment: .tail),
-        .init(name: "_Uaarch64_getcontext", treatment: .tail),
-        .init(name: "__go_getcontext", treatment: .tail), // gccgo, for its goroutines
+        .init(name: "unw_getcontext", policy: .entryOnly), // LLVM's libunwind, and that of HP by the name of the processor
+        .init(name: "__unw_getcontext", policy: .entryOnly),
+        .init(name: "_Ux86_64_getcontext", policy: .entryOnly),
+        .init(name: "_Uaarch64_getcontext", policy: .entryOnly),
+        .init(name: "__go_getcontext", policy: .entryOnly), // gccgo, for its goroutines
         // Never return, or return on another stack: the frame would only be closed as unwound later.
-        .init(name: "longjmp", treatment: .tail),
-        .init(name: "_longjmp", treatment: .tail),
-        .init(name: "siglongjmp", treatment: .tail),
-        .init(name: "__longjmp_chk", treatment: .tail),
-        .init(name: "setcontext", treatment: .tail),
-        .init(name: "swapcontext", treatment: .tail),
+        .init(name: "longjmp", policy: .entryOnly),
+        .init(name: "_longjmp", policy: .entryOnly),
+        .init(name: "siglongjmp", policy: .entryOnly),
+        .init(name: "__longjmp_chk", policy: .entryOnly),
+        .init(name: "setcontext", policy: .entryOnly),
+        .init(name: "swapcontext", policy: .entryOnly),
         // The child returns first, on the parent's stack and in its memory; that of clone begins on a stack of its own.
-        .init(name: "vfork", treatment: .vfork),
-        .init(name: "__vfork", treatment: .vfork),
-        .init(name: "clone", treatment: .clone),
-        .init(name: "__clone", treatment: .clone),
-        .init(name: "makecontext", treatment: .makeContext),
+        .init(name: "vfork", policy: .vfork),
+        .init(name: "__vfork", policy: .vfork),
+        .init(name: "clone", policy: .clone),
+        .init(name: "__clone", policy: .clone),
+        .init(name: "makecontext", policy: .makeContext),
         // Ask who called them (glibc dlfcn: RTLD_NEXT, the caller's scope and namespace).
-        .init(name: "dlsym", treatment: .tail),
-        .init(name: "dlvsym", treatment: .tail),
-        .init(name: "__libc_dlsym", treatment: .tail),
-        .init(name: "dlopen", treatment: .dlopen),
-        .init(name: "dlmopen", treatment: .tail),
+        .init(name: "dlsym", policy: .entryOnly),
+        .init(name: "dlvsym", policy: .entryOnly),
+        .init(name: "__libc_dlsym", policy: .entryOnly),
+        .init(name: "dlopen", policy: .dlopen),
+        .init(name: "dlmopen", policy: .entryOnly),
         // vfork and clone by number.
-        .init(name: "syscall", treatment: .systemCall),
-        .init(name: "pthread_setname_np", treatment: .threadName),
+        .init(name: "syscall", policy: .systemCall),
+        .init(name: "pthread_setname_np", policy: .threadName),
         // The action for SIGBUS that they report must be the program's, not ours (MappingFaults).
-        .init(name: "sigaction", treatment: .signalAction),
-        .init(name: "__sigaction", treatment: .signalAction),
-        .init(name: "signal", treatment: .signalAction),
-        .init(name: "bsd_signal", treatment: .signalAction),
-        .init(name: "sysv_signal", treatment: .signalAction),
-        .init(name: "__sysv_signal", treatment: .signalAction),
-        .init(name: "ssignal", treatment: .signalAction),
-        .init(name: "sigset", treatment: .signalAction),
-        .init(name: "sigignore", treatment: .signalAction),
-        .init(name: "siginterrupt", treatment: .signalAction),
+        .init(name: "sigaction", policy: .signalAction),
+        .init(name: "__sigaction", policy: .signalAction),
+        .init(name: "signal", policy: .signalAction),
+        .init(name: "bsd_signal", policy: .signalAction),
+        .init(name: "sysv_signal", policy: .signalAction),
+        .init(name: "__sysv_signal", policy: .signalAction),
+        .init(name: "ssignal", policy: .signalAction),
+        .init(name: "sigset", policy: .signalAction),
+        .init(name: "sigignore", policy: .signalAction),
+        .init(name: "siginterrupt", policy: .signalAction),
         // They would show the trampolines.
-        .init(name: "backtrace", treatment: .frames),
-        .init(name: "_Unwind_Backtrace", treatment: .frames),
-        .init(name: "_Unwind_SetIP", treatment: .frames),
-        .init(name: "unw_backtrace", treatment: .frames),
-        .init(name: "unw_step", treatment: .frames),
-        .init(name: "__unw_step", treatment: .frames),
-        .init(name: "_ULx86_64_step", treatment: .frames),
-        .init(name: "_ULx86_64_set_reg", treatment: .frames),
-        .init(name: "_Ux86_64_step", treatment: .frames),
-        .init(name: "_Ux86_64_set_reg", treatment: .frames),
-        .init(name: "_ULaarch64_step", treatment: .frames),
-        .init(name: "_Uaarch64_step", treatment: .frames),
+        .init(name: "backtrace", policy: .frameLister),
+        .init(name: "_Unwind_Backtrace", policy: .frameLister),
+        .init(name: "_Unwind_SetIP", policy: .frameLister),
+        .init(name: "unw_backtrace", policy: .frameLister),
+        .init(name: "unw_step", policy: .frameLister),
+        .init(name: "__unw_step", policy: .frameLister),
+        .init(name: "_ULx86_64_step", policy: .frameLister),
+        .init(name: "_ULx86_64_set_reg", policy: .frameLister),
+        .init(name: "_Ux86_64_step", policy: .frameLister),
+        .init(name: "_Ux86_64_set_reg", policy: .frameLister),
+        .init(name: "_ULaarch64_step", policy: .frameLister),
+        .init(name: "_Uaarch64_step", policy: .frameLister),
         // They would find that a label is the agent's.
-        .init(name: "dladdr", treatment: .frames),
-        .init(name: "dladdr1", treatment: .frames),
+        .init(name: "dladdr", policy: .frameLister),
+        .init(name: "dladdr1", policy: .frameLister),
         // Unwinders find descriptions of code by it.
-        .init(name: "_dl_find_object", treatment: .question),
-        .init(name: "__libc_start_main", treatment: .start),
+        .init(name: "_dl_find_object", policy: .unwinderQuery),
+        .init(name: "__libc_start_main", policy: .start),
         // The function that they run, once, is an argument.
-        .init(name: "swift_once", treatment: .once),
-        .init(name: "pthread_once", treatment: .once),
-        .init(name: "__pthread_once", treatment: .once),
-        .init(name: "__cxa_guard_acquire", treatment: .once),
+        .init(name: "swift_once", policy: .once),
+        .init(name: "pthread_once", policy: .once),
+        .init(name: "__pthread_once", policy: .once),
+        .init(name: "__cxa_guard_acquire", policy: .once),
         // May tell that the program is ready.
-        .init(name: "write", treatment: .output),
-        .init(name: "writev", treatment: .output),
-        .init(name: "sd_notify", treatment: .notify),
-        .init(name: "sd_notifyf", treatment: .notify),
-        .init(name: "sd_pid_notify", treatment: .notifyOfPid),
-        .init(name: "sd_pid_notifyf", treatment: .notifyOfPid),
-        .init(name: "sd_pid_notify_with_fds", treatment: .notifyOfPid),
+        .init(name: "write", policy: .output),
+        .init(name: "writev", policy: .output),
+        .init(name: "sd_notify", policy: .notify),
+        .init(name: "sd_notifyf", policy: .notify),
+        .init(name: "sd_pid_notify", policy: .notifyOfPid),
+        .init(name: "sd_pid_notifyf", policy: .notifyOfPid),
+        .init(name: "sd_pid_notify_with_fds", policy: .notifyOfPid),
         // PR_SET_SECCOMP.
-        .init(name: "prctl", treatment: .confinement),
+        .init(name: "prctl", policy: .confinement),
         // After them the trace may be out of reach (TraceSpace.swift).
-        .init(name: "setuid", treatment: .identity),
-        .init(name: "setgid", treatment: .identity),
-        .init(name: "seteuid", treatment: .identity),
-        .init(name: "setegid", treatment: .identity),
-        .init(name: "setreuid", treatment: .identity),
-        .init(name: "setregid", treatment: .identity),
-        .init(name: "setresuid", treatment: .identity),
-        .init(name: "setresgid", treatment: .identity),
-        .init(name: "setfsuid", treatment: .identity),
-        .init(name: "setfsgid", treatment: .identity),
-        .init(name: "setgroups", treatment: .identity),
-        .init(name: "initgroups", treatment: .identity),
-        .init(name: "capset", treatment: .identity),
-        .init(name: "chroot", treatment: .identity),
-        .init(name: "pivot_root", treatment: .identity),
-        .init(name: "unshare", treatment: .identity),
-        .init(name: "setns", treatment: .identity),
-        .init(name: "sched_setattr", treatment: .identity), // glibc 2.41
+        .init(name: "setuid", policy: .identity),
+        .init(name: "setgid", policy: .identity),
+        .init(name: "seteuid", policy: .identity),
+        .init(name: "setegid", policy: .identity),
+        .init(name: "setreuid", policy: .identity),
+        .init(name: "setregid", policy: .identity),
+        .init(name: "setresuid", policy: .identity),
+        .init(name: "setresgid", policy: .identity),
+        .init(name: "setfsuid", policy: .identity),
+        .init(name: "setfsgid", policy: .identity),
+        .init(name: "setgroups", policy: .identity),
+        .init(name: "initgroups", policy: .identity),
+        .init(name: "capset", policy: .identity),
+        .init(name: "chroot", policy: .identity),
+        .init(name: "pivot_root", policy: .identity),
+        .init(name: "unshare", policy: .identity),
+        .init(name: "setns", policy: .identity),
+        .init(name: "sched_setattr", policy: .identity), // glibc 2.41
         // End the process without the agent's destructor.
-        .init(name: "_exit", treatment: .ending),
-        .init(name: "_Exit", treatment: .ending),
-        .init(name: "quick_exit", treatment: .ending),
+        .init(name: "_exit", policy: .ending),
+        .init(name: "_Exit", policy: .ending),
+        .init(name: "quick_exit", policy: .ending),
         // Own calling conventions: they may keep more registers than the psABI asks for.
-        .init(name: "__tls_get_addr", treatment: .untouched),
-        .init(name: "___tls_get_addr", treatment: .untouched),
-        .init(name: "__morestack", treatment: .untouched),
-        .init(name: "_mcount", treatment: .untouched),
-        .init(name: "mcount", treatment: .untouched),
-        .init(name: "__fentry__", treatment: .untouched),
+        .init(name: "__tls_get_addr", policy: .none),
+        .init(name: "___tls_get_addr", policy: .none),
+        .init(name: "__morestack", policy: .none),
+        .init(name: "_mcount", policy: .none),
+        .init(name: "mcount", policy: .none),
+        .init(name: "__fentry__", policy: .none),
         // Called by each function of a program that was built so, with its own address.
-        .init(name: "__cyg_profile_func_enter", treatment: .instrumentation),
-        .init(name: "__cyg_profile_func_exit", treatment: .instrumentation),
+        .init(name: "__cyg_profile_func_enter", policy: .instrumentation),
+        .init(name: "__cyg_profile_func_exit", policy: .instrumentation),
         // The start-up code's own hooks, usually absent; nothing to learn from them.
-        .init(name: "__gmon_start__", treatment: .untouched),
-        .init(name: "_ITM_registerTMCloneTable", treatment: .untouched),
-        .init(name: "_ITM_deregisterTMCloneTable", treatment: .untouched),
-        .init(name: "__cxa_finalize", treatment: .untouched),
+        .init(name: "__gmon_start__", policy: .none),
+        .init(name: "_ITM_registerTMCloneTable", policy: .none),
+        .init(name: "_ITM_deregisterTMCloneTable", policy: .none),
+        .init(name: "__cxa_finalize", policy: .none),
     ]
 }

@@ -2,7 +2,7 @@
 // them, for the stack of a report and to know a place again (GET_CALLER_PC: __builtin_return_address), so they must
 // see their real callers:
 // - what compilers insert (`__tsan_write4`, `__asan_report_load8`) keeps its slots: SpecialFunction.swift;
-// - their interceptors (`malloc`, `memcpy`, `pthread_create`) are entered by the tail kind.
+// - their interceptors (`malloc`, `memcpy`, `pthread_create`) are entered by the entry-only kind.
 // And their own slots stay as they are. LeakSanitizer stops the world from a process that shares the memory *and the
 // thread-local storage* of the thread that started it (sanitizer_stoptheworld_linux_libcdep.cpp: clone with CLONE_VM
 // and without CLONE_SETTLS), while that thread goes on waiting: traced calls of the two would use one chain of records.

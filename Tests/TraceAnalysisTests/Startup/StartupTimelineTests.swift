@@ -326,7 +326,7 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         let timeline = try timeline(
             started { builder, thread in
                 builder.phase(TRACE_PHASE_MAIN, TraceBuilder.usage(at: begin + 1_000_000))
-                builder.function(1, "loaded", flags: TRACE_FUNCTION_MARK | TRACE_FUNCTION_TAIL)
+                builder.function(1, "loaded", flags: TRACE_FUNCTION_MARK | TRACE_FUNCTION_ENTRY_ONLY)
                 builder.function(2, "parse", flags: TRACE_FUNCTION_SPAN)
                 builder.enter(thread, 2, at: begin + 2_000_000)
                 builder.complete(thread, 1, from: begin + 3_000_000, to: begin + 3_000_000)

@@ -15,22 +15,22 @@ enum Ready {
 
     /// A call of one of these functions begins.
     static func inspect(
-        _ descriptor: UnsafeMutablePointer<function_descriptor>, _ treatment: Treatment, _ spills: Spills,
+        _ descriptor: UnsafeMutablePointer<function_descriptor>, _ policy: HookPolicy, _ spills: Spills,
         _ recorder: ThreadRecorder
     ) {
         let reason: UInt32
-        switch treatment {
+        switch policy {
         case .ready: reason = UInt32(TRACE_READY_SYMBOL)
         case .notify, .notifyOfPid: reason = UInt32(TRACE_READY_NOTIFY)
         default: reason = UInt32(TRACE_READY_OUTPUT)
         }
-        inspected &+= treatment == .output ? 1 : 0
-        if isSeen(reason) || treatment == .output && inspected > mostInspected {
+        inspected &+= policy == .output ? 1 : 0
+        if isSeen(reason) || policy == .output && inspected > mostInspected {
             let isEntryOnly = FunctionTable.entry(descriptor.pointee.function).isEntryOnly
-            tracer_store_release_16(&descriptor.pointee.kind, UInt16(isEntryOnly ? KIND_TAIL : KIND_CALL))
+            tracer_store_release_16(&descriptor.pointee.kind, UInt16(isEntryOnly ? KIND_ENTRY_ONLY : KIND_CALL))
             return
         }
-        switch treatment {
+        switch policy {
         case .output where !isOutput(spills.firstArgument): return
         case .notify where !saysReady(spills.secondArgument), .notifyOfPid where !saysReady(spills.thirdArgument): return
         default: record(reason, descriptor.pointee.function, recorder)

@@ -15,7 +15,7 @@ enum Spans {
         guard
             let id = FunctionTable.named(
                 Name(name, atMost: longestName),
-                flags: isMark ? TRACE_FUNCTION_TAIL | TRACE_FUNCTION_MARK : TRACE_FUNCTION_SPAN)
+                flags: isMark ? TRACE_FUNCTION_ENTRY_ONLY | TRACE_FUNCTION_MARK : TRACE_FUNCTION_SPAN)
         else { return TraceOutput.drop() }
         switch kind {
         case UInt64(SPAN_MARK): recorder.writeInstant(id, isKept: true)

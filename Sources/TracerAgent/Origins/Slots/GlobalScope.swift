@@ -2,9 +2,9 @@
 import CSupport
 
 enum GlobalScope: SlotScope {
-    static var untouched: Treatment { .untouched }
-    @inline(__always) static func treatment(of name: Name) -> Treatment { SpecialFunction.treatment(of: name) }
-    @inline(__always) static func isUntouched(_ treatment: Treatment) -> Bool { treatment == .untouched }
+    static var none: HookPolicy { .none }
+    @inline(__always) static func policy(of name: Name) -> HookPolicy { SpecialFunction.policy(of: name) }
+    @inline(__always) static func isNone(_ policy: HookPolicy) -> Bool { policy == .none }
     @inline(__always) static func isKnown(_ query: SymbolQuery) -> Bool { GlobalDefinitions.isKnown(query) }
     @inline(__always) static func prefetch(_ query: SymbolQuery) {
         GlobalDefinitions.prefetch(query)

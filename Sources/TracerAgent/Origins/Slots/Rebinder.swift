@@ -37,7 +37,7 @@ struct Rebinder {
             var target = slot.value
             if slot.isLazy {
                 detail.flags |= UInt32(TRACE_MODULE_LAZY)
-                if slot.treatment == .untouched { continue }
+                if slot.policy == .none { continue }
                 guard let found = lazyTarget(slot.query, slot.candidate) else {
                     isAnyLazy = true
                     countLikelyTarget(slot.query)
@@ -47,8 +47,8 @@ struct Rebinder {
             }
             guard let owner = ModuleTable.index(of: target) else { continue }
             Bindings.add(toModule: owner, isCall: true)
-            if slot.treatment != .untouched && !slot.hasVariantConvention {
-                rebind(slot.address, target, of: owner, slot.query.name, slot.treatment)
+            if slot.policy != .none && !slot.hasVariantConvention {
+                rebind(slot.address, target, of: owner, slot.query.name, slot.policy)
             }
         }
         detail.jump_slots = UInt32(slots.count)
@@ -107,7 +107,7 @@ struct Rebinder {
             if relocation.type != Machine.globalData || image.pointee.bias &+ relocation.offset != slot { continue }
             guard let (slot, value, _, text) = resolve(relocation) else { return }
             let name = Name(text)
-            if SpecialFunction.treatment(of: name) == .start, let owner = ModuleTable.index(of: value) {
+            if SpecialFunction.policy(of: name) == .start, let owner = ModuleTable.index(of: value) {
                 rebind(slot, value, of: owner, name, .start)
             }
             return
@@ -150,11 +150,11 @@ struct Rebinder {
             if relocation.type != Machine.globalData { continue }
             let isCallOnly = slots.isCallOnly(bias &+ relocation.offset)
             guard isCallOnly || asks,
-                let (slot, value, name, treatment) = functionSlot(relocation), isCallOnly || UnwinderQuestions.isQuestion(name.text),
+                let (slot, value, name, policy) = functionSlot(relocation), isCallOnly || UnwinderQuestions.isQuestion(name.text),
                 let owner = ModuleTable.index(of: value),
                 !ProcedureLinkage.isEntry(value, in: &ModuleTable.modules.pointer(owner).pointee.image)
             else { continue }
-            rebind(slot, value, of: owner, name, treatment)
+            rebind(slot, value, of: owner, name, policy)
         }
     }
 
@@ -171,21 +171,21 @@ struct Rebinder {
             symbol.type == Symbol.function || symbol.type == Symbol.notype || symbol.type == Symbol.indirectFunction,
             !symbol.hasVariantConvention, let text = image.pointee.name(of: symbol)
         else { return false }
-        let treatment = SpecialFunction.treatment(of: Name(text))
-        return treatment != .untouched && treatment != .start
+        let policy = SpecialFunction.policy(of: Name(text))
+        return policy != .none && policy != .start
     }
 
     /// A GLOB_DAT slot that holds the address of a function of some module. It may be that of a PLT entry: to know, the
     /// function's code must be read, a page fault for each, and few slots come so far that it matters.
-    private func functionSlot(_ relocation: Relocation) -> (UInt64, UInt64, Name, Treatment)? {
+    private func functionSlot(_ relocation: Relocation) -> (UInt64, UInt64, Name, HookPolicy)? {
         if relocation.type != Machine.globalData || relocation.symbol == 0 { return nil }
         guard let (slot, value, symbol, text) = resolve(relocation),
             symbol.type == Symbol.function || symbol.type == Symbol.notype || symbol.type == Symbol.indirectFunction,
             !symbol.hasVariantConvention, let owner = ModuleTable.module(of: value), owner.pointee.image.isCode(value)
         else { return nil }
         let name = Name(text)
-        let treatment = SpecialFunction.treatment(of: name)
-        return treatment == .untouched || treatment == .start ? nil : (slot, value, name, treatment)
+        let policy = SpecialFunction.policy(of: name)
+        return policy == .none || policy == .start ? nil : (slot, value, name, policy)
     }
 
     /// Slot address, what it holds now, symbol and name; nil when it is not to be touched.
@@ -214,21 +214,21 @@ struct Rebinder {
         return symbol.type == Symbol.indirectFunction ? tracer_call_resolver(address) : address
     }
 
-    @inline(never) private mutating func rebind(_ slot: UInt64, _ target: UInt64, of owner: Int, _ name: Name, _ treatment: Treatment) {
-        if treatment == .start { return hookStart(slot, target) }
+    @inline(never) private mutating func rebind(_ slot: UInt64, _ target: UInt64, of owner: Int, _ name: Name, _ policy: HookPolicy) {
+        if policy == .start { return hookStart(slot, target) }
         if !access.open(slot) { return }
-        guard let stub = Rebinder.stub(of: target, in: owner, name, treatment, calledBy: module) else { return }
+        guard let stub = Rebinder.stub(of: target, in: owner, name, policy, calledBy: module) else { return }
         tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(slot))!, stub)
     }
 
     /// Returns the value for a slot with this target. nil: the target.
     static func stub(of target: UInt64, _ name: Name, calledBy module: UnsafeMutablePointer<Module>) -> UInt64? {
-        let treatment = SpecialFunction.treatment(of: name)
-        guard treatment != .untouched, treatment != .start, let owner = ModuleTable.index(of: target) else { return nil }
-        return stub(of: target, in: owner, name, treatment, calledBy: module)
+        let policy = SpecialFunction.policy(of: name)
+        guard policy != .none, policy != .start, let owner = ModuleTable.index(of: target) else { return nil }
+        return stub(of: target, in: owner, name, policy, calledBy: module)
     }
     @inline(never) private static func stub(
-        of target: UInt64, in owner: Int, _ name: Name, _ namedTreatment: Treatment,
+        of target: UInt64, in owner: Int, _ name: Name, _ namedPolicy: HookPolicy,
         calledBy module: UnsafeMutablePointer<Module>
     ) -> UInt64? {
         let other = ModuleTable.modules.pointer(owner)
@@ -239,27 +239,27 @@ struct Rebinder {
             return ours
         }
         if other.pointee.isForeign || PatchedFunctions.isPatched(target, in: owner) { return nil }
-        var treatment = FunctionHome.treatment(namedTreatment, of: name, in: &other.pointee.image, isSanitizer: other.pointee.isSanitizer)
-        if treatment == .untouched { return nil }
-        if treatment == .question { return UnwinderQuestions.findObject(target, for: withUnsafePointer(to: &module.pointee.image) { $0 }) }
-        if treatment == .instrumentation { return NameFilter.leavesSlots ? nil : InstrumentedFunctions.entry(name, calledBy: module) }
+        var policy = FunctionHome.policy(namedPolicy, of: name, in: &other.pointee.image, isSanitizer: other.pointee.isSanitizer)
+        if policy == .none { return nil }
+        if policy == .unwinderQuery { return UnwinderQuestions.findObject(target, for: withUnsafePointer(to: &module.pointee.image) { $0 }) }
+        if policy == .instrumentation { return NameFilter.leavesSlots ? nil : InstrumentedFunctions.entry(name, calledBy: module) }
         // It lists the namespace of its caller (glibc elf/dl-iteratephdr.c), and labels are in the base one.
-        if !other.pointee.inBaseNamespace && equal(name.text, literal: "dl_iterate_phdr") { treatment = .tail }
-        if module.pointee.hasForeignCalls { return SafetyHooks.stub(target: target, treatment: treatment) }
+        if !other.pointee.inBaseNamespace && equal(name.text, literal: "dl_iterate_phdr") { policy = .entryOnly }
+        if module.pointee.hasForeignCalls { return SafetyHooks.stub(target: target, policy: policy) }
         let isWanted = NameFilter.saysReady(function: name.text, path: other.pointee.path)
         if !isWanted && (NameFilter.leavesSlots || !NameFilter.admits(function: name.text, path: other.pointee.path)) {
             // Frames of ours are on the stack all the same: main's, initializers'.
-            if treatment == .frames {
+            if policy == .frameLister {
                 let ours = Backtraces.target(target, name, in: withUnsafePointer(to: &other.pointee.image) { $0 })
                 return ours == target ? nil : ours
             }
-            return SafetyHooks.stub(target: target, treatment: treatment)
+            return SafetyHooks.stub(target: target, policy: policy)
         }
-        if isWanted && treatment == .ordinary { treatment = .ready }
+        if isWanted && policy == .record { policy = .ready }
         // A sanitizer's own functions must see who calls them, and stand in for some that are looked at.
         guard
             let stub = FunctionTable.stub(
-                target: target, name: name, module: owner, of: &other.pointee.image, treatment: treatment,
+                target: target, name: name, module: owner, of: &other.pointee.image, policy: policy,
                 isEntryOnly: other.pointee.isSanitizer, mayAskCaller: other.pointee.asksForCallers)
         else { return nil }
         return stub

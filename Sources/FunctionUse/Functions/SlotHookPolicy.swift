@@ -1,7 +1,7 @@
 // Names of functions that are not patched even where they could be: they are recorded where they are called through a slot. The agent's
 // own table is Functions/SpecialFunction.swift; a test holds this one against it.
 
-enum SlotTreatment {
+enum SlotHookPolicy {
     static func mayConcern(_ symbol: String) -> Bool {
         if symbol.hasPrefix("_dl_") || names.contains(symbol) { return true }
         let small = symbol.lowercased() // the agent also knows functions that capture their caller's context by their code
