@@ -265,9 +265,9 @@ def check_traces(settings, place, own=lambda path: False, walk=True, drops=False
         return [], [f"not a trace: {damage}"]
     faults = []
     for trace in traces:
-        strangers = trace.begun & {other.header["pid"] for other in traces} - {trace.header["pid"]}
-        if strangers:
-            faults.append(f"{os.path.basename(trace.path)}: has threads of other processes: {sorted(strangers)}")
+        other_processes = trace.begun & {other.header["pid"] for other in traces} - {trace.header["pid"]}
+        if other_processes:
+            faults.append(f"{os.path.basename(trace.path)}: has threads of other processes: {sorted(other_processes)}")
         if trace.anomalies and not disorder:
             faults.append(f"{os.path.basename(trace.path)}: {len(trace.anomalies)} anomalies: "
                           + "; ".join(trace.anomalies[:4]))

@@ -391,21 +391,21 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
                 (start + 1100, 4711, waits), (start + 3000, 4711, runs), (start + 4100, 4711, waits), (start + 6000, 4711, runs),
             ])
         }
-        func children(_ others: [WaitSearch]) throws -> [Wait.Outsider?] {
+        func children(_ others: [WaitSearch]) throws -> [Wait.OtherProcess?] {
             var all = [try search(parent)] + others
             WaitSearch.findWakers(&all)
-            return all[0].waits.map { $0.outsider }
+            return all[0].waits.map { $0.otherProcess }
         }
-        func ended(_ pid: UInt32, late: UInt64) -> Wait.Outsider {
-            Wait.Outsider(name: "child", pid: pid, tid: pid, begun: start, thread: 0, late: Nanoseconds(late))
+        func ended(_ pid: UInt32, late: UInt64) -> Wait.OtherProcess {
+            Wait.OtherProcess(name: "child", pid: pid, tid: pid, begun: start, thread: 0, late: Nanoseconds(late))
         }
         let first = try child(4720, endedAt: start + 2900), other = try child(4730, endedAt: start + 2950)
-        let second = try child(4740, endedAt: start + 5990), stranger = try child(4750, of: 1, endedAt: start + 5000)
+        let second = try child(4740, endedAt: start + 5990), unrelated = try child(4750, of: 1, endedAt: start + 5000)
         let known = [ended(4720, late: 100), ended(4740, late: 10)]
-        #expect(try children([first, other, second, stranger]) == known)
+        #expect(try children([first, other, second, unrelated]) == known)
         // Two have ended in that time: nobody knows which of them it was.
         #expect(try children([first, second, child(4760, endedAt: start + 5000)]) == [known[0], nil])
-        #expect(try children([stranger]) == [nil, nil])
+        #expect(try children([unrelated]) == [nil, nil])
     }
 
     /// Thread 4711 reads descriptor 3 from 1,000 on, is looked at, and runs at 3,000; what else there is, `body` says.
@@ -460,11 +460,11 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
             ("write", start + 3500, 5),
         ]
         let wait = try connected(reader(), otherEnd(calls: calls)).wait
-        let waker = try #require(wait.outsider)
+        let waker = try #require(wait.otherProcess)
         #expect(waker.name == "feeder" && waker.pid == 4720 && waker.tid == 4720 && waker.function == "write" && waker.caller == "main")
         #expect(waker.late.count == 500 && wait.waker == nil && wait.otherEnds.isEmpty && wait.object == "pipe:[9]")
         // A process that has only the read end has not written to the pipe.
-        #expect(try connected(reader(), otherEnd(access: TRACE_ACCESS_READ, calls: calls)).wait.outsider == nil)
+        #expect(try connected(reader(), otherEnd(access: TRACE_ACCESS_READ, calls: calls)).wait.otherProcess == nil)
     }
 
     /// The samples of a process that was killed may be close together, and its rate wrong: then a write seems to come after what it woke.
@@ -474,10 +474,10 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         long.header.boot = 1
         long.complete(0, 16, from: start + 19_000_000, to: start + 19_000_010, object: 3)
         let wait = try connected(long, otherEnd(calls: calls, isMeasuredBadly: true)).wait
-        #expect(wait.outsider?.function == "write" && wait.outsider?.late.count == 500)
+        #expect(wait.otherProcess?.function == "write" && wait.otherProcess?.late.count == 500)
         // A process of another start of the machine may have had another rate.
         long.header.boot = 2
-        #expect(try connected(long, otherEnd(calls: calls, isMeasuredBadly: true)).wait.outsider == nil)
+        #expect(try connected(long, otherEnd(calls: calls, isMeasuredBadly: true)).wait.otherProcess == nil)
     }
 
     @Test func whoWritesInTheSameProcessIsAThreadOfIt() throws {
@@ -488,39 +488,39 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
             })
         let waker = try #require(wait.waker)
         #expect(search.threads[waker.thread].tid == 4712 && search.name(waker.act.row) == "write" && waker.late == 600)
-        #expect(wait.outsider == nil)
+        #expect(wait.otherProcess == nil)
     }
 
     @Test func aSocketIsWrittenToAtTheOneItIsConnectedTo() throws {
         let sent: [(String, UInt64, UInt64)] = [("send", start + 2500, 5)], both = TRACE_ACCESS_READ | TRACE_ACCESS_WRITE
         let wait = try connected(reader("socket:[9]"), otherEnd("socket:[10]", access: both, peer: "socket:[9]", calls: sent)).wait
-        #expect(wait.outsider?.function == "send")
+        #expect(wait.otherProcess?.function == "send")
         // Another one, though it was written to as well.
         let other = try connected(reader("socket:[9]"), otherEnd("socket:[11]", access: both, peer: "socket:[12]", calls: sent)).wait
-        #expect(other.outsider == nil && other.otherEnds.isEmpty)
+        #expect(other.otherProcess == nil && other.otherEnds.isEmpty)
     }
 
     @Test func whoClosesOrEndsLetsAReaderGoOn() throws {
         let closed = try connected(reader(), otherEnd(calls: [("close", start + 2600, 5)])).wait
-        #expect(closed.outsider?.function == "close" && closed.outsider?.late.count == 400)
+        #expect(closed.otherProcess?.function == "close" && closed.otherProcess?.late.count == 400)
         let ended = try connected(reader(), otherEnd(endedAt: start + 2700, calls: [])).wait
-        #expect(ended.outsider?.function == nil && ended.outsider?.pid == 4720 && ended.outsider?.late.count == 300)
+        #expect(ended.otherProcess?.function == nil && ended.otherProcess?.pid == 4720 && ended.otherProcess?.late.count == 300)
     }
 
     /// Descriptor 5 was another file before it was closed, and is again after it has been.
     @Test func whatADescriptorWasBeforeAndAfterItIsClosedIsAnotherMatter() throws {
         let before = try connected(reader(), otherEnd(calls: [("write", start + 1500, 5), ("close", start + 1600, 5)])).wait
-        #expect(before.outsider == nil)
+        #expect(before.otherProcess == nil)
         let after = try connected(reader(), otherEnd(calls: [("close", start + 2500, 5), ("write", start + 2700, 5)])).wait
-        #expect(after.outsider?.function == "close")
+        #expect(after.otherProcess?.function == "close")
     }
 
     /// The trace does not record which descriptor fclose closes; a directory's is no pipe.
     @Test func whatMayHaveClosedADescriptorIsNotSaidToHave() throws {
         let closed = try connected(reader(), otherEnd(calls: [("fclose", start + 2500, noArgument), ("write", start + 2700, 5)])).wait
-        #expect(closed.outsider == nil && closed.otherEnds.map { $0.pid } == [4720])
+        #expect(closed.otherProcess == nil && closed.otherEnds.map { $0.pid } == [4720])
         let listed = try connected(reader(), otherEnd(calls: [("closedir", start + 2500, noArgument), ("write", start + 2700, 5)])).wait
-        #expect(listed.outsider?.function == "write" && listed.outsider?.late.count == 300)
+        #expect(listed.otherProcess?.function == "write" && listed.otherProcess?.late.count == 300)
     }
 
     /// Thread 4711 waits for descriptors 3 and 7 from 1,000 on, and runs at 3,000.
@@ -541,12 +541,12 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
 
     @Test func whoWritesToOneOfWhatIsPolledWakesWhoPolls() throws {
         let wait = try connected(poller(), otherEnd(calls: [("write", start + 2500, 5)])).wait
-        #expect(wait.object == "pipe:[9]" && wait.outsider?.function == "write" && wait.outsider?.late.count == 500)
+        #expect(wait.object == "pipe:[9]" && wait.otherProcess?.function == "write" && wait.otherProcess?.late.count == 500)
         let earlier = try connected(poller(), otherEnd("pipe:[8]", calls: [("write", start + 2500, 5)])).wait
-        #expect(earlier.outsider == nil && earlier.object == nil)
+        #expect(earlier.otherProcess == nil && earlier.object == nil)
         // The other way round.
         let read = try connected(poller(), otherEnd(access: TRACE_ACCESS_READ, calls: [("read", start + 2500, 5)])).wait
-        #expect(read.outsider == nil && read.otherEnds.isEmpty)
+        #expect(read.otherProcess == nil && read.otherEnds.isEmpty)
     }
 
     @Test func anEventfdIsWrittenToByTheSameDescriptor() throws {
@@ -555,12 +555,12 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
             otherEnd(calls: [("write", start + 2300, 5)]))
         #expect(wait.object == "eventfd, descriptor 7" && wait.waker.map { search.threads[$0.thread].tid } == 4712)
         // An eventfd of another process is another one.
-        #expect(try connected(poller(), otherEnd("anon_inode:[eventfd]", calls: [("write", start + 2500, 7)])).wait.outsider == nil)
+        #expect(try connected(poller(), otherEnd("anon_inode:[eventfd]", calls: [("write", start + 2500, 7)])).wait.otherProcess == nil)
     }
 
     @Test func whoCouldHaveWrittenIsToldWhereNobodyIsKnownToHave() throws {
         let wait = try connected(reader(), otherEnd(calls: [])).wait
-        #expect(wait.outsider == nil && wait.otherEnds == [Wait.OtherEnd(name: "feeder", pid: 4720, descriptor: 5)])
+        #expect(wait.otherProcess == nil && wait.otherEnds == [Wait.OtherEnd(name: "feeder", pid: 4720, descriptor: 5)])
     }
 
     @Test(arguments: [(Int32(0), Int32(10), Optional("nice 10")), (0, 0, nil), (0, -5, nil), (5, 0, "idle")])

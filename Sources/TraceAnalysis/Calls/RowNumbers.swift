@@ -6,8 +6,8 @@ struct RowNumbers: ~Copyable {
     private var rows: PlainArray<UInt32>
     let knownCount: Int
     /// In the order of their rows, which follow the known ones.
-    private(set) var strangers: [UInt32] = []
-    private var strangerRows: [UInt32: UInt32] = [:]
+    private(set) var unknownFunctions: [UInt32] = []
+    private var unknownRows: [UInt32: UInt32] = [:]
 
     init(_ table: FunctionNames) {
         knownCount = table.rowCount
@@ -23,26 +23,26 @@ struct RowNumbers: ~Copyable {
     /// Also of one that no record describes.
     @inline(__always) mutating func row(of function: UInt32) -> UInt32 {
         let row = known(function)
-        return _fastPath(row != 0) ? row : strangerRow(function)
+        return _fastPath(row != 0) ? row : unknownRow(function)
     }
 
     /// Returns this reading's row for a row of another reading.
     mutating func translate(_ row: UInt32, from other: borrowing RowNumbers) -> UInt32 {
-        other.stranger(row).map { strangerRow($0) } ?? row
+        other.unknownFunction(row).map { unknownRow($0) } ?? row
     }
 
-    @inline(never) mutating func strangerRow(_ function: UInt32) -> UInt32 {
-        if let row = strangerRows[function] { return row }
-        let row = UInt32(knownCount + strangers.count)
-        strangers.append(function)
-        strangerRows[function] = row
+    @inline(never) mutating func unknownRow(_ function: UInt32) -> UInt32 {
+        if let row = unknownRows[function] { return row }
+        let row = UInt32(knownCount + unknownFunctions.count)
+        unknownFunctions.append(function)
+        unknownRows[function] = row
         return row
     }
 
     /// The id behind a row that the table does not have; nil for one that it has, whose number is the same in every
     /// reading.
-    func stranger(_ row: UInt32) -> UInt32? {
-        Int(row) < knownCount ? nil : strangers[Int(row) - knownCount]
+    func unknownFunction(_ row: UInt32) -> UInt32? {
+        Int(row) < knownCount ? nil : unknownFunctions[Int(row) - knownCount]
     }
 }
 

@@ -68,7 +68,7 @@ struct PerfettoWaits {
             let thread = searches[index].threads[waker.thread]
             return thread.thread.flatMap { tracks[index][$0] }.map { ($0, thread.title, sources[index].monotonic(waker.at)) }
         }
-        guard let other = wait.outsider, let thread = other.thread,
+        guard let other = wait.otherProcess, let thread = other.thread,
             let place = sources.firstIndex(where: { $0.trace.header.first.monotonic_ns == other.begun && $0.pid == other.pid }),
             let track = tracks[place][thread]
         else { return nil }

@@ -85,14 +85,14 @@ struct OpenCalls: StreamSink, ~Copyable {
     static func at(
         _ moments: [UInt32: [UInt64]], in trace: TraceFile, _ table: FunctionNames,
         passingOver isPassedOver: (@Sendable (OpenCall) -> Bool)? = nil, workers: Int, progress: ReadingProgress? = nil
-    ) -> (calls: [UInt32: [OpenCall]], strangers: [UInt32]) {
+    ) -> (calls: [UInt32: [OpenCall]], unknownFunctions: [UInt32]) {
         // Read without the window: a windowed reading clips calls that began before it.
         let trace = trace.narrowed(to: .whole).only(Set(moments.lazy.filter { !$0.value.isEmpty }.map { $0.key }))
         return StreamWorker.read(trace, table, workers: workers, progress: progress) {
             OpenCalls(table, at: moments, isStopped: Int(trace.header.state) == TRACE_STOPPED, passingOver: isPassedOver)
         }.withSink { sink in
             sink.settle()
-            return (sink.found, sink.rows.strangers)
+            return (sink.found, sink.rows.unknownFunctions)
         }
     }
 

@@ -198,7 +198,7 @@ extension WaitSearch {
         let named = thread.map { other.threads[$0] } ?? other.threads.last { $0.tid == other.trace.header.pid }
         let pid = other.trace.header.pid
         note(
-            Wait.Outsider(
+            Wait.OtherProcess(
                 name: named?.name ?? other.trace.programName, pid: pid, tid: named?.tid ?? pid,
                 begun: other.trace.header.first.monotonic_ns, thread: named?.thread,
                 function: act.call.flatMap { other.name($0.call.row) }, caller: act.call.flatMap { other.name($0.call.parent) },

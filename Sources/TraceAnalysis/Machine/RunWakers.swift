@@ -8,7 +8,7 @@ extension WaitSearch {
         var name: String
         var pid: UInt32
         var parent: UInt32
-        /// As those of Wait.Outsider.
+        /// As those of Wait.OtherProcess.
         var begun: UInt64
         var thread: UInt32?
         /// CLOCK_MONOTONIC
@@ -69,7 +69,7 @@ extension WaitSearch {
             let candidates = ends.filter { $0.at >= begin && $0.at <= end && (isAny || UInt64($0.pid) == wait.call.argument) }
             guard candidates.count == 1, let one = candidates.first else { continue }
             note(
-                Wait.Outsider(
+                Wait.OtherProcess(
                     name: one.name, pid: one.pid, tid: one.pid, begun: one.begun, thread: one.thread,
                     late: Nanoseconds(UInt64(bitPattern: end &- one.at))),
                 of: index)

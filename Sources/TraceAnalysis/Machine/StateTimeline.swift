@@ -155,7 +155,7 @@ extension StateTimeline.Wait {
         stretches = wait.count
         if let waker = wait.waker, let thread = search.threads[waker.thread].thread {
             self.waker = .init(thread: thread, begun: nil, at: waker.at, ran: waker.late.map { waker.at &+ $0 })
-        } else if let other = wait.outsider, let thread = other.thread {
+        } else if let other = wait.otherProcess, let thread = other.thread {
             let late = search.trace.timeScale.ticks(other.late)
             self.waker = .init(thread: thread, begun: other.begun, at: wait.end - min(late, wait.end), ran: wait.end)
         }

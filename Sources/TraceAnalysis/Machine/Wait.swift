@@ -26,7 +26,7 @@ package struct Wait: Sendable {
     }
 
     /// A thread of another process that let this one go on.
-    package struct Outsider: Equatable, Sendable {
+    package struct OtherProcess: Equatable, Sendable {
         package var name: String
         package var pid: UInt32
         package var tid: UInt32
@@ -90,14 +90,14 @@ package struct Wait: Sendable {
     var handovers = 0
     package var waker: Waker?
     /// In place of a waker, where the run knows more than the process (RunWakers.swift).
-    package var outsider: Outsider?
+    package var otherProcess: OtherProcess?
     /// Other ends of what it waited for, where no waker is known.
     package var otherEnds: [OtherEnd] = []
 
     package init(
         thread: Int, begin: UInt64, end: UInt64, duration: UInt64, count: Int = 1, kind: WaitKind, call: OpenCall, object: String? = nil,
         isOpenOn: Bool = false, systemCall: String? = nil, holder: Holder? = nil, handovers: Int = 0, waker: Waker? = nil,
-        outsider: Outsider? = nil, otherEnds: [OtherEnd] = []
+        otherProcess: OtherProcess? = nil, otherEnds: [OtherEnd] = []
     ) {
         self.thread = thread
         self.begin = begin
@@ -112,7 +112,7 @@ package struct Wait: Sendable {
         self.holder = holder
         self.handovers = handovers
         self.waker = waker
-        self.outsider = outsider
+        self.otherProcess = otherProcess
         self.otherEnds = otherEnds
     }
 }

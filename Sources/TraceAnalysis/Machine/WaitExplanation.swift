@@ -73,7 +73,7 @@ final class WaitExplanation {
             let name = search.threads[waker.thread].title, ran = waker.late.map { ", ran \(readable(length($0))) after it" } ?? ""
             texts.append((search.name(waker.act.row).map { "woken by \(spelt($0)) of \(name)" } ?? "\(name) ended") + ran)
         }
-        if let other = wait.outsider {
+        if let other = wait.otherProcess {
             let name = "\(other.name)/\(other.tid)", caller = other.caller.map { " in \(spelt($0))" } ?? ""
             texts.append(
                 (other.function.map { "woken by \(spelt($0)) of \(name)\(caller)" } ?? "\(name) ended")

@@ -129,7 +129,7 @@ extension WaitRow: Record {
         Member("is_circular", "the last thread of the chain waits for one of the threads before it", \.chain.isCircular)
         Member("waker", \.waker)
         Member("late_ns", "time from the waker's call or end until the thread ran") { row in
-            row.wait.waker?.late.map { row.explanation.length($0) } ?? row.wait.outsider?.late
+            row.wait.waker?.late.map { row.explanation.length($0) } ?? row.wait.otherProcess?.late
         }
         Member(
             "other_ends",
@@ -164,7 +164,7 @@ extension WaitRow: Record {
                 thread: thread.name, tid: thread.tid, function: explanation.search.name(waker.act.row),
                 caller: waker.act.isKnown ? explanation.place(of: waker.act) : nil, at: explanation.time(waker.at))
         }
-        return wait.outsider.map { other in
+        return wait.otherProcess.map { other in
             WakerRow(
                 thread: other.name, tid: other.tid, function: other.function, caller: other.caller,
                 at: explanation.time(wait.end) &- Int64(truncatingIfNeeded: other.late.count))

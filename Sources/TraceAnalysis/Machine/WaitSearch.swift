@@ -45,7 +45,7 @@ package struct WaitSearch: Sendable {
     let polled: [UInt32: [KernelRecords.Polled]]
     private let priorities: [UInt32: [KernelRecords.Priority]]
     let table: FunctionNames
-    private var strangers: [UInt32] = []
+    private var unknownFunctions: [UInt32] = []
 
     /// A call that takes less can do so without having waited.
     static let leastCall = Nanoseconds(10_000)
@@ -97,8 +97,8 @@ package struct WaitSearch: Sendable {
         if row == 0 { return nil }
         let index = Int(row) - 1
         if index < table.rows.count { return table.rows[index].name }
-        let stranger = index - table.rows.count
-        return stranger < strangers.count ? FunctionNames.strangerName(strangers[stranger]) : nil
+        let unknown = index - table.rows.count
+        return unknown < unknownFunctions.count ? FunctionNames.unknownName(unknownFunctions[unknown]) : nil
     }
 
     /// The agent reads and writes files before the program's first call.
@@ -110,7 +110,7 @@ package struct WaitSearch: Sendable {
 
     // Who has looked at the run knows it (RunWakers.swift).
     mutating func note(_ waker: Wait.Waker, of wait: Int) { waits[wait].waker = waker }
-    mutating func note(_ waker: Wait.Outsider, of wait: Int) { waits[wait].outsider = waker }
+    mutating func note(_ waker: Wait.OtherProcess, of wait: Int) { waits[wait].otherProcess = waker }
     mutating func note(_ ends: [Wait.OtherEnd], of wait: Int) { waits[wait].otherEnds = ends }
     mutating func note(object: String, of wait: Int) { waits[wait].object = object }
 
@@ -183,7 +183,7 @@ package struct WaitSearch: Sendable {
             if let number = thread.thread { moments[number] = stretches[index].map { $0.begin } }
         }
         var open = OpenCalls.at(moments, in: trace, table, workers: workers, progress: progress)
-        strangers = open.strangers
+        unknownFunctions = open.unknownFunctions
         lookOutwards(&open.calls, at: moments, workers, progress)
         for (index, thread) in threads.enumerated() {
             let first = waits.count, calls = thread.thread.flatMap { open.calls[$0] } ?? []
@@ -401,7 +401,7 @@ package struct WaitSearch: Sendable {
                 if let call = open.calls[thread]?[number] { waits[one.wait].holder?.inside = call }
             }
         }
-        if strangers.isEmpty { strangers = open.strangers }
+        if unknownFunctions.isEmpty { unknownFunctions = open.unknownFunctions }
     }
 
     /// Finds the thread whose end each join waited for: one that ended during the wait. If several did, it is the one that the call

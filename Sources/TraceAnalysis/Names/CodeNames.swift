@@ -47,7 +47,7 @@ package final class CodeNames {
     /// Name and module of a traced function by its id: what `FunctionNames`, and so every report, calls it.
     package func function(_ id: UInt32) -> (name: String, module: String) {
         if let known = functions[id] { return known }
-        var name = (FunctionNames.strangerName(id), FunctionNames.noModule)
+        var name = (FunctionNames.unknownName(id), FunctionNames.noModule)
         if let function = metadata.functions[id] {
             name = (
                 FunctionNames.displayName(FunctionNames.named(function, metadata, symbolizer), metadata),

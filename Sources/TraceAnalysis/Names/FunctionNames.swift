@@ -150,10 +150,10 @@ package struct FunctionNames: Sendable {
         return "\(module.name)+0x" + String(function.address &- module.loadBias, radix: 16)
     }
 
-    static func strangerName(_ function: UInt32) -> String { "?#\(function)" }
+    static func unknownName(_ function: UInt32) -> String { "?#\(function)" }
     /// Row of a function that no record describes.
-    static func stranger(_ function: UInt32) -> Row {
-        Row(name: strangerName(function), symbol: strangerName(function), module: noModule, isEntryOnly: false)
+    static func unknown(_ function: UInt32) -> Row {
+        Row(name: unknownName(function), symbol: unknownName(function), module: noModule, isEntryOnly: false)
     }
 
     /// Name and module of a function id, whether or not the file describes it.
@@ -162,7 +162,7 @@ package struct FunctionNames: Sendable {
             let row = rows[Int(rowOfFunction[Int(function)]) - 1]
             return (row.name, row.module)
         }
-        return (Self.strangerName(function), Self.noModule)
+        return (Self.unknownName(function), Self.noModule)
     }
 
     /// As people write them, for texts.

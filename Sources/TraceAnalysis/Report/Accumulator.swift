@@ -66,7 +66,7 @@ package struct Accumulator: ~Copyable {
         for row in table.leftOut { sums[Int(row)].isLeftOut = true }
     }
 
-    var strangers: [UInt32] { rows.strangers }
+    var unknownFunctions: [UInt32] { rows.unknownFunctions }
 
     /// A call of known length.
     @inline(__always)
@@ -83,8 +83,8 @@ package struct Accumulator: ~Copyable {
         durations.record(duration, row: durationRow)
     }
 
-    @inline(never) private mutating func strangerRow(_ function: UInt32) -> UInt32 {
-        let row = rows.strangerRow(function)
+    @inline(never) private mutating func unknownRow(_ function: UInt32) -> UInt32 {
+        let row = rows.unknownRow(function)
         if Int(row) >= sums.count {
             made.append(repeating: 0, count: Int(row) + 1 - sums.count)
             sums.append(repeating: FunctionSums(), count: Int(row) + 1 - sums.count)
@@ -109,7 +109,7 @@ package struct Accumulator: ~Copyable {
 
     /// The row here of a row of `other`.
     private mutating func translate(_ row: UInt32, from other: borrowing Accumulator) -> UInt32 {
-        other.rows.stranger(row).map { strangerRow($0) } ?? row
+        other.rows.unknownFunction(row).map { unknownRow($0) } ?? row
     }
 
     mutating func add(_ other: borrowing Accumulator) {
@@ -138,7 +138,7 @@ package struct Accumulator: ~Copyable {
 extension Accumulator: CallSink {
     @inline(__always) package mutating func row(of function: UInt32) -> UInt32 {
         let row = rows.known(function)
-        return _fastPath(row != 0) ? row : strangerRow(function)
+        return _fastPath(row != 0) ? row : unknownRow(function)
     }
 
     @inline(__always) package mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {

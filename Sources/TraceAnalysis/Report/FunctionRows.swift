@@ -16,7 +16,7 @@ extension Accumulator {
         }
         var result: [FunctionSummary] = []
         for row in 1..<max(sums.count, 1) where isUsed(row) {
-            let function = row < table.rowCount ? table.rows[row - 1] : FunctionNames.stranger(strangers[row - table.rowCount])
+            let function = row < table.rowCount ? table.rows[row - 1] : FunctionNames.unknown(unknownFunctions[row - table.rowCount])
             result.append(summary(row, function, scale, cost))
         }
         return result

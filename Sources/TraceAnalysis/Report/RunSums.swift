@@ -45,8 +45,8 @@ struct RunSums: ~Copyable {
                     number = self.number(names.row(of: function, trace.metadata))
                 }
             } else {
-                let stranger = row < table.rowCount ? 0 : accumulator.strangers[row - table.rowCount]
-                number = self.number(FunctionNames.stranger(stranger))
+                let unknownFunction = row < table.rowCount ? 0 : accumulator.unknownFunctions[row - table.rowCount]
+                number = self.number(FunctionNames.unknown(unknownFunction))
             }
             add(accumulator.sums[row], accumulator.durations, to: number, scale)
             add(accumulator.recording(row, cost)?.count, to: number)

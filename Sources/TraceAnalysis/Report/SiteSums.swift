@@ -44,7 +44,7 @@ private struct SiteSums: StreamSink, ~Copyable {
         self.modules = modules
     }
 
-    var strangers: [UInt32] { rows.strangers }
+    var unknownFunctions: [UInt32] { rows.unknownFunctions }
 
     @inline(__always) private mutating func number(_ row: UInt32, _ address: UInt64, at ticks: UInt64) -> Int {
         let key = SiteKey(row: row, epoch: modules.epoch(at: ticks), address: address)
@@ -204,7 +204,7 @@ package struct SiteReport: Sendable {
             for number in 1..<max(sink.keys.count, 1) {
                 var key = sink.keys[number]
                 let row = Int(key.row)
-                let function = row < table.rowCount ? table.rows[row - 1] : FunctionNames.stranger(sink.strangers[row - table.rowCount])
+                let function = row < table.rowCount ? table.rows[row - 1] : FunctionNames.unknown(sink.unknownFunctions[row - table.rowCount])
                 if let pattern, !pattern.matches(name: function.name, symbol: function.symbol, module: function.module) { continue }
                 var site = CallSite.unknown
                 if key.address != 0 {

@@ -250,9 +250,9 @@ extension CallTreeAssembly {
     private mutating func functionNumbers(_ table: FunctionNames, _ sums: borrowing PathSums) -> [Int] {
         var numbers = [-1]
         for row in table.rows { numbers.append(number(Function(row))) }
-        for stranger in sums.strangers {
-            var function = Function(FunctionNames.stranger(stranger))
-            if sums.loading != 0, let path = sums.files.path(of: stranger) {
+        for unknownFunction in sums.unknownFunctions {
+            var function = Function(FunctionNames.unknown(unknownFunction))
+            if sums.loading != 0, let path = sums.files.path(of: unknownFunction) {
                 function = Function(table.rows[Int(sums.loading) - 1])
                 function.name = LoadedFiles.name(function.name, path)
             }

@@ -97,7 +97,7 @@ struct PathSums: ~Copyable {
         nodes.append(PathNode(parent: 0, row: 0, length: 0))
     }
 
-    var strangers: [UInt32] { rows.strangers }
+    var unknownFunctions: [UInt32] { rows.unknownFunctions }
 
     // MARK: paths
 
@@ -245,11 +245,11 @@ struct PathSums: ~Copyable {
     }
 
     @inline(never) private mutating func loadingRow(_ entered: UInt64) -> UInt32 {
-        files.id(thread: thread, entered: entered).map { strangerRow($0) } ?? loading
+        files.id(thread: thread, entered: entered).map { unknownRow($0) } ?? loading
     }
 
-    @inline(never) private mutating func strangerRow(_ function: UInt32) -> UInt32 {
-        let row = rows.strangerRow(function)
+    @inline(never) private mutating func unknownRow(_ function: UInt32) -> UInt32 {
+        let row = rows.unknownRow(function)
         if Int(row) >= isEntryOnly.count { isEntryOnly.append(repeating: false, count: Int(row) + 1 - isEntryOnly.count) }
         return row
     }
@@ -258,7 +258,7 @@ struct PathSums: ~Copyable {
 extension PathSums: CallSink {
     @inline(__always) mutating func row(of function: UInt32) -> UInt32 {
         let row = rows.known(function)
-        return _fastPath(row != 0) ? row : strangerRow(function)
+        return _fastPath(row != 0) ? row : unknownRow(function)
     }
 
     @inline(__always) mutating func opened(_ frame: inout Frame, parent: Frame, at time: UInt64, depth: Int, isCall: Bool) {
@@ -351,7 +351,7 @@ extension PathSums: StreamSink {
     }
 
     private mutating func translate(_ row: UInt32, from other: borrowing PathSums) -> UInt32 {
-        other.rows.stranger(row).map { strangerRow($0) } ?? row
+        other.rows.unknownFunction(row).map { unknownRow($0) } ?? row
     }
 
     func hasMigrated(_ frame: Frame) -> Bool { migrated.contains(frame.row, enter: frame.enter) }

@@ -1,4 +1,4 @@
-// A process that may not write a byte to any file, nor open one, like the part of sshd that talks to strangers: the
+// A process that may not write a byte to any file, nor open one, like the part of sshd that handles untrusted connections: the
 // agent's own line that says why it stops cannot be written either, and the SIGXFSZ of that write is not the program's.
 // library: inside
 // unsaid: standard error is a file too
