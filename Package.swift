@@ -226,7 +226,7 @@ if Context.environment["TRACER_FUZZ"] != nil {
         .executableTarget(
             name: "fuzz-plan", dependencies: ["FuzzDriver", "EntryPlan", "CTraceLayout", "TraceFormat"], path: "Fuzz/plan",
             swiftSettings: [.unsafeFlags(["-parse-as-library"])]))
-    // The agent's parsers of untrusted input, built for the host with checked arithmetic. A source file belongs to one target.
+    // The agent's parsers of untrusted input, built for the build machine with checked arithmetic. A source file belongs to one target.
     package.products.removeAll { $0.name == "libtracer.so" }
     package.targets.removeAll { $0.name == "TracerAgent" || $0.name == "AgentEntry" }
     package.targets.append(

@@ -4,7 +4,7 @@
 // Also called from signal handlers.
 #include "layout.h"
 
-/// struct dl_find_object of <dlfcn.h>, as it is on both processors.
+/// struct dl_find_object of <dlfcn.h>, as it is on both architectures.
 struct found_object {
     uint64_t flags;
     void *start, *end, *module;

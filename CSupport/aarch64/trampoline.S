@@ -16,7 +16,7 @@
 // s is the CFA of the caller's call and of the label's own: its frame has size zero.
 //
 // Registers. At a PLT call only x16, x17 and the flags are free: AAPCS64 6.1.1 frees x9-x15 too, but the preserve_most
-// convention, which Swift's retain and release use on this processor, does not. On return x30 is free too. There is no red
+// convention, which Swift's retain and release use on this architecture, does not. On return x30 is free too. There is no red
 // zone: three more and x30 are pushed, and popped before the function runs. No callee-saved register is touched while a
 // signal can be delivered, and no vector register on the fast path.
 //
@@ -738,7 +738,7 @@ tracer_returned\variant:
     cmp sp, x11
     b.ne .Lslow_enter\variant
     // Equal, and the return address is in the frame's label: a tail call of that frame's function. The label has called,
-    // and is returned to once: this is a jump. (Equal alone proves nothing on this processor: Swift's mayShare.)
+    // and is returned to once: this is a jump. (Equal alone proves nothing on this architecture: Swift's mayShare.)
     and x11, x10, #-LABEL_BYTES
     add x16, x11, #LABEL_CALL_BYTES
     cmp x30, x16

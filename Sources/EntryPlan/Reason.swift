@@ -10,7 +10,7 @@ public enum Tactic: UInt8, CaseIterable, Sendable {
 
 public enum Reason: UInt8, CaseIterable, Sendable {
     case no, entryPoint, returnsTwice, asksCaller, childOnStack, notCode, tooShort, jumpInto, tableInto, landingPad, loop, inside,
-        fallsInto, frameAtEntry, signalReturn, notMovable, endsOpen, tooFar, hiddenLabels, jumpedInto, loader, agent, otherProcessor,
+        fallsInto, frameAtEntry, signalReturn, notMovable, endsOpen, tooFar, hiddenLabels, jumpedInto, loader, agent, otherArchitecture,
         returnsInto, generatedCaller, askedByCallee
 
     /// One sentence.
@@ -38,7 +38,7 @@ public enum Reason: UInt8, CaseIterable, Sendable {
         case .jumpedInto: "Other code jumps to it with more on the stack than a return address."
         case .loader: "It belongs to the dynamic loader, which runs while the agent binds modules."
         case .agent: "It belongs to the agent."
-        case .otherProcessor: "It is code for another CPU architecture."
+        case .otherArchitecture: "It is code for another CPU architecture."
         case .generatedCaller: "Code made at run time calls it, and is found later by the return address of that call."
         case .askedByCallee: "A function that it calls looks up its return address through the frame pointers."
         case .returnsInto: "A call returns into the bytes that would be replaced, and no padding is near."

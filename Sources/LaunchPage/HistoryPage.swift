@@ -21,7 +21,7 @@ package struct HistoryPage {
         var body = "<section><h2>\(escaped(trend.program))</h2>\n<p class=\"soft\"><code>\(escaped(trend.command))</code>"
         body += trend.settings.isEmpty ? "" : " with <code>\(escaped(trend.settings))</code>"
         body +=
-            " · \(counted(UInt64(trend.series.count), "series", "series")), the latest \(UTC(seconds: latest.time).text) UTC on \(escaped(latest.host))</p>\n<div class=\"charts\">"
+            " · \(counted(UInt64(trend.series.count), "series", "series")), the latest \(UTC(seconds: latest.time).text) UTC on \(escaped(latest.hostname))</p>\n<div class=\"charts\">"
         var short: [String] = []
         for name in names {
             let matters =
@@ -85,7 +85,7 @@ package struct HistoryPage {
         var lines = [
             "\(name): \(Axis.text(point.stage.p50))" + (point.change.map { " (\(percent(difference: $0)))" } ?? ""),
             "p90 \(Axis.text(point.stage.p90)), p95 \(Axis.text(point.stage.p95)), spread \(Axis.text(point.stage.spread))",
-            "\(UTC(seconds: entry.time).text) UTC, \(entry.host)",
+            "\(UTC(seconds: entry.time).text) UTC, \(entry.hostname)",
         ]
         if !entry.commit.isEmpty { lines.append("commit \(entry.commit)") }
         lines.append(

@@ -40,7 +40,7 @@ public final class CodeFile {
     public let segments: [Segment]
     public let sections: [Section]
     public var path: String { file.path }
-    public var machine: UInt16 { file.header.e_machine }
+    public var elfMachine: UInt16 { file.header.e_machine }
     public var type: UInt16 { file.header.e_type }
     public var entry: UInt64 { file.header.e_entry }
     public var buildID: [UInt8] { file.buildID }

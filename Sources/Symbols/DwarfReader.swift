@@ -83,7 +83,7 @@ public struct DwarfReader {
         switch encoding & 0x70 {
         case 0x00: return value
         case 0x10: return here &+ value
-        default: return nil // relative to sections that .eh_frame of these processors does not refer to
+        default: return nil // relative to sections that .eh_frame of these architectures does not refer to
         }
     }
 }

@@ -1,9 +1,9 @@
-// Facts that a shared library's file holds about it: its processor, the libraries it needs, its notes.
+// Facts that a shared library's file holds about it: its architecture, the libraries it needs, its notes.
 import CElfutils
 
 package struct SharedLibrary: Sendable {
-    /// ELF's number of the processor (e_machine).
-    package var machine: UInt16
+    /// ELF's number of the architecture (e_machine).
+    package var elfMachine: UInt16
     /// DT_NEEDED, in order.
     package private(set) var needed: [String] = []
     private var notes: [(owner: String, type: UInt32, bytes: [UInt8])] = []
@@ -11,7 +11,7 @@ package struct SharedLibrary: Sendable {
     /// nil when the file is not there, or not an ELF file of 64 bits.
     package init?(path: String) {
         guard let file = ObjectFile(path: path) else { return nil }
-        machine = file.header.e_machine
+        elfMachine = file.header.e_machine
         file.forEachSection { section, header in
             guard Int64(header.sh_type) == Int64(SHT_DYNAMIC), let data = elf_getdata(section, nil) else { return }
             var entry = GElf_Dyn()

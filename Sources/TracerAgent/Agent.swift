@@ -106,7 +106,7 @@ extension Agent {
         Returns.isOther = { Initializers.returned(ThreadRecorder($0), $1, $2, $3) }
         Returns.ofLoad = { Agent.loadReturned(ThreadRecorder($0), $1, $2) }
         Returns.address = { FunctionTable.entry($0).target }
-        if Machine.returnsInRegister { Returns.isInside = { FunctionTable.entry($0).contains($1) } }
+        if Architecture.returnsInRegister { Returns.isInside = { FunctionTable.entry($0).contains($1) } }
     }
     private static func bind(_ index: Int) {
         let module = ModuleTable.modules.pointer(index)
@@ -122,7 +122,7 @@ extension Agent {
 
     private func chooseClock() {
         if settings.clock == .auto && tracer_cycles_usable() != 0 {
-            Clock.source = Machine.cycleClock
+            Clock.source = Architecture.cycleClock
             Clock.ticksPerSecond = tracer_cycles_frequency()
         } else {
             Clock.source = UInt32(TRACE_CLOCK_MONOTONIC)

@@ -186,7 +186,7 @@ def described(root):
 
 
 def glibc(path):
-    """Its version, as the file says it: it may be of another processor."""
+    """Its version, as the file says it: it may be for another architecture."""
     for folder in ("lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "lib64", "usr/lib64"):
         with contextlib.suppress(OSError), open(os.path.join(path, folder, "libc.so.6"), "rb") as file:
             if match := re.search(rb"GNU C Library [^\n]*version (\d+\.\d+)", file.read()):

@@ -9,7 +9,7 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
     library: NAME=FILE [FLAGS]  another file of this folder
     plugin: NAME[=FILE] [FLAGS] the same, not linked: the program opens or preloads it
     sources: FILE…              compiled into the program too
-    variant: NAME[@COMPILER or @MACHINE] [FLAGS]  one test each, FLAGS added to the program and its libraries (`exe:` before
+    variant: NAME[@COMPILER or @ARCHITECTURE] [FLAGS]  one test each, FLAGS added to the program and its libraries (`exe:` before
                                 a flag: to the program alone)
     after: COMMAND              run in the build folder when all is built
     case: NAME [A=B …] [ARGS]   one test each, with this environment and these arguments
@@ -24,9 +24,9 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
     memory: unlimited           no address space limit (sanitizers)
     timeout: SECONDS            default 120: time is not what is tested, only that a program ends
     preload: A B                libraries around ours, `@` is the agent (default `@`)
-    machine: NAME REASON        for this processor alone
-    executes: CASE…             these cases (`*`: all) run other programs, or this one again: needs them to be of the
-                                machine that the tests run on, or a kernel that runs those of the other (binfmt_misc)
+    architecture: NAME REASON   for this one alone
+    executes: CASE…             these cases (`*`: all) run other programs, or this one again: needs them to be for the
+                                architecture that the tests run on, or a kernel that runs those of the other (binfmt_misc)
     native: CASE… because REASON these cases (`*`: all) ask for what an emulator of user programs does not do
     forks: CASE…                these cases (`*`: all) fork: an emulator must clear pages in the child (MADV_WIPEONFORK)
     untraced: REASON            the traced run must produce no trace
@@ -54,10 +54,10 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 SUBJECTS = os.path.join(HERE, "subjects")
 GOLDEN = os.path.join(HERE, "golden")
 BUILD = os.path.join(ROOT, ".build", "subjects")
-MACHINE = platform.machine()
+ARCHITECTURE = platform.machine()
 SUFFIXES = (".c", ".cpp", ".swift", ".S", ".sh")
 KEYS = {"compilers", "build", "link", "library", "plugin", "sources", "variant", "after", "case", "env", "needs",
-        "status", "says", "unsaid", "disorder", "tree", "memory", "timeout", "preload", "untraced", "modes", "thorough", "machine", "executes", "native", "forks"}
+        "status", "says", "unsaid", "disorder", "tree", "memory", "timeout", "preload", "untraced", "modes", "thorough", "architecture", "executes", "native", "forks"}
 
 
 class BuildFailed(Exception):
@@ -115,7 +115,7 @@ class Subject:
         for compiler in compilers:
             for variant in variants:
                 name, _, only = variant[0].partition("@")
-                if only and only not in (compiler, MACHINE):
+                if only and only not in (compiler, ARCHITECTURE):
                     continue
                 variant = [name] + variant[1:]
                 for run in runs:
@@ -155,20 +155,20 @@ DRIVERS = {"gcc": {".c": "gcc", ".S": "gcc", ".cpp": "g++"},
            "swiftc": {".swift": "swiftc", ".c": "clang", ".S": "clang", ".cpp": "clang++"}}
 
 
-# Names of options on the other processor.
+# Names of options on the other architecture.
 OPTIONS = {"aarch64": {"-mtls-dialect=gnu2": "-mtls-dialect=desc", "-mtls-dialect=gnu": "-mtls-dialect=trad",
                        "-fcf-protection=full": "-mbranch-protection=standard", "-Wl,-z,ibtplt": "-Wl,-z,pac-plt",
                        "-Wl,-z,ibt": "-Wl,-z,pac-plt"}}
 
 
-def cross_compile(machine):
-    """From here on subjects are built for the other machine, and those that Swift or a shell would run are missing."""
-    global BUILD, MACHINE
-    BUILD += "-" + machine
-    MACHINE = machine
+def cross_compile(architecture):
+    """From here on subjects are built for the other architecture, and those that Swift or a shell would run are missing."""
+    global BUILD, ARCHITECTURE
+    BUILD += "-" + architecture
+    ARCHITECTURE = architecture
     for language in DRIVERS["gcc"]:
-        DRIVERS["gcc"][language] = f"{machine}-linux-gnu-{DRIVERS['gcc'][language]}"
-        DRIVERS["clang"][language] += f" --target={machine}-linux-gnu"
+        DRIVERS["gcc"][language] = f"{architecture}-linux-gnu-{DRIVERS['gcc'][language]}"
+        DRIVERS["clang"][language] += f" --target={architecture}-linux-gnu"
 
 
 INSTRUMENT = "-finstrument-functions"
@@ -193,9 +193,9 @@ def commands(case):
     common = shlex.split(subject.get("build", "-O" if case.compiler == "swiftc" else "-O2"))
     everywhere = [f for f in case.flags if not f.startswith("exe:")]
     alone = [f[4:] for f in case.flags if f.startswith("exe:")]
-    options = OPTIONS.get(MACHINE, {})
+    options = OPTIONS.get(ARCHITECTURE, {})
     everywhere = [options.get(f, f) for f in everywhere]
-    if MACHINE == "aarch64" and case.compiler == "clang":  # it knows descriptors alone, and no option for them
+    if ARCHITECTURE == "aarch64" and case.compiler == "clang":  # it knows descriptors alone, and no option for them
         everywhere = [f for f in everywhere if not f.startswith("-mtls-dialect=")]
 
     def place(words):
@@ -275,20 +275,20 @@ def build_locked(case):
 
 def missing(case, processor_flags):
     """Why this case cannot run here, or None."""
-    machine = case.subject.get("machine").split()
-    if machine and machine[0] != MACHINE:
-        return f"for {machine[0]} alone"
-    if MACHINE != platform.machine():
+    architecture = case.subject.get("architecture").split()
+    if architecture and architecture[0] != ARCHITECTURE:
+        return f"for {architecture[0]} alone"
+    if ARCHITECTURE != platform.machine():
         if case.compiler in ("swiftc", "sh"):
-            return f"no Swift library for {MACHINE}" if case.compiler == "swiftc" else "runs programs of this machine"
+            return f"no Swift library for {ARCHITECTURE}" if case.compiler == "swiftc" else "runs programs of this machine"
         if is_meant(case, "native"):
             return "not under an emulator"
         if is_meant(case, "forks") and not harness.emulator_wipes():
             return "this emulator ignores MADV_WIPEONFORK (qemu before 8.0)"
         if case.compiler == "gcc" and set(case.flags) & {"-fno-plt", "exe:-fno-plt", "-DMIXED"}:
             return "gcc loads a slot once for several calls there; clang's variants test -fno-plt"
-        if is_meant(case, "executes") and not os.path.exists(f"/proc/sys/fs/binfmt_misc/qemu-{MACHINE}"):
-            return f"this kernel runs no programs of {MACHINE} (binfmt_misc)"
+        if is_meant(case, "executes") and not os.path.exists(f"/proc/sys/fs/binfmt_misc/qemu-{ARCHITECTURE}"):
+            return f"this kernel runs no programs of {ARCHITECTURE} (binfmt_misc)"
     for need in " ".join(case.subject.all("needs")).split() + [w for w in case.environment.pop("NEEDS", "").split(",") if w]:
         kind, _, value = need.partition(":")
         if kind == "tool":
@@ -303,7 +303,7 @@ def missing(case, processor_flags):
         elif need not in processor_flags:
             return f"the processor has no {need}"
     for tool in re.findall(r"-fuse-ld=(\w+)", " ".join(case.flags)):
-        prefix = f"{MACHINE}-linux-gnu-" if MACHINE != platform.machine() and case.compiler == "gcc" else ""
+        prefix = f"{ARCHITECTURE}-linux-gnu-" if ARCHITECTURE != platform.machine() and case.compiler == "gcc" else ""
         if not shutil.which(f"{prefix}ld.{tool}") and not (shutil.which(tool) and not prefix):
             return f"the linker {tool} is not installed"
     compiler = DRIVERS[case.compiler][".c"].split()[0] if case.compiler != "sh" else "sh"

@@ -385,4 +385,4 @@ def tests():
              for name, way in ways.items()] + [Case(more_sites_than_labels.__name__, more_sites_than_labels)]
     of_the_tool = (functions_have_call_sites_too, processes_are_added_up, windows_add_up, what_a_ring_has_begun_with_is_known, names_and_lines,
                    a_trace_without_says_what_to_do)
-    return found if build.MACHINE == "aarch64" else found + [Case(check.__name__, check) for check in of_the_tool]
+    return found if build.ARCHITECTURE == "aarch64" else found + [Case(check.__name__, check) for check in of_the_tool]

@@ -87,7 +87,7 @@ class Language:
         self.has_own_code = is_foreign if has_own_code is None else has_own_code
 
     def run(self, settings):
-        if build.MACHINE != os.uname().machine:
+        if build.ARCHITECTURE != os.uname().machine:
             raise Skipped("compilers of this machine")
         if not shutil.which(self.tool):
             raise Skipped(f"{self.tool} is not installed")

@@ -626,7 +626,7 @@ def record_says_nothing_of_its_own_libraries(case):
 
 
 def calls_from_very_many_places_have_their_durations(case):
-    """More than libtracer.so alone has labels for: `tracer record` brings space for more. Without it, which starts no program of another machine,
+    """More than libtracer.so alone has labels for: `tracer record` brings space for more. Without it, which starts no program for another architecture,
     the second library is preloaded by hand; there libtracer.so has more labels (65,534), and each call takes longer."""
     groups, each, rounds = (140, 500, 1) if harness.EMULATOR else (120, 500, 3)
     source = '#include <stdio.h>\n__attribute__((noinline)) static int leaf(int x) { __asm__ volatile("nop; nop; nop; nop; nop" : "+r"(x)); return x + 1; }\n'
@@ -721,7 +721,7 @@ def where_space_is_scarce(left, has_space, further=0):
         library = case.compile(compiler, "-O2", "-fPIC", "-shared", "-Wl,--build-id", "-Wl,-z,max-page-size=4096", source=SCARCE_LIBRARY, name="libscarce.so")
         program = case.compile(compiler, "-O2", "-ldl", source=SCARCE, name="scarce")
         case.plan(program)
-        reach = 0x90000000 if build.MACHINE == "x86_64" else 0x9000000
+        reach = 0x90000000 if build.ARCHITECTURE == "x86_64" else 0x9000000
         argv = [program, library, hex(reach), hex(left), hex(further)]
         bare = harness.execute(argv, case.place.fresh(), case.environment())
         if bare.status == 77:
@@ -762,7 +762,7 @@ int main(int count, char **words) {
 
 def the_heap_has_space(case):
     """In a program that is linked to a fixed address, the stubs of 60,000 functions are out of the growing heap's way."""
-    if build.MACHINE != "x86_64":
+    if build.ARCHITECTURE != "x86_64":
         raise Skipped("a branch reaches 128 MB there: the heap has what is left of that")
     program = case.compile("gcc", "-O1", "-no-pie", source=LARGE, name="large")
     case.plan(program)

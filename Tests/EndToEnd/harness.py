@@ -23,7 +23,7 @@ GIGABYTE = 1 << 30
 HANGS = 120  # seconds after which a program that takes one or two is taken to hang, on a machine that is slow or busy, too
 CACHES = tempfile.mkdtemp(prefix="tracer-caches-")  # XDG_CACHE_HOME: what the agent remembers between starts is not put into the user's own
 tracefile.PLANS = os.path.join(CACHES, "tracer/plans")
-EMULATOR = []  # what runs a program of another machine
+EMULATOR = []  # what runs a program for another architecture
 
 
 def remove_caches(maker=os.getpid()):
@@ -313,15 +313,15 @@ def cross_check(settings, trace):
     return [f"tracer report disagrees with the independent decoder in {len(wrong)} functions: " + "; ".join(wrong[:4])] if wrong else []
 
 
-def emulate(machine, processor, root):
-    """From here on programs are of another machine, and `root` has its loader and libraries. The emulator must be a
+def emulate(architecture, processor, root):
+    """From here on programs are for another architecture, and `root` has its loader and libraries. The emulator must be a
     static one: it lives in the environment that the program will have, LD_PRELOAD included."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    newer = os.path.join(cache, "tracer/qemu", f"qemu-{machine}")  # scripts/setup: where the system's is too old
+    newer = os.path.join(cache, "tracer/qemu", f"qemu-{architecture}")  # scripts/setup: where the system's is too old
     # Its addresses are the program's alone, as without an emulator: else what the emulator maps for itself lies between the program's modules
     # and near them, more of it on a busy machine, so that they are out of reach of each other and no address space is left beside them.
     own_addresses = hex(8 * GIGABYTE)
-    EMULATOR[:] = [os.environ.get("QEMU") or (newer if os.access(newer, os.X_OK) else f"qemu-{machine}-static"),
+    EMULATOR[:] = [os.environ.get("QEMU") or (newer if os.access(newer, os.X_OK) else f"qemu-{architecture}-static"),
                    "-cpu", processor, "-R", own_addresses, "-L", root]
 
 

@@ -1,6 +1,6 @@
 """Modes: in what surroundings a test runs. The default is `slots`; a subject's header and a suite's MODES name others.
 
-A mode may change what `build` and `harness` hold for the whole process (the processor, the compilers, the emulator). So a mode is
+A mode may change what `build` and `harness` hold for the whole process (the architecture, the compilers, the emulator). So a mode is
 entered before the tests that run in it are listed, and again before each of them runs.
 """
 import copy
@@ -24,13 +24,13 @@ class Mode:
     counts: bool = False  # only which functions were called is recorded (TRACER_MODE=counts)
     instrumented: bool = False  # subjects are built with -finstrument-functions
     call_sites: bool = False
-    machine: str = platform.machine()
+    architecture: str = platform.machine()
     processor: str = "max"  # what qemu plays; cortex-a57 has neither LSE nor SVE
     page: int = 0  # bytes that the emulator takes for a page, instead of the machine's
 
     @property
     def emulated(self):
-        return self.machine != platform.machine()
+        return self.architecture != platform.machine()
 
 
 ARM = "aarch64"
@@ -40,26 +40,26 @@ MODES = {
     "counts": Mode(functions=True, counts=True),
     "instrumented": Mode(instrumented=True),
     "call_sites": Mode(call_sites=True),
-    "arm": Mode(machine=ARM),
-    "arm_old": Mode(machine=ARM, processor="cortex-a57"),
-    "arm_functions": Mode(machine=ARM, functions=True),
-    "arm_counts": Mode(machine=ARM, functions=True, counts=True),
-    "arm_instrumented": Mode(machine=ARM, instrumented=True),
-    "arm_call_sites": Mode(machine=ARM, call_sites=True),
+    "arm": Mode(architecture=ARM),
+    "arm_old": Mode(architecture=ARM, processor="cortex-a57"),
+    "arm_functions": Mode(architecture=ARM, functions=True),
+    "arm_counts": Mode(architecture=ARM, functions=True, counts=True),
+    "arm_instrumented": Mode(architecture=ARM, instrumented=True),
+    "arm_call_sites": Mode(architecture=ARM, call_sites=True),
     # Kernels for aarch64 may have such pages, and what the agent maps of its file must begin on one.
-    "arm_large_pages": Mode(machine=ARM, page=65536),
+    "arm_large_pages": Mode(architecture=ARM, page=65536),
 }
-NATIVE = {"BUILD": build.BUILD, "MACHINE": build.MACHINE, "DRIVERS": copy.deepcopy(build.DRIVERS)}
+NATIVE = {"BUILD": build.BUILD, "ARCHITECTURE": build.ARCHITECTURE, "DRIVERS": copy.deepcopy(build.DRIVERS)}
 
 
 def enter(name):
     """Sets the process up for the mode and returns it. Starts nothing."""
     mode = MODES[name]
-    build.BUILD, build.MACHINE, build.DRIVERS = NATIVE["BUILD"], NATIVE["MACHINE"], copy.deepcopy(NATIVE["DRIVERS"])
+    build.BUILD, build.ARCHITECTURE, build.DRIVERS = NATIVE["BUILD"], NATIVE["ARCHITECTURE"], copy.deepcopy(NATIVE["DRIVERS"])
     harness.EMULATOR.clear()
     if mode.emulated:
-        build.cross_compile(mode.machine)
-        harness.emulate(mode.machine, mode.processor, f"/usr/{mode.machine}-linux-gnu")
+        build.cross_compile(mode.architecture)
+        harness.emulate(mode.architecture, mode.processor, f"/usr/{mode.architecture}-linux-gnu")
         if mode.page:  # only the static emulators before 8.2 have it, and scripts/setup's newer one lacks it
             harness.EMULATOR[0] = shutil.which("qemu-aarch64-static") or harness.EMULATOR[0]
             harness.EMULATOR[1:1] = ["-p", str(mode.page)]
@@ -69,24 +69,24 @@ def enter(name):
 
 
 def settings(mode, given):
-    """The harness's settings for tests in an entered mode; builds the agent for another processor once a run."""
+    """The harness's settings for tests in an entered mode; builds the agent for another architecture once a run."""
     os.makedirs(build.BUILD, exist_ok=True)
     agent = given.agent
     if mode.emulated:
         if reason := lacking(mode):
             raise harness.Skipped(reason)
-        agent = os.path.join(build.ROOT, ".build", mode.machine, "libtracer.so")
-        once("agent-" + mode.machine, [os.path.join(build.ROOT, "scripts/build"), "--arch", mode.machine])
+        agent = os.path.join(build.ROOT, ".build", mode.architecture, "libtracer.so")
+        once("agent-" + mode.architecture, [os.path.join(build.ROOT, "scripts/build"), "--arch", mode.architecture])
     return harness.Settings(agent, given.tool, given.bare, given.keep, mode.functions, given.moments, mode.instrumented, mode.counts, mode.call_sites)
 
 
 @functools.cache
 def lacking(mode):
     """Why nothing can be emulated here, or None."""
-    if not shutil.which(f"{mode.machine}-linux-gnu-gcc"):
-        return f"no cross compiler for {mode.machine}"
+    if not shutil.which(f"{mode.architecture}-linux-gnu-gcc"):
+        return f"no cross compiler for {mode.architecture}"
     if not shutil.which(harness.EMULATOR[0]):
-        return f"no emulator of {mode.machine}"
+        return f"no emulator of {mode.architecture}"
     return page_of_the_emulator(mode) if mode.page else None
 
 
@@ -99,6 +99,6 @@ int main(void) { printf("%lu", getauxval(AT_PAGESZ)); return 0; }
 def page_of_the_emulator(mode):
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "page")
-        subprocess.run([f"{mode.machine}-linux-gnu-gcc", "-x", "c", "-", "-o", program], input=PAGE, text=True, check=True)
+        subprocess.run([f"{mode.architecture}-linux-gnu-gcc", "-x", "c", "-", "-o", program], input=PAGE, text=True, check=True)
         found = subprocess.run(harness.EMULATOR + [program], capture_output=True, text=True).stdout
     return None if found == str(mode.page) else "this emulator has pages of the machine's size only (qemu from 8.2 on)"

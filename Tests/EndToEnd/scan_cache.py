@@ -83,7 +83,7 @@ class Ground:
         self.caches = os.path.join(self.place.path, "caches")
         os.mkdir(self.caches, 0o700)
         self.folder = os.path.join(self.caches, "tracer")
-        self.file = os.path.join(self.folder, f"scans.{build.MACHINE}")
+        self.file = os.path.join(self.folder, f"scans.{build.ARCHITECTURE}")
         self.case = next(c for s in build.subjects() if s.name == "remembered_slots" for c in s.cases() if variant in c.name)
         self.program = [build.build(self.case), *(a.replace("{build}", self.case.folder) for a in self.case.arguments)]
 

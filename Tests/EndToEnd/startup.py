@@ -458,7 +458,7 @@ def constructors_before_the_agent_are_said(folder):
 def an_unknown_loader_loses_its_hook_and_nothing_else(folder):
     """One whose hook is followed by code: what the agent would write there does not fit."""
     if os.uname().machine != "x86_64":
-        raise Skipped("one instruction is replaced on this processor, and nothing behind it")
+        raise Skipped("one instruction is replaced on this architecture, and nothing behind it")
     program = folder.program()
     interpreter = re.search(r"interpreter: (.*)]", subprocess.check_output(["readelf", "-lW", program], text=True))[1]
     symbols = subprocess.check_output(["readelf", "--dyn-syms", "-W", interpreter], text=True)

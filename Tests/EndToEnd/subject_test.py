@@ -27,7 +27,7 @@ class SubjectTest:
         except build.BuildFailed as failure:
             lacking = re.search(r"cannot find (-l\S+)|cannot open \S*(libclang_rt\S+?)[:,]", str(failure))
             if harness.EMULATOR and lacking:
-                raise Skipped(f"no {lacking[1] or lacking[2]} for {build.MACHINE}")
+                raise Skipped(f"no {lacking[1] or lacking[2]} for {build.ARCHITECTURE}")
             raise Failed(f"does not build: {failure}")
         place = harness.Place(case.name, settings.keep)
         try:

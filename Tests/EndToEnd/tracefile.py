@@ -31,7 +31,7 @@ RECORDING, FINISHED, STOPPED = range(3)
 STATE_NAMES = {RECORDING: "recording", FINISHED: "finished", STOPPED: "stopped"}
 
 HEADER = struct.Struct("<8s10I Q 4Q Q 5Q 2I 2Q 2I 7Q 2I Q")
-HEADER_FIELDS = """magic version header_bytes machine page_bytes pid parent_pid clock state stop_reason mode
+HEADER_FIELDS = """magic version header_bytes elf_machine page_bytes pid parent_pid clock state stop_reason mode
     ticks_per_second first_ticks first_monotonic_ns last_ticks last_monotonic_ns first_realtime_ns next_offset
     prepared_offset size_limit dropped minimum_ticks maximum_depth flags start_ticks started_ticks leaf_cost inside_cost
     exit_status unused session extended_offset boot pid_namespace unrecorded_children leaf_error inside_error stopped_ticks""".split()

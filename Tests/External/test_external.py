@@ -354,7 +354,7 @@ class Torture(unittest.TestCase):
     def test_only_what_fails_bare_is_no_success_either(self):
         self.assertEqual(self.outcomes("", bad="int main(void) { return 3; }")[0], 1)
 
-    def test_options_of_all_machines_are_taken(self):
+    def test_options_of_all_architectures_are_taken(self):
         text = '/* { dg-options "-fwrapv -O1" } */\n/* { dg-additional-options "-mmmx" { target { i?86-*-* } } } */\n/* { dg-additional-options "-std=gnu89" } */'
         self.assertEqual(torture.wanted_options(text), ["-fwrapv", "-O1", "-std=gnu89"])
 

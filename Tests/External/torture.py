@@ -124,7 +124,7 @@ def programs(folder, given):
 
 
 def wanted_options(text):
-    """Returns the compiler options that a program asks for (dg-options of DejaGnu), without those for some machines only."""
+    """Returns the compiler options that a program asks for (dg-options of DejaGnu), without those for some architectures only."""
     words = []
     for options, rest in re.findall(r'\{\s*dg-(?:additional-)?options\s+"([^"]*)"([^\n]*)', text):
         if "target" not in rest:

@@ -67,7 +67,7 @@ def statements(database):
 
 
 def make_history(path):
-    """An empty database from the tool itself, then series of two builds on three hosts, and cold ones beside them."""
+    """An empty database from the tool itself, then series of two builds on three machines, and cold ones beside them."""
     subprocess.run([TOOL, "launch", "-n", "1", "--warm-up", "0", "--untraced-every", "1", "--history", path, "--", "/bin/true"],
                    cwd=os.path.dirname(path), check=True, stdout=subprocess.DEVNULL, timeout=300)
     database = sqlite3.connect(path)

@@ -9,7 +9,7 @@ import Testing
 
     private func entry(_ time: Double, program: String = "app", commit: String = "abc") -> HistoryEntry {
         HistoryEntry(
-            time: time, host: "h", machine: "m", program: program, command: "./app, \"x\"", build: "ff", commit: commit, settings: "--cold",
+            time: time, hostname: "h", cpu: "m", program: program, command: "./app, \"x\"", build: "ff", commit: commit, settings: "--cold",
             ready: "first listen", runs: 20, disturbed: 1, libraries: 3, relocations: 10, minorFaults: 5, majorFaults: 0, overhead: nil)
     }
 

@@ -118,7 +118,7 @@ static void apply(const char *path, uintptr_t bias, uintptr_t low, uintptr_t hig
             case PLAN_LOW12: put_bits(at, 0x3ffc00, (uint32_t)((uintptr_t)target & 0xfff) << 10); break;
             case PLAN_LOAD12_4: put_bits(at, 0x3ffc00, (uint32_t)((uintptr_t)target & 0xfff) >> 2 << 10); break;
             case PLAN_LOAD12_8: put_bits(at, 0x3ffc00, (uint32_t)((uintptr_t)target & 0xfff) >> 3 << 10); break;
-            default: die("a fixup of another processor");
+            default: die("a fixup of another architecture");
             }
         }
         put_bits(site, ~0u, 0x14000000);
@@ -134,7 +134,7 @@ static void apply(const char *path, uintptr_t bias, uintptr_t low, uintptr_t hig
             case PLAN_RELATIVE32: put32(moved + fix->offset, target - (moved + fix->end), 1); break;
             case PLAN_LOW32: put32(moved + fix->offset, (int64_t)(uintptr_t)target, 0); break;
             case PLAN_HIGH32: put32(moved + fix->offset, (int64_t)((uintptr_t)target >> 32), 0); break;
-            default: die("a fixup of another processor");
+            default: die("a fixup of another architecture");
             }
         }
         if (!f->moved_count) jump(moved, base + f->address + f->resume); // nops

@@ -63,7 +63,7 @@ class Function:
 def read(path):
     with open(path, "rb") as file:
         content = file.read()
-    (magic, version, _, byte_count, _, _, _, _, _, machine, _, base, _, function_count, fixup_count, functions, fixups, data, data_count, names,
+    (magic, version, _, byte_count, _, _, _, _, _, elf_machine, _, base, _, function_count, fixup_count, functions, fixups, data, data_count, names,
      names_count, keys, key_count, _) = HEADER.unpack_from(content)
     assert magic == int.from_bytes(b"plantrcr", "little") and version == 2 and byte_count == len(content)
     all_fixups = [Fixup(*FIXUP.unpack_from(content, fixups + n * FIXUP.size)) for n in range(fixup_count)]
@@ -86,4 +86,4 @@ def read(path):
                                original[:replaced], content[at:at + moved_count], list(zip(places[::2], places[1::2])), linked,
                                all_fixups[fixup:fixup + count], base + landing if landing else 0, landing_original, flags))
     assert name_number == key_count and names == max(functions, fixups, data, keys, names)
-    return machine, result
+    return elf_machine, result

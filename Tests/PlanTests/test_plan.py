@@ -45,7 +45,7 @@ def libraries():
 
 
 def plan(path, *options):
-    """(machine, functions) of the plan of a module, and where its file is."""
+    """(elf_machine, functions) of the plan of a module, and where its file is."""
     cache = new_folder()
     tracer("plan", path, *options, cache=cache)
     [name] = os.listdir(cache + "/tracer/plans")

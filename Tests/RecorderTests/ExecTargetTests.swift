@@ -44,7 +44,7 @@ import Testing
 
     @Test(arguments: [
         ("static", elf(loader: nil), "statically linked"),
-        ("arm", elf(machine: 183), "another CPU architecture (aarch64)"),
+        ("arm", elf(elfMachine: 183), "another CPU architecture (aarch64)"),
         ("musl", elf(loader: "/lib/ld-musl-x86_64.so.1"), "musl"),
         ("orphan", elf(loader: "/lib/no-such-loader.so"), "which was not found"),
         ("cut", Array(elf()[..<100]), "cannot be executed"),

@@ -9,9 +9,9 @@ func format(_ bytes: [UInt8]) -> ExecutableFormat {
 
 @Suite struct ExecutableFormatTests {
     @Test func dynamicExecutableHasItsLoader() {
-        #expect(format(elf()) == .elf(machine: 62, loader: "/lib64/ld-linux-x86-64.so.2"))
-        #expect(format(elf(type: 2, loader: "/l")) == .elf(machine: 62, loader: "/l"))
-        #expect(format(elf(machine: 183, loader: nil)) == .elf(machine: 183, loader: nil))
+        #expect(format(elf()) == .elf(elfMachine: 62, loader: "/lib64/ld-linux-x86-64.so.2"))
+        #expect(format(elf(type: 2, loader: "/l")) == .elf(elfMachine: 62, loader: "/l"))
+        #expect(format(elf(elfMachine: 183, loader: nil)) == .elf(elfMachine: 183, loader: nil))
     }
 
     @Test func otherClassesAreToldApart() {

@@ -415,7 +415,7 @@ struct CommandTests {
 
     @Test func aDiffEndsWithStatus0AndSaysWhatMakesItDoubtful() throws {
         var other = program(seed: 2, events: 500)
-        other.header.machine = 183
+        other.header.elf_machine = 183
         other.text(TRACE_TEXT_PROGRAM, "/usr/bin/other")
         let file = TemporaryFile(other.bytes())
         let same = try run("diff", good.path, good.path)

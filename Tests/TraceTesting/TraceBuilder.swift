@@ -19,7 +19,7 @@ public struct TraceBuilder: Sendable {
         withUnsafeMutableBytes(of: &header.magic) { $0.copyBytes(from: Array("TRACER\u{1a}\n".utf8)) }
         header.version = UInt32(TRACE_VERSION)
         header.header_bytes = UInt32(TRACE_HEADER_BYTES)
-        header.machine = 62
+        header.elf_machine = 62
         header.page_bytes = 4096
         header.pid = pid
         header.parent_pid = 1

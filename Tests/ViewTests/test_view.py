@@ -567,7 +567,7 @@ class OwnFunctions(PageTest):
 
 
 @unittest.skipUnless(kernel_tells(), "the kernel does not tell of switches and samples here")
-class MachineTest(PageTest):
+class StatesTest(PageTest):
     """Kernel records of a program whose threads wait for each other, and which itself prints for which thread."""
 
     @classmethod
@@ -721,5 +721,5 @@ class MachineTest(PageTest):
         self.assertTrue(self.text("#samples-of").startswith("0 samples"), self.text("#samples-of"))
 
 
-class ServedMachineTest(Served, MachineTest):
+class ServedStatesTest(Served, StatesTest):
     """All of that of a page that asks for what it does not have."""

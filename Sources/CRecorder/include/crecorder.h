@@ -7,13 +7,13 @@
 #include <sys/types.h>
 #include <time.h>
 
-/// e_machine of what runs here (ELF gABI, chapter 4).
+/// Architecture of what runs here: its e_machine (ELF gABI, chapter 4) and its name.
 #if defined(__x86_64__)
-#define RECORDER_MACHINE 62
-#define RECORDER_MACHINE_NAME "x86_64"
+#define RECORDER_ARCHITECTURE 62
+#define RECORDER_ARCHITECTURE_NAME "x86_64"
 #elif defined(__aarch64__)
-#define RECORDER_MACHINE 183
-#define RECORDER_MACHINE_NAME "aarch64"
+#define RECORDER_ARCHITECTURE 183
+#define RECORDER_ARCHITECTURE_NAME "aarch64"
 #endif
 
 /// Blocks `waited` and ignores SIGPIPE and SIGXFSZ (a full pipe or a file limit must end neither the tool nor, with

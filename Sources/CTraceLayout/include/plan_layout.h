@@ -31,7 +31,7 @@ struct plan_file {
     uint64_t module_bytes;    // size and time of change of the module's file
     int64_t changed_seconds;
     uint32_t changed_nanoseconds;
-    uint32_t machine;         // e_machine
+    uint32_t elf_machine;     // e_machine
     uint64_t debug_file;      // a hash of size and time of the separate debug file that names came from, 0: none
     uint64_t base;            // addresses are relative to this one: the lowest of its segments, as linked
     uint32_t options;         // PLAN_OPTION_…

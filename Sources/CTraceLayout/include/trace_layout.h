@@ -85,7 +85,7 @@ struct trace_file_header {
     uint8_t magic[8]; // "TRACER\x1a\n"
     uint32_t version;
     uint32_t header_bytes;
-    uint32_t machine; // e_machine of the ELF header: 62 x86_64, 183 aarch64
+    uint32_t elf_machine; // e_machine of the ELF header: 62 x86_64, 183 aarch64
     uint32_t page_bytes;
     uint32_t pid;
     uint32_t parent_pid;

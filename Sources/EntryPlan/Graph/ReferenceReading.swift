@@ -18,7 +18,7 @@ struct ReferenceReading {
         for (index, entry) in list.entries.enumerated() {
             let bytes = code.code(at: entry.address)
             let own = UnsafeRawBufferPointer(rebasing: bytes.prefix(Int(clamping: entry.end - entry.address)))
-            switch code.machine {
+            switch code.architecture {
             case .x86: readX86(own, entry, index)
             case .arm: readArm(own, entry, index)
             }

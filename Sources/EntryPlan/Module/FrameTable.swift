@@ -24,10 +24,10 @@ struct FrameTable {
     private var commons: [Common] = []
     private var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
     private var address: UInt64 = 0
-    private let machine: Machine
+    private let architecture: Architecture
 
     init(_ file: CodeFile, _ code: ModuleCode) {
-        machine = code.machine
+        architecture = code.architecture
         if let section = file.section(".eh_frame"), section.byteCount > 0 {
             bytes = UnsafeRawBufferPointer(rebasing: file.bytes[section.offset..<section.offset + section.byteCount])
             address = section.address
@@ -193,7 +193,7 @@ extension FrameTable {
     private static let link: UInt64 = 30
 
     /// The row at the first instruction of a function, whoever called it.
-    var rowAtEntry: FrameRow { machine == .x86 ? FrameRow(register: 7, offset: 8) : FrameRow(register: 31, offset: 0) }
+    var rowAtEntry: FrameRow { architecture == .x86 ? FrameRow(register: 7, offset: 8) : FrameRow(register: 31, offset: 0) }
 
     /// Goes through a function's call frame instructions. `body` gets each with the offset in the function from which it holds, and
     /// ends the walk by returning false. Returns false when an instruction is not understood.

@@ -20,10 +20,10 @@ struct LinkedModule {
         guard file.type == 2 || file.type == 3 else {
             throw PlanProblem(message: "\(path) is not linked: name an executable or a shared library")
         }
-        guard let machine = Machine(rawValue: file.machine) else {
+        guard let architecture = Architecture(rawValue: file.elfMachine) else {
             throw PlanProblem(message: "\(path) is for another CPU architecture: plans exist for x86_64 and aarch64")
         }
-        guard let code = ModuleCode(file, machine) else {
+        guard let code = ModuleCode(file, architecture) else {
             throw PlanProblem(message: "\(path) has no code, or more than 2 GB of it")
         }
         self.code = code
@@ -31,7 +31,7 @@ struct LinkedModule {
 
     /// Before the first instruction is decoded.
     func openDecoder() throws(PlanProblem) {
-        if code.machine == .x86, let why = x86_decoder_open(Self.libraryFolder()) { throw PlanProblem(message: String(cString: why)) }
+        if code.architecture == .x86, let why = x86_decoder_open(Self.libraryFolder()) { throw PlanProblem(message: String(cString: why)) }
     }
 
     /// lib/tracer beside the folder of the program.

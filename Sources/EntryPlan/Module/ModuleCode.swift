@@ -1,12 +1,12 @@
 // A module's memory as its file has it, by address.
 import Symbols
 
-public enum Machine: UInt16, Sendable {
+public enum Architecture: UInt16, Sendable {
     case x86 = 62, arm = 183 // EM_X86_64, EM_AARCH64
 }
 
 struct ModuleCode: @unchecked Sendable {
-    let machine: Machine
+    let architecture: Architecture
     let bytes: UnsafeRawBufferPointer
     let segments: [CodeFile.Segment]
     /// From the start of the lowest executable segment to the end of the highest.
@@ -18,8 +18,8 @@ struct ModuleCode: @unchecked Sendable {
     private let executable: [CodeFile.Segment]
 
     /// nil: nothing of it is executable, or it is larger than addresses of 32 bits reach.
-    init?(_ file: CodeFile, _ machine: Machine) {
-        self.machine = machine
+    init?(_ file: CodeFile, _ architecture: Architecture) {
+        self.architecture = architecture
         bytes = file.bytes
         segments = file.segments
         executable = segments.filter { $0.isExecutable && $0.fileByteCount > 0 }

@@ -7,7 +7,7 @@ enum StoredAddresses {
     /// Calls `body` with each address of this module that the loader will write, or that a fixed executable has already.
     /// `isResolver`: IRELATIVE.
     static func forEach(_ file: CodeFile, _ code: ModuleCode, _ body: (_ target: UInt64, _ isResolver: Bool) -> Void) {
-        let relative: UInt32 = code.machine == .x86 ? 8 : 1027, resolved: UInt32 = code.machine == .x86 ? 37 : 1032
+        let relative: UInt32 = code.architecture == .x86 ? 8 : 1027, resolved: UInt32 = code.architecture == .x86 ? 37 : 1032
         var tables: [UInt64: UInt64] = [:] // DT_… to its value
         for segment in file.headers(ofType: 2) { // PT_DYNAMIC
             let bytes = code.content(at: segment.address)

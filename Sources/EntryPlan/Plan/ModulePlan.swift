@@ -33,7 +33,7 @@ public struct ModulePlan: Sendable {
         header.module_bytes = UInt64(module.bytes.count)
         header.changed_seconds = Int64(module.status.st_mtim.tv_sec)
         header.changed_nanoseconds = UInt32(module.status.st_mtim.tv_nsec)
-        header.machine = UInt32(module.machine)
+        header.elf_machine = UInt32(module.elfMachine)
         if let status = module.debugStatus {
             header.debug_file =
                 plan_mix(

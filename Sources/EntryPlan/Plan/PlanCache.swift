@@ -33,7 +33,7 @@ public struct PlanCache: Sendable {
         let header = file.header
         guard header.identity == wanted.identity, header.module_bytes == wanted.module_bytes,
             header.changed_seconds == wanted.changed_seconds,
-            header.changed_nanoseconds == wanted.changed_nanoseconds, header.machine == wanted.machine,
+            header.changed_nanoseconds == wanted.changed_nanoseconds, header.elf_machine == wanted.elf_machine,
             header.debug_file == wanted.debug_file, header.options == wanted.options
         else { return nil }
         return file

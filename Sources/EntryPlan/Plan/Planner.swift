@@ -37,7 +37,7 @@ struct Planner {
         answersForLabels = list.names.contains(where: KnownFunction.isLocationSetter)
         marks = EntryMarkTable(list.entries.count)
         builder = PlanBuilder(base: code.base)
-        needsLandingInstruction = code.machine == .arm && BranchTargets.areGuarded(file, code)
+        needsLandingInstruction = code.architecture == .arm && BranchTargets.areGuarded(file, code)
     }
 
     mutating func plan() -> PlanBuilder {
@@ -144,7 +144,7 @@ struct Planner {
 
     /// Direct calls and jumps. On x86-64 every byte may begin one: what is none hardly leads to a function's first byte.
     private func forEachTransfer(_ address: UInt64, _ bytes: UnsafeRawBufferPointer, _ count: Int, _ body: (UInt64, Bool) -> Void) {
-        switch code.machine {
+        switch code.architecture {
         case .x86:
             for offset in 0..<max(count - 1, 0) {
                 let byte = bytes[offset], isFar = byte & 0xfe == 0xe8 || byte == 0x0f && bytes[offset + 1] & 0xf0 == 0x80
@@ -213,7 +213,7 @@ struct Planner {
             let row = frames.row(of: function, at: Int(site - function.address))
         else { return true }
         if row == frames.rowAtEntry { return true }
-        guard code.machine == .x86 else { return row.isExpression || row.register != 31 }
+        guard code.architecture == .x86 else { return row.isExpression || row.register != 31 }
         if row.isExpression { return true }
         if row.register == 7 { return false }
         // Compilers that do not describe the ends of functions: behind leave or pop %rbp it is one.
@@ -284,7 +284,7 @@ struct Planner {
 
     /// In a file without sections: all that it does is to jump through a slot.
     private func isLinkageStub(_ entry: FunctionEntry) -> Bool {
-        guard code.machine == .x86 else { return false }
+        guard code.architecture == .x86 else { return false }
         let bytes = code.code(at: entry.address), kept = X86Move.kept(code, entry.address, count: 16)
         let isBound = bytes.load(kept, as: UInt8.self) == 0xf2
         return bytes.load(kept + (isBound ? 1 : 0), as: UInt16.self) == 0x25ff && file.sections.isEmpty
@@ -299,7 +299,7 @@ struct Planner {
         function.byte_count = UInt32(clamping: entry.end - entry.address)
         var reason = whole ?? fixedReason(index)
         if reason == nil {
-            switch code.machine {
+            switch code.architecture {
             case .x86: reason = planX86(index, &function)
             case .arm: reason = planArm(index, &function)
             }

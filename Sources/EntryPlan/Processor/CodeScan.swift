@@ -1,10 +1,10 @@
-// Scanner of a module's code, for whichever processor it is.
+// Scanner of a module's code, for whichever architecture it is.
 
 enum CodeScan {
     case x86(X86Scan), arm(ArmScan)
 
     init(_ code: ModuleCode, _ frames: FrameTable, watched: TextBits, starts: TextBits, unnamed: TextBits) {
-        switch code.machine {
+        switch code.architecture {
         case .x86: self = .x86(X86Scan(code: code, frames: frames, watched: watched, starts: starts, unnamed: unnamed))
         case .arm: self = .arm(ArmScan(code: code, frames: frames, watched: watched, starts: starts, unnamed: unnamed))
         }

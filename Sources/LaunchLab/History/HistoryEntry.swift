@@ -5,8 +5,8 @@ package struct HistoryEntry: Equatable, Sendable {
     package var id: Int64?
     /// Seconds of the epoch.
     package var time: Double
-    package var host: String
-    package var machine: String
+    package var hostname: String
+    package var cpu: String
     package var program: String
     package var command: String
     /// Build-id of the executable, "" when it has none.
@@ -25,13 +25,13 @@ package struct HistoryEntry: Equatable, Sendable {
     package var overhead: Double?
 
     package init(
-        time: Double, host: String, machine: String, program: String, command: String, build: String, commit: String,
+        time: Double, hostname: String, cpu: String, program: String, command: String, build: String, commit: String,
         settings: String, ready: String, runs: Int, disturbed: Int, libraries: Int, relocations: Int, minorFaults: Int,
         majorFaults: Int, overhead: Double?
     ) {
         self.time = time
-        self.host = host
-        self.machine = machine
+        self.hostname = hostname
+        self.cpu = cpu
         self.program = program
         self.command = command
         self.build = build
@@ -50,8 +50,8 @@ package struct HistoryEntry: Equatable, Sendable {
     init(_ row: DatabaseRow) throws {
         id = try row.integer("id")
         time = try row.real("time")
-        host = try row.text("host")
-        machine = try row.text("machine")
+        hostname = try row.text("host")
+        cpu = try row.text("machine")
         program = try row.text("program")
         command = try row.text("command")
         build = try row.text("build")
@@ -70,7 +70,7 @@ package struct HistoryEntry: Equatable, Sendable {
     /// The database gives the id.
     var row: KeyValuePairs<String, DatabaseValue> {
         [
-            "time": .real(time), "host": .text(host), "machine": .text(machine), "program": .text(program), "command": .text(command),
+            "time": .real(time), "host": .text(hostname), "machine": .text(cpu), "program": .text(program), "command": .text(command),
             "build": .text(build), "revision": .text(commit), "settings": .text(settings), "ready": .text(ready),
             "runs": .integer(Int64(runs)), "disturbed": .integer(Int64(disturbed)), "libraries": .integer(Int64(libraries)),
             "relocations": .integer(Int64(relocations)), "minor_faults": .integer(Int64(minorFaults)),

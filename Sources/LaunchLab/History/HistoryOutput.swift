@@ -40,7 +40,7 @@ extension HistoryTrend.Row: Record {
         Member("time") { UTC(seconds: $0.entry.time).text }.column("when (UTC)", .text) {
             String(UTC(seconds: $0.entry.time).text.prefix(16))
         }
-        Member("host", \.entry.host)
+        Member("host", \.entry.hostname)
         Member("revision", "git commit", \.entry.commit).column("commit", .text) { $0.entry.commit }
         Member("build", "build-id", \.entry.build)
         Member("runs", \.entry.runs).column("n") { String($0.entry.runs) }

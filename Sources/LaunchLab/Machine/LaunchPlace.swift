@@ -1,4 +1,4 @@
-// Origin of a series of launches: host, processor, build-id of the program, commit of the project.
+// Origin of a series of launches: hostname, CPU, build-id of the program, commit of the project.
 import Foundation
 import Presentation
 import Recorder
@@ -6,7 +6,7 @@ import Symbols
 import TraceAnalysis
 
 package struct LaunchPlace: Sendable {
-    package let host: String
+    package let hostname: String
     /// File name of the executable.
     package let program: String
     package let build: String
@@ -21,7 +21,7 @@ package struct LaunchPlace: Sendable {
         func text<T>(_ field: T) -> String {
             withUnsafeBytes(of: field) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         }
-        host = text(system.nodename)
+        hostname = text(system.nodename)
         let path = name.map { LaunchPlace.path(of: $0) ?? $0 } ?? ""
         program = URL(fileURLWithPath: path).lastPathComponent
         build = buildID(ofFile: path).map { hexadecimal($0) } ?? ""

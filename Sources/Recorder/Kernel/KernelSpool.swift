@@ -53,6 +53,6 @@ package final class KernelSpool {
         }
     }
 
-    /// open(2): __O_TMPFILE | O_DIRECTORY, a macro that Swift does not see. The former is the same on all processors of this project.
+    /// open(2): __O_TMPFILE | O_DIRECTORY, a macro that Swift does not see. The former is the same on all architectures of this project.
     private let O_TMPFILE_ = 0o20000000 | O_DIRECTORY
 }

@@ -15,8 +15,8 @@ package struct ExecTarget: Equatable, Sendable {
 }
 
 extension ExecTarget {
-    static let ownMachine = UInt16(RECORDER_MACHINE)
-    static let ownMachineName = RECORDER_MACHINE_NAME
+    static let ownArchitecture = UInt16(RECORDER_ARCHITECTURE)
+    static let ownArchitectureName = RECORDER_ARCHITECTURE_NAME
 
     /// `program` is its name or path as the user typed it. Throws a `Refusal` when it cannot be started or not be
     /// traced.
@@ -37,14 +37,14 @@ extension ExecTarget {
     package init(withText name: String, searchPath: String?) throws(Refusal) {
         let file = try ProgramFile(path: try ProgramLookup.path(of: name, searchPath: searchPath))
         switch file.format {
-        case .elf(ExecTarget.ownMachine, _): self.init(path: file.path, leadingArguments: [name])
-        case .elf(let machine, _):
+        case .elf(ExecTarget.ownArchitecture, _): self.init(path: file.path, leadingArguments: [name])
+        case .elf(let elfMachine, _):
             throw .cannotRun(
-                "\(file.path) is for another CPU architecture (\(ExecTarget.machineName(machine))), not \(ExecTarget.ownMachineName)")
+                "\(file.path) is for another CPU architecture (\(ExecTarget.architectureName(elfMachine))), not \(ExecTarget.ownArchitectureName)")
         case .damaged(let reason): throw .cannotRun("\(file.path) cannot be executed: \(reason)")
         case .script, .text: throw .cannotRun("\(file.path) is a script: name its interpreter, and give it the script as an argument")
         case .elf32, .elfOtherByteOrder, .unknown:
-            throw .cannotRun("\(file.path) is not a 64-bit ELF program for \(ExecTarget.ownMachineName)")
+            throw .cannotRun("\(file.path) is not a 64-bit ELF program for \(ExecTarget.ownArchitectureName)")
         }
     }
 
@@ -77,10 +77,10 @@ extension ExecTarget {
             {
                 try check(target, calledBy: file.path, identity, searchPath, scripts: scripts + 1)
             }
-        case .elf(let machine, let loader):
-            guard machine == ownMachine else {
+        case .elf(let elfMachine, let loader):
+            guard elfMachine == ownArchitecture else {
                 throw .cannotRun(
-                    "\(subject) is for another CPU architecture (\(machineName(machine))); this tracer traces \(ownMachineName) programs")
+                    "\(subject) is for another CPU architecture (\(architectureName(elfMachine))); this tracer traces \(ownArchitectureName) programs")
             }
             guard let loader else {
                 guard !isLoader(file.path) else { return }
@@ -98,9 +98,9 @@ extension ExecTarget {
                 )
             }
         case .elf32:
-            throw .cannotRun("\(subject) is a 32-bit program; this tracer traces 64-bit programs: build it for \(ownMachineName)")
+            throw .cannotRun("\(subject) is a 32-bit program; this tracer traces 64-bit programs: build it for \(ownArchitectureName)")
         case .elfOtherByteOrder:
-            throw .cannotRun("\(subject) is a big-endian program; this tracer traces \(ownMachineName) programs")
+            throw .cannotRun("\(subject) is a big-endian program; this tracer traces \(ownArchitectureName) programs")
         case .damaged(let reason):
             throw .cannotRun("\(subject) cannot be executed: \(reason)")
         case .text, .unknown:
@@ -117,15 +117,15 @@ extension ExecTarget {
         return name.hasPrefix("ld-linux") || name.hasPrefix("ld-2.") || name == "ld.so"
     }
 
-    private static func machineName(_ machine: UInt16) -> String {
-        switch machine {
+    private static func architectureName(_ elfMachine: UInt16) -> String {
+        switch elfMachine {
         case 62: "x86_64"
         case 183: "aarch64"
         case 243: "RISC-V"
         case 21: "PowerPC 64"
         case 22: "s390x"
         case 258: "LoongArch"
-        default: "ELF machine \(machine)"
+        default: "ELF machine \(elfMachine)"
         }
     }
 }

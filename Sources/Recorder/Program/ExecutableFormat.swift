@@ -5,8 +5,8 @@
 
 /// How a file starts, as far as the recorder cares.
 package enum ExecutableFormat: Equatable, Sendable {
-    /// A 64-bit little-endian executable of some machine. `loader` is its PT_INTERP, nil when it has none.
-    case elf(machine: UInt16, loader: String?)
+    /// A 64-bit little-endian executable for some architecture. `loader` is its PT_INTERP, nil when it has none.
+    case elf(elfMachine: UInt16, loader: String?)
     case elf32
     case elfOtherByteOrder
     /// "#!" and what follows: at most one argument, as Linux passes it.
@@ -59,9 +59,9 @@ extension ExecutableFormat {
             guard bytes > 1, bytes <= 4096 else { return .damaged("its PT_INTERP has \(bytes) bytes") }
             let path = read(offset, Int(bytes))
             guard path.count == Int(bytes) else { return .damaged("its PT_INTERP lies outside the file") }
-            return .elf(machine: head.word16(18), loader: String(decoding: path.prefix { $0 != 0 }, as: UTF8.self))
+            return .elf(elfMachine: head.word16(18), loader: String(decoding: path.prefix { $0 != 0 }, as: UTF8.self))
         }
-        return .elf(machine: head.word16(18), loader: nil)
+        return .elf(elfMachine: head.word16(18), loader: nil)
     }
 
     private static func script(_ head: [UInt8]) -> ExecutableFormat {

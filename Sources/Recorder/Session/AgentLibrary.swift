@@ -37,8 +37,8 @@ package struct AgentLibrary: Equatable, Sendable {
         guard version == TRACER_VERSION else {
             throw .cannotRun("\(path) is the agent of tracer \(version), but this is tracer \(TRACER_VERSION): \(AgentLibrary.advice)")
         }
-        guard library.machine == ExecTarget.ownMachine else {
-            throw .cannotRun("\(path) is not an agent for \(ExecTarget.ownMachineName): \(AgentLibrary.advice)")
+        guard library.elfMachine == ExecTarget.ownArchitecture else {
+            throw .cannotRun("\(path) is not an agent for \(ExecTarget.ownArchitectureName): \(AgentLibrary.advice)")
         }
         let needed = library.needed.filter { !AgentLibrary.allowed.contains($0) }
         guard needed.isEmpty else {

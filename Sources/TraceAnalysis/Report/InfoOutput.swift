@@ -57,7 +57,7 @@ extension InfoOutput: Record {
         Member("pid", \.trace.header.pid)
         Member("ppid", \.trace.header.parent_pid)
         Member("session", "set by tracer record: the same in all processes of a run; 0 without it", \.trace.header.session)
-        Member("machine", "x86_64 or aarch64", \.trace.machineText)
+        Member("machine", "x86_64 or aarch64", \.trace.architectureText)
         Member("clock", \.trace.clockText)
         Member("ticks_per_second", \.trace.ticksPerSecond)
         Member("started_at", "ISO 8601, UTC", \.trace.startedAt)

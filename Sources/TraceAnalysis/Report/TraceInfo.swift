@@ -66,11 +66,11 @@ extension TraceFile {
         }
     }
 
-    package var machineText: String {
-        switch header.machine {
+    package var architectureText: String {
+        switch header.elf_machine {
         case 62: "x86_64"
         case 183: "aarch64"
-        default: "machine \(header.machine)"
+        default: "ELF machine \(header.elf_machine)"
         }
     }
 

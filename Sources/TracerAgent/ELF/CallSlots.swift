@@ -89,7 +89,7 @@ extension CallSlots.Slot {
         isCall = false
         candidate = SearchStart()
         address = image.pointee.bias &+ relocation.offset
-        guard relocation.type == Machine.jumpSlot, relocation.symbol != 0, address & 7 == 0,
+        guard relocation.type == Architecture.jumpSlot, relocation.symbol != 0, address & 7 == 0,
             let value = image.pointee.word64(address), value != 0, // a weak function that nobody defines
             let symbol = image.pointee.symbol(relocation.symbol), let text = image.pointee.name(of: symbol.pointee)
         else { return }

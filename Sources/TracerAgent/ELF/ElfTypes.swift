@@ -59,7 +59,7 @@ struct Symbol { // Elf64_Sym
     static let function: UInt8 = 2, notype: UInt8 = 0, indirectFunction: UInt8 = 10
     static let local: UInt8 = 0, weak: UInt8 = 2
     /// It passes or keeps more registers than the base standard.
-    @inline(__always) var hasVariantConvention: Bool { other & Machine.variantConvention != 0 }
+    @inline(__always) var hasVariantConvention: Bool { other & Architecture.variantConvention != 0 }
 }
 
 struct Relocation { // Elf64_Rela

@@ -220,7 +220,7 @@ struct Image: BitwiseCopyable {
             }
             dynamicCount &+= 1
         }
-        if pltKind != 7 { jumpRelocations = 0 } // DT_REL: not on these processors
+        if pltKind != 7 { jumpRelocations = 0 } // DT_REL: not on these architectures
         if jumpRelocations & 7 == 0 && isReadable(jumpRelocations, pltBytes) { jumpRelocationCount = Int(pltBytes / 24) }
         if dataRelocations & 7 == 0 && isReadable(dataRelocations, relaBytes) { dataRelocationCount = Int(relaBytes / 24) }
         if relativeRelocationCount < 0 || relativeRelocationCount > dataRelocationCount { relativeRelocationCount = 0 }
@@ -331,7 +331,7 @@ struct OutsideNames {
             let isJump = index < jumps
             let relocation = isJump ? image.pointee.jumpRelocation(index) : image.pointee.dataRelocation(relative &+ index &- jumps)
             index &+= 1
-            if ofSlots && !isJump && relocation.type != Machine.globalData { continue }
+            if ofSlots && !isJump && relocation.type != Architecture.globalData { continue }
             let symbol = relocation.symbol
             if symbol != 0, let found = image.pointee.symbol(symbol)?.pointee, found.section == 0, let name = image.pointee.name(of: found)
             {

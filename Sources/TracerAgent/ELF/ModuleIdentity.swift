@@ -18,7 +18,7 @@ struct ModuleIdentity {
 
     func isOf(_ plan: plan_file) -> Bool {
         let planned = plan.identity
-        if plan.machine != Machine.elfNumber || !(planned == identity) { return false }
+        if plan.elf_machine != Architecture.elfNumber || !(planned == identity) { return false }
         guard let status else { return true }
         return plan.module_bytes == UInt64(status.byteCount) && plan.changed_seconds == Int64(status.writtenSeconds)
             && plan.changed_nanoseconds == status.writtenNanoseconds

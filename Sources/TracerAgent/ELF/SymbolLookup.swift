@@ -113,7 +113,7 @@ extension Image {
     }
     /// Empty where no mark in a symbol matters.
     @inline(__always) static func definition(_ name: Name, at target: UInt64, in image: UnsafePointer<Image>) -> Definition {
-        Machine.variantConvention == 0 ? Definition() : markedDefinition(name, target, image)
+        Architecture.variantConvention == 0 ? Definition() : markedDefinition(name, target, image)
     }
     static func markedDefinition(_ name: Name, _ target: UInt64, _ image: UnsafePointer<Image>) -> Definition {
         guard let index = find(SymbolQuery(name: name, version: VersionNeed()), in: image),

@@ -1,6 +1,6 @@
 // Finds the GLOB_DAT slots that a module uses for calls alone. Such a slot is the -fno-plt form of a PLT call and may be rebound. A
 // slot that is also loaded is a function pointer, and rebinding it would break its identity. The text of the module decides; each
-// processor has its own way to read it (TextScanX86.swift, TextScanArm64.swift).
+// architecture has its own way to read it (TextScanX86.swift, TextScanArm64.swift).
 import CSupport
 
 struct CallOnlySlots {

@@ -104,13 +104,13 @@ enum Stubs {
     private static func mapNear() -> UnsafeMutablePointer<UInt8>? {
         let bytes = Int(STUB_BLOCK_BYTES), here = Int(bitPattern: UInt(tracer_code_low()))
         var distance = bytes &* 2
-        while distance < Machine.stubReach {
+        while distance < Architecture.stubReach {
             for side in 0..<2 {
                 let place = side == 0 ? here &- distance : here &+ distance
                 let result = SystemCall.call(
                     SystemCall.mmap, place & ~65535, bytes, Memory.none, Mapping.pages | Mapping.fixedNoReplace, -1, 0)
                 if failed(result) { continue }
-                if abs(result &- here) < Machine.stubReach { return UnsafeMutablePointer(bitPattern: result) } // before Linux 4.17 a mere hint
+                if abs(result &- here) < Architecture.stubReach { return UnsafeMutablePointer(bitPattern: result) } // before Linux 4.17 a mere hint
                 Memory.release(UnsafeMutableRawPointer(bitPattern: result), bytes)
             }
             distance &+= bytes

@@ -1,4 +1,4 @@
-// Compilers that call functions of other modules through slots and do not follow the processor's convention there: a trampoline
+// Compilers that call functions of other modules through slots and do not follow the architecture's convention there: a trampoline
 // would take something else for a return address, spend a register that is an argument, or show a return address that a
 // collector looks for in its tables. Their modules are known by what is in them, and left alone.
 //

@@ -14,7 +14,7 @@ enum ClockWatch {
     /// Before an event of this moment is written, so many ticks after the base that its thread has had. A thread that is busy sets
     /// another base or fills its chunk soon; one that was silent may have slept, and its machine too.
     @inline(__always) static func poll(_ ticks: UInt64, since base: UInt64) {
-        if Int64(bitPattern: ticks &- latest.ticks) >= Machine.clockPause
+        if Int64(bitPattern: ticks &- latest.ticks) >= Architecture.clockPause
             || Int64(bitPattern: ticks &- base) >= silence
         {
             compare(ticks)

@@ -103,7 +103,7 @@ struct FileJob {
         recorder != 0 && UInt64(truncatingIfNeeded: SystemCall.call(SystemCall.getppid)) == recorder
     }
     private static let everyDescriptor = 0xffff_ffff
-    private static let stackBytes = 65536 // the largest page of the processors
+    private static let stackBytes = 65536 // the largest page of both architectures
 
     private static func performInEmptyTable(_ place: UnsafeMutableRawPointer) {
         let job = place.assumingMemoryBound(to: FileJob.self)

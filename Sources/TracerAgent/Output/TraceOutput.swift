@@ -126,7 +126,7 @@ enum TraceOutput {
     private static func fillHeader() {
         header.pointee.version = UInt32(TRACE_VERSION)
         header.pointee.header_bytes = UInt32(TRACE_HEADER_BYTES)
-        header.pointee.machine = Machine.elfNumber
+        header.pointee.elf_machine = Architecture.elfNumber
         header.pointee.page_bytes = UInt32(Memory.pageBytes)
         header.pointee.pid = Process.pid
         header.pointee.parent_pid = UInt32(truncatingIfNeeded: SystemCall.call(SystemCall.getppid))

@@ -28,9 +28,9 @@ struct FileStatus {
         }
     }
 
-    private var mode: UInt32 { Machine.mode(words[2], words[3]) }
-    private var owner: Int { Machine.owner(words[2], words[3]) }
-    var links: UInt64 { Machine.links(words[2], words[3]) }
+    private var mode: UInt32 { Architecture.mode(words[2], words[3]) }
+    private var owner: Int { Architecture.owner(words[2], words[3]) }
+    var links: UInt64 { Architecture.links(words[2], words[3]) }
     var inode: UInt64 { words[1] }
     var byteCount: Int { Int(truncatingIfNeeded: words[6]) }
     var device: UInt64 { words[0] }

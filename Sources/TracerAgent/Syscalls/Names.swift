@@ -1,4 +1,4 @@
-// The kernel's numbers by their names; what differs between processors is in Machine and SystemCall.
+// The kernel's numbers by their names; what differs between architectures is in Architecture and SystemCall.
 
 /// open(2)'s flags (include/uapi/asm-generic/fcntl.h).
 enum Open {
@@ -6,7 +6,7 @@ enum Open {
     static let keepAccessTime = 0o1000000 // O_NOATIME
     static let closeOnExec = 0o2000000
     /// A file of ours is what its name says, and nobody inherits it.
-    static let own = closeOnExec | Machine.noFollow
+    static let own = closeOnExec | Architecture.noFollow
 }
 
 /// mmap(2)'s flags and mremap(2)'s.

@@ -85,7 +85,7 @@ enum Process {
     }
 
     static var isOnlyThread: Bool { threadCount == 1 }
-    /// Nobody else is running the program's code. What runs a program of another processor (qemu-user) has a thread of its own.
+    /// Nobody else is running the program's code. What runs a program for another architecture (qemu-user) has a thread of its own.
     static var isAlone: Bool {
         let count = threadCount
         return count == 1 || count == 2 && isEmulated

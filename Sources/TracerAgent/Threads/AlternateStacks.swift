@@ -400,7 +400,7 @@ extension ThreadRecorder {
     /// makecontext's ucontext_t is for a stack within the thread's own: from now on no stack pointer says which of the two it is on.
     func inspectContext(_ userContext: UInt64) {
         guard let words = UnsafePointer<UInt64>(bitPattern: UInt(userContext)) else { return }
-        let start = words[2], byteCount = words[4] // uc_stack of struct ucontext, of the kernel's on both processors: a stack_t
+        let start = words[2], byteCount = words[4] // uc_stack of struct ucontext, of the kernel's on both architectures: a stack_t
         if byteCount > 0 && start < context.pointee.stack_high && start &+ byteCount > context.pointee.stack_low { distrustStack() }
     }
 

@@ -90,7 +90,7 @@ extension ThreadRecorder {
     /// mov x30, x15`) has no slot. Then what it calls returns into that function. After a jump out of it, by longjmp or an
     /// exception, calls return into its caller: which is the same function when it calls itself, but then it has a slot.
     private static func mayShare(_ frame: Frame, _ label: UInt64) -> Bool {
-        if !Machine.returnsInRegister || frame.isFilling || frame.label == label { return false }
+        if !Architecture.returnsInRegister || frame.isFilling || frame.label == label { return false }
         func isInside(_ label: UInt64) -> Bool { Returns.isInside(frame.function, ReturnLabels.returnAddress(label)) }
         return isInside(label) && !isInside(frame.label)
     }

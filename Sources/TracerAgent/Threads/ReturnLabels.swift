@@ -64,7 +64,7 @@ enum ReturnLabels {
         else { return }
         let count = UInt64(min(more.pointee.block_count, UInt32(LABEL_LIBRARY_BLOCKS))), span = count &* blockBytes
         let low = UInt64(UInt(bitPattern: more)) &+ UInt64(bitPattern: more.pointee.distance), here = tracer_code_low()
-        if max(low &+ span, here) &- min(low, here) >= UInt64(Machine.stubReach) { return }
+        if max(low &+ span, here) &- min(low, here) >= UInt64(Architecture.stubReach) { return }
         blockCount = count
         tracer_set_label_area(low, span &- UInt64(LABEL_BLOCK_CODE))
     }

@@ -10,7 +10,7 @@ extension ThreadRecorder {
         let distance = UInt64(UInt(bitPattern: tracer_thread_state())) &- tracer_thread_pointer()
         withContexts { context in
             let pointer = UInt64(UInt(bitPattern: context.pointee.state)) &- distance
-            guard pointer &- thread <= Machine.mostBelowThread, let chunk = context.pointee.chunk else { return }
+            guard pointer &- thread <= Architecture.mostBelowThread, let chunk = context.pointee.chunk else { return }
             let place = UnsafeMutableRawPointer(tracer_thread_name(chunk)!)
             var n = 0
             while n < 15 && name[n] != 0 {

@@ -23,12 +23,12 @@ enum ThreadStack {
     /// pointer where they lie above it (aarch64): then they end where the block ends.
     private static func blockOfThread() -> (UInt64, UInt64) {
         let thread = tracer_thread_pointer()
-        let first = thread &+ UInt64(bitPattern: Machine.threadDescriptor)
+        let first = thread &+ UInt64(bitPattern: Architecture.threadDescriptor)
         let words = UnsafePointer<UInt64>(bitPattern: UInt(first))!
         for n in 0..<(2048 / 8 &- 2) {
             let start = words[n], size = words[n &+ 1], guardSize = words[n &+ 2]
             if start & 4095 == 0 || start & 15 == 0, size >= 16384, size < 1 << 40, start < thread,
-                start &+ size > thread, start &+ size &- thread < Machine.mostAboveThread, guardSize < size, guardSize & 4095 == 0
+                start &+ size > thread, start &+ size &- thread < Architecture.mostAboveThread, guardSize < size, guardSize & 4095 == 0
             {
                 return (start &+ guardSize, thread)
             }

@@ -137,10 +137,10 @@ struct Diff: ParsableCommand {
                 "different programs: \(programs.0.sorted().joined(separator: ", ")) before, \(programs.1.sorted().joined(separator: ", ")) after; still compared by module and name"
             )
         }
-        let machines = (all(before) { $0.machineText }, all(after) { $0.machineText })
-        if machines.0 != machines.1 {
+        let architectures = (all(before) { $0.architectureText }, all(after) { $0.architectureText })
+        if architectures.0 != architectures.1 {
             doubts.append(
-                "different CPU architectures: \(machines.0.sorted().joined(separator: ", ")) before, \(machines.1.sorted().joined(separator: ", ")) after; only the numbers of calls are comparable"
+                "different CPU architectures: \(architectures.0.sorted().joined(separator: ", ")) before, \(architectures.1.sorted().joined(separator: ", ")) after; only the numbers of calls are comparable"
             )
         }
         let filters = (

@@ -97,7 +97,7 @@ struct Info: ParsableCommand {
         try row("exit status", trace.exitStatus.map { String($0) })
         try row(
             "file",
-            "\(readable(byteCount: trace.usedByteCount)), format version \(header.version), \(trace.machineText), mode \(trace.modeText)"
+            "\(readable(byteCount: trace.usedByteCount)), format version \(header.version), \(trace.architectureText), mode \(trace.modeText)"
                 + (header.size_limit > 0 ? ", limit \(readable(byteCount: header.size_limit))" : ""))
         try row(
             "clock",

@@ -152,7 +152,7 @@ static void filter_and_jump(void) {
 static void filter_and_fork(void) {
     if (!setjmp(back)) inside_open(1, filter_and_jump); // leaves a frame that the next return finds
     CHECK(work(1000) == 0);
-    long child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); // fork, where not every processor has one; looked at call by call
+    long child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); // fork, where not every architecture has one; looked at call by call
     CHECK(child >= 0);
     CHECK(work(1000) == 0);
     if (!setjmp(back) && child == 0) longjmp(back, 1);

@@ -3,7 +3,7 @@
 // library: modes
 // build: -O2 -frounding-math
 // link: -lm
-// machine: x86_64 its registers and instructions
+// architecture: x86_64 its registers and instructions
 #include "subject.h"
 #include <errno.h>
 #include <fenv.h>

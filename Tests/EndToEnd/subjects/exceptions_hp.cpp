@@ -6,7 +6,7 @@
 // variant: plt
 // variant: O0 -O0
 // needs: file:/usr/lib/x86_64-linux-gnu/libunwind.so.8
-// machine: x86_64 it has no exceptions on the other
+// architecture: x86_64 it has no exceptions on the other
 // tree: none what the unwinder itself calls is another for each release of it
 // modes: functions counts instrumented call_sites
 #include "exceptions.cpp"

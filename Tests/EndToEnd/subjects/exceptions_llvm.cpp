@@ -4,7 +4,7 @@
 // library: lower
 // link: -Wl,--no-as-needed -l:libunwind.so.1
 // needs: file:/usr/lib/x86_64-linux-gnu/libunwind.so.1
-// machine: x86_64 arm_programs.py has it for the other
+// architecture: x86_64 arm_programs.py has it for the other
 // tree: none what the unwinder itself calls is another for each release of it
 // modes: functions counts instrumented call_sites
 #include "exceptions.cpp"

@@ -3,7 +3,7 @@
 // env: BUILD={build}
 // case: now LD_BIND_NOW=1
 // case: lazy
-// machine: x86_64 its library is assembly
+// architecture: x86_64 its library is assembly
 #include "subject.h"
 #ifdef LINKED
 long huge_0_0(long depth);

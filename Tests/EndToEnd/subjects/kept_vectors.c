@@ -1,7 +1,7 @@
 // gcc knows which registers a local function leaves alone, and keeps vectors and predicates of SVE in them over its call (-fipa-ra).
 // compilers: gcc
 // build: -O2 -march=armv8-a+sve
-// machine: aarch64 it is about SVE
+// architecture: aarch64 it is about SVE
 // modes: arm_functions
 // tree: none its calls are its own
 #include "subject.h"

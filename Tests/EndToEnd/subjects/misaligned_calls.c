@@ -8,7 +8,7 @@
 // case: own own
 // case: at_exit at_exit
 // tree: none it is about what the program finds
-// machine: x86_64 the other checks the stack pointer at each use
+// architecture: x86_64 the other checks the stack pointer at each use
 // modes: functions counts call_sites
 #include "subject.h"
 #include <dlfcn.h>

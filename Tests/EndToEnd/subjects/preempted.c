@@ -4,7 +4,7 @@
 // compilers: gcc clang
 // tree: none the subject counts its calls
 // disorder: * because a call may be left between its clock and its word, and taken up milliseconds later
-// machine: x86_64 qemu's signals come between blocks of instructions
+// architecture: x86_64 qemu's signals come between blocks of instructions
 #include "subject.h"
 #include <signal.h>
 #include <sys/time.h>

@@ -1,6 +1,6 @@
 // A function that keeps its return address in a register, as LLVM's outliner lets one, and calls through a slot: two calls
 // are open at one place of the stack. And calls that are left by longjmp at that place, from a function that calls itself too.
-// machine: aarch64 a return address is always on the stack there
+// architecture: aarch64 a return address is always on the stack there
 // library: kept -Wl,-z,now
 // compilers: gcc clang
 // modes: arm arm_old

@@ -19,7 +19,7 @@
 // case: below_time_filter TRACER_MINMS=100 filtered 2000
 // case: excluded TRACER_EXCLUDE=probe excluded 100
 // case: recording_off TRACER_START=off excluded 100
-// machine: x86_64 its registers
+// architecture: x86_64 its registers
 // tree: none the subject counts its calls
 // modes: call_sites arm
 #include "subject.h"

@@ -1,6 +1,6 @@
 // The register contract on aarch64: what the AAPCS64, Swift's convention or preserve_most lets carry an argument, a
 // result or the caller's own arrives unchanged, whichever path of the agent the call takes.
-// machine: aarch64 its registers
+// architecture: aarch64 its registers
 // sources: part_registers_aarch64.S
 // library: probe=part_registers_aarch64.S -DPROBE -nostdlib -Wl,-z,force-bti
 // library: descend=part_descend.c

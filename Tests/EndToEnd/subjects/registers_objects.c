@@ -18,7 +18,7 @@
 // case: beyond_depth_limit TRACER_MAXDEPTH=2 limited 10
 // case: below_time_filter TRACER_MINMS=100 filtered 2000
 // case: recording_off TRACER_START=off excluded 100
-// machine: x86_64 its registers
+// architecture: x86_64 its registers
 // tree: none the subject counts its calls
 // modes: call_sites arm arm_old
 #define PROBE "dispatch_semaphore_wait"

@@ -1,5 +1,5 @@
 // registers_aarch64.c, where the function that is called has calls with an object (registers_objects.c).
-// machine: aarch64 its registers
+// architecture: aarch64 its registers
 // sources: part_registers_aarch64.S
 // library: dispatch=part_registers_aarch64.S -DPROBE -nostdlib -Wl,-z,force-bti
 // library: descend=part_descend.c

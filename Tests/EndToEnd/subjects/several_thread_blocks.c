@@ -1,7 +1,7 @@
 // One thread of the kernel with several thread blocks in turn, as user-level threads have them: each block has its own calls, and all are
 // recorded.
 // library: blocks
-// machine: x86_64 by arch_prctl, which is its own
+// architecture: x86_64 by arch_prctl, which is its own
 // tree: none the subject counts its calls
 // modes: functions counts
 #include "subject.h"

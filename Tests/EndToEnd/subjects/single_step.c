@@ -19,7 +19,7 @@
 // case: unwind_by_the_kernels_clock TRACER_CLOCK=monotonic unwind
 // case: unwind_on_other_stack_by_the_kernels_clock TRACER_CLOCK=monotonic unwind other
 // tree: none the subject counts its calls
-// machine: x86_64 its registers and instructions
+// architecture: x86_64 its registers and instructions
 // modes: call_sites
 #include "subject.h"
 #include "part_other_stack.h"

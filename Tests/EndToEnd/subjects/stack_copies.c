@@ -6,7 +6,7 @@
 // case: few few
 // case: many many
 // case: thread thread
-// machine: x86_64 its stack switch is assembly
+// architecture: x86_64 its stack switch is assembly
 // modes: functions counts instrumented call_sites
 #include "subject.h"
 #include <pthread.h>

@@ -7,7 +7,7 @@
 // variant: libunwind /usr/lib/x86_64-linux-gnu/libunwind.so.8
 // case: steps
 // tree: none it is about what the program finds
-// machine: x86_64 its instructions
+// architecture: x86_64 its instructions
 // modes: functions counts call_sites
 #include "subject.h"
 #include <execinfo.h>

@@ -4,7 +4,7 @@
 // library: passed
 // link: -Wl,-z,now -Wl,--no-as-needed -lunwind -lunwind-x86_64
 // needs: file:/usr/include/x86_64-linux-gnu/libunwind.h
-// machine: x86_64 HP's libunwind is not there for the other
+// architecture: x86_64 HP's libunwind is not there for the other
 // case: returns returns
 // case: elsewhere elsewhere
 // case: any any

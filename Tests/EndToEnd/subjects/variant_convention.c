@@ -1,6 +1,6 @@
 // Functions with a calling convention of their own (AAPCS64, "Vector PCS": v8-v23 are the caller's, whole) are left alone:
 // the symbol's reference marks them or, if it does not, its definition. Functions that they call are traced.
-// machine: aarch64 the other has no such mark
+// architecture: aarch64 the other has no such mark
 // library: variant
 // variant: lazy
 // variant: now -Wl,-z,now

@@ -5,7 +5,7 @@
 // variant: m256 -DBITS=256 -mavx2
 // variant: m512 -DBITS=512 -mavx512f
 // needs: avx2 avx512f
-// machine: x86_64 its registers and instructions
+// architecture: x86_64 its registers and instructions
 // modes: functions counts
 #include "subject.h"
 #include <immintrin.h>

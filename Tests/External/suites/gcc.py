@@ -86,7 +86,7 @@ def build(place):
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         logs = list(pool.map(compiled, programs(kind, root)))
     with open(os.path.join(place.folder, "log"), "w") as log:
-        log.write("\n".join(filter(None, logs)) + f"\n{sum(map(bool, logs))} of {len(logs)} are not built, most of them for other machines\n")
+        log.write("\n".join(filter(None, logs)) + f"\n{sum(map(bool, logs))} of {len(logs)} are not built, most of them for other architectures\n")
     if all(logs):
         raise Unavailable(f"nothing is built ({place.folder}/log)")
 

@@ -54,7 +54,7 @@ def library_folder(place):
 def tests(place):
     library = library_folder(place)
     for name, path, _ in sources(place):
-        if os.path.exists(program(place, name)):  # some are for other processors
+        if os.path.exists(program(place, name)):  # some are for other architectures
             # These print addresses; each line has to be there twice.
             twice = ["sh", "-c", '"$0" > {tmp}/lines && LC_ALL=C uniq -u {tmp}/lines'] if name.startswith("bhaible/") else []
             yield Test(name, [*twice, program(place, name)], environment={"LD_LIBRARY_PATH": library}, output=True)

@@ -63,7 +63,7 @@ enum ProcessBirth {
     static func estimate(_ now: UInt64) -> (monotonic: UInt64, error: UInt64)? {
         guard let starttime = field(StaticString("/proc/self/stat"), 22, after: 0x29) else { return nil }
         let bootNow = Clock.nanoseconds(ClockNumber.boot)
-        let born = starttime &* 10_000_000 // USER_HZ is 100 on every processor that the agent knows
+        let born = starttime &* 10_000_000 // USER_HZ is 100 on every architecture that the agent knows
         if born > bootNow { return nil }
         let oldest = bootNow &- born
         var youngest = oldest > 10_000_000 ? oldest &- 10_000_000 : 0

@@ -30,7 +30,7 @@ enum LazySlots {
         descriptor.pointee.instant = fixup
         descriptor.pointee.function = UInt32(index)
         let first = module.pointee.lazy.relocations
-        descriptor.pointee.head = first == 0 ? 0 : (first &- image.pointee.jumpRelocations) / Machine.fixupUnit
+        descriptor.pointee.head = first == 0 ? 0 : (first &- image.pointee.jumpRelocations) / Architecture.fixupUnit
         tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(table &+ 16))!, Stubs.stub(of: descriptor))
     }
 
@@ -53,7 +53,7 @@ enum LazySlots {
     nonisolated(unsafe) private static var nextPages: UInt64 = 0
     /// Pages at a higher address, not too far: modules that are loaded later usually lie below the loader. nil: there are none.
     fileprivate static func pages(_ bytes: Int, above low: UInt64, _ loaderEnd: UInt64) -> UInt64? {
-        func isRight(_ place: UInt64) -> Bool { place > low && place &+ UInt64(bytes) &- low < Machine.fixupUnit &<< 32 }
+        func isRight(_ place: UInt64) -> Bool { place > low && place &+ UInt64(bytes) &- low < Architecture.fixupUnit &<< 32 }
         func map(_ wanted: UInt64) -> UInt64? {
             let flags = wanted == 0 ? Mapping.pages : Mapping.pages | Mapping.fixedNoReplace
             let result = SystemCall.call(SystemCall.mmap, Int(bitPattern: UInt(wanted)), bytes, Memory.readWrite, flags, -1, 0)
@@ -121,7 +121,7 @@ extension LazyStub {
         for n in 0..<count {
             var relocation = image.pointee.jumpRelocation(n)
             // Other relocations in there (TLS descriptors) are never asked for by a call.
-            if relocation.type == Machine.jumpSlot { relocation.offset = tracer_address_lazy_sink() &- image.pointee.bias }
+            if relocation.type == Architecture.jumpSlot { relocation.offset = tracer_address_lazy_sink() &- image.pointee.bias }
             copies[n] = relocation
         }
     }

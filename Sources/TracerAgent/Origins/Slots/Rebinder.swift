@@ -67,7 +67,7 @@ struct Rebinder {
                 continue
             }
             detail.symbol_relocations &+= 1
-            if relocation.type == Machine.globalData || relocation.type == Machine.word {
+            if relocation.type == Architecture.globalData || relocation.type == Architecture.word {
                 guard let value = image.pointee.word64(image.pointee.bias &+ relocation.offset) else { continue }
                 if value &- low >= byteCount {
                     guard let found = ModuleTable.index(of: value) else { continue }
@@ -104,7 +104,7 @@ struct Rebinder {
         guard let slot = StartCode.slot(image) else { return }
         for n in image.pointee.relativeRelocationCount..<image.pointee.dataRelocationCount {
             let relocation = image.pointee.dataRelocation(n)
-            if relocation.type != Machine.globalData || image.pointee.bias &+ relocation.offset != slot { continue }
+            if relocation.type != Architecture.globalData || image.pointee.bias &+ relocation.offset != slot { continue }
             guard let (slot, value, _, text) = resolve(relocation) else { return }
             let name = Name(text)
             if SpecialFunction.policy(of: name) == .start, let owner = ModuleTable.index(of: value) {
@@ -147,7 +147,7 @@ struct Rebinder {
         let asks = module.pointee.inBaseNamespace && UnwinderQuestions.asks(withUnsafePointer(to: &module.pointee.image) { $0 })
         for n in image.pointee.relativeRelocationCount..<image.pointee.dataRelocationCount {
             let relocation = image.pointee.dataRelocation(n)
-            if relocation.type != Machine.globalData { continue }
+            if relocation.type != Architecture.globalData { continue }
             let isCallOnly = slots.isCallOnly(bias &+ relocation.offset)
             guard isCallOnly || asks,
                 let (slot, value, name, policy) = functionSlot(relocation), isCallOnly || UnwinderQuestions.isQuestion(name.text),
@@ -161,7 +161,7 @@ struct Rebinder {
     @inline(__always) private func forEachGlobalData(_ body: (Relocation) -> Void) {
         for n in image.pointee.relativeRelocationCount..<image.pointee.dataRelocationCount {
             let relocation = image.pointee.dataRelocation(n)
-            if relocation.type == Machine.globalData && (image.pointee.bias &+ relocation.offset) & 7 == 0 { body(relocation) }
+            if relocation.type == Architecture.globalData && (image.pointee.bias &+ relocation.offset) & 7 == 0 { body(relocation) }
         }
     }
 
@@ -178,7 +178,7 @@ struct Rebinder {
     /// A GLOB_DAT slot that holds the address of a function of some module. It may be that of a PLT entry: to know, the
     /// function's code must be read, a page fault for each, and few slots come so far that it matters.
     private func functionSlot(_ relocation: Relocation) -> (UInt64, UInt64, Name, HookPolicy)? {
-        if relocation.type != Machine.globalData || relocation.symbol == 0 { return nil }
+        if relocation.type != Architecture.globalData || relocation.symbol == 0 { return nil }
         guard let (slot, value, symbol, text) = resolve(relocation),
             symbol.type == Symbol.function || symbol.type == Symbol.notype || symbol.type == Symbol.indirectFunction,
             !symbol.hasVariantConvention, let owner = ModuleTable.module(of: value), owner.pointee.image.isCode(value)

@@ -95,7 +95,7 @@ enum ScanCache {
         if part != .home { text.append("/tracer") }
         if part == .file || part == .unfinished {
             text.append("/scans.")
-            text.append(Machine.name)
+            text.append(Architecture.name)
         }
         if part == .unfinished { text.append(".new") }
         return text.isFull ? nil : CText(text.start)

@@ -1,4 +1,4 @@
-// Numbers and layouts of the kernel, the linkers and glibc on this processor.
+// Numbers and layouts of the kernel, the linkers and glibc on this architecture.
 #if arch(arm64)
 import CTraceLayout
 
@@ -24,7 +24,7 @@ enum SystemCall {
     }
 }
 
-enum Machine {
+enum Architecture {
     static let name: StaticString = "aarch64"
     static let elfNumber: UInt32 = 183
     static let jumpSlot: UInt32 = 1026 // R_AARCH64_JUMP_SLOT

@@ -1,4 +1,4 @@
-// Numbers and layouts of the kernel, the linkers and glibc on this processor.
+// Numbers and layouts of the kernel, the linkers and glibc on this architecture.
 #if arch(x86_64)
 import CTraceLayout
 
@@ -24,7 +24,7 @@ enum SystemCall {
     }
 }
 
-enum Machine {
+enum Architecture {
     static let name: StaticString = "x86_64"
     static let elfNumber: UInt32 = 62
     static let jumpSlot: UInt32 = 7 // R_X86_64_JUMP_SLOT

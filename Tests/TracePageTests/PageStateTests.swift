@@ -49,7 +49,7 @@ private func contended(_ body: (inout TraceBuilder) -> Void = { _ in }) throws -
 }
 
 /// Kernel records in the page: states, waits, samples.
-@Suite struct PageMachineTests {
+@Suite struct PageStateTests {
     private func threads(_ page: ViewPage) throws -> [[String: Any]] {
         try #require(PageText.data(page.html)["threads"] as? [[String: Any]])
     }

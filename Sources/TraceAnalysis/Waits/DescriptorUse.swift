@@ -38,10 +38,10 @@ struct DescriptorUse: Sendable {
 
 extension DescriptorUse {
     /// Returns the evidence by descriptor number: threads that were found waiting, and the recorder's search for peers.
-    static func found(_ records: KernelRecords, machine: UInt32) -> [UInt64: [Evidence]] {
+    static func found(_ records: KernelRecords, architecture: UInt32) -> [UInt64: [Evidence]] {
         var all: [UInt64: [Evidence]] = [:]
         for found in records.waits.values.joined() where !found.object.isEmpty {
-            let place = FoundPlace(found, machine: machine)
+            let place = FoundPlace(found, architecture: architecture)
             guard place.kind == .disk || place.kind == .pipe, let number = found.arguments.first else { continue }
             all[WaitingFunction.descriptor(number), default: []].append(Evidence(at: found.at, kind: place.kind, object: found.object))
         }

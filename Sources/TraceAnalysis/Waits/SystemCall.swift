@@ -1,10 +1,10 @@
-// System calls in which a thread may be found waiting: what their names are, by the numbers of the machine that the trace is of.
+// System calls in which a thread may be found waiting: what their names are, by the numbers of the trace's architecture.
 import Glibc
 
 enum SystemCall {
     /// nil for one that is not known to wait.
-    static func name(_ number: Int32, machine: UInt32) -> String? {
-        switch Int32(machine) {
+    static func name(_ number: Int32, architecture: UInt32) -> String? {
+        switch Int32(architecture) {
         case 62: x86[number] ?? both[number]
         case 183: arm[number] ?? both[number]
         default: nil

@@ -6,14 +6,14 @@ struct FoundPlace: Equatable {
     var systemCall: String?
     var object: String?
 
-    init(_ found: KernelRecords.FoundWait, machine: UInt32) {
+    init(_ found: KernelRecords.FoundWait, architecture: UInt32) {
         object = found.object.isEmpty ? nil : found.object
         guard let number = found.systemCall else {
             // A page that it touched.
             kind = Self.isOfPages(found.place) ? .disk : .other
             return
         }
-        systemCall = SystemCall.name(number, machine: machine)
+        systemCall = SystemCall.name(number, architecture: architecture)
         kind = systemCall.map { Self.kind($0, found) } ?? .other
     }
 

@@ -70,7 +70,7 @@ package struct WaitSearch: Sendable {
         openEnds = records.descriptors
         polled = records.polled
         priorities = records.priorities
-        knownDescriptors = DescriptorUse.found(records, machine: trace.header.machine)
+        knownDescriptors = DescriptorUse.found(records, architecture: trace.header.elf_machine)
         faults = threads.enumerated().flatMap { index, thread in
             (records.faults[thread.tid] ?? []).filter {
                 !$0.isOfAgent && thread.life.contains($0.at) && trace.window.touches($0.at, $0.at)
@@ -258,7 +258,7 @@ package struct WaitSearch: Sendable {
             let index = bisect(all.count) { all[$0].at <= wait.end }
             let least = wait.begin &+ trace.timeScale.ticks(Self.leastFound)
             return index > 0 && all[index - 1].at >= least ? all[index - 1] : nil
-        }.map { FoundPlace($0, machine: trace.header.machine) }
+        }.map { FoundPlace($0, architecture: trace.header.elf_machine) }
         wait.kind = function?.kind ?? .other
         // It is made in one that says what for: `dispatch_group_wait`.
         if function?.act == .waitsOrSignals, self.function(wait.call.parent)?.kind == .condition { wait.kind = .condition }
