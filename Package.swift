@@ -19,7 +19,7 @@ let jumpPadding = ["-mbranches-within-32B-boundaries"]
 let realignment = ["-mstackrealign"]
 #else
 let jumpPadding: [String] = []
-let realignment: [String] = [] // the processor checks the stack pointer at each use
+let realignment: [String] = [] // the CPU checks the stack pointer at each use
 #endif
 let agentC: [CSetting] = [
     .unsafeFlags(

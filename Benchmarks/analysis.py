@@ -64,5 +64,5 @@ def main(build, directory, quick, count, only):
         over += missed
         word = "" if least is None else "missed" if missed else "holds"
         print(f"| {name} | {speed:.1f} | {least or ''} | {'' if size is None else f'{size:.1f}'} | {most or ''} | {word} |")
-    print(f"\n{calls / 1e6:.1f} million leaf calls of two threads; {os.cpu_count()} processors; load before {load:.1f}")
+    print(f"\n{calls / 1e6:.1f} million leaf calls of two threads; {os.cpu_count()} CPUs; load before {load:.1f}")
     return 1 if over else 0

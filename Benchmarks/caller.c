@@ -7,7 +7,7 @@
 //   object  dispatch_semaphore_signal, as leaf: recorded with its object
 //   elsewhere bench_leaf      on a stack of its own (makecontext)
 //   memory  bench_leaf, then the resident bytes of this process but for mapped *.trace files
-// Calls are made in slices and the median slice counts, so that a slice in which the processor was taken away does not.
+// Calls are made in slices and the median slice counts, so that a slice in which the CPU was taken away does not.
 // The cost of two clock reads is measured in the same process and in the same way, after the calls.
 #define _GNU_SOURCE
 #include "library.h"

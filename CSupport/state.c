@@ -24,7 +24,7 @@ struct function_descriptor **tracer_instrumented = tracer_closed_functions.entri
 uint64_t tracer_instrumented_label;
 
 /// Functions for Calibration, which call or are called a given number of times: nothing; some steps that wait for each other; and
-/// nothing after a branch that no processor can predict.
+/// nothing after a branch that no CPU can predict.
 void tracer_some_work(void) {
     unsigned long x = 3;
 #pragma clang loop unroll(disable)

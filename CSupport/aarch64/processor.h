@@ -2,7 +2,7 @@
 #ifndef TRACER_AARCH64_H
 #define TRACER_AARCH64_H
 
-/// getauxval(3)'s words for what the processor can, kept by tracer_set_capabilities. Its layout is that of
+/// getauxval(3)'s words for what the CPU can do, kept by tracer_set_capabilities. Its layout is that of
 /// __ifunc_arg_t (glibc sys/ifunc.h), the second argument of every IFUNC resolver.
 struct tracer_capabilities {
     uint64_t byte_count, words[2];
@@ -53,9 +53,9 @@ static inline void tracer_code_written(uint64_t start, uint64_t end) {
 }
 
 static inline void tracer_prepare_lazy(void) {}
-/// Between two looks at a word that another processor is about to change.
+/// Between two looks at a word that another CPU is about to change.
 static inline void tracer_pause(void) { __asm__ volatile("yield"); }
-/// Valgrind's request 0x1001 (valgrind.h): on a processor the rotations are a whole turn, and the answer stays 0.
+/// Valgrind's request 0x1001 (valgrind.h): on a real CPU the rotations are a whole turn, and the answer stays 0.
 static inline int tracer_is_under_valgrind(void) {
     uint64_t request[6] = {0x1001};
     register uint64_t answer __asm__("x3") = 0;

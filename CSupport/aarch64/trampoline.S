@@ -21,7 +21,7 @@
 // signal can be delivered, and no vector register on the fast path.
 //
 // Signals. As on x86_64: a record becomes the top before it is filled; it is left only after everything was read from
-// it; a word of the chunk is reserved in one indivisible step (an atomic add where the processor has one, else a pair
+// it; a word of the chunk is reserved in one indivisible step (an atomic add where the CPU has one, else a pair
 // of exclusive accesses, which an exception breaks up), after the clock was read and before the base is looked at.
 //
 // Memory order. Of what is written here only labels are read by other threads: the return address of a label is stored
@@ -55,7 +55,7 @@
 
     .arch armv8-a
     .arch_extension lse // in the variants of that name alone
-    .arch_extension sve // executed only if the processor has it
+    .arch_extension sve // executed only if the CPU has it
 
 #include "../patch_sites.h"
 
@@ -422,7 +422,7 @@
 .endm
 
 // filtered: TRACER_MINMS is in force; then an enter is not written when it happens but when something inside it is kept, so
-// that a call which is not kept never touches the chunk. lse: the processor has atomic additions. far: the thread's state is
+// that a call which is not kept never touches the chunk. lse: the CPU has atomic additions. far: the thread's state is
 // more than 32 KB from the thread pointer.
 .macro TRAMPOLINE variant, filtered, lse, far
     .pushsection .data.rel.ro

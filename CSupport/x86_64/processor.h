@@ -15,7 +15,7 @@ typedef uint8_t tracer_bytes_anywhere __attribute__((vector_size(16), aligned(1)
 /// bytes. Nearly always there are none: all are tested at once, in the fewest instructions.
 static inline uint64_t tracer_call_candidates(const void *text) {
     tracer_bytes both[4];
-    __builtin_prefetch((const char *)text + 2048); // the processor's own prefetching ends at each page
+    __builtin_prefetch((const char *)text + 2048); // the CPU's own prefetching ends at each page
     for (int n = 0; n < 4; n++) {
         tracer_bytes first = *(const tracer_bytes_anywhere *)((const char *)text + n * 16);
         tracer_bytes second = *(const tracer_bytes_anywhere *)((const char *)text + n * 16 + 1);
@@ -64,9 +64,9 @@ static inline void tracer_prepare_lazy(void) {
     }
     tracer_lazy_bytes = (bytes + 63) & ~63u;
 }
-/// Between two looks at a word that another processor is about to change.
+/// Between two looks at a word that another CPU is about to change.
 static inline void tracer_pause(void) { __builtin_ia32_pause(); }
-/// Valgrind's request 0x1001 (valgrind.h): on a processor the rotations are a whole turn, and the answer stays 0.
+/// Valgrind's request 0x1001 (valgrind.h): on a real CPU the rotations are a whole turn, and the answer stays 0.
 static inline int tracer_is_under_valgrind(void) {
     uint64_t request[6] = {0x1001}, answer = 0;
     __asm__ volatile("rolq $3, %%rdi\n rolq $13, %%rdi\n rolq $61, %%rdi\n rolq $51, %%rdi\n xchgq %%rbx, %%rbx"
@@ -75,7 +75,7 @@ static inline int tracer_is_under_valgrind(void) {
                      : "cc", "memory");
     return answer != 0;
 }
-/// Do nothing here: code is fetched as it was written, and no resolver needs to be told what the processor can do.
+/// Do nothing here: code is fetched as it was written, and no resolver needs to be told what the CPU can do.
 static inline void tracer_code_written(uint64_t start, uint64_t end) { (void)start, (void)end; }
 static inline void tracer_set_capabilities(uint64_t first, uint64_t second) { (void)first, (void)second; }
 static inline uint64_t tracer_cycles(void) { return __builtin_ia32_rdtsc(); }
@@ -84,7 +84,7 @@ static inline int tracer_cycles_usable(void) {
     unsigned a, b, c, d;
     return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 256);
 }
-/// Ticks per second where the processor says so (leaf 15H), else 0.
+/// Ticks per second where the CPU says so (leaf 15H), else 0.
 static inline uint64_t tracer_cycles_frequency(void) {
     unsigned a, b, c, d;
     if (!__get_cpuid(0x15, &a, &b, &c, &d) || !a || !b || !c) return 0;

@@ -1175,7 +1175,7 @@ slow_call:
     movq tracer_thread@gottpoff(%rip), %rdi
     movq %rax, %fs:THREAD_CONTEXT(%rdi)
     // Valgrind warns about a stack that it was not told of (VALGRIND_STACK_REGISTER, valgrind.h: the request is in
-    // memory at rax, its answer comes in rdx). To a processor this is nothing: the rotations are a whole turn.
+    // memory at rax, its answer comes in rdx). To a real CPU this is nothing: the rotations are a whole turn.
     movq $VALGRIND_STACK_REGISTER, -48(%rax)
     leaq -CONTEXT_STACK_BYTES(%rax), %rdx
     movq %rdx, -40(%rax)

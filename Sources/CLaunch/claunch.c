@@ -183,10 +183,10 @@ static _Noreturn void become(const char *path, char *const arguments[], char *co
                              int channel, struct handover *handover) {
     inheritance_restore();
     setpgid(0, 0);
-    if (options->processor >= 0) {
+    if (options->cpu >= 0) {
         cpu_set_t set;
         CPU_ZERO(&set);
-        CPU_SET((unsigned)options->processor, &set);
+        CPU_SET((unsigned)options->cpu, &set);
         if (sched_setaffinity(0, sizeof set, &set)) goto failed;
     }
     if (options->fixed_addresses && personality(ADDR_NO_RANDOMIZE) < 0) goto failed;
@@ -409,7 +409,7 @@ int64_t launch_cached_pages(int file, uint64_t bytes, uint64_t *pages, unsigned 
 uint64_t launch_calibration_ns(void) {
     uint64_t begin = now_ns();
     uint64_t x = 88172645463325252u;
-    for (int i = 0; i < 1000000; i++) { // a chain: its length does not depend on how clever the processor is
+    for (int i = 0; i < 1000000; i++) { // a chain: its length does not depend on how clever the CPU is
         x ^= x << 13;
         x ^= x >> 7;
         x ^= x << 17;

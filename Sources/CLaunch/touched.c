@@ -1,5 +1,5 @@
 // Finds which pages of its text a process touches. The kernel also maps the neighbours of a page that a process faults on (fault-around),
-// as touched ones on x86_64, so the mapped pages at the end say little. But the processor itself sets an accessed bit in the page table
+// as touched ones on x86_64, so the mapped pages at the end say little. But the CPU itself sets an accessed bit in the page table
 // for each page that it uses, and /proc/PID/clear_refs clears these bits (Linux, Documentation/filesystems/proc.rst): with all of the
 // text mapped and the bits cleared before the first instruction, `Referenced` of /proc/PID/smaps is what the process has touched since.
 #define _GNU_SOURCE

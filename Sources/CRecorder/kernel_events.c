@@ -21,7 +21,7 @@
 
 enum { LEAST_PAGES = 4 };
 
-/// Asks for no more in each record than is needed: the processor is the ring's, and the length of a sample tells its event
+/// Asks for no more in each record than is needed: the CPU is the ring's, and the length of a sample tells its event
 /// (kernel_events.h). Both would go into each switch's record too, which makes it a tenth dearer.
 static struct perf_event_attr attributes(const struct recorder_kernel_requests *requests) {
     return (struct perf_event_attr){
@@ -41,12 +41,12 @@ static struct perf_event_attr attributes(const struct recorder_kernel_requests *
     };
 }
 
-static int open_event(const struct perf_event_attr *attributes, pid_t pid, int processor) {
-    return (int)syscall(SYS_perf_event_open, attributes, pid, processor, -1, PERF_FLAG_FD_CLOEXEC);
+static int open_event(const struct perf_event_attr *attributes, pid_t pid, int cpu) {
+    return (int)syscall(SYS_perf_event_open, attributes, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
 /// One event carries all that is told of without being counted; each further one makes threads and forks dearer.
-static int open_faults(pid_t pid, int processor, const struct recorder_kernel_requests *requests) {
+static int open_faults(pid_t pid, int cpu, const struct recorder_kernel_requests *requests) {
     struct perf_event_attr faults = attributes(requests);
     faults.config = PERF_COUNT_SW_PAGE_FAULTS_MAJ;
     faults.sample_period = 1;
@@ -55,19 +55,19 @@ static int open_faults(pid_t pid, int processor, const struct recorder_kernel_re
     faults.mmap2 = faults.mmap = faults.mmap_data = 1;
     faults.comm = faults.comm_exec = 1;
     faults.task = 1;
-    return open_event(&faults, pid, processor);
+    return open_event(&faults, pid, cpu);
 }
 
-static int open_minor_faults(pid_t pid, int processor, const struct recorder_kernel_requests *requests) {
+static int open_minor_faults(pid_t pid, int cpu, const struct recorder_kernel_requests *requests) {
     struct perf_event_attr faults = attributes(requests);
     faults.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
     faults.sample_period = 1;
     faults.sample_type |= PERF_SAMPLE_PERIOD; // a word more, which is 1
     faults.exclude_kernel = !requests->with_kernel;
-    return open_event(&faults, pid, processor);
+    return open_event(&faults, pid, cpu);
 }
 
-static int open_sampler(pid_t pid, int processor, const struct recorder_kernel_requests *requests) {
+static int open_sampler(pid_t pid, int cpu, const struct recorder_kernel_requests *requests) {
     struct perf_event_attr clock = attributes(requests);
     clock.config = PERF_COUNT_SW_CPU_CLOCK;
     clock.sample_period = requests->sample_period;
@@ -75,7 +75,7 @@ static int open_sampler(pid_t pid, int processor, const struct recorder_kernel_r
     clock.sample_regs_user = requests->sample_registers;
     clock.sample_stack_user = requests->sample_stack;
     clock.exclude_callchain_user = 1;
-    return open_event(&clock, pid, processor);
+    return open_event(&clock, pid, cpu);
 }
 
 /// Its records go to the ring. 0 or errno.
@@ -83,9 +83,9 @@ static int join(const struct recorder_ring *ring, int event) {
     return event < 0 || ioctl(event, PERF_EVENT_IOC_SET_OUTPUT, ring->event) ? errno : 0;
 }
 
-int recorder_ring_open(pid_t pid, int processor, const struct recorder_kernel_requests *requests, struct recorder_ring *ring) {
-    *ring = (struct recorder_ring){.event = -1, .minor = -1, .sampler = -1, .processor = processor};
-    ring->event = open_faults(pid, processor, requests);
+int recorder_ring_open(pid_t pid, int cpu, const struct recorder_kernel_requests *requests, struct recorder_ring *ring) {
+    *ring = (struct recorder_ring){.event = -1, .minor = -1, .sampler = -1, .cpu = cpu};
+    ring->event = open_faults(pid, cpu, requests);
     if (ring->event < 0) return errno;
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     // perf_event_mlock_kb and RLIMIT_MEMLOCK say how much of it there may be (EPERM), and nobody tells what is left of that.
@@ -99,8 +99,8 @@ int recorder_ring_open(pid_t pid, int processor, const struct recorder_kernel_re
         if (errno != EPERM && errno != ENOMEM) break;
     }
     int error = ring->control ? 0 : errno;
-    if (!error && requests->with_minor_faults) error = join(ring, ring->minor = open_minor_faults(pid, processor, requests));
-    if (!error && requests->sample_period) error = join(ring, ring->sampler = open_sampler(pid, processor, requests));
+    if (!error && requests->with_minor_faults) error = join(ring, ring->minor = open_minor_faults(pid, cpu, requests));
+    if (!error && requests->sample_period) error = join(ring, ring->sampler = open_sampler(pid, cpu, requests));
     if (error) recorder_ring_close(ring);
     return error;
 }
@@ -216,7 +216,7 @@ uint32_t recorder_unix_peer(uint32_t inode) {
     return 0;
 }
 
-size_t recorder_processors(int *numbers, size_t capacity) {
+size_t recorder_cpus(int *numbers, size_t capacity) {
     int possible = (int)sysconf(_SC_NPROCESSORS_CONF);
     cpu_set_t *set = CPU_ALLOC((size_t)possible + 1024); // the kernel may know of more than there are (sched_setaffinity(2))
     size_t bytes = CPU_ALLOC_SIZE((size_t)possible + 1024), count = 0;

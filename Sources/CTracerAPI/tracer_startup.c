@@ -288,8 +288,8 @@ __attribute__((weak)) void tracer_run_startup(int stage) {
     struct run run = {stage, current, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     collect(&run);
     order(&run);
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t wanted = processors < 1 ? 1 : (size_t)processors, threads = 0;
+    const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t wanted = cpus < 1 ? 1 : (size_t)cpus, threads = 0;
     if (wanted > run.pool_length) wanted = run.pool_length;
     pthread_t *pool = (pthread_t *)resized(NULL, wanted, sizeof *pool);
     while (threads < wanted && !pthread_create(&pool[threads], NULL, work, &run)) threads++;

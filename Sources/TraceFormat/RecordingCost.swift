@@ -26,7 +26,7 @@ public struct RecordingCost {
 
     @inlinable public static var errorParts: UInt64 { 256 }
     /// Two fifths. In a sort with unpredictable comparisons a call was found to cost 27 ticks where it costs 44 in a loop (AMD EPYC, strcmp
-    /// under qsort): a processor does that much of the work while it would have waited. The loops below show a part of that.
+    /// under qsort): a CPU does that much of the work while it would have waited. The loops below show a part of that.
     @inlinable static var errorOfPrograms: UInt64 { 102 }
     /// Upper limit of an error, twice the cost: more is as good as nothing known.
     private static var largestError: UInt64 { 2 * errorParts }
@@ -39,7 +39,7 @@ public struct RecordingCost {
         inside = min(empty.lengths, whole)
     }
 
-    /// Raises the errors by calls of another kind: a processor does part of the work of recording while it would have waited anyway.
+    /// Raises the errors by calls of another kind: a CPU does part of the work of recording while it would have waited anyway.
     public mutating func compare(_ other: TimedCalls) {
         RecordingCost.note(other.traced > other.bare ? other.traced &- other.bare : 0, whole, &wholeError)
         let work = other.bare > empty.bare ? other.bare &- empty.bare : 0

@@ -209,7 +209,7 @@ extension Variables {
     }
 
     public enum ClockChoice: Sendable {
-        /// The processor's counter, where it can be used …
+        /// The CPU's counter, where it can be used …
         case auto
         /// … or CLOCK_MONOTONIC in any case.
         case monotonic

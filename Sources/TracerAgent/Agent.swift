@@ -64,7 +64,7 @@ extension Agent {
         }
     }
 
-    // MARK: - Surroundings
+    // MARK: - Environment
 
     private func initializeLayers() {
         Message.isQuiet = settings.quiet
@@ -129,7 +129,7 @@ extension Agent {
             Clock.ticksPerSecond = 1_000_000_000
         }
         if settings.minimumNanoseconds == 0 { return }
-        // The filter needs the length of a tick now. Where the processor does not say it, it is measured: 1 ms once,
+        // The filter needs the length of a tick now. Where the CPU does not say it, it is measured: 1 ms once,
         // only when the filter is used, good to a few parts in ten thousand.
         var perSecond = Clock.ticksPerSecond
         if perSecond == 0 {

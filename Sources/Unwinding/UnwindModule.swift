@@ -146,7 +146,7 @@ package final class UnwindModule {
                 case UInt8(ascii: "L"): _ = reader.byte()
                 case UInt8(ascii: "P"): _ = reader.pointer(reader.byte())
                 case UInt8(ascii: "S"): common.isSignalFrame = true
-                default: break // "B", "G": of the processor
+                default: break // "B", "G": of the architecture
                 }
             }
             reader.offset = after

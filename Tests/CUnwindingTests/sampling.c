@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RING_PAGES = 64, MOST_PROCESSORS = 64 };
+enum { RING_PAGES = 64, MOST_CPUS = 64 };
 
 struct entry {
     uint64_t ns;
@@ -76,8 +76,8 @@ static void tell(const struct sampling_events *events, const struct perf_event_h
 }
 
 int sampling_run(char *const *arguments, uint64_t period_ns, uint32_t stack_bytes, uint64_t mask, const struct sampling_events *events) {
-    int gate[2], count = (int)sysconf(_SC_NPROCESSORS_ONLN), descriptors[MOST_PROCESSORS], failure = 0;
-    if (count > MOST_PROCESSORS) count = MOST_PROCESSORS;
+    int gate[2], count = (int)sysconf(_SC_NPROCESSORS_ONLN), descriptors[MOST_CPUS], failure = 0;
+    if (count > MOST_CPUS) count = MOST_CPUS;
     if (pipe2(gate, O_CLOEXEC)) return errno;
     pid_t child = fork();
     if (child == 0) {
@@ -112,7 +112,7 @@ int sampling_run(char *const *arguments, uint64_t period_ns, uint32_t stack_byte
                                          .sample_stack_user = stack_bytes,
                                          .exclude_callchain_user = 1};
     size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (RING_PAGES + 1) * page;
-    struct perf_event_mmap_page *rings[MOST_PROCESSORS];
+    struct perf_event_mmap_page *rings[MOST_CPUS];
     for (int n = 0; n < count; n++) {
         descriptors[n] = (int)syscall(SYS_perf_event_open, &attributes, child, n, -1, PERF_FLAG_FD_CLOEXEC);
         rings[n] = descriptors[n] < 0 ? MAP_FAILED : mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptors[n], 0);

@@ -31,7 +31,7 @@ class Result:
     recording: traces.Recording = None
     ring: bool = False
     wall: tuple = ()  # medians, seconds: bare, traced
-    processor: tuple = ()
+    cpu: tuple = ()
     said: list = field(default_factory=list)  # the agent's lines on stderr
     known: str = ""
     date: str = ""
@@ -155,7 +155,7 @@ def rounds(program, settings, where, template, folder, result):
             if len(runs[False]) == 1 and not result.same_output:
                 bare()  # not a difference between bare and traced when bare runs differ as well
             break
-    for name in ("wall", "processor"):
+    for name in ("wall", "cpu"):
         setattr(result, name, tuple(statistics.median(getattr(o, name) for o in runs[traced]) for traced in (False, True)))
 
 

@@ -22,7 +22,7 @@ class Outcome:
     stderr: str
     files: dict
     wall: float  # seconds
-    processor: float  # seconds of it and of the children it waited for
+    cpu: float  # seconds of it and of the children it waited for
     fault: str = ""
 
 
@@ -153,10 +153,10 @@ def execute(script, where, settings, timeout, traces=None, limit="", outputs=())
         end(mark, child.pid)
         out.seek(0), err.seek(0)
         text = [stream.read().decode(errors="backslashreplace") for stream in (out, err)]
-    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     # The folder's name is a fresh one in each run of this script.
     text = [t.replace(where, "FOLDER") for t in text]
-    return Outcome(child.returncode, text[0], text[1], digests(home, outputs), wall, processor, fault)
+    return Outcome(child.returncode, text[0], text[1], digests(home, outputs), wall, cpu, fault)
 
 
 def fresh(where, template):

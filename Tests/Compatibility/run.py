@@ -6,7 +6,7 @@
 
 Programs that need something which is not on the machine are skipped, with the reason; --install takes Debian's packages
 and PyPI's first. Every run is of all of a program's processes: a server and its clients alike. Slowdown is the median
-of the traced runs over that of the bare ones, taken in turn: `wall` by the clock, `cpu` by processor time of what was
+of the traced runs over that of the bare ones, taken in turn: `wall` by the clock, `cpu` by CPU time of what was
 waited for. It is shown, never judged. Traces go to a scratch folder and are deleted as soon as they are read.
 With --functions every function of every module is recorded (TRACER_FUNCTIONS='*!*'): a traced run that is not judged tells which
 modules there are, their plans are made, and then it runs as above, into a ring of 64 MB for each process. How many functions of the

@@ -23,7 +23,7 @@ def line(result):
     if result.broken:
         return f"{result.name:26} CANNOT SAY: {result.broken}"
     text = (f"{result.name:26} output {yes(result.same_output):3}  status {yes(result.same_status):3}  {count(result):>13} calls  "
-            f"{result.recording.files if result.recording else 0:4} traces  x{ratio(result.wall)} wall  x{ratio(result.processor)} cpu")
+            f"{result.recording.files if result.recording else 0:4} traces  x{ratio(result.wall)} wall  x{ratio(result.cpu)} cpu")
     if result.recording and result.recording.patched:
         text += f"  {max(result.recording.patched.values()):,} functions"
     for said in result.said:
@@ -59,7 +59,7 @@ def markdown(results):
              + (" functions recorded |" if has_functions else ""), "|---|---|---|---|---:|---:|---:|---:|" + ("---:|" if has_functions else "")]
     for r in ran:
         lines.append(f"| {r.name} | {r.version.replace('|', '/')} | {yes(r.same_output)} | {yes(r.same_status)} | {count(r)} "
-                     f"| {r.recording.files if r.recording else 0} | {ratio(r.wall)} | {ratio(r.processor)} |"
+                     f"| {r.recording.files if r.recording else 0} | {ratio(r.wall)} | {ratio(r.cpu)} |"
                      + (f" {max(r.recording.patched.values(), default=0):,} |" if has_functions and r.recording else ""))
     notes = [f"- **{r.name}**: {r.known}" for r in ran if r.known] \
         + [f"- **{r.name}**, line of the agent on stderr: `{said}`" for r in ran for said in r.said]

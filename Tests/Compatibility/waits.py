@@ -4,7 +4,7 @@
     scripts/compat --waits [--only NAME]… [--count N] [--repository PATH] [--markdown]
 
 Needs root, for perf record -e sched:sched_switch of the whole machine, and what the programs need. For each of a program's N longest
-waits, each in another place: how long the thread had no processor by the kernel's scheduler between the same two moments, in which state it was
+waits, each in another place: how long the thread had no CPU by the kernel's scheduler between the same two moments, in which state it was
 (S sleeping, D disk, R preempted), and who woke it last. Status 1 when a length differs by more than 2 % and 50 us, or tracer
 names another waker than perf does, which is not the kernel itself: in three recordings, since perf loses records, too.
 """
@@ -108,7 +108,7 @@ class Scheduler:
         return length, max(states, default=(0, "?"))[1], waker, self.names.get(waker, "")
 
 
-def seen_processors():
+def seen_cpus():
     """Returns the CPUs whose idle task perf has records of: in some virtual machines it lacks them for some CPUs, and misses what runs there next."""
     with tempfile.TemporaryDirectory() as place:
         data = os.path.join(place, "perf.data")
@@ -185,7 +185,7 @@ def compare(name, count, repository):
             waker_told = mine and f"{wait['waker']['thread']}/{mine}"
             woken = "" if not mine else f"{waker_told} ended" if wait["kind"] in ("child", "join") else f"woken by {waker_told}"
             details = [f"held by {wait['holder']['thread']}" if wait["holder"] else "", woken,
-                       "peer: " + ", ".join(f"{end['thread']}/{end['pid']}" for end in wait["other_ends"]) if wait["other_ends"] else ""]
+                       "peer: " + ", ".join(f"{peer['thread']}/{peer['pid']}" for peer in wait["other_ends"]) if wait["other_ends"] else ""]
             rows.append((name, f"{wait['duration_ns'] / 1e6:.3f} ms", wait["kind"], where or wait["system_call"] or wait["object"] or "-", ", ".join(filter(None, details)) or "-",
                          f"{length / 1e6:.3f} ms, {state}", f"{waker_name}/{waker}" if waker else "the kernel" if waker == 0 else "-", "" if good else "differs"))
         activity = os.path.join(directory, "activity")
@@ -204,11 +204,11 @@ def main():
     parser.add_argument("--repository", default=ROOT, help="what git clones, as it is; default: this one. A large one waits for the disk")
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
-    seen = seen_processors()
+    seen = seen_cpus()
     if not seen:
-        sys.exit("perf sees no processor's idle task: nothing to compare with")
+        sys.exit("perf sees no CPU's idle task: nothing to compare with")
     if seen != os.sched_getaffinity(0):
-        print(f"perf does not see what follows the idle task of each processor: on {', '.join(map(str, sorted(seen)))} alone", file=sys.stderr)
+        print(f"perf does not see what follows the idle task of each CPU: on {', '.join(map(str, sorted(seen)))} alone", file=sys.stderr)
         os.sched_setaffinity(0, seen)
     wrong, rows = 0, []
     for name in options.only or PROGRAMS:

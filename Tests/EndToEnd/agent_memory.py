@@ -36,10 +36,10 @@ def over_bare(settings, threads, what="resident"):
     place = harness.Place("memory", settings.keep)
     environment = harness.passed_on(os.environ)
 
-    def least(surroundings):
+    def least(environment):
         counts = []
         for _ in range(3):
-            run = harness.execute([program, what, str(threads)], place.fresh(), surroundings)
+            run = harness.execute([program, what, str(threads)], place.fresh(), environment)
             if run.status or run.stderr:
                 raise Failed(f"{harness.describe(run.status)}: {run.stderr[-300:].decode(errors='replace')}")
             counts.append([int(word) for word in run.stdout.split()])

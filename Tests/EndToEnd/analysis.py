@@ -44,7 +44,7 @@ INLINE uint64_t now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t
 #else
 #define DONE "isb"
 #endif
-/* A processor has begun with what follows long before it is through with a piece of work, and reads the clock early: a caller's
+/* A CPU has begun with what follows long before it is through with a piece of work, and reads the clock early: a caller's
    time is then in part its callee's. A piece that waits for its own end has a length, and only then is there a truth. */
 INLINE uint64_t work(uint64_t x, int n) {
     for (int i = 0; i < n; i++) { x = x * 6364136223846793005u + 1; __asm__ volatile("" : "+r"(x)); }
@@ -201,7 +201,7 @@ int main(void) {
 """
 
 # Spins and calls, in one thread and four, in a signal handler and in a forked child; each says how long it was not in a call, by clock
-# reads that are no recorded calls. A thread begins and ends with a call: how long it had waited for a processor before and what it does after,
+# reads that are no recorded calls. A thread begins and ends with a call: how long it had waited for a CPU before and what it does after,
 # nobody knows.
 OWN = """
 #define _GNU_SOURCE
@@ -438,8 +438,8 @@ def spread(values):
 
 def correction_takes_out_what_recording_cost(settings, place, environment):
     """The tool subtracts the cost that the agent measured at its start, times the number of calls, and this brings a caller's
-    self time nearer to its time without recording. How near depends on the processor (a tight loop is measured, and the outer
-    part of the cost is a clock read and a few stores, partly hidden by an out-of-order processor): reported, not judged.
+    self time nearer to its time without recording. How near depends on the CPU (a tight loop is measured, and the outer
+    part of the cost is a clock read and a few stores, partly hidden by an out-of-order CPU): reported, not judged.
 
     A run counts when it was not disturbed: its rounds agree among themselves. The verdict is the median's of five runs that
     count, so that no lucky one passes the test and no unlucky one fails it."""
@@ -539,7 +539,7 @@ UNDISTURBED_WITHIN = 12
 
 
 def own_code_is_what_the_program_measured(settings, place, environment):
-    """A thread that loses its processor in the agent, between its call's end and the program's clock read, has that counted as own
+    """A thread that loses its CPU in the agent, between its call's end and the program's clock read, has that counted as own
     code and does not measure it: of some runs on a busy machine one is undisturbed."""
     for minimum in ("0", "0.5"):
         faults = ["never run"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Bad settings and bad surroundings: the program's output and status stay, one line on stderr says what is wrong."""
+"""Bad settings and a bad environment: the program's output and status stay, one line on stderr says what is wrong."""
 import os
 import resource
 import shutil

@@ -14,7 +14,7 @@ A subject is one source file. Lines at its top, after `//` or `#`, say how to bu
     after: COMMAND              run in the build folder when all is built
     case: NAME [A=B …] [ARGS]   one test each, with this environment and these arguments
     env: A=B …                  environment of every case
-    needs: THING…               avx, avx512f (processor), tool:NAME, file:PATH, program:NAME, realtime (threads of such priority)
+    needs: THING…               avx, avx512f (CPU), tool:NAME, file:PATH, program:NAME, realtime (threads of such priority)
     status: N | signal N        how the program ends (default 0)
     tree: none REASON           no golden file
     says: N REASON              up to N lines of the agent on stderr, and calls dropped, are in order
@@ -273,7 +273,7 @@ def build_locked(case):
     return program
 
 
-def missing(case, processor_flags):
+def missing(case, cpu_flags):
     """Why this case cannot run here, or None."""
     architecture = case.subject.get("architecture").split()
     if architecture and architecture[0] != ARCHITECTURE:
@@ -300,8 +300,8 @@ def missing(case, processor_flags):
         elif kind == "file":
             if not os.path.exists(value):
                 return f"no {value}"
-        elif need not in processor_flags:
-            return f"the processor has no {need}"
+        elif need not in cpu_flags:
+            return f"the CPU has no {need}"
     for tool in re.findall(r"-fuse-ld=(\w+)", " ".join(case.flags)):
         prefix = f"{ARCHITECTURE}-linux-gnu-" if ARCHITECTURE != platform.machine() and case.compiler == "gcc" else ""
         if not shutil.which(f"{prefix}ld.{tool}") and not (shutil.which(tool) and not prefix):

@@ -297,7 +297,7 @@ def windows_add_up(case):
     def told(*window):
         return told_by(json.loads(case.tool("report", trace.path, "--by", "site", "--json", "--filter", "far", *window))["functions"])
     whole, low, high = told(), 0, 100
-    # The calls may lie anywhere in the time of a program that was given no processor for most of it: look for a moment among them.
+    # The calls may lie anywhere in the time of a program that was given no CPU for most of it: look for a moment among them.
     for _ in range(20):
         middle = (low + high) / 2
         first = told("--to", f"{middle}%")

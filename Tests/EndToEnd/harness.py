@@ -176,7 +176,7 @@ PLANNED = set()  # modules that this process has made plans of
 
 @functools.cache
 def has_counter():
-    """Returns True if the agent's clock is the processor's cycle counter."""
+    """Returns True if the agent's clock is the CPU's cycle counter."""
     if platform.machine() != "x86_64":
         return True
     with open("/proc/cpuinfo") as file:
@@ -313,7 +313,7 @@ def cross_check(settings, trace):
     return [f"tracer report disagrees with the independent decoder in {len(wrong)} functions: " + "; ".join(wrong[:4])] if wrong else []
 
 
-def emulate(architecture, processor, root):
+def emulate(architecture, cpu, root):
     """From here on programs are for another architecture, and `root` has its loader and libraries. The emulator must be a
     static one: it lives in the environment that the program will have, LD_PRELOAD included."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
@@ -322,7 +322,7 @@ def emulate(architecture, processor, root):
     # and near them, more of it on a busy machine, so that they are out of reach of each other and no address space is left beside them.
     own_addresses = hex(8 * GIGABYTE)
     EMULATOR[:] = [os.environ.get("QEMU") or (newer if os.access(newer, os.X_OK) else f"qemu-{architecture}-static"),
-                   "-cpu", processor, "-R", own_addresses, "-L", root]
+                   "-cpu", cpu, "-R", own_addresses, "-L", root]
 
 
 WIPES = """#include <sys/mman.h>
@@ -351,7 +351,7 @@ def wipes(emulator):
         return subprocess.run([*emulator, program]).returncode == 0
 
 
-def processor_flags():
+def cpu_flags():
     with open("/proc/cpuinfo") as file:
         for line in file:
             if line.startswith("flags"):

@@ -1,4 +1,4 @@
-"""Modes: in what surroundings a test runs. The default is `slots`; a subject's header and a suite's MODES name others.
+"""Modes: in what environment a test runs. The default is `slots`; a subject's header and a suite's MODES name others.
 
 A mode may change what `build` and `harness` hold for the whole process (the architecture, the compilers, the emulator). So a mode is
 entered before the tests that run in it are listed, and again before each of them runs.
@@ -25,7 +25,7 @@ class Mode:
     instrumented: bool = False  # subjects are built with -finstrument-functions
     call_sites: bool = False
     architecture: str = platform.machine()
-    processor: str = "max"  # what qemu plays; cortex-a57 has neither LSE nor SVE
+    cpu: str = "max"  # what qemu plays; cortex-a57 has neither LSE nor SVE
     page: int = 0  # bytes that the emulator takes for a page, instead of the machine's
 
     @property
@@ -41,7 +41,7 @@ MODES = {
     "instrumented": Mode(instrumented=True),
     "call_sites": Mode(call_sites=True),
     "arm": Mode(architecture=ARM),
-    "arm_old": Mode(architecture=ARM, processor="cortex-a57"),
+    "arm_old": Mode(architecture=ARM, cpu="cortex-a57"),
     "arm_functions": Mode(architecture=ARM, functions=True),
     "arm_counts": Mode(architecture=ARM, functions=True, counts=True),
     "arm_instrumented": Mode(architecture=ARM, instrumented=True),
@@ -59,7 +59,7 @@ def enter(name):
     harness.EMULATOR.clear()
     if mode.emulated:
         build.cross_compile(mode.architecture)
-        harness.emulate(mode.architecture, mode.processor, f"/usr/{mode.architecture}-linux-gnu")
+        harness.emulate(mode.architecture, mode.cpu, f"/usr/{mode.architecture}-linux-gnu")
         if mode.page:  # only the static emulators before 8.2 have it, and scripts/setup's newer one lacks it
             harness.EMULATOR[0] = shutil.which("qemu-aarch64-static") or harness.EMULATOR[0]
             harness.EMULATOR[1:1] = ["-p", str(mode.page)]

@@ -131,7 +131,7 @@ def sleeping_and_computing_are_told_apart(folder):
     expect(spin["cpu_ns"] >= 5_000_000, f"5 ms of computing: {spin}")
 
 
-def a_row_of_constructors_has_its_processor_time(folder):
+def a_row_of_constructors_has_its_cpu_time(folder):
     """Between two of them the agent does not ask the kernel for the time."""
     folder.compile("row", "part_startup_row.c")
     least = {} # constructor → least CPU time of all runs that was reported beyond what it measured, in ns
@@ -510,7 +510,7 @@ class StartupTest:
 
 
 def tests():
-    plain = [stages_add_up_to_wall_time, sleeping_and_computing_are_told_apart, a_row_of_constructors_has_its_processor_time,
+    plain = [stages_add_up_to_wall_time, sleeping_and_computing_are_told_apart, a_row_of_constructors_has_its_cpu_time,
              constructors_have_names_files_and_order,
              a_replaced_library_is_not_asked_for_names, nested_dlopens_are_split,
              items_have_the_moments_that_they_took_themselves, lazy_initializers_are_named,

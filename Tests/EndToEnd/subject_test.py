@@ -18,7 +18,7 @@ class SubjectTest:
 
     def run(self, settings):
         case = self.case
-        reason = build.missing(case, harness.processor_flags())
+        reason = build.missing(case, harness.cpu_flags())
         if reason:
             raise Skipped(reason)
         expected, source = self.golden()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`tracer waits`, `threads` and `samples` on real processes: what each wait was for, who held and who woke, against what the program knows
-of itself. Each also says how long it waited; the machine may have given it no processor meanwhile, so that lengths are judged in one of a
+of itself. Each also says how long it waited; the machine may have given it no CPU meanwhile, so that lengths are judged in one of a
 few runs, causes in each."""
 import json
 import os
@@ -89,7 +89,7 @@ def each_wait_has_its_cause(recorded, *options, has_switches=True):
         expect([wait["duration_ns"] for wait in found] == sorted((wait["duration_ns"] for wait in found), reverse=True), "not the longest first")
         faults = [fault for case in told if case[0] in CASES for fault in check_wait(case, told, found, has_switches)]
         if has_switches:
-            faults += check_processor(told, recorded.json("threads")["threads"])
+            faults += check_cpu(told, recorded.json("threads")["threads"])
         if not faults:
             return
         if all(fault.startswith("length: ") for fault in faults) and attempt + 1 < ATTEMPTS:
@@ -151,15 +151,15 @@ def check_wait(case, told, found, has_switches):
     return faults
 
 
-def check_processor(told, threads):
-    """Threads that compute, two more than there are processors, against the scheduler's own account."""
+def check_cpu(told, threads):
+    """Threads that compute, two more than there are CPUs, against the scheduler's own account."""
     faults = []
     for name, tid, delay, _, _ in told:
         if name != "processor" or not delay:
             continue
         [runnable] = [thread["runnable_ns"] for thread in threads if thread["tid"] == tid]
         if abs(runnable - delay) > max(SHARE * delay, LATE):
-            faults.append(f"length: {tid} had no processor for {runnable} ns, the scheduler says {delay}")
+            faults.append(f"length: {tid} had no CPU for {runnable} ns, the scheduler says {delay}")
     return faults
 
 

@@ -16,7 +16,7 @@ static void compute(void) {
     while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < milliseconds);
 }
 
-/// The parent is in this system call, off the processor (proc(5), syscall).
+/// The parent is in this system call, off-CPU (proc(5), syscall).
 static int isIn(long call) {
     char path[64], line[256];
     snprintf(path, sizeof path, "/proc/%d/syscall", (int)getppid());

@@ -22,7 +22,7 @@ static void *take(void *unused) {
     return unused;
 }
 
-/// In the lock's futex, off the processor: state S of proc(5), and in no other system call than that one.
+/// In the lock's futex, off-CPU: state S of proc(5), and in no other system call than that one.
 static int sleeps(void) {
     char path[64], line[256];
     snprintf(path, sizeof path, "/proc/self/task/%d/syscall", (int)waiter);

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct GateTests {
     private func baseline(_ change: (inout Baseline) -> Void = { _ in }) -> Baseline {
-        let machine = MeasuredMachine(architecture: "x86_64", processor: "test", kernel: "6", calibrationMs: 2)
+        let machine = MeasuredMachine(architecture: "x86_64", cpu: "test", kernel: "6", calibrationMs: 2)
         var baseline = Baseline(
             program: "app", command: LaunchCommand(words: ["./app", "--serve"]), profiles: ProfileMaker.profiles(30), machine: machine)
         change(&baseline)
@@ -39,7 +39,7 @@ import Testing
                 return profile
             }
         }
-        let machine = MeasuredMachine(architecture: "x86_64", processor: "test", kernel: "6", calibrationMs: 2)
+        let machine = MeasuredMachine(architecture: "x86_64", cpu: "test", kernel: "6", calibrationMs: 2)
         let before = Baseline(
             program: "app", command: LaunchCommand(words: ["./app"]), profiles: stripped(["slow_init": "0x100"]), machine: machine)
         func new(_ profiles: [LaunchProfile]) -> [String] {
@@ -170,7 +170,7 @@ import Testing
     @Test func lazyInitializersThatComeAndGoAreNamed() throws {
         let new = try #require(causes { $0.lazy = 2e6 }.first)
         #expect(new.kind == .lazy && new.name == "make_table" && new.change == .new)
-        let machine = MeasuredMachine(architecture: "x86_64", processor: "test", kernel: "6", calibrationMs: 2)
+        let machine = MeasuredMachine(architecture: "x86_64", cpu: "test", kernel: "6", calibrationMs: 2)
         let with = Baseline(
             program: "app", command: LaunchCommand(words: ["app"]), profiles: ProfileMaker.profiles(30) { $0.lazy = 2e6 }, machine: machine)
         let gone = try #require(Gate(with, calibrationMs: 2).causes(ProfileMaker.profiles(15)).first)

@@ -25,7 +25,7 @@ from kernel_account import kernel_tells  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(subject.HERE))
 TOOL = os.path.join(ROOT, ".build/release/tracer")
-PROCESSOR = str(min(os.sched_getaffinity(0)))  # in a container processor 0 may be another's
+CPU = str(min(os.sched_getaffinity(0)))  # in a container CPU 0 may be another's
 
 
 # No machine is too wild for a series of two: with those that are made again there are four, and from five on they are judged.
@@ -86,11 +86,11 @@ int main(void) {
 """
 
 
-def test_waiting_for_a_processor_is_no_part_of_the_timeout(tmp_path):
+def test_waiting_for_a_cpu_is_no_part_of_the_timeout(tmp_path):
     subprocess.run(["gcc", "-O1", "-x", "c", "-", "-o", tmp_path / "burns"], input=BURNS, text=True, check=True)
-    others = [subprocess.Popen(["taskset", "-c", PROCESSOR, "sh", "-c", "while :; do :; done"]) for _ in range(6)]
+    others = [subprocess.Popen(["taskset", "-c", CPU, "sh", "-c", "while :; do :; done"]) for _ in range(6)]
     try:
-        done = run_tool(tmp_path, "launch", "-n", "1", "--untraced-every", "0", "--timeout", "1", "--cpu", PROCESSOR, "--to-exit", "--history", "", "--", "./burns")
+        done = run_tool(tmp_path, "launch", "-n", "1", "--untraced-every", "0", "--timeout", "1", "--cpu", CPU, "--to-exit", "--history", "", "--", "./burns")
         assert done.returncode == 0, done.stdout + done.stderr
     finally:
         for other in others:
@@ -295,10 +295,10 @@ class LaunchTest(unittest.TestCase):
         order = pathlib.Path(log).read_text()
         self.assertEqual(order, "<>" * (len(order) // 2))
         self.assertGreaterEqual(len(order) // 2, 5)  # a pilot, two traced, two without the agent
-        self.tracer("launch", "-n", "1", "--to-exit", "--cpu", PROCESSOR, "--no-aslr", "--history", "", "--", "sh", "-c",
+        self.tracer("launch", "-n", "1", "--to-exit", "--cpu", CPU, "--no-aslr", "--history", "", "--", "sh", "-c",
                     f"cat /proc/self/status /proc/self/personality > {seen}")
         status = pathlib.Path(seen).read_text()
-        self.assertIn(f"Cpus_allowed_list:\t{PROCESSOR}\n", status)
+        self.assertIn(f"Cpus_allowed_list:\t{CPU}\n", status)
         self.assertTrue(int(status.split()[-1], 16) & 0x40000, status)  # ADDR_NO_RANDOMIZE
         self.assertIn("--setup 'false' failed", self.failure("launch", "--setup", "false", "--history", "", "--", self.app))
 
@@ -367,7 +367,7 @@ class LaunchTest(unittest.TestCase):
         before = pathlib.Path(kept).read_text()
         self.assertIn("failed with status 7", self.failure("baseline", "-n", "2", "-o", kept, "--", self.app, "--fail"))
         self.assertEqual(pathlib.Path(kept).read_text(), before)
-        self.assertIn(f"was made without options, but this check is with --cpu {PROCESSOR}", self.failure("check", "--cpu", PROCESSOR, kept, "--", self.app))
+        self.assertIn(f"was made without options, but this check is with --cpu {CPU}", self.failure("check", "--cpu", CPU, kept, "--", self.app))
         pathlib.Path(kept).write_text(before.replace('"ready": "first output', '"ready": "first listen'))
         self.assertIn("is ready at first output", self.failure("check", "-n", "2", kept, "--", self.app))
         self.assertIn("no-such-program", self.failure("launch", "-n", "2", "--history", "", "--", "no-such-program", status=127))

@@ -405,7 +405,7 @@ class Signals(RecordTest):
         self.assertEqual(process.wait(LIMIT), 0)
         process.stdout.close()
         if not others:
-            self.skipTest("one processor: no other thread makes plans")
+            self.skipTest("one CPU: no other thread makes plans")
 
     def test_program_that_others_stop_and_continue_does_not_stop_the_run(self):
         for number in ("STOP", "TSTP"):
@@ -686,7 +686,7 @@ class States(RecordTest):
     @unittest.skipUnless(kernel_tells(), "perf_event_open is not allowed here")
     def test_a_long_wait_is_looked_at(self):
         read = {"x86_64": 0, "aarch64": 63}[platform.machine()]
-        for seconds in (0.1, 1, 10): # the recorder may itself wait for a processor
+        for seconds in (0.1, 1, 10): # the recorder may itself wait for a CPU
             os.mkfifo(os.path.join(self.directory, "p"))
             done = self.record("-o", f"t{seconds}", "sh", "-c", f"sleep {seconds} > p & exec {FAKE} here file read p")
             self.assertEqual(done.returncode, 0, done.stderr)

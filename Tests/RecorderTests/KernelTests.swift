@@ -9,7 +9,7 @@ import Unwinding
 /// The ring of CPU 3.
 private var ring: recorder_ring {
     var ring = recorder_ring()
-    ring.processor = 3
+    ring.cpu = 3
     return ring
 }
 
@@ -43,7 +43,7 @@ extension [UInt8] {
             let bytes = RecordBytes(type: 14, flags: UInt16(flags), []).bytes
             let (found, origin) = try #require(bytes.withUnsafeBytes { KernelRecord.readSwitch($0, ring) })
             #expect(Int(found) == kind)
-            #expect(origin.pid == 7 && origin.tid == 8 && origin.nanoseconds == 1000 && origin.processor == 3)
+            #expect(origin.pid == 7 && origin.tid == 8 && origin.nanoseconds == 1000 && origin.cpu == 3)
         }
     }
 
@@ -73,7 +73,7 @@ extension [UInt8] {
         let (record, origin) = try #require(sample([]))
         guard case .fault(let address, let code, let isMajor) = record else { throw Unexpected() }
         #expect(isMajor && address == 0x5000 && code == 0x401000)
-        #expect(origin.pid == 7 && origin.tid == 8 && origin.nanoseconds == 2000 && origin.processor == 3)
+        #expect(origin.pid == 7 && origin.tid == 8 && origin.nanoseconds == 2000 && origin.cpu == 3)
     }
 
     @Test func aSampleWithItsPeriodIsAMinorFault() throws {
@@ -137,7 +137,7 @@ private struct Unexpected: Error {}
     private var storage: KernelStorage { KernelStorage(spool: spool, mostBytes: .max, keepsEnd: false) }
 
     private func origin(_ pid: pid_t, _ tid: pid_t? = nil, at time: UInt64) -> KernelRecord.Origin {
-        .init(pid: pid, tid: tid ?? pid, nanoseconds: time, processor: 0)
+        .init(pid: pid, tid: tid ?? pid, nanoseconds: time, cpu: 0)
     }
 
     /// Keys and thread ids of the TASK records of an image.

@@ -21,7 +21,7 @@ private let read = TRACE_ACCESS_READ, write = TRACE_ACCESS_WRITE
             try #require(pipe($0.baseAddress!) == 0 && pipe($0.baseAddress! + 2) == 0)
         }
         defer { for end in ends { close(end) } }
-        try body(ends, try ends.map { try #require(OpenEnd.object($0, of: me)) })
+        try body(ends, try ends.map { try #require(OpenPeer.object($0, of: me)) })
     }
 
     @Test func descriptorsAreReadFromWhatIsPolled() throws {

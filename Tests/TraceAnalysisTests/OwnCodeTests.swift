@@ -37,7 +37,7 @@ import TraceTesting
             demo { builder, main in
                 builder.complete(main, 2, from: start, to: start + 1000)
                 let thread = builder.thread()
-                builder.threadBegin(thread, tid: 4712, at: start + 500, processorTime: 100)
+                builder.threadBegin(thread, tid: 4712, at: start + 500, cpuTime: 100)
                 builder.complete(thread, 2, from: start + 500, to: start + 600)
                 builder.complete(thread, 2, from: start + 700, to: start + 800)
             }.bytes())
@@ -50,7 +50,7 @@ import TraceTesting
             demo { builder, main in
                 builder.complete(main, 2, from: start, to: start + 1000)
                 let thread = builder.thread()
-                builder.threadBegin(thread, tid: 4712, at: start + 500, processorTime: 100)
+                builder.threadBegin(thread, tid: 4712, at: start + 500, cpuTime: 100)
                 builder.enter(thread, 2, at: start + 500)
             }.bytes())
         #expect(loaded.summary.threads[1].span == Nanoseconds(600))

@@ -26,7 +26,7 @@ private func text(_ thread: ThreadStates) -> [String] { thread.stretches.map { "
         #expect(text(all[0]) == ["running 100", "waiting 200", "running 100", "runnable 50", "running 550"])
     }
 
-    @Test func aThreadThatBeginsWaitsForAProcessorFirst() throws {
+    @Test func aThreadThatBeginsWaitsForACPUFirst() throws {
         let all = try states {
             $0.switches([(start + 230, 4712, runs), (start + 260, 4712, waits), (start + 290, 4712, runs)])
             $0.task(TRACE_TASK_BEGAN, 4712, at: start + 200, by: 4711)
@@ -36,7 +36,7 @@ private func text(_ thread: ThreadStates) -> [String] { thread.stretches.map { "
         #expect(all.map { $0.title } == ["demo/4711", "loader/4712"])
         #expect(text(all[1]) == ["runnable 30", "running 30", "waiting 30", "running 10"])
         #expect(all[1].hasEnded && all[1].thread == nil)
-        // The first has made a call, and nobody has taken its processor.
+        // The first has made a call, and nobody has taken its CPU.
         #expect(text(all[0]) == ["running 1000"])
     }
 

@@ -421,7 +421,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     /// Process 4720, which has called `function` of descriptor 5.
-    private func otherEnd(
+    private func peer(
         _ object: String = "pipe:[9]", access: Int = TRACE_ACCESS_WRITE, peer: String = "", endedAt end: UInt64? = nil,
         calls: [(name: String, at: UInt64, descriptor: UInt64)], isMeasuredBadly: Bool = false
     ) throws -> WaitSearch {
@@ -459,12 +459,12 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
             ("write", start + 900, 5), ("write", start + 2500, 5), ("write", start + 2800, 6), ("read", start + 2900, 5),
             ("write", start + 3500, 5),
         ]
-        let wait = try connected(reader(), otherEnd(calls: calls)).wait
+        let wait = try connected(reader(), peer(calls: calls)).wait
         let waker = try #require(wait.otherProcess)
         #expect(waker.name == "feeder" && waker.pid == 4720 && waker.tid == 4720 && waker.function == "write" && waker.caller == "main")
-        #expect(waker.late.count == 500 && wait.waker == nil && wait.otherEnds.isEmpty && wait.object == "pipe:[9]")
+        #expect(waker.late.count == 500 && wait.waker == nil && wait.peers.isEmpty && wait.object == "pipe:[9]")
         // A process that has only the read end has not written to the pipe.
-        #expect(try connected(reader(), otherEnd(access: TRACE_ACCESS_READ, calls: calls)).wait.otherProcess == nil)
+        #expect(try connected(reader(), peer(access: TRACE_ACCESS_READ, calls: calls)).wait.otherProcess == nil)
     }
 
     /// The samples of a process that was killed may be close together, and its rate wrong: then a write seems to come after what it woke.
@@ -473,11 +473,11 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         var long = reader()
         long.header.boot = 1
         long.complete(0, 16, from: start + 19_000_000, to: start + 19_000_010, object: 3)
-        let wait = try connected(long, otherEnd(calls: calls, isMeasuredBadly: true)).wait
+        let wait = try connected(long, peer(calls: calls, isMeasuredBadly: true)).wait
         #expect(wait.otherProcess?.function == "write" && wait.otherProcess?.late.count == 500)
         // A process of another start of the machine may have had another rate.
         long.header.boot = 2
-        #expect(try connected(long, otherEnd(calls: calls, isMeasuredBadly: true)).wait.otherProcess == nil)
+        #expect(try connected(long, peer(calls: calls, isMeasuredBadly: true)).wait.otherProcess == nil)
     }
 
     @Test func whoWritesInTheSameProcessIsAThreadOfIt() throws {
@@ -493,33 +493,33 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
 
     @Test func aSocketIsWrittenToAtTheOneItIsConnectedTo() throws {
         let sent: [(String, UInt64, UInt64)] = [("send", start + 2500, 5)], both = TRACE_ACCESS_READ | TRACE_ACCESS_WRITE
-        let wait = try connected(reader("socket:[9]"), otherEnd("socket:[10]", access: both, peer: "socket:[9]", calls: sent)).wait
+        let wait = try connected(reader("socket:[9]"), peer("socket:[10]", access: both, peer: "socket:[9]", calls: sent)).wait
         #expect(wait.otherProcess?.function == "send")
         // Another one, though it was written to as well.
-        let other = try connected(reader("socket:[9]"), otherEnd("socket:[11]", access: both, peer: "socket:[12]", calls: sent)).wait
-        #expect(other.otherProcess == nil && other.otherEnds.isEmpty)
+        let other = try connected(reader("socket:[9]"), peer("socket:[11]", access: both, peer: "socket:[12]", calls: sent)).wait
+        #expect(other.otherProcess == nil && other.peers.isEmpty)
     }
 
     @Test func whoClosesOrEndsLetsAReaderGoOn() throws {
-        let closed = try connected(reader(), otherEnd(calls: [("close", start + 2600, 5)])).wait
+        let closed = try connected(reader(), peer(calls: [("close", start + 2600, 5)])).wait
         #expect(closed.otherProcess?.function == "close" && closed.otherProcess?.late.count == 400)
-        let ended = try connected(reader(), otherEnd(endedAt: start + 2700, calls: [])).wait
+        let ended = try connected(reader(), peer(endedAt: start + 2700, calls: [])).wait
         #expect(ended.otherProcess?.function == nil && ended.otherProcess?.pid == 4720 && ended.otherProcess?.late.count == 300)
     }
 
     /// Descriptor 5 was another file before it was closed, and is again after it has been.
     @Test func whatADescriptorWasBeforeAndAfterItIsClosedIsAnotherMatter() throws {
-        let before = try connected(reader(), otherEnd(calls: [("write", start + 1500, 5), ("close", start + 1600, 5)])).wait
+        let before = try connected(reader(), peer(calls: [("write", start + 1500, 5), ("close", start + 1600, 5)])).wait
         #expect(before.otherProcess == nil)
-        let after = try connected(reader(), otherEnd(calls: [("close", start + 2500, 5), ("write", start + 2700, 5)])).wait
+        let after = try connected(reader(), peer(calls: [("close", start + 2500, 5), ("write", start + 2700, 5)])).wait
         #expect(after.otherProcess?.function == "close")
     }
 
     /// The trace does not record which descriptor fclose closes; a directory's is no pipe.
     @Test func whatMayHaveClosedADescriptorIsNotSaidToHave() throws {
-        let closed = try connected(reader(), otherEnd(calls: [("fclose", start + 2500, noArgument), ("write", start + 2700, 5)])).wait
-        #expect(closed.otherProcess == nil && closed.otherEnds.map { $0.pid } == [4720])
-        let listed = try connected(reader(), otherEnd(calls: [("closedir", start + 2500, noArgument), ("write", start + 2700, 5)])).wait
+        let closed = try connected(reader(), peer(calls: [("fclose", start + 2500, noArgument), ("write", start + 2700, 5)])).wait
+        #expect(closed.otherProcess == nil && closed.peers.map { $0.pid } == [4720])
+        let listed = try connected(reader(), peer(calls: [("closedir", start + 2500, noArgument), ("write", start + 2700, 5)])).wait
         #expect(listed.otherProcess?.function == "write" && listed.otherProcess?.late.count == 300)
     }
 
@@ -540,27 +540,27 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     @Test func whoWritesToOneOfWhatIsPolledWakesWhoPolls() throws {
-        let wait = try connected(poller(), otherEnd(calls: [("write", start + 2500, 5)])).wait
+        let wait = try connected(poller(), peer(calls: [("write", start + 2500, 5)])).wait
         #expect(wait.object == "pipe:[9]" && wait.otherProcess?.function == "write" && wait.otherProcess?.late.count == 500)
-        let earlier = try connected(poller(), otherEnd("pipe:[8]", calls: [("write", start + 2500, 5)])).wait
+        let earlier = try connected(poller(), peer("pipe:[8]", calls: [("write", start + 2500, 5)])).wait
         #expect(earlier.otherProcess == nil && earlier.object == nil)
         // The other way round.
-        let read = try connected(poller(), otherEnd(access: TRACE_ACCESS_READ, calls: [("read", start + 2500, 5)])).wait
-        #expect(read.otherProcess == nil && read.otherEnds.isEmpty)
+        let read = try connected(poller(), peer(access: TRACE_ACCESS_READ, calls: [("read", start + 2500, 5)])).wait
+        #expect(read.otherProcess == nil && read.peers.isEmpty)
     }
 
     @Test func anEventfdIsWrittenToByTheSameDescriptor() throws {
         let (wait, search) = try connected(
             poller { builder, other in builder.complete(other, 21, from: start + 2400, to: start + 2450, object: 7) },
-            otherEnd(calls: [("write", start + 2300, 5)]))
+            peer(calls: [("write", start + 2300, 5)]))
         #expect(wait.object == "eventfd, descriptor 7" && wait.waker.map { search.threads[$0.thread].tid } == 4712)
         // An eventfd of another process is another one.
-        #expect(try connected(poller(), otherEnd("anon_inode:[eventfd]", calls: [("write", start + 2500, 7)])).wait.otherProcess == nil)
+        #expect(try connected(poller(), peer("anon_inode:[eventfd]", calls: [("write", start + 2500, 7)])).wait.otherProcess == nil)
     }
 
     @Test func whoCouldHaveWrittenIsToldWhereNobodyIsKnownToHave() throws {
-        let wait = try connected(reader(), otherEnd(calls: [])).wait
-        #expect(wait.otherProcess == nil && wait.otherEnds == [Wait.OtherEnd(name: "feeder", pid: 4720, descriptor: 5)])
+        let wait = try connected(reader(), peer(calls: [])).wait
+        #expect(wait.otherProcess == nil && wait.peers == [Wait.Peer(name: "feeder", pid: 4720, descriptor: 5)])
     }
 
     @Test(arguments: [(Int32(0), Int32(10), Optional("nice 10")), (0, 0, nil), (0, -5, nil), (5, 0, "idle")])

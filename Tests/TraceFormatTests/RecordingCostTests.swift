@@ -4,7 +4,7 @@ import TraceFormat
 /// The error where nothing but a loop was timed: two fifths.
 private let errorOfPrograms = RecordingCost.errorParts * 2 / 5
 
-/// Loops as processors time them, of 32 calls.
+/// Loops as CPUs time them, of 32 calls.
 @Suite struct RecordingCostTests {
     private let calls: UInt64 = 32
 

@@ -25,7 +25,7 @@ extension TraceBuilder {
         self.record(
             TRACE_RECORD_SWITCHES, record,
             all.flatMap { one in
-                withUnsafeBytes(of: trace_switch(ns: one.ns, tid: one.tid, processor: 0, kind: UInt16(one.kind))) { Array($0) }
+                withUnsafeBytes(of: trace_switch(ns: one.ns, tid: one.tid, cpu: 0, kind: UInt16(one.kind))) { Array($0) }
             })
     }
 

@@ -64,7 +64,7 @@ final class Sampling {
 
     private func now() -> Int {
         var time = timespec()
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) // others may have the processor meanwhile
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) // others may have the CPU meanwhile
         return time.tv_sec * 1_000_000_000 + time.tv_nsec
     }
 }

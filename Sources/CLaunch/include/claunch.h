@@ -15,7 +15,7 @@ enum {
 
 struct launch_options {
     unsigned watched;
-    int processor;       // the only one it may run on, -1 any
+    int cpu;             // the only one it may run on, -1 any
     int fixed_addresses; // address space randomization off
     int input, output;   // descriptors for stdin, and for stdout and stderr; -1: as they are
     // Called with the process id, if it is not null, while the process waits to call execve.

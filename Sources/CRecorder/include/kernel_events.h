@@ -1,15 +1,15 @@
-// Kernel events of a program and all it starts: perf_event_open(2), an event or a few for each processor, whose records lie in a
+// Kernel events of a program and all it starts: perf_event_open(2), an event or a few for each CPU, whose records lie in a
 // ring that is shared with us. In C for struct perf_event_attr, which is bit-fields. Runs in the tool, never in a traced program.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-/// Events of one processor, and the ring that they share.
+/// Events of one CPU, and the ring that they share.
 struct recorder_ring {
     int event;          // major page faults, and all that is told of without being counted; -1: none
     int minor, sampler; // minor page faults, and stacks: to the same ring; -1: none
-    int processor;
+    int cpu;
     void *control;
     uint64_t data_bytes; // capacity of the ring; a power of two
 };
@@ -22,15 +22,15 @@ enum { RECORDER_MAJOR_FAULT_BYTES = 32, RECORDER_MINOR_FAULT_BYTES = 40, RECORDE
 struct recorder_kernel_requests {
     int with_kernel;         // also page faults that the kernel makes itself, in system calls
     int with_minor_faults;   // each of them
-    uint64_t sample_period;  // ns of a processor; 0: no samples
+    uint64_t sample_period;  // ns of CPU time; 0: no samples
     uint64_t sample_registers; // as in perf_event_attr.sample_regs_user
     uint32_t sample_stack;   // bytes; a multiple of 8
     uint64_t data_bytes;     // capacity of each ring: a power of two, pages; it is halved until it may be locked
 };
 
 /// Opens the events of the process, from its next exec on; it must not have begun any thread. `ring->data_bytes` is what could be had.
-/// 0 or errno: EACCES and EPERM where the system forbids it (kernel.perf_event_paranoid, seccomp), ENODEV where the processor is off.
-int recorder_ring_open(pid_t pid, int processor, const struct recorder_kernel_requests *requests, struct recorder_ring *ring);
+/// 0 or errno: EACCES and EPERM where the system forbids it (kernel.perf_event_paranoid, seccomp), ENODEV where the CPU is off.
+int recorder_ring_open(pid_t pid, int cpu, const struct recorder_kernel_requests *requests, struct recorder_ring *ring);
 
 /// Copies what is new, in one piece, to `bytes`, which has space for `data_bytes`, and frees its space in the ring.
 size_t recorder_ring_take(struct recorder_ring *ring, void *bytes);
@@ -60,5 +60,5 @@ int recorder_read_memory(int pid, uint64_t address, void *bytes, size_t byte_cou
 /// (sock_diag(7)). Looks only into the caller's network namespace.
 uint32_t recorder_unix_peer(uint32_t inode);
 
-/// Numbers of the processors on which the caller may run, in order; how many there are.
-size_t recorder_processors(int *numbers, size_t capacity);
+/// Numbers of the CPUs on which the caller may run, in order; how many there are.
+size_t recorder_cpus(int *numbers, size_t capacity);

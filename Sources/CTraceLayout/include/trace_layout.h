@@ -427,7 +427,7 @@ struct trace_kernel_record {
 struct trace_switch {
     uint64_t ns;
     uint32_t tid;
-    uint16_t processor;
+    uint16_t cpu;
     uint16_t kind; // TRACE_SWITCH_
 };
 /// In order of time, within a record and from one record to the next.
@@ -452,7 +452,7 @@ struct trace_page_fault_record { // key: TRACE_FAULT_
     uint64_t code;     // the instruction that accessed it; 0 unknown: the kernel itself
     uint64_t offset;   // in the file whose path follows; 0 if there is none
 };
-/// A wait that a thread was found in while it was off-CPU for long.
+/// A wait snapshot: what a thread was found in while it was off-CPU for long.
 struct trace_wait_record {
     struct trace_record record;
     uint64_t ns;         // when it was found

@@ -102,7 +102,7 @@ enum X86Move {
     }
 
     /// Pushes the return address that the callee would have without us: unwinders, look-ups of the caller and jumps out of the callee
-    /// rely on it. A call puts a word on the stack and an entry into the processor's return predictor, which then agrees with the
+    /// rely on it. A call puts a word on the stack and an entry into the CPU's return predictor, which then agrees with the
     /// number of returns; the word is replaced. (`call` to the next instruction is no call to predictors, hence the int3.)
     private static func pushReturn(_ target: UInt64, _ base: UInt64, _ moved: inout MovedCode) {
         moved.bytes += [0xe8, 1, 0, 0, 0, 0xcc]

@@ -237,7 +237,7 @@ extension Baseline.Budgets: Record {
 extension MeasuredMachine: Record {
     package static let members = declare {
         Member("architecture", \.architecture)
-        Member("processor", \.processor)
+        Member("processor", \.cpu)
         Member("kernel", \.kernel)
         Member("calibration_ms", \.calibrationMs)
     }

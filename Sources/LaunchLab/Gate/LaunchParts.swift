@@ -135,7 +135,7 @@ extension Baseline {
 
     /// Why new launches differ from those of this file; `now` is corrected for recording and scaled to this file's machine.
     func attribution(of now: [LaunchProfile]) -> Attribution {
-        let machine = MeasuredMachine(architecture: "", processor: "", kernel: "", calibrationMs: 0)
+        let machine = MeasuredMachine(architecture: "", cpu: "", kernel: "", calibrationMs: 0)
         var new = Baseline(program: program, command: LaunchCommand(words: []), profiles: now, machine: machine)
         let listed = LaunchParts(now, callsFrom: callsFromMs, most: .max, known: parts)
         (new.constructors, new.loads, new.calls) = (listed.constructors, listed.loads, listed.calls)

@@ -27,7 +27,7 @@ package struct LaunchPlace: Sendable {
         build = buildID(ofFile: path).map { hexadecimal($0) } ?? ""
         commit = LaunchPlace.commit()
         machine = .init(
-            architecture: text(system.machine), processor: LaunchPlace.processor() ?? text(system.machine),
+            architecture: text(system.machine), cpu: LaunchPlace.cpu() ?? text(system.machine),
             kernel: text(system.release), calibrationMs: 0)
     }
 
@@ -40,7 +40,7 @@ package struct LaunchPlace: Sendable {
     }
 
     /// proc(5), /proc/cpuinfo; Arm has no names there.
-    private static func processor() -> String? {
+    private static func cpu() -> String? {
         guard let text = try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8) else { return nil }
         return text.split(separator: "\n").first { $0.hasPrefix("model name") }?
             .split(separator: ":", maxSplits: 1).last.map { $0.trimmingCharacters(in: .whitespaces) }

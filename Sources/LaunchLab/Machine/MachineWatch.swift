@@ -1,5 +1,5 @@
 // How quiet the machine was during a launch. Before each one a fixed piece of arithmetic is timed: it takes longer when
-// the processor is shared, slowed down, or stolen by a hypervisor.
+// the CPU is shared, slowed down, or stolen by a hypervisor.
 import CLaunch
 import Foundation
 import Presentation
@@ -13,7 +13,7 @@ package struct MachineWatch: Sendable {
     static let stolenShare = 0.05
 
     private var calibrations: [Double] = []
-    /// Share of time that the hypervisor took, for each launch: from before it until it was judged, all processors together.
+    /// Share of time that the hypervisor took, for each launch: from before it until it was judged, all CPUs together.
     private var stolenShares: [Double] = []
     private var before: (time: UInt64, calibration: UInt64, stolen: UInt64?) = (0, 0, nil)
     package private(set) var frequencies: ClosedRange<Double>?
@@ -43,7 +43,7 @@ package struct MachineWatch: Sendable {
     /// Measured against all launches so far and this one. The fastest quarter is the machine when it is left alone: what is
     /// usual here is not a disturbance.
     /// - Parameter calibration: of the arithmetic, before and after the launch: the longer. All in nanoseconds.
-    /// - Parameter stolen: all processors together; nil where the kernel does not say.
+    /// - Parameter stolen: all CPUs together; nil where the kernel does not say.
     package mutating func reason(calibration: UInt64, stolen: UInt64?, elapsed: UInt64) -> String? {
         calibrations.append(Double(calibration))
         let usual = Sample(calibrations).quantile(0.25)
@@ -82,7 +82,7 @@ package struct MachineWatch: Sendable {
         return steps * 1_000_000_000 / UInt64(sysconf(Int32(_SC_CLK_TCK)))
     }
 
-    /// GHz, of the first processor; nil where there is no such file (most virtual machines).
+    /// GHz, of the first CPU; nil where there is no such file (most virtual machines).
     private static func frequency() -> Double? {
         guard let text = try? String(contentsOfFile: "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", encoding: .utf8),
             let kilohertz = Double(text.trimmingCharacters(in: .whitespacesAndNewlines))

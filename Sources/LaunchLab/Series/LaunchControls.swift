@@ -1,8 +1,8 @@
 // The conditions under which every launch is the same.
 
 package struct LaunchControls: Sendable {
-    /// The only processor that the program may use; nil any.
-    package var processor: Int?
+    /// The only CPU that the program may use; nil any.
+    package var cpu: Int?
     package var hasFixedAddresses = false
     package var keepsOutput = false
     /// Only PATH, HOME, LANG, TERM, USER and what the user names, so that two shells give the same launches.

@@ -16,7 +16,7 @@ struct LaunchedProcess {
         /// 128 + n when signal n ended it.
         var status: Int32
         var minorFaults: Int, majorFaults: Int
-        /// Times that it had to give the processor to somebody else.
+        /// Times that it had to give the CPU to somebody else.
         var involuntarySwitches: Int
     }
 
@@ -27,7 +27,7 @@ struct LaunchedProcess {
         case kernel(traces: String)
         /// The kernel: page faults at code.
         case textFaults
-        /// The processor: which pages of the program's text it has used.
+        /// The CPU: which pages of the program's text it has used.
         case touchedText
     }
 
@@ -65,7 +65,7 @@ struct LaunchedProcess {
         let null = open("/dev/null", O_RDWR | O_CLOEXEC)
         defer { close(null) }
         var options = launch_options(
-            watched: watched, processor: Int32(controls.processor ?? -1), fixed_addresses: controls.hasFixedAddresses ? 1 : 0,
+            watched: watched, cpu: Int32(controls.cpu ?? -1), fixed_addresses: controls.hasFixedAddresses ? 1 : 0,
             input: null, output: controls.keepsOutput ? -1 : null, prepare: nil, context: nil)
         child = launch_child()
         var asking = Asking(witness: witness)
@@ -86,8 +86,8 @@ struct LaunchedProcess {
         switch error {
         case 0: return
         case ENOENT: throw .notFound("\(path): \(String(cString: strerror(error)))")
-        case EINVAL where controls.processor != nil:
-            throw .usage("--cpu \(controls.processor!): there is no such CPU, or the program may not run on it")
+        case EINVAL where controls.cpu != nil:
+            throw .usage("--cpu \(controls.cpu!): there is no such CPU, or the program may not run on it")
         default: throw .cannotRun("\(path) cannot be started: \(String(cString: strerror(error)))")
         }
     }
@@ -96,7 +96,7 @@ struct LaunchedProcess {
     /// `opened` for every file that it opens, if that is watched. Calls of its children do not end the wait, but
     /// files that they open are reported.
     /// - Parameters:
-    ///   - deadline: later by the time that the process waits for a processor: that other programs run says nothing of it
+    ///   - deadline: later by the time that the process waits for a CPU: that other programs run says nothing of it
     ///   - reached: called with such a call's bit while the thread that makes it waits
     func wait(
         for calls: UInt32, until deadline: UInt64, done: () -> UInt64? = { nil }, opened: (String) -> Void = { _ in },
@@ -108,7 +108,7 @@ struct LaunchedProcess {
             if let moment = done() { return .reached(at: moment) }
             let now = MonotonicClock.now()
             if now >= limit {
-                limit = deadline + processorWait
+                limit = deadline + cpuWait
                 if now >= limit { return .timedOut }
             }
             var end = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
@@ -140,7 +140,7 @@ struct LaunchedProcess {
 
     /// How long its first thread could have run and did not, nanoseconds: the second field of schedstat (Linux,
     /// Documentation/scheduler/sched-stats.rst). 0 where the kernel does not say.
-    private var processorWait: UInt64 {
+    private var cpuWait: UInt64 {
         let fields = ProcessStatus.readAll("/proc/\(pid)/schedstat")?.split(separator: UInt8(ascii: " ")) ?? []
         return fields.count > 1 ? UInt64(String(decoding: fields[1], as: UTF8.self)) ?? 0 : 0
     }

@@ -1,4 +1,4 @@
-// Bytes of the program's text that a process has used, by what the processor has noted in its page table (CLaunch, touched.c).
+// Bytes of the program's text that a process has used, by what the CPU has noted in its page table (CLaunch, touched.c).
 import Foundation
 import Glibc
 

@@ -70,36 +70,36 @@ package struct ImageHistory {
         add(record, TRACE_RECORD_PAGE_FAULT, \.record, path, storage)
     }
 
-    mutating func add(_ look: WaitLook, _ storage: KernelStorage) {
+    mutating func add(_ snapshot: WaitSnapshot, _ storage: KernelStorage) {
         var wait = trace_wait_record()
-        let place = Array(look.place.utf8), object = Array(look.object.utf8)
-        wait.ns = look.nanoseconds
-        wait.tid = UInt32(bitPattern: look.tid)
-        wait.system_call = look.systemCall
-        wait.arguments = (look.arguments.0, look.arguments.1)
+        let place = Array(snapshot.place.utf8), object = Array(snapshot.object.utf8)
+        wait.ns = snapshot.nanoseconds
+        wait.tid = UInt32(bitPattern: snapshot.tid)
+        wait.system_call = snapshot.systemCall
+        wait.arguments = (snapshot.arguments.0, snapshot.arguments.1)
         wait.place_bytes = UInt32(place.count)
         wait.object_bytes = UInt32(object.count)
         add(wait, TRACE_RECORD_WAIT, \.record, place + object, storage)
-        for member in look.set?.members ?? [] { add(member, of: look, storage) }
+        for member in snapshot.set?.members ?? [] { add(member, of: snapshot, storage) }
     }
 
-    private mutating func add(_ member: PolledSet.Member, of look: WaitLook, _ storage: KernelStorage) {
+    private mutating func add(_ member: PolledSet.Member, of snapshot: WaitSnapshot, _ storage: KernelStorage) {
         var record = trace_polled_record()
         let object = Array(member.object.utf8)
         record.record.key = UInt16(member.access)
-        record.ns = look.nanoseconds
-        record.tid = UInt32(bitPattern: look.tid)
+        record.ns = snapshot.nanoseconds
+        record.tid = UInt32(bitPattern: snapshot.tid)
         record.descriptor = member.descriptor
         record.object_bytes = UInt32(object.count)
         add(record, TRACE_RECORD_POLLED, \.record, object, storage)
     }
 
-    mutating func add(_ end: OpenEnd, at nanoseconds: UInt64, _ storage: KernelStorage) {
+    mutating func add(_ found: OpenPeer, at nanoseconds: UInt64, _ storage: KernelStorage) {
         var record = trace_descriptor_record()
-        let object = Array(end.object.utf8), peer = Array(end.peer.utf8)
-        record.record.key = UInt16(end.access)
+        let object = Array(found.object.utf8), peer = Array(found.peer.utf8)
+        record.record.key = UInt16(found.access)
         record.ns = nanoseconds
-        record.descriptor = end.descriptor
+        record.descriptor = found.descriptor
         record.object_bytes = UInt32(object.count)
         record.peer_bytes = UInt32(peer.count)
         add(record, TRACE_RECORD_DESCRIPTOR, \.record, object + peer, storage)

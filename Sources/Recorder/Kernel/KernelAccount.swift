@@ -9,7 +9,7 @@ package struct KernelAccount {
         var asked: Int, granted: Int
         /// errno, 0 none.
         var error: Int32
-        /// Nanoseconds of a processor from one sample to the next, 0: none.
+        /// Nanoseconds of CPU time from one sample to the next, 0: none.
         var period: UInt64 = 0
 
         package init(asked: Int, granted: Int, error: Int32, period: UInt64 = 0) {

@@ -35,7 +35,7 @@ package struct KernelHistory {
     private struct Thread {
         var tid: pid_t
         var process: Process
-        /// Since when it has been off the processor, waiting; 0: it is not, or was looked at.
+        /// Since when it has been off-CPU, waiting; 0: it is not, or was looked at.
         var waits: UInt64
     }
 
@@ -58,9 +58,9 @@ package struct KernelHistory {
     private static let longWait: UInt64 = 10_000_000, mostLooks = 16
     /// Also sample a few shorter waits, at most one per process per 50 ms, to learn what its descriptors refer to.
     private static let betweenEarlyLooks: UInt64 = 50_000_000, mostEarlyLooks = 4
-    /// Peers can change: repeat the search after `endsHold`, or after `noEndsHold` if none was found. The waiter may be in its next wait
+    /// Peers can change: repeat the search after `peersHold`, or after `noPeersHold` if none was found. The waiter may be in its next wait
     /// already, for an object whose peer is held by a child that is not known of yet.
-    private static let endsHold: UInt64 = 1_000_000_000, noEndsHold: UInt64 = 5_000_000
+    private static let peersHold: UInt64 = 1_000_000_000, noPeersHold: UInt64 = 5_000_000
     /// CPU time limits: `atOnce` for each step of a search; for all together `first`, and one part in `share` of the time since `begun`.
     private static let atOnce: UInt64 = 5_000_000, first: UInt64 = 50_000_000, share: UInt64 = 50
     private static let mostKnown = 4096
@@ -74,7 +74,7 @@ package struct KernelHistory {
     package mutating func add(switched kind: UInt16, _ origin: KernelRecord.Origin) {
         guard let place = place(of: origin.tid, in: origin.pid) else { return }
         threads[place].process.image.add(
-            trace_switch(ns: origin.nanoseconds, tid: UInt32(bitPattern: origin.tid), processor: origin.processor, kind: kind), storage)
+            trace_switch(ns: origin.nanoseconds, tid: UInt32(bitPattern: origin.tid), cpu: origin.cpu, kind: kind), storage)
         threads[place].waits = Int(kind) == TRACE_SWITCH_WAITS ? origin.nanoseconds : 0
     }
 
@@ -135,14 +135,14 @@ package struct KernelHistory {
                 guard earlyLooks < Self.mostEarlyLooks, process.earlyLook + Self.betweenEarlyLooks <= now else { continue }
                 earlyLooks += 1
                 process.earlyLook = now
-                if let look = WaitLook(pid: process.pid, tid: thread.tid), !look.object.isEmpty { process.image.add(look, storage) }
+                if let snapshot = WaitSnapshot(pid: process.pid, tid: thread.tid), !snapshot.object.isEmpty { process.image.add(snapshot, storage) }
                 continue
             }
             looks += 1
             threads[place].waits = 0
-            guard let look = WaitLook(pid: process.pid, tid: thread.tid) else { continue }
-            process.image.add(look, storage)
-            waiting[process.pid, default: []].formUnion(look.withOtherEnds)
+            guard let snapshot = WaitSnapshot(pid: process.pid, tid: thread.tid) else { continue }
+            process.image.add(snapshot, storage)
+            waiting[process.pid, default: []].formUnion(snapshot.objectsWithPeers)
         }
         if !waiting.isEmpty { lookAround(waiting, now) }
         return isAnybodyLeft
@@ -160,20 +160,20 @@ package struct KernelHistory {
         for (pid, objects) in waiting {
             for object in objects where asked[object] == nil && nextSearch[object] ?? 0 <= now {
                 if KernelWatch.ownTime >= before + Self.atOnce { break }
-                asked[object] = OpenEnd.peer(of: object, of: pid)
+                asked[object] = OpenPeer.peer(of: object, of: pid)
             }
         }
         if asked.isEmpty { return }
         // Processes that wait come first, and the others if there is time for them.
         let all = Array(waiting.keys) + processes.keys.filter { waiting[$0] == nil }
-        let found = OpenEnd.all(of: asked, in: all, until: KernelWatch.ownTime + Self.atOnce)
-        for end in found { processes[end.pid]?.image.add(end, at: KernelWatch.now, storage) }
+        let found = OpenPeer.all(of: asked, in: all, until: KernelWatch.ownTime + Self.atOnce)
+        for peer in found { processes[peer.pid]?.image.add(peer, at: KernelWatch.now, storage) }
         if nextSearch.count >= Self.mostKnown { nextSearch = [:] }
         for (object, peer) in asked {
-            let ends = found.filter { $0.object == (peer.isEmpty ? object : peer) }
+            let known = found.filter { $0.object == (peer.isEmpty ? object : peer) }
             // Who waits at a pipe has one end of it.
-            let isKnown = peer.isEmpty ? ends.reduce(0) { $0 | $1.access } == TRACE_ACCESS_READ | TRACE_ACCESS_WRITE : !ends.isEmpty
-            nextSearch[object] = now + (isKnown ? Self.endsHold : Self.noEndsHold)
+            let isKnown = peer.isEmpty ? known.reduce(0) { $0 | $1.access } == TRACE_ACCESS_READ | TRACE_ACCESS_WRITE : !known.isEmpty
+            nextSearch[object] = now + (isKnown ? Self.peersHold : Self.noPeersHold)
         }
     }
 

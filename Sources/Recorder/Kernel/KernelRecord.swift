@@ -9,13 +9,13 @@ package enum KernelRecord {
         package var pid: pid_t, tid: pid_t
         /// CLOCK_MONOTONIC.
         package var nanoseconds: UInt64
-        package var processor: UInt16
+        package var cpu: UInt16
 
-        package init(pid: pid_t, tid: pid_t, nanoseconds: UInt64, processor: UInt16) {
+        package init(pid: pid_t, tid: pid_t, nanoseconds: UInt64, cpu: UInt16) {
             self.pid = pid
             self.tid = tid
             self.nanoseconds = nanoseconds
-            self.processor = processor
+            self.cpu = cpu
         }
     }
     package struct Mapping {
@@ -73,7 +73,7 @@ package enum KernelRecord {
         let flags = bytes.loadUnaligned(fromByteOffset: 4, as: UInt16.self)
         let origin = Origin(
             pid: bytes.loadUnaligned(fromByteOffset: 8, as: pid_t.self), tid: bytes.loadUnaligned(fromByteOffset: 12, as: pid_t.self),
-            nanoseconds: bytes.loadUnaligned(fromByteOffset: 16, as: UInt64.self), processor: UInt16(truncatingIfNeeded: ring.processor))
+            nanoseconds: bytes.loadUnaligned(fromByteOffset: 16, as: UInt64.self), cpu: UInt16(truncatingIfNeeded: ring.cpu))
         return (
             UInt16(flags & switchOut == 0 ? TRACE_SWITCH_IN : flags & switchPreempted == 0 ? TRACE_SWITCH_WAITS : TRACE_SWITCH_PREEMPTED),
             origin
@@ -98,18 +98,18 @@ package enum KernelRecord {
         let end = all.count - trailerBytes
         let origin = Origin(
             pid: pid_t(bitPattern: all.half(end)), tid: pid_t(bitPattern: all.half(end + 4)), nanoseconds: all.word(end + 8),
-            processor: UInt16(truncatingIfNeeded: ring.processor))
+            cpu: UInt16(truncatingIfNeeded: ring.cpu))
         let record: KernelRecord
         switch type {
         case Kind.fork where end >= 24: // pid, ppid; tid, ptid; time
             let child = Origin(
                 pid: pid_t(bitPattern: all.half(0)), tid: pid_t(bitPattern: all.half(8)), nanoseconds: all.word(16),
-                processor: origin.processor)
+                cpu: origin.cpu)
             return (.began(child: child.tid, of: pid_t(bitPattern: all.half(4)), by: pid_t(bitPattern: all.half(12))), child)
         case Kind.exit where end >= 24:
             let over = Origin(
                 pid: pid_t(bitPattern: all.half(0)), tid: pid_t(bitPattern: all.half(8)), nanoseconds: all.word(16),
-                processor: origin.processor)
+                cpu: origin.cpu)
             return (.ended, over)
         case Kind.comm where end >= 8:
             record = .named(all.text(8, end), isExec: flags & commExec != 0)
@@ -132,7 +132,7 @@ package enum KernelRecord {
         guard all.count >= RECORDER_MAJOR_FAULT_BYTES else { return nil }
         let origin = Origin(
             pid: pid_t(bitPattern: all.half(8)), tid: pid_t(bitPattern: all.half(12)), nanoseconds: all.word(16),
-            processor: UInt16(truncatingIfNeeded: ring.processor))
+            cpu: UInt16(truncatingIfNeeded: ring.cpu))
         if all.count < RECORDER_LEAST_STACK_BYTES {
             return (.fault(address: all.word(24), code: all.word(0), isMajor: all.count == RECORDER_MAJOR_FAULT_BYTES), origin)
         }

@@ -31,7 +31,7 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
 
     /// The process has not called exec yet; what is told begins there.
     /// - Parameters:
-    ///   - samplePeriod: nanoseconds of a processor, 0: no samples
+    ///   - samplePeriod: nanoseconds of CPU time, 0: no samples
     ///   - minorFaults: those whose page was in memory, too
     init(pid: pid_t, samplePeriod: UInt64 = 0, minorFaults: Bool = false, _ storage: KernelStorage) {
         var opened: [recorder_ring] = [], error: Int32 = 0
@@ -39,12 +39,12 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
             with_kernel: 1, with_minor_faults: minorFaults ? 1 : 0, sample_period: samplePeriod,
             sample_registers: SampleUnwinder.registerMask, sample_stack: Self.stackBytes,
             data_bytes: samplePeriod == 0 ? Self.ringBytes : Self.ringBytes * 2)
-        for processor in Self.processors {
+        for cpu in Self.cpus {
             var ring = recorder_ring()
-            error = recorder_ring_open(pid, processor, &requests, &ring)
+            error = recorder_ring_open(pid, cpu, &requests, &ring)
             if error == EACCES || error == EPERM, requests.with_kernel != 0 {
                 requests.with_kernel = 0
-                error = recorder_ring_open(pid, processor, &requests, &ring)
+                error = recorder_ring_open(pid, cpu, &requests, &ring)
             }
             if error == ENODEV { continue } // switched off
             if error != 0 { break }
@@ -108,10 +108,10 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
         return KernelAccount(grant: grant, paranoid: paranoid, lost: history.lost, images: history.end(), spool: spool)
     }
 
-    /// Processors on which the tool may run, and so what it starts.
-    static var processors: [Int32] {
+    /// CPUs on which the tool may run, and so what it starts.
+    static var cpus: [Int32] {
         var numbers = [Int32](repeating: 0, count: 1024)
-        let count = recorder_processors(&numbers, numbers.count)
+        let count = recorder_cpus(&numbers, numbers.count)
         return Array(numbers[..<count])
     }
 

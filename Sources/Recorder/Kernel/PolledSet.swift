@@ -32,7 +32,7 @@ package struct PolledSet: Equatable {
         }
         guard let all, !all.isEmpty, all.count <= Self.most else { return nil }
         for (descriptor, access) in all {
-            guard let object = OpenEnd.object(descriptor, of: pid) else { continue }
+            guard let object = OpenPeer.object(descriptor, of: pid) else { continue }
             members.append(Member(descriptor: descriptor, access: access, object: object))
         }
     }
@@ -75,7 +75,7 @@ package struct PolledSet: Equatable {
         }
     }
 
-    /// poll(2). Who asks for nothing waits for the other end to be closed, as who reads does.
+    /// poll(2). Who asks for nothing waits for the peer to close, as who reads does.
     private static func access(_ events: UInt32) -> Int {
         let isWriting = events & UInt32(POLLOUT) != 0, isReading = events & UInt32(POLLIN | POLLPRI) != 0
         return (isReading || !isWriting ? TRACE_ACCESS_READ : 0) | (isWriting ? TRACE_ACCESS_WRITE : 0)

@@ -12,8 +12,8 @@ struct KernelRequest {
     private let mostBytes: Int
     private let keepsEnd: Bool
 
-    /// Each thread and each process that begins costs some 3 us for each processor that it may run on.
-    private static let mostProcessors = 32
+    /// Each thread and each process that begins costs some 3 us for each CPU that it may run on.
+    private static let mostCPUs = 32
 
     init(_ options: RecordOptions, _ environment: ProgramEnvironment) {
         samplePeriod = options.samplesPerSecond.map { UInt64(1_000_000_000 / $0) } ?? 0
@@ -26,7 +26,7 @@ struct KernelRequest {
 
     /// nil: it is not wanted.
     func watch(_ pid: pid_t, directory: String) -> KernelWatch? {
-        guard isWanted ?? (KernelWatch.processors.count <= Self.mostProcessors) else { return nil }
+        guard isWanted ?? (KernelWatch.cpus.count <= Self.mostCPUs) else { return nil }
         return KernelWatch(
             pid: pid, samplePeriod: samplePeriod, minorFaults: minorFaults,
             KernelStorage(spool: KernelSpool(directory: directory), mostBytes: mostBytes, keepsEnd: keepsEnd))

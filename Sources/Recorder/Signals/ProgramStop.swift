@@ -11,7 +11,7 @@ struct ProgramStop {
 
     var isUnderWay: Bool { killAt != nil }
 
-    /// Between two looks: asking may take a while, and takes its time from the same processors.
+    /// Between two looks: asking may take a while, and takes its time from the same CPUs.
     private static let interval: UInt64 = 20_000_000
 
     init(_ condition: StopCondition, _ pid: pid_t) {

@@ -1,6 +1,6 @@
 // The cost of recording, to be taken out of the times: a call's two clock reads enclose a part of the agent's own work, which is in its
 // length, and the rest is in its caller's. The agent measures both for a leaf call when it starts. Calls with calls inside cost somewhat
-// more (two events instead of one), and work that overlaps with a stall of the processor costs less: the agent has measured how much, too.
+// more (two events instead of one), and work that overlaps with a stall of the CPU costs less: the agent has measured how much, too.
 import CTraceLayout
 
 /// Cost of recording one call, in nanoseconds.

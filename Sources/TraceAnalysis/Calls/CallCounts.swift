@@ -23,7 +23,7 @@ package struct CallCounts: Sendable {
 
     /// - Parameter moment: nil: nothing comes after it
     package init(
-        _ trace: TraceFile, behind moment: Ticks? = nil, workers: Int = TraceFile.processorCount, progress: ReadingProgress? = nil
+        _ trace: TraceFile, behind moment: Ticks? = nil, workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil
     ) {
         let table = FunctionNames(apart: trace.metadata), ids = trace.metadata.functions.keys.sorted()
         let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { CountingSink(table, moment: moment?.raw ?? .max) }

@@ -40,7 +40,7 @@ package struct CallSearch: Sendable {
     /// - Parameter range: of ticks, in which the calls must begin
     package init(
         _ trace: TraceFile, _ pattern: FunctionPattern, _ wanted: Wanted, in range: Range<UInt64> = 0..<UInt64.max,
-        workers: Int = TraceFile.processorCount, progress: ReadingProgress? = nil
+        workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil
     ) {
         let table = FunctionNames(trace.metadata)
         var isWanted = [false]

@@ -196,5 +196,5 @@ extension TraceFile {
             .reduce(0) { $0 &+ $1.chunks.reduce(0) { $0 &+ UInt64($1.endOffset - $1.bodyOffset) / 8 } }
     }
 
-    package static var processorCount: Int { min(max(sysconf(Int32(_SC_NPROCESSORS_ONLN)), 1), 16) }
+    package static var cpuCount: Int { min(max(sysconf(Int32(_SC_NPROCESSORS_ONLN)), 1), 16) }
 }

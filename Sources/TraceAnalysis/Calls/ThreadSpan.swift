@@ -60,7 +60,7 @@ package struct ThreadSpans: Sendable {
     /// The main thread: main, from its call to its return. Of a process that has none, because it was forked, from its birth.
     ///
     /// Other threads: neither their start nor their end is in the file. Before its first recorded call a thread has hardly waited for
-    /// anything, so it began at least as long ago as it had used the processor; what it does after its last one is not counted.
+    /// anything, so it began at least as long ago as it had used the CPU; what it does after its last one is not counted.
     private static func span(_ trace: TraceFile, _ thread: UInt32, isMain: Bool) -> ThreadSpan {
         let life = trace.metadata.threads[thread]
         if isMain {
@@ -70,7 +70,7 @@ package struct ThreadSpans: Sendable {
             return ThreadSpan(begin: main.raw, end: returned?.raw ?? .max)
         }
         let first = life?.started ?? trace.firstTicks
-        let before = trace.timeScale.ticks(life?.processorTime ?? Nanoseconds(0))
+        let before = trace.timeScale.ticks(life?.cpuTime ?? Nanoseconds(0))
         return ThreadSpan(begin: max(first.raw &- min(before, first.raw), trace.firstTicks.raw), end: life?.ended?.raw ?? .max)
     }
 }

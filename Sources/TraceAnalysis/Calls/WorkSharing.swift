@@ -1,4 +1,4 @@
-// Files that are read several at a time: one that would hold up all others at the end by all processors together, and the many small
+// Files that are read several at a time: one that would hold up all others at the end by all CPUs together, and the many small
 // ones one by each.
 import Dispatch
 import Synchronization

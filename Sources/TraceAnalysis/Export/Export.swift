@@ -29,7 +29,7 @@ package struct Export: Sendable {
     private let workerCount: Int
 
     /// The traces become one picture, on the clock that the processes of a machine share.
-    package init(_ traces: [TraceFile], workers: Int = TraceFile.processorCount) {
+    package init(_ traces: [TraceFile], workers: Int = TraceFile.cpuCount) {
         sources = ExportSource.sources(traces)
         workerCount = workers
     }

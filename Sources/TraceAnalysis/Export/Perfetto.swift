@@ -27,7 +27,7 @@ enum PerfettoField {
     }
     enum InternedString { static let id = 1, text = 2 }
     /// GenericKernelTaskStateEvent
-    enum TaskState { static let processor = 1, name = 2, tid = 3, state = 4 }
+    enum TaskState { static let cpu = 1, name = 2, tid = 3, state = 4 }
     /// PerfSample and what it stands on (profile_common.proto)
     enum Sample { static let pid = 2, tid = 3, stack = 4 }
     enum SampleDefaults { static let samples = 12, timebase = 1, frequency = 2, name = 10 }

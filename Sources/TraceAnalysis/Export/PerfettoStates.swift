@@ -1,4 +1,4 @@
-// When threads ran, could have run and waited: the state lane of each thread and the lane of each processor.
+// When threads ran, could have run and waited: the state lane of each thread and the lane of each CPU.
 import Presentation
 import TraceFormat
 
@@ -19,7 +19,7 @@ struct PerfettoStates {
         var piece = ProtobufMessage(), count = 0
         for (index, thread) in threads.enumerated() {
             for stretch in thread.stretches.lazy.flatMap({ trace.window.parts($0) }) {
-                add(Self.value(stretch.state), thread, at: stretch.begin, processor: stretch.processor, to: &piece)
+                add(Self.value(stretch.state), thread, at: stretch.begin, cpu: stretch.cpu, to: &piece)
                 count += 1
                 if count % Self.packetsOfPiece == 0 {
                     try write(piece.bytes)
@@ -29,14 +29,14 @@ struct PerfettoStates {
             // Whoever has the number next is the same thread to Perfetto, and no dead one comes back.
             let isLast = !threads[(index + 1)...].contains { $0.tid == thread.tid }
             if thread.hasEnded, isLast, trace.window.isWhole {
-                let processor = thread.stretches.last?.processor ?? 0
+                let cpu = thread.stretches.last?.cpu ?? 0
                 var end = thread.life.upperBound
                 if thread.tid == trace.header.pid, lastEnd > end {
                     // With the first thread the process is over for the importer, and what the others do after it is somebody else's.
-                    add(Field.stopped, thread, at: end, processor: processor, to: &piece)
+                    add(Field.stopped, thread, at: end, cpu: cpu, to: &piece)
                     end = lastEnd &+ trace.timeScale.ticks(Nanoseconds(2)) // after those of the same moment
                 }
-                add(Field.dead, thread, at: end, processor: processor, to: &piece)
+                add(Field.dead, thread, at: end, cpu: cpu, to: &piece)
             }
         }
         try write(piece.bytes)
@@ -52,12 +52,12 @@ struct PerfettoStates {
         }
     }
 
-    private func add(_ state: UInt64, _ thread: ThreadStates, at ticks: UInt64, processor: UInt16, to message: inout ProtobufMessage) {
+    private func add(_ state: UInt64, _ thread: ThreadStates, at ticks: UInt64, cpu: UInt16, to message: inout ProtobufMessage) {
         message.packet(sequence: PerfettoWriter.ownSequence) {
             $0.add(Field.Packet.timestamp, source.monotonic(ticks))
             $0.add(Field.Packet.clock, Field.monotonicClock)
             $0.add(Field.Packet.taskState) {
-                $0.add(Field.TaskState.processor, UInt64(processor))
+                $0.add(Field.TaskState.cpu, UInt64(cpu))
                 if !thread.name.isEmpty { $0.add(Field.TaskState.name, thread.name) }
                 $0.add(Field.TaskState.tid, UInt64(thread.tid))
                 $0.add(Field.TaskState.state, state)

@@ -1,5 +1,5 @@
 // Writes traces in the order of time: threads one after the other, the chunks of each in their order, encoded by as
-// many workers as there are processors. A worker holds what it makes of a chunk, a batch a few of those: memory does
+// many workers as there are CPUs. A worker holds what it makes of a chunk, a batch a few of those: memory does
 // not grow with the trace.
 import Dispatch
 import Synchronization

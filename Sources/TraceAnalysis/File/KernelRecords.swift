@@ -1,4 +1,4 @@
-// Kernel events of a process: when its threads had a processor, began and ended, waited for pages, and what they were found waiting in.
+// Kernel events of a process: when its threads had a CPU, began and ended, waited for pages, and what they were found waiting in.
 // There may be many millions, so they are read only on demand. Their times are converted to ticks of the recording clock.
 import CTraceLayout
 import Presentation
@@ -9,13 +9,13 @@ package struct KernelRecords: Sendable, RecordReader {
         package enum Kind: UInt16 {
             /// It runs from here on.
             case runs = 1
-            /// It left the processor, and waits for something.
+            /// It left the CPU, and waits for something.
             case waits
             /// It left it, and could have gone on.
             case isPreempted
         }
         package var at: UInt64
-        var processor: UInt16
+        var cpu: UInt16
         private var rawKind: UInt16
         package var kind: Kind { Kind(rawValue: rawKind)! }
 
@@ -23,7 +23,7 @@ package struct KernelRecords: Sendable, RecordReader {
         init?(_ record: trace_switch, at ticks: UInt64) {
             guard Kind(rawValue: record.kind) != nil else { return nil }
             at = ticks
-            processor = record.processor
+            cpu = record.cpu
             rawKind = record.kind
         }
     }
@@ -50,7 +50,7 @@ package struct KernelRecords: Sendable, RecordReader {
         /// True if the page belongs to the agent's code, or to the trace that it writes.
         var isOfAgent: Bool { path.hasSuffix("/libtracer.so") || path.hasSuffix(".trace") }
     }
-    /// A look at a thread that was off-CPU for long: the system call and the kernel function that it waited in.
+    /// A wait snapshot: the system call and the kernel function that a thread waited in that was off-CPU for long.
     package struct FoundWait: Sendable {
         var at: UInt64
         /// nil: none.
@@ -61,7 +61,7 @@ package struct KernelRecords: Sendable, RecordReader {
         /// The file that the first argument refers to, if it is a descriptor.
         package var object: String
     }
-    /// A descriptor of the process, open on something that threads of the run waited for, or on the other end of that.
+    /// A descriptor of the process, open on something that threads of the run waited for, or on its peer.
     package struct Descriptor: Sendable {
         package var at: UInt64
         package var number: Int32

@@ -42,7 +42,7 @@ package struct ThreadLife: Sendable {
     /// When it was first seen: at its first recorded call.
     package var started: Ticks?
     /// CPU time that it had used until then.
-    package var processorTime: Nanoseconds?
+    package var cpuTime: Nanoseconds?
     /// Thread pointer: address of its thread-local storage.
     package var pointer: UInt64?
     package var ended: Ticks?
@@ -175,7 +175,7 @@ package struct Metadata: Sendable, RecordReader {
             threads[thread.thread, default: ThreadLife(tid: thread.tid)].started = Ticks(thread.ticks)
             let used = body(trace_thread_begin_record.self, buffer, offset, byteCount).map { Nanoseconds($0.cpu_ns) }
             let pointer = body(trace_thread_pointer_record.self, buffer, offset, byteCount)?.pointer
-            threads[thread.thread]?.processorTime = used
+            threads[thread.thread]?.cpuTime = used
             threads[thread.thread]?.pointer = pointer
         case TRACE_RECORD_THREAD_END:
             guard let thread = body(trace_thread_record.self, buffer, offset, byteCount) else { return false }

@@ -129,7 +129,7 @@ package struct FunctionNames: Sendable {
 
     static let noModule = "?"
 
-    /// Demangling takes microseconds a name, and a large program has tens of thousands: all processors share them.
+    /// Demangling takes microseconds a name, and a large program has tens of thousands: all CPUs share them.
     private static func displayNames(_ functions: [Function], _ metadata: Metadata) -> [String] {
         let partLength = 1000
         let partCount = (functions.count + partLength - 1) / partLength

@@ -19,7 +19,7 @@ package struct RunSummary: Sendable {
     ///   - names: rows for functions are wanted
     ///   - isWanted: whether a trace is; all are without it
     package init(
-        _ run: TraceRun, workers: Int = TraceFile.processorCount, names: Bool = true, progress: ReadingProgress? = nil,
+        _ run: TraceRun, workers: Int = TraceFile.cpuCount, names: Bool = true, progress: ReadingProgress? = nil,
         _ isWanted: @escaping @Sendable (TraceFile) -> Bool = { _ in true }
     ) {
         self.init(
@@ -35,7 +35,7 @@ package struct RunSummary: Sendable {
     ///   - path: their common name
     ///   - window: that of the run
     package init(
-        _ traces: [TraceFile], path: String, window: RunWindow?, workers: Int = TraceFile.processorCount, names: Bool = true,
+        _ traces: [TraceFile], path: String, window: RunWindow?, workers: Int = TraceFile.cpuCount, names: Bool = true,
         progress: ReadingProgress? = nil
     ) {
         self.init(path, traces.map { $0.usedByteCount }, unreadable: [], workers: workers, names: names, progress: progress) { traces[$0] }

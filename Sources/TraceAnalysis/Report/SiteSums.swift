@@ -183,7 +183,7 @@ package struct SiteReport: Sendable {
     package let rows: [FunctionSummary]
 
     package init(
-        _ traces: [TraceFile], _ pattern: FunctionPattern? = nil, workers: Int = TraceFile.processorCount,
+        _ traces: [TraceFile], _ pattern: FunctionPattern? = nil, workers: Int = TraceFile.cpuCount,
         progress: ReadingProgress? = nil
     ) {
         let names = NameCache()

@@ -113,7 +113,7 @@ package struct Summary: Sendable {
     package private(set) var overwritten: UInt64 = 0
 
     /// - Parameter workers: how many threads read; memory is a megabyte or two for each and what the functions need.
-    package init(_ trace: TraceFile, workers: Int = TraceFile.processorCount, names: Bool = true, progress: ReadingProgress? = nil) {
+    package init(_ trace: TraceFile, workers: Int = TraceFile.cpuCount, names: Bool = true, progress: ReadingProgress? = nil) {
         let table = names ? FunctionNames(trace.metadata) : FunctionNames(unnamed: trace.metadata)
         let cost = CallCost(trace)
         self.init(trace, table, workers: workers, progress: progress) { names ? $0.functions(table, trace.timeScale, cost) : [] }

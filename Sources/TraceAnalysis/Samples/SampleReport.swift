@@ -28,7 +28,7 @@ package struct SampleReport: Sendable {
     package let damagedRecords: Int
 
     package init(
-        _ traces: [TraceFile], symbolizer: Symbolizer = Symbolizer(), workers: Int = TraceFile.processorCount,
+        _ traces: [TraceFile], symbolizer: Symbolizer = Symbolizer(), workers: Int = TraceFile.cpuCount,
         progress: ReadingProgress? = nil
     ) {
         let stacks = traces.map { SampledStacks($0, symbolizer, workers: workers, progress: progress) }

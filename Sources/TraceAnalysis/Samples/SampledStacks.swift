@@ -18,7 +18,7 @@ package struct SampledStacks: Sendable {
     let damagedRecords: Int
 
     package init(
-        _ trace: TraceFile, _ symbolizer: Symbolizer, workers: Int = TraceFile.processorCount, progress: ReadingProgress? = nil
+        _ trace: TraceFile, _ symbolizer: Symbolizer, workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil
     ) {
         let records = SampleRecords(trace)
         damagedRecords = records.damagedRecords

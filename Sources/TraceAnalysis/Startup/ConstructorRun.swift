@@ -28,7 +28,7 @@ package struct ConstructorRun: Sendable {
     package var wasLeft: Bool
 
     package var isFinalizer: Bool { kind == .finalizer || kind == .finiArray }
-    /// It took much longer than the processor worked for it: it slept, waited for a lock or for the disk.
+    /// It took much longer than the CPU worked for it: it slept, waited for a lock or for the disk.
     package var waited: Nanoseconds { total.without(cpu) }
 
     /// Returns the constructors that began before the end of the start-up.

@@ -14,7 +14,7 @@ package enum WaitKind: String, Sendable, CaseIterable, BitwiseCopyable {
     case child
     /// The end of a thread.
     case join
-    /// It could have gone on, and others had the processors.
+    /// It could have gone on, and others had the CPUs.
     case processor
     case other
 }

@@ -113,7 +113,7 @@ package struct CallTree: Sendable {
 
     /// Reads all of a trace. Memory grows with the number of distinct paths, not of calls. If there are more than a million and a half
     /// paths, the longest are not told apart: what goes on from a path of the length that is left is one node, "(further paths)".
-    package init(_ trace: TraceFile, workers: Int = TraceFile.processorCount, progress: ReadingProgress? = nil) {
+    package init(_ trace: TraceFile, workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil) {
         self.init(trace, workers: workers, progress: progress, FunctionNames(trace.metadata))
     }
 

@@ -37,7 +37,7 @@ package struct FunctionReport: Sendable {
     private let isRun: Bool
 
     package init?(
-        _ trace: TraceFile, _ pattern: FunctionPattern, slowest: Int = 10, workers: Int = TraceFile.processorCount,
+        _ trace: TraceFile, _ pattern: FunctionPattern, slowest: Int = 10, workers: Int = TraceFile.cpuCount,
         progress: ReadingProgress? = nil
     ) {
         self.init([trace], pattern, slowest: slowest, workers: workers, progress: progress)
@@ -48,7 +48,7 @@ package struct FunctionReport: Sendable {
     ///   - traces: at least one
     ///   - slowest: how many single calls
     package init?(
-        _ traces: [TraceFile], _ pattern: FunctionPattern, slowest: Int = 10, workers: Int = TraceFile.processorCount,
+        _ traces: [TraceFile], _ pattern: FunctionPattern, slowest: Int = 10, workers: Int = TraceFile.cpuCount,
         progress: ReadingProgress? = nil
     ) {
         program = traces[0].program

@@ -2,7 +2,7 @@
 
 extension CallTree {
     /// The trees of all traces beside each other, each a process, in their order.
-    package static func reading(_ traces: [TraceFile], workers: Int = TraceFile.processorCount, progress: ReadingProgress? = nil)
+    package static func reading(_ traces: [TraceFile], workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil)
         -> CallTree
     {
         if traces.count == 1 { return CallTree(traces[0], workers: workers, progress: progress) }

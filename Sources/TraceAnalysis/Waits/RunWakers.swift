@@ -1,4 +1,4 @@
-// Finds wakers in other processes of a run: children whose exit a thread waited for, and peers (OtherEnds.swift).
+// Finds wakers in other processes of a run: children whose exit a thread waited for, and peers (Peers.swift).
 import Presentation
 import Symbols
 import TraceFormat
@@ -16,11 +16,11 @@ extension WaitSearch {
     }
 
     /// Finds who woke threads that waited for other processes of the run.
-    package static func findWakers(_ processes: inout [WaitSearch], workers: Int = TraceFile.processorCount) {
+    package static func findWakers(_ processes: inout [WaitSearch], workers: Int = TraceFile.cpuCount) {
         shareRate(&processes)
         let ends = Dictionary(grouping: processes.compactMap { $0.end }) { $0.parent }
         for process in processes.indices { processes[process].findChildren(ends[processes[process].trace.header.pid] ?? []) }
-        findOtherEnds(&processes, workers)
+        findPeers(&processes, workers)
     }
 
     /// End of the process; nil: not seen. If it has executed another program, only that program's trace has the end.

@@ -1,5 +1,5 @@
 // The states of a thread in the order of time, as much of them as a page can hold: the long stretches each by itself, those off the
-// processor with what `tracer waits` says of them; of the short ones how much of each little stretch of time they fill.
+// CPU with what `tracer waits` says of them; of the short ones how much of each little stretch of time they fill.
 import Presentation
 import Symbols
 import TraceFormat
@@ -62,7 +62,7 @@ package struct StateTimeline: Sendable {
     package let waits: [Wait]
     /// Spans that are in `bands` alone.
     package let short: Int
-    /// Spans off the processor that are there without what is said of them.
+    /// Off-CPU spans that are there without what is said of them.
     package let untold: Int
 
     private static let pieces = 16_384, mostPieces = 1024, fewestPieces = 64

@@ -26,7 +26,7 @@ package struct ThreadReport {
 
     package init(
         _ traces: [TraceFile], window: RunWindow? = nil, _ choice: WaitChoice = WaitChoice(), hasStages: Bool = true,
-        workers: Int = TraceFile.processorCount, progress: ReadingProgress? = nil
+        workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil
     ) {
         self.window = window
         processes = traces.map { trace in

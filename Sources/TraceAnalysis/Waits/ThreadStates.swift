@@ -9,8 +9,8 @@ package struct ThreadStates: Sendable {
         package var begin: UInt64
         package var end: UInt64
         package var state: State
-        /// Processor that it runs on, or ran on last.
-        var processor: UInt16 = 0
+        /// CPU that it runs on, or ran on last.
+        var cpu: UInt16 = 0
     }
 
     package let tid: UInt32
@@ -78,30 +78,30 @@ package struct ThreadStates: Sendable {
     private static func stretches(
         _ life: Range<UInt64>, _ switches: [KernelRecords.Switch], isBegun: Bool, hasEnded: Bool, isWhole: Bool, hasCalls: Bool
     ) -> [Stretch] {
-        var stretches: [Stretch] = [], since = life.lowerBound, last: KernelRecords.Switch.Kind?, processor: UInt16 = 0
+        var stretches: [Stretch] = [], since = life.lowerBound, last: KernelRecords.Switch.Kind?, cpu: UInt16 = 0
         func add(_ end: UInt64, _ state: State) {
-            if end > since { stretches.append(Stretch(begin: since, end: end, state: state, processor: processor)) }
+            if end > since { stretches.append(Stretch(begin: since, end: end, state: state, cpu: cpu)) }
             since = max(since, end)
         }
         for one in switches where one.at >= life.lowerBound && one.at <= life.upperBound {
-            if last == nil { processor = one.processor }
+            if last == nil { cpu = one.cpu }
             switch (last, one.kind) {
             case (.waits, .runs): add(one.at, .waiting)
             case (.isPreempted, .runs): add(one.at, .runnable)
             case (.runs, .waits), (.runs, .isPreempted): add(one.at, .running)
-            // Before its first one: it was there already, and ran; or it has just begun, and waits for a processor.
+            // Before its first one: it was there already, and ran; or it has just begun, and waits for a CPU.
             case (nil, .waits), (nil, .isPreempted): add(one.at, isWhole && !isBegun ? .running : .unknown)
             case (nil, .runs): add(one.at, isBegun ? .runnable : .unknown)
             default: add(one.at, .unknown) // one between the two is missing
             }
             last = one.kind
-            processor = one.processor
+            cpu = one.cpu
         }
         switch last {
         case .runs: add(life.upperBound, .running)
         case .waits: add(life.upperBound, isWhole || hasEnded ? .waiting : .unknown)
         case .isPreempted: add(life.upperBound, isWhole || hasEnded ? .runnable : .unknown)
-        // It was there already, had a processor, and kept it.
+        // It was there already, had a CPU, and kept it.
         case nil: add(life.upperBound, isWhole && !isBegun && hasCalls ? .running : .unknown)
         }
         return stretches
@@ -175,7 +175,7 @@ extension TimeWindow {
     func parts(_ stretch: ThreadStates.Stretch) -> [ThreadStates.Stretch] {
         if isWhole { return [stretch] }
         return intersection(stretch.begin..<stretch.end).moments.filter { !$0.isEmpty }.map {
-            ThreadStates.Stretch(begin: $0.lowerBound, end: $0.upperBound, state: stretch.state, processor: stretch.processor)
+            ThreadStates.Stretch(begin: $0.lowerBound, end: $0.upperBound, state: stretch.state, cpu: stretch.cpu)
         }
     }
 }

@@ -1,4 +1,4 @@
-// A time in which a thread had no processor, with the reason.
+// A time in which a thread had no CPU, with the reason.
 import Presentation
 import TraceFormat
 
@@ -55,7 +55,7 @@ package struct Wait: Sendable {
     }
 
     /// Who could have written, or read, what it waited for.
-    package struct OtherEnd: Equatable, Sendable {
+    package struct Peer: Equatable, Sendable {
         var name: String
         package var pid: UInt32
         var descriptor: Int32
@@ -69,10 +69,10 @@ package struct Wait: Sendable {
 
     /// Index among the process's threads.
     package var thread: Int
-    /// Left the processor, and had it again. Of several stretches in one call the first's begin and the last's end.
+    /// Left the CPU, and had it again. Of several stretches in one call the first's begin and the last's end.
     package var begin: UInt64
     package var end: UInt64
-    /// Off the processor in between.
+    /// Off-CPU in between.
     package var duration: UInt64
     /// How many stretches that is.
     package var count = 1
@@ -91,13 +91,13 @@ package struct Wait: Sendable {
     package var waker: Waker?
     /// In place of a waker, where the run knows more than the process (RunWakers.swift).
     package var otherProcess: OtherProcess?
-    /// Other ends of what it waited for, where no waker is known.
-    package var otherEnds: [OtherEnd] = []
+    /// Peers of what it waited for, where no waker is known.
+    package var peers: [Peer] = []
 
     package init(
         thread: Int, begin: UInt64, end: UInt64, duration: UInt64, count: Int = 1, kind: WaitKind, call: OpenCall, object: String? = nil,
         isOpenOn: Bool = false, systemCall: String? = nil, holder: Holder? = nil, handovers: Int = 0, waker: Waker? = nil,
-        otherProcess: OtherProcess? = nil, otherEnds: [OtherEnd] = []
+        otherProcess: OtherProcess? = nil, peers: [Peer] = []
     ) {
         self.thread = thread
         self.begin = begin
@@ -113,6 +113,6 @@ package struct Wait: Sendable {
         self.handovers = handovers
         self.waker = waker
         self.otherProcess = otherProcess
-        self.otherEnds = otherEnds
+        self.peers = peers
     }
 }

@@ -15,7 +15,7 @@ package struct WaitChain: Sendable {
     package private(set) var links: [Link] = []
     /// The last one waits for a thread of the chain.
     package private(set) var isCircular = false
-    /// How long the first holder could have run and had no processor.
+    /// How long the first holder could have run and had no CPU.
     package private(set) var preempted: UInt64 = 0
     /// Priorities of the holder and the waiter if the holder was preempted and has the lower one: priority inversion.
     package private(set) var inversion: (holder: SchedulerPriority, waiter: SchedulerPriority)?
@@ -49,7 +49,7 @@ package struct WaitChain: Sendable {
 }
 
 extension WaitSearch {
-    /// Returns a thread's longest wait in the window, nil without one. Waits for a processor do not count: they are for nobody.
+    /// Returns a thread's longest wait in the window, nil without one. Waits for a CPU do not count: they are for nobody.
     fileprivate func longestWait(of thread: Int, in window: Range<UInt64>) -> WaitChain.Link? {
         let all = waitsOfThread[thread]
         var index = all.lowerBound + bisect(all.count) { waits[all.lowerBound + $0].end <= window.lowerBound }, longest: WaitChain.Link?

@@ -79,8 +79,8 @@ final class WaitExplanation {
                 (other.function.map { "woken by \(spelt($0)) of \(name)\(caller)" } ?? "\(name) ended")
                     + ", ran \(readable(other.late)) after it")
         }
-        if let first = wait.otherEnds.first {
-            let others = wait.otherEnds.count - 1
+        if let first = wait.peers.first {
+            let others = wait.peers.count - 1
             texts.append(
                 "peer: \(first.name)/\(first.pid), file descriptor \(first.descriptor)"
                     + (others > 0 ? ", and \(counted(others, "process", "processes")) more" : ""))

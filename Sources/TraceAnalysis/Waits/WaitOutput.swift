@@ -134,7 +134,7 @@ extension WaitRow: Record {
         Member(
             "other_ends",
             "peers that were found to have a pipe or a socket open, where it is not known who ended the wait for it",
-            \.wait.otherEnds)
+            \.wait.peers)
         Member.shown("what", "waiting in", .name) { $0.explanation.what($0.wait, $0.short) }
     }
 
@@ -243,7 +243,7 @@ private struct WakerRow: Record {
     }
 }
 
-extension Wait.OtherEnd: Record {
+extension Wait.Peer: Record {
     package static let members = declare {
         Member("thread", "name", \.name)
         Member("pid", \.pid)

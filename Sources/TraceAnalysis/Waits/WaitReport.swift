@@ -31,7 +31,7 @@ package struct WaitReport {
     let explanations: [WaitExplanation]
 
     package init(
-        _ traces: [TraceFile], window: RunWindow? = nil, _ choice: WaitChoice = WaitChoice(), workers: Int = TraceFile.processorCount,
+        _ traces: [TraceFile], window: RunWindow? = nil, _ choice: WaitChoice = WaitChoice(), workers: Int = TraceFile.cpuCount,
         progress: ReadingProgress? = nil
     ) {
         var processes = traces.map { WaitSearch($0, workers: workers, progress: progress) }

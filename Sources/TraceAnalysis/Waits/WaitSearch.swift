@@ -1,4 +1,4 @@
-// The waits of a process. Where the kernel has told of switches, a wait is a stretch off the processor, and the call that was innermost
+// The waits of a process. Where the kernel has told of switches, a wait is an off-CPU stretch, and the call that was innermost
 // then tells what for. Where it has not, the calls that can do nothing but wait are the waits, as long as they took.
 import CTraceLayout
 import Presentation
@@ -10,7 +10,7 @@ package struct WaitSearch: Sendable {
     package let threads: [ThreadStates]
     /// Nanoseconds per tick, of a process of the run that it was measured better in (`shareRate`); nil: the trace's own.
     var sharedRate: Double?
-    /// Why the trace does not have when threads were off the processor: then the waits are the lengths of calls. nil: it has.
+    /// Why the trace does not have when threads were off-CPU: then the waits are the lengths of calls. nil: it has.
     package let noSwitches: String?
     /// Times in which tasks of the agent worked for a thread that waited for them: by thread id, in the order of time.
     private let agentsWork: [UInt32: [Range<UInt64>]]
@@ -38,9 +38,9 @@ package struct WaitSearch: Sendable {
     /// The program's page faults in the window, with the index of the thread.
     let faults: [(thread: Int, fault: KernelRecords.PageFault)]
     /// Evidence of what the process's descriptors are open on, by number: from threads that were found waiting for them, and from the
-    /// recorder's search for the other end of what somebody waits for.
+    /// recorder's search for the peers of what somebody waits for.
     let knownDescriptors: [UInt64: [DescriptorUse.Evidence]]
-    let openEnds: [KernelRecords.Descriptor]
+    let openPeers: [KernelRecords.Descriptor]
     /// Descriptors of waits on several at once (`poll` and its kin), by thread id.
     let polled: [UInt32: [KernelRecords.Polled]]
     private let priorities: [UInt32: [KernelRecords.Priority]]
@@ -51,12 +51,12 @@ package struct WaitSearch: Sendable {
     static let leastCall = Nanoseconds(10_000)
     /// From where a page has come to the moment that the kernel says so: 5 us are usual.
     static let longestArrival = Nanoseconds(100_000)
-    /// A thread is looked at when it has been off the processor for long, so that what it was found in is not another wait.
+    /// A thread is looked at when it has been off-CPU for long, so that what it was found in is not another wait.
     private static let leastFound = Nanoseconds(5_000_000)
     /// A call with a time limit was woken when it ran again so soon.
     private static let promptness = Nanoseconds(1_000_000)
 
-    package init(_ trace: TraceFile, workers: Int = TraceFile.processorCount, progress: ReadingProgress? = nil) {
+    package init(_ trace: TraceFile, workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil) {
         let records = KernelRecords(trace)
         self.trace = trace
         noSwitches = trace.noSwitches
@@ -67,7 +67,7 @@ package struct WaitSearch: Sendable {
         threads = states.filter { !$0.isAgents }
         agentsWork = Dictionary(grouping: states.filter { $0.isAgents && $0.by != nil }, by: { $0.by! }).mapValues { $0.map(\.life) }
         samples = records.samples
-        openEnds = records.descriptors
+        openPeers = records.descriptors
         polled = records.polled
         priorities = records.priorities
         knownDescriptors = DescriptorUse.found(records, architecture: trace.header.elf_machine)
@@ -111,7 +111,7 @@ package struct WaitSearch: Sendable {
     // Who has looked at the run knows it (RunWakers.swift).
     mutating func note(_ waker: Wait.Waker, of wait: Int) { waits[wait].waker = waker }
     mutating func note(_ waker: Wait.OtherProcess, of wait: Int) { waits[wait].otherProcess = waker }
-    mutating func note(_ ends: [Wait.OtherEnd], of wait: Int) { waits[wait].otherEnds = ends }
+    mutating func note(_ peers: [Wait.Peer], of wait: Int) { waits[wait].peers = peers }
     mutating func note(object: String, of wait: Int) { waits[wait].object = object }
 
     /// How the scheduler chose the thread, as it was told of last before that moment.
@@ -172,7 +172,7 @@ package struct WaitSearch: Sendable {
         return counted(processes, "process", "processes") + (processes < all.count ? " (\(counted(all.count, "trace")))" : "")
     }
 
-    // MARK: - Off the processor
+    // MARK: - Off-CPU
 
     private mutating func findStretches(_ records: KernelRecords, _ workers: Int, _ progress: ReadingProgress?) {
         let stretches = threads.map { thread in
@@ -432,7 +432,7 @@ package struct WaitSearch: Sendable {
 }
 
 extension ThreadStates {
-    /// The first moment behind this one at which it has a processor after having had none; nil unknown.
+    /// The first moment behind this one at which it has a CPU after having had none; nil unknown.
     fileprivate func runs(after moment: UInt64) -> UInt64? {
         var index = bisect(stretches.count) { stretches[$0].end <= moment }
         if index < stretches.count, stretches[index].state == .running { index += 1 }

@@ -52,7 +52,7 @@ export function stateLane(states, range, width) {
 /// The span at a pixel, or the shares there; undefined for nothing.
 export const stateAt = ({ spans, columns }, x) => spans.find(span => x >= span.x && x < span.x + span.width) || columns[Math.floor(x)];
 
-/// A thread that does not run is off the processor, as far as that is known.
+/// A thread that does not run is off-CPU, as far as that is known.
 const isOff = state => !["running", "unknown"].includes(SCHEMA.stateNames[state]);
 
 /// Returns the lines that hovering over a span shows: the texts are those of `tracer waits`.

@@ -1,6 +1,6 @@
 // Cost of recording a call on this machine at this moment, measured once as the agent starts: an empty function is called directly and
 // through a stub of its own, whose events go to memory that is not the file's. A reader subtracts the cost (`--correct`). An
-// out-of-order processor hides a part of it behind what a program waits for, so two other kinds of calls say how wrong that may be.
+// out-of-order CPU hides a part of it behind what a program waits for, so two other kinds of calls say how wrong that may be.
 // With the kernel's clock, whose readings take ten times as long, a quarter of the rounds.
 import CSupport
 import CTraceLayout

@@ -1,5 +1,5 @@
-// Does the recording clock tick evenly? Not when a virtual machine is moved to a processor with another rate, when the counter goes
-// on while CLOCK_MONOTONIC stands still, or follows the processor's frequency. A reader has a sample of both clocks from each chunk,
+// Does the recording clock tick evenly? Not when a virtual machine is moved to a CPU with another rate, when the counter goes
+// on while CLOCK_MONOTONIC stands still, or follows the CPU's frequency. A reader has a sample of both clocks from each chunk,
 // and a thread with little to do has the same one for minutes. So both are looked at now and then, where a thread is on the slow path
 // anyway, and when the rate is another one, the moments before and after it are written down.
 import CSupport
@@ -64,7 +64,7 @@ enum ClockWatch {
         latest = again
     }
 
-    /// A thread that loses its processor while it reads both clocks, or is stepped through, reads them at two moments. A sample counts
+    /// A thread that loses its CPU while it reads both clocks, or is stepped through, reads them at two moments. A sample counts
     /// that is good to an eighth of what is looked for.
     private static func undisturbed() -> trace_clock_sample? {
         let (sample, width) = Clock.measuredSample()

@@ -1,5 +1,5 @@
 // A lock that sleeps. Held for short, never while traced code runs, always with signals blocked. But who holds it may lose its
-// processor to a thread of real-time priority that wants it: that one must neither spin, for then the holder never runs again,
+// CPU to a thread of real-time priority that wants it: that one must neither spin, for then the holder never runs again,
 // nor wait for all that is between their priorities. So the word is a futex with priority inheritance (futex(2), FUTEX_LOCK_PI):
 // 0, or the number of the thread that holds it and FUTEX_WAITERS. Where there is no such futex (a kernel without
 // CONFIG_FUTEX_PI, qemu before 7.0) the same word is one to wait on and wake.

@@ -34,9 +34,9 @@ struct BaselineCheck {
                     "\(baseline) was made on \(known.machine.architecture), but this machine is \(place.machine.architecture): their times cannot be compared; make one here with tracer baseline",
                 status: 2)
         }
-        if known.machine.processor != place.machine.processor {
+        if known.machine.cpu != place.machine.cpu {
             complain(
-                "\(baseline) was made on another CPU (\(known.machine.processor)); times are scaled by a rough calibration")
+                "\(baseline) was made on another CPU (\(known.machine.cpu)); times are scaled by a rough calibration")
         }
         guard known.settings == options.settingsText else {
             func name(_ settings: String) -> String { settings.isEmpty ? "without options" : "with \(settings)" }

@@ -1,4 +1,4 @@
-// tracer samples: where the processor's time went, by samples that are merged with the recorded calls.
+// tracer samples: where CPU time went, by samples that are merged with the recorded calls.
 import ArgumentParser
 import Presentation
 import Symbols

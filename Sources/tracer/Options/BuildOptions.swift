@@ -49,7 +49,7 @@ struct BuildOptions: ParsableArguments {
         var plan = LaunchPlan()
         if let runs { plan.runs = runs }
         if let timeout { plan.controls.timeout = timeout }
-        plan.controls.processor = cpu
+        plan.controls.cpu = cpu
         plan.controls.runsToExit = toExit
         plan.setup = setup
         plan.teardown = teardown

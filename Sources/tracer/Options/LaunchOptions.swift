@@ -56,7 +56,7 @@ struct LaunchOptions: ParsableArguments {
         plan.readySymbol = ready
         plan.setup = setup
         plan.teardown = teardown
-        plan.controls.processor = cpu
+        plan.controls.cpu = cpu
         plan.controls.hasFixedAddresses = noASLR
         plan.controls.hasFixedEnvironment = cleanEnvironment
         plan.controls.keepsOutput = keepOutput
@@ -108,7 +108,7 @@ struct LaunchOptions: ParsableArguments {
         let summary = LaunchSummary(result.corrected)
         let place = LaunchPlace(program: command.words.first)
         let entry = HistoryEntry(
-            time: Date().timeIntervalSince1970, hostname: place.hostname, cpu: place.machine.processor, program: place.program,
+            time: Date().timeIntervalSince1970, hostname: place.hostname, cpu: place.machine.cpu, program: place.program,
             command: command.text,
             build: place.build, commit: place.commit, settings: settingsText, ready: result.readyReason, runs: result.profiles.count,
             disturbed: result.disturbed.count, libraries: summary.libraries.count, relocations: summary.relocations,

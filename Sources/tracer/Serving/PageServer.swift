@@ -6,7 +6,7 @@ final class PageServer: Sendable {
     private let page: ViewPage
     private let html: [UInt8]
     private let place: String
-    /// One answer at a time: each takes the memory of what it reads, and all processors are not the page's.
+    /// One answer at a time: each takes the memory of what it reads, and all CPUs are not the page's.
     private let turn = Mutex(())
 
     /// - Parameter place: the path of the page, which ends in a slash

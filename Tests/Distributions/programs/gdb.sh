@@ -35,7 +35,7 @@ gcc -g -O0 main.c -o main
 # Process ids, addresses and the libraries that are there differ between runs: sed replaces them.
 gdb -batch -nx -x commands ./main >out 2>gdb.log || {
     cat gdb.log
-    ! grep -q "Couldn't write extended state" gdb.log || exit 77 # the processor's state is larger than this gdb knows
+    ! grep -q "Couldn't write extended state" gdb.log || exit 77 # the CPU's state is larger than this gdb knows
     exit 1
 }
 sed -E 's/process [0-9]+/process N/; s/0x[0-9a-f]+/ADDRESS/g; /^\[|Using host libthread_db/d' out

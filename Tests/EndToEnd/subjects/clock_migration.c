@@ -1,4 +1,4 @@
-// A thread that moves between processors on every call; nested times stay nested (the decoder checks it).
+// A thread that moves between CPUs on every call; nested times stay nested (the decoder checks it).
 // library: move
 // modes: arm
 #include "subject.h"

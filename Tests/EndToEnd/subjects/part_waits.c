@@ -32,7 +32,7 @@ static void workFor(uint64_t length) {
 }
 /// As long as a wait is to take. It computes: a wait for a thread that sleeps would be a chain.
 static void work(void) { workFor(30000000); }
-/// The recorder looks for who has the other end, or who goes before whom, when a thread has waited for long.
+/// The recorder looks for the peer, or who goes before whom, when a thread has waited for long.
 static void workLong(void) { workFor(200000000); }
 
 static pthread_mutex_t said = PTHREAD_MUTEX_INITIALIZER;
@@ -141,10 +141,10 @@ static void *keepBusy(void *nothing) {
     workLong();
     return nothing;
 }
-/// Two more than there are processors for them.
+/// Two more than there are CPUs for them.
 static long keepersBusy(pthread_t threads[130]) {
-    cpu_set_t processors;
-    long count = sched_getaffinity(0, sizeof processors, &processors) ? 128 : CPU_COUNT(&processors) + 2;
+    cpu_set_t cpus;
+    long count = sched_getaffinity(0, sizeof cpus, &cpus) ? 128 : CPU_COUNT(&cpus) + 2;
     if (count > 130) count = 130;
     for (long n = 0; n < count; n++) pthread_create(&threads[n], 0, keepBusy, 0);
     return count;

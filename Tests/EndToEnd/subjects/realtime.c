@@ -1,6 +1,6 @@
-// A thread of real-time priority and an ordinary one share a processor and what the agent must lock. The first one wakes at any
+// A thread of real-time priority and an ordinary one share a CPU and what the agent must lock. The first one wakes at any
 // moment, also when the other has the lock. If it spun, or let others of its kind run first, the other one could never give the
-// lock back: until the kernel takes the processor from the first, which has used 0.95 seconds of it by then.
+// lock back: until the kernel takes the CPU from the first, which has used 0.95 seconds of it by then.
 // case: inheritance shared
 // case: plain plain
 // executes: plain

@@ -24,7 +24,7 @@
 // modes: arm call_sites for now.* *.fast_path *.first_call_of_thread
 // modes: arm_old arm_functions arm_call_sites for now.fast_path now.first_call_of_thread now.chunk_full now.deep now.kernels_clock
 // thorough: call_sites arm because the emulator takes minutes, and the way to the trampoline is in two cases of each link
-// thorough: arm_old because the emulator takes minutes, and what the processor changes is in five cases of one link
+// thorough: arm_old because the emulator takes minutes, and what the CPU changes is in five cases of one link
 // thorough: arm_functions for now.* because the emulator takes minutes, and what the mode changes is in five of the cases
 // thorough: arm_call_sites for now.* noplt.* because the emulator takes minutes, and what the mode changes is in five of the cases
 #include "subject.h"

@@ -22,7 +22,7 @@
 // modes: arm call_sites for now.* lazy.fast_path lazy.first_call_of_thread
 // modes: arm_old arm_functions arm_call_sites for now.fast_path now.with_sites now.first_call_of_thread now.chunk_full
 // thorough: call_sites arm because the emulator takes minutes, and the way to the trampoline is in two cases of each link
-// thorough: arm_old because the emulator takes minutes, and what the processor changes is in four cases of one link
+// thorough: arm_old because the emulator takes minutes, and what the CPU changes is in four cases of one link
 // thorough: arm_functions arm_call_sites for now.* because the emulator takes minutes, and what the mode changes is in four of the cases
 #define PROBE "dispatch_semaphore_wait"
 #include "registers_aarch64.c"

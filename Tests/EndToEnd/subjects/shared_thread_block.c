@@ -4,7 +4,7 @@
 // build: -O1 -fno-toplevel-reorder
 // library: shared
 // tree: none the subject counts its calls
-// native: * because the emulator gives each task a processor of its own, and clone without CLONE_THREAD makes a process
+// native: * because the emulator gives each task a CPU of its own, and clone without CLONE_THREAD makes a process
 #include "subject.h"
 #include <sched.h>
 #include <sys/mman.h>

@@ -5,7 +5,7 @@
 // `other`, `beside`: on another stack, and on the own one, while a call is open on another stack.
 // First a leaf call, to whose k-th instruction it runs at full speed, by a breakpoint. Then a call with calls inside, step by
 // step: that takes so long that times do not fit into events, and the agent takes its slow paths.
-// (Not with the processor's trap flag: a trap while signals are blocked, as they are on the agent's slow path, kills.)
+// (Not with the CPU's trap flag: a trap while signals are blocked, as they are on the agent's slow path, kills.)
 // library: stepped
 // link: -Wl,-z,now
 // case: signal signal
@@ -216,7 +216,7 @@ int main(int argc, char **argv) {
             shared->finished = where == AT_END || target > 60000;
         }
         if (where == BEHIND_END) {
-            // This call or the one before lost its processor, and took a slow path. Where all do so it goes on with those.
+            // This call or the one before lost its CPU, and took a slow path. Where all do so it goes on with those.
             target -= target < 4 ? target : 4;
             shared->stepping = ++missed > 500;
             CHECK(!trace(PTRACE_CONT, thread, 0));

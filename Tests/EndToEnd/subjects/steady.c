@@ -1,5 +1,5 @@
 // Makes a known number of calls, some on a second thread, and prints what it computed. bad_input.py and durability.py
-// run it in bad surroundings: half-way, MIDWAY says what happens to the files in TRACES (`unlink`, `truncate`, `replace` by a link to VICTIM, `exchange` for VICTIM).
+// run it in a bad environment: half-way, MIDWAY says what happens to the files in TRACES (`unlink`, `truncate`, `replace` by a link to VICTIM, `exchange` for VICTIM).
 // library: steady
 // case: plain 5000
 // status: 7

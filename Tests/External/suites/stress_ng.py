@@ -1,4 +1,4 @@
-"""stress-ng, one stressor at a time, verifying what it does. As a user who cannot stop a processor or set the clock."""
+"""stress-ng, one stressor at a time, verifying what it does. As a user who cannot stop a CPU or set the clock."""
 import re
 import resource
 

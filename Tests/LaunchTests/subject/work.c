@@ -5,7 +5,7 @@
 #define CONSTRUCTOR_MICROSECONDS 500
 #endif
 
-/// Processor time, not wall time: a neighbour on the machine does not make it do less. The clock is read some times in ten
+/// CPU time, not wall time: a neighbour on the machine does not make it do less. The clock is read some times in ten
 /// microseconds: were its calls most of what is recorded, what one of them seems to cost would decide what is left.
 void spin(int microseconds) {
     struct timespec begin, now;

@@ -10,7 +10,7 @@ import CTraceLayout
 enum LoaderStart {
     /// Longer ago than this, in ticks, a number is taken for something else: about half a minute.
     private static let farthest: UInt64 = 1 << 36
-    /// More than any processor counts in a nanosecond.
+    /// More than any CPU counts in a nanosecond.
     private static let ticksPerNanosecond: UInt64 = 8
 
     /// `now`: the agent's first moment, in ticks. `age`: how long ago the process can have begun at most, in ns; nil: unknown.

@@ -58,7 +58,7 @@ enum Phases {
 }
 
 /// When the process was created. The kernel says so in units of 10 ms (proc_pid_stat(5), starttime, since boot). It was not
-/// later than now less the time that it has run or waited for a processor, which /proc/self/schedstat counts in ns.
+/// later than now less the time that it has run or waited for a CPU, which /proc/self/schedstat counts in ns.
 enum ProcessBirth {
     static func estimate(_ now: UInt64) -> (monotonic: UInt64, error: UInt64)? {
         guard let starttime = field(StaticString("/proc/self/stat"), 22, after: 0x29) else { return nil }

@@ -4,13 +4,13 @@ import CRecorder
 import CTraceLayout
 import Glibc
 
-package struct OpenEnd: Equatable {
+package struct OpenPeer: Equatable {
     package var pid: pid_t
     package var descriptor: Int32
     /// TRACE_ACCESS_ bits.
     package var access: Int
     package var object: String
-    /// Socket at the other end, where it is known; else empty.
+    /// Socket that it is connected to, where it is known; else empty.
     package var peer = ""
 
     /// Returns what a descriptor is open on; nil: nothing, or we may not read it.
@@ -23,16 +23,16 @@ package struct OpenEnd: Equatable {
     /// Finds the objects and their peers in as many processes as can be looked through until KernelWatch.ownTime exceeds `limit`.
     /// - Parameters:
     ///   - objects: each with the peer that it has, as far as it is a socket
-    package static func all(of objects: [String: String], in processes: some Sequence<pid_t>, until limit: UInt64) -> [OpenEnd] {
+    package static func all(of objects: [String: String], in processes: some Sequence<pid_t>, until limit: UInt64) -> [OpenPeer] {
         let peers = Dictionary(
             objects.lazy.filter { !$0.value.isEmpty }.map { ($0.value, $0.key) }, uniquingKeysWith: { first, _ in first })
-        var found: [OpenEnd] = []
+        var found: [OpenPeer] = []
         for pid in processes {
             for descriptor in ProcessStatus.numbers(in: "/proc/\(pid)/fd") {
                 guard let object = object(descriptor, of: pid), let peer = objects[object] ?? peers[object],
                     let access = access(descriptor, of: pid)
                 else { continue }
-                found.append(OpenEnd(pid: pid, descriptor: descriptor, access: access, object: object, peer: peer))
+                found.append(OpenPeer(pid: pid, descriptor: descriptor, access: access, object: object, peer: peer))
             }
             if KernelWatch.ownTime > limit { break }
         }
@@ -56,7 +56,7 @@ package struct OpenEnd: Equatable {
 
 // MARK: - Sockets
 
-extension OpenEnd {
+extension OpenPeer {
     /// Returns the socket that "socket:[4712]" of a process is connected to, in the same form; empty where none is known.
     package static func peer(of object: String, of pid: pid_t) -> String {
         guard let inode = inode(object) else { return "" }

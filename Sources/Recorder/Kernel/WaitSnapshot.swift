@@ -2,7 +2,7 @@
 import CRecorder
 import Glibc
 
-struct WaitLook {
+struct WaitSnapshot {
     var tid: pid_t
     /// CLOCK_MONOTONIC.
     var nanoseconds: UInt64
@@ -30,7 +30,7 @@ struct WaitLook {
         place = kernel == "0" ? "" : kernel
         object = ""
         if number >= 0, recorder_takes_descriptor(number) != 0 {
-            object = OpenEnd.object(Int32(truncatingIfNeeded: arguments.0), of: pid) ?? ""
+            object = OpenPeer.object(Int32(truncatingIfNeeded: arguments.0), of: pid) ?? ""
         }
         if number >= 0 { set = PolledSet(systemCall: number, arguments: Array(words), of: pid) }
         if !object.isEmpty || set != nil {
@@ -41,11 +41,11 @@ struct WaitLook {
     }
 
     /// Objects waited for that somebody else may write or read: pipes, with a name or without, and sockets.
-    var withOtherEnds: [String] {
-        let own = Self.hasOtherEnd(object) || object.hasPrefix("/") && place.contains("pipe") ? [object] : []
-        return own + (set?.members.lazy.map { $0.object }.filter(Self.hasOtherEnd) ?? [])
+    var objectsWithPeers: [String] {
+        let own = Self.hasPeer(object) || object.hasPrefix("/") && place.contains("pipe") ? [object] : []
+        return own + (set?.members.lazy.map { $0.object }.filter(Self.hasPeer) ?? [])
     }
-    private static func hasOtherEnd(_ object: String) -> Bool { object.hasPrefix("pipe:[") || object.hasPrefix("socket:[") }
+    private static func hasPeer(_ object: String) -> Bool { object.hasPrefix("pipe:[") || object.hasPrefix("socket:[") }
 
     private static func line(_ path: String) -> String? {
         ProcessStatus.readAll(path).map { String(decoding: $0.prefix { $0 != 0x0a && $0 != 0 }, as: UTF8.self) }

@@ -97,7 +97,7 @@ int main(int argc, char **argv) {
 }
 """
 GLOBS = ("*", "libc.so.6!str*", "*!*")
-# Expected differences: the agent's handler of SIGBUS (docs/trampoline.md). Commands that start a program again and again put it into a process group, on one processor,
+# Expected differences: the agent's handler of SIGBUS (docs/trampoline.md). Commands that start a program again and again put it into a process group, on one CPU,
 # and observe its system calls with a filter: that is their purpose (docs/launch-lab.md).
 OURS = ("LD_PRELOAD=", "TRACER_")
 OWN_SIGNALS = 1 << signal.SIGBUS - 1
@@ -126,7 +126,7 @@ def without_own(line):
 
 
 @dataclass
-class Surroundings:
+class Environment:
     name: str
     command: tuple
     often: bool = False  # it starts the program several times
@@ -171,7 +171,7 @@ class Surroundings:
 
 class TaskOfTheAgent:
     """Under `tracer record`, the task that writes the trace of a program with threads is in none of the program's lists of tasks."""
-    name = "surroundings.task_of_the_agent"
+    name = "environment.task_of_the_agent"
 
     def run(self, settings):
         if settings.bare_only:
@@ -203,6 +203,6 @@ def tests():
             "sampled": ("record", "--sample", "-o", "a.trace", "--"), "no_children": ("record", "--no-children", "-o", "a.trace", "--"),
             **{f"functions.{n}": ("record", "--functions", glob, "-o", "a.trace", "--") for n, glob in enumerate(GLOBS)}}
     often = {"launch": ("launch", "--runs", "2", "--to-exit", "--"), "baseline": ("baseline", "--runs", "3", "--to-exit", "-o", "b.json", "--")}
-    return [Surroundings("surroundings." + name, command) for name, command in once.items()] + \
-        [Surroundings("surroundings." + name, command, True) for name, command in often.items()] + \
-        [TaskOfTheAgent()] + [Surroundings("surroundings.check", ("check", "b.json", "--runs", "3", "--to-exit", "--"), True, often["baseline"])]
+    return [Environment("environment." + name, command) for name, command in once.items()] + \
+        [Environment("environment." + name, command, True) for name, command in often.items()] + \
+        [TaskOfTheAgent()] + [Environment("environment.check", ("check", "b.json", "--runs", "3", "--to-exit", "--"), True, often["baseline"])]

@@ -4,8 +4,8 @@ import Presentation
 import Symbols
 import TraceFormat
 
-/// A call on a descriptor of the other end, or the end of a process that had it open.
-private struct EndAct: Sendable {
+/// A call on a descriptor of the peer, or the end of a process that had it open.
+private struct PeerAct: Sendable {
     var process: Int
     /// Number of the thread in its trace, and the call; nil: the process ended.
     var call: ThreadCall?
@@ -17,14 +17,14 @@ private struct EndAct: Sendable {
 }
 
 /// A descriptor as it was found at a moment.
-private struct EndPlace: Sendable {
+private struct PeerDescriptor: Sendable {
     var process: Int
     var number: UInt64
     var at: UInt64
 }
 
 /// Who waits on one side of something.
-private struct EndKey: Hashable {
+private struct PeerKey: Hashable {
     var object: String
     var flow: WaitingFunction.Flow
     /// nil: the object is the same in all.
@@ -32,36 +32,36 @@ private struct EndKey: Hashable {
 }
 
 extension WaitSearch {
-    /// From the descriptors that were found to the calls on them: who let a thread go on; where no call did, who has the other end.
-    static func findOtherEnds(_ processes: inout [WaitSearch], _ workers: Int) {
-        var waits: [(process: Int, wait: Int, keys: [EndKey])] = [], places: [EndKey: [EndPlace]] = [:]
+    /// From the descriptors that were found to the calls on them: who let a thread go on; where no call did, who the peers are.
+    static func findPeers(_ processes: inout [WaitSearch], _ workers: Int) {
+        var waits: [(process: Int, wait: Int, keys: [PeerKey])] = [], descriptors: [PeerKey: [PeerDescriptor]] = [:]
         for (process, search) in processes.enumerated() {
             for (index, wait) in search.waits.enumerated() where wait.waker == nil {
-                let keys = search.ends(of: wait, in: process, &places)
+                let keys = search.peerKeys(of: wait, in: process, &descriptors)
                 if !keys.isEmpty { waits.append((process, index, keys)) }
             }
         }
         guard !waits.isEmpty else { return }
         let asked = Set(waits.lazy.flatMap { $0.keys })
         for (process, search) in processes.enumerated() {
-            for end in search.openEnds {
-                let place = EndPlace(
-                    process: process, number: WaitingFunction.descriptor(end.number), at: end.at)
-                let other = end.object.hasPrefix("socket:[") ? end.peer : end.object
-                for flow in [WaitingFunction.Flow.takes, .gives] where flow == .takes ? end.isWritable : end.isReadable {
-                    let key = EndKey(object: other, flow: flow)
-                    if asked.contains(key) { places[key, default: []].append(place) }
+            for found in search.openPeers {
+                let descriptor = PeerDescriptor(
+                    process: process, number: WaitingFunction.descriptor(found.number), at: found.at)
+                let other = found.object.hasPrefix("socket:[") ? found.peer : found.object
+                for flow in [WaitingFunction.Flow.takes, .gives] where flow == .takes ? found.isWritable : found.isReadable {
+                    let key = PeerKey(object: other, flow: flow)
+                    if asked.contains(key) { descriptors[key, default: []].append(descriptor) }
                 }
             }
         }
         let uses = processes.indices.map { process in
-            processes[process].calls(on: Set(places.values.joined().lazy.filter { $0.process == process }.map { $0.number }), workers)
+            processes[process].calls(on: Set(descriptors.values.joined().lazy.filter { $0.process == process }.map { $0.number }), workers)
         }
-        let acts = places.reduce(into: [EndKey: [EndAct]]()) { acts, one in
+        let acts = descriptors.reduce(into: [PeerKey: [PeerAct]]()) { acts, one in
             acts[one.key] = Self.acts(one.value, on: one.key.object, one.key.flow.opposite, processes, uses)
         }
         for (process, wait, keys) in waits {
-            let found = keys.flatMap { places[$0] ?? [] }
+            let found = keys.flatMap { descriptors[$0] ?? [] }
             if found.isEmpty { continue }
             // In the order of time: those of one are.
             let all = keys.count == 1 ? acts[keys[0]] ?? [] : keys.flatMap { acts[$0] ?? [] }.sorted { $0.at < $1.at }
@@ -69,32 +69,32 @@ extension WaitSearch {
         }
     }
 
-    /// Returns the objects of a wait that have another end. An eventfd(2) has none: its writers use the same descriptor, which is
-    /// added to `places`.
-    private func ends(of wait: Wait, in process: Int, _ places: inout [EndKey: [EndPlace]]) -> [EndKey] {
+    /// Returns the objects of a wait that have a peer. An eventfd(2) has none: its writers use the same descriptor, which is
+    /// added to `descriptors`.
+    private func peerKeys(of wait: Wait, in process: Int, _ descriptors: inout [PeerKey: [PeerDescriptor]]) -> [PeerKey] {
         guard wait.kind == .pipe else { return [] }
         let members = members(of: wait)
         if !members.isEmpty {
-            var keys: [EndKey] = []
+            var keys: [PeerKey] = []
             for member in members {
-                if Self.hasOtherEnd(member.object) {
-                    if member.isToRead { keys.append(EndKey(object: member.object, flow: .takes)) }
-                    if member.isToWrite { keys.append(EndKey(object: member.object, flow: .gives)) }
+                if Self.hasPeer(member.object) {
+                    if member.isToRead { keys.append(PeerKey(object: member.object, flow: .takes)) }
+                    if member.isToWrite { keys.append(PeerKey(object: member.object, flow: .gives)) }
                 } else if member.object == "anon_inode:[eventfd]" && member.isToRead {
-                    let key = EndKey(object: "eventfd, descriptor \(member.number)", flow: .takes, process: process)
+                    let key = PeerKey(object: "eventfd, descriptor \(member.number)", flow: .takes, process: process)
                     let number = WaitingFunction.descriptor(member.number)
-                    places[key, default: []].append(EndPlace(process: process, number: number, at: member.at))
+                    descriptors[key, default: []].append(PeerDescriptor(process: process, number: number, at: member.at))
                     keys.append(key)
                 }
             }
             return keys
         }
-        guard let object = wait.object, Self.hasOtherEnd(object),
+        guard let object = wait.object, Self.hasPeer(object),
             let flow = function(wait.call.row)?.flow ?? wait.systemCall.flatMap({ WaitingFunction($0)?.flow })
         else { return [] }
-        return [EndKey(object: object, flow: flow)]
+        return [PeerKey(object: object, flow: flow)]
     }
-    private static func hasOtherEnd(_ object: String) -> Bool { ["pipe:[", "socket:[", "/"].contains { object.hasPrefix($0) } }
+    private static func hasPeer(_ object: String) -> Bool { ["pipe:[", "socket:[", "/"].contains { object.hasPrefix($0) } }
 
     /// The descriptors that it was last found waiting for, where it waits for several at once.
     private func members(of wait: Wait) -> ArraySlice<KernelRecords.Polled> {
@@ -116,9 +116,9 @@ extension WaitSearch {
     /// Returns the calls on these descriptors, and when they may have been closed.
     private func calls(on numbers: Set<UInt64>, _ workers: Int) -> Calls {
         guard !numbers.isEmpty else { return Calls() }
-        // A directory is no end of anything.
-        let isCloser = isCloser(but: ["closedir"]), isEnd = functions.map { $0?.flow != nil }
-        let isWanted = zip(isCloser, isEnd).map { $0 || $1 }
+        // A directory has no peer.
+        let isCloser = isCloser(but: ["closedir"]), hasFlow = functions.map { $0?.flow != nil }
+        let isWanted = zip(isCloser, hasFlow).map { $0 || $1 }
         let found = ThreadCalls.all(in: trace.narrowed(to: .whole), table, isWanted, workers: workers) { call in
             call.argument == noArgument ? isCloser[Int(call.row)] : numbers.contains(WaitingFunction.descriptor(call.argument))
         }
@@ -136,16 +136,16 @@ extension WaitSearch {
 
     /// In the order of time. Who takes what was given, or the other way round, lets others go on; so does who closes, or ends.
     private static func acts(
-        _ places: [EndPlace], on object: String, _ flow: WaitingFunction.Flow, _ processes: [WaitSearch], _ uses: [Calls]
-    ) -> [EndAct] {
-        var acts: [EndAct] = [], seen: Set<[UInt64]> = []
-        for place in places {
-            let search = processes[place.process]
-            guard let use = uses[place.process].closings[place.number] else { continue }
-            let life = use.life(around: place.at)
+        _ descriptors: [PeerDescriptor], on object: String, _ flow: WaitingFunction.Flow, _ processes: [WaitSearch], _ uses: [Calls]
+    ) -> [PeerAct] {
+        var acts: [PeerAct] = [], seen: Set<[UInt64]> = []
+        for descriptor in descriptors {
+            let search = processes[descriptor.process]
+            guard let use = uses[descriptor.process].closings[descriptor.number] else { continue }
+            let life = use.life(around: descriptor.at)
             // It may have been found several times.
-            guard seen.insert([UInt64(place.process), place.number, life.lowerBound]).inserted else { continue }
-            for one in uses[place.process].acts[place.number] ?? [] {
+            guard seen.insert([UInt64(descriptor.process), descriptor.number, life.lowerBound]).inserted else { continue }
+            for one in uses[descriptor.process].acts[descriptor.number] ?? [] {
                 // A call that may close any descriptor need not have closed this one.
                 let isLast = one.call.enter == life.upperBound && one.call.argument != noArgument
                 guard
@@ -153,12 +153,12 @@ extension WaitSearch {
                         || isLast
                 else { continue }
                 acts.append(
-                    EndAct(
-                        process: place.process, call: one, at: search.monotonic(ofCall: one.call.enter),
+                    PeerAct(
+                        process: descriptor.process, call: one, at: search.monotonic(ofCall: one.call.enter),
                         until: one.isOver ? search.monotonic(ofCall: one.call.end) : .max, object: object))
             }
             if life.upperBound == .max, let end = search.end {
-                acts.append(EndAct(process: place.process, at: end.at, until: end.at, object: object))
+                acts.append(PeerAct(process: descriptor.process, at: end.at, until: end.at, object: object))
             }
         }
         return acts.sorted { $0.at < $1.at }
@@ -166,7 +166,7 @@ extension WaitSearch {
 
     // MARK: - Who
 
-    private static func note(_ acts: [EndAct], _ places: [EndPlace], of index: Int, in process: Int, _ processes: inout [WaitSearch]) {
+    private static func note(_ acts: [PeerAct], _ descriptors: [PeerDescriptor], of index: Int, in process: Int, _ processes: inout [WaitSearch]) {
         let search = processes[process], wait = search.waits[index], own = search.threads[wait.thread].thread
         let begin = search.monotonic(wait.begin), end = search.monotonic(wait.end)
         // The last that had begun: what came before it was there already, or had the thread run in between.
@@ -178,17 +178,17 @@ extension WaitSearch {
             processes[process].note(last, isOwn: last.process == process, processes[last.process], of: index)
             return
         }
-        var ends: [Wait.OtherEnd] = []
-        for place in places where place.process != process && ends.count < 16 {
-            let other = processes[place.process], at = other.monotonic(place.at), pid = other.trace.header.pid
-            guard at >= begin, at <= end, !ends.contains(where: { $0.pid == pid }) else { continue }
+        var peers: [Wait.Peer] = []
+        for descriptor in descriptors where descriptor.process != process && peers.count < 16 {
+            let other = processes[descriptor.process], at = other.monotonic(descriptor.at), pid = other.trace.header.pid
+            guard at >= begin, at <= end, !peers.contains(where: { $0.pid == pid }) else { continue }
             let name = other.threads.last { $0.tid == pid }?.name ?? other.trace.programName
-            ends.append(Wait.OtherEnd(name: name, pid: pid, descriptor: Int32(truncatingIfNeeded: place.number)))
+            peers.append(Wait.Peer(name: name, pid: pid, descriptor: Int32(truncatingIfNeeded: descriptor.number)))
         }
-        processes[process].note(ends, of: index)
+        processes[process].note(peers, of: index)
     }
 
-    private mutating func note(_ act: EndAct, isOwn: Bool, _ other: WaitSearch, of index: Int) {
+    private mutating func note(_ act: PeerAct, isOwn: Bool, _ other: WaitSearch, of index: Int) {
         let wait = waits[index], thread = act.call.flatMap { call in other.threads.firstIndex { $0.thread == call.thread } }
         if isOwn {
             guard let thread, let call = act.call?.call else { return }

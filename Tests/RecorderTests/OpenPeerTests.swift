@@ -6,16 +6,16 @@ import Testing
 private let me = getpid()
 
 /// In this process.
-private func ends(of object: String) -> [OpenEnd] {
-    OpenEnd.all(of: [object: OpenEnd.peer(of: object, of: me)], in: [me], until: .max)
+private func ends(of object: String) -> [OpenPeer] {
+    OpenPeer.all(of: [object: OpenPeer.peer(of: object, of: me)], in: [me], until: .max)
 }
 
-@Suite(.serialized) struct OpenEndTests {
+@Suite(.serialized) struct OpenPeerTests {
     @Test func aPipeHasItsReadersAndItsWriters() throws {
         var pair: [Int32] = [-1, -1]
         #expect(pipe(&pair) == 0)
         defer { for one in pair { close(one) } }
-        let object = try #require(OpenEnd.object(pair[0], of: me))
+        let object = try #require(OpenPeer.object(pair[0], of: me))
         #expect(object.hasPrefix("pipe:["))
         let found = ends(of: object).sorted { $0.access < $1.access }
         #expect(found.map { $0.descriptor } == pair && found.map { $0.access } == [TRACE_ACCESS_READ, TRACE_ACCESS_WRITE])
@@ -26,8 +26,8 @@ private func ends(of object: String) -> [OpenEnd] {
         var pair: [Int32] = [-1, -1]
         #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)
         defer { for one in pair { close(one) } }
-        let objects = try pair.map { try #require(OpenEnd.object($0, of: me)) }
-        #expect(OpenEnd.peer(of: objects[0], of: me) == objects[1] && OpenEnd.peer(of: objects[1], of: me) == objects[0])
+        let objects = try pair.map { try #require(OpenPeer.object($0, of: me)) }
+        #expect(OpenPeer.peer(of: objects[0], of: me) == objects[1] && OpenPeer.peer(of: objects[1], of: me) == objects[0])
         let found = ends(of: objects[0]).sorted { $0.descriptor < $1.descriptor }
         #expect(found.map { $0.object } == objects && found.map { $0.peer } == objects.reversed())
         #expect(found.allSatisfy { $0.access == TRACE_ACCESS_READ | TRACE_ACCESS_WRITE })
@@ -36,13 +36,13 @@ private func ends(of object: String) -> [OpenEnd] {
     @Test func aSocketOfNobodyElseHasNoPeer() throws {
         let alone = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(alone) }
-        let object = try #require(OpenEnd.object(alone, of: me))
+        let object = try #require(OpenPeer.object(alone, of: me))
         #expect(
-            OpenEnd.peer(of: object, of: me) == "" && OpenEnd.peer(of: "pipe:[1]", of: me) == ""
-                && OpenEnd.peer(of: "socket:[x]", of: me) == "")
+            OpenPeer.peer(of: object, of: me) == "" && OpenPeer.peer(of: "pipe:[1]", of: me) == ""
+                && OpenPeer.peer(of: "socket:[x]", of: me) == "")
     }
 
-    @Test func aConnectionOverTheNetworkHasItsOtherEnd() throws {
+    @Test func aConnectionOverTheNetworkHasItsPeer() throws {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0), client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { for one in [listener, client] { close(one) } }
         var address = sockaddr_in()
@@ -59,23 +59,23 @@ private func ends(of object: String) -> [OpenEnd] {
         }
         #expect(server >= 0)
         defer { close(server) }
-        let objects = try [client, server].map { try #require(OpenEnd.object($0, of: me)) }
-        #expect(OpenEnd.peer(of: objects[0], of: me) == objects[1] && OpenEnd.peer(of: objects[1], of: me) == objects[0])
+        let objects = try [client, server].map { try #require(OpenPeer.object($0, of: me)) }
+        #expect(OpenPeer.peer(of: objects[0], of: me) == objects[1] && OpenPeer.peer(of: objects[1], of: me) == objects[0])
     }
 
     @Test func addressesThatAreMappedAreThoseOfTheOtherFamily() throws {
         let old = try #require(
-            OpenEnd.connection("   0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000        0 4711 1 x"))
+            OpenPeer.connection("   0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000        0 4711 1 x"))
         let new = try #require(
-            OpenEnd.connection(
+            OpenPeer.connection(
                 "  12: 0000000000000000FFFF00000100007F:C350 0000000000000000FFFF00000100007F:1F90 01 0:0 0:0 0 1000 0 4712 1 x"))
-        #expect(old == OpenEnd.Connection(local: "0100007F:1F90", remote: "0100007F:C350", inode: 4711))
+        #expect(old == OpenPeer.Connection(local: "0100007F:1F90", remote: "0100007F:C350", inode: 4711))
         #expect(new.local == old.remote && new.remote == old.local && new.inode == 4712)
-        #expect(OpenEnd.connection("  sl  local_address") == nil && OpenEnd.connection("") == nil)
+        #expect(OpenPeer.connection("  sl  local_address") == nil && OpenPeer.connection("") == nil)
     }
 
     @Test func nothingIsFoundOfAProcessThatIsGone() {
-        #expect(OpenEnd.all(of: ["pipe:[1]": ""], in: [pid_t.max], until: .max) == [] && OpenEnd.object(0, of: pid_t.max) == nil)
+        #expect(OpenPeer.all(of: ["pipe:[1]": ""], in: [pid_t.max], until: .max) == [] && OpenPeer.object(0, of: pid_t.max) == nil)
         #expect(ThreadPriority.all(of: pid_t.max) == [:])
     }
 
