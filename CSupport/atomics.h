@@ -24,5 +24,5 @@ static inline int tracer_exchange_64(uint64_t *word, uint64_t old, uint64_t new_
 static inline int tracer_exchange(uint32_t *word, uint32_t old, uint32_t new_value) {
     return __atomic_compare_exchange_n(word, &old, new_value, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
-static inline void tracer_prefetch(const void *place) { __builtin_prefetch(place); }
+static inline void tracer_prefetch(const void *address) { __builtin_prefetch(address); }
 #endif

@@ -56,11 +56,11 @@ static int list_frames(void **frames, int size) {
     // Space for ours, in memory of our own: the stack may be a signal stack.
     for (int capacity = size < MOST_FRAMES ? 2 * size + 64 : size;; capacity *= 2) {
         long bytes = (long)capacity * 8;
-        long place = tracer_system_call(SYS_mmap, 0, bytes, 3, 0x22, -1, 0);
-        if (place < 0 && place > -4096) return without_own(frames, size, frames, real(frames, size));
-        int count = real((void **)place, capacity);
-        int kept = without_own(frames, size, (void **)place, count);
-        tracer_system_call(SYS_munmap, place, bytes, 0, 0, 0, 0);
+        long address = tracer_system_call(SYS_mmap, 0, bytes, 3, 0x22, -1, 0);
+        if (address < 0 && address > -4096) return without_own(frames, size, frames, real(frames, size));
+        int count = real((void **)address, capacity);
+        int kept = without_own(frames, size, (void **)address, count);
+        tracer_system_call(SYS_munmap, address, bytes, 0, 0, 0, 0);
         if (kept == size || count < capacity || capacity >= MOST_FRAMES) return kept;
     }
 }
@@ -70,8 +70,8 @@ struct walk {
     frame_callback callback;
     void *argument;
 };
-static int each(void *context, void *place) {
-    struct walk *walk = place;
+static int each(void *context, void *argument) {
+    struct walk *walk = argument;
     if (is_own(((uint64_t (*)(void *))real_get_ip)(context))) return 0; // _URC_NO_REASON: go on
     return walk->callback(context, walk->argument);
 }
@@ -119,20 +119,20 @@ __attribute__((noinline)) static uint64_t *valued(uint64_t *cursor, uint64_t add
     }
     return found;
 }
-struct place {
+struct saved_location {
     uint64_t *location;
     uint64_t word;
 };
-static void give(struct place *place, uint64_t *cursor, uint64_t address) {
-    place->location = valued(cursor, address);
-    if (!place->location) return;
-    place->location[0] = (uint64_t)&place->word;
-    place->location[1] = 0; // DWARF_LOC_TYPE_MEM
+static void give(struct saved_location *saved, uint64_t *cursor, uint64_t address) {
+    saved->location = valued(cursor, address);
+    if (!saved->location) return;
+    saved->location[0] = (uint64_t)&saved->word;
+    saved->location[1] = 0; // DWARF_LOC_TYPE_MEM
 }
-static void take(const struct place *place) {
-    if (!place->location) return;
-    place->location[0] = place->word;
-    place->location[1] = LOCATION_VALUE;
+static void take(const struct saved_location *saved) {
+    if (!saved->location) return;
+    saved->location[0] = saved->word;
+    saved->location[1] = LOCATION_VALUE;
 }
 
 static struct {
@@ -141,10 +141,10 @@ static struct {
 } landing;
 static void set_landing(void *context, uint64_t address) {
     uint64_t now = landing.get(context);
-    struct place place = {.word = now};
-    give(&place, context, now); // the cursor is the first of struct _Unwind_Context (src/unwind/unwind-internal.h)
+    struct saved_location saved = {.word = now};
+    give(&saved, context, now); // the cursor is the first of struct _Unwind_Context (src/unwind/unwind-internal.h)
     landing.set(context, address);
-    take(&place);
+    take(&saved);
 }
 
 typedef int (*cursor_write)(void *cursor, int number, uint64_t value);
@@ -154,10 +154,10 @@ static struct {
     int address;
 } writers[WRITER_KINDS];
 __attribute__((noinline)) static int set_by(int kind, void *cursor, int number, uint64_t value) {
-    struct place place = {0};
-    if (number == writers[kind].address && !writers[kind].get(cursor, number, &place.word)) give(&place, cursor, place.word);
+    struct saved_location saved = {0};
+    if (number == writers[kind].address && !writers[kind].get(cursor, number, &saved.word)) give(&saved, cursor, saved.word);
     int result = writers[kind].set(cursor, number, value);
-    take(&place);
+    take(&saved);
     return result;
 }
 static int set_0(void *cursor, int number, uint64_t value) { return set_by(0, cursor, number, value); }

@@ -51,9 +51,9 @@ static uint32_t mapping_count; // how many places have ever been used
 
 void tracer_mapping_add(void *start, uint64_t byte_count) {
     for (uint32_t n = 0; n < MAPPING_COUNT; n++) {
-        uint64_t free_place = 0;
+        uint64_t unused = 0;
         // 1 while the size is not there yet: no address of a mapping.
-        if (mappings[n].start || !__atomic_compare_exchange_n(&mappings[n].start, &free_place, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        if (mappings[n].start || !__atomic_compare_exchange_n(&mappings[n].start, &unused, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             continue;
         mappings[n].byte_count = byte_count;
         __atomic_store_n(&mappings[n].start, (uint64_t)start, __ATOMIC_RELEASE);
@@ -104,8 +104,8 @@ static void send_again(struct signal_information *information) {
     }
 }
 
-void tracer_mapping_fault(int number, void *place, void *context) {
-    struct signal_information *information = place;
+void tracer_mapping_fault(int number, void *argument, void *context) {
+    struct signal_information *information = argument;
     if (information->code > 0 && replace_mapping(information->address)) return;
     // libc never lets a program block 32 and 33: with these and all but SIGBUS blocked, it is the agent that runs.
     uint64_t *mask = (uint64_t *)((char *)context + UCONTEXT_MASK);
@@ -123,5 +123,5 @@ void tracer_mapping_fault(int number, void *place, void *context) {
         return;
     }
     // The kernel has chosen the stack and the mask by the program's own flags. A jump: its handler finds what it would.
-    TAIL_CALL return ((void (*)(int, void *, void *))handler)(number, place, context);
+    TAIL_CALL return ((void (*)(int, void *, void *))handler)(number, argument, context);
 }

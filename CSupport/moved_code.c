@@ -3,7 +3,7 @@
 #include "layout.h"
 #include "plan_layout.h"
 
-_Static_assert(MOVED_MOST_PLACES == PLAN_MOST_PLACES, "places");
+_Static_assert(RELOCATED_MOST_INSTRUCTIONS == PLAN_MOST_INSTRUCTIONS, "instructions");
 
 static struct moved_area *areas;
 
@@ -76,9 +76,9 @@ struct original tracer_original(uint64_t address) {
         found.address += offset;
         return found;
     }
-    int place = 0;
-    while (place + 1 < exception->places_count && exception->places[place + 1].moved <= offset) place++;
-    found.address += exception->places[place].original;
+    int index = 0;
+    while (index + 1 < exception->instruction_count && exception->instructions[index + 1].moved <= offset) index++;
+    found.address += exception->instructions[index].original;
     if (exception->linked && offset >= exception->linked) {
 #if defined(__x86_64__)
         found.pushed = 8;

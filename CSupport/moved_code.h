@@ -8,15 +8,15 @@
 
 struct function_descriptor;
 
-#define MOVED_MOST_PLACES 7
+#define RELOCATED_MOST_INSTRUCTIONS 7
 /// Shape of moved code that is not, instruction by instruction, as long as what it stands for.
 struct moved_shape {
     uint32_t function;      // its number in the area
-    uint8_t places_count;
+    uint8_t instruction_count;
     uint8_t linked;         // as in struct plan_function
-    struct moved_place {
-        uint8_t moved, original; // as in struct plan_place, but from the first byte that was replaced
-    } places[MOVED_MOST_PLACES];
+    struct relocated_instruction {
+        uint8_t moved, original; // as in struct plan_instruction, but from the first byte that was replaced
+    } instructions[RELOCATED_MOST_INSTRUCTIONS];
 };
 
 /// Stubs, each with the moved code behind it, in order. Never given back: who was interrupted there may go on there much later.

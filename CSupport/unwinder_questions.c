@@ -118,8 +118,8 @@ uint64_t tracer_replace_iterate(uint64_t target, enum unwinder unwinder) {
 }
 
 /// For V8 (ReturnLocations.swift): of a place with a label, where the address is that the label stands for.
-static uint64_t locate(uint64_t place) {
-    uint64_t address = *(uint64_t *)place;
-    return tracer_is_label(address) ? (uint64_t)tracer_label_return(address & -LABEL_BYTES) : place;
+static uint64_t locate(uint64_t location) {
+    uint64_t address = *(uint64_t *)location;
+    return tracer_is_label(address) ? (uint64_t)tracer_label_return(address & -LABEL_BYTES) : location;
 }
 void tracer_answer_locations(uint64_t setter) { ((void (*)(uint64_t (*)(uint64_t)))setter)(locate); }

@@ -33,12 +33,12 @@ typedef uint32_t tracer_distances_anywhere __attribute__((vector_size(16), align
 /// At which of the next sixteen offsets p is (32 bits of the text at p) + first + p below `range`, in 32 bits? 19 bytes are
 /// read. In range means: above `least`, as signed numbers, once they are moved so that the range ends at the largest one.
 static inline uint32_t tracer_references(const void *text, uint32_t first, uint32_t range) {
-    const tracer_distances places = {0, 4, 8, 12};
+    const tracer_distances offsets = {0, 4, 8, 12};
     int32_t least = (int32_t)(0x7fffffffu - range);
     tracer_words found[4];
     for (int k = 0; k < 4; k++) {
         tracer_distances distance = *(const tracer_distances_anywhere *)((const char *)text + k);
-        found[k] = (tracer_words)(distance + (places + (first + (uint32_t)k + 0x80000000u - range))) > least;
+        found[k] = (tracer_words)(distance + (offsets + (first + (uint32_t)k + 0x80000000u - range))) > least;
     }
     tracer_words any = found[0] | found[1] | found[2] | found[3];
     if (!__builtin_ia32_pmovmskb128((tracer_flags)any)) return 0;

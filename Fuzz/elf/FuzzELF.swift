@@ -32,19 +32,19 @@ private func readImage(_ loaded: Arena.Loaded) {
         _ = image.word64(image.bias &+ entry.pointee.value)
     }
     // As Rebinder does with each slot. More of them are only more of the same.
-    let place = OneImage.image
-    place.pointee = image
+    let pointer = OneImage.image
+    pointer.pointee = image
     _ = OneImage.filters.append(filter)
-    for n in 0..<min(image.jumpRelocationCount, 500) { leaveUnbound(place, image.bias &+ image.jumpRelocation(n).offset) }
-    var slots = CallSlots<OneImage>(place, isGlobal: true)
+    for n in 0..<min(image.jumpRelocationCount, 500) { leaveUnbound(pointer, image.bias &+ image.jumpRelocation(n).offset) }
+    var slots = CallSlots<OneImage>(pointer, isGlobal: true)
     for n in 0..<min(slots.count, 500) { _ = slots.slot(n) }
     OneImage.filters.removeAll()
-    for n in 0..<min(image.jumpRelocationCount, 500) { resolve(place, image.jumpRelocation(n), filter) }
+    for n in 0..<min(image.jumpRelocationCount, 500) { resolve(pointer, image.jumpRelocation(n), filter) }
     var low = UInt64.max, high: UInt64 = 0
     let data = image.relativeRelocationCount..<min(image.dataRelocationCount, image.relativeRelocationCount + 500)
     for n in data {
         let relocation = image.dataRelocation(n)
-        resolve(place, relocation, filter)
+        resolve(pointer, relocation, filter)
         let slot = image.bias &+ relocation.offset
         if slot & 7 == 0 && image.word64(slot) != nil {
             low = min(low, slot)
@@ -103,16 +103,16 @@ private func resolve(_ image: UnsafeMutablePointer<Image>, _ relocation: Relocat
 /// What the loader does with a slot that it leaves to the first call (glibc elf/dl-machine.h, elf_machine_lazy_rel).
 private func leaveUnbound(_ image: UnsafeMutablePointer<Image>, _ slot: UInt64) {
     guard slot & 7 == 0, image.pointee.isData(slot), let value = image.pointee.word64(slot),
-        let place = UnsafeMutablePointer<UInt64>(bitPattern: UInt(slot))
+        let word = UnsafeMutablePointer<UInt64>(bitPattern: UInt(slot))
     else { return }
-    place.pointee = value &+ image.pointee.bias
+    word.pointee = value &+ image.pointee.bias
 }
 
 /// Asserts that a slot the agent would write is writable, or lies in the part that is opened for it.
 private func open(_ image: Image, _ slot: UInt64) {
     if slot >= image.relroLow && slot < image.relroHigh { return }
-    if image.isData(slot), let place = UnsafeMutablePointer<UInt64>(bitPattern: UInt(slot)), image.word64(slot) != nil {
-        place.pointee = place.pointee &+ 0
+    if image.isData(slot), let word = UnsafeMutablePointer<UInt64>(bitPattern: UInt(slot)), image.word64(slot) != nil {
+        word.pointee = word.pointee &+ 0
     }
 }
 

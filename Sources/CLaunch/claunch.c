@@ -50,8 +50,8 @@ static void tell_guard(pid_t group) {
     if (guard >= 0) send(guard, &group, sizeof group, MSG_NOSIGNAL); // fails when it was killed: nobody tidies up then
 }
 
-static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *place) {
-    (void)info, (void)kind, (void)place;
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *position) {
+    (void)info, (void)kind, (void)position;
     remove(path);
     return 0;
 }

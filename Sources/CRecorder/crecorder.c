@@ -178,12 +178,12 @@ static void take_bus(void) {
 // The fences keep the compiler from moving the access out of the guarded part.
 #define TOUCH(access) \
     pthread_once(&bus, take_bus); \
-    sigjmp_buf place; \
-    if (sigsetjmp(place, 0)) { \
+    sigjmp_buf resume; \
+    if (sigsetjmp(resume, 0)) { \
         escape = 0; \
         return EFAULT; \
     } \
-    escape = &place; \
+    escape = &resume; \
     __atomic_signal_fence(__ATOMIC_SEQ_CST); \
     access; \
     __atomic_signal_fence(__ATOMIC_SEQ_CST); \

@@ -22,9 +22,9 @@ package struct Sample: Equatable, Sendable {
 
     static func quantile(_ fraction: Double, ofAscending values: [Double]) -> Double {
         guard let last = values.indices.last else { return 0 }
-        let place = min(max(fraction, 0), 1) * Double(last)
-        let below = Int(place)
+        let position = min(max(fraction, 0), 1) * Double(last)
+        let below = Int(position)
         guard below < last else { return values[last] }
-        return values[below] + (values[below + 1] - values[below]) * (place - Double(below))
+        return values[below] + (values[below + 1] - values[below]) * (position - Double(below))
     }
 }

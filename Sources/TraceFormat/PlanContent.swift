@@ -39,9 +39,9 @@ public struct PlanContent {
     }
     public var bytesOfNames: Int { Int(header.pointee.byte_count) &- Int(header.pointee.names) }
     /// Adds the names, the last `bytesOfNames` bytes of the file. Returns false when they are damaged.
-    public mutating func addNames(_ place: UnsafeRawPointer) -> Bool {
-        let text = place.assumingMemoryBound(to: UInt8.self), count = Int(header.pointee.names_count)
-        if PlanContent.checksum(place, byteCount: bytesOfNames) != header.pointee.names_checksum || count > 0 && text[count &- 1] != 0 {
+    public mutating func addNames(_ start: UnsafeRawPointer) -> Bool {
+        let text = start.assumingMemoryBound(to: UInt8.self), count = Int(header.pointee.names_count)
+        if PlanContent.checksum(start, byteCount: bytesOfNames) != header.pointee.names_checksum || count > 0 && text[count &- 1] != 0 {
             return false
         }
         names = text
@@ -82,8 +82,8 @@ public struct PlanContent {
     @inline(__always) private func isSound(_ function: UnsafePointer<plan_function>) -> Bool {
         let function = function.pointee, moved = UInt64(function.moved_count)
         guard function.tactic < UInt8(PLAN_TACTICS.rawValue), moved <= UInt64(PLAN_RELOCATED_MOST_BYTES),
-            function.places_count <= UInt8(PLAN_MOST_PLACES), UInt64(function.linked) <= moved,
-            UInt64(function.moved) &+ moved &+ UInt64(function.places_count) &* UInt64(MemoryLayout<plan_place>.size)
+            function.instruction_count <= UInt8(PLAN_MOST_INSTRUCTIONS), UInt64(function.linked) <= moved,
+            UInt64(function.moved) &+ moved &+ UInt64(function.instruction_count) &* UInt64(MemoryLayout<plan_instruction>.size)
                 <= UInt64(header.pointee.bytes_count),
             UInt64(function.fixup) &+ UInt64(function.fixup_count) <= UInt64(header.pointee.fixup_count),
             function.replaced > 0, function.replaced <= 6, function.patch <= 16, function.resume >= function.patch,
@@ -127,9 +127,9 @@ public struct PlanContent {
         ((start + Int(header.pointee.fixups)).assumingMemoryBound(to: plan_fixup.self) + Int(function.fixup))[k]
     }
     public func movedCode(of function: plan_function) -> UnsafeRawPointer { start + Int(header.pointee.bytes) + Int(function.moved) }
-    public func place(of function: plan_function, _ k: Int) -> plan_place {
+    public func instruction(of function: plan_function, _ k: Int) -> plan_instruction {
         (movedCode(of: function) + Int(function.moved_count)).loadUnaligned(
-            fromByteOffset: k &* MemoryLayout<plan_place>.size, as: plan_place.self)
+            fromByteOffset: k &* MemoryLayout<plan_instruction>.size, as: plan_instruction.self)
     }
     /// Keys of all names: a function has as many as it has names, behind those of the functions before it.
     public var keys: UnsafePointer<UInt32> { (start + Int(header.pointee.keys)).assumingMemoryBound(to: UInt32.self) }

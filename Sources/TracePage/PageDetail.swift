@@ -19,7 +19,7 @@ extension ViewPage {
         let narrowed = Dictionary(grouping: chosen) { lanes[$0].trace }.sorted { $0.key < $1.key }.map { index, lanes in
             let trace = traces[index], ticks = trace.ticks(time)
             return (
-                index: index, place: trace, ticks: ticks, lanes: lanes, threads: Set(lanes.map { self.lanes[$0].timeline.thread }),
+                index: index, whole: trace, ticks: ticks, lanes: lanes, threads: Set(lanes.map { self.lanes[$0].timeline.thread }),
                 trace: trace.trace.narrowed(to: trace.trace.window.intersection(ticks))
             )
         }
@@ -30,14 +30,14 @@ extension ViewPage {
             var parts: [String] = []
             for part in narrowed {
                 let timelines = CallTimeline.all(
-                    part.trace, from: part.ticks.lowerBound, until: min(part.ticks.upperBound, part.place.end), mostThreads: .max,
+                    part.trace, from: part.ticks.lowerBound, until: min(part.ticks.upperBound, part.whole.end), mostThreads: .max,
                     mostSlices: Self.mostSlices / narrowed.count, of: part.threads)
                 let states = states(of: part.index, in: part.ticks, lanes: part.lanes, share: narrowed.count)
                 let lanes = Dictionary(part.lanes.map { (self.lanes[$0].timeline.thread, $0) }) { first, _ in first }
                 for timeline in timelines {
                     guard let lane = lanes[timeline.thread] else { continue }
                     parts.append(
-                        "{\"lane\":\(lane),\"states\":\(states[lane] ?? "null")," + PageCalls.members(timeline, of: part.place, &functions)
+                        "{\"lane\":\(lane),\"states\":\(states[lane] ?? "null")," + PageCalls.members(timeline, of: part.whole, &functions)
                             + "}")
                 }
             }

@@ -9,12 +9,12 @@ package struct PageSamples {
         var trace: TraceFile
         var stacks: SampledStacks
         /// Index among the page's traces; nil: its threads have no lanes.
-        var place: Int?
+        var index: Int?
 
-        package init(trace: TraceFile, stacks: SampledStacks, place: Int? = nil) {
+        package init(trace: TraceFile, stacks: SampledStacks, index: Int? = nil) {
             self.trace = trace
             self.stacks = stacks
-            self.place = place
+            self.index = index
         }
 
         /// Converts ticks to nanoseconds of the page's time.
@@ -51,7 +51,7 @@ package struct PageSamples {
         guard !sampled.isEmpty else { return nil }
         tree = ViewTree(sampled.map { $0.stacks.tree! }, least: least, most: mostNodes, &functions)
         lanes = sampled.flatMap { process in
-            process.stacks.tree!.roots.map { root in process.place.flatMap { place in root.tid.flatMap { lane(place, $0) } } ?? -1 }
+            process.stacks.tree!.roots.map { root in process.index.flatMap { index in root.tid.flatMap { lane(index, $0) } } ?? -1 }
         }
         period = sampled.lazy.compactMap { $0.trace.metadata.kernel?.period }.first
         let moments = zip(sampled, tree.places).flatMap { process, places in

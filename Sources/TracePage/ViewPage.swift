@@ -79,9 +79,9 @@ package struct ViewPage: Sendable {
         for index in traces.indices { traces[index].start = traces[index].begun - begun }
         PageTrace.connect(&traces)
         self.traces = traces
-        let placeOfFile = Dictionary(uniqueKeysWithValues: chosen.sorted().enumerated().map { ($0.element, $0.offset) })
+        let indexOfFile = Dictionary(uniqueKeysWithValues: chosen.sorted().enumerated().map { ($0.element, $0.offset) })
         samples = files.indices.map {
-            PageSamples.Process(trace: files[$0], stacks: SampledStacks(files[$0], symbolizer), place: placeOfFile[$0])
+            PageSamples.Process(trace: files[$0], stacks: SampledStacks(files[$0], symbolizer), index: indexOfFile[$0])
         }.filter { $0.stacks.tree != nil }
         self.begun = begun
         // The page covers the time of the other processes, too.

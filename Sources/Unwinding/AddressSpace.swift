@@ -97,8 +97,8 @@ struct ReservedArea {
         return address &- range.lowerBound < bytes - bytes % (2 * Self.labelsBytes)
     }
     /// Address of the word that holds the return address of this label.
-    func place(ofLabel address: UInt64) -> UInt64 { (address & ~(Self.labelBytes - 1)) &+ Self.labelsBytes }
-    func isPlaceOfLabel(_ address: UInt64) -> Bool {
+    func returnWord(ofLabel address: UInt64) -> UInt64 { (address & ~(Self.labelBytes - 1)) &+ Self.labelsBytes }
+    func isReturnWord(_ address: UInt64) -> Bool {
         isInBlock(address) && isLabel(address &- Self.labelsBytes) && address % Self.labelBytes == 0
     }
     /// Also its text.

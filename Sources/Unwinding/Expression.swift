@@ -46,9 +46,9 @@ package struct Expression {
                 guard let number = Int(exactly: reader.unsigned()), let value = based(number) else { return nil }
                 stack.append(value)
             case 0x12, 0x14, 0x15: // dup, over, pick
-                let place = code == 0x12 ? 0 : code == 0x14 ? 1 : Int(reader.byte())
-                guard place < stack.count else { return nil }
-                stack.append(stack[stack.count - 1 - place])
+                let depth = code == 0x12 ? 0 : code == 0x14 ? 1 : Int(reader.byte())
+                guard depth < stack.count else { return nil }
+                stack.append(stack[stack.count - 1 - depth])
             case 0x2f: if !jump(reader.number(Int16.self)) { return nil }
             case 0x96: break // nop
             default:

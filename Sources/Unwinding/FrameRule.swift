@@ -3,7 +3,7 @@
 import Symbols
 
 struct SavedRegister: Equatable {
-    enum Place: Equatable {
+    enum Rule: Equatable {
         case offset(Int64) // in memory, from the CFA
         case valueOffset(Int64) // the CFA plus this is the value itself
         case register(Int)
@@ -12,7 +12,7 @@ struct SavedRegister: Equatable {
         case undefined
     }
     var register: Int
-    var place: Place
+    var rule: Rule
 }
 
 package struct FrameRule {
@@ -46,10 +46,10 @@ struct FrameProgram {
         var frameAddress = FrameRule.FrameAddress.register(-1, 0)
         var saved: [SavedRegister] = []
 
-        mutating func set(_ register: UInt64, _ place: SavedRegister.Place) {
+        mutating func set(_ register: UInt64, _ rule: SavedRegister.Rule) {
             guard let number = Int(exactly: register), number < 64 else { return } // vector registers: nobody's
             unset(register)
-            saved.append(SavedRegister(register: number, place: place))
+            saved.append(SavedRegister(register: number, rule: rule))
         }
         mutating func unset(_ register: UInt64) { saved.removeAll { UInt64($0.register) == register } }
         mutating func restore(_ register: UInt64, from first: Row) {
@@ -75,7 +75,7 @@ struct FrameProgram {
         return FrameRule(
             frameAddress: row.frameAddress, saved: list.count - row.saved.count..<list.count, returnColumn: returnColumn,
             isSignalFrame: isSignalFrame,
-            isOutermost: row.saved.contains { $0.register == returnColumn && $0.place == .undefined })
+            isOutermost: row.saved.contains { $0.register == returnColumn && $0.rule == .undefined })
     }
 
     private static let mostKept = 64, mostInstructions = 100_000

@@ -32,9 +32,9 @@ package struct ModuleImage {
         let headers = read(start, size * count)
         var table: UInt64?
         headers.withUnsafeBytes { bytes in
-            for place in stride(from: 0, through: bytes.count - size, by: size) {
-                let type = bytes.load(place, as: UInt32.self)!, flags = bytes.load(place + 4, as: UInt32.self)!
-                func word(_ offset: Int) -> UInt64 { bytes.load(place + offset, as: UInt64.self)! }
+            for entry in stride(from: 0, through: bytes.count - size, by: size) {
+                let type = bytes.load(entry, as: UInt32.self)!, flags = bytes.load(entry + 4, as: UInt32.self)!
+                func word(_ offset: Int) -> UInt64 { bytes.load(entry + offset, as: UInt64.self)! }
                 if type == Self.load {
                     segments.append(
                         Segment(

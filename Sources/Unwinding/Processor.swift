@@ -33,7 +33,7 @@ package struct Processor: Sendable {
     /// Returns the registers of a sample in DWARF's order; 0 for those that it lacks.
     package func dwarfRegisters(_ sampled: UnsafeBufferPointer<UInt64>) -> [UInt64] {
         var registers = [UInt64](repeating: 0, count: registerCount)
-        for (place, register) in sampleOrder.enumerated() where place < sampled.count { registers[register] = sampled[place] }
+        for (index, register) in sampleOrder.enumerated() where index < sampled.count { registers[register] = sampled[index] }
         return registers
     }
 

@@ -17,13 +17,13 @@ package final class ReturnLabels {
         known = parent.known
     }
 
-    /// - Parameter place: where in memory it stands
+    /// - Parameter word: where in memory it stands
     /// - Returns: nil when it was not asked in time
-    func address(at place: UInt64) -> UInt64? {
-        if let known = known[place] { return known }
+    func address(at word: UInt64) -> UInt64? {
+        if let known = known[word] { return known }
         open()
-        guard let address = memory?.word(place), address != 0 else { return nil }
-        if known.count < Self.most { known[place] = address }
+        guard let address = memory?.word(word), address != 0 else { return nil }
+        if known.count < Self.most { known[word] = address }
         return address
     }
 

@@ -38,7 +38,7 @@ package final class Unwinder {
         into frames: inout [UInt64]
     ) -> Bool {
         guard sampled.count == processor.sampleOrder.count else { return false }
-        for (place, register) in processor.sampleOrder.enumerated() { registers[register] = sampled[place] }
+        for (index, register) in processor.sampleOrder.enumerated() { registers[register] = sampled[index] }
         unknown = 0
         hasFoundMadeCode = false
         let memory = Memory(stack: stack, start: registers[processor.stackPointer], reservedAreas: space.reservedAreas, labels: labels)
@@ -49,7 +49,7 @@ package final class Unwinder {
             if let area = space.reservedAreas.first(where: { $0.isLabel(pc) }) {
                 // Its frame has no size: everything but the program counter is as it will be.
                 if isReturn { frames[frames.count - 1] = UInt64(TRACE_SAMPLE_CALL) } else { frames.append(UInt64(TRACE_SAMPLE_CALL)) }
-                guard let next = memory.word(area.place(ofLabel: pc)), next != 0 else { return false }
+                guard let next = memory.word(area.returnWord(ofLabel: pc)), next != 0 else { return false }
                 registers[processor.programCounter] = next
                 frames.append(next)
                 isReturn = true
@@ -104,7 +104,7 @@ package final class Unwinder {
             let each = module.saved[index], bit: UInt64 = 1 << UInt64(each.register)
             guard each.register < count else { continue }
             let result: UInt64?
-            switch each.place {
+            switch each.rule {
             case .offset(let offset): result = saved(each.register, at: frameAddress &+ UInt64(bitPattern: offset), rule, memory)
             case .valueOffset(let offset): result = frameAddress &+ UInt64(bitPattern: offset)
             case .register(let register): result = value(register)
@@ -168,7 +168,7 @@ package final class Unwinder {
             return outside(address)
         }
         private func outside(_ address: UInt64) -> UInt64? {
-            reservedAreas.contains { $0.isPlaceOfLabel(address) } ? labels?.address(at: address) : nil
+            reservedAreas.contains { $0.isReturnWord(address) } ? labels?.address(at: address) : nil
         }
     }
 }

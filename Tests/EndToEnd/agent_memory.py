@@ -33,21 +33,21 @@ def writable_segments_are_a_few_pages(settings):
 def over_bare(settings, threads, what="resident"):
     """(taken, resident), in kilobytes, or (mappings,). The loader and libc touch a page more or less from run to run: the least of three."""
     program = build.build(next(c for s in build.subjects() if s.name == "agent_memory" for c in s.cases()))
-    place = harness.Place("memory", settings.keep)
+    directory = harness.Directory("memory", settings.keep)
     environment = harness.passed_on(os.environ)
 
     def least(environment):
         counts = []
         for _ in range(3):
-            run = harness.execute([program, what, str(threads)], place.fresh(), environment)
+            run = harness.execute([program, what, str(threads)], directory.fresh(), environment)
             if run.status or run.stderr:
                 raise Failed(f"{harness.describe(run.status)}: {run.stderr[-300:].decode(errors='replace')}")
             counts.append([int(word) for word in run.stdout.split()])
         return [min(column) for column in zip(*counts)]
     try:
-        return [traced - bare for traced, bare in zip(least(harness.traced_environment(settings, environment, place)), least(environment))]
+        return [traced - bare for traced, bare in zip(least(harness.traced_environment(settings, environment, directory)), least(environment))]
     finally:
-        place.done()
+        directory.done()
 
 
 def takes_little_with_one_thread(settings):

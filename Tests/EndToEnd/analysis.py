@@ -281,33 +281,33 @@ class Analysis:
     def run(self, settings):
         if settings.bare_only:
             return
-        place = harness.Place("analysis", settings.keep)
+        directory = harness.Directory("analysis", settings.keep)
         try:
-            where = place.fresh()
+            where = directory.fresh()
             for name, text in (("library.c", self.library), ("program.c", self.source)):
                 with open(os.path.join(where, name), "w", encoding="utf-8") as file:
                     file.write(text)
             # Calls within the library go through its PLT too: they are what is recorded.
             for command in (f"gcc {self.level} -shared -fPIC -o libanalysed.so library.c", "gcc -O1 -o program program.c -L. -lanalysed -lpthread -Wl,-rpath,$PWD"):
                 subprocess.run(["sh", "-c", command], cwd=where, check=True)
-            environment = harness.traced_environment(settings, harness.passed_on(os.environ), place)
-            return self.check(settings, place, environment)
+            environment = harness.traced_environment(settings, harness.passed_on(os.environ), directory)
+            return self.check(settings, directory, environment)
         finally:
-            place.done()
+            directory.done()
 
     @staticmethod
-    def record(place, environment, files=1):
-        for name in os.listdir(place.traces):
-            os.unlink(os.path.join(place.traces, name))
-        run = harness.execute([os.path.join(place.path, "program")], place.path, environment, timeout=120)
+    def record(directory, environment, files=1):
+        for name in os.listdir(directory.traces):
+            os.unlink(os.path.join(directory.traces, name))
+        run = harness.execute([os.path.join(directory.path, "program")], directory.path, environment, timeout=120)
         if run.status == 77:
             raise Skipped("this kernel gives nobody here a clock of his own (time namespaces)")
         if run.status != 0:
             raise Failed(f"ended with {harness.describe(run.status)}: {run.stderr[-300:]!r}")
-        names = os.listdir(place.traces)
+        names = os.listdir(directory.traces)
         if len(names) != files:
             raise Failed(f"{len(names)} traces: {names}")
-        return os.path.join(place.traces, names[0]), run.stdout
+        return os.path.join(directory.traces, names[0]), run.stdout
 
 
 def tool(settings, *arguments):
@@ -317,8 +317,8 @@ def tool(settings, *arguments):
     return json.loads(run.stdout)
 
 
-def tree_equals_the_decoders(settings, place, environment):
-    path, _ = Analysis.record(place, environment)
+def tree_equals_the_decoders(settings, directory, environment):
+    path, _ = Analysis.record(directory, environment)
     tree = tool(settings, "tree", path, "--json")
     found = {}
     names = [(f["symbol"], f["module"]) for f in tree["functions"]]
@@ -331,7 +331,7 @@ def tree_equals_the_decoders(settings, place, environment):
         paths.append(paths[node["parent"]] + (names[node["function"]],))
         found[paths[-1]] = [node["calls"], node["open"], node["unwound"], node["total_ns"], node["self_ns"]]
     expected = {}
-    trace = tracefile.read_all(place.traces)[0]
+    trace = tracefile.read_all(directory.traces)[0]
     scale = tool(settings, "info", path, "--json")["ticks_per_second"] / 1e9
     end = trace.header["last_ticks"]
     for thread in trace.trees().threads.values():
@@ -368,10 +368,10 @@ def tree_equals_the_decoders(settings, place, environment):
         raise Failed(f"{len(tree['roots'])} threads, or too few levels: the program did not do what it should")
 
 
-def a_window_has_the_decoders_part(settings, place, environment):
+def a_window_has_the_decoders_part(settings, directory, environment):
     """A stretch of the middle, and the moments of the slowest calls of one function, against calls cut by hand."""
-    path, _ = Analysis.record(place, environment)
-    trace = tracefile.read_all(place.traces)[0].trees()
+    path, _ = Analysis.record(directory, environment)
+    trace = tracefile.read_all(directory.traces)[0].trees()
     scale = tool(settings, "info", path, "--json")["ticks_per_second"] / 1e9
     first, last = trace.header["first_ticks"], trace.header["last_ticks"]
     calls = []  # (name, from, to), in ns since the beginning
@@ -436,7 +436,7 @@ def spread(values):
     return (high - low) / middle
 
 
-def correction_takes_out_what_recording_cost(settings, place, environment):
+def correction_takes_out_what_recording_cost(settings, directory, environment):
     """The tool subtracts the cost that the agent measured at its start, times the number of calls, and this brings a caller's
     self time nearer to its time without recording. How near depends on the CPU (a tight loop is measured, and the outer
     part of the cost is a clock read and a few stores, partly hidden by an out-of-order CPU): reported, not judged.
@@ -445,7 +445,7 @@ def correction_takes_out_what_recording_cost(settings, place, environment):
     count, so that no lucky one passes the test and no unlucky one fails it."""
     kept, disturbed = [], 0
     while len(kept) < 5:
-        path, out = Analysis.record(place, environment)
+        path, out = Analysis.record(directory, environment)
         truth = [int(line) for line in out.split()]
         tree = tool(settings, "tree", path, "--json", "--correct")
         names = [function["symbol"] for function in tree["functions"]]
@@ -481,12 +481,12 @@ def correction_takes_out_what_recording_cost(settings, place, environment):
     return told
 
 
-def corrected_times_are_within_their_error(settings, place, environment):
+def corrected_times_are_within_their_error(settings, directory, environment):
     """Corrected times of an empty function, of one with short calls inside, and of a sort are right to a tenth, or to the stated error.
     As above, the verdict is the median's of five undisturbed runs; sums are of all rounds."""
     names, kept, disturbed = ("nothing", "parent", "sort"), [], 0
     while len(kept) < 5:
-        path, out = Analysis.record(place, environment)
+        path, out = Analysis.record(directory, environment)
         taken = [[], [], []]
         for shape, bare, recorded in (map(int, line.split()) for line in out.splitlines()):
             taken[shape].append((bare, recorded))
@@ -518,8 +518,8 @@ def corrected_times_are_within_their_error(settings, place, environment):
     return "; ".join(told)
 
 
-def times_are_right_on_both_sides_of_a_leap_of_the_clock(settings, place, environment):
-    path, out = Analysis.record(place, environment)
+def times_are_right_on_both_sides_of_a_leap_of_the_clock(settings, directory, environment):
+    path, out = Analysis.record(directory, environment)
     trace = tracefile.Trace(path)
     if trace.header["clock"] == 3:
         raise Skipped("no cycle counter is used here")
@@ -538,13 +538,13 @@ def times_are_right_on_both_sides_of_a_leap_of_the_clock(settings, place, enviro
 UNDISTURBED_WITHIN = 12
 
 
-def own_code_is_what_the_program_measured(settings, place, environment):
+def own_code_is_what_the_program_measured(settings, directory, environment):
     """A thread that loses its CPU in the agent, between its call's end and the program's clock read, has that counted as own
     code and does not measure it: of some runs on a busy machine one is undisturbed."""
     for minimum in ("0", "0.5"):
         faults = ["never run"]
         for _ in range(UNDISTURBED_WITHIN):
-            faults = faults and own_code_differs(settings, place, {**environment, "TRACER_MINMS": minimum})
+            faults = faults and own_code_differs(settings, directory, {**environment, "TRACER_MINMS": minimum})
         if faults:
             raise Failed(f"TRACER_MINMS={minimum}: " + "; ".join(faults))
 
@@ -574,8 +574,8 @@ def own_code_elsewhere(settings, trace, own):
     return rows
 
 
-def own_code_differs(settings, place, environment):
-    _, out = Analysis.record(place, environment, files=2)
+def own_code_differs(settings, directory, environment):
+    _, out = Analysis.record(directory, environment, files=2)
     measured, walls = {}, {}
     for line in out.decode().splitlines():
         if line.strip():
@@ -583,10 +583,10 @@ def own_code_differs(settings, place, environment):
             measured.setdefault(role, []).append(int(own))
             walls.setdefault(role, []).append(int(wall))
     found, sums = {"thread": []}, {"thread": []}
-    for name in os.listdir(place.traces):
-        report = tool(settings, "report", os.path.join(place.traces, name), "--json")
+    for name in os.listdir(directory.traces):
+        report = tool(settings, "report", os.path.join(directory.traces, name), "--json")
         threads = report["threads"]
-        rows = own_code_elsewhere(settings, os.path.join(place.traces, name), {thread["tid"]: thread["own_ns"] for thread in threads})
+        rows = own_code_elsewhere(settings, os.path.join(directory.traces, name), {thread["tid"]: thread["own_ns"] for thread in threads})
         for thread in threads:
             role = "thread" if thread["tid"] != report["pid"] else "main" if len(threads) > 1 else "child"
             found.setdefault(role, []).append(thread["own_ns"])
@@ -622,10 +622,10 @@ int main(void) {
 """
 
 
-def a_call_of_dlopen_shows_its_file_in_every_view(settings, place, environment):
+def a_call_of_dlopen_shows_its_file_in_every_view(settings, directory, environment):
     for name in ("outer", "inner", "other"):
-        shutil.copy(os.path.join(place.path, "libanalysed.so"), os.path.join(place.path, "cwd", name + ".so"))
-    path, _ = Analysis.record(place, environment)
+        shutil.copy(os.path.join(directory.path, "libanalysed.so"), os.path.join(directory.path, "cwd", name + ".so"))
+    path, _ = Analysis.record(directory, environment)
 
     def text(*arguments):
         done = subprocess.run([settings.tool, *arguments], capture_output=True, text=True, timeout=120, check=True)
@@ -638,7 +638,7 @@ def a_call_of_dlopen_shows_its_file_in_every_view(settings, place, environment):
     tree = re.findall(r"(\d+) +(dlopen\S*) ", text("tree", path, "--min", "0"))
     if sorted(tree) != sorted([("1", "dlopen(outer.so)"), ("1", "dlopen(inner.so)"), ("1", "dlopen(other.so)"), ("3", "dlopen")]):
         raise Failed(f"tree: {tree}")
-    page = os.path.join(place.path, "page.html")
+    page = os.path.join(directory.path, "page.html")
     text("view", path, "-o", page)
     with open(page, encoding="utf-8") as file:
         shown = set(re.findall(r'\["(dlopen[^"]*)"', file.read()))

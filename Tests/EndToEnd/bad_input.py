@@ -42,32 +42,32 @@ class BadInput:
             if not shutil.which(tool, path=os.environ.get("PATH", "") + ":/sbin:/usr/sbin"):
                 raise Skipped(f"{tool} is not installed")
         program = build.build(steady())
-        place = harness.Place(self.name, settings.keep)
+        directory = harness.Directory(self.name, settings.keep)
         try:
-            self.compare(settings, place, program)
+            self.compare(settings, directory, program)
         finally:
-            place.done()
+            directory.done()
 
-    def compare(self, settings, place, program):
+    def compare(self, settings, directory, program):
         environment = harness.passed_on(os.environ)
-        environment["TRACES"] = place.traces
+        environment["TRACES"] = directory.traces
         argv = [program, *self.arguments]
         options = dict(memory=self.memory, limits=self.limits)
         plain = {k: v for k, v in self.settings.items() if not k.startswith("TRACER_")}
-        bare = harness.execute(argv, place.fresh(), {**environment, **{k: v for k, v in plain.items() if k != "MIDWAY"}}, **options)
+        bare = harness.execute(argv, directory.fresh(), {**environment, **{k: v for k, v in plain.items() if k != "MIDWAY"}}, **options)
         if bare.status != 7:
             raise Failed(f"bare: {harness.describe(bare.status)}, expected status 7: {bare.stderr[-300:]}")
         if settings.bare_only:
             return
         if self.prepare:
-            self.prepare(place)
-        traced_environment = harness.traced_environment(settings, environment, place)
-        traced_environment.update({k: v.replace("{traces}", place.traces) for k, v in self.settings.items()})
+            self.prepare(directory)
+        traced_environment = harness.traced_environment(settings, environment, directory)
+        traced_environment.update({k: v.replace("{traces}", directory.traces) for k, v in self.settings.items()})
         if self.wrap:  # the shell and its helpers are not what is tested: the preload begins with the program
             preload = traced_environment.pop("LD_PRELOAD")
-            traced_environment["TRACES"] = place.traces
+            traced_environment["TRACES"] = directory.traces
             argv = ["unshare", "-m", "sh", "-c", self.wrap.replace("RUN", f'env LD_PRELOAD={preload} "$@"'), "sh", *argv]
-        traced = harness.execute(argv, place.fresh(), traced_environment, **options)
+        traced = harness.execute(argv, directory.fresh(), traced_environment, **options)
         faults = []
         if traced.status != bare.status:
             faults.append(f"ended with {harness.describe(traced.status)}, bare with {harness.describe(bare.status)}")
@@ -84,7 +84,7 @@ class BadInput:
             if not any(word in line for line in said):
                 faults.append(f"no line mentions {word}: {said[:4]}")
         if self.calls is not None:
-            traces, wrong = harness.check_traces(settings, place)
+            traces, wrong = harness.check_traces(settings, directory)
             faults += [w for w in wrong if "dropped" not in w]
             calls = sum(t.count("steady_both") for t in traces)
             low, high = self.calls
@@ -93,25 +93,25 @@ class BadInput:
             if not traces:
                 faults.append("no trace")
         if self.inspect:
-            faults += self.inspect(place) or []
+            faults += self.inspect(directory) or []
         if faults:
             raise Failed("\n".join(faults))
 
 
-def a_link(place):
-    victim = os.path.join(place.path, "victim")
+def a_link(directory):
+    victim = os.path.join(directory.path, "victim")
     with open(victim, "w") as file:
         file.write("precious")
-    os.symlink(victim, os.path.join(place.traces, "link.trace"))
+    os.symlink(victim, os.path.join(directory.traces, "link.trace"))
 
 
-def victim_is_whole(place):
-    with open(os.path.join(place.path, "victim")) as file:
+def victim_is_whole(directory):
+    with open(os.path.join(directory.path, "victim")) as file:
         return [] if file.read() == "precious" else ["the trace was written through a symbolic link"]
 
 
-def only_mine(place):
-    modes = {n: stat.S_IMODE(os.stat(os.path.join(place.traces, n)).st_mode) for n in os.listdir(place.traces)}
+def only_mine(directory):
+    modes = {n: stat.S_IMODE(os.stat(os.path.join(directory.traces, n)).st_mode) for n in os.listdir(directory.traces)}
     return [f"{n} has mode {mode:o}" for n, mode in modes.items() if mode != 0o600]
 
 

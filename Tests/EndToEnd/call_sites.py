@@ -152,14 +152,14 @@ class Case:
         self.prefix = "aarch64-linux-gnu-" if harness.EMULATOR else ""
         if not shutil.which(self.prefix + "gcc") or not shutil.which(self.prefix + "addr2line"):
             raise Skipped(f"no {self.prefix}gcc")
-        self.place = harness.Place(self.name, settings.keep)
-        self.made = os.path.join(self.place.path, "made")
+        self.directory = harness.Directory(self.name, settings.keep)
+        self.made = os.path.join(self.directory.path, "made")
         os.mkdir(self.made)
         try:
-            self.place.fresh()
+            self.directory.fresh()
             return self.check(self)
         finally:
-            self.place.done()
+            self.directory.done()
 
     def compile(self, name, text, *options):
         source = os.path.join(self.made, re.sub(r"^lib(.*)\.so$", r"\1", name) + ".c")
@@ -181,13 +181,13 @@ class Case:
         return [self.compile("program", MAIN, "-O2", "-g", library, "-ldl"), *plugins]
 
     def traced(self, argv, **variables):
-        for name in os.listdir(self.place.traces):
-            os.unlink(os.path.join(self.place.traces, name))
-        environment = harness.traced_environment(self.settings, {**harness.passed_on(os.environ), **variables}, self.place)
-        run = harness.execute(argv, self.place.fresh(), environment)
+        for name in os.listdir(self.directory.traces):
+            os.unlink(os.path.join(self.directory.traces, name))
+        environment = harness.traced_environment(self.settings, {**harness.passed_on(os.environ), **variables}, self.directory)
+        run = harness.execute(argv, self.directory.fresh(), environment)
         if run.status or run.stderr:
             raise Failed(f"{harness.describe(run.status)}: {run.stderr[-300:].decode(errors='replace')}")
-        traces, faults = harness.check_traces(self.settings, self.place)
+        traces, faults = harness.check_traces(self.settings, self.directory)
         if faults:
             raise Failed("\n".join(faults))
         return run.stdout.decode(), traces
@@ -281,12 +281,12 @@ def processes_are_added_up(case):
     parent = noted("\n".join(out.splitlines()[half:]))
     place = next(key for key, count in noted("\n".join(child)).items() if count == 25)
     expected = {**{key: count for key, count in parent.items() if key[0] == "far"}, place: 25}
-    rows = json.loads(case.tool("report", case.place.traces, "--by", "site", "--json", "--filter", "far"))["functions"]
+    rows = json.loads(case.tool("report", case.directory.traces, "--by", "site", "--json", "--filter", "far"))["functions"]
     wrong = differences(expected, told_by(rows), {"far"})
     if wrong:
         raise Failed("; ".join(wrong))
     pid = max(trace.header["pid"] for trace in traces)
-    rows = json.loads(case.tool("report", case.place.traces, "--process", str(pid), "--by", "site", "--json", "--filter", "far"))["functions"]
+    rows = json.loads(case.tool("report", case.directory.traces, "--process", str(pid), "--by", "site", "--json", "--filter", "far"))["functions"]
     if told_by(rows) != {place: 25}:
         raise Failed(f"of the child alone: {told_by(rows)}")
 
@@ -323,11 +323,11 @@ def what_a_ring_has_begun_with_is_known(case):
 def more_sites_than_labels(case):
     library = case.compile("libnote.so", LIBRARY, "-O2")
     program = case.compile("crowd", CROWD, library)
-    environment = harness.traced_environment(case.settings, {**harness.passed_on(os.environ), "TRACER_CALLSITES": "1"}, case.place)
-    run = harness.execute([program], case.place.fresh(), environment)
+    environment = harness.traced_environment(case.settings, {**harness.passed_on(os.environ), "TRACER_CALLSITES": "1"}, case.directory)
+    run = harness.execute([program], case.directory.fresh(), environment)
     if run.status or b"call sites" not in run.stderr:
         raise Failed(f"{harness.describe(run.status)}: {run.stderr[-300:]}")
-    trace, = tracefile.read_all(case.place.traces)
+    trace, = tracefile.read_all(case.directory.traces)
     counts = trace.counts_by_site("far")
     if len(counts) != 70000 or set(counts.values()) != {1}:
         raise Failed(f"{len(counts)} sites, {sum(counts.values())} calls")

@@ -93,14 +93,14 @@ class Language:
             raise Skipped(f"{self.tool} is not installed")
         if self.file and not os.path.exists(self.file):
             raise Skipped(f"no {self.file}")
-        place = harness.Place(self.name, settings.keep)
+        directory = harness.Directory(self.name, settings.keep)
         try:
-            self.compare(settings, place)
+            self.compare(settings, directory)
         finally:
-            place.done()
+            directory.done()
 
-    def compare(self, settings, place):
-        folder = os.path.join(place.path, "build")
+    def compare(self, settings, directory):
+        folder = os.path.join(directory.path, "build")
         os.mkdir(folder)
         for name, text in self.files.items():
             with open(os.path.join(folder, name), "w") as file:
@@ -111,14 +111,14 @@ class Language:
         if done.returncode:
             raise Failed(f"does not build:\n{(done.stdout + done.stderr)[-1500:]}")
         argv = [os.path.join(folder, a[2:]) if a.startswith("./") else a for a in self.argv]
-        bare = harness.execute(argv, place.fresh(), environment, memory=0)
+        bare = harness.execute(argv, directory.fresh(), environment, memory=0)
         if bare.status:
             raise Failed(f"bare: {harness.describe(bare.status)}\n{bare.stderr[-600:].decode(errors='replace')}")
         if settings.bare_only:
             return
-        traced = harness.execute(argv, place.fresh(), harness.traced_environment(settings, environment, place), memory=0)
+        traced = harness.execute(argv, directory.fresh(), harness.traced_environment(settings, environment, directory), memory=0)
         faults = harness.same(bare, traced)
-        traces, wrong = harness.check_traces(settings, place)
+        traces, wrong = harness.check_traces(settings, directory)
         faults += wrong
         if not traces:
             faults.append("no trace was written")
@@ -126,7 +126,7 @@ class Language:
             lines = [l for t in traces for l in self.notes(settings, t.path)]
             if bool(lines) != self.is_foreign:
                 faults.append(f"the tool says {lines}")
-            faults += self.recorded(settings, place, argv) + self.with_functions(settings, place, argv, bare)
+            faults += self.recorded(settings, directory, argv) + self.with_functions(settings, directory, argv, bare)
         if faults:
             raise Failed("\n".join(faults))
 
@@ -134,17 +134,17 @@ class Language:
         info = subprocess.run([settings.tool, "info", path], capture_output=True, text=True, timeout=harness.HANGS)
         return [line for line in info.stdout.splitlines() if "its own calling conventions" in line]
 
-    def recorded(self, settings, place, argv):
+    def recorded(self, settings, directory, argv):
         """`tracer record` says it in one line. It takes the agent beside it."""
-        run = subprocess.run([settings.tool, "record", "-o", os.path.join(place.path, "recorded.trace"), "--"] + argv,
+        run = subprocess.run([settings.tool, "record", "-o", os.path.join(directory.path, "recorded.trace"), "--"] + argv,
                              capture_output=True, text=True, timeout=harness.HANGS, env=harness.passed_on(os.environ))
         lines = [line for line in run.stderr.splitlines() if "its own calling conventions" in line]
         return [] if len(lines) == self.is_foreign and not run.returncode else [f"record: status {run.returncode}, {lines}\n{run.stderr[-500:]}"]
 
-    def with_functions(self, settings, place, argv, bare):
+    def with_functions(self, settings, directory, argv, bare):
         """The same with every function that can be: code that looks return addresses up, or has none, is left alone, and a line says so."""
-        run = subprocess.run([settings.tool, "record", "--functions", "*!*", "-o", os.path.join(place.path, "functions.trace"), "--"] + argv,
-                             capture_output=True, timeout=harness.HANGS, env={**harness.passed_on(os.environ), "XDG_CACHE_HOME": os.path.join(place.path, "plans")})
+        run = subprocess.run([settings.tool, "record", "--functions", "*!*", "-o", os.path.join(directory.path, "functions.trace"), "--"] + argv,
+                             capture_output=True, timeout=harness.HANGS, env={**harness.passed_on(os.environ), "XDG_CACHE_HOME": os.path.join(directory.path, "plans")})
         own = [line for line in run.stderr.splitlines(keepends=True) if line.startswith(b"tracer: ")]
         others = b"".join(line for line in run.stderr.splitlines(keepends=True) if line not in own)
         is_same = (run.returncode, run.stdout, others) == (bare.status, bare.stdout, bare.stderr)

@@ -108,12 +108,12 @@ class Cost:
             return None
         if not shutil.which("strace"):
             raise Skipped("strace is not installed")
-        place = harness.Place(self.name, settings.keep)
+        directory = harness.Directory(self.name, settings.keep)
         try:
-            path = place.fresh()
+            path = directory.fresh()
             program, log = os.path.join(path, "program"), os.path.join(path, "log")
             subprocess.run(["gcc", "-x", "c", "-O1", "-", "-o", program, "-lpthread"], input=self.source, text=True, check=True)
-            environment = harness.traced_environment(settings, harness.passed_on(os.environ), place)
+            environment = harness.traced_environment(settings, harness.passed_on(os.environ), directory)
             preload = environment.pop("LD_PRELOAD")
             run = harness.execute(["strace", "-f", "-c", "-o", log, "-e", "trace=" + self.system_call, "-E", "LD_PRELOAD=" + preload, program],
                                   path, environment)
@@ -126,12 +126,12 @@ class Cost:
                 raise Failed(f"{count} of {self.system_call}, at most {self.most} expected")
             return f"{count} of {self.system_call}"
         finally:
-            place.done()
+            directory.done()
 
 
 @dataclass
 class Instructions:
-    """Instructions, counted by callgrind; a kind's `measure` gets the settings and a place, and returns its counts."""
+    """Instructions, counted by callgrind; a kind's `measure` gets the settings and a directory, and returns its counts."""
     name: str
 
     def run(self, settings):
@@ -139,11 +139,11 @@ class Instructions:
             return None
         if not shutil.which("valgrind"):
             raise Skipped("valgrind is not installed")
-        place = harness.Place(self.name, settings.keep)
+        directory = harness.Directory(self.name, settings.keep)
         try:
-            return self.measure(settings, place)
+            return self.measure(settings, directory)
         finally:
-            place.done()
+            directory.done()
 
 
 @dataclass
@@ -156,10 +156,10 @@ class LivingCost(Instructions):
     passing: int = 100
     most: float = 1.8
 
-    def measure(self, settings, place):
-        program = os.path.join(place.fresh(), "program")
+    def measure(self, settings, directory):
+        program = os.path.join(directory.fresh(), "program")
         subprocess.run(["gcc", "-x", "c", "-O1", "-", "-o", program, "-lpthread"], input=self.source, text=True, check=True)
-        few, many = (passing_cost(harness.traced_environment(settings, harness.passed_on(os.environ), place), place, program, living,
+        few, many = (passing_cost(harness.traced_environment(settings, harness.passed_on(os.environ), directory), directory, program, living,
                                   self.passing) for living in (self.few, self.many))
         told = f"{few:,.0f} instructions a {self.what} beside {self.few}, {many:,.0f} beside {self.many}"
         if many > self.most * few:
@@ -175,8 +175,8 @@ class ModuleCost(Instructions):
     passing: int = 20
     most: float = 4
 
-    def measure(self, settings, place):
-        folder = place.fresh()
+    def measure(self, settings, directory):
+        folder = directory.fresh()
         program = os.path.join(folder, "program")
         for source, output, options in (MODULES, program, [f'-DFOLDER="{folder}"']), (LIBRARY, os.path.join(folder, "one.so"), ["-shared", "-fPIC"]):
             subprocess.run(["gcc", "-x", "c", "-O1", "-", "-o", output, *options], input=source, text=True, check=True)
@@ -184,8 +184,8 @@ class ModuleCost(Instructions):
             shutil.copy(os.path.join(folder, "one.so"), os.path.join(folder, f"copy{n}.so"))
         bare = harness.passed_on(os.environ)
         growth = []
-        for environment in bare, harness.traced_environment(settings, bare, place):
-            few, many = (passing_cost(environment, place, program, loaded, self.passing) for loaded in (self.few, self.many))
+        for environment in bare, harness.traced_environment(settings, bare, directory):
+            few, many = (passing_cost(environment, directory, program, loaded, self.passing) for loaded in (self.few, self.many))
             growth.append((many - few) / (self.many - self.few))
         told = f"{growth[1]:,.0f} instructions for each library that is loaded, {growth[0]:,.0f} of them the loader's"
         if growth[1] > self.most * growth[0]:
@@ -193,15 +193,15 @@ class ModuleCost(Instructions):
         return told
 
 
-def passing_cost(environment, place, program, living, passing):
+def passing_cost(environment, directory, program, living, passing):
     """Instructions of one of those that pass while others live."""
-    return (instructions(environment, place, program, living, passing) - instructions(environment, place, program, living, 0)) / passing
+    return (instructions(environment, directory, program, living, passing) - instructions(environment, directory, program, living, 0)) / passing
 
 
-def instructions(environment, place, program, living, passing):
-    log = os.path.join(place.path, "log")
-    run = harness.execute(["valgrind", "--tool=callgrind", f"--log-file={log}", f"--callgrind-out-file={place.path}/callgrind",
-                           "--max-threads=1000", program, str(living), str(passing)], place.path, environment, timeout=300)
+def instructions(environment, directory, program, living, passing):
+    log = os.path.join(directory.path, "log")
+    run = harness.execute(["valgrind", "--tool=callgrind", f"--log-file={log}", f"--callgrind-out-file={directory.path}/callgrind",
+                           "--max-threads=1000", program, str(living), str(passing)], directory.path, environment, timeout=300)
     with open(log, encoding="utf-8") as file:
         told = file.read()
     counted = re.search(r"Collected : (\d+)", told)

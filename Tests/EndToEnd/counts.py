@@ -269,14 +269,14 @@ def nothing_is_recorded_without_functions(case):
     _, said = case.traced([program, "some"], None, TRACER_MODE="counts")
     if said != ["tracer: TRACER_MODE=counts needs TRACER_FUNCTIONS, which selects the functions: nothing is recorded"]:
         raise Failed(f"said: {said}")
-    done = subprocess.run([case.settings.tool, "record", "--mode", "counts", "--", program, "some"], capture_output=True, text=True, cwd=case.place.path)
+    done = subprocess.run([case.settings.tool, "record", "--mode", "counts", "--", program, "some"], capture_output=True, text=True, cwd=case.directory.path)
     if done.returncode != 2 or "--mode counts needs --functions" not in done.stderr:
         raise Failed(f"record: status {done.returncode}: {done.stderr[-300:]}")
 
 
 def record_tells_how_many_were_called(case):
     program = case.compile("gcc", "-O1", source=MANY, name="many")
-    path = os.path.join(case.place.traces, "r.trace")
+    path = os.path.join(case.directory.traces, "r.trace")
     done = subprocess.run([case.settings.tool, "record", "--force", "-o", path, "--mode", "counts", "--functions", "*", "--", program, "some"],
                           capture_output=True, text=True, env=case.environment(), timeout=harness.HANGS)
     if done.returncode or "functions called" not in done.stderr or f"next: tracer coverage {path}" not in done.stderr:

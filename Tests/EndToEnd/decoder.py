@@ -140,18 +140,18 @@ class Decoded:
 
     def run(self, settings):
         chunks, expected, noticed, *flags = CASES[self.case]
-        place = harness.Place("decoder", settings.keep)
+        directory = harness.Directory("decoder", settings.keep)
         try:
-            with open(os.path.join(place.traces, "x.trace"), "wb") as file:
+            with open(os.path.join(directory.traces, "x.trace"), "wb") as file:
                 file.write(trace(*chunks, flags=flags[0] if flags else 0))
-            traces = t.read_all(place.traces)
+            traces = t.read_all(directory.traces)
             faults = traces[0].anomalies + golden.compare(golden.parse(expected), traces)
             if noticed is None and faults:
                 raise Failed("\n".join(faults))
             if noticed is not None and not any(noticed in fault for fault in faults):
                 raise Failed(f"nothing says {noticed!r}: {faults}")
         finally:
-            place.done()
+            directory.done()
 
 
 class FirstVersion:
@@ -164,9 +164,9 @@ class FirstVersion:
     def run(self, settings):
         if not os.path.exists(settings.tool):
             raise Skipped("no tool")
-        place = harness.Place("decoder", settings.keep)
+        directory = harness.Directory("decoder", settings.keep)
         try:
-            path = os.path.join(place.traces, self.case + ".trace")
+            path = os.path.join(directory.traces, self.case + ".trace")
             with gzip.open(os.path.join(self.FOLDER, self.case + ".trace.gz")) as packed, open(path, "wb") as file:
                 file.write(packed.read())
             trace = t.Trace(path).trees()
@@ -180,7 +180,7 @@ class FirstVersion:
             if faults:
                 raise Failed("\n".join(faults))
         finally:
-            place.done()
+            directory.done()
 
 
 def tests():

@@ -24,29 +24,29 @@ class Killed:
     def run(self, settings):
         case = next(c for s in build.subjects() if s.name == "durable" for c in s.cases())
         program = build.build(case)
-        place = harness.Place("durable", settings.keep)
+        directory = harness.Directory("durable", settings.keep)
         seed = random.randrange(1 << 30)
         try:
             repetitions = settings.moments // 2 if settings.moments else self.repetitions
             for repetition in range(repetitions if not settings.bare_only else 2):
-                self.once(settings, place, program, random.Random(seed + repetition), f"seed {seed + repetition}")
-                for name in os.listdir(place.traces):
-                    os.unlink(os.path.join(place.traces, name))
+                self.once(settings, directory, program, random.Random(seed + repetition), f"seed {seed + repetition}")
+                for name in os.listdir(directory.traces):
+                    os.unlink(os.path.join(directory.traces, name))
         finally:
-            place.done()
+            directory.done()
 
-    def once(self, settings, place, program, chance, which):
-        place.fresh()
+    def once(self, settings, directory, program, chance, which):
+        directory.fresh()
         environment = harness.passed_on(os.environ)
         if not settings.bare_only:
-            environment = harness.traced_environment(settings, environment, place)
-        path = os.path.join(place.path, "progress")
+            environment = harness.traced_environment(settings, environment, directory)
+        path = os.path.join(directory.path, "progress")
         with open(path, "wb") as file:
             file.write(bytes(4096))
         target = chance.choice((1, 10, 1000, 20000, 120000)) + chance.randrange(5000)
         with open(path, "r+b") as file, mmap.mmap(file.fileno(), 4096) as shared:
             child = subprocess.Popen([program, path, str(self.threads)], env=environment, stdout=subprocess.DEVNULL,
-                                     stderr=subprocess.PIPE, cwd=place.path)
+                                     stderr=subprocess.PIPE, cwd=directory.path)
             give_up = time.monotonic() + harness.HANGS
             while struct.unpack_from("<Q", shared, 8)[0] < target:
                 if child.poll() is not None or time.monotonic() > give_up:
@@ -59,7 +59,7 @@ class Killed:
             pairs = [struct.unpack_from("<2Q", shared, 64 * i) for i in range(self.threads)]
         if settings.bare_only:
             return
-        traces = tracefile.read_all(place.traces)
+        traces = tracefile.read_all(directory.traces)
         if len(traces) != 1:
             raise Failed(f"{which}: {len(traces)} traces")
         trace = traces[0]
@@ -88,14 +88,14 @@ class Ring:
         if settings.bare_only:
             return
         program = build.build(next(c for s in build.subjects() if s.name == "threads" for c in s.cases()))
-        place = harness.Place("ring", settings.keep)
+        directory = harness.Directory("ring", settings.keep)
         try:
-            done = harness.execute([program, "short_lived"], place.fresh(), environment={
-                **harness.traced_environment(settings, harness.passed_on(os.environ), place),
+            done = harness.execute([program, "short_lived"], directory.fresh(), environment={
+                **harness.traced_environment(settings, harness.passed_on(os.environ), directory),
                 "TRACER_MODE": "ring", "TRACER_MAXSIZE": str(self.limit)})
             if done.status or done.stderr:
                 raise Failed(f"{harness.describe(done.status)}: {done.stderr[-300:]}")
-            trace = tracefile.read_all(place.traces)[0]
+            trace = tracefile.read_all(directory.traces)[0]
             if trace.anomalies:
                 raise Failed(f"{trace.anomalies[:4]}")
             if len(trace.data) > self.limit + (1 << 16):  # a metadata chunk may begin just below the limit
@@ -108,7 +108,7 @@ class Ring:
             if faults:
                 raise Failed(faults[0])
         finally:
-            place.done()
+            directory.done()
 
 
 class Youngest:
@@ -120,14 +120,14 @@ class Youngest:
         if settings.bare_only:
             return
         program = build.build(next(c for s in build.subjects() if s.name == "steady" for c in s.cases()))
-        place = harness.Place("youngest", settings.keep)
+        directory = harness.Directory("youngest", settings.keep)
         try:
-            done = harness.execute([program, str(self.rounds)], place.fresh(), environment={
-                **harness.traced_environment(settings, harness.passed_on(os.environ), place),
+            done = harness.execute([program, str(self.rounds)], directory.fresh(), environment={
+                **harness.traced_environment(settings, harness.passed_on(os.environ), directory),
                 "TRACER_MODE": "ring", "TRACER_MAXSIZE": str(self.limit)})
             if done.status != 7:
                 raise Failed(f"{harness.describe(done.status)}: {done.stderr[-300:]}")
-            trace = tracefile.read_all(place.traces)[0]
+            trace = tracefile.read_all(directory.traces)[0]
             # Smaller chunks, with which threads begin, stay where they are.
             numbers = {}
             for _, chunk in trace.chunks:
@@ -139,7 +139,7 @@ class Youngest:
                 if sorted(found) != list(range(min(found), min(found) + len(found))):
                     raise Failed(f"thread {thread} has the chunks {sorted(found)}")
         finally:
-            place.done()
+            directory.done()
 
 
 class Damaged:
@@ -151,15 +151,15 @@ class Damaged:
             return
         case = next(c for s in build.subjects() if s.name == "steady" for c in s.cases())
         program = build.build(case)
-        place = harness.Place("damaged", settings.keep)
+        directory = harness.Directory("damaged", settings.keep)
         try:
-            harness.execute([program, "3000"], place.fresh(), harness.traced_environment(settings, harness.passed_on(os.environ), place))
-            names = os.listdir(place.traces)
+            harness.execute([program, "3000"], directory.fresh(), harness.traced_environment(settings, harness.passed_on(os.environ), directory))
+            names = os.listdir(directory.traces)
             if len(names) != 1:
                 raise Failed(f"{len(names)} traces")
-            with open(os.path.join(place.traces, names[0]), "rb") as file:
+            with open(os.path.join(directory.traces, names[0]), "rb") as file:
                 whole = file.read()
-            victim = os.path.join(place.path, "victim.trace")
+            victim = os.path.join(directory.path, "victim.trace")
             chance = random.Random(20240601)
             # Most of a chunk is untouched zero pages: cut where something is.
             used = len(whole.rstrip(b"\0"))
@@ -174,7 +174,7 @@ class Damaged:
             self.expect(settings, victim, b"#!/bin/sh\nexit 0\n" * 500, "a shell script", (1,))
             self.expect(settings, victim, bytes(100000), "zeros", (1,))
         finally:
-            place.done()
+            directory.done()
 
     def expect(self, settings, path, data, what, statuses, mention=None):
         with open(path, "wb") as file:
@@ -197,15 +197,15 @@ class StillWritten:
             return
         case = next(c for s in build.subjects() if s.name == "attached" for c in s.cases())
         program = build.build(case)
-        place = harness.Place("growing", settings.keep)
-        place.fresh()
+        directory = harness.Directory("growing", settings.keep)
+        directory.fresh()
         try:
-            child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=place.path,
-                                     env=harness.traced_environment(settings, harness.passed_on(os.environ), place))
+            child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=directory.path,
+                                     env=harness.traced_environment(settings, harness.passed_on(os.environ), directory))
             try:
                 if child.stdout.readline() != b"waiting\n":
                     raise Failed("the program did not start")
-                path = os.path.join(place.traces, os.listdir(place.traces)[0])
+                path = os.path.join(directory.traces, os.listdir(directory.traces)[0])
                 told = harness.report(settings, path)
                 if not any(f["calls"] for f in told["functions"]):
                     raise Failed("no call is reported while the program runs")
@@ -222,7 +222,7 @@ class StillWritten:
                     child.kill()
                     child.wait()
         finally:
-            place.done()
+            directory.done()
 
 
 WAYS_OUT = """
@@ -267,9 +267,9 @@ class Ended:
     def run(self, settings):
         if settings.bare_only:
             return
-        place = harness.Place("ended", settings.keep)
+        directory = harness.Directory("ended", settings.keep)
         try:
-            where = place.fresh()
+            where = directory.fresh()
             with open(os.path.join(where, "ways.c"), "w", encoding="utf-8") as file:
                 file.write(WAYS_OUT)
             for name, text in OWN_EXIT.items():
@@ -279,18 +279,18 @@ class Ended:
             own = ["-Wl,--no-as-needed,-rpath,$ORIGIN", "-L.", "-lown"] if self.way == "own" else []
             for command in (["-shared", "-o", "libown.so", "own.c"], ["-o", "ways", "ways.c", "caller.c", *own, "-lpthread"]):
                 subprocess.run(["gcc", "-O1", "-fPIC", "-fno-builtin", *command], cwd=where, check=True)
-            environment = harness.traced_environment(settings, harness.passed_on(os.environ), place)
+            environment = harness.traced_environment(settings, harness.passed_on(os.environ), directory)
             ended = harness.execute([os.path.join(where, "ways"), self.way], where, {**environment, **self.variables})
             if ended.status != (-9 if "recording" in self.states else 3) or ended.stderr:
                 raise Failed(f"{harness.describe(ended.status)}: {ended.stderr}")
-            traces = tracefile.read_all(place.traces)
+            traces = tracefile.read_all(directory.traces)
             if sorted(trace.state for trace in traces) != sorted(self.states):
                 raise Failed(f"states {[trace.state for trace in traces]}, expected {self.states}")
             for trace in traces:
                 if trace.anomalies:
                     raise Failed(f"{trace.anomalies[:4]}")
         finally:
-            place.done()
+            directory.done()
 
 
 def tests():

@@ -135,15 +135,15 @@ class Environment:
     def run(self, settings):
         if settings.bare_only:
             return
-        place = harness.Place(self.name, settings.keep)
+        directory = harness.Directory(self.name, settings.keep)
         try:
-            self.check(settings, place)
+            self.check(settings, directory)
         finally:
-            place.done()
+            directory.done()
 
-    def check(self, settings, place):
-        where = place.fresh()
-        made = os.path.join(place.path, "made")
+    def check(self, settings, directory):
+        where = directory.fresh()
+        made = os.path.join(directory.path, "made")
         os.makedirs(made, exist_ok=True)
         program = os.path.join(made, "tells")
         subprocess.run(["gcc", "-O1", "-x", "c", "-", "-o", program], input=PROGRAM, text=True, check=True, capture_output=True)
@@ -176,11 +176,11 @@ class TaskOfTheAgent:
     def run(self, settings):
         if settings.bare_only:
             return
-        place = harness.Place(self.name, settings.keep)
+        directory = harness.Directory(self.name, settings.keep)
         try:
-            self.check(settings, os.path.join(place.fresh(), "cwd"))
+            self.check(settings, os.path.join(directory.fresh(), "cwd"))
         finally:
-            place.done()
+            directory.done()
 
     def check(self, settings, where):
         program, told, trace = (os.path.join(where, name) for name in ("looks", "told", "a.trace"))

@@ -204,15 +204,15 @@ class Case:
         if settings.bare_only:
             return None
         self.settings = settings
-        self.place = harness.Place(self.name, settings.keep)
+        self.directory = harness.Directory(self.name, settings.keep)
         try:
-            self.place.fresh()
+            self.directory.fresh()
             return self.check(self)
         finally:
-            self.place.done()
+            self.directory.done()
 
     def path(self, name):
-        made = os.path.join(self.place.path, "made")
+        made = os.path.join(self.directory.path, "made")
         os.makedirs(made, exist_ok=True)
         return os.path.join(made, name)
 
@@ -230,11 +230,11 @@ class Case:
 
     def traced(self, argv, functions, status=0, memory=16 * harness.GIGABYTE, **more):
         """Bare, and under the agent with plans that are there: the same, but for lines of the agent, which are returned."""
-        bare = harness.execute(argv, self.place.fresh(), self.environment(), memory=memory)
-        where = self.place.fresh()
-        for name in os.listdir(self.place.traces):
-            os.unlink(os.path.join(self.place.traces, name))
-        run = harness.execute(argv, where, harness.traced_environment(self.settings, self.environment(**({"TRACER_FUNCTIONS": functions} if functions else {}), **more), self.place), memory=memory)
+        bare = harness.execute(argv, self.directory.fresh(), self.environment(), memory=memory)
+        where = self.directory.fresh()
+        for name in os.listdir(self.directory.traces):
+            os.unlink(os.path.join(self.directory.traces, name))
+        run = harness.execute(argv, where, harness.traced_environment(self.settings, self.environment(**({"TRACER_FUNCTIONS": functions} if functions else {}), **more), self.directory), memory=memory)
         said = [line for line in run.stderr.decode(errors="replace").splitlines() if line.startswith("tracer: ")]
         run.stderr = b"".join(line + b"\n" for line in run.stderr.splitlines() if not line.startswith(b"tracer: "))
         faults = harness.same(bare, run)
@@ -254,7 +254,7 @@ class Case:
             raise Failed(f"no function was recorded by itself: {told['flags']}")
 
     def traces(self):
-        traces, faults = harness.check_traces(self.settings, self.place)
+        traces, faults = harness.check_traces(self.settings, self.directory)
         if faults:
             raise Failed("\n".join(faults))
         return traces
@@ -337,7 +337,7 @@ def names_are_found_by_build_id(case):
     program = case.compile("g++", "-O1")
     case.plan(program)
     case.traced([program], "*")
-    path, = (os.path.join(case.place.traces, name) for name in os.listdir(case.place.traces))
+    path, = (os.path.join(case.directory.traces, name) for name in os.listdir(case.directory.traces))
 
     def report(**more):
         done = subprocess.run([case.settings.tool, "report", path, "--json"], capture_output=True, text=True, env=case.environment(**more), timeout=harness.HANGS)
@@ -562,7 +562,7 @@ def record_says_when_it_cannot_make_plans(case):
     home = {"XDG_CACHE_HOME": case.path("empty")}
     for variables, options, why in (({"TRACER_CACHE": "off", **home}, [], "TRACER_CACHE=off turns it off"), (home, ["--no-cache"], "--no-cache turns it off"),
                                     ({"XDG_CACHE_HOME": "", "HOME": ""}, [], "neither XDG_CACHE_HOME nor HOME"), ({"TRACER_CACHE": "off", **home}, ["--cache"], None)):
-        path = os.path.join(case.place.traces, "r.trace")
+        path = os.path.join(case.directory.traces, "r.trace")
         done = subprocess.run([case.settings.tool, "record", "--force", "-o", path, *options, "--functions", "*", "--", program], capture_output=True, text=True,
                               env=case.environment(**variables), timeout=harness.HANGS)
         said = [line for line in done.stderr.splitlines() if "no plans are made, and functions without a plan are not recorded: plans are kept in the cache" in line]
@@ -604,7 +604,7 @@ def a_folded_function_has_all_its_names_and_its_line(case):
 
 def record_makes_the_plans(case):
     program = case.compile("g++", "-O1")
-    done = subprocess.run([case.settings.tool, "record", "-o", os.path.join(case.place.traces, "r.trace"), "--functions", "*", "--functions", "libstdc++.so.6!*", "--", program],
+    done = subprocess.run([case.settings.tool, "record", "-o", os.path.join(case.directory.traces, "r.trace"), "--functions", "*", "--functions", "libstdc++.so.6!*", "--", program],
                           capture_output=True, text=True, env=case.environment(), timeout=harness.HANGS)
     if done.returncode or "functions recorded" not in done.stderr:
         raise Failed(f"status {done.returncode}: {done.stderr[-400:]}")
@@ -612,14 +612,14 @@ def record_makes_the_plans(case):
     kept = dict(line.split() for line in done.stdout.splitlines())
     if trace.count("fibonacci") != int(kept["fibonacci"]):
         raise Failed(f"fibonacci {trace.count('fibonacci')} times")
-    told = json.loads(subprocess.run([case.settings.tool, "info", os.path.join(case.place.traces, "r.trace"), "--json"], capture_output=True, text=True, check=True).stdout)
+    told = json.loads(subprocess.run([case.settings.tool, "info", os.path.join(case.directory.traces, "r.trace"), "--json"], capture_output=True, text=True, check=True).stdout)
     if not any("functions recorded" in text for text in told["flags"]):
         raise Failed(f"info says nothing of it: {told['flags']}")
 
 
 def record_says_nothing_of_its_own_libraries(case):
     """libtracer-labels.so is preloaded as well, has no functions, and so no plan that anybody could make."""
-    done = subprocess.run([case.settings.tool, "record", "-o", os.path.join(case.place.traces, "r.trace"), "--functions", "*!*", "--", "/bin/true"],
+    done = subprocess.run([case.settings.tool, "record", "-o", os.path.join(case.directory.traces, "r.trace"), "--functions", "*!*", "--", "/bin/true"],
                           capture_output=True, text=True, env=case.environment(), timeout=harness.HANGS)
     if done.returncode or "functions recorded" not in done.stderr or "libtracer" in done.stderr:
         raise Failed(f"status {done.returncode}: {done.stderr[-400:]}")
@@ -636,16 +636,16 @@ def calls_from_very_many_places_have_their_durations(case):
         "".join(f"    x = group{group}(x);\n" for group in range(groups)) + '  }\n  printf("%d\\n", x);\n  return 0;\n}\n'
     program = case.compile(build.DRIVERS["gcc"][".c"], "-O1", source=source, name="many")
     for options in ((), ("--call-sites",)):
-        shutil.rmtree(case.place.traces, ignore_errors=True)
-        os.makedirs(case.place.traces)
+        shutil.rmtree(case.directory.traces, ignore_errors=True)
+        os.makedirs(case.directory.traces)
         if harness.EMULATOR:
             case.plan(program)
             settings = dataclasses.replace(case.settings, functions=True, call_sites=bool(options))
-            run = harness.execute([program], case.place.fresh(),
-                                  harness.traced_environment(settings, case.environment(TRACER_KEEPHOT="on"), case.place))
+            run = harness.execute([program], case.directory.fresh(),
+                                  harness.traced_environment(settings, case.environment(TRACER_KEEPHOT="on"), case.directory))
             status, out, said = run.status, run.stdout.decode(), run.stderr.decode(errors="replace")
         else:
-            done = subprocess.run([case.settings.tool, "record", "--force", "-o", os.path.join(case.place.traces, "r.trace"), "--keep-hot", "--functions", "*", *options, "--",
+            done = subprocess.run([case.settings.tool, "record", "--force", "-o", os.path.join(case.directory.traces, "r.trace"), "--keep-hot", "--functions", "*", *options, "--",
                                    program], capture_output=True, text=True, env=case.environment(), timeout=harness.HANGS)
             status, out, said = done.returncode, done.stdout, done.stderr
         if status or out != f"{groups * each * rounds}\n" or "without their duration" in said:
@@ -723,7 +723,7 @@ def where_space_is_scarce(left, has_space, further=0):
         case.plan(program)
         reach = 0x90000000 if build.ARCHITECTURE == "x86_64" else 0x9000000
         argv = [program, library, hex(reach), hex(left), hex(further)]
-        bare = harness.execute(argv, case.place.fresh(), case.environment())
+        bare = harness.execute(argv, case.directory.fresh(), case.environment())
         if bare.status == 77:
             raise Skipped("here a library cannot be put into a hole: " + bare.stdout.decode().strip())
         run, said = case.traced(argv, "libscarce.so!*")
@@ -848,8 +848,8 @@ def a_plan_that_does_not_fit_is_refused(case):
         content[where] ^= 0x01
         file.write(content)
     os.chmod(changed, 0o755)
-    environment = harness.traced_environment(case.settings, case.environment(TRACER_FUNCTIONS="*"), case.place)
-    run = harness.execute([changed], case.place.fresh(), environment)  # it may well die of its changed instruction
+    environment = harness.traced_environment(case.settings, case.environment(TRACER_FUNCTIONS="*"), case.directory)
+    run = harness.execute([changed], case.directory.fresh(), environment)  # it may well die of its changed instruction
     if b"its code differs from its plan" not in run.stderr:
         raise Failed(f"changed code: nothing is said: {run.stderr[-300:]}")
     identity = next(line.split()[-1] for line in subprocess.run(["readelf", "-n", program], capture_output=True, text=True).stdout.splitlines() if "Build ID" in line)
@@ -919,7 +919,7 @@ def every_function_of(argv):
         harness.plan(case.settings, program, folder)
         harness.plan(case.settings, "/usr/bin/sort", folder)
         case.traced([program, *argv[1:]], "*!*", status=5 if argv[0] == "bash" else 0)
-        traces, faults = harness.check_traces(case.settings, case.place)
+        traces, faults = harness.check_traces(case.settings, case.directory)
         if faults:
             raise Failed("\n".join(faults))
         inside = sum(count for trace in traces for (_, module), count in trace.counts_by_name_and_module().items()
@@ -955,7 +955,7 @@ def callbacks_of_generated_code_are_recorded(case):
     harness.plan(case.settings, program, folder)
     case.traced([program, "--max-semi-space-size=1", "-e", NODE], "*")
     # Tens of millions of calls, of which the decoder would make a tree of 5 GB.
-    traces, faults = harness.check_traces(case.settings, case.place, walk=False)
+    traces, faults = harness.check_traces(case.settings, case.directory, walk=False)
     if faults:
         raise Failed("\n".join(faults))
     called = sum(function["calls"] for trace in traces for function in harness.report(case.settings, trace.path)["functions"] if "GetCPUInfo" in function["name"])

@@ -15,15 +15,15 @@ class Handover:
     def run(self, settings):
         if settings.bare_only:
             return
-        place = harness.Place(self.name, settings.keep)
+        directory = harness.Directory(self.name, settings.keep)
         try:
-            place.fresh()
-            done = subprocess.run([settings.tool, "record", "--quiet", "-o", os.path.join(place.traces, "%p.trace"), *self.command],
+            directory.fresh()
+            done = subprocess.run([settings.tool, "record", "--quiet", "-o", os.path.join(directory.traces, "%p.trace"), *self.command],
                                   env=harness.passed_on(os.environ), timeout=120,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
             if done.returncode:
                 raise Failed(f"status {done.returncode}: {done.stderr[-400:]}")
-            traces = tracefile.read_all(place.traces)
+            traces = tracefile.read_all(directory.traces)
             believers = [os.path.basename(t.text(1).decode()) for t in traces if "exec" in t.phases]
             if believers != self.believers:
                 raise Failed(f"{believers} of {[t.program for t in traces]} have the moment of exec")
@@ -34,7 +34,7 @@ class Handover:
                 if not began - 60_000_000_000 < moment < began:
                     raise Failed(f"exec {began - moment} ns before the agent")
         finally:
-            place.done()
+            directory.done()
 
 
 def tests():

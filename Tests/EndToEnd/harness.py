@@ -110,7 +110,7 @@ def execute(argv, where, environment, timeout=HANGS, memory=16 * GIGABYTE, stdin
     return Run(child.returncode, stdout, stderr, counts)
 
 
-class Place:
+class Directory:
     """A folder for one test: fresh `cwd` for each run under the same path, so that printed paths are equal."""
 
     def __init__(self, name, keep):
@@ -136,7 +136,7 @@ class Place:
             shutil.rmtree(self.path, ignore_errors=True)
 
 
-def traced_environment(settings, environment, place, preload="@"):
+def traced_environment(settings, environment, directory, preload="@"):
     libraries = " ".join(settings.agent if p == "@" else p for p in preload.split())
     if not EMULATOR and not has_counter():
         environment = {"TRACER_CLOCK": "monotonic", **environment}  # what the agent does there; some subjects ask for it
@@ -147,7 +147,7 @@ def traced_environment(settings, environment, place, preload="@"):
             libraries += " " + more
     if settings.call_sites:
         environment = {"TRACER_CALLSITES": "1", **environment}
-    return {**environment, "LD_PRELOAD": libraries, "TRACER_OUT": os.path.join(place.traces, "%e.%p.trace")}
+    return {**environment, "LD_PRELOAD": libraries, "TRACER_OUT": os.path.join(directory.traces, "%e.%p.trace")}
 
 
 def plan(settings, program, folder):
@@ -232,16 +232,16 @@ def without_agents_lines(run, most):
     return bool(said)
 
 
-def wait_for_the_last(place, longest=20):
+def wait_for_the_last(directory, longest=20):
     """Waits for processes that outlive the program (a sanitizer's llvm-symbolizer does): their files would grow between two readers."""
     end = time.monotonic() + longest
-    for name in os.listdir(place.traces):
+    for name in os.listdir(directory.traces):
         for pid in re.findall(r"\.(\d+)(?=\.)", name):  # some name has another number, that of the exec
             try:
                 process = os.pidfd_open(int(pid))
             except OSError:  # it has ended
                 continue
-            if has_mapped(pid, os.path.join(place.traces, name)):
+            if has_mapped(pid, os.path.join(directory.traces, name)):
                 select.select([process], [], [], max(end - time.monotonic(), 0))  # readable when it ends (pidfd_open(2))
             os.close(process)
 
@@ -254,12 +254,12 @@ def has_mapped(pid, path):
         return False
 
 
-def check_traces(settings, place, own=lambda path: False, walk=True, drops=False, disorder=False):
+def check_traces(settings, directory, own=lambda path: False, walk=True, drops=False, disorder=False):
     """(traces, faults): each file is decoded, has no anomaly, and the Swift reader counts the same."""
-    wait_for_the_last(place)
+    wait_for_the_last(directory)
     try:
-        traces = tracefile.read_all(place.traces, own) if walk else \
-            [tracefile.Trace(os.path.join(place.traces, n)) for n in sorted(os.listdir(place.traces))
+        traces = tracefile.read_all(directory.traces, own) if walk else \
+            [tracefile.Trace(os.path.join(directory.traces, n)) for n in sorted(os.listdir(directory.traces))
              if n.endswith(".trace")]
     except tracefile.Damaged as damage:
         return [], [f"not a trace: {damage}"]

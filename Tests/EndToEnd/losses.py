@@ -26,24 +26,24 @@ class Losses:
         if os.geteuid() != 0:
             raise Skipped("only root has something to give up")
         self.settings = settings
-        self.place = harness.Place(self.name, settings.keep)
+        self.directory = harness.Directory(self.name, settings.keep)
         try:
-            self.path = self.place.fresh()
-            os.chmod(self.place.traces, 0o700)
+            self.path = self.directory.fresh()
+            os.chmod(self.directory.traces, 0o700)
             source = os.path.join(build.SUBJECTS, "part_unreachable.c")
             self.library, self.program = os.path.join(self.path, "libinside.so"), os.path.join(self.path, "unreachable")
             subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-DLIB_inside", source, "-o", self.library], check=True)
             subprocess.run(["gcc", "-O2", source, "-o", self.program, self.library, f"-Wl,-rpath,{self.path}"], check=True)
             self.check(self)
         finally:
-            self.place.done()
+            self.directory.done()
 
     def agent(self, mode):
-        environment = harness.traced_environment(self.settings, harness.passed_on(os.environ), self.place)
+        environment = harness.traced_environment(self.settings, harness.passed_on(os.environ), self.directory)
         return self.judge(harness.execute([self.program, mode], self.path, environment))
 
     def record(self, mode):
-        return self.judge(harness.execute([self.settings.tool, "record", "-o", os.path.join(self.place.traces, "%p.trace"), self.program, mode],
+        return self.judge(harness.execute([self.settings.tool, "record", "-o", os.path.join(self.directory.traces, "%p.trace"), self.program, mode],
                                           self.path, harness.passed_on(os.environ)))
 
     def judge(self, run):
@@ -51,7 +51,7 @@ class Losses:
             raise Skipped("this kernel has no Landlock")
         if run.status or run.stdout != b"done\n":
             raise Failed(f"the program: {harness.describe(run.status)}: {run.stdout + run.stderr}")
-        return run.stderr.decode(errors="replace"), tracefile.read_all(self.place.traces)
+        return run.stderr.decode(errors="replace"), tracefile.read_all(self.directory.traces)
 
 
 def a_child_without_a_file(test):
@@ -99,7 +99,7 @@ def nginx_is_recorded_to_the_end(test):
     with open(os.path.join(test.path, "nginx.conf"), "w") as file:
         file.write(NGINX.format(test.path))
     for mode in ("full", "ring"):
-        command = [test.settings.tool, "record", "-o", os.path.join(test.place.traces, mode + ".%p.trace"), "nginx", "-c",
+        command = [test.settings.tool, "record", "-o", os.path.join(test.directory.traces, mode + ".%p.trace"), "nginx", "-c",
                    os.path.join(test.path, "nginx.conf")]
         environment = {**harness.passed_on(os.environ), "TRACER_MODE": mode, "TRACER_MAXSIZE": "64M"}
         path = os.path.join(test.path, "socket")
@@ -117,7 +117,7 @@ def nginx_is_recorded_to_the_end(test):
                     os.killpg(server.pid, signal.SIGKILL)
         if os.path.exists(path):
             os.unlink(path)
-        traces = [t for t in tracefile.read_all(test.place.traces) if os.path.basename(t.path).startswith(mode)]
+        traces = [t for t in tracefile.read_all(test.directory.traces) if os.path.basename(t.path).startswith(mode)]
         found = {name: sum(t.count(name) for t in traces) for name in ("writev", "recv")}
         dropped = sum(t.dropped for t in traces)
         if len(traces) != 3 or dropped or min(found.values()) < REQUESTS or "lost" in said:

@@ -42,14 +42,14 @@ class Program:
             raise Skipped(f"{program} is not installed")
         if self.python_module and subprocess.run(["/usr/bin/python3", "-c", f"import {self.python_module}"], capture_output=True).returncode:
             raise Skipped(f"python3-{self.python_module} is not installed")
-        place = harness.Place("program-" + self.name, settings.keep)
+        directory = harness.Directory("program-" + self.name, settings.keep)
         try:
-            self.compare(settings, place)
+            self.compare(settings, directory)
         finally:
-            place.done()
+            directory.done()
 
-    def once(self, place, environment):
-        where = place.fresh()
+    def once(self, directory, environment):
+        where = directory.fresh()
         for name, text in self.files.items():
             path = os.path.join(where, "cwd", name)
             with open(path, "w") as file:
@@ -65,9 +65,9 @@ class Program:
                     produced[name] = file.read()
         return run, produced
 
-    def compare(self, settings, place):
+    def compare(self, settings, directory):
         environment = harness.passed_on(os.environ)
-        bare, bare_files = self.once(place, environment)
+        bare, bare_files = self.once(directory, environment)
         if bare.status != self.status:
             raise Failed(f"bare: {harness.describe(bare.status)}, expected {harness.describe(self.status)}\n"
                          + (bare.stdout[-300:] + bare.stderr[-600:]).decode(errors="replace"))
@@ -75,16 +75,16 @@ class Program:
             raise Failed(f"bare: produced {sorted(bare_files)} of {sorted(self.results)}")
         if settings.bare_only:
             return
-        traced, traced_files = self.once(place, harness.traced_environment(settings, environment, place))
+        traced, traced_files = self.once(directory, harness.traced_environment(settings, environment, directory))
         stopped = self.confines and harness.without_agents_lines(traced, self.confines)
         faults = self.differences((bare, bare_files), (traced, traced_files))
         # A program that does not always do the same alone may do either.
         for _ in range(RUNS_OF_ONE_THAT_VARIES if faults else 0):
-            other = self.once(place, environment)
+            other = self.once(directory, environment)
             faults = self.differences(other, (traced, traced_files))
             if not faults:
                 break
-        faults += self.check_traces(settings, place, stopped)
+        faults += self.check_traces(settings, directory, stopped)
         if faults:
             raise Failed("\n".join(faults))
 
@@ -92,10 +92,10 @@ class Program:
         return harness.same(bare[0], traced[0], self.normalise) + [
             f"the file {name} differs" for name in self.results if bare[1].get(name) != traced[1].get(name)]
 
-    def check_traces(self, settings, place, stopped=False):
+    def check_traces(self, settings, directory, stopped=False):
         faults, calls = [], 0
-        small = [n for n in os.listdir(place.traces) if os.path.getsize(os.path.join(place.traces, n)) < WALK_BELOW]
-        traces, wrong = harness.check_traces(settings, place, walk=False, drops=stopped)
+        small = [n for n in os.listdir(directory.traces) if os.path.getsize(os.path.join(directory.traces, n)) < WALK_BELOW]
+        traces, wrong = harness.check_traces(settings, directory, walk=False, drops=stopped)
         faults += wrong
         walked = 0
         for trace in traces:
@@ -332,20 +332,20 @@ class RubyExtension(Program):
         self.headers = told
         super().run(settings)
 
-    def once(self, place, environment):
-        library = os.path.join(place.path, "held.so")
+    def once(self, directory, environment):
+        library = os.path.join(directory.path, "held.so")
         if not os.path.exists(library):
             done = subprocess.run(["gcc", "-x", "c", "-", "-O2", "-w", "-shared", "-fPIC", "-o", library] + ["-I" + h for h in self.headers],
                                   input=RUBY_EXTENSION, capture_output=True, text=True)
             if done.returncode:
                 raise Failed(f"the extension does not build: {done.stderr[:600]}")
-        self.argv = ["ruby", "-I", place.path, "main.rb"]
+        self.argv = ["ruby", "-I", directory.path, "main.rb"]
         self.files = {"main.rb": RUBY.replace("./held", library)}
-        return super().once(place, environment)
+        return super().once(directory, environment)
 
-    def check_traces(self, settings, place, stopped=False):
-        faults = super().check_traces(settings, place, stopped)
-        made = [f for name in os.listdir(place.traces) for f in harness.report(settings, os.path.join(place.traces, name))["functions"]
+    def check_traces(self, settings, directory, stopped=False):
+        faults = super().check_traces(settings, directory, stopped)
+        made = [f for name in os.listdir(directory.traces) for f in harness.report(settings, os.path.join(directory.traces, name))["functions"]
                 if f["symbol"] == "rb_str_new"]
         if sum(f["calls"] for f in made) < 150 or not sum(f["total_ns"] for f in made):
             faults.append(f"rb_str_new: {[(f['calls'], f['total_ns']) for f in made]} calls and nanoseconds; at least 150 expected, each with its end")
@@ -425,12 +425,12 @@ class GdbTest:
             raise Skipped(forbidden)
         case = next(c for s in build.subjects() if s.name == "backtraces" for c in s.cases() if c.compiler == "gcc")
         program = build.build(case)
-        place = harness.Place("gdb", settings.keep)
-        place.fresh()
+        directory = harness.Directory("gdb", settings.keep)
+        directory.fresh()
         try:
-            getattr(self, self.method)(settings, place, program)
+            getattr(self, self.method)(settings, directory, program)
         finally:
-            place.done()
+            directory.done()
 
     @staticmethod
     def frames(text):
@@ -440,20 +440,20 @@ class GdbTest:
         own = [f for f in self.frames(output) if f.startswith("walk_") or f in ("main", "compare")]
         return own
 
-    def gdb(self, settings, place, argv):
+    def gdb(self, settings, directory, argv):
         environment = harness.passed_on(os.environ)
         done = subprocess.run(["gdb", "-batch", "-nx", "-ex", "set debuginfod enabled off", "-ex", "set breakpoint pending on"] + argv, capture_output=True, text=True,
-                              env=environment, timeout=600, cwd=os.path.join(place.path, "cwd"), stdin=subprocess.DEVNULL)
+                              env=environment, timeout=600, cwd=os.path.join(directory.path, "cwd"), stdin=subprocess.DEVNULL)
         return done.stdout + done.stderr
 
-    def preload(self, settings, place):
+    def preload(self, settings, directory):
         if settings.bare_only:
             return []
         return ["-ex", f"set environment LD_PRELOAD={settings.agent}",
-                "-ex", f"set environment TRACER_OUT={place.traces}/%e.%p.trace"]
+                "-ex", f"set environment TRACER_OUT={directory.traces}/%e.%p.trace"]
 
-    def backtrace(self, settings, place, program):
-        output = self.gdb(settings, place, ["-ex", "set startup-with-shell off"] + self.preload(settings, place)
+    def backtrace(self, settings, directory, program):
+        output = self.gdb(settings, directory, ["-ex", "set startup-with-shell off"] + self.preload(settings, directory)
                           + ["-ex", "break walk_inner", "-ex", "run", "-ex", "bt", "-ex", "echo END\\n", "-ex", "finish", "-ex", "delete",
                              "-ex", "continue", program])
         expected = ["walk_inner", "walk_middle", "walk_outer", "main"]
@@ -463,8 +463,8 @@ class GdbTest:
         if "exited normally" not in output:
             raise Failed(f"the program did not go on after `finish` and `continue`\n{output[-1500:]}")
 
-    def through_libc(self, settings, place, program):
-        output = self.gdb(settings, place, ["-ex", "set startup-with-shell off"] + self.preload(settings, place)
+    def through_libc(self, settings, directory, program):
+        output = self.gdb(settings, directory, ["-ex", "set startup-with-shell off"] + self.preload(settings, directory)
                           + ["-ex", "break compare", "-ex", "run", "-ex", "bt", program])
         stack = output.split("Breakpoint 1, ")[-1]
         if self.own(stack) != ["compare", "main"]:
@@ -492,22 +492,22 @@ class GdbTest:
             raise Failed(f"after detaching: {harness.describe(status)}, {rest!r}")
         return seen
 
-    def attach(self, settings, place, program):
+    def attach(self, settings, directory, program):
         """The subject `attached` waits inside a traced call for its standard input."""
         import build
         case = next(c for s in build.subjects() if s.name == "attached" for c in s.cases())
         program = build.build(case)
         environment = harness.passed_on(os.environ)
         if not settings.bare_only:
-            environment = harness.traced_environment(settings, environment, place)
+            environment = harness.traced_environment(settings, environment, directory)
         child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
-                                 cwd=os.path.join(place.path, "cwd"), preexec_fn=harness.attachable)
-        output = self.attached(child, lambda: self.gdb(settings, place, ["-p", str(child.pid), "-ex", "bt", "-ex", "detach"]))
+                                 cwd=os.path.join(directory.path, "cwd"), preexec_fn=harness.attachable)
+        output = self.attached(child, lambda: self.gdb(settings, directory, ["-p", str(child.pid), "-ex", "bt", "-ex", "detach"]))
         own = [f for f in self.frames(output) if f.startswith("attached_") or f == "main"]
         if own != ["attached_wait", "attached_outer", "main"]:
             raise Failed(f"frames {own}, expected attached_wait, attached_outer, main\n{output[-1500:]}")
 
-    def hours_pass(self, settings, place, program):
+    def hours_pass(self, settings, directory, program):
         """An open call, and its thread's base of time moved 2^43 ticks back: as if the program had slept for an hour. The
         return does not fit into a word of 42 bits, nor the next enter into 23: the agent sets another base."""
         import build
@@ -517,9 +517,9 @@ class GdbTest:
             raise Skipped("the place of a thread's state is read from x86_64 code")
         case = next(c for s in build.subjects() if s.name == "attached" for c in s.cases())
         program = build.build(case)
-        environment = harness.traced_environment(settings, harness.passed_on(os.environ), place)
+        environment = harness.traced_environment(settings, harness.passed_on(os.environ), directory)
         child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
-                                 cwd=os.path.join(place.path, "cwd"), preexec_fn=harness.attachable)
+                                 cwd=os.path.join(directory.path, "cwd"), preexec_fn=harness.attachable)
         # The first instruction of the trampoline that reads %fs has the distance of the thread's state patched in.
         script = ("import gdb\n"
                   "memory = gdb.selected_inferior()\n"
@@ -533,13 +533,13 @@ class GdbTest:
                   # Modulo 2^64, as the trampoline reckons: a machine that has just started has not counted that far.
                   "memory.write_memory(hot + 16, (word(hot + 16) - (1 << 43) & (1 << 64) - 1).to_bytes(8, 'little'))\n"
                   "print('moved')\n")
-        path = os.path.join(place.path, "move.py")
+        path = os.path.join(directory.path, "move.py")
         with open(path, "w") as file:
             file.write(script)
         try:
             if child.stdout.readline() != b"waiting\n":
                 raise Failed("the program did not start")
-            output = self.gdb(settings, place, ["-p", str(child.pid), "-x", path, "-ex", "detach"])
+            output = self.gdb(settings, directory, ["-p", str(child.pid), "-x", path, "-ex", "detach"])
             child.stdin.write(b"x")
             child.stdin.close()
             rest = child.stdout.read()
@@ -552,7 +552,7 @@ class GdbTest:
             raise Failed(f"gdb did not move the base\n{output[-1500:]}")
         if status or rest != b"went on 300\n":
             raise Failed(f"afterwards: {harness.describe(status)}, {rest!r}")
-        traces, faults = harness.check_traces(settings, place)
+        traces, faults = harness.check_traces(settings, directory)
         if faults or len(traces) != 1:
             raise Failed(f"{len(traces)} traces: {faults[:3]}")
         calls, still_open = traces[0].count("attached_step"), traces[0].count("attached_wait", traces[0].open)
@@ -565,22 +565,22 @@ class GdbTest:
         if not 0 < spent["total_ns"] < 600e9:
             raise Failed(f"attached_wait took {spent['total_ns']} ns: the times before and after do not meet")
 
-    def open_calls(self, settings, place, program):
+    def open_calls(self, settings, directory, program):
         """scripts/gdb-frames.py: the open calls of a live process, the same ones in its core file, and one on another stack."""
         import build
         if settings.bare_only:
             return
         script = ["-x", os.path.join(harness.ROOT, "scripts/gdb-frames.py")]
         waiting, contexts = (build.build(next(c for s in build.subjects() if s.name == name for c in s.cases())) for name in ("attached", "contexts"))
-        core = os.path.join(place.path, "core")
-        environment = harness.traced_environment(settings, harness.passed_on(os.environ), place)
+        core = os.path.join(directory.path, "core")
+        environment = harness.traced_environment(settings, harness.passed_on(os.environ), directory)
         child = subprocess.Popen([waiting], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
-                                 cwd=os.path.join(place.path, "cwd"), preexec_fn=harness.attachable)
-        live = self.attached(child, lambda: self.gdb(settings, place, script + [
+                                 cwd=os.path.join(directory.path, "cwd"), preexec_fn=harness.attachable)
+        live = self.attached(child, lambda: self.gdb(settings, directory, script + [
             "-p", str(child.pid), "-ex", "tracer-frames", "-ex", f"generate-core-file {core}", "-ex", "detach"]))
-        dead = self.gdb(settings, place, script + ["-ex", "thread apply all tracer-frames", waiting, core])
+        dead = self.gdb(settings, directory, script + ["-ex", "thread apply all tracer-frames", waiting, core])
         # The first call of gen_main: gen_body has yielded on a stack of its own.
-        apart = self.gdb(settings, place, script + ["-ex", "set startup-with-shell off"] + self.preload(settings, place)
+        apart = self.gdb(settings, directory, script + ["-ex", "set startup-with-shell off"] + self.preload(settings, directory)
                          + ["-ex", "break gen_main", "-ex", "run", "-ex", "tracer-frames", contexts])
         inside = [("#0", "read", "attached_wait"), ("#1", "attached_wait", "attached_outer"), ("#2", "attached_outer", "main")]
         for what, output, expected in (("live", live, inside), ("core file", dead, inside),
@@ -589,7 +589,7 @@ class GdbTest:
             if calls != expected:
                 raise Failed(f"{what}: {calls}, expected {expected}\n{output[-1500:]}")
 
-    def full_chunk(self, settings, place, program):
+    def full_chunk(self, settings, directory, program):
         """Returns fill a chunk while calls that it has are open: each is known from then on to be in an earlier one. A place in the old one
         would be another event's as soon as the new chunk lies there."""
         import build
@@ -598,7 +598,7 @@ class GdbTest:
         deep = build.build(next(c for s in build.subjects() if s.name == "deep_turns" for c in s.cases()))
         script = ["-x", os.path.join(harness.ROOT, "scripts/gdb-frames.py"), "-ex", "set startup-with-shell off", "-ex", "set breakpoint pending on"]
         look = ["-ex", "continue", "-ex", "tracer-frames 3"]
-        output = self.gdb(settings, place, script + self.preload(settings, place) + ["-ex", "break turn_point", "-ex", "run"] + look * 200 + [deep])
+        output = self.gdb(settings, directory, script + self.preload(settings, directory) + ["-ex", "break turn_point", "-ex", "run"] + look * 200 + [deep])
         looks = re.split(r"^thread \d+: ", output, flags=re.M)[1:]
         full = 0
         for known in looks:
@@ -609,7 +609,7 @@ class GdbTest:
         if len(looks) < 150 or not full:
             raise Failed(f"{len(looks)} looks, {full} frames of a full chunk\n{output[-1500:]}")
 
-    def attach_again_and_again(self, settings, place, program):
+    def attach_again_and_again(self, settings, directory, program):
         """Four threads run; gdb attaches and detaches twenty times, or until it has found a recorded call: whole stacks each time, and nothing
         lost."""
         import build
@@ -617,17 +617,17 @@ class GdbTest:
         program = build.build(case)
         environment = harness.passed_on(os.environ)
         if not settings.bare_only:
-            environment = harness.traced_environment(settings, environment, place)
+            environment = harness.traced_environment(settings, environment, directory)
             environment.update(TRACER_MODE="ring", TRACER_MAXSIZE="8M")
         child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                 env=environment, cwd=os.path.join(place.path, "cwd"), preexec_fn=harness.attachable)
+                                 env=environment, cwd=os.path.join(directory.path, "cwd"), preexec_fn=harness.attachable)
         try:
             if child.stdout.readline() != b"running\n":
                 raise Failed("the program did not start")
             once = ["-ex", f"attach {child.pid}", "-ex", "thread apply all bt", "-ex", "detach", "-ex", "echo END\\n"]
             output, sessions = "", 0
             while sessions < 10 and "tireless_outer" not in output: # a stop finds the threads anywhere
-                output += self.gdb(settings, place, once * 20)
+                output += self.gdb(settings, directory, once * 20)
                 sessions += 1
             child.stdin.write(b"x")
             child.stdin.close()

@@ -24,13 +24,13 @@ class Runs:
         if settings.bare_only:
             return
         self.settings = settings
-        self.place = harness.Place(self.name, settings.keep)
+        self.directory = harness.Directory(self.name, settings.keep)
         try:
-            self.place.fresh()
-            self.folder = self.place.traces
+            self.directory.fresh()
+            self.folder = self.directory.traces
             self.check(self)
         finally:
-            self.place.done()
+            self.directory.done()
 
     def tool(self, *arguments, status=0, **options):
         done = subprocess.run([self.settings.tool, *arguments], cwd=self.folder, env=harness.passed_on(os.environ), capture_output=True,
@@ -83,9 +83,9 @@ def one_process_leaves_one_file(test):
 
 
 def what_make_starts_is_one_directory_with_all_its_calls(test):
-    with open(os.path.join(test.place.path, "Makefile"), "w") as file:
+    with open(os.path.join(test.directory.path, "Makefile"), "w") as file:
         file.write("all: $(addprefix t,1 2 3 4 5 6 7 8)\nt%:\n\t@ls / | cat >/dev/null\n")
-    test.record("make", "-s", "-j2", "-f", os.path.join(test.place.path, "Makefile"))
+    test.record("make", "-s", "-j2", "-f", os.path.join(test.directory.path, "Makefile"))
     name = test.only()
     expect(name.startswith("tracer.make."), name)
     report, info = test.json("report", name), test.json("info", name)
@@ -108,7 +108,7 @@ def what_make_starts_is_one_directory_with_all_its_calls(test):
 
 def every_reader_takes_a_run(test):
     test.record("/bin/sh", "-c", "ls / | cat >/dev/null; ls / >/dev/null")
-    name, path = test.only(), lambda n: os.path.join(test.place.path, n)
+    name, path = test.only(), lambda n: os.path.join(test.directory.path, n)
     calls = test.json("report", name)["calls"]
     tree = test.json("tree", name, "--by", "run")
     expect(sum(root["calls"] for root in tree["roots"]) == calls, "the tree's calls")
@@ -193,7 +193,7 @@ def a_killed_recorder_leaves_a_run_that_can_be_read(test):
 
 def a_process_that_lives_on_keeps_its_file_in_place(test):
     # The second program waits for the end of a FIFO that this test holds open.
-    fifo = os.path.join(test.place.path, "fifo")
+    fifo = os.path.join(test.directory.path, "fifo")
     os.mkfifo(fifo)
     hold = os.open(fifo, os.O_RDWR)
     try:

@@ -79,8 +79,8 @@ class Ground:
 
     def __init__(self, settings, variant=".id."):
         self.settings = settings
-        self.place = harness.Place("scan_cache", settings.keep)
-        self.caches = os.path.join(self.place.path, "caches")
+        self.directory = harness.Directory("scan_cache", settings.keep)
+        self.caches = os.path.join(self.directory.path, "caches")
         os.mkdir(self.caches, 0o700)
         self.folder = os.path.join(self.caches, "tracer")
         self.file = os.path.join(self.folder, f"scans.{build.ARCHITECTURE}")
@@ -88,17 +88,17 @@ class Ground:
         self.program = [build.build(self.case), *(a.replace("{build}", self.case.folder) for a in self.case.arguments)]
 
     def environment(self, **variables):
-        whole = harness.traced_environment(self.settings, harness.passed_on(os.environ), self.place)
+        whole = harness.traced_environment(self.settings, harness.passed_on(os.environ), self.directory)
         whole.update({"XDG_CACHE_HOME": self.caches, **variables})
         return {name: value for name, value in whole.items() if value is not None}
 
     def run(self, argv=None, **variables):
         """(calls, modules that were searched, modules that were remembered) of the first process."""
         self.forget_traces()
-        run = harness.execute(argv or self.program, self.place.fresh(), self.environment(**variables))
+        run = harness.execute(argv or self.program, self.directory.fresh(), self.environment(**variables))
         if run.status or run.stderr or run.stdout != b"the same whoever has searched\n":
             raise Failed(f"{harness.describe(run.status)}: {(run.stdout + run.stderr)[-500:]}")
-        traces = tracefile.read_all(self.place.traces, lambda path: False)
+        traces = tracefile.read_all(self.directory.traces, lambda path: False)
         if len(traces) != 1 or traces[0].anomalies:
             raise Failed(f"{len(traces)} traces: {[trace.anomalies[:3] for trace in traces]}")
         trace = traces[0]
@@ -107,9 +107,9 @@ class Ground:
         return trace.counts_by_name_and_module(), modules(SEARCHED), modules(REMEMBERED)
 
     def forget_traces(self):
-        shutil.rmtree(self.place.traces)
-        os.mkdir(self.place.traces)
-        os.chmod(self.place.traces, 0o1777)
+        shutil.rmtree(self.directory.traces)
+        os.mkdir(self.directory.traces)
+        os.chmod(self.directory.traces, 0o1777)
 
     @property
     def own(self):
@@ -180,7 +180,7 @@ def the_same_calls_cold_and_warm(ground):
 
 def by_the_home_folder(ground):
     calls = ground.alone()
-    home = os.path.join(ground.place.path, "home")
+    home = os.path.join(ground.directory.path, "home")
     os.mkdir(home, 0o700)
     ground.expect_searched(calls, *ground.run(XDG_CACHE_HOME=None, HOME=home))
     if os.listdir(home):
@@ -198,10 +198,10 @@ def by_the_home_folder(ground):
 def an_executable_without_build_id_by_its_file(ground):
     calls = ground.alone()
     name = os.path.basename(ground.program[0])
-    path = os.path.join(ground.place.path, name)
+    path = os.path.join(ground.directory.path, name)
     shutil.copy(ground.program[0], path)
     for library in ("libremembered.so", "liblater.so"):
-        shutil.copy(os.path.join(ground.case.folder, library), ground.place.path)
+        shutil.copy(os.path.join(ground.case.folder, library), ground.directory.path)
     argv = [path, *ground.program[1:]]
     # A file that has just been written is not cached; for how long depends on the kernel's clock.
     while True:
@@ -262,7 +262,7 @@ def places_that_are_not_ones_own(ground):
     calls = ground.alone()
     ground.run()
     good = CacheFile(ground.file).packed()
-    other = os.path.join(ground.place.path, "other")
+    other = os.path.join(ground.directory.path, "other")
 
     def start_over():
         for path in (ground.caches, other):
@@ -347,7 +347,7 @@ def a_full_disk(ground):
     if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode:
         raise Skipped("no permission to mount a file system in a namespace of our own")
     calls = ground.alone()
-    report = os.path.join(ground.place.path, "report")
+    report = os.path.join(ground.directory.path, "report")
     script = (f"mount -t tmpfs -o size=8k,mode=700 none '{ground.caches}' && cd '{ground.caches}' && mkdir -m 700 tracer"
               " && { cat /dev/zero > full 2>/dev/null; cd - >/dev/null; \"$@\"; status=$?; "
               f"ls -A '{ground.folder}' > '{report}'; exit $status; }}")
@@ -355,10 +355,10 @@ def a_full_disk(ground):
     preload = ground.environment()["LD_PRELOAD"]
     argv = ["unshare", "-m", "sh", "-c", script, "sh", "env", "LD_PRELOAD=" + preload, *ground.program]
     ground.forget_traces()
-    run = harness.execute(argv, ground.place.fresh(), ground.environment(LD_PRELOAD=None))
+    run = harness.execute(argv, ground.directory.fresh(), ground.environment(LD_PRELOAD=None))
     if run.status or run.stderr:
         raise Failed(f"{harness.describe(run.status)}: {run.stderr[-500:]}")
-    trace, = tracefile.read_all(ground.place.traces, lambda path: False)
+    trace, = tracefile.read_all(ground.directory.traces, lambda path: False)
     ground.expect_calls(calls, trace.counts_by_name_and_module())
     with open(report) as file:
         left = file.read()
@@ -369,7 +369,7 @@ def a_full_disk(ground):
 def many_at_once(ground):
     calls = ground.alone()
     for traces in ("first", "second"):
-        where = os.path.join(ground.place.path, traces)
+        where = os.path.join(ground.directory.path, traces)
         os.mkdir(where)
         environment = ground.environment(TRACER_OUT=os.path.join(where, "%p.trace"))
         running = [subprocess.Popen(harness.EMULATOR + ground.program, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -434,8 +434,8 @@ def no_descriptor_stays(ground):
     for what in ("cold", "warm", "refused"):
         if what == "refused":
             os.chmod(ground.file, 0o622)
-        bare = harness.execute(["ls", "/proc/self/fd"], ground.place.fresh(), ground.environment(LD_PRELOAD=None))
-        traced = harness.execute(["ls", "/proc/self/fd"], ground.place.fresh(), ground.environment())
+        bare = harness.execute(["ls", "/proc/self/fd"], ground.directory.fresh(), ground.environment(LD_PRELOAD=None))
+        traced = harness.execute(["ls", "/proc/self/fd"], ground.directory.fresh(), ground.environment())
         faults = harness.same(bare, traced)
         if faults:
             raise Failed(f"{what}: " + "\n".join(faults))
@@ -462,7 +462,7 @@ def not_in_a_filter(ground):
     if harness.EMULATOR:
         raise Skipped("the emulator has no filters")
     calls = ground.alone()
-    source, filtered = os.path.join(ground.place.path, "filter.c"), os.path.join(ground.place.path, "filter")
+    source, filtered = os.path.join(ground.directory.path, "filter.c"), os.path.join(ground.directory.path, "filter")
     with open(source, "w") as file:
         file.write("#define _GNU_SOURCE\n" + SECCOMP)
     subprocess.run(["gcc", source, "-o", filtered], check=True)
@@ -471,12 +471,12 @@ def not_in_a_filter(ground):
     ground.forget_traces()
     environment = ground.environment()
     preload = environment.pop("LD_PRELOAD")
-    run = harness.execute([filtered, "/usr/bin/env", "LD_PRELOAD=" + preload, *ground.program], ground.place.fresh(), environment)
+    run = harness.execute([filtered, "/usr/bin/env", "LD_PRELOAD=" + preload, *ground.program], ground.directory.fresh(), environment)
     if run.status == 77:
         raise Skipped("this kernel has no filters")
     if run.status:
         raise Failed(f"{harness.describe(run.status)}: {run.stderr[-300:]}")
-    trace, = tracefile.read_all(ground.place.traces, lambda path: False)
+    trace, = tracefile.read_all(ground.directory.traces, lambda path: False)
     if any(detail.flags & REMEMBERED for detail in trace.details.values()) or ground.look() != was:
         raise Failed("the file was used in a filter")
     ground.expect_calls(calls, trace.counts_by_name_and_module())
@@ -498,7 +498,7 @@ class ScanCache:
         try:
             self.check(ground)
         finally:
-            ground.place.done()
+            ground.directory.done()
 
 
 def tests():

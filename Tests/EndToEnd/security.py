@@ -20,13 +20,13 @@ class Ground:
 
     def __init__(self, settings):
         self.settings = settings
-        self.place = harness.Place("security", settings.keep)
-        self.path = self.place.fresh()
-        self.traces = self.place.traces
+        self.directory = harness.Directory("security", settings.keep)
+        self.path = self.directory.fresh()
+        self.traces = self.directory.traces
         self.program = build.build(next(c for s in build.subjects() if s.name == "steady" for c in s.cases()))
 
     def run(self, output, *extra, argv=None, **environment):
-        whole = harness.traced_environment(self.settings, harness.passed_on(os.environ), self.place)
+        whole = harness.traced_environment(self.settings, harness.passed_on(os.environ), self.directory)
         whole.update(TRACER_OUT=output, **environment)
         run = harness.execute(argv or [self.program, "5000"], self.path, whole)
         if argv is None and (run.status != 7 or not run.stdout.strip()):
@@ -123,7 +123,7 @@ def leaves_the_trace_of_another_pid_namespace(ground):
     space = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
     if os.geteuid() != 0 or subprocess.run([*space, "true"], stderr=subprocess.DEVNULL).returncode:
         raise Skipped("no pid namespace to be had")
-    whole = harness.traced_environment(ground.settings, harness.passed_on(os.environ), ground.place)
+    whole = harness.traced_environment(ground.settings, harness.passed_on(os.environ), ground.directory)
     os.mkfifo(first)
     # Numbers begin at 1 there: that of a process here is none.
     living = subprocess.Popen(["sh", "-c", f"echo begun; read line < {first}"], env={**whole, "TRACER_OUT": path}, stdout=subprocess.PIPE)
@@ -215,7 +215,7 @@ def never_asks_for_a_writable_and_executable_page(ground):
     case = next(c for s in build.subjects() if s.name == "dlopens" for c in s.cases() if c.case == "reload")
     program = build.build(case)
     log = os.path.join(ground.path, "log")
-    environment = harness.traced_environment(ground.settings, harness.passed_on(os.environ), ground.place)
+    environment = harness.traced_environment(ground.settings, harness.passed_on(os.environ), ground.directory)
     environment.update({k: v.replace("{build}", case.folder) for k, v in case.environment.items()})
     preload = environment.pop("LD_PRELOAD")
     run = harness.execute(["strace", "-f", "-o", log, "-e", "trace=mmap,mprotect,pkey_mprotect,mremap", "-E",
@@ -411,7 +411,7 @@ class Security:
         try:
             self.check(ground)
         finally:
-            ground.place.done()
+            ground.directory.done()
 
 
 def tests():

@@ -19,14 +19,14 @@ TOLERANCE = 50_000  # ns: two clocks that are each calibrated against the other
 
 
 class Folder:
-    """A build of the subject, and a place for the traces of one test."""
+    """A build of the subject, and a directory for the traces of one test."""
 
     def __init__(self, settings):
         self.settings = settings
-        self.place = harness.Place("startup", settings.keep)
-        self.path = os.path.join(self.place.path, "build")
+        self.directory = harness.Directory("startup", settings.keep)
+        self.path = os.path.join(self.directory.path, "build")
         os.mkdir(self.path)
-        self.stamps_path = os.path.join(self.place.path, "stamps")
+        self.stamps_path = os.path.join(self.directory.path, "stamps")
 
     def compile(self, output, source, *flags, compiler="gcc"):
         command = [compiler, "-O1", "-g", "-o", output, os.path.join(build.SUBJECTS, source), *flags, "-I",
@@ -50,7 +50,7 @@ class Folder:
 
     def run(self, command, *options, timeout=harness.HANGS):
         """The program under `tracer startup`: status, stdout, stderr. The trace is at self.trace."""
-        self.trace = os.path.join(self.place.traces, "app.trace")
+        self.trace = os.path.join(self.directory.traces, "app.trace")
         for path in (self.trace, self.trace + ".loader", self.stamps_path):
             if os.path.exists(path):
                 os.unlink(path)
@@ -146,7 +146,7 @@ def a_row_of_constructors_has_its_cpu_time(folder):
             expect(further >= -500, f"{name}: {run['cpu_ns']} ns of CPU time, it measured {measured[name]}")
             least[name] = min(least.get(name, further), further)
         # CPU time between two constructors belongs to neither, and is not longer than the time that passed.
-        trace, = tracefile.read_all(folder.place.traces)
+        trace, = tracefile.read_all(folder.directory.traces)
         row = [i for i in trace.initializers.values() if i.end and golden.name_of(trace, i.address, i.module).startswith("row_")]
         scale = golden.nanoseconds_of_tick(trace)
         for one, other in zip(row, row[1:]):
@@ -298,12 +298,12 @@ def loader_audit_tells_mapping_from_relocating(folder):
     check_sum(timeline)
     mapped = [os.path.basename(library["path"]) for library in timeline["loader_audit"]]
     expect({"libslow.so", "libglobals.so", "libunused.so", "libc.so.6"} <= set(mapped), f"{mapped}")
-    expect(not [n for n in os.listdir(folder.place.traces) if n.startswith(".")], "a file is left over")
+    expect(not [n for n in os.listdir(folder.directory.traces) if n.startswith(".")], "a file is left over")
 
 
 def without_the_tool_the_beginning_is_an_estimate(folder):
     program = folder.program()
-    folder.trace = os.path.join(folder.place.traces, "bare.trace")
+    folder.trace = os.path.join(folder.directory.traces, "bare.trace")
     subprocess.run([program, "print"], env={**folder.environment(), "LD_PRELOAD": folder.settings.agent, "TRACER_OUT": folder.trace},
                    capture_output=True, timeout=harness.HANGS)
     timeline, stamps = folder.timeline(), folder.stamps()
@@ -330,7 +330,7 @@ def a_script_that_ends_in_exec_is_part_of_the_start(folder):
     ready = timeline["begin_monotonic_ns"] + timeline["total_ns"]
     expect(stamps["listen.before"][0] - TOLERANCE <= ready <= stamps["listen.after"][0] + TOLERANCE, "ready at another time")
     # Its trace alone does not say when the script began.
-    folder.trace, = (os.path.join(folder.place.traces, name) for name in os.listdir(folder.place.traces) if name != "app.trace")
+    folder.trace, = (os.path.join(folder.directory.traces, name) for name in os.listdir(folder.directory.traces) if name != "app.trace")
     alone = folder.timeline()
     expect(not alone["phases"][0]["exact"], f"{alone['phases'][0]}")
     expect("another program started this one, or ran before it" in folder.tool("startup", folder.trace), "the note")
@@ -484,12 +484,12 @@ def an_unknown_loader_loses_its_hook_and_nothing_else(folder):
 
 
 def a_trace_of_no_start_is_refused(folder):
-    path = os.path.join(folder.place.path, "x.trace")
+    path = os.path.join(folder.directory.path, "x.trace")
     with open(path, "wb") as file:
         file.write(b"no trace at all")
     for arguments, status in ((["startup", path], 1), (["startup"], 2), (["startup", path, "--", "true"], 2), (["startup", path, "--stop-at-ready"], 2),
                               (["startup", "--", "/nowhere/at/all"], 127), (["libs", path], 1)):
-        done = subprocess.run([folder.settings.tool, *arguments], capture_output=True, text=True, timeout=harness.HANGS, cwd=folder.place.path)
+        done = subprocess.run([folder.settings.tool, *arguments], capture_output=True, text=True, timeout=harness.HANGS, cwd=folder.directory.path)
         expect(done.returncode == status, f"{arguments}: status {done.returncode}, expected {status}: {done.stderr}")
 
 
@@ -506,7 +506,7 @@ class StartupTest:
         try:
             self.body(folder)
         finally:
-            folder.place.done()
+            folder.directory.done()
 
 
 def tests():

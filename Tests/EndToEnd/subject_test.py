@@ -29,11 +29,11 @@ class SubjectTest:
             if harness.EMULATOR and lacking:
                 raise Skipped(f"no {lacking[1] or lacking[2]} for {build.ARCHITECTURE}")
             raise Failed(f"does not build: {failure}")
-        place = harness.Place(case.name, settings.keep)
+        directory = harness.Directory(case.name, settings.keep)
         try:
-            self.compare(settings, place, program, expected)
+            self.compare(settings, directory, program, expected)
         finally:
-            place.done()
+            directory.done()
 
     def golden(self):
         names = [self.case.name, ".".join([self.case.subject.name, self.case.compiler]), ".".join(filter(None, [self.case.subject.name, self.case.case])), self.case.subject.name]
@@ -49,7 +49,7 @@ class SubjectTest:
             return golden.Golden(), None
         raise Failed("no golden file, and no `tree: none` with a reason")
 
-    def compare(self, settings, place, program, expected):
+    def compare(self, settings, directory, program, expected):
         case, subject = self.case, self.case.subject
         words = subject.get("status", "0").split()
         status = -int(words[1]) if words[0] == "signal" else int(words[0])
@@ -61,7 +61,7 @@ class SubjectTest:
         others = preload.replace("@", "").split()
         bare_environment = {**environment, "LD_PRELOAD": " ".join(others)} if others else environment
         try:
-            bare = harness.execute(argv, place.fresh(), bare_environment, **options)
+            bare = harness.execute(argv, directory.fresh(), bare_environment, **options)
         except Failed:
             if not harness.EMULATOR:
                 raise
@@ -77,11 +77,11 @@ class SubjectTest:
             return
         if settings.functions:
             harness.plan(settings, program, case.folder)
-        traced = harness.execute(argv, place.fresh(), harness.traced_environment(settings, environment, place, preload),
+        traced = harness.execute(argv, directory.fresh(), harness.traced_environment(settings, environment, directory, preload),
                                  **options)
         stopped = subject.all("says") and harness.without_agents_lines(traced, int(subject.get("says").split()[0]))
         faults = harness.same(bare, traced)
-        traces, wrong = harness.check_traces(settings, place, lambda path: path.startswith(case.folder + "/"), drops=stopped or bool(subject.all("unsaid")),
+        traces, wrong = harness.check_traces(settings, directory, lambda path: path.startswith(case.folder + "/"), drops=stopped or bool(subject.all("unsaid")),
                                             disorder=build.is_meant(case, "disorder"))
         faults += wrong
         if subject.all("untraced"):

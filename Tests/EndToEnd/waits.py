@@ -29,19 +29,19 @@ class Recorded:
     """A build of a subject, and one recorded run of it."""
 
     def __init__(self, settings, name):
-        self.settings, self.place = settings, harness.Place("waits." + name, settings.keep)
-        self.trace = os.path.join(self.place.traces, "app.trace")
+        self.settings, self.directory = settings, harness.Directory("waits." + name, settings.keep)
+        self.trace = os.path.join(self.directory.traces, "app.trace")
 
     def build(self, name, *flags, compiler="gcc"):
-        program = os.path.join(self.place.path, name)
+        program = os.path.join(self.directory.path, name)
         command = [compiler, "-O1", "-g", "-pthread", "-o", program, os.path.join(build.SUBJECTS, f"part_{name}.c"), *flags]
         done = subprocess.run(command, capture_output=True, text=True, timeout=harness.HANGS)
         expect(done.returncode == 0, f"does not build: {' '.join(command)}\n{done.stderr}")
         return program
 
     def record(self, program, *options):
-        self.place.fresh()
-        done = subprocess.run([self.settings.tool, "record", "--quiet", "--force", *options, "-o", self.trace, "--", program], capture_output=True, cwd=self.place.path,
+        self.directory.fresh()
+        done = subprocess.run([self.settings.tool, "record", "--quiet", "--force", *options, "-o", self.trace, "--", program], capture_output=True, cwd=self.directory.path,
                               env=harness.passed_on(os.environ), text=True, stdin=subprocess.DEVNULL, timeout=harness.HANGS)
         expect(done.returncode == 0, f"{harness.describe(done.returncode)}: {done.stderr}")
         return done.stdout
@@ -63,7 +63,7 @@ class Test:
         try:
             self.check(recorded, *self.arguments)
         finally:
-            recorded.place.done()
+            recorded.directory.done()
 
 
 # Case, as the program names it → function and kind of the wait.

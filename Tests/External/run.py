@@ -28,7 +28,7 @@ sys.path.insert(0, HERE)
 import runs
 import suites as modules
 from outcome import Outcome, line
-from sources import Place, printed
+from sources import Directory, printed
 from trial import SAME, SKIPPED, Unavailable, judge
 import packages  # in Tests/Compatibility
 
@@ -110,13 +110,13 @@ def run_suite(suite, runner, outcome, given):
     lacking = missing(suite)
     if lacking:
         raise Unavailable(f"needs {named(lacking)} (apt-get install, or --install)")
-    place = Place(suite, given.cache, runner.folder)
-    place.build(lambda text: print(f"{suite.name}: {text}", flush=True))
-    version = (printed(*suite.version).splitlines() or [""])[0] if suite.version else place.source_version
+    directory = Directory(suite, given.cache, runner.folder)
+    directory.build(lambda text: print(f"{suite.name}: {text}", flush=True))
+    version = (printed(*suite.version).splitlines() or [""])[0] if suite.version else directory.source_version
     version = runs.first_match(r"\d[\w.+~:-]*", version)
     outcome.begin(suite, version)
     print(f"{suite.name} {version}", flush=True)
-    for test in suite.tests(place):
+    for test in suite.tests(directory):
         if given.filter and not re.search(given.filter, f"{suite.name}: {test.name}"):
             continue
         results = judge(suite.name, test, runner.execute)
@@ -137,13 +137,13 @@ def list_suites(wanted, given):
         lacking = missing(suite)
         print(f"{suite.name:12} {suite.about}" + (f"; needs {named(lacking)}" if lacking else ""))
         if (given.only or given.filter) and not lacking:
-            place = Place(suite, given.cache, given.scratch)
+            directory = Directory(suite, given.cache, given.scratch)
             try:
-                place.build(lambda text: print(f"{suite.name}: {text}", file=sys.stderr, flush=True))
+                directory.build(lambda text: print(f"{suite.name}: {text}", file=sys.stderr, flush=True))
             except Unavailable as reason:
                 print(f"  cannot be built: {reason}")
                 continue
-            for test in suite.tests(place):
+            for test in suite.tests(directory):
                 if re.search(given.filter, f"{suite.name}: {test.name}"):
                     print(f"  {test.name}")
 

@@ -8,9 +8,9 @@ from trial import Test
 READ = '"$@" > {tmp}/said; status=$?; cat {tmp}/said; env -u LD_PRELOAD /usr/bin/python3 %s %s {cases} {tmp}/said; exit $status'
 
 
-def test(place, kind, name, command, **more):
+def test(directory, kind, name, command, **more):
     """The kind says what its lines look like: see said_cases.py."""
-    script = os.path.join(place.readable, "said_cases.py")
-    shutil.copy(place.program("said_cases.py"), script)
+    script = os.path.join(directory.readable, "said_cases.py")
+    shutil.copy(directory.program("said_cases.py"), script)
     os.chmod(script, 0o644)
     return Test(name, ["sh", "-c", READ % (script, kind), "sh", *command], cases=True, **more)

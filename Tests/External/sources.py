@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = os.path.join(HERE, "programs")
 
 
-class Place:
+class Directory:
     """`folder` is the suite's own and lives as long as what it is made of is the same; `source` is the unpacked package."""
 
     def __init__(self, suite, cache, readable):
@@ -160,9 +160,9 @@ def behind_libtool(folder, name):
     return os.path.join(folder, name)
 
 
-def autotools(place, *options):
+def autotools(directory, *options):
     """Configured and built with shared libraries: calls between them and programs cross slots."""
-    if not os.path.exists(os.path.join(place.source, "configure")):
-        place.run(["autoreconf", "-fi"], where=place.source)
-    place.run(["./configure", "--enable-shared", "--disable-static", "CFLAGS=-O2 -g", *options], where=place.source)
-    place.run(["make"], where=place.source)
+    if not os.path.exists(os.path.join(directory.source, "configure")):
+        directory.run(["autoreconf", "-fi"], where=directory.source)
+    directory.run(["./configure", "--enable-shared", "--disable-static", "CFLAGS=-O2 -g", *options], where=directory.source)
+    directory.run(["make"], where=directory.source)

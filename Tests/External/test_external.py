@@ -112,7 +112,7 @@ class Runs(unittest.TestCase):
             return status, out.getvalue(), json.load(file)
 
     def verdicts(self, *tests, status=None):
-        got, said, told = self.external(Suite("made", "A made-up suite", (), lambda place: tests))
+        got, said, told = self.external(Suite("made", "A made-up suite", (), lambda directory: tests))
         if status is not None:
             self.assertEqual(got, status, said)
         return {result["name"]: result for result in told["suites"]["made"]["results"]}
@@ -129,7 +129,7 @@ class Runs(unittest.TestCase):
         self.assertEqual(verdict["bare"], ["status 0"] * 3)
 
     def test_a_test_that_fails_once_traced_differs_once_of_three(self):
-        _, said, _ = self.external(Suite("made", "A made-up suite", (), lambda place: [self.counted("rarely", "[ $n != 2 ]")]))
+        _, said, _ = self.external(Suite("made", "A made-up suite", (), lambda directory: [self.counted("rarely", "[ $n != 2 ]")]))
         self.assertIn("differs 1 of 3: status 0 → status 1", said)
         self.assertIn("| made | rarely | status 0 | status 1 | 1 of 3 |", said)
 
@@ -201,30 +201,30 @@ class Runs(unittest.TestCase):
         self.assertEqual(self.verdicts(shell("sees", script), status=0)["sees"]["verdict"], trial.SAME)
 
     def test_a_missing_package_is_named_and_the_other_suites_run(self):
-        status, said, told = self.external(Suite("lacks", "Lacking", (("/no/such/file", "no-such-package"),), lambda place: self.fail("was run")),
-                                           Suite("made", "A made-up suite", (), lambda place: [shell("passes", "true")]))
+        status, said, told = self.external(Suite("lacks", "Lacking", (("/no/such/file", "no-such-package"),), lambda directory: self.fail("was run")),
+                                           Suite("made", "A made-up suite", (), lambda directory: [shell("passes", "true")]))
         self.assertEqual(status, 0)
         self.assertIn("no-such-package", told["suites"]["lacks"]["skipped"])
         self.assertRegex(said, "Not run:\n\n- Lacking: needs no-such-package")
 
     def test_nothing_compared_is_a_failure(self):
-        self.assertEqual(self.external(Suite("lacks", "Lacking", (("/no/such/file", "no-such-package"),), lambda place: []))[0], 1)
+        self.assertEqual(self.external(Suite("lacks", "Lacking", (("/no/such/file", "no-such-package"),), lambda directory: []))[0], 1)
 
     def test_a_suite_is_built_once_and_anew_when_building_was_interrupted(self):
         built = []
 
-        def build(place):
-            with open(os.path.join(place.folder, "half"), "x"):
+        def build(directory):
+            with open(os.path.join(directory.folder, "half"), "x"):
                 pass
-            built.append(place.folder)
+            built.append(directory.folder)
             if len(built) == 1:
                 raise Unavailable("the compiler fails")
-        suite = Suite("made", "A made-up suite", (), lambda place: [shell("passes", "true")], build)
+        suite = Suite("made", "A made-up suite", (), lambda directory: [shell("passes", "true")], build)
         self.assertEqual([self.external(suite)[0] for _ in range(3)], [1, 0, 0])
         self.assertEqual(len(built), 2)
 
     def test_only_and_filter_choose(self):
-        suites = [Suite(name, name, (), lambda place, name=name: [self.counted(name + test, "true") for test in "ab"]) for name in ("x", "y")]
+        suites = [Suite(name, name, (), lambda directory, name=name: [self.counted(name + test, "true") for test in "ab"]) for name in ("x", "y")]
         _, _, told = self.external(*suites, arguments=("--only", "y", "--filter", "^y: yb$"))
         self.assertEqual({name: [r["name"] for r in suite["results"]] for name, suite in told["suites"].items()}, {"y": ["yb"]})
         with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit) as end:
@@ -233,10 +233,10 @@ class Runs(unittest.TestCase):
         self.assertEqual(said.getvalue(), "compat: no suite z; there are: x y\n")
 
     def test_results_of_several_runs_are_shown_together(self):
-        _, first, _ = self.external(Suite("one", "One", (), lambda place: [shell("fails", f"! {TRACED}")]))
+        _, first, _ = self.external(Suite("one", "One", (), lambda directory: [shell("fails", f"! {TRACED}")]))
         path = os.path.join(self.folder, "one.json")
         os.rename(os.path.join(self.folder, "results.json"), path)
-        _, second, _ = self.external(Suite("two", "Two", (), lambda place: [shell("passes", "true")]))
+        _, second, _ = self.external(Suite("two", "Two", (), lambda directory: [shell("passes", "true")]))
         status, both, _ = self.external(arguments=("--stored", path, "--stored", os.path.join(self.folder, "results.json")))
         self.assertEqual(status, 1)
         for said in (first, second):
@@ -247,7 +247,7 @@ class Runs(unittest.TestCase):
 
     def test_changes_since_other_results_are_told(self):
         def suite(bad):
-            return Suite("made", "Made", (), lambda place: [shell(name, f"! {TRACED}" if name in bad else "true") for name in "abc"])
+            return Suite("made", "Made", (), lambda directory: [shell(name, f"! {TRACED}" if name in bad else "true") for name in "abc"])
         self.external(suite("ab"))
         path = os.path.join(self.folder, "before.json")
         os.rename(os.path.join(self.folder, "results.json"), path)
@@ -267,7 +267,7 @@ class Runs(unittest.TestCase):
                 pass
         script = f'{TRACED} || exit 0; [ "$TRACER_FUNCTIONS" = "*!*" ] && [ -d "$XDG_CACHE_HOME" ] && touch "$(dirname "$TRACER_OUT")/a.1.trace"'
         with mock.patch.object(plans.Plans, "modules", lambda self, path: {*there, "/no/such/module", "linux-vdso.so.1"}):
-            status, said, told = self.external(Suite("made", "A made-up suite", (), lambda place: [self.counted("first", script), self.counted("second", script)]),
+            status, said, told = self.external(Suite("made", "A made-up suite", (), lambda directory: [self.counted("first", script), self.counted("second", script)]),
                                                arguments=("--functions", "--tool", tool))
         self.assertEqual(status, 0, said)
         self.assertIn("under the agent, with every function: 0 differ", said)
@@ -289,7 +289,7 @@ sys.path.insert(0, {HERE!r})
 import run
 from trial import Suite, Test
 tests = [Test("first", ["true"]), Test("second", ["sh", "-c", "echo $$ > {started}.part; mv {started}.part {started}; sleep 100"])]
-sys.exit(run.main({["--agent", self.agent, "--scratch", folder, "--cache", folder, "--results", results]!r}, [Suite("made", "Made", (), lambda place: tests)]))
+sys.exit(run.main({["--agent", self.agent, "--scratch", folder, "--cache", folder, "--results", results]!r}, [Suite("made", "Made", (), lambda directory: tests)]))
 """)
         child = subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
                                  preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))

@@ -14,7 +14,7 @@ class Unavailable(Exception):
 
 @dataclass
 class Suite:
-    """`build(place)` makes what it needs, once; `tests(place)` are its tests, the version being what `version` prints, else that of the source.
+    """`build(directory)` makes what it needs, once; `tests(directory)` are its tests, the version being what `version` prints, else that of the source.
 
     needs: pairs of what must be there (a command, a path with wildcards) and the package that brings it.
     """
@@ -23,7 +23,7 @@ class Suite:
     needs: tuple
     tests: object
     build: object = None
-    source: str = ""  # Debian's source package, unpacked in place.source before it is built
+    source: str = ""  # Debian's source package, unpacked in directory.source before it is built
     programs: str = ""  # pattern of what it is built from in programs/
     version: tuple = ()
 

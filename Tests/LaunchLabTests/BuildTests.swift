@@ -8,9 +8,9 @@ import Testing
 
     private func fault(_ path: String, major: Bool = false) -> TextFault { TextFault(nanoseconds: 1, path: path, isMajor: major) }
 
-    private func values(_ launches: BuildLaunches, _ kind: BuildFigure.Kind, _ place: BuildFigure.Place, isCold: Bool = false) -> [Double]?
+    private func values(_ launches: BuildLaunches, _ kind: BuildFigure.Kind, _ scope: BuildFigure.Scope, isCold: Bool = false) -> [Double]?
     {
-        launches.values[BuildFigure(kind: kind, place: place, isCold: isCold)]
+        launches.values[BuildFigure(kind: kind, scope: scope, isCold: isCold)]
     }
 
     @Test func faultsAreCountedByFileAndALaunchWithoutOneCountsAsNone() {
@@ -33,7 +33,7 @@ import Testing
             new.add([fault("/b")], isCold: false)
         }
         let rows = BuildComparison(old: old, new: new).rows.filter { $0.figure.kind == .minorTextFaults }
-        #expect(rows.map(\.figure.place) == [.all, .program, .library("libold.so")])
+        #expect(rows.map(\.figure.scope) == [.all, .program, .library("libold.so")])
         #expect(rows.map(\.difference.medians) == [-1, 0, -1])
         #expect(rows.map(\.difference.isSignificant) == [true, false, true])
         #expect(rows.map(\.isSame) == [false, true, false])

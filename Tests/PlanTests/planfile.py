@@ -42,7 +42,7 @@ class Function:
     resume: int
     original: bytes
     moved: bytes
-    places: list       # (from the first byte of the moved code, from the function's address)
+    instructions: list       # (from the first byte of the moved code, from the function's address)
     linked: int
     fixups: list
     landing: int
@@ -71,7 +71,7 @@ def read(path):
         fixup.target += base
     result, name_number = [], 0
     for n in range(function_count):
-        (address, size, name, moved, fixup, landing, tactic, reason, name_count, patch, replaced, resume, moved_count, places_count, count, flags,
+        (address, size, name, moved, fixup, landing, tactic, reason, name_count, patch, replaced, resume, moved_count, instruction_count, count, flags,
          original, landing_original, linked) = FUNCTION.unpack_from(content, functions + n * FUNCTION.size)
         texts = content[names + name:names + names_count].split(b"\0", name_count)[:name_count] if name_count else []
         for text in texts:  # none that the agent has to look at is passed over
@@ -80,10 +80,10 @@ def read(path):
             assert bool(key >> 31) == bool(re.search(b"jmp|context", text.lower())), text
             name_number += 1
         at = data + moved
-        assert moved + moved_count + 2 * places_count <= data_count
-        places = content[at + moved_count:at + moved_count + 2 * places_count]
+        assert moved + moved_count + 2 * instruction_count <= data_count
+        instructions = content[at + moved_count:at + moved_count + 2 * instruction_count]
         result.append(Function([text.decode() for text in texts], base + address, size, TACTICS[tactic], reason, patch, replaced, resume,
-                               original[:replaced], content[at:at + moved_count], list(zip(places[::2], places[1::2])), linked,
+                               original[:replaced], content[at:at + moved_count], list(zip(instructions[::2], instructions[1::2])), linked,
                                all_fixups[fixup:fixup + count], base + landing if landing else 0, landing_original, flags))
     assert name_number == key_count and names == max(functions, fixups, data, keys, names)
     return elf_machine, result

@@ -6,7 +6,7 @@
   leads into bytes that are replaced.
 - Applied: apply.c patches every planned function of a program and its libraries, also libc's; it must run as without. Also for
   aarch64, under qemu.
-- Places: each instruction of moved code stands for the one of the original that does the same.
+- Origins: each instruction of moved code stands for the one of the original that does the same.
 - Names: those of static functions, wherever a symbol table may be.
 - Command: output, errors, the cache.
 """
@@ -424,7 +424,7 @@ int main() {
 
 
 @x86
-class Places(unittest.TestCase):
+class Origins(unittest.TestCase):
     """Origins of relocated instructions, against objdump's listing of the originals."""
 
     def test_each_instruction_stands_for_the_one_that_does_the_same(self):
@@ -441,9 +441,9 @@ class Places(unittest.TestCase):
                 originals.append(at)
                 at += code.instructions[each.address + at][0]
             goes_on = not each.flags & planfile.MOVED_END
-            told = dict((original, moved) for moved, original in each.places) or {n: n - each.patch for n in originals + [each.resume] * goes_on}
+            told = dict((original, moved) for moved, original in each.instructions) or {n: n - each.patch for n in originals + [each.resume] * goes_on}
             self.assertEqual(sorted(told), originals + [each.resume] * goes_on, each.name)
-            kinds["told" if each.places else "same"] += 1
+            kinds["told" if each.instructions else "same"] += 1
             for original in originals:
                 length, operation = code.instructions[each.address + original]
                 moved = told[original]

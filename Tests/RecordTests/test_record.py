@@ -840,7 +840,7 @@ class OneThing(RecordTest):
         self.assertIn(self.record("./odd").returncode, (126, 127))
         self.assertEqual(self.there(), ["odd"])
 
-    def test_percent_signs_of_the_directory_are_no_places(self):
+    def test_percent_signs_of_the_directory_are_no_placeholders(self):
         where = os.path.join(self.directory, "a%p%%e")
         os.mkdir(where)
         done = self.record("sh", "-c", f"{FAKE} file; {FAKE} file; echo $TRACER_OUT", cwd=where)

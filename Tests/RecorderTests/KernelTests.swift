@@ -47,7 +47,7 @@ extension [UInt8] {
         }
     }
 
-    @Test func aMappingHasItsPlaceInTheFile() throws {
+    @Test func aMappingHasItsOffsetInTheFile() throws {
         var body: [UInt8] = []
         for half in [7, 8] as [UInt32] { body.add(half) }
         for word in [0x1000, 0x3000, 0x2000] as [UInt64] { body.add(word) }
@@ -121,14 +121,14 @@ private struct Unexpected: Error {}
         var files = MappedFiles()
         files.add(.init(addresses: 0x1000..<0x9000, offset: 0, path: "/a"))
         files.add(.init(addresses: 0x3000..<0x5000, offset: 0x100000, path: "/b"))
-        #expect(files.place(of: 0x1010).map { [$0.path, String($0.offset)] } == ["/a", String(0x10)])
-        #expect(files.place(of: 0x3010).map { [$0.path, String($0.offset)] } == ["/b", String(0x100010)])
-        #expect(files.place(of: 0x5010).map { [$0.path, String($0.offset)] } == ["/a", String(0x4010)])
-        #expect(files.place(of: 0x9000) == nil)
+        #expect(files.fileOffset(of: 0x1010).map { [$0.path, String($0.offset)] } == ["/a", String(0x10)])
+        #expect(files.fileOffset(of: 0x3010).map { [$0.path, String($0.offset)] } == ["/b", String(0x100010)])
+        #expect(files.fileOffset(of: 0x5010).map { [$0.path, String($0.offset)] } == ["/a", String(0x4010)])
+        #expect(files.fileOffset(of: 0x9000) == nil)
         files.add(.init(addresses: 0x2000..<0x20000, offset: 0, path: "//anon"))
-        #expect(files.place(of: 0x3010) == nil)
-        #expect(files.place(of: 0x1fff)?.offset == 0xfff)
-        #expect(files.place(of: 0) == nil)
+        #expect(files.fileOffset(of: 0x3010) == nil)
+        #expect(files.fileOffset(of: 0x1fff)?.offset == 0xfff)
+        #expect(files.fileOffset(of: 0) == nil)
     }
 }
 

@@ -131,7 +131,7 @@ import TraceFormat
         #expect(template.mayName("100%.12"))
     }
 
-    @Test func aSecondFileOfANameWithoutPlacesIsRecognised() throws {
+    @Test func aSecondFileOfANameWithoutPlaceholdersIsRecognised() throws {
         let template = try OutputTemplate("app.trace", currentDirectory: "/d")
         for name in ["app.trace", "app.4711.trace", "app.4711.2.trace"] { #expect(template.mayName(name)) }
         #expect(!template.mayName("other.trace"))

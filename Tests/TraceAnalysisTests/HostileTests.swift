@@ -32,7 +32,7 @@ private func readAll(_ file: TemporaryFile) -> Bool {
         builder.switches([(start + 10, 4711, TRACE_SWITCH_WAITS), (start + 500, 4711, TRACE_SWITCH_IN)])
         builder.task(TRACE_TASK_BEGAN, 4712, at: start + 20, by: 4711)
         builder.pageFault(4711, at: start + 501, "/usr/lib/a.so")
-        builder.foundWaiting(4711, at: start + 300, systemCall: 0, place: "pipe_read", object: "pipe:[1]")
+        builder.foundWaiting(4711, at: start + 300, systemCall: 0, kernelFunction: "pipe_read", object: "pipe:[1]")
         builder.samples([(start + 600, 4711, 0, [1, 2])])
         return builder
     }()

@@ -14,7 +14,7 @@ import TraceTesting
         builder.task(TRACE_TASK_NAMED, 4712, at: 1_000_301, name: "loader")
         builder.task(TRACE_TASK_ENDED, 4712, at: 1_000_900)
         builder.pageFault(4711, at: 1_000_600, address: 0x7000, code: 0x5000, "/usr/lib/a.so", offset: 4096)
-        builder.foundWaiting(4712, at: 1_000_700, systemCall: 0, (5, 6), place: "pipe_read", object: "pipe:[77]")
+        builder.foundWaiting(4712, at: 1_000_700, systemCall: 0, (5, 6), kernelFunction: "pipe_read", object: "pipe:[77]")
         builder.foundWaiting(4712, at: 1_000_800, systemCall: -1)
         builder.descriptor(7, at: 1_000_810, access: TRACE_ACCESS_WRITE, "socket:[78]", peer: "socket:[79]")
         builder.descriptor(-1, at: 1_000_820, access: TRACE_ACCESS_READ | TRACE_ACCESS_WRITE, "")
@@ -32,8 +32,8 @@ import TraceTesting
         #expect(fault.isMajor && fault.path == "/usr/lib/a.so" && fault.offset == 4096 && fault.at == 1_000_600)
         let waits = try #require(records.waits[4712])
         #expect(
-            waits[0].systemCall == 0 && waits[0].arguments == [5, 6] && waits[0].place == "pipe_read" && waits[0].object == "pipe:[77]")
-        #expect(waits[1].systemCall == nil && waits[1].place == "")
+            waits[0].systemCall == 0 && waits[0].arguments == [5, 6] && waits[0].kernelFunction == "pipe_read" && waits[0].object == "pipe:[77]")
+        #expect(waits[1].systemCall == nil && waits[1].kernelFunction == "")
         let descriptors = records.descriptors
         #expect(descriptors.map { $0.number } == [7, -1] && descriptors[0].object == "socket:[78]" && descriptors[0].peer == "socket:[79]")
         #expect(descriptors[0].at == 1_000_810 && !descriptors[0].isReadable && descriptors[0].isWritable && descriptors[1].isReadable)
@@ -87,7 +87,7 @@ import TraceTesting
         #expect(
             try damaged {
                 var wait = trace_wait_record()
-                (wait.place_bytes, wait.object_bytes) = (.max, .max)
+                (wait.function_bytes, wait.object_bytes) = (.max, .max)
                 $0.record(TRACE_RECORD_WAIT, wait, [])
             } == 1)
         #expect(

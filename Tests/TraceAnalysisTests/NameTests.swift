@@ -124,7 +124,7 @@ import TraceTesting
     func methodsOfObjectiveCAreWrittenAsPeopleDo(symbol: String, name: String) { #expect(demangled(symbol) == name) }
 
     /// `one` and `two` at one address, which a debug build tells the line of.
-    @Test(arguments: [true, false]) func aRowHasItsPlaceInTheSource(hasDebugInformation: Bool) throws {
+    @Test(arguments: [true, false]) func aRowHasItsSourceLocation(hasDebugInformation: Bool) throws {
         let text =
             "\n\n__attribute__((section(\".fixed\"), used)) int one(int n) { return n + 1; }\nint two(int) __attribute__((alias(\"one\")));\n"
         try withLibrary(text, hasDebugInformation ? ["-g"] : []) { directory, path in
@@ -137,9 +137,9 @@ import TraceTesting
             builder.function(11, "nowhere", address: 0)
             builder.patched(1, functions: 2, patched: 2)
             let made = try Loaded(builder.bytes())
-            let places = FunctionPlaces([made.trace], lines: true)
-            let table = made.summary.table(made.trace, by: .name, top: 0, places: places, style: TextStyle(isColoured: false))
-            let json = ReportOutput(made.trace, made.summary, places).json.text()
+            let locations = FunctionLocations([made.trace], lines: true)
+            let table = made.summary.table(made.trace, by: .name, top: 0, locations: locations, style: TextStyle(isColoured: false))
+            let json = ReportOutput(made.trace, made.summary, locations).json.text()
             #expect(table.contains("one +1"))
             #expect(json.contains("\"aliases\": [\"two\"]"))
             #expect(table.contains("hidden.c:3") == hasDebugInformation)
@@ -147,9 +147,9 @@ import TraceTesting
             #expect(json.contains("\"file\": null, \"line\": null"))
             let told = table.components(separatedBy: "no lines for libhidden.so: their debug information (DWARF) was not found").count - 1
             #expect(told == (hasDebugInformation ? 0 : 1))
-            let without = FunctionPlaces([made.trace], lines: false)
+            let without = FunctionLocations([made.trace], lines: false)
             #expect(
-                !made.summary.table(made.trace, by: .name, top: 0, places: without, style: TextStyle(isColoured: false)).contains("source"))
+                !made.summary.table(made.trace, by: .name, top: 0, locations: without, style: TextStyle(isColoured: false)).contains("source"))
             #expect(!ReportOutput(made.trace, made.summary, without).json.text().contains("\"line\""))
         }
     }

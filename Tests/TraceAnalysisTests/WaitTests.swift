@@ -415,7 +415,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
             body(&builder, other)
             builder.exit(main, 16, at: start + 3100)
             builder.switches([(start + 1100, 4711, waits), (start + 3000, 4711, runs)])
-            builder.foundWaiting(4711, at: start + 2000, systemCall: 0, (3, 0), place: "pipe_read", object: object)
+            builder.foundWaiting(4711, at: start + 2000, systemCall: 0, (3, 0), kernelFunction: "pipe_read", object: object)
             builder.descriptor(3, at: start + 2001, access: TRACE_ACCESS_READ, object, peer: object.hasPrefix("s") ? "socket:[10]" : "")
         }
     }
@@ -577,21 +577,21 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     @Test func whatADescriptorIsOpenOnTellsFilesFromPipes() throws {
-        func wait(_ object: String, place: String = "", systemCall: Int32 = 0) throws -> Wait {
+        func wait(_ object: String, kernelFunction: String = "", systemCall: Int32 = 0) throws -> Wait {
             let builder = machine { builder, main, _ in
                 builder.enter(main, 16, at: start + 1000, object: 5)
                 builder.exit(main, 16, at: start + 13_000_100)
                 builder.switches([(start + 1100, 4711, waits), (start + 13_000_000, 4711, runs)])
                 if !object.isEmpty || systemCall != 0 {
-                    builder.foundWaiting(4711, at: start + 11_000_000, systemCall: systemCall, (5, 0), place: place, object: object)
+                    builder.foundWaiting(4711, at: start + 11_000_000, systemCall: systemCall, (5, 0), kernelFunction: kernelFunction, object: object)
                 }
             }
             return try #require(try search(builder).waits.first)
         }
         #expect(try wait("").kind == .pipe && wait("").object == "descriptor 5")
         #expect(try wait("pipe:[77]").kind == .pipe && wait("pipe:[77]").object == "pipe:[77]")
-        #expect(try wait("/home/x/data", place: "folio_wait_bit_common").kind == .disk)
-        #expect(try wait("/home/x/fifo", place: "pipe_read").kind == .pipe)
+        #expect(try wait("/home/x/data", kernelFunction: "folio_wait_bit_common").kind == .disk)
+        #expect(try wait("/home/x/fifo", kernelFunction: "pipe_read").kind == .pipe)
         #expect(try wait("/dev/pts/3").kind == .pipe)
         // It was looked at a moment too late: in no call of that name it reads.
         #expect(try wait("", systemCall: 202).kind == .pipe)
@@ -608,7 +608,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
                     builder.complete(main, function, from: start + at, to: start + end, object: descriptor)
                     if function == 16 { builder.switches([(start + at + 10, 4711, waits), (start + end - 10, 4711, runs)]) }
                 }
-                builder.foundWaiting(4711, at: start + 11_000_000, systemCall: 0, (5, 0), place: "folio_wait_bit_common", object: "/x/data")
+                builder.foundWaiting(4711, at: start + 11_000_000, systemCall: 0, (5, 0), kernelFunction: "folio_wait_bit_common", object: "/x/data")
             }
             return try search(builder).waits.sorted { $0.begin < $1.begin }.map { "\($0.kind) \($0.object ?? "")" }
         }
@@ -633,7 +633,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
                 (start + 12_001_000, 4711, runs), (start + 13_000_000, 4711, preempted), (start + 13_001_000, 4711, runs),
                 (start + 14_000_000, 4711, waits), (start + 14_000_500, 4711, runs),
             ])
-            builder.foundWaiting(4711, at: start + 10_000_000, systemCall: 202, (0x99, 0), place: "futex_wait_queue")
+            builder.foundWaiting(4711, at: start + 10_000_000, systemCall: 202, (0x99, 0), kernelFunction: "futex_wait_queue")
             builder.foundWaiting(4711, at: start + 14_000_100, systemCall: 202)
             builder.pageFault(4711, at: start + 12_001_005, address: 0x5000, "/usr/lib/a.so", offset: 4096)
         }
@@ -684,7 +684,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
                 waits.map {
                     Wait(thread: $0.thread, begin: $0.begin, end: $0.end, duration: $0.end - $0.begin, kind: .lock, call: OpenCall())
                 },
-                process: 0, object: "0x1", place: { _ in "f" }, heldIn: { _ in nil })
+                process: 0, object: "0x1", site: { _ in "f" }, heldIn: { _ in nil })
         }
         let convoy = lock([(0, 0, 10), (1, 5, 15), (2, 8, 20), (0, 12, 25), (1, 18, 30), (2, 100, 101)])
         #expect(convoy.longestQueue.isConvoy && convoy.longestQueue.waits == 5 && convoy.longestQueue.duration == 30)

@@ -152,7 +152,7 @@ private func contended(_ body: (inout TraceBuilder) -> Void = { _ in }) throws -
         }
         let trace = try contended { $0.samples(many) }
         var functions = FunctionNumbers()
-        let process = PageSamples.Process(trace: trace, stacks: SampledStacks(trace, Symbolizer()), place: nil)
+        let process = PageSamples.Process(trace: trace, stacks: SampledStacks(trace, Symbolizer()), index: nil)
         let few = try #require(
             PageSamples(
                 [process], begun: begin, duration: 10_000_000, least: 0, mostNodes: 100, mostMoments: 20, lane: { _, _ in nil }, &functions)

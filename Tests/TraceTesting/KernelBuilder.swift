@@ -53,16 +53,16 @@ extension TraceBuilder {
     }
 
     public mutating func foundWaiting(
-        _ tid: UInt32, at ns: UInt64, systemCall: Int32, _ arguments: (UInt64, UInt64) = (0, 0), place: String = "", object: String = ""
+        _ tid: UInt32, at ns: UInt64, systemCall: Int32, _ arguments: (UInt64, UInt64) = (0, 0), kernelFunction: String = "", object: String = ""
     ) {
         var record = trace_wait_record()
         record.ns = ns
         record.tid = tid
         record.system_call = systemCall
         record.arguments = arguments
-        record.place_bytes = UInt32(place.utf8.count)
+        record.function_bytes = UInt32(kernelFunction.utf8.count)
         record.object_bytes = UInt32(object.utf8.count)
-        self.record(TRACE_RECORD_WAIT, record, Array((place + object).utf8))
+        self.record(TRACE_RECORD_WAIT, record, Array((kernelFunction + object).utf8))
     }
 
     /// - Parameter access: TRACE_ACCESS_ bits

@@ -18,7 +18,7 @@
 #define PLAN_MOST_FUNCTIONS (1 << 22)
 #define PLAN_CHECKSUM_OFFSET 24
 #define PLAN_RELOCATED_MOST_BYTES 128 /* most bytes of one function's moved code */
-#define PLAN_MOST_PLACES 7  /* most places in one function */
+#define PLAN_MOST_INSTRUCTIONS 7  /* most relocated instructions of one function */
 
 struct plan_file {
     uint64_t magic;
@@ -53,7 +53,7 @@ struct plan_function {
     uint32_t address;         // relative to base
     uint32_t byte_count;
     uint32_t names;           // offset in names: name_count texts, each with a zero behind it; the first is shown
-    uint32_t moved;           // offset in bytes: moved_count of code, then places_count of plan_place
+    uint32_t moved;           // offset in bytes: moved_count of code, then instruction_count of plan_instruction
     uint32_t fixup;           // its first one
     uint32_t landing;         // jump2: address of the five bytes of padding that hold the long jump, relative to base
     uint8_t tactic;
@@ -63,7 +63,7 @@ struct plan_function {
     uint8_t replaced;
     uint8_t resume;           // offset from its address
     uint8_t moved_count;
-    uint8_t places_count;     // 0: its instructions stand as the originals do, from `patch` on
+    uint8_t instruction_count;     // 0: its instructions stand as the originals do, from `patch` on
     uint8_t fixup_count;
     uint8_t flags;            // PLAN_FUNCTION_…
     uint8_t original[6];      // the bytes that are overwritten
@@ -85,7 +85,7 @@ enum {
 #define PLAN_NAME_OF_CONTEXTS 0x80000000u /* has "jmp" or "context" in it, small or capital */
 
 // One original instruction and its copy, which begins at `moved` in the moved code and ends at the next place.
-struct plan_place {
+struct plan_instruction {
     uint8_t moved;            // from the first byte of the moved code
     uint8_t original;         // from the function's address
 };
@@ -117,6 +117,6 @@ static inline uint64_t plan_mix(uint64_t a, uint64_t b) {
 }
 
 _Static_assert(sizeof(struct plan_file) == 160 && offsetof(struct plan_file, checksum) == PLAN_CHECKSUM_OFFSET &&
-                   sizeof(struct plan_function) == 48 && sizeof(struct plan_fixup) == 8 && sizeof(struct plan_place) == 2,
+                   sizeof(struct plan_function) == 48 && sizeof(struct plan_fixup) == 8 && sizeof(struct plan_instruction) == 2,
                "plan");
 #endif

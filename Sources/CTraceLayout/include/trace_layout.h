@@ -459,7 +459,7 @@ struct trace_wait_record {
     uint32_t tid;
     int32_t system_call; // its number; -1: none (a page fault)
     uint64_t arguments[2];
-    uint32_t place_bytes;  // kernel function (wchan in proc(5)), empty: unknown …
+    uint32_t function_bytes;  // kernel function (wchan in proc(5)), empty: unknown …
     uint32_t object_bytes; // … and the object that the first argument refers to, if it is a file descriptor; the texts follow
 };
 /// The object that a file descriptor of the process refers to: one that a thread of the run waited for, or its peer.

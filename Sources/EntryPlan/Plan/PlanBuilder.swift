@@ -16,7 +16,7 @@ struct PlanBuilder {
     init(base: UInt64) { self.base = base }
 
     mutating func addMoved(_ moved: MovedCode, to function: inout plan_function) {
-        let places = moved.originals(patch: Int(function.patch)), content = moved.bytes + places
+        let originals = moved.originals(patch: Int(function.patch)), content = moved.bytes + originals
         if let place = known[content] {
             function.moved = place
         } else {
@@ -25,7 +25,7 @@ struct PlanBuilder {
             bytes += content
         }
         function.moved_count = UInt8(moved.bytes.count)
-        function.places_count = UInt8(places.count / MemoryLayout<plan_place>.size)
+        function.instruction_count = UInt8(originals.count / MemoryLayout<plan_instruction>.size)
         function.linked = UInt8(moved.linked)
         function.fixup = UInt32(fixups.count)
         function.fixup_count = UInt8(moved.fixups.count)

@@ -35,8 +35,8 @@ public struct PlanFile: Sendable {
     }
 
     /// Returns where the instructions of the moved code come from.
-    public func places(of function: plan_function) -> [plan_place] {
-        withPlan { plan in (0..<Int(function.places_count)).map { plan.place(of: function, $0) } }
+    public func instructions(of function: plan_function) -> [plan_instruction] {
+        withPlan { plan in (0..<Int(function.instruction_count)).map { plan.instruction(of: function, $0) } }
     }
 
     /// As linked.

@@ -45,7 +45,7 @@ enum ArmMove {
         }
         let site = address &+ UInt64(patch), base = code.base
         func target(_ distance: Int64) -> UInt64 { site &+ UInt64(bitPattern: distance) }
-        moved.places = [(patch, 0)]
+        moved.instructions = [(patch, 0)]
         moved.resume = patch + 4
         func emit(_ words: UInt32...) { for word in words { withUnsafeBytes(of: word.littleEndian) { moved.bytes += $0 } } }
         func fix(_ kind: plan_fixup_kind, _ target: UInt64) {
@@ -113,7 +113,7 @@ enum ArmMove {
             }
         }
         if !moved.isEnded, moved.reason == .no {
-            moved.places.append((moved.resume, moved.bytes.count))
+            moved.instructions.append((moved.resume, moved.bytes.count))
             emit(0x1400_0000)
             fix(PLAN_BRANCH26, address &+ UInt64(moved.resume))
         }

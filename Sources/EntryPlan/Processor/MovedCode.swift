@@ -5,7 +5,7 @@ struct MovedCode {
     var bytes: [UInt8] = []
     var fixups: [plan_fixup] = []
     /// For each original instruction, its distance from the function's first byte, and its copy's from the first moved byte.
-    var places: [(from: Int, to: Int)] = []
+    var instructions: [(from: Int, to: Int)] = []
     /// How many original bytes from the function's start are done with: it goes on there.
     var resume = 0
     /// The last one leaves the function, or returns to where it stood.
@@ -31,10 +31,10 @@ struct MovedCode {
 }
 
 extension MovedCode {
-    /// Returns where its instructions come from, as bytes of plan_place. Empty: each is as far behind `patch` as its copy from the start.
+    /// Returns where its instructions come from, as bytes of plan_instruction. Empty: each is as far behind `patch` as its copy from the start.
     func originals(patch: Int) -> [UInt8] {
-        guard let last = places.last else { return [] }
-        let isSame = places.allSatisfy { $0.from - patch == $0.to } && !(isEnded && bytes.count - last.to > resume - last.from)
-        return isSame ? [] : places.flatMap { [UInt8(truncatingIfNeeded: $0.to), UInt8(truncatingIfNeeded: $0.from)] }
+        guard let last = instructions.last else { return [] }
+        let isSame = instructions.allSatisfy { $0.from - patch == $0.to } && !(isEnded && bytes.count - last.to > resume - last.from)
+        return isSame ? [] : instructions.flatMap { [UInt8(truncatingIfNeeded: $0.to), UInt8(truncatingIfNeeded: $0.from)] }
     }
 }

@@ -23,13 +23,13 @@ enum X86Move {
                 moved.reason = .notCode
                 return moved
             }
-            moved.places.append((moved.resume, moved.bytes.count))
+            moved.instructions.append((moved.resume, moved.bytes.count))
             let length = Int(instruction.length)
             append(instruction, start + moved.resume, address &+ UInt64(moved.resume), code.base, &moved)
             moved.resume += length
         }
         if moved.reason == .no, !moved.isEnded {
-            moved.places.append((moved.resume, moved.bytes.count))
+            moved.instructions.append((moved.resume, moved.bytes.count))
             jump(to: address &+ UInt64(moved.resume), code.base, &moved)
         }
         return moved

@@ -76,9 +76,9 @@ package struct LayoutDoubts: Sendable {
     package static func isTwin(_ symbol: String, _ other: String) -> Bool {
         guard symbol != other else { return true }
         let a = Array(symbol.utf8), b = Array(other.utf8)
-        guard a.count == b.count, let place = a.indices.first(where: { a[$0] != b[$0] }), place > 0 else { return false }
+        guard a.count == b.count, let index = a.indices.first(where: { a[$0] != b[$0] }), index > 0 else { return false }
         let kinds = [UInt8(ascii: "C"), UInt8(ascii: "D"), UInt8(ascii: "I")], digits = UInt8(ascii: "0")...UInt8(ascii: "5")
-        return kinds.contains(a[place - 1]) && digits.contains(a[place]) && digits.contains(b[place])
-            && a[(place + 1)...] == b[(place + 1)...]
+        return kinds.contains(a[index - 1]) && digits.contains(a[index]) && digits.contains(b[index])
+            && a[(index + 1)...] == b[(index + 1)...]
     }
 }

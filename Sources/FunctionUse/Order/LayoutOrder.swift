@@ -77,7 +77,7 @@ package struct LayoutOrder: Sendable {
             let end = trace.isOfFork ? trace.firstTicks : moment?.moment?.ticks
             if !trace.isOfFork { readiness[moment?.moment.map { "ready at \($0.text)" } ?? "never ready", default: 0] += 1 }
             let counts = CallCounts(trace, behind: end, progress: progress)
-            func place(_ id: UInt32) -> UInt64? {
+            func linkedAddress(_ id: UInt32) -> UInt64? {
                 guard let function = trace.metadata.functions[id], !function.isSpan, !function.isMark,
                     let module = function.module.flatMap({ trace.metadata.modules[$0] })
                 else { return nil }
@@ -88,12 +88,12 @@ package struct LayoutOrder: Sendable {
             }
             var first: [UInt64] = [], known: Set<UInt64> = []
             for call in counts.firsts where end.map({ call.ticks <= $0 }) ?? true {
-                if let address = place(call.function), known.insert(address).inserted { first.append(address) }
+                if let address = linkedAddress(call.function), known.insert(address).inserted { first.append(address) }
             }
             if !trace.isOfFork { vote.add(first) }
-            for (id, count) in counts.later { if let address = place(id) { calls[address, default: 0] &+= count } }
+            for (id, count) in counts.later { if let address = linkedAddress(id) { calls[address, default: 0] &+= count } }
             for (pair, count) in counts.pairs {
-                if let caller = place(pair.caller), let callee = place(pair.callee) {
+                if let caller = linkedAddress(pair.caller), let callee = linkedAddress(pair.callee) {
                     pairs[AddressPair(caller: caller, callee: callee), default: 0] &+= count
                 }
             }

@@ -36,7 +36,7 @@ package struct BuildComparison: Sendable {
     private static func order(_ row: Row) -> (Int, Int, Int, Double, String) {
         let kinds: [BuildFigure.Kind] = [.timeToReady, .touchedText, .minorTextFaults, .majorTextFaults, .readFromDisk]
         let kind = kinds.firstIndex(of: row.figure.kind)!, cold = row.figure.isCold ? 1 : 0
-        return switch row.figure.place {
+        return switch row.figure.scope {
         case .all: (cold, kind, 0, 0, "")
         case .program: (cold, kind, 1, 0, "")
         case .library(let name): (cold, kind, 2, -max(row.old.median, row.new.median), name)

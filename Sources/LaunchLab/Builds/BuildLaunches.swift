@@ -12,7 +12,7 @@ package struct BuildFigure: Hashable, Sendable {
         case readFromDisk = "read_from_disk"
     }
     package enum Unit: String, JSONChoice, Sendable { case nanoseconds = "ns", bytes, count }
-    package enum Place: Hashable, Sendable {
+    package enum Scope: Hashable, Sendable {
         /// All files together.
         case all
         case program
@@ -21,12 +21,12 @@ package struct BuildFigure: Hashable, Sendable {
     }
 
     package var kind: Kind
-    package var place: Place
+    package var scope: Scope
     package var isCold: Bool
 
-    package init(kind: Kind, place: Place, isCold: Bool) {
+    package init(kind: Kind, scope: Scope, isCold: Bool) {
         self.kind = kind
-        self.place = place
+        self.scope = scope
         self.isCold = isCold
     }
 
@@ -64,8 +64,8 @@ package struct BuildLaunches: Sendable {
         self.program = program
     }
 
-    package mutating func add(_ kind: BuildFigure.Kind, _ place: BuildFigure.Place = .program, isCold: Bool, _ value: Double) {
-        values[BuildFigure(kind: kind, place: place, isCold: isCold), default: []].append(value)
+    package mutating func add(_ kind: BuildFigure.Kind, _ scope: BuildFigure.Scope = .program, isCold: Bool, _ value: Double) {
+        values[BuildFigure(kind: kind, scope: scope, isCold: isCold), default: []].append(value)
     }
 
     package mutating func add(_ faults: [TextFault], isCold: Bool) {
@@ -74,10 +74,10 @@ package struct BuildLaunches: Sendable {
         var counts: [BuildFigure: Int] = [:]
         for kind in [BuildFigure.Kind.minorTextFaults, .majorTextFaults] {
             let own = faults.filter { $0.isMajor == (kind == .majorTextFaults) }
-            counts[BuildFigure(kind: kind, place: .all, isCold: isCold)] = own.count
-            counts[BuildFigure(kind: kind, place: .program, isCold: isCold)] = own.count { $0.path == program }
+            counts[BuildFigure(kind: kind, scope: .all, isCold: isCold)] = own.count
+            counts[BuildFigure(kind: kind, scope: .program, isCold: isCold)] = own.count { $0.path == program }
             for fault in own where fault.path != program {
-                counts[BuildFigure(kind: kind, place: .library(Self.fileName(fault.path)), isCold: isCold), default: 0] += 1
+                counts[BuildFigure(kind: kind, scope: .library(Self.fileName(fault.path)), isCold: isCold), default: 0] += 1
             }
         }
         // A library that no launch faulted on until now, or not this one.

@@ -7,7 +7,7 @@ extension BuildComparison.Row: Record {
         Member("figure", \.figure.kind).column("", .text) { $0.figure.name }
         Member("unit", \.figure.unit)
         Member("start", "", .choice(["warm", "cold"])) { .string($0.figure.isCold ? "cold" : "warm") }
-        Member("place", "all: all files together", .choice(["all", "program", "library"])) { .string($0.figure.placeName) }
+        Member("place", "all: all files together", .choice(["all", "program", "library"])) { .string($0.figure.scopeName) }
         Member("file", "file name of the library; null: the place is none", \.figure.library)
         Member("old", "median", \.old.median).column("old") { $0.figure.unit.spelt($0.old.median) }
         Member("new", "median", \.new.median).column("new") { $0.figure.unit.spelt($0.new.median) }
@@ -38,7 +38,7 @@ extension BuildComparison.Row: Record {
 
 extension BuildFigure {
     fileprivate var name: String {
-        switch (kind, place) {
+        switch (kind, scope) {
         case (.timeToReady, _): "time to ready"
         case (.touchedText, _): "text of the program touched"
         case (.readFromDisk, _): "the program's file, read in"
@@ -50,8 +50,8 @@ extension BuildFigure {
         }
     }
 
-    fileprivate var placeName: String {
-        switch place {
+    fileprivate var scopeName: String {
+        switch scope {
         case .all: "all"
         case .program: "program"
         case .library: "library"
@@ -59,7 +59,7 @@ extension BuildFigure {
     }
 
     /// nil: it is not a library's.
-    fileprivate var library: String? { if case .library(let name) = place { name } else { nil } }
+    fileprivate var library: String? { if case .library(let name) = scope { name } else { nil } }
 }
 
 extension BuildFigure.Unit {

@@ -27,7 +27,7 @@ package struct BuildText {
             lines += ["", style.bold(isCold ? "From disk" : "Warm")]
             var shown: [BuildComparison.Row] = [], libraries = 0, hidden = 0
             for row in comparison.rows where row.figure.isCold == isCold {
-                if case .library = row.figure.place {
+                if case .library = row.figure.scope {
                     if row.old.median == 0, row.new.median == 0 { continue }
                     libraries += 1
                     if libraries > Self.mostLibraries {
@@ -38,7 +38,7 @@ package struct BuildText {
                     libraries = 0
                 }
                 // No row for the program if none of its pages came from disk.
-                if row.figure.kind == .majorTextFaults, row.figure.place == .program, row.old.median == 0, row.new.median == 0 { continue }
+                if row.figure.kind == .majorTextFaults, row.figure.scope == .program, row.old.median == 0, row.new.median == 0 { continue }
                 shown.append(row)
             }
             let columns = BuildComparison.Row.columns(["figure", "old", "new", "difference", "low", "significant"])

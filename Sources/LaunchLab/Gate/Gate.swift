@@ -92,7 +92,7 @@ package struct Gate: Sendable {
         var candidates = now.constructors.filter { $0.key.isUnnamed && !listed.contains($0.key) }
         var moved: Set<CallNode.Key> = []
         for gone in baseline.constructors where gone.key.isUnnamed && !there.contains(gone.key) {
-            func distance(_ place: Int) -> Double { abs(milliseconds(candidates[place].median) / slowdown - gone.ms) }
+            func distance(_ index: Int) -> Double { abs(milliseconds(candidates[index].median) / slowdown - gone.ms) }
             let same = candidates.indices.filter { candidates[$0].key.withoutName == gone.key.withoutName }
             guard let nearest = same.min(by: { distance($0) < distance($1) }) else { continue }
             moved.insert(candidates.remove(at: nearest).key)

@@ -17,25 +17,25 @@ package struct LaunchParts {
     ///   - known: listed whatever they take
     package init(_ profiles: [LaunchProfile], callsFrom: Double, most: Int, known: [Baseline.Part] = []) {
         self.callsFrom = callsFrom
-        let known = Set(known.map(Place.init))
+        let known = Set(known.map(PartKey.init))
         for stage in MergedNode.root(profiles.map(\.tree), []).children { add(stage, [], known) }
-        let chosen = calls.filter { !known.contains(Place($0)) && ![.lazy, .item].contains($0.kind) }
+        let chosen = calls.filter { !known.contains(PartKey($0)) && ![.lazy, .item].contains($0.kind) }
         if chosen.count > most {
             // A caller takes at least as long as what it calls, so that none is listed without its callers.
             let shortest = chosen.map(\.ms).sorted(by: >)[most - 1]
             self.callsFrom = shortest
-            calls.removeAll { ![.lazy, .item].contains($0.kind) && $0.ms < shortest && !known.contains(Place($0)) }
+            calls.removeAll { ![.lazy, .item].contains($0.kind) && $0.ms < shortest && !known.contains(PartKey($0)) }
         }
         self.callsFrom = (self.callsFrom * 1000).rounded(.up) / 1000
     }
 
     /// Identifies the same part in two builds.
-    private struct Place: Hashable {
+    private struct PartKey: Hashable {
         var kind: CallNode.Kind, module: String, name: String, within: [String]
         init(_ part: Baseline.Part) { (kind, module, name, within) = (part.kind, part.module, part.name, part.within) }
     }
 
-    private mutating func add(_ node: MergedNode, _ within: [String], _ known: Set<Place>) {
+    private mutating func add(_ node: MergedNode, _ within: [String], _ known: Set<PartKey>) {
         var inner = within
         switch node.key.kind {
         case .root, .library: break
@@ -46,7 +46,7 @@ package struct LaunchParts {
                 kind: node.key.kind, module: node.key.module, name: node.key.name, within: within,
                 calls: Int(node.counts.first.median.rounded()), ms: milliseconds(total.median), spreadMs: milliseconds(total.spread))
             let least = node.key.kind == .call || node.key.kind == .wait ? callsFrom : Baseline.listedMs
-            guard part.calls > 0, part.ms >= least || known.contains(Place(part)) else { return }
+            guard part.calls > 0, part.ms >= least || known.contains(PartKey(part)) else { return }
             switch node.key.kind {
             case .constructor: constructors.append(part)
             case .dlopen: loads.append(part)
@@ -82,9 +82,9 @@ extension Baseline {
                         continue
                     }
                     let library = CallNode.Key(.library, module: part.module, name: part.module)
-                    if let place = all[run].firstIndex(where: { $0.key == library }) {
-                        all[run][place].children.append(node)
-                        all[run][place].total += node.total
+                    if let index = all[run].firstIndex(where: { $0.key == library }) {
+                        all[run][index].children.append(node)
+                        all[run][index].total += node.total
                     } else {
                         all[run].append(CallNode(library, count: 1, total: node.total, children: [node]))
                     }

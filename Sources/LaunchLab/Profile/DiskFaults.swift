@@ -13,14 +13,14 @@ package struct DiskFault: Hashable, Sendable {
 
 /// The faults of several launches together: the page-in map.
 package struct PageInMap: Sendable {
-    package struct Place: Sendable {
+    package struct Page: Sendable {
         package var fault: DiskFault
         /// Number of launches that had this fault.
         package var launches: Int
     }
     package let launches: Int
     /// Sorted by stage in the order of the launch, then by file, then by offset.
-    package let places: [Place]
+    package let pages: [Page]
 
     /// - Parameter stages: their names, in their order.
     package init(_ faults: [[DiskFault]], stages: [String]) {
@@ -28,7 +28,7 @@ package struct PageInMap: Sendable {
         var counts: [DiskFault: Int] = [:]
         for fault in faults.flatMap({ Set($0) }) { counts[fault, default: 0] += 1 }
         let order = Dictionary(stages.enumerated().map { ($0.element, $0.offset) }) { first, _ in first }
-        places = counts.map { Place(fault: $0.key, launches: $0.value) }.sorted {
+        pages = counts.map { Page(fault: $0.key, launches: $0.value) }.sorted {
             (order[$0.fault.stage] ?? .max, $0.fault.path, $0.fault.offset) < (
                 order[$1.fault.stage] ?? .max, $1.fault.path, $1.fault.offset
             )
@@ -43,6 +43,6 @@ package struct PageInMap: Sendable {
     }
 
     /// Returns the faults in this file that more than half of the launches had.
-    func usual(_ path: String) -> [Place] { places.filter { $0.fault.path == path && $0.launches * 2 > launches } }
-    var paths: Set<String> { Set(places.map(\.fault.path)) }
+    func usual(_ path: String) -> [Page] { pages.filter { $0.fault.path == path && $0.launches * 2 > launches } }
+    var paths: Set<String> { Set(pages.map(\.fault.path)) }
 }

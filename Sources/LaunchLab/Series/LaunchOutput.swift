@@ -36,7 +36,7 @@ extension LaunchOutput: Record {
         Member("items", "start-up items, in the order in which they begin", \.summary.items)
         Member("page_faults") { PageFaults(summary: $0.summary) }
         Member.optional("read_from_disk", "with --cold") { $0.result.pageIns.isEmpty ? nil : $0.result.pageIns }
-        Member.optional("page_in_map") { $0.result.pageInMap?.places }
+        Member.optional("page_in_map") { $0.result.pageInMap?.pages }
         Member.optional("comparison", "with --vs") { $0.comparison }
     }
 }
@@ -115,7 +115,7 @@ extension ColdFiles.PageIn: Record {
     }
 }
 
-extension PageInMap.Place: Record {
+extension PageInMap.Page: Record {
     package static let members = declare {
         Member("stage", \.fault.stage)
         Member("path", \.fault.path)

@@ -104,9 +104,9 @@ package struct LaunchText {
         for row in rows.prefix(max(top, 10)) {
             let usual = map?.usual(row.path) ?? []
             var parts: [String] = []
-            for (stage, places) in Dictionary(grouping: usual, by: \.fault.stage).sorted(by: { $0.key < $1.key }) {
-                let offsets = places.prefix(4).map { String($0.fault.offset / 1024) }.joined(separator: ", ")
-                parts.append("\(stage): at \(offsets)\(places.count > 4 ? ", …" : "") KB")
+            for (stage, pages) in Dictionary(grouping: usual, by: \.fault.stage).sorted(by: { $0.key < $1.key }) {
+                let offsets = pages.prefix(4).map { String($0.fault.offset / 1024) }.joined(separator: ", ")
+                parts.append("\(stage): at \(offsets)\(pages.count > 4 ? ", …" : "") KB")
             }
             table.add([
                 map == nil ? "?" : "\(row.waits)", row.file.map { readable(byteCount: $0.bytes) } ?? "", row.path,

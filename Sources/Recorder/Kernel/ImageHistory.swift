@@ -55,29 +55,29 @@ package struct ImageHistory {
     }
 
     mutating func add(
-        _ fault: Int, address: UInt64, code: UInt64, place: (path: String, offset: UInt64)?, _ origin: KernelRecord.Origin,
+        _ fault: Int, address: UInt64, code: UInt64, file: (path: String, offset: UInt64)?, _ origin: KernelRecord.Origin,
         _ storage: KernelStorage
     ) {
         var record = trace_page_fault_record()
-        let path = Array((place?.path ?? "").utf8)
+        let path = Array((file?.path ?? "").utf8)
         record.record.key = UInt16(fault)
         record.ns = origin.nanoseconds
         record.tid = UInt32(bitPattern: origin.tid)
         record.path_bytes = UInt32(path.count)
         record.address = address
         record.code = code
-        record.offset = place?.offset ?? 0
+        record.offset = file?.offset ?? 0
         add(record, TRACE_RECORD_PAGE_FAULT, \.record, path, storage)
     }
 
     mutating func add(_ snapshot: WaitSnapshot, _ storage: KernelStorage) {
         var wait = trace_wait_record()
-        let place = Array(snapshot.place.utf8), object = Array(snapshot.object.utf8)
+        let place = Array(snapshot.kernelFunction.utf8), object = Array(snapshot.object.utf8)
         wait.ns = snapshot.nanoseconds
         wait.tid = UInt32(bitPattern: snapshot.tid)
         wait.system_call = snapshot.systemCall
         wait.arguments = (snapshot.arguments.0, snapshot.arguments.1)
-        wait.place_bytes = UInt32(place.count)
+        wait.function_bytes = UInt32(place.count)
         wait.object_bytes = UInt32(object.count)
         add(wait, TRACE_RECORD_WAIT, \.record, place + object, storage)
         for member in snapshot.set?.members ?? [] { add(member, of: snapshot, storage) }

@@ -45,8 +45,8 @@ package struct KernelHistory {
     private var over: [pid_t: [ImageHistory]] = [:]
     /// Threads whose switches have been seen; the index of each by thread id; and a likely index by the last bits of that.
     private var threads: [Thread] = []
-    private var places: [pid_t: Int] = [:]
-    private var likelyPlaces = [Int](repeating: -1, count: 1024)
+    private var indices: [pid_t: Int] = [:]
+    private var likelyIndices = [Int](repeating: -1, count: 1024)
     private(set) var lost: UInt64 = 0
 
     /// Objects whose peers have been looked for, and when they may be again.
@@ -72,10 +72,10 @@ package struct KernelHistory {
 
     /// In the order of their times, as what follows.
     package mutating func add(switched kind: UInt16, _ origin: KernelRecord.Origin) {
-        guard let place = place(of: origin.tid, in: origin.pid) else { return }
-        threads[place].process.image.add(
+        guard let index = index(of: origin.tid, in: origin.pid) else { return }
+        threads[index].process.image.add(
             trace_switch(ns: origin.nanoseconds, tid: UInt32(bitPattern: origin.tid), cpu: origin.cpu, kind: kind), storage)
-        threads[place].waits = Int(kind) == TRACE_SWITCH_WAITS ? origin.nanoseconds : 0
+        threads[index].waits = Int(kind) == TRACE_SWITCH_WAITS ? origin.nanoseconds : 0
     }
 
     package mutating func add(_ record: KernelRecord, _ origin: KernelRecord.Origin) {
@@ -103,7 +103,7 @@ package struct KernelHistory {
             process.image.add(TextFault(nanoseconds: now, path: path, isMajor: isMajor))
         case .fault(let address, let code, let isMajor):
             process.image.add(
-                isMajor ? TRACE_FAULT_MAJOR : TRACE_FAULT_MINOR, address: address, code: code, place: process.files.place(of: address),
+                isMajor ? TRACE_FAULT_MAJOR : TRACE_FAULT_MINOR, address: address, code: code, file: process.files.fileOffset(of: address),
                 origin,
                 storage)
         case .unwound(let frames, let isWhole):
@@ -128,8 +128,8 @@ package struct KernelHistory {
     /// Threads that have waited for long by now are looked at, each once a wait. False when nobody waits who was not.
     mutating func lookAtWaits(_ now: UInt64) -> Bool {
         var looks = 0, earlyLooks = 0, isAnybodyLeft = false, waiting: [pid_t: Set<String>] = [:]
-        for place in threads.indices where threads[place].waits != 0 {
-            let thread = threads[place], process = thread.process
+        for index in threads.indices where threads[index].waits != 0 {
+            let thread = threads[index], process = thread.process
             guard thread.waits + Self.longWait <= now, looks < Self.mostLooks else {
                 isAnybodyLeft = true
                 guard earlyLooks < Self.mostEarlyLooks, process.earlyLook + Self.betweenEarlyLooks <= now else { continue }
@@ -139,7 +139,7 @@ package struct KernelHistory {
                 continue
             }
             looks += 1
-            threads[place].waits = 0
+            threads[index].waits = 0
             guard let snapshot = WaitSnapshot(pid: process.pid, tid: thread.tid) else { continue }
             process.image.add(snapshot, storage)
             waiting[process.pid, default: []].formUnion(snapshot.objectsWithPeers)
@@ -194,25 +194,25 @@ package struct KernelHistory {
 
     // MARK: - Threads
 
-    private mutating func place(of tid: pid_t, in pid: pid_t) -> Int? {
-        let slot = Int(tid) & (likelyPlaces.count - 1), likely = likelyPlaces[slot]
+    private mutating func index(of tid: pid_t, in pid: pid_t) -> Int? {
+        let slot = Int(tid) & (likelyIndices.count - 1), likely = likelyIndices[slot]
         if likely >= 0, likely < threads.count, threads[likely].tid == tid, threads[likely].process.pid == pid { return likely }
         guard let process = processes[pid] else { return nil }
-        if places[tid] == nil {
-            places[tid] = threads.count
+        if indices[tid] == nil {
+            indices[tid] = threads.count
             threads.append(Thread(tid: tid, process: process, waits: 0))
         }
-        let place = places[tid]!
-        threads[place].process = process
-        likelyPlaces[slot] = place
-        return place
+        let index = indices[tid]!
+        threads[index].process = process
+        likelyIndices[slot] = index
+        return index
     }
 
     private mutating func forget(_ tid: pid_t) {
-        guard let place = places.removeValue(forKey: tid) else { return }
-        threads.swapAt(place, threads.count - 1)
+        guard let index = indices.removeValue(forKey: tid) else { return }
+        threads.swapAt(index, threads.count - 1)
         threads.removeLast()
-        if place < threads.count { places[threads[place].tid] = place }
+        if index < threads.count { indices[threads[index].tid] = index }
     }
 
     // MARK: - Processes

@@ -6,9 +6,9 @@ package final class KernelSpool {
     /// Records, whole, in the order of their making.
     package struct Block {
         let byteCount: Int
-        fileprivate let place: Place
+        fileprivate let storage: Storage
     }
-    fileprivate enum Place {
+    fileprivate enum Storage {
         case memory([UInt8])
         case file(off_t)
     }
@@ -29,7 +29,7 @@ package final class KernelSpool {
     package func keep(_ bytes: [UInt8]) -> Block? {
         if inMemory + bytes.count <= Self.mostInMemory {
             inMemory += bytes.count
-            return Block(byteCount: bytes.count, place: .memory(bytes))
+            return Block(byteCount: bytes.count, storage: .memory(bytes))
         }
         if file < 0 { file = open(directory, O_TMPFILE_ | O_RDWR | O_CLOEXEC, 0o600) }
         guard file >= 0, pwrite(file, bytes, bytes.count, fileEnd) == bytes.count else {
@@ -37,15 +37,15 @@ package final class KernelSpool {
             return nil
         }
         fileEnd += off_t(bytes.count)
-        return Block(byteCount: bytes.count, place: .file(fileEnd - off_t(bytes.count)))
+        return Block(byteCount: bytes.count, storage: .file(fileEnd - off_t(bytes.count)))
     }
 
     /// It is not wanted any more.
-    func drop(_ block: Block) { if case .memory = block.place { inMemory -= block.byteCount } }
+    func drop(_ block: Block) { if case .memory = block.storage { inMemory -= block.byteCount } }
 
     /// nil when it cannot be read back.
     package func read(_ block: Block) -> [UInt8]? {
-        switch block.place {
+        switch block.storage {
         case .memory(let bytes): return bytes
         case .file(let offset):
             var bytes = [UInt8](repeating: 0, count: block.byteCount)

@@ -33,7 +33,7 @@ package struct MappedFiles {
     }
 
     /// The file and the place in it; nil for memory that is of no file.
-    package func place(of address: UInt64) -> (path: String, offset: UInt64)? {
+    package func fileOffset(of address: UInt64) -> (path: String, offset: UInt64)? {
         let n = index(after: address)
         guard n < mappings.count, mappings[n].addresses.contains(address), mappings[n].isOfFile else { return nil }
         return (mappings[n].path, mappings[n].offset &+ (address - mappings[n].addresses.lowerBound))

@@ -10,7 +10,7 @@ struct WaitSnapshot {
     var systemCall: Int32
     var arguments: (UInt64, UInt64)
     /// In the kernel; empty when it does not tell.
-    var place: String
+    var kernelFunction: String
     /// Object that the first argument is open on, if it is a descriptor; else empty.
     var object: String
     /// Descriptors, where it waits for several at once.
@@ -27,7 +27,7 @@ struct WaitSnapshot {
         systemCall = number
         arguments = number >= 0 && words.count >= 2 ? (words[0], words[1]) : (0, 0)
         let kernel = Self.line(folder + "wchan") ?? ""
-        place = kernel == "0" ? "" : kernel
+        kernelFunction = kernel == "0" ? "" : kernel
         object = ""
         if number >= 0, recorder_takes_descriptor(number) != 0 {
             object = OpenPeer.object(Int32(truncatingIfNeeded: arguments.0), of: pid) ?? ""
@@ -42,7 +42,7 @@ struct WaitSnapshot {
 
     /// Objects waited for that somebody else may write or read: pipes, with a name or without, and sockets.
     var objectsWithPeers: [String] {
-        let own = Self.hasPeer(object) || object.hasPrefix("/") && place.contains("pipe") ? [object] : []
+        let own = Self.hasPeer(object) || object.hasPrefix("/") && kernelFunction.contains("pipe") ? [object] : []
         return own + (set?.members.lazy.map { $0.object }.filter(Self.hasPeer) ?? [])
     }
     private static func hasPeer(_ object: String) -> Bool { object.hasPrefix("pipe:[") || object.hasPrefix("socket:[") }

@@ -29,8 +29,8 @@ package struct ProgramEnvironment {
     package mutating func set(_ name: String, _ value: String) {
         let start = (name + "=").utf8.map { CChar(bitPattern: $0) }
         let entry = start + value.utf8.map { CChar(bitPattern: $0) } + [0]
-        let place = entries.firstIndex { $0.starts(with: start) }
+        let index = entries.firstIndex { $0.starts(with: start) }
         entries.removeAll { $0.starts(with: start) }
-        entries.insert(entry, at: min(place ?? entries.count, entries.count))
+        entries.insert(entry, at: min(index ?? entries.count, entries.count))
     }
 }

@@ -13,10 +13,10 @@ package struct OutputTemplate: Equatable, Sendable {
     /// is taken.
     let fixedStart: String
     /// The file's name holds %p or %e: each process has a file of its own.
-    let hasPlaces: Bool
+    let hasPlaceholders: Bool
     private let fixedName: String
     /// The path itself; nil when it depends on the process.
-    var path: String? { hasPlaces ? nil : (directory == "/" ? "" : directory) + "/" + fixedName }
+    var path: String? { hasPlaceholders ? nil : (directory == "/" ? "" : directory) + "/" + fixedName }
 
     /// Files of these names in a directory, whose path is taken as it is.
     init(directory: String, names: String) throws(Refusal) {
@@ -35,39 +35,39 @@ package struct OutputTemplate: Equatable, Sendable {
         let absolute = text.hasPrefix("/") ? text : prefix + (prefix.hasSuffix("/") ? "" : "/") + text
         let slash = absolute.lastIndex(of: "/")!
         let name = absolute[absolute.index(after: slash)...]
-        let (directory, hasPlaces) = try OutputTemplate.fixedPart(absolute[..<slash], of: text)
-        guard !hasPlaces else {
+        let (directory, hasPlaceholders) = try OutputTemplate.fixedPart(absolute[..<slash], of: text)
+        guard !hasPlaceholders else {
             throw .usage("output \"\(text)\": %p and %e belong in the file name, not in the directory")
         }
         self.directory = directory.isEmpty ? "/" : directory
         guard name.utf8.count <= 255, absolute.utf8.count < 4096 else {
             throw .usage("output \"\(text)\" is too long for a file name")
         }
-        let (start, hasPlace) = try OutputTemplate.fixedPart(name, of: text)
+        let (start, hasPlaceholder) = try OutputTemplate.fixedPart(name, of: text)
         // x.trace becomes x.4711.trace when that name is taken (TracerAgent, TraceFile.addNumber).
-        (fixedName, self.hasPlaces) = (start, hasPlace)
-        fixedStart = hasPlace || !start.hasSuffix(".trace") ? start : String(start.dropLast(6))
+        (fixedName, self.hasPlaceholders) = (start, hasPlaceholder)
+        fixedStart = hasPlaceholder || !start.hasSuffix(".trace") ? start : String(start.dropLast(6))
         self.text = absolute
     }
 
     /// Returns what precedes the first placeholder, with %% undone, and whether there is one at all.
-    private static func fixedPart(_ part: Substring, of text: String) throws(Refusal) -> (text: String, hasPlaces: Bool) {
-        var fixed = "", hasPlaces = false
+    private static func fixedPart(_ part: Substring, of text: String) throws(Refusal) -> (text: String, hasPlaceholders: Bool) {
+        var fixed = "", hasPlaceholders = false
         var rest = part
         while let letter = rest.popFirst() {
             guard letter == "%" else {
-                if !hasPlaces { fixed.append(letter) }
+                if !hasPlaceholders { fixed.append(letter) }
                 continue
             }
             switch rest.popFirst() {
-            case "%": if !hasPlaces { fixed.append("%") }
-            case "p", "e": hasPlaces = true
+            case "%": if !hasPlaceholders { fixed.append("%") }
+            case "p", "e": hasPlaceholders = true
             case let other:
                 throw .usage(
                     "output \"\(text)\": %\(other.map(String.init) ?? "") is not known; %p is the pid, %e the program, %% a percent sign")
             }
         }
-        return (fixed, hasPlaces)
+        return (fixed, hasPlaceholders)
     }
 
     /// The directory must exist and be writable: the agent cannot make one inside somebody else's process.

@@ -114,10 +114,10 @@ package struct TreeDiff: Sendable {
             return (abs(judged(one.row)), abs(one.row.callDifference), other.function.name)
                 > (abs(judged(other.row)), abs(other.row.callDifference), one.function.name)
         }
-        var places = [Int](repeating: 0, count: functions.count)
-        for (place, index) in order.enumerated() { places[index] = place }
+        var ranks = [Int](repeating: 0, count: functions.count)
+        for (rank, index) in order.enumerated() { ranks[index] = rank }
         functions = order.map { functions[$0] }
-        for index in paths.indices { paths[index].function = places[paths[index].function] }
+        for index in paths.indices { paths[index].function = ranks[paths[index].function] }
     }
 
     /// The difference that counts.

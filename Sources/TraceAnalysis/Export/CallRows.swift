@@ -8,7 +8,7 @@ struct CallRows: CallSink, ~Copyable {
     private var thread: ExportThread!
     private var scale: ClockScale!
     private var names = FunctionTexts { _ in "" }
-    private var place: [UInt8] = []
+    private var threadFields: [UInt8] = []
     /// Ticks spent in the calls made by the frame of this depth.
     private var inCalls = PlainArray<UInt64>()
 
@@ -26,12 +26,12 @@ struct CallRows: CallSink, ~Copyable {
             scale = ClockScale(thread.source)
         }
         self.thread = thread
-        place = Array("\(CSV.field(thread.source.name)),\(thread.source.pid),\(CSV.field(thread.name)),\(thread.tid),".utf8)
+        threadFields = Array("\(CSV.field(thread.source.name)),\(thread.source.pid),\(CSV.field(thread.name)),\(thread.tid),".utf8)
         inCalls.removeAll()
     }
 
     @inline(__always) private mutating func begin(_ depth: Int, from start: UInt64) {
-        text.append(place)
+        text.append(threadFields)
         text.append(decimal: UInt64(depth))
         text.append(",")
         text.append(signed: Int64(bitPattern: scale.monotonic(start) &- origin))

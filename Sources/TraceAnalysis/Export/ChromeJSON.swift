@@ -11,7 +11,7 @@ struct ChromeSink: TimelineSink, ~Copyable {
     private var scale: ClockScale!
     private var names = FunctionTexts { _ in "" }
     /// "pid":…,"tid":…,"ts":
-    private var place: [UInt8] = []
+    private var threadMembers: [UInt8] = []
 
     init(origin: UInt64) { self.origin = origin }
 
@@ -24,14 +24,14 @@ struct ChromeSink: TimelineSink, ~Copyable {
             scale = ClockScale(thread.source)
         }
         self.thread = thread
-        place = Array("\"pid\":\(thread.source.pid),\"tid\":\(thread.tid),\"ts\":".utf8)
+        threadMembers = Array("\"pid\":\(thread.source.pid),\"tid\":\(thread.tid),\"ts\":".utf8)
     }
 
     @inline(__always) private func time(_ ticks: UInt64) -> Int64 { Int64(bitPattern: scale.monotonic(ticks) &- origin) }
 
     @inline(__always) private mutating func open(_ phase: StaticString, at time: Int64) {
         text.append(phase)
-        text.append(place)
+        text.append(threadMembers)
         text.reserve(32)
         text.storeMicroseconds(time)
     }

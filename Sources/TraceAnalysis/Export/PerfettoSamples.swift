@@ -73,10 +73,10 @@ private struct StackNames {
     /// - Returns: the thread's id; what is to be told before the stack is used, nil if nothing
     mutating func tell(_ node: Int) -> (tid: UInt32, [UInt8]?) {
         if let known = stacks[node] { return (known, nil) }
-        var path: [Int] = [], place = node
-        while tids[place] == nil, tree.nodes[place].parent >= 0 {
-            path.append(tree.nodes[place].function)
-            place = tree.nodes[place].parent
+        var path: [Int] = [], current = node
+        while tids[current] == nil, tree.nodes[current].parent >= 0 {
+            path.append(tree.nodes[current].function)
+            current = tree.nodes[current].parent
         }
         var news = ProtobufMessage()
         for index in path where functions.insert(index).inserted { tell(index, tree.functions[index], to: &news) }
@@ -84,7 +84,7 @@ private struct StackNames {
             $0.add(Field.Stack.id, Self.number(node))
             for index in path.reversed() { $0.add(Field.Stack.frames, Self.number(index)) }
         }
-        let tid = tids[place] ?? 0
+        let tid = tids[current] ?? 0
         stacks[node] = tid
         return (tid, news.bytes)
     }

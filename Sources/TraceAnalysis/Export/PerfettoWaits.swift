@@ -69,8 +69,8 @@ struct PerfettoWaits {
             return thread.thread.flatMap { tracks[index][$0] }.map { ($0, thread.title, sources[index].monotonic(waker.at)) }
         }
         guard let other = wait.otherProcess, let thread = other.thread,
-            let place = sources.firstIndex(where: { $0.trace.header.first.monotonic_ns == other.begun && $0.pid == other.pid }),
-            let track = tracks[place][thread]
+            let sourceIndex = sources.firstIndex(where: { $0.trace.header.first.monotonic_ns == other.begun && $0.pid == other.pid }),
+            let track = tracks[sourceIndex][thread]
         else { return nil }
         let end = sources[index].monotonic(wait.end)
         return (track, "\(other.name)/\(other.tid)", end - min(other.late.count, end))

@@ -57,7 +57,7 @@ package struct KernelRecords: Sendable, RecordReader {
         package var systemCall: Int32?
         package var arguments: [UInt64]
         /// Kernel function (wchan), empty: unknown.
-        package var place: String
+        package var kernelFunction: String
         /// The file that the first argument refers to, if it is a descriptor.
         package var object: String
     }
@@ -168,12 +168,12 @@ package struct KernelRecords: Sendable, RecordReader {
         case TRACE_RECORD_WAIT:
             let size = MemoryLayout<trace_wait_record>.size
             guard let fixed = body(trace_wait_record.self, buffer, offset, byteCount),
-                let (place, object) = texts(fixed.place_bytes, fixed.object_bytes, buffer, offset + size, byteCount - size)
+                let (function, object) = texts(fixed.function_bytes, fixed.object_bytes, buffer, offset + size, byteCount - size)
             else { return false }
             waits[fixed.tid, default: []].append(
                 FoundWait(
                     at: ticks(fixed.ns), systemCall: fixed.system_call < 0 ? nil : fixed.system_call,
-                    arguments: [fixed.arguments.0, fixed.arguments.1], place: place, object: object))
+                    arguments: [fixed.arguments.0, fixed.arguments.1], kernelFunction: function, object: object))
         case TRACE_RECORD_DESCRIPTOR:
             let size = MemoryLayout<trace_descriptor_record>.size
             guard let fixed = body(trace_descriptor_record.self, buffer, offset, byteCount),

@@ -48,12 +48,12 @@ package struct SampleRecords: Sendable, RecordReader {
     mutating func read(_ record: trace_record, _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int) -> Bool {
         switch Int(record.type) {
         case TRACE_RECORD_SAMPLES:
-            return Self.forEachSample(buffer, offset, byteCount) { sample, place in
+            return Self.forEachSample(buffer, offset, byteCount) { sample, start in
                 samples.append(
                     Sample(
                         at: trace.ticks(monotonic: sample.ns).raw, tid: sample.tid, isWhole: sample.flags & UInt16(TRACE_SAMPLE_WHOLE) != 0,
                         isInKernel: sample.flags & UInt16(TRACE_SAMPLE_KERNEL) != 0, first: addresses.count, count: Int(sample.count)))
-                for index in 0..<Int(sample.count) { addresses.append(buffer.load(UInt64.self, at: place + index * 8)!) }
+                for index in 0..<Int(sample.count) { addresses.append(buffer.load(UInt64.self, at: start + index * 8)!) }
             }
         case TRACE_RECORD_CODE_NAME:
             guard let fixed = body(trace_code_name_record.self, buffer, offset, byteCount), fixed.address <= .max - fixed.code_bytes,

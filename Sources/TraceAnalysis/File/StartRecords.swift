@@ -135,13 +135,13 @@ package struct StartRecords: Sendable {
     package internal(set) var moduleDetails: [UInt32: ModuleDetail] = [:]
     package internal(set) var bindings: [Binding] = []
     /// Array indices of initializers and loads, by number.
-    private var initializerPlaces: [UInt32: Int] = [:]
-    private var loadPlaces: [UInt32: Int] = [:]
+    private var initializerIndices: [UInt32: Int] = [:]
+    private var loadIndices: [UInt32: Int] = [:]
 
     /// The first of a kind.
     package func phase(_ kind: Phase.Kind) -> Phase? { phases.first { $0.kind == kind } }
-    package func initializer(_ number: UInt32) -> Initializer? { initializerPlaces[number].map { initializers[$0] } }
-    package func load(_ number: UInt32) -> Load? { loadPlaces[number].map { loads[$0] } }
+    package func initializer(_ number: UInt32) -> Initializer? { initializerIndices[number].map { initializers[$0] } }
+    package func load(_ number: UInt32) -> Load? { loadIndices[number].map { loads[$0] } }
 
     /// Every moment in it becomes even. What the agent had used up stays: these are lengths, of the first rate.
     mutating func stretch(_ clock: ClockCorrection) {
@@ -167,19 +167,19 @@ package struct StartRecords: Sendable {
     }
 
     mutating func add(_ initializer: Initializer) {
-        initializerPlaces[initializer.number] = initializers.count
+        initializerIndices[initializer.number] = initializers.count
         initializers.append(initializer)
     }
     /// An end whose beginning is in another file (the process was forked in between) is passed over.
     mutating func end(initializer number: UInt32, _ end: Initializer.End) {
-        if let place = initializerPlaces[number] { initializers[place].end = end }
+        if let index = initializerIndices[number] { initializers[index].end = end }
     }
     mutating func add(_ load: Load) {
-        loadPlaces[load.number] = loads.count
+        loadIndices[load.number] = loads.count
         loads.append(load)
     }
     mutating func end(load number: UInt32, _ usage: Usage) {
-        if let place = loadPlaces[number] { loads[place].end = usage }
+        if let index = loadIndices[number] { loads[index].end = usage }
     }
 }
 

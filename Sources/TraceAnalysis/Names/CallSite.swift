@@ -25,8 +25,8 @@ package struct CallSite: Sendable, Hashable {
     package func text(_ spelt: (String) -> String) -> String {
         if !isKnown { return name }
         if symbol.isEmpty, file == nil, let address, module != FunctionNames.noModule { return "\(module)+0x" + String(address, radix: 16) }
-        let place = file.map { file in ", " + (line.map { "\(file):\($0)" } ?? file) }
-        return spelt(name) + (place ?? offset.map { "+0x" + String($0, radix: 16) } ?? "") + " (\(module))"
+        let location = file.map { file in ", " + (line.map { "\(file):\($0)" } ?? file) }
+        return spelt(name) + (location ?? offset.map { "+0x" + String($0, radix: 16) } ?? "") + " (\(module))"
     }
 }
 

@@ -15,7 +15,7 @@ package struct CodeName: Sendable, Equatable, Hashable {
     package var globals: [String] = []
 
     /// "slow.c:12".
-    package var place: String? { file.map { file in line.map { "\(file):\($0)" } ?? file } }
+    package var sourceLocation: String? { file.map { file in line.map { "\(file):\($0)" } ?? file } }
 }
 
 /// Not for use by two threads at once.

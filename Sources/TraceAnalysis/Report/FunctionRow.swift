@@ -4,7 +4,7 @@ import Symbols
 
 package struct FunctionRow {
     var figures: FunctionSummary
-    var places: FunctionPlaces?
+    var locations: FunctionLocations?
     /// Time that all threads ran the program's code, in calls or not; nil: not known.
     var whole: Nanoseconds?
     /// How names are spelt in tables.
@@ -17,7 +17,7 @@ package struct FunctionRow {
 
     /// With the number of functions that the linker has folded with it.
     fileprivate var name: String {
-        let others = places?.folded(with: figures.function).count ?? 0
+        let others = locations?.folded(with: figures.function).count ?? 0
         return short(figures.name) + (others > 0 ? " +\(others)" : "")
     }
 }
@@ -60,8 +60,8 @@ extension FunctionRow: Record {
         ).column("recording") { $0.figures.recordingShare.map { percent($0) } ?? "" }
         corrected("corrected_self", "own time", "corrected self") { $0.correctedSelf }
         corrected("corrected_total", "time from entry to exit", "corrected") { $0.correctedTotal }
-        PlacedFunction.places { PlacedFunction(function: $0.figures.function, places: $0.places) }
-        Member.shown("source", "source", .text) { row in row.places?.text(of: row.figures.function) ?? "" }
+        LocatedFunction.locations { LocatedFunction(function: $0.figures.function, locations: $0.locations) }
+        Member.shown("source", "source", .text) { row in row.locations?.text(of: row.figures.function) ?? "" }
     }
 
     /// A time without the cost of recording: its value, by how much it may be wrong, and what it is at most.
@@ -81,39 +81,39 @@ extension FunctionRow: Record {
 }
 
 /// A function with what the files say of where it is.
-struct PlacedFunction: Record {
+struct LocatedFunction: Record {
     var function: ReportedFunction
-    var places: FunctionPlaces?
+    var locations: FunctionLocations?
 
     static let members = declare {
         Member("name", \.function.name)
         Member("module", \.function.module)
-        places { $0 }
+        locations { $0 }
     }
 
     /// Members of any record that has one.
-    static func places<Row: Record>(_ placed: @escaping @Sendable (Row) -> PlacedFunction) -> [Member<Row>] {
+    static func locations<Row: Record>(_ located: @escaping @Sendable (Row) -> LocatedFunction) -> [Member<Row>] {
         Row.declare {
             Member.optional("file", "with --lines: where it is in the source; null: no line information") { row in
-                placed(row).sources.map { $0.first?.path }
+                located(row).sources.map { $0.first?.path }
             }
-            Member.optional("line", "with --lines") { row in placed(row).sources.map { $0.first?.line } }
+            Member.optional("line", "with --lines") { row in located(row).sources.map { $0.first?.line } }
             Member.optional("other_places", "with --lines: of other functions of that name in the module") { row in
-                placed(row).sources.flatMap { $0.count > 1 ? $0.dropFirst().map { SourcePlace(location: $0) } : nil }
+                located(row).sources.flatMap { $0.count > 1 ? $0.dropFirst().map { SourceLine(location: $0) } : nil }
             }
             Member.optional("aliases", "other names at the same address, of functions that were recorded by themselves") { row in
-                placed(row).aliases
+                located(row).aliases
             }
         }
     }
 
     /// nil without --lines.
-    private var sources: [SourceLocation]? { places.flatMap { $0.hasLines ? $0.sources(of: function) : nil } }
-    private var aliases: [String]? { places.map { $0.folded(with: function) }.flatMap { $0.isEmpty ? nil : $0 } }
+    private var sources: [SourceLocation]? { locations.flatMap { $0.hasLines ? $0.sources(of: function) : nil } }
+    private var aliases: [String]? { locations.map { $0.folded(with: function) }.flatMap { $0.isEmpty ? nil : $0 } }
 }
 
 /// A line of source.
-struct SourcePlace: Record {
+struct SourceLine: Record {
     var location: SourceLocation
 
     static let members = declare {

@@ -15,12 +15,12 @@ struct ReportColumns {
     ///   - order: the figure that the rows are sorted by is never hidden
     init(
         _ rows: [FunctionSummary], of whole: Nanoseconds, _ grouping: ReportGrouping, isCorrected: Bool, _ nameStyle: NameStyle,
-        _ places: FunctionPlaces?,
+        _ locations: FunctionLocations?,
         width: Int?,
         by order: ReportOrder
     ) {
         let short = ShortNames(rows.flatMap { [$0.name, $0.caller ?? $0.site?.name ?? ""] }, nameStyle)
-        let names = Self.names(grouping, hasLines: places?.hasLines == true)
+        let names = Self.names(grouping, hasLines: locations?.hasLines == true)
         let figures = Self.figures(grouping, isCorrected: isCorrected, hasRecording: rows.contains { $0.recordingShare != nil })
         func table(_ figures: [String]) -> TextTable {
             var columns = FunctionRow.columns(figures + names)
@@ -31,7 +31,7 @@ struct ReportColumns {
             }
             let marks = figures.contains("p50_ns")
             return TextTable(
-                rows.map { FunctionRow(figures: $0, places: places, whole: whole, short: { short[$0] }, isMarked: marks && $0.isSkewed) },
+                rows.map { FunctionRow(figures: $0, locations: locations, whole: whole, short: { short[$0] }, isMarked: marks && $0.isSkewed) },
                 columns)
         }
         // Figures give way before names are cut to where they say nothing.

@@ -7,26 +7,26 @@ package struct ReportOutput {
     private let processes: [RunProcess]
     private let window: ReportedWindow?
     private let ownCodes: [OwnCode]
-    private let places: FunctionPlaces?
+    private let locations: FunctionLocations?
 
     /// The report of one trace.
-    package init(_ trace: TraceFile, _ summary: Summary, _ places: FunctionPlaces?) {
+    package init(_ trace: TraceFile, _ summary: Summary, _ locations: FunctionLocations?) {
         root = trace
         self.summary = summary
         processes = RunProcess.processes(of: [ProcessImage(trace, summary)])
         window = trace.reportedWindow(until: summary.end)
         ownCodes = [OwnCode(module: basename(trace.program), time: summary.own)]
-        self.places = places
+        self.locations = locations
     }
 
     /// - Parameter root: the trace of the program that was started
-    package init(_ run: RunSummary, root: TraceFile, _ places: FunctionPlaces?) {
+    package init(_ run: RunSummary, root: TraceFile, _ locations: FunctionLocations?) {
         self.root = root
         summary = run.summary
         processes = run.processes
         window = run.reportedWindow
         ownCodes = run.summary.ownCodes.map { OwnCode(module: $0.module, time: $0.total) }
-        self.places = places
+        self.locations = locations
     }
 }
 
@@ -44,7 +44,7 @@ extension ReportOutput: Record {
         Member("threads", \.summary.threads)
         Member("modules", \.ownCodes)
         Member("functions", "rows, by falling self time") { output in
-            output.summary.functions(by: .selfTime).map { FunctionRow(figures: $0, places: output.places, whole: output.summary.span) }
+            output.summary.functions(by: .selfTime).map { FunctionRow(figures: $0, locations: output.locations, whole: output.summary.span) }
         }
         Member("calls", \.summary.calls)
         Member("processes", "parents before their children", \.processes)

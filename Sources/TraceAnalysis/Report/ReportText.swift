@@ -36,10 +36,10 @@ extension Summary {
     ///   - top: how many rows, 0 all
     ///   - width: columns of the terminal, nil where lines may be of any length
     ///   - names: how they are spelt; in full they are never cut
-    ///   - places: where the functions are, and what other names they have
+    ///   - locations: where the functions are, and what other names they have
     package func table(
         _ trace: TraceFile, by order: ReportOrder, grouping: ReportGrouping = .function, isCorrected: Bool = false, top: Int,
-        width: Int? = nil, names nameStyle: NameStyle = .usual, places: FunctionPlaces? = nil, headline: String? = nil,
+        width: Int? = nil, names nameStyle: NameStyle = .usual, locations: FunctionLocations? = nil, headline: String? = nil,
         style: TextStyle
     ) -> String {
         let all = (functions + ownCodes).sorted(by: order.comesFirst)
@@ -52,7 +52,7 @@ extension Summary {
         } else {
             let isFull = nameStyle == .full
             let columns = ReportColumns(
-                rows, of: span, grouping, isCorrected: isCorrected, nameStyle, places, width: isFull ? nil : width, by: order)
+                rows, of: span, grouping, isCorrected: isCorrected, nameStyle, locations, width: isFull ? nil : width, by: order)
             lines += columns.table.lines(style, width: isFull ? nil : width)
             if columns.isShown("p50_ns"), rows.contains(where: { $0.isSkewed }) {
                 lines.append(style.dim("* far from the median (p50): calls of very different lengths"))
@@ -64,7 +64,7 @@ extension Summary {
                 lines.append(style.dim("not shown for lack of columns: \(columns.hidden.joined(separator: ", "))"))
             }
         }
-        if let note = places?.note { lines.append(style.dim(note)) }
+        if let note = locations?.note { lines.append(style.dim(note)) }
         if rows.count < all.count { lines.append(style.dim("… \(grouped(UInt64(all.count - rows.count))) more: --top 0")) }
         return lines.joined(separator: "\n") + "\n"
     }

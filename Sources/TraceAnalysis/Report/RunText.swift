@@ -74,8 +74,8 @@ extension RunProcess {
             if texts.last != text { texts.append(text) }
         }
         // Commands before the last are cut short: often its parent still runs the same, in a line of its own.
-        return texts.enumerated().map { place, text in
-            shortened(text.split(whereSeparator: \.isNewline).joined(separator: " "), place == texts.count - 1 ? 120 : 32)
+        return texts.enumerated().map { index, text in
+            shortened(text.split(whereSeparator: \.isNewline).joined(separator: " "), index == texts.count - 1 ? 120 : 32)
         }.joined(separator: " → ")
     }
 }

@@ -199,7 +199,7 @@ package struct SiteReport: Sendable {
         let table = FunctionNames(trace.metadata, names), modules = ModuleTimes(trace.metadata)
         let all = StreamWorker.read(trace, table, workers: workers, progress: progress) { SiteSums(table, modules) }
         let sites = CallSites(names.symbolizer)
-        var places: [SiteKey: CallSite] = [:]
+        var known: [SiteKey: CallSite] = [:]
         all.withSink { sink in
             for number in 1..<max(sink.keys.count, 1) {
                 var key = sink.keys[number]
@@ -209,8 +209,8 @@ package struct SiteReport: Sendable {
                 var site = CallSite.unknown
                 if key.address != 0 {
                     key.row = 0
-                    site = places[key] ?? sites.site(key.address, in: modules.module(at: key.address, epoch: key.epoch))
-                    places[key] = site
+                    site = known[key] ?? sites.site(key.address, in: modules.module(at: key.address, epoch: key.epoch))
+                    known[key] = site
                 }
                 sums.add(sink.sums[number], sink.durations, to: sums.number(function, site), trace.timeScale)
             }

@@ -145,11 +145,11 @@ extension TraceFile {
         guard let word = arguments.first, !word.isEmpty else { return own }
         let called = basename(word.hasPrefix("-") ? String(word.dropFirst()) : word) // a login shell's has a dash
         guard called != own, !called.isEmpty else { return own }
-        let places =
+        let paths =
             word.contains("/")
             ? [word.hasPrefix("/") ? word : (directory ?? ".") + "/" + word]
             : ["/usr/bin/", "/bin/", "/usr/sbin/", "/sbin/", "/usr/local/bin/", program.dropLast(own.count) + ""].map { $0 + called }
-        return places.contains { isLink($0, to: program) } ? called : own
+        return paths.contains { isLink($0, to: program) } ? called : own
     }
 
     /// Text on the kernel events that were requested, granted and refused; nil: none were requested.

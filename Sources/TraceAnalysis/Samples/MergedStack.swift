@@ -18,8 +18,8 @@ package struct MergedStack {
         if sample.isInKernel { found.append(code.number(Self.kernel)) }
         let (segments, isWhole) = Self.segments(stack, sample, code)
         var next = 0 // index in `open`
-        func isOf(_ call: Int, _ place: SampledCode.Place?) -> Bool {
-            guard call < open.count, let start = place?.start else { return false }
+        func isOf(_ call: Int, _ frame: SampledCode.Frame?) -> Bool {
+            guard call < open.count, let start = frame?.start else { return false }
             return metadata.functions[open[call]]?.address == start
         }
         for (index, segment) in segments.enumerated() {
@@ -32,7 +32,7 @@ package struct MergedStack {
                     found.append(code.number(ofCall: open[jumped], metadata))
                 }
             }
-            for place in segment { found += place.functions }
+            for frame in segment { found += frame.functions }
             if marks == 0 { continue }
             if let call {
                 found[found.count - 1] = code.number(ofCall: open[call], metadata)
@@ -46,7 +46,7 @@ package struct MergedStack {
         }
         if !isWhole {
             // Skip the calls without a mark whose frames are here.
-            for place in segments.last ?? [] where isOf(next, place) { next += 1 }
+            for frame in segments.last ?? [] where isOf(next, frame) { next += 1 }
             found.append(code.number(Self.unknown))
             for call in open.dropFirst(next) { found.append(code.number(ofCall: call, metadata)) }
         }
@@ -57,7 +57,7 @@ package struct MergedStack {
     /// -finstrument-functions tells of, whose frames are here; where the innermost one's return has been interrupted, that one; and as
     /// many as there are more calls than marks.
     private static func call(
-        from next: Int, of count: Int, marks: Int, _ segment: [SampledCode.Place], isFirst: Bool, _ isOf: (Int, SampledCode.Place?) -> Bool
+        from next: Int, of count: Int, marks: Int, _ segment: [SampledCode.Frame], isFirst: Bool, _ isOf: (Int, SampledCode.Frame?) -> Bool
     ) -> Int? {
         var call = next, others = min(count - next - marks, mostJumps)
         while call < count {
@@ -75,17 +75,17 @@ package struct MergedStack {
     /// Splits a stack at its marks; the Bool is true if the last segment ends with the thread's outermost frame.
     private static func segments(
         _ stack: ArraySlice<UInt64>, _ sample: SampleRecords.Sample, _ code: SampledCode
-    ) -> ([[SampledCode.Place]], Bool) {
-        var segments: [[SampledCode.Place]] = [[]]
+    ) -> ([[SampledCode.Frame]], Bool) {
+        var segments: [[SampledCode.Frame]] = [[]]
         for (index, address) in zip(stack.indices, stack) {
             switch address {
             case UInt64(TRACE_SAMPLE_CALL): segments.append([])
             case UInt64(TRACE_SAMPLE_UNKNOWN): return (segments, false)
             default:
-                let place = code.place(index == stack.startIndex ? address : address &- 1, at: sample.at)
+                let frame = code.frame(index == stack.startIndex ? address : address &- 1, at: sample.at)
                 // One frame of the agent is enough.
-                if place.isAgent, segments[segments.count - 1].last?.isAgent == true { continue }
-                segments[segments.count - 1].append(place)
+                if frame.isAgent, segments[segments.count - 1].last?.isAgent == true { continue }
+                segments[segments.count - 1].append(frame)
             }
         }
         return (segments, sample.isWhole)

@@ -72,10 +72,10 @@ private struct SampledCallSink: StreamSink, ~Copyable {
     @inline(__always) private mutating func note(_ function: UInt32, from start: UInt64, to end: UInt64, depth: Int) {
         if next > 0, moments[next - 1].at >= end { next = bisect(moments.count) { moments[$0].at < end } } // another unit
         while next < moments.count, moments[next].at < end { next += 1 }
-        var place = next
-        while place > 0, moments[place - 1].at >= start {
-            place -= 1
-            callsOfSample[Int(moments[place].sample)].append(
+        var index = next
+        while index > 0, moments[index - 1].at >= start {
+            index -= 1
+            callsOfSample[Int(moments[index].sample)].append(
                 SampledCalls.Call(entered: start, depth: Int32(clamping: depth), function: function))
         }
     }

@@ -3,7 +3,7 @@ import Symbols
 
 /// Not for use by two threads at once.
 final class SampledCode {
-    struct Place {
+    struct Frame {
         /// In `functions`, innermost first: what was inlined, then what it was inlined into.
         var functions: [Int]
         /// Absolute start address of the function that the address is in; nil: not known.
@@ -13,7 +13,7 @@ final class SampledCode {
     }
     private(set) var functions: [CallTree.Function] = []
     private var numbers: [CallTree.Function: Int] = [:]
-    private var places: [UInt64: [UInt32: Place]] = [:]
+    private var frames: [UInt64: [UInt32: Frame]] = [:]
     private let names: CodeNames
     private let times: ModuleTimes
     private let symbolizer: Symbolizer
@@ -44,33 +44,33 @@ final class SampledCode {
     }
 
     /// - Parameter address: of an instruction: of calls not where they return to
-    func place(_ address: UInt64, at ticks: UInt64) -> Place {
+    func frame(_ address: UInt64, at ticks: UInt64) -> Frame {
         let epoch = times.epoch(at: ticks)
-        if let known = places[address]?[epoch] { return known }
-        let place = find(address, times.module(at: address, epoch: epoch))
-        places[address, default: [:]][epoch] = place
-        return place
+        if let known = frames[address]?[epoch] { return known }
+        let frame = find(address, times.module(at: address, epoch: epoch))
+        frames[address, default: [:]][epoch] = frame
+        return frame
     }
 
-    private func find(_ address: UInt64, _ module: Module?) -> Place {
+    private func find(_ address: UInt64, _ module: Module?) -> Frame {
         guard let module else {
             if let made = records.madeCode(at: address) {
-                return Place(
+                return Frame(
                     functions: [number(CallTree.Function(name: made.name, symbol: made.name, module: Self.made))], start: made.start,
                     isAgent: false)
             }
             // Each address would be a function of its own.
-            return Place(functions: [number(Self.nowhere)], start: nil, isAgent: false)
+            return Frame(functions: [number(Self.nowhere)], start: nil, isAgent: false)
         }
         let linked = address &- module.loadBias
-        if module.isOfAgent { return Place(functions: [number(Self.agent(module.name))], start: nil, isAgent: true) }
+        if module.isOfAgent { return Frame(functions: [number(Self.agent(module.name))], start: nil, isAgent: true) }
         guard let function = symbolizer.function(at: linked, in: module.identity) else {
             guard let start = symbolizer.functionStart(at: linked, in: module.identity) else {
-                return Place(
+                return Frame(
                     functions: [number(CallTree.Function(name: module.name, symbol: "", module: module.name))], start: nil, isAgent: false)
             }
             let code = names.name(at: start &+ module.loadBias, in: module.index)
-            return Place(
+            return Frame(
                 functions: [number(CallTree.Function(name: code.name, symbol: code.symbol, module: code.module))],
                 start: start &+ module.loadBias, isAgent: false)
         }
@@ -78,7 +78,7 @@ final class SampledCode {
             number(CallTree.Function(name: demangled($0), symbol: $0, module: module.name))
         }
         let own = number(CallTree.Function(name: demangled(function.name), symbol: function.name, module: module.name))
-        return Place(functions: inlined + [own], start: function.address &+ module.loadBias, isAgent: false)
+        return Frame(functions: inlined + [own], start: function.address &+ module.loadBias, isAgent: false)
     }
 
     /// The module of code that was made while the program ran.

@@ -55,9 +55,9 @@ package enum LaunchCalls {
     ) -> [Node] {
         // A child lies behind its parent: from the back, each is whole when its parent takes it.
         var built = sums.map { sum -> Node in
-            if let place = LaunchSink.place(ofLazy: sum.row) {
+            if let index = LaunchSink.index(ofLazy: sum.row) {
                 return Node(
-                    name: lazy[place].name.name, module: lazy[place].name.module, calls: sum.calls,
+                    name: lazy[index].name.name, module: lazy[index].name.module, calls: sum.calls,
                     total: trace.timeScale.nanoseconds(sum.ticks), children: [], isLazy: true)
             }
             if let item = trace.metadata.functions[sum.row &- 1].flatMap({ $0.isSpan ? StartupItem.Label($0.rawName) : nil }) {
@@ -120,7 +120,7 @@ private struct LaunchSink: CallSink {
     /// Paths beyond these are counted with their callers.
     private static let mostPaths = 200_000
 
-    static func place(ofLazy row: UInt32) -> Int? { row > .max / 2 ? Int(UInt32.max - row) : nil }
+    static func index(ofLazy row: UInt32) -> Int? { row > .max / 2 ? Int(UInt32.max - row) : nil }
 
     init(_ trace: TraceFile, from: UInt64, until: UInt64, thread: UInt32, lazy: [LazyRun], waits: [MainWait]) {
         self.lazy = lazy
@@ -167,9 +167,9 @@ private struct LaunchSink: CallSink {
         if !loads.isEmpty, isInLoad(time) { return 0 }
         if !lazy.isEmpty {
             // Lazy initializers that the caller itself runs in were handled when the caller was.
-            for place in lazies(at: time) where !isBelow || lazy[place].begin.raw > parent.enter {
+            for index in lazies(at: time) where !isBelow || lazy[index].begin.raw > parent.enter {
                 guard let outer = above else { return 0 }
-                above = self.node(UInt32.max - UInt32(place), below: outer)
+                above = self.node(UInt32.max - UInt32(index), below: outer)
             }
         }
         return above.flatMap { self.node(row, below: $0) }.map { $0 + 1 } ?? 0
@@ -181,9 +181,9 @@ private struct LaunchSink: CallSink {
         if let place = places[edge] { return UInt64(place) }
         guard nodes.count < Self.mostPaths else { return nil }
         var sum = Sum(parent: edge.parent, row: row)
-        if let place = Self.place(ofLazy: row) { // made when its once-function is called: it runs but once
+        if let index = Self.index(ofLazy: row) { // made when its once-function is called: it runs but once
             sum.calls = 1
-            sum.ticks = length(lazy[place].begin.raw, min(lazy[place].end?.raw ?? until, until))
+            sum.ticks = length(lazy[index].begin.raw, min(lazy[index].end?.raw ?? until, until))
         }
         nodes.append(sum)
         places[edge] = UInt32(nodes.count - 1)

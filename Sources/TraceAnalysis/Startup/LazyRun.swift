@@ -22,9 +22,9 @@ package struct LazyRun: Sendable {
 
     static func all(_ context: StartupContext) -> [LazyRun] {
         let metadata = context.trace.metadata, records = metadata.start
-        return records.onces.enumerated().compactMap { place, once in
+        return records.onces.enumerated().compactMap { index, once in
             guard once.ticks <= context.end else { return nil }
-            let run = context.calls.onceRuns[place]
+            let run = context.calls.onceRuns[index]
             let within = records.initializers.last {
                 $0.thread == once.thread && $0.begin.ticks <= once.ticks && ($0.end.map { $0.usage.ticks >= once.ticks } ?? true)
             }

@@ -30,7 +30,7 @@ extension StartupTimeline {
                 Nanoseconds(runs.reduce(UInt64(0)) { $0 &+ $1.selfRecording.count }))
             let what =
                 largest.name.name
-                + (largest.name.place.map { $0 == largest.name.file && largest.name.name.hasSuffix($0) ? "" : " (\($0))" } ?? "")
+                + (largest.name.sourceLocation.map { $0 == largest.name.file && largest.name.name.hasSuffix($0) ? "" : " (\($0))" } ?? "")
             var text = "\(largest.name.module): "
             text += runs.count == 1 ? what : "\(runs.count) constructors, most of it \(what)"
             let waited = largest.waited

@@ -112,8 +112,8 @@ extension StartupTimeline {
     }
 
     private func label(_ run: ConstructorRun) -> String {
-        guard let place = run.name.place, !run.name.name.hasSuffix(place) else { return run.name.name }
-        return "\(run.name.name) (\(place))"
+        guard let location = run.name.sourceLocation, !run.name.name.hasSuffix(location) else { return run.name.name }
+        return "\(run.name.name) (\(location))"
     }
 
     private func lazyLines(_ top: Int, _ style: TextStyle) -> [String] {

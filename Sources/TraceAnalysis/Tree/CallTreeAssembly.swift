@@ -80,12 +80,12 @@ struct CallTreeAssembly {
         node.totalCost &+= sums.totalCost
     }
 
-    /// All of a tree; `place` says which root here takes what is below one of its roots.
-    mutating func add(_ tree: CallTree, _ place: (inout CallTreeAssembly, CallTree.Root) -> Int) {
+    /// All of a tree; `rootNumber` says which root here takes what is below one of its roots.
+    mutating func add(_ tree: CallTree, _ rootNumber: (inout CallTreeAssembly, CallTree.Root) -> Int) {
         let numbers = tree.functions.map { number($0) }
         for root in tree.roots {
             var here = [Int](repeating: 0, count: tree.nodes[root.node].end - root.node)
-            let number = place(&self, root) // not in the call below, which would take `self` as it was before
+            let number = rootNumber(&self, root) // not in the call below, which would take `self` as it was before
             here[0] = node(ofRoot: number)
             for index in root.node + 1..<max(tree.nodes[root.node].end, root.node + 1) {
                 let node = tree.nodes[index]
@@ -109,7 +109,7 @@ struct CallTreeAssembly {
         var totals = nodes.map { $0.total }
         for root in roots { totals[root.node] = 0 }
         for node in nodes where node.parent >= 0 && nodes[node.parent].parent < 0 { totals[node.parent] &+= node.total }
-        let places = alphabeticalPlaces()
+        let places = alphabeticalRanks()
         func comesFirst(_ a: Int, _ b: Int) -> Bool {
             if totals[a] != totals[b] { return totals[a] > totals[b] }
             if nodes[a].calls != nodes[b].calls { return nodes[a].calls > nodes[b].calls }
@@ -187,7 +187,7 @@ struct CallTreeAssembly {
     }
 
     /// Returns the alphabetical rank of each function, indexed by its number.
-    private func alphabeticalPlaces() -> [Int] {
+    private func alphabeticalRanks() -> [Int] {
         let order = functions.indices.sorted {
             (functions[$0].name, functions[$0].module, functions[$0].symbol) < (
                 functions[$1].name, functions[$1].module, functions[$1].symbol

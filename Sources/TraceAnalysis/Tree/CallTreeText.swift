@@ -40,9 +40,9 @@ extension CallTree {
             let isDeepest = options.deepest > 0 && next.level + 1 >= options.deepest
             var shown: [Waiting] = []
             var rest = Waiting(node: nil, level: next.level + 1, indentation: next.indentation + 1)
-            for (place, child) in children(of: below).enumerated() {
+            for (index, child) in children(of: below).enumerated() {
                 // A thread's first ten are shown in any case: thousands of calls that take 0.5% each are worth seeing too.
-                if !isDeepest, isShown(child, whole, options) || next.level < 0 && place < 10 {
+                if !isDeepest, isShown(child, whole, options) || next.level < 0 && index < 10 {
                     shown.append(Waiting(node: child, level: next.level + 1, indentation: next.indentation + 1))
                 } else {
                     rest.count += 1
@@ -107,7 +107,7 @@ extension CallTree {
 
     /// The line of a node, or of a recursion down to `last`.
     private func line(
-        _ node: Int, to last: Int, turn: Int, of whole: UInt64, _ place: Waiting, _ options: TextOptions, _ style: TextStyle
+        _ node: Int, to last: Int, turn: Int, of whole: UInt64, _ item: Waiting, _ options: TextOptions, _ style: TextStyle
     ) -> String {
         var figures = Figures(total: nodes[node].total, selfTime: 0, calls: 0, correctedTotal: nodes[node].correctedTotal, correctedSelf: 0)
         var notes = Notes(), levels: UInt64 = 0
@@ -124,7 +124,7 @@ extension CallTree {
         let function = functions[nodes[node].function]
         var name = Summary.explained(function.name)
         let module = " [\(function.module)]"
-        let prefix = Self.indentation(place.indentation) + (place.isChained ? "> " : "")
+        let prefix = Self.indentation(item.indentation) + (item.isChained ? "> " : "")
         if let width = options.width {
             name = cut(name, of: node, max(width - Self.columns(options).count + 8 - prefix.count - module.count, 16))
         }

@@ -25,10 +25,10 @@ extension CallTree {
                 sums.total = 0
                 sums.totalCost = 0
             }
-            var place = assembly.node(ofRoot: root), next = index
+            var node = assembly.node(ofRoot: root), next = index
             while nodes[next].function >= 0 {
-                place = assembly.child(place, numbers[nodes[next].function])
-                assembly.add(sums, to: place)
+                node = assembly.child(node, numbers[nodes[next].function])
+                assembly.add(sums, to: node)
                 next = nodes[next].parent
             }
         }

@@ -154,22 +154,22 @@ extension Accumulator {
 extension FunctionReport {
     /// - Parameter title: of the trace
     package func lines(
-        title: String, least: Double, width: Int?, names: NameStyle, places: FunctionPlaces, style: TextStyle,
+        title: String, least: Double, width: Int?, names: NameStyle, locations: FunctionLocations, style: TextStyle,
         _ body: (String) throws -> Void
     ) throws {
         try body(style.bold(title))
         try body("")
         let short = ShortNames(functions.map(\.name), names)
         for function in functions.prefix(10) {
-            let source = places.text(of: function)
+            let source = locations.text(of: function)
             try body("\(short[function.name]) \(style.dim("[\(function.module)]"))" + (source.isEmpty ? "" : "  " + source))
-            let others = places.folded(with: function)
+            let others = locations.folded(with: function)
             if !others.isEmpty {
                 let other = ShortNames(others, names)
                 try body(style.dim("also, folded by the linker: ") + others.map { other[$0] }.joined(separator: ", "))
             }
         }
-        if let note = places.note { try body(style.dim(note)) }
+        if let note = locations.note { try body(style.dim(note)) }
         if functions.count > 10 {
             try body(style.dim("… \(grouped(UInt64(functions.count - 10))) more functions; the figures are for all together"))
         }
@@ -241,13 +241,13 @@ extension FunctionReport {
 package struct FunctionOutput {
     private let report: FunctionReport
     private let window: RunWindow?
-    private let places: FunctionPlaces
+    private let locations: FunctionLocations
 
     /// - Parameter window: that of the run
-    package init(_ report: FunctionReport, _ window: RunWindow?, _ places: FunctionPlaces) {
+    package init(_ report: FunctionReport, _ window: RunWindow?, _ locations: FunctionLocations) {
         self.report = report
         self.window = window
-        self.places = places
+        self.locations = locations
     }
 }
 
@@ -258,7 +258,7 @@ extension FunctionOutput: Record {
         Member("pid", \.report.pid)
         Member("window", windowMeaning, \.window?.reported)
         Member("functions", "that the name or glob means, taken together below") { output in
-            output.report.functions.map { PlacedFunction(function: $0, places: output.places) }
+            output.report.functions.map { LocatedFunction(function: $0, locations: output.locations) }
         }
         Member("calls", \.report.sums.calls)
         Member("total_ns", \.report.sums.total)

@@ -48,7 +48,7 @@ struct PathSums: ~Copyable {
     private var root: UInt32 = 0
     /// Open addressing; 0 is an empty place. At most half full.
     private var places: PlainArray<UInt32>
-    private var placeBits: UInt64 = 12
+    private var bucketBits: UInt64 = 12
     /// Paths are `longest` at most, what is longer is `elsewhere`, where there would be more than `mostPaths` while reading, or more than
     /// `keptPaths` in the end. So which are told apart is of the calls alone, and not of who has read which of them.
     private let mostPaths: Int, keptPaths: Int
@@ -103,7 +103,7 @@ struct PathSums: ~Copyable {
 
     @inline(__always) private func place(_ parent: UInt32, _ row: UInt32) -> Int {
         // Fibonacci hashing: the upper bits of a product with 2^64 divided by the golden ratio.
-        Int(((UInt64(parent) &<< 32 | UInt64(row)) &* 0x9e37_79b9_7f4a_7c15) &>> (64 &- placeBits))
+        Int(((UInt64(parent) &<< 32 | UInt64(row)) &* 0x9e37_79b9_7f4a_7c15) &>> (64 &- bucketBits))
     }
 
     @inline(__always) private mutating func child(_ parent: UInt32, _ row: UInt32) -> UInt32 {
@@ -139,11 +139,11 @@ struct PathSums: ~Copyable {
     }
 
     private mutating func grow() {
-        placeBits += 1
-        fillPlaces()
+        bucketBits += 1
+        fillBuckets()
     }
-    private mutating func fillPlaces() {
-        places = PlainArray(repeating: 0, count: 1 << Int(placeBits))
+    private mutating func fillBuckets() {
+        places = PlainArray(repeating: 0, count: 1 << Int(bucketBits))
         for node in 1..<nodes.count where nodes[node].parent != 0 { insert(UInt32(node)) }
     }
 
@@ -224,7 +224,7 @@ struct PathSums: ~Copyable {
         for index in threads.indices { threads[index].root = numbers[Int(threads[index].root)] }
         for (thread, root) in threads { rootOfThread[thread] = root }
         root = numbers[Int(root)]
-        fillPlaces()
+        fillBuckets()
         shortenings.append(numbers)
         generation += 1
     }

@@ -28,7 +28,7 @@ struct DescriptorUse: Sendable {
     }
 
     /// Returns what it was open on at that moment; nil if there is no evidence, or it is contradictory.
-    func place(at moment: UInt64) -> Evidence? {
+    func target(at moment: UInt64) -> Evidence? {
         let life = life(around: moment), known = evidence.filter { life.contains($0.at) }
         guard let one = known.first(where: { $0.object != nil }) ?? known.first else { return nil }
         let isOne = known.allSatisfy { $0.kind == one.kind && ($0.object == nil || $0.object == one.object) }
@@ -41,9 +41,9 @@ extension DescriptorUse {
     static func found(_ records: KernelRecords, architecture: UInt32) -> [UInt64: [Evidence]] {
         var all: [UInt64: [Evidence]] = [:]
         for found in records.waits.values.joined() where !found.object.isEmpty {
-            let place = FoundPlace(found, architecture: architecture)
-            guard place.kind == .disk || place.kind == .pipe, let number = found.arguments.first else { continue }
-            all[WaitingFunction.descriptor(number), default: []].append(Evidence(at: found.at, kind: place.kind, object: found.object))
+            let evidence = WaitEvidence(found, architecture: architecture)
+            guard evidence.kind == .disk || evidence.kind == .pipe, let number = found.arguments.first else { continue }
+            all[WaitingFunction.descriptor(number), default: []].append(Evidence(at: found.at, kind: evidence.kind, object: found.object))
         }
         for end in records.descriptors {
             all[WaitingFunction.descriptor(end.number), default: []].append(
@@ -87,10 +87,10 @@ extension WaitSearch {
             $0[$1.key] = DescriptorUse(closings: closings[$1.key] ?? [], evidence: $1.value)
         }
         for index in asked {
-            guard let place = uses[waits[index].call.argument]?.place(at: waits[index].call.enter),
-                place.kind == .pipe || function(waits[index].call.row)?.isOfAnyDescriptor == true
+            guard let target = uses[waits[index].call.argument]?.target(at: waits[index].call.enter),
+                target.kind == .pipe || function(waits[index].call.row)?.isOfAnyDescriptor == true
             else { continue }
-            settle(index, place)
+            settle(index, target)
         }
     }
 }

@@ -11,7 +11,7 @@ package struct LockTotals: Sendable {
         /// True if it is a convoy: three threads or more wait one behind the other, and some come back for more.
         package var isConvoy: Bool { threads >= 3 && waits > threads }
     }
-    package struct Place: Sendable {
+    package struct CallSiteTotal: Sendable {
         /// "refresh, dir.c:12 (git)" or a function; nil unknown.
         var name: String?
         package var waits = 0
@@ -27,20 +27,20 @@ package struct LockTotals: Sendable {
     package private(set) var mostAtOnce = 0
     package private(set) var longestQueue: Queue
     /// Most time first.
-    package private(set) var waitedIn: [Place] = []
-    private(set) var heldIn: [Place] = []
+    package private(set) var waitedIn: [CallSiteTotal] = []
+    private(set) var heldIn: [CallSiteTotal] = []
 
     /// - Parameters:
     ///   - all: of one object
-    ///   - names: where a call was made
-    package init(_ all: [Wait], process: Int, object: String, place: (OpenCall) -> String?, heldIn holding: (Wait.Holder) -> String?) {
+    ///   - site: where a call was made
+    package init(_ all: [Wait], process: Int, object: String, site: (OpenCall) -> String?, heldIn holding: (Wait.Holder) -> String?) {
         self.process = process
         self.object = object
-        var waiters: [String?: Place] = [:], holders: [String?: Place] = [:]
+        var waiters: [String?: CallSiteTotal] = [:], holders: [String?: CallSiteTotal] = [:]
         for wait in all {
             duration &+= wait.duration
             longest = max(longest, wait.duration)
-            Self.add(wait, place(wait.call), to: &waiters)
+            Self.add(wait, site(wait.call), to: &waiters)
             if let holder = wait.holder { Self.add(wait, holding(holder), to: &holders) }
         }
         waits = all.count
@@ -51,13 +51,13 @@ package struct LockTotals: Sendable {
         findQueues(all.sorted { $0.begin < $1.begin })
     }
 
-    private static func add(_ wait: Wait, _ name: String?, to places: inout [String?: Place]) {
-        places[name, default: Place(name: name)].waits += 1
-        places[name]!.duration &+= wait.duration
+    private static func add(_ wait: Wait, _ name: String?, to sites: inout [String?: CallSiteTotal]) {
+        sites[name, default: CallSiteTotal(name: name)].waits += 1
+        sites[name]!.duration &+= wait.duration
     }
 
-    private static func sorted(_ places: [String?: Place]) -> [Place] {
-        places.values.sorted { ($0.duration, $1.name ?? "") > ($1.duration, $0.name ?? "") }
+    private static func sorted(_ sites: [String?: CallSiteTotal]) -> [CallSiteTotal] {
+        sites.values.sorted { ($0.duration, $1.name ?? "") > ($1.duration, $0.name ?? "") }
     }
 
     private mutating func findQueues(_ waits: [Wait]) {

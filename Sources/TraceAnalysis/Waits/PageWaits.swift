@@ -14,7 +14,7 @@ package struct PageWait: Sendable {
     package var path: String
     package var offset: UInt64
     /// Function or variable at that place, else the section; nil unknown.
-    var place: String?
+    var symbol: String?
     /// Start-up stage; nil: none.
     var stage: String?
 }
@@ -34,7 +34,7 @@ extension WaitSearch {
             }
             if let module = modules.module(at: fault.address, epoch: modules.epoch(at: fault.at)) {
                 let linked = fault.address &- module.loadBias, identity = module.identity
-                page.place =
+                page.symbol =
                     symbolizer.function(at: linked, in: identity).map { demangled($0.name) }
                     ?? symbolizer.variable(at: linked, in: identity).map { demangled($0) } ?? symbolizer.section(at: linked, in: identity)
             }
@@ -64,7 +64,7 @@ package struct PageTotals: Sendable {
     package private(set) var count = 0
     package private(set) var duration: UInt64 = 0
     /// Each once, in the order of their offsets.
-    private(set) var places: [String]
+    private(set) var symbols: [String]
 
     /// In the order of time; of one stage the longest first.
     package static func all(_ pages: [PageWait], process: Int) -> [PageTotals] {
@@ -85,7 +85,7 @@ package struct PageTotals: Sendable {
         self.path = path
         count = pages.count
         duration = pages.reduce(0) { $0 &+ ($1.duration ?? 0) }
-        places = []
-        for place in pages.sorted(by: { $0.offset < $1.offset }).compactMap(\.place) where places.last != place { places.append(place) }
+        symbols = []
+        for symbol in pages.sorted(by: { $0.offset < $1.offset }).compactMap(\.symbol) where symbols.last != symbol { symbols.append(symbol) }
     }
 }

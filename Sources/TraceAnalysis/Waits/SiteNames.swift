@@ -17,7 +17,7 @@ final class SiteNames {
     }
 
     /// The line, where the trace has it; else the recorded function that it was made in; nil unknown.
-    func place(of call: OpenCall, _ search: WaitSearch) -> String? {
+    func site(of call: OpenCall, _ search: WaitSearch) -> String? {
         guard call.site != 0 else { return search.name(call.parent) }
         let key = Key(address: call.site, epoch: modules.epoch(at: call.enter))
         if let text = known[key] { return text }
@@ -27,5 +27,5 @@ final class SiteNames {
     }
 
     /// The function that was open; of one that records no calls, where it took the lock.
-    func place(of holder: Wait.Holder, _ search: WaitSearch) -> String? { search.name(holder.inside.row) ?? place(of: holder.act, search) }
+    func site(of holder: Wait.Holder, _ search: WaitSearch) -> String? { search.name(holder.inside.row) ?? site(of: holder.act, search) }
 }

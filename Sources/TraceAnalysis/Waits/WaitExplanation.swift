@@ -22,8 +22,8 @@ final class WaitExplanation {
         return Int64(truncatingIfNeeded: trace.header.first.monotonic_ns &- origin) &+ since
     }
     func length(_ ticks: UInt64) -> Nanoseconds { search.trace.timeScale.nanoseconds(ticks) }
-    func place(of call: OpenCall) -> String? { sites.place(of: call, search) }
-    func place(of holder: Wait.Holder) -> String? { sites.place(of: holder, search) }
+    func site(of call: OpenCall) -> String? { sites.site(of: call, search) }
+    func site(of holder: Wait.Holder) -> String? { sites.site(of: holder, search) }
 
     /// "pthread_mutex_lock(0x559c) in refresh, dir.c:12 (git)"
     func what(_ wait: Wait, _ spelt: (String) -> String) -> String {
@@ -39,7 +39,7 @@ final class WaitExplanation {
             text += ", \(object)"
         }
         if let systemCall = wait.systemCall, systemCall != name { text += ", system call \(systemCall)" }
-        return text + (place(of: wait.call).map { " in \(spelt($0))" } ?? "")
+        return text + (site(of: wait.call).map { " in \(spelt($0))" } ?? "")
     }
 
     /// Who held it, who waited for whom in the meantime, who woke the thread, and how late it then ran.
@@ -51,7 +51,7 @@ final class WaitExplanation {
             texts.append(
                 (holder.since <= wait.begin ? "held by \(name) since " : "then taken by \(name) at ")
                     + readable(signed: time(holder.since))
-                    + (place(of: holder).map { ", in \(spelt($0))" } ?? "")
+                    + (site(of: holder).map { ", in \(spelt($0))" } ?? "")
                     + (wait.handovers > 1 ? ", taken \(grouped(wait.handovers)) times during the wait" : ""))
             if chain.preempted > 0 {
                 texts.append(

@@ -118,7 +118,7 @@ extension WaitRow: Record {
         Member("is_of_agent", "the program had not begun: the agent was starting") { $0.explanation.search.isOfAgent($0.wait) }
         Member("function", "the innermost recorded call that was open") { $0.explanation.search.name($0.wait.call.row) }
         Member("caller", "where that call was made: the line, with call sites, or the recorded function") {
-            $0.explanation.place(of: $0.wait.call)
+            $0.explanation.site(of: $0.wait.call)
         }
         Member("kind", \.wait.kind).column("kind", .text) { $0.wait.kind.rawValue }
         Member("object", "what the thread waited for: an address, \"descriptor 5\", a path, \"process 4711\"", \.wait.object)
@@ -142,7 +142,7 @@ extension WaitRow: Record {
         wait.holder.map { holder in
             let thread = explanation.search.threads[holder.thread]
             return HolderRow(
-                thread: thread.name, tid: thread.tid, function: explanation.place(of: holder), since: explanation.time(holder.since),
+                thread: thread.name, tid: thread.tid, function: explanation.site(of: holder), since: explanation.time(holder.since),
                 preempted: explanation.search.noSwitches == nil ? explanation.length(chain.preempted) : nil,
                 inversion: chain.inversion.map { InversionRow(holder: $0.holder.text, waiter: $0.waiter.text) })
         }
@@ -162,7 +162,7 @@ extension WaitRow: Record {
             let thread = explanation.search.threads[waker.thread]
             return WakerRow(
                 thread: thread.name, tid: thread.tid, function: explanation.search.name(waker.act.row),
-                caller: waker.act.isKnown ? explanation.place(of: waker.act) : nil, at: explanation.time(waker.at))
+                caller: waker.act.isKnown ? explanation.site(of: waker.act) : nil, at: explanation.time(waker.at))
         }
         return wait.otherProcess.map { other in
             WakerRow(
@@ -268,12 +268,12 @@ struct LockRow {
         return queue.isConvoy ? ConvoyRow(waits: queue.waits, threads: queue.threads, duration: explanation.length(queue.duration)) : nil
     }
 
-    private func rows(_ places: [LockTotals.Place]) -> [LockPlaceRow] {
-        places.map { LockPlaceRow(function: $0.name, waits: $0.waits, duration: explanation.length($0.duration)) }
+    private func rows(_ sites: [LockTotals.CallSiteTotal]) -> [LockSiteRow] {
+        sites.map { LockSiteRow(function: $0.name, waits: $0.waits, duration: explanation.length($0.duration)) }
     }
 
-    private func cell(_ places: [LockTotals.Place]) -> String {
-        let known = places.compactMap { place in place.name.map { short($0) + (places.count > 1 ? " ×\(place.waits)" : "") } }
+    private func cell(_ sites: [LockTotals.CallSiteTotal]) -> String {
+        let known = sites.compactMap { site in site.name.map { short($0) + (sites.count > 1 ? " ×\(site.waits)" : "") } }
         return known.isEmpty ? "-" : known.prefix(3).joined(separator: "; ") + (known.count > 3 ? "; and \(known.count - 3) more" : "")
     }
 }
@@ -307,7 +307,7 @@ struct ConvoyRow: Record {
 }
 
 /// A function in which a lock was waited for, or held.
-private struct LockPlaceRow: Record {
+private struct LockSiteRow: Record {
     var function: String?
     var waits: Int
     var duration: Nanoseconds
@@ -336,7 +336,7 @@ private struct PageRow: Record {
         Member("duration_ns", "time off-CPU just before; null: unknown") { row in row.page.duration.map { row.explanation.length($0) } }
         Member("file", "null: the page is of no file") { $0.page.path.isEmpty ? nil : $0.page.path }
         Member("offset", \.page.offset)
-        Member("symbol", "the function or variable there, or the section", \.page.place)
+        Member("symbol", "the function or variable there, or the section", \.page.symbol)
         Member("stage", stageMeaning, \.page.stage)
     }
 
@@ -349,9 +349,9 @@ struct PageTotalsRow {
     fileprivate var totals: PageTotals
 
     fileprivate var file: String? { totals.path.isEmpty ? nil : totals.path }
-    fileprivate var places: String {
-        let places = totals.places
-        return places.isEmpty ? "-" : places.prefix(3).joined(separator: ", ") + (places.count > 3 ? " and \(places.count - 3) more" : "")
+    fileprivate var symbols: String {
+        let symbols = totals.symbols
+        return symbols.isEmpty ? "-" : symbols.prefix(3).joined(separator: ", ") + (symbols.count > 3 ? " and \(symbols.count - 3) more" : "")
     }
 }
 
@@ -364,6 +364,6 @@ extension PageTotalsRow: Record {
         Member.shown("waited", "waited") {
             $0.totals.duration == 0 ? "-" : column(readable($0.explanation.length($0.totals.duration)))
         }
-        Member.shown("places", "places", .name) { $0.places }
+        Member.shown("symbols", "symbols", .name) { $0.symbols }
     }
 }

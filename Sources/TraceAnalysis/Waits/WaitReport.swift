@@ -79,8 +79,8 @@ package struct WaitReport {
         return waits.map { key, all in
             let explanation = explanations[key.process]
             return LockTotals(
-                all, process: key.process, object: "0x" + String(key.object, radix: 16), place: { explanation.place(of: $0) },
-                heldIn: { explanation.place(of: $0) })
+                all, process: key.process, object: "0x" + String(key.object, radix: 16), site: { explanation.site(of: $0) },
+                heldIn: { explanation.site(of: $0) })
         }.sorted { ($0.duration, $1.process, $1.object) > ($1.duration, $0.process, $0.object) }
     }
 

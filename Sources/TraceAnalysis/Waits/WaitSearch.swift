@@ -125,11 +125,11 @@ package struct WaitSearch: Sendable {
     func late(_ thread: Int, after moment: UInt64) -> UInt64? { threads[thread].runs(after: moment).map { $0 - moment } }
 
     /// Sets a wait's kind and object to what its descriptor was found open on.
-    mutating func settle(_ wait: Int, _ place: DescriptorUse.Evidence) {
-        waits[wait].kind = place.kind
-        waits[wait].object = place.object ?? waits[wait].object
+    mutating func settle(_ wait: Int, _ target: DescriptorUse.Evidence) {
+        waits[wait].kind = target.kind
+        waits[wait].object = target.object ?? waits[wait].object
         let thread = waits[wait].thread
-        for index in parts[thread].indices where parts[thread][index].wait == wait { parts[thread][index].kind = place.kind }
+        for index in parts[thread].indices where parts[thread][index].wait == wait { parts[thread][index].kind = target.kind }
     }
 
     /// Returns by row whether the function may close a descriptor; `others` do not count.
@@ -258,7 +258,7 @@ package struct WaitSearch: Sendable {
             let index = bisect(all.count) { all[$0].at <= wait.end }
             let least = wait.begin &+ trace.timeScale.ticks(Self.leastFound)
             return index > 0 && all[index - 1].at >= least ? all[index - 1] : nil
-        }.map { FoundPlace($0, architecture: trace.header.elf_machine) }
+        }.map { WaitEvidence($0, architecture: trace.header.elf_machine) }
         wait.kind = function?.kind ?? .other
         // It is made in one that says what for: `dispatch_group_wait`.
         if function?.act == .waitsOrSignals, self.function(wait.call.parent)?.kind == .condition { wait.kind = .condition }
@@ -359,7 +359,7 @@ package struct WaitSearch: Sendable {
             let wait = waits[index]
             waits[index] = named(wait, history, indexOfThread)
         }
-        findPlacesOfHolders(workers, progress)
+        findSitesOfHolders(workers, progress)
     }
 
     private func named(_ wait: Wait, _ history: LockHistory, _ indexOfThread: [UInt32: Int]) -> Wait {
@@ -385,7 +385,7 @@ package struct WaitSearch: Sendable {
     }
 
     /// Finds what the holders of locks were doing as others began to wait for them.
-    private mutating func findPlacesOfHolders(_ workers: Int, _ progress: ReadingProgress?) {
+    private mutating func findSitesOfHolders(_ workers: Int, _ progress: ReadingProgress?) {
         var asked: [UInt32: [(moment: UInt64, wait: Int)]] = [:]
         for (index, wait) in waits.enumerated() {
             guard let holder = wait.holder, let thread = threads[holder.thread].thread else { continue }

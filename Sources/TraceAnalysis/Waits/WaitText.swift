@@ -27,9 +27,9 @@ extension WaitReport {
     private func pageLines(_ limit: Int, _ width: Int?, _ style: TextStyle) -> [String] {
         let all = pages.enumerated().flatMap { PageTotals.all($1, process: $0) }
         guard !all.isEmpty else { return [] }
-        var columns = PageTotalsRow.columns(["waited", "faults", "stage", "file", "places"])
+        var columns = PageTotalsRow.columns(["waited", "faults", "stage", "file", "symbols"])
         columns[1].title = "major faults"
-        columns[3].kind = .text // only the places are cut in the middle
+        columns[3].kind = .text // only the symbols are cut in the middle
         return [""] + TextTable(rows(all, limit: limit), columns).lines(style, width: width)
     }
 

@@ -42,6 +42,6 @@ export const stateColours = isDark => isDark ? ofStates.dark : ofStates.light;
 
 /// Returns a colour of text that can be read on it.
 export function inkOn(colour) {
-  const [red, green, blue] = [1, 3, 5].map(place => parseInt(colour.slice(place, place + 2), 16));
+  const [red, green, blue] = [1, 3, 5].map(offset => parseInt(colour.slice(offset, offset + 2), 16));
   return red * 0.299 + green * 0.587 + blue * 0.114 > 120 ? "#10151f" : "#ffffff";
 }

@@ -224,7 +224,7 @@ const lanes = DATA.threads;
 const everything = { from: 0, to: DATA.duration || 1 }, first = DATA.shown || everything;
 const mayOpenAll = lanes && lanes.length <= 12; // more would not fit on a screen
 const line = { from: first.from, to: first.to, canvas: $("line"), boxes: [], selected: null, hidden: new Set(), open: new Set(mayOpenAll ? groups(lanes).map(group => group.key) : []), loaded: null, asked: null,
-  pointed: null, chosen: null, places: new Map() };
+  pointed: null, chosen: null, centers: new Map() };
 const hasStates = lanes !== null && lanes.some(lane => lane.states !== null);
 const BAND = 18, HEAD = 22, STRIP = 4, STATE = 13;
 const startup = DATA.startup;
@@ -250,7 +250,7 @@ function drawLine() {
   const { context, cut, letter } = sized(line.canvas, width, Math.max(height, $("line-box").clientHeight - 4));
   const text = ink("--ink"), soft = ink("--soft"), edge = ink("--edge"), onFrame = ink("--on-frame"), hit = ink("--hit"), mark = ink("--mark"), own = ink("--own");
   line.boxes = [];
-  line.places.clear();
+  line.centers.clear();
   const boxed = (left, top, w, h, tipText, range, onclick) => line.boxes.push({ left, top, width: Math.max(w, 2), height: h, tipText, range, onclick });
 
   const scale = ticks(line, width), step = scale.length > 1 ? scale[1] - scale[0] : span;
@@ -263,9 +263,9 @@ function drawLine() {
   let y = HEAD;
   const row = (items, colour, tipOf) => {
     items.forEach((item, index) => {
-      const place = pixels(item.at, item.length, line, width);
-      if (!place) return;
-      const { x: x0, end: x1 } = place;
+      const extent = pixels(item.at, item.length, line, width);
+      if (!extent) return;
+      const { x: x0, end: x1 } = extent;
       context.fillStyle = colour(item, index);
       context.fillRect(x0, y, Math.max(x1 - x0 - 1, 0.7), BAND);
       context.fillStyle = onFrame;
@@ -314,7 +314,7 @@ function drawLine() {
       + (DATA.served ? "\nzoom in to load them" : ""));
   });
   const statesOf = (index, states, base, high) => {
-    line.places.set(index, base + high / 2);
+    line.centers.set(index, base + high / 2);
     if (!states) return;
     const colours = stateColours(isDark()), shown = stateLane(states, line, width);
     shown.columns.forEach((column, n) => {
@@ -374,10 +374,10 @@ function drawLine() {
     const base = y + (drawn.states ? STATE + 2 : 0);
     // The thread's life: a frame around what is not even own code.
     if (lane.begin !== null) {
-      const place = pixels(lane.begin, lane.end - lane.begin, line, width);
-      if (place) {
+      const extent = pixels(lane.begin, lane.end - lane.begin, line, width);
+      if (extent) {
         context.fillStyle = edge;
-        context.fillRect(place.x, base + BAND - 1, place.end - place.x, 1);
+        context.fillRect(extent.x, base + BAND - 1, extent.end - extent.x, 1);
       }
     }
     bandsOf(drawn.dense, base, BAND - 7, 3, true);
@@ -404,7 +404,7 @@ function drawLine() {
 function drawWaker(context, x, width, paper, text) {
   const wait = line.pointed || line.chosen;
   if (!wait || !wait.told || wait.told.waker === null) return;
-  const { lane, span, told } = wait, from = line.places.get(told.waker), to = line.places.get(lane);
+  const { lane, span, told } = wait, from = line.centers.get(told.waker), to = line.centers.get(lane);
   if (from === undefined || to === undefined) return; // hidden
   const bounded = at => Math.min(Math.max(x(at), -50), width + 50);
   const x0 = bounded(told.woken), x1 = bounded(told.ran === null ? span.start + span.length : told.ran), angle = Math.atan2(to - from, x1 - x0);

@@ -156,7 +156,7 @@ struct ScanFileBuilder {
         (buffer + ScanFile.headerBytes).assumingMemoryBound(to: scan_module.self) + n
     }
     /// Returns where this many bytes of bits would go; nil if the file would have too many bytes or modules.
-    private func place(_ byteCount: Int) -> UnsafeMutablePointer<UInt64>? {
+    private func space(_ byteCount: Int) -> UnsafeMutablePointer<UInt64>? {
         let total = ScanFile.headerBytes &+ (count &+ 1) &* ScanFile.rowBytes &+ bitBytes &+ byteCount
         return count == Int(SCAN_MOST_MODULES) || total > Int(SCAN_MOST_BYTES)
             ? nil : (buffer + ScanFileBuilder.bitsStart + bitBytes).assumingMemoryBound(to: UInt64.self)
@@ -177,7 +177,7 @@ struct ScanFileBuilder {
     /// Adds what a search has just found.
     mutating func add(_ key: ScanKey, _ slots: CallOnlySlots) {
         let bytes = ScanFile.wordCount(key.slotCount) &* 8
-        guard let bits = place(bytes) else { return }
+        guard let bits = space(bytes) else { return }
         var any = false
         for n in 0..<Int(slots.count) where slots.isCallOnly(slots.low &+ UInt64(n) &* 8) {
             bits[n / 64] |= 1 &<< UInt64(n & 63)
@@ -213,7 +213,7 @@ struct ScanFileBuilder {
     }
     private mutating func add(_ other: UnsafePointer<scan_module>, _ otherBits: UnsafePointer<UInt64>?) -> Bool {
         let words = otherBits == nil ? 0 : ScanFile.wordCount(other.pointee.slot_count)
-        guard let bits = place(words &* 8) else { return false }
+        guard let bits = space(words &* 8) else { return false }
         let row = row(count)
         row.pointee = other.pointee
         row.pointee.bits = otherBits == nil ? 0 : UInt32(ScanFileBuilder.bitsStart &+ bitBytes)
@@ -226,24 +226,24 @@ struct ScanFileBuilder {
     /// The file, at the beginning of the buffer. The rows that were added as found get the generation.
     mutating func finish(by agent: FileIdentity, generation: UInt32) -> Int {
         sort()
-        let bitsPlace = ScanFile.headerBytes &+ count &* ScanFile.rowBytes
+        let bitsOffset = ScanFile.headerBytes &+ count &* ScanFile.rowBytes
         for n in 0..<count {
             let row = row(n)
             if row.pointee.generation == 0 { row.pointee.generation = generation }
             let bits = row.pointee.bits == 0 ? nil : UnsafePointer((buffer + Int(row.pointee.bits)).assumingMemoryBound(to: UInt64.self))
             row.pointee.checksum = ScanFile.checksum(of: row, bits)
-            if bits != nil { row.pointee.bits = row.pointee.bits &- UInt32(ScanFileBuilder.bitsStart &- bitsPlace) }
+            if bits != nil { row.pointee.bits = row.pointee.bits &- UInt32(ScanFileBuilder.bitsStart &- bitsOffset) }
         }
-        (buffer + bitsPlace).copyMemory(from: buffer + ScanFileBuilder.bitsStart, byteCount: bitBytes)
+        (buffer + bitsOffset).copyMemory(from: buffer + ScanFileBuilder.bitsStart, byteCount: bitBytes)
         let header = buffer.assumingMemoryBound(to: scan_file.self)
         header.pointee.magic = UInt64(SCAN_MAGIC)
         header.pointee.version = UInt32(SCAN_VERSION)
-        header.pointee.byte_count = UInt32(bitsPlace &+ bitBytes)
+        header.pointee.byte_count = UInt32(bitsOffset &+ bitBytes)
         header.pointee.agent = agent.words
         header.pointee.module_count = UInt32(count)
         header.pointee.generation = generation
         header.pointee.checksum = ScanFile.checksum(buffer, ScanFile.headerBytes &- 8, ScanFile.seed)
-        return bitsPlace &+ bitBytes
+        return bitsOffset &+ bitBytes
     }
     /// Sorts the rows by the first word of the identity. They come in runs that are sorted already (Shell's method; Ciura's distances).
     private func sort() {

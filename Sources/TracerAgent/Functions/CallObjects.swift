@@ -66,7 +66,7 @@ enum CallObjects {
 
     /// Open addressing, by the names' hashes: the group, and where in its names it begins, from 1 on; 0: none.
     nonisolated(unsafe) private static var table = InlineArray<512, UInt16>(repeating: 0)
-    private static let placeBits = 12
+    private static let indexBits = 12
     private static let bar: UInt8 = 0x7c
 
     /// `body` hears the hash of each name.
@@ -83,13 +83,13 @@ enum CallObjects {
         for group in 0..<groups.count {
             let text = groups[group].names.utf8Start, count = groups[group].names.utf8CodeUnitCount
             var start = 0, hash = emptyHash
-            for place in 0..<count {
-                if text[place] != bar {
-                    hash = hash &* 33 &+ UInt32(text[place])
+            for index in 0..<count {
+                if text[index] != bar {
+                    hash = hash &* 33 &+ UInt32(text[index])
                     continue
                 }
-                body(hash, UInt16(group &<< placeBits | start &+ 1))
-                start = place &+ 1
+                body(hash, UInt16(group &<< indexBits | start &+ 1))
+                start = index &+ 1
                 hash = emptyHash
             }
         }
@@ -100,8 +100,8 @@ enum CallObjects {
     static func flags(of name: Name, in owner: UnsafePointer<Image>) -> UInt32 {
         var bucket = Int(name.gnuHash & 511)
         while table[bucket] != 0 {
-            let group = Int(table[bucket]) &>> placeBits, place = Int(table[bucket]) & (1 &<< placeBits &- 1) &- 1
-            if isEqual(name, groups[group].names.utf8Start + place) {
+            let group = Int(table[bucket]) &>> indexBits, index = Int(table[bucket]) & (1 &<< indexBits &- 1) &- 1
+            if isEqual(name, groups[group].names.utf8Start + index) {
                 return isHome(groups[group].home, owner) ? groups[group].flags : 0
             }
             bucket = (bucket &+ 1) & 511

@@ -51,15 +51,15 @@ struct SpecialFunction {
     nonisolated(unsafe) private static var filter = InlineArray<64, UInt64>(repeating: 0)
 
     /// Open addressing, by the same hashes: the place in `known`, which has half as many, from 1 on; 0: none.
-    nonisolated(unsafe) private static var places = InlineArray<256, UInt8>(repeating: 0)
+    nonisolated(unsafe) private static var buckets = InlineArray<256, UInt8>(repeating: 0)
 
     static func begin() {
         for n in 0..<known.count {
             let hash = gnuHash(known[n].name.utf8Start)
             expect(hash)
-            var place = Int(hash & 255)
-            while places[place] != 0 { place = (place &+ 1) & 255 }
-            places[place] = UInt8(truncatingIfNeeded: n &+ 1)
+            var bucket = Int(hash & 255)
+            while buckets[bucket] != 0 { bucket = (bucket &+ 1) & 255 }
+            buckets[bucket] = UInt8(truncatingIfNeeded: n &+ 1)
         }
         CallObjects.begin { expect($0) }
     }
@@ -95,11 +95,11 @@ struct SpecialFunction {
         }
         let hash = name.gnuHash
         if filter[Int(hash &>> 6 & 63)] &>> UInt64(hash & 63) & 1 == 0 { return .record }
-        var place = Int(hash & 255)
-        while places[place] != 0 {
-            let index = Int(places[place]) &- 1
+        var bucket = Int(hash & 255)
+        while buckets[bucket] != 0 {
+            let index = Int(buckets[bucket]) &- 1
             if equal(name.text, literal: known[index].name) { return known[index].policy }
-            place = (place &+ 1) & 255
+            bucket = (bucket &+ 1) & 255
         }
         return .record
     }

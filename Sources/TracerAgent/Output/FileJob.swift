@@ -105,8 +105,8 @@ struct FileJob {
     private static let everyDescriptor = 0xffff_ffff
     private static let stackBytes = 65536 // the largest page of both architectures
 
-    private static func performInEmptyTable(_ place: UnsafeMutableRawPointer) {
-        let job = place.assumingMemoryBound(to: FileJob.self)
+    private static func performInEmptyTable(_ address: UnsafeMutableRawPointer) {
+        let job = address.assumingMemoryBound(to: FileJob.self)
         nameTask()
         // CLOSE_RANGE_UNSHARE from the first one on: nothing is copied, and nothing of the program's is closed.
         if failed(SystemCall.call(SystemCall.closeRange, 0, everyDescriptor, 2)) {
@@ -115,8 +115,8 @@ struct FileJob {
         }
         job.pointee.perform()
     }
-    private static func performInCopiedTable(_ place: UnsafeMutableRawPointer) {
-        let job = place.assumingMemoryBound(to: FileJob.self)
+    private static func performInCopiedTable(_ address: UnsafeMutableRawPointer) {
+        let job = address.assumingMemoryBound(to: FileJob.self)
         nameTask()
         job.pointee.perform()
         if job.pointee.isOpened || job.pointee.result != -Failure.descriptors { return }
@@ -231,11 +231,11 @@ struct FileJob {
         var zeros = InlineArray<4096, UInt8>(repeating: 0)
         var span = zeros.mutableSpan
         return span.withUnsafeMutableBufferPointer {
-            var place = start
-            while place < end {
-                let done = writeAll(descriptor, UnsafeMutableRawPointer($0.baseAddress!), Int(min(4096, end &- place)), place)
+            var offset = start
+            while offset < end {
+                let done = writeAll(descriptor, UnsafeMutableRawPointer($0.baseAddress!), Int(min(4096, end &- offset)), offset)
                 if done != 0 { return done }
-                place &+= min(4096, end &- place)
+                offset &+= min(4096, end &- offset)
             }
             return 0
         }

@@ -6,7 +6,7 @@ import CTraceLayout
 
 enum Ring {
     /// Offsets of places that may be written over, all of chunkBytes: `queued` of them from `oldest` on, and round.
-    nonisolated(unsafe) private static var places = Table<UInt64>()
+    nonisolated(unsafe) private static var freeChunks = Table<UInt64>()
     nonisolated(unsafe) private static var oldest = 0
     nonisolated(unsafe) private static var queued = 0
     nonisolated(unsafe) private static var lock = Lock()
@@ -16,7 +16,7 @@ enum Ring {
 
     static func reset() {
         lock = Lock()
-        places.removeAll()
+        freeChunks.removeAll()
         oldest = 0
         queued = 0
     }
@@ -56,11 +56,11 @@ enum Ring {
     /// Takes back a place that could not be mapped: it is the oldest again.
     static func giveBack(_ offset: UInt64) {
         lock.lock()
-        if queued == places.count {
+        if queued == freeChunks.count {
             append(offset)
         } else {
-            oldest = oldest == 0 ? places.count &- 1 : oldest &- 1
-            places[oldest] = offset
+            oldest = oldest == 0 ? freeChunks.count &- 1 : oldest &- 1
+            freeChunks[oldest] = offset
             queued &+= 1
         }
         lock.unlock()
@@ -68,28 +68,28 @@ enum Ring {
 
     private static func takeOldest(_ byteCount: Int) -> UInt64? {
         if queued == 0 || byteCount != chunkBytes || !TraceSpace.wouldExceedLimit(byteCount) { return nil }
-        let offset = places[oldest]
-        oldest = oldest &+ 1 == places.count ? 0 : oldest &+ 1
+        let offset = freeChunks[oldest]
+        oldest = oldest &+ 1 == freeChunks.count ? 0 : oldest &+ 1
         queued &-= 1
         return offset
     }
 
     private static func append(_ offset: UInt64) {
-        if queued == places.count {
+        if queued == freeChunks.count {
             // Full: the new element goes before the oldest one, which moves up with all behind it.
-            guard places.append(0) else { return } // no memory: the place is lost to the ring
-            var n = places.count &- 1
+            guard freeChunks.append(0) else { return } // no memory: the place is lost to the ring
+            var n = freeChunks.count &- 1
             while n > oldest {
-                places[n] = places[n &- 1]
+                freeChunks[n] = freeChunks[n &- 1]
                 n &-= 1
             }
-            places[oldest] = offset
-            oldest = oldest &+ 1 == places.count ? 0 : oldest &+ 1
+            freeChunks[oldest] = offset
+            oldest = oldest &+ 1 == freeChunks.count ? 0 : oldest &+ 1
             queued &+= 1
             return
         }
         let end = oldest &+ queued
-        places[end < places.count ? end : end &- places.count] = offset
+        freeChunks[end < freeChunks.count ? end : end &- freeChunks.count] = offset
         queued &+= 1
     }
 }

@@ -202,15 +202,15 @@ enum TraceSpace {
 
     /// The same through a mapping, for a file that cannot be opened.
     private static func copy(_ chunk: UnsafeMutableRawPointer, _ byteCount: Int, _ header: trace_chunk_header, at offset: UInt64) -> Bool {
-        guard let place = map(offset, byteCount) else { return false }
-        clearChunk(place, byteCount)
+        guard let address = map(offset, byteCount) else { return false }
+        clearChunk(address, byteCount)
         let headerBytes = MemoryLayout<trace_chunk_header>.size
         var head = header
         head.magic = 0
-        place.copyMemory(from: &head, byteCount: headerBytes)
-        (place + headerBytes).copyMemory(from: chunk + headerBytes, byteCount: byteCount &- headerBytes)
-        tracer_store_release_32(&place.assumingMemoryBound(to: trace_chunk_header.self).pointee.magic, UInt32(TRACE_CHUNK_MAGIC))
-        unmap(place, byteCount)
+        address.copyMemory(from: &head, byteCount: headerBytes)
+        (address + headerBytes).copyMemory(from: chunk + headerBytes, byteCount: byteCount &- headerBytes)
+        tracer_store_release_32(&address.assumingMemoryBound(to: trace_chunk_header.self).pointee.magic, UInt32(TRACE_CHUNK_MAGIC))
+        unmap(address, byteCount)
         noteLength(offset &+ UInt64(byteCount))
         return true
     }

@@ -20,7 +20,7 @@ extension ThreadRecorder {
         let isPending = isWritePending
         if isPending { settleFrames() }
         let (frames, young) = countFrames(), stored = min(frames, ThreadRecorder.mostStoredFrames)
-        guard let address = nextPlace(holding: stored, isPending) else { return false }
+        guard let address = nextChunkAddress(holding: stored, isPending) else { return false }
         if context.pointee.has_gap != 0 { // for the reader it is a chunk that is missing: what is open now the new one says
             context.pointee.sequence &+= 1
             context.pointee.has_gap = 0
@@ -64,7 +64,7 @@ extension ThreadRecorder {
     }
 
     /// Cleared memory for the next chunk: the one that was just copied out, or a larger one.
-    private func nextPlace(holding frames: Int, _ isPending: Bool) -> UnsafeMutableRawPointer? {
+    private func nextChunkAddress(holding frames: Int, _ isPending: Bool) -> UnsafeMutableRawPointer? {
         let needed = frames &* 64 &+ ChunkSize.first / 2
         if let old = context.pointee.chunk {
             let bytes = Int(context.pointee.chunk_bytes)
@@ -107,9 +107,9 @@ extension ThreadRecorder {
 
     private func mapChunk(_ bytes: Int) -> (address: UnsafeMutableRawPointer, offset: UInt64)? {
         if bytes == ChunkSize.first && !Limits.isRing, let chunk = FirstChunks.take(threads: ThreadContexts.count) { return chunk }
-        let place = Ring.take(bytes)
-        if let chunk = TraceSpace.map(bytes, over: place) { return chunk }
-        if let place { Ring.giveBack(place) }
+        let offset = Ring.take(bytes)
+        if let chunk = TraceSpace.map(bytes, over: offset) { return chunk }
+        if let offset { Ring.giveBack(offset) }
         return nil
     }
     /// It is mapped no longer than others that were mapped with it.

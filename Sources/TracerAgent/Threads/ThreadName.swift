@@ -11,13 +11,13 @@ extension ThreadRecorder {
         withContexts { context in
             let pointer = UInt64(UInt(bitPattern: context.pointee.state)) &- distance
             guard pointer &- thread <= Architecture.mostBelowThread, let chunk = context.pointee.chunk else { return }
-            let place = UnsafeMutableRawPointer(tracer_thread_name(chunk)!)
+            let target = UnsafeMutableRawPointer(tracer_thread_name(chunk)!)
             var n = 0
             while n < 15 && name[n] != 0 {
-                place.storeBytes(of: name[n], toByteOffset: n, as: UInt8.self)
+                target.storeBytes(of: name[n], toByteOffset: n, as: UInt8.self)
                 n &+= 1
             }
-            place.storeBytes(of: 0, toByteOffset: n, as: UInt8.self)
+            target.storeBytes(of: 0, toByteOffset: n, as: UInt8.self)
         }
     }
 }

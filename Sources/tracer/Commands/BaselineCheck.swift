@@ -21,20 +21,20 @@ struct BaselineCheck {
         } catch {
             throw CommandFailure(message: error.message, status: 2)
         }
-        let place = LaunchPlace(program: command.words.first)
-        guard known.program == place.program else {
+        let origin = LaunchOrigin(program: command.words.first)
+        guard known.program == origin.program else {
             throw CommandFailure(
                 message:
-                    "\(baseline) is for \(known.program), not for \(place.program): give that program, or make another baseline with tracer baseline",
+                    "\(baseline) is for \(known.program), not for \(origin.program): give that program, or make another baseline with tracer baseline",
                 status: 2)
         }
-        guard known.machine.architecture == place.machine.architecture else {
+        guard known.machine.architecture == origin.machine.architecture else {
             throw CommandFailure(
                 message:
-                    "\(baseline) was made on \(known.machine.architecture), but this machine is \(place.machine.architecture): their times cannot be compared; make one here with tracer baseline",
+                    "\(baseline) was made on \(known.machine.architecture), but this machine is \(origin.machine.architecture): their times cannot be compared; make one here with tracer baseline",
                 status: 2)
         }
-        if known.machine.cpu != place.machine.cpu {
+        if known.machine.cpu != origin.machine.cpu {
             complain(
                 "\(baseline) was made on another CPU (\(known.machine.cpu)); times are scaled by a rough calibration")
         }

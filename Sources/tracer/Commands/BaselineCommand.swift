@@ -34,8 +34,8 @@ struct BaselineCommand: ParsableCommand {
             }
         }
         try options.measure([command]) { results, watch in
-            let place = LaunchPlace(program: command.words.first)
-            var machine = place.machine
+            let origin = LaunchOrigin(program: command.words.first)
+            var machine = origin.machine
             machine.calibrationMs = watch.calibrationMs
             if !results[0].isCalm {
                 complain(
@@ -43,12 +43,12 @@ struct BaselineCommand: ParsableCommand {
                 )
             }
             var baseline = Baseline(
-                program: place.program, command: command, profiles: results[0].corrected, machine: machine,
+                program: origin.program, command: command, profiles: results[0].corrected, machine: machine,
                 settings: options.settingsText, callCost: results[0].callCost ?? 0, budgets: budgets)
             for index in baseline.stages.indices { baseline.stages[index].budgetMs = stageBudgets[baseline.stages[index].name] }
             try writeFile(baseline.text, to: output, status: 2)
             complain(
-                "\(output): \(place.program) starts in \(readable(nanoseconds: baseline.stages[0].p50Ms * 1e6)) (median of \(baseline.runs)); check it with tracer check \(output) -- \(command.text)"
+                "\(output): \(origin.program) starts in \(readable(nanoseconds: baseline.stages[0].p50Ms * 1e6)) (median of \(baseline.runs)); check it with tracer check \(output) -- \(command.text)"
             )
         }
     }

@@ -20,7 +20,7 @@ struct HistoryCommand: ParsableCommand {
             """,
         subcommands: [Show.self, Export.self], defaultSubcommand: Show.self)
 
-    struct Place: ParsableArguments {
+    struct Selection: ParsableArguments {
         @Option(help: ArgumentHelp("The database.", valueName: "file"))
         var history = History.standardPath
         @Option(help: "Only launches of this program.")
@@ -43,7 +43,7 @@ struct HistoryCommand: ParsableCommand {
 
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "The trend as a table, or as a chart.")
-        @OptionGroup var place: Place
+        @OptionGroup var selection: Selection
         @Option(help: ArgumentHelp("Write the chart, one HTML file.", valueName: "file"))
         var html: String?
         @Flag(help: "One JSON object: commands, their series, and the stages of each with their changes.")
@@ -54,7 +54,7 @@ struct HistoryCommand: ParsableCommand {
         }
 
         func run() throws {
-            let all = try place.series()
+            let all = try selection.series()
             if json {
                 var output = Output()
                 try output.line(HistoryOutput(all).json.text())
@@ -77,13 +77,13 @@ struct HistoryCommand: ParsableCommand {
                 tracer history export > startup.csv
                 tracer history export --format ndjson --program app
                 """)
-        @OptionGroup var place: Place
+        @OptionGroup var selection: Selection
         @Option(help: ArgumentHelp("\(HistoryExport.Format.allCases.map(\.rawValue).joined(separator: " or ")).", valueName: "format"))
         var format = HistoryExport.Format.csv
 
         func run() throws {
             var output = Output()
-            try output.write(HistoryExport.text(try place.series(), format))
+            try output.write(HistoryExport.text(try selection.series(), format))
             try output.flush()
         }
     }

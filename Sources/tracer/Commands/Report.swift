@@ -110,16 +110,16 @@ struct Report: ParsableCommand {
             if correct, !tree!.isCostKnown { throw CommandFailure(message: Tree.unknownCost([trace])) }
             summary.replaceRows(tree!.rows(by: by, pattern))
         }
-        let places = FunctionPlaces([trace], lines: lines)
+        let locations = FunctionLocations([trace], lines: lines)
         var output = display.output()
         if json {
-            try output.line(ReportOutput(trace, summary, places).json.text())
+            try output.line(ReportOutput(trace, summary, locations).json.text())
         } else if csv {
-            for line in CSV.lines(ReportOutput(trace, summary, places), of: "functions") { try output.line(line) }
+            for line in CSV.lines(ReportOutput(trace, summary, locations), of: "functions") { try output.line(line) }
         } else {
             try output.write(
                 summary.table(
-                    trace, by: sort, grouping: by, isCorrected: correct, top: top, width: output.width, names: names.style, places: places,
+                    trace, by: sort, grouping: by, isCorrected: correct, top: top, width: output.width, names: names.style, locations: locations,
                     style: output.style))
         }
         try output.finish()
@@ -142,17 +142,17 @@ struct Report: ParsableCommand {
                     "no call of \(function) in \(traces.count == 1 ? traces[0].path : run.path)\(known): a glob such as '*\(function)*' matches parts of names"
             )
         }
-        let places = FunctionPlaces(traces, lines: lines)
+        let locations = FunctionLocations(traces, lines: lines)
         var output = display.output()
         if json {
-            try output.line(FunctionOutput(report, window, places).json.text())
+            try output.line(FunctionOutput(report, window, locations).json.text())
         } else {
             let title =
                 traces.count == 1
                 ? Summary(traces[0], names: false).headline(traces[0])
                 : RunSummary(traces, path: run.path, window: window, names: false).headline
             try report.lines(
-                title: title, least: 0.01, width: output.width, names: names.style, places: places, style: output.style
+                title: title, least: 0.01, width: output.width, names: names.style, locations: locations, style: output.style
             ) { try output.line($0) }
         }
         try output.finish()
@@ -189,19 +189,19 @@ struct Report: ParsableCommand {
         }
         guard let first = whole.processes.first else { throw CommandFailure(message: whole.warnings.first ?? "no trace in \(run.path)") }
         let root = try openTrace(first.images[0].path)
-        let places = lines ? FunctionPlaces(try trace.choice.open(run), lines: true) : nil
+        let locations = lines ? FunctionLocations(try trace.choice.open(run), lines: true) : nil
         var output = display.output()
         if json {
-            try output.line(ReportOutput(whole, root: root, places).json.text())
+            try output.line(ReportOutput(whole, root: root, locations).json.text())
         } else if csv {
             let list = by == .process && !correct ? "processes" : "functions"
-            for line in CSV.lines(ReportOutput(whole, root: root, places), of: list) { try output.line(line) }
+            for line in CSV.lines(ReportOutput(whole, root: root, locations), of: list) { try output.line(line) }
         } else if by == .process, !correct {
             try output.write(whole.processTable(by: sort, top: top, width: output.width, style: output.style))
         } else {
             try output.write(
                 whole.summary.table(
-                    root, by: sort, grouping: by, isCorrected: correct, top: top, width: output.width, names: names.style, places: places,
+                    root, by: sort, grouping: by, isCorrected: correct, top: top, width: output.width, names: names.style, locations: locations,
                     headline: whole.headline, style: output.style))
         }
         try output.finish()

@@ -106,11 +106,11 @@ struct LaunchOptions: ParsableArguments {
     func remember(_ result: LaunchResult, _ command: LaunchCommand, path: String?) {
         guard path != "" else { return }
         let summary = LaunchSummary(result.corrected)
-        let place = LaunchPlace(program: command.words.first)
+        let origin = LaunchOrigin(program: command.words.first)
         let entry = HistoryEntry(
-            time: Date().timeIntervalSince1970, hostname: place.hostname, cpu: place.machine.cpu, program: place.program,
+            time: Date().timeIntervalSince1970, hostname: origin.hostname, cpu: origin.machine.cpu, program: origin.program,
             command: command.text,
-            build: place.build, commit: place.commit, settings: settingsText, ready: result.readyReason, runs: result.profiles.count,
+            build: origin.build, commit: origin.commit, settings: settingsText, ready: result.readyReason, runs: result.profiles.count,
             disturbed: result.disturbed.count, libraries: summary.libraries.count, relocations: summary.relocations,
             minorFaults: summary.minorFaults, majorFaults: summary.majorFaults, overhead: result.overhead)
         do {

@@ -97,8 +97,8 @@ func runs(in directory: String) throws -> [TraceRun] {
         runs.append(own.only { $0.header.session == file.header.session })
     }
     for name in try runNames(in: directory) {
-        let place = path(name, in: directory)
-        let run = TraceRun(path: place, files: try traceNames(in: place).map { path($0, in: place) })
+        let runPath = path(name, in: directory)
+        let run = TraceRun(path: runPath, files: try traceNames(in: runPath).map { path($0, in: runPath) })
         for problem in run.unreadable { complain("\(problem); skipped") }
         if !run.files.isEmpty { runs.append(run) }
     }

@@ -8,17 +8,17 @@ BUILDING = (("gcc", "gcc"), ("g++", "g++"), ("make", "make"), ("dpkg-source", "d
 
 
 def build(*options):
-    def steps(place):
-        autotools(place, *options)
-        place.run(["make", "check", "TESTS="], where=place.source)
+    def steps(directory):
+        autotools(directory, *options)
+        directory.run(["make", "check", "TESTS="], where=directory.source)
     return steps
 
 
 def tests_in(subfolder, libraries):
     """Returns a generator of the tests of `make check`, each run by itself; automake's status for one that cannot run is 77."""
-    def tests(place):
-        folder = os.path.join(place.source, subfolder)
-        path = ":".join(os.path.join(place.source, library) for library in libraries)
+    def tests(directory):
+        folder = os.path.join(directory.source, subfolder)
+        path = ":".join(os.path.join(directory.source, library) for library in libraries)
         for name in make_variable(folder, "TESTS"):
             yield Test(name, [behind_libtool(folder, name)], where=folder, environment={"LD_LIBRARY_PATH": path, "srcdir": folder}, timeout=120,
                        cannot_run=lambda run: "it says so (status 77)" if "status 77" in run.outcomes.values() else "")

@@ -5,25 +5,25 @@ from trial import Suite, Test
 
 def runs(*command, times=3, **more):
     """A collector's findings depend on where it starts: each command runs a few times, numbered in its name."""
-    def tests(place):
-        words = [word.replace("{build}", place.folder).replace("{programs}", os.path.dirname(place.program("x"))) for word in command]
+    def tests(directory):
+        words = [word.replace("{build}", directory.folder).replace("{programs}", os.path.dirname(directory.program("x"))) for word in command]
         for n in range(1, times + 1):
             yield Test(f"{os.path.basename(words[-1])} {n}", words, output=True, timeout=120, **more)
     return tests
 
 
-def mono(place):
-    place.run(["mcs", "-out:" + os.path.join(place.folder, "collect.exe"), place.program("mono.cs")])
+def mono(directory):
+    directory.run(["mcs", "-out:" + os.path.join(directory.folder, "collect.exe"), directory.program("mono.cs")])
 
 
-def gdc(place):
+def gdc(directory):
     for name, option in (("shared", "-shared-libphobos"), ("static", "-static-libphobos")):
-        place.run(["gdc", "-O2", option, place.program("collector.d"), "-o", os.path.join(place.folder, name)])
+        directory.run(["gdc", "-O2", option, directory.program("collector.d"), "-o", os.path.join(directory.folder, name)])
 
 
-def d(place):
+def d(directory):
     for name in ("shared", "static"):
-        yield from runs("{build}/" + name)(place)
+        yield from runs("{build}/" + name)(directory)
 
 
 suites = [

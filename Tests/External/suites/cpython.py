@@ -12,9 +12,9 @@ MODULES = ("test_signal test_fork1 test_posix test_threading test_subprocess tes
 VERSION = printed(PYTHON, "-c", "import sys; print('%d.%d' % sys.version_info[:2])") if os.path.exists(PYTHON) else "3"
 
 
-def tests(place):
-    script = os.path.join(place.readable, "cpython_cases.py")
-    shutil.copy(place.program("cpython_cases.py"), script)
+def tests(directory):
+    script = os.path.join(directory.readable, "cpython_cases.py")
+    shutil.copy(directory.program("cpython_cases.py"), script)
     os.chmod(script, 0o644)
     for module in MODULES:
         command = [PYTHON, script, "{cases}", module]

@@ -62,40 +62,40 @@ def standard(text):
     return [f"-std=gnu++{found[1]}"] if found and (found[2] or found[1] in ("20", "2a", "23", "2b")) else []
 
 
-def file(place, program):
-    return os.path.join(place.folder, "programs", re.sub(r"\W", "-", program.name))
+def file(directory, program):
+    return os.path.join(directory.folder, "programs", re.sub(r"\W", "-", program.name))
 
 
-def build(place):
-    kind = KINDS[place.suite.name]
-    root = torture.unpacked(place.cache, "gcc", WITHIN)[1]
-    os.makedirs(os.path.join(place.folder, "programs"))
+def build(directory):
+    kind = KINDS[directory.suite.name]
+    root = torture.unpacked(directory.cache, "gcc", WITHIN)[1]
+    os.makedirs(os.path.join(directory.folder, "programs"))
 
     def compiled(program):
         folder, beside = os.path.dirname(program.path), re.findall(r'dg-additional-sources\s+"([^"]*)"', program.text)
         plus = program.path.endswith(".C")
         options = [*(standard(program.text) if plus else ()), *kind.options, *(option for name in program.name.split("/") for option in BY_FOLDER.get(name, ()))]
-        command = ["g++" if plus else "gcc", "-O2", "-w", *options, *torture.wanted_options(program.text), f"-I{folder}", f"-I{root}/{place.suite.name}", program.path,
-                   *(os.path.join(folder, name) for names in beside for name in names.split()), "-o", file(place, program), "-Wl,--as-needed", "-lm", "-latomic", "-lpthread", "-ldl"]
+        command = ["g++" if plus else "gcc", "-O2", "-w", *options, *torture.wanted_options(program.text), f"-I{folder}", f"-I{root}/{directory.suite.name}", program.path,
+                   *(os.path.join(folder, name) for names in beside for name in names.split()), "-o", file(directory, program), "-Wl,--as-needed", "-lm", "-latomic", "-lpthread", "-ldl"]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=place.folder, env=clean(), stdin=subprocess.DEVNULL, timeout=300)
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=directory.folder, env=clean(), stdin=subprocess.DEVNULL, timeout=300)
         except subprocess.TimeoutExpired:
             return f"{program.name}: the compiler does not end"
         return f"{program.name}: {done.stderr.strip()[:500]}" if done.returncode else ""
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         logs = list(pool.map(compiled, programs(kind, root)))
-    with open(os.path.join(place.folder, "log"), "w") as log:
+    with open(os.path.join(directory.folder, "log"), "w") as log:
         log.write("\n".join(filter(None, logs)) + f"\n{sum(map(bool, logs))} of {len(logs)} are not built, most of them for other architectures\n")
     if all(logs):
-        raise Unavailable(f"nothing is built ({place.folder}/log)")
+        raise Unavailable(f"nothing is built ({directory.folder}/log)")
 
 
-def tests(place):
-    for program in programs(KINDS[place.suite.name], torture.unpacked(place.cache, "gcc", WITHIN)[1]):
-        if os.path.exists(file(place, program)):
+def tests(directory):
+    for program in programs(KINDS[directory.suite.name], torture.unpacked(directory.cache, "gcc", WITHIN)[1]):
+        if os.path.exists(file(directory, program)):
             variables = dict(re.findall(r'dg-set-target-env-var\s+"?(\w+)"?\s+"([^"]*)"', program.text))
-            yield Test(program.name, [file(place, program)], environment=variables, output=True, timeout=120)
+            yield Test(program.name, [file(directory, program)], environment=variables, output=True, timeout=120)
 
 
 NEEDS, VERSION = (("gcc", "gcc"), ("g++", "g++"), ("dpkg-source", "dpkg-dev")), ("gcc", "-dumpfullversion")

@@ -10,12 +10,12 @@ from trial import Suite
 FOLDER = "/usr/share/installed-tests/gjs"
 
 
-def tests(place):
+def tests(directory):
     for path in sorted(glob.glob(FOLDER + "/*.test")):
         with open(path) as file:
             command = shlex.split(re.search(r"^Exec=(.*)", file.read(), re.M)[1])
         # A bus and a display of its own for each, where a test wants them.
-        yield said.test(place, "tap", os.path.basename(path).removesuffix(".test"), ["dbus-run-session", "--", *command], timeout=300)
+        yield said.test(directory, "tap", os.path.basename(path).removesuffix(".test"), ["dbus-run-session", "--", *command], timeout=300)
 
 
 suites = [Suite("gjs", "gjs's installed tests", ((FOLDER, "gjs-tests"), ("gjs", "gjs"), ("dbus-run-session", "dbus-daemon")), tests, version=("gjs", "--version"))]

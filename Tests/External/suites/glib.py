@@ -15,7 +15,7 @@ ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 LEFT_OUT = ("performance", "performance-threaded")
 
 
-def tests(place):
+def tests(directory):
     for path in sorted(glob.glob(FOLDER + "/*.test")):
         name = os.path.basename(path).removesuffix(".test")
         if name in LEFT_OUT:
@@ -24,7 +24,7 @@ def tests(place):
         description.read(path)
         command = shlex.split(description["Test"]["Exec"])
         more = dict(environment=ENVIRONMENT, timeout=600, unprivileged=True, cannot_run=lambda run: "it says so (status 77)" if "status 77" in run.outcomes.values() else "")
-        yield said.test(place, "tap", name, command, **more) if description["Test"].get("Output") == "TAP" else Test(name, command, **more)
+        yield said.test(directory, "tap", name, command, **more) if description["Test"].get("Output") == "TAP" else Test(name, command, **more)
 
 
 suites = [Suite("glib", "GLib's installed tests", ((FOLDER + "/mainloop.test", "libglib2.0-tests"), ("dbus-run-session", "dbus-daemon")), tests,

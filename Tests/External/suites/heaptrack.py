@@ -38,17 +38,17 @@ zstd -dc {tmp}/found.raw.zst | /usr/lib/heaptrack/libexec/heaptrack_interpret > 
 heaptrack_print -l 1 {tmp}/data | sed -E '""" + PRINTED + "'"
 
 
-def build(place):
+def build(directory):
     for name, text in (("numbers", NUMBERS), ("code.c", CODE)):
-        os.makedirs(os.path.join(place.folder, "files"), exist_ok=True)
-        with open(os.path.join(place.folder, "files", name), "w") as file:
+        os.makedirs(os.path.join(directory.folder, "files"), exist_ok=True)
+        with open(os.path.join(directory.folder, "files", name), "w") as file:
             file.write(text)
-    place.run(["gcc", "-O2", "-g", "-S", "files/code.c", "-o", "files/code.s"])
-    place.run(["gcc", "-O2", "-g", "-fPIC", "-c", "files/code.c", "-o", "files/code.o"])
+    directory.run(["gcc", "-O2", "-g", "-S", "files/code.c", "-o", "files/code.s"])
+    directory.run(["gcc", "-O2", "-g", "-fPIC", "-c", "files/code.c", "-o", "files/code.o"])
 
 
-def tests(place):
-    fill = {"{files}": os.path.join(place.folder, "files"), "{cc1}": printed("gcc", "-print-prog-name=cc1")}
+def tests(directory):
+    fill = {"{files}": os.path.join(directory.folder, "files"), "{cc1}": printed("gcc", "-print-prog-name=cc1")}
     for way, option in (("preloaded", "--"), ("by its slots", "--use-inject")):
         for name, command in PROGRAMS.items():
             if way == "preloaded" or name not in NO_SLOTS:

@@ -10,12 +10,12 @@ from suites.autotools import BUILDING
 from trial import Suite, Test, Unavailable
 
 
-def sources(place):
+def sources(directory):
     """(name, file, options) of each program."""
-    for path in sorted(glob.glob(place.source + "/testsuite/libffi.*/*.c*")):
+    for path in sorted(glob.glob(directory.source + "/testsuite/libffi.*/*.c*")):
         with open(path, errors="replace") as file:
             text = file.read()
-        name = os.path.relpath(path, place.source + "/testsuite").removeprefix("libffi.")
+        name = os.path.relpath(path, directory.source + "/testsuite").removeprefix("libffi.")
         if "dg-do run" not in text and "main" not in text:
             continue
         yield name, path, []
@@ -23,41 +23,41 @@ def sources(place):
             yield name + " of Windows", path, ["-DABI_NUM=FFI_GNUW64", "-DABI_ATTR=__MSABI__"]
 
 
-def program(place, name):
-    return os.path.join(place.folder, "programs", name.replace("/", "-").replace(" ", "-"))
+def program(directory, name):
+    return os.path.join(directory.folder, "programs", name.replace("/", "-").replace(" ", "-"))
 
 
-def build(place):
-    autotools(place)
-    os.makedirs(os.path.join(place.folder, "programs"))
-    library = library_folder(place)
+def build(directory):
+    autotools(directory)
+    os.makedirs(os.path.join(directory.folder, "programs"))
+    library = library_folder(directory)
 
     def compiled(one):
         name, path, options = one
-        return subprocess.run(["g++" if path.endswith(".cc") else "gcc", "-O2", "-w", *options, f"-I{library}/../include", f"-I{place.source}/include", f"-I{library}/..",
-                               f"-I{os.path.dirname(path)}", path, "-o", program(place, name), f"-L{library}", "-lffi", "-lpthread"],
+        return subprocess.run(["g++" if path.endswith(".cc") else "gcc", "-O2", "-w", *options, f"-I{library}/../include", f"-I{directory.source}/include", f"-I{library}/..",
+                               f"-I{os.path.dirname(path)}", path, "-o", program(directory, name), f"-L{library}", "-lffi", "-lpthread"],
                               capture_output=True, text=True, env=clean(), timeout=300)
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        logs = [done.stderr for done in pool.map(compiled, list(sources(place))) if done.returncode]
-    with open(os.path.join(place.folder, "log"), "a") as file:
+        logs = [done.stderr for done in pool.map(compiled, list(sources(directory))) if done.returncode]
+    with open(os.path.join(directory.folder, "log"), "a") as file:
         file.write("\n".join(logs))
 
 
-def library_folder(place):
-    found = glob.glob(place.source + "/**/.libs/libffi.so", recursive=True)
+def library_folder(directory):
+    found = glob.glob(directory.source + "/**/.libs/libffi.so", recursive=True)
     if not found:
-        raise Unavailable(f"no libffi.so was built in {place.source}")
+        raise Unavailable(f"no libffi.so was built in {directory.source}")
     return os.path.dirname(found[0])
 
 
-def tests(place):
-    library = library_folder(place)
-    for name, path, _ in sources(place):
-        if os.path.exists(program(place, name)):  # some are for other architectures
+def tests(directory):
+    library = library_folder(directory)
+    for name, path, _ in sources(directory):
+        if os.path.exists(program(directory, name)):  # some are for other architectures
             # These print addresses; each line has to be there twice.
             twice = ["sh", "-c", '"$0" > {tmp}/lines && LC_ALL=C uniq -u {tmp}/lines'] if name.startswith("bhaible/") else []
-            yield Test(name, [*twice, program(place, name)], environment={"LD_LIBRARY_PATH": library}, output=True)
+            yield Test(name, [*twice, program(directory, name)], environment={"LD_LIBRARY_PATH": library}, output=True)
 
 
 suites = [Suite("libffi", "libffi's own tests", BUILDING, tests, build, source="libffi")]

@@ -11,19 +11,19 @@ from trial import Suite, Test
 ENVIRONMENT = {"UV_TEST_TIMEOUT_MULTIPLIER": "20", "RES_OPTIONS": "attempts:0"}
 
 
-def build(place):
-    place.run(["sh", "autogen.sh"], where=place.source)
-    autotools(place)
-    place.run(["make", "test/run-tests"], where=place.source)
+def build(directory):
+    directory.run(["sh", "autogen.sh"], where=directory.source)
+    autotools(directory)
+    directory.run(["make", "test/run-tests"], where=directory.source)
 
 
-def tests(place):
+def tests(directory):
     """As a user for whom permissions count; the tests write beside their `test/fixtures`."""
-    runner, fixtures, library = (os.path.join(place.readable, name) for name in ("run-tests", "test", "lib"))
-    shutil.copy(os.path.join(place.source, "test/.libs/run-tests"), runner)
-    shutil.copytree(os.path.join(place.source, "test"), fixtures, ignore=shutil.ignore_patterns("*.o", "*.lo", ".libs"), dirs_exist_ok=True)
+    runner, fixtures, library = (os.path.join(directory.readable, name) for name in ("run-tests", "test", "lib"))
+    shutil.copy(os.path.join(directory.source, "test/.libs/run-tests"), runner)
+    shutil.copytree(os.path.join(directory.source, "test"), fixtures, ignore=shutil.ignore_patterns("*.o", "*.lo", ".libs"), dirs_exist_ok=True)
     os.makedirs(library, exist_ok=True)
-    shutil.copy(os.path.join(place.source, ".libs/libuv.so.1"), library)
+    shutil.copy(os.path.join(directory.source, ".libs/libuv.so.1"), library)
     environment = {**ENVIRONMENT, "LD_LIBRARY_PATH": library}
     for name in (line.split()[0] for line in printed("env", f"LD_LIBRARY_PATH={library}", "UV_RUN_AS_ROOT=1", runner, "--list").splitlines() if line.strip()):
         yield Test(name, ["sh", "-c", 'ln -s "$0" test && exec "$@"', fixtures, runner, name], environment=environment, unprivileged=True, timeout=300,

@@ -9,11 +9,11 @@ FOLDER = "/usr/share/maxima/*/tests"
 EVERY = 3  # files that are run, of all of them: they differ in what they compute more than in how
 
 
-def tests(place):
+def tests(directory):
     for path in sorted(glob.glob(FOLDER + "/rtest*.mac"))[::EVERY]:
         name = os.path.basename(path).removesuffix(".mac")
         run = f'run_testsuite(tests = ["{name}"], display_all = true);'
-        yield said.test(place, "maxima", name, ["maxima", "--very-quiet", "--batch-string=" + run], timeout=600)
+        yield said.test(directory, "maxima", name, ["maxima", "--very-quiet", "--batch-string=" + run], timeout=600)
 
 
 suites = [Suite("maxima", "Maxima's own tests, on GCL", (("maxima", "maxima"), (FOLDER, "maxima-test"), ("/usr/share/maxima/*/share", "maxima-share")), tests,

@@ -22,10 +22,10 @@ def flags(path):
         return [flag for line in re.findall(r"^// Flags: (.*)", file.read(), re.M) for flag in line.split()]
 
 
-def tests(place):
-    folder = os.path.join(place.readable, "node")
+def tests(directory):
+    folder = os.path.join(directory.readable, "node")
     for part in ("common", "fixtures", "parallel"):
-        shutil.copytree(os.path.join(place.source, "test", part), os.path.join(folder, "test", part), symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(os.path.join(directory.source, "test", part), os.path.join(folder, "test", part), symlinks=True, dirs_exist_ok=True)
     for path in chosen(sorted(path for path in glob.glob(folder + "/test/parallel/test-*") if path.endswith((".js", ".mjs")))):
         yield Test(os.path.basename(path).removeprefix("test-"), ["node", *flags(path), path], environment={"NODE_TEST_DIR": "{tmp}"}, where=folder, unprivileged=True, timeout=240,
                    cannot_run=lambda run: runs.first_match(r"(?<=^1..0 # Skipped: ).*", run.stdout))

@@ -8,10 +8,10 @@ FOLDER = "/usr/share/octave/*"
 EVERY = 20  # files that are run, of all of them: most compute
 
 
-def tests(place):
+def tests(directory):
     # The tests of etc/tests/fixed want to be started in folders of their own.
     for folder in sorted(glob.glob(FOLDER + "/m/*/") + glob.glob(FOLDER + "/etc/tests/lib*/")):
-        yield Test(os.path.basename(folder[:-1]), ["octave-cli", "--no-gui", "--no-init-file", place.program("octave.m"), "{cases}", folder[:-1], str(EVERY)],
+        yield Test(os.path.basename(folder[:-1]), ["octave-cli", "--no-gui", "--no-init-file", directory.program("octave.m"), "{cases}", folder[:-1], str(EVERY)],
                    cases=True, timeout=900)
 
 

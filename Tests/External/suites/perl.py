@@ -17,17 +17,17 @@ ALWAYS = re.compile(r"alarm|caller|die|exec|exit|fork|kill|lex_assign|magic|open
 LEFT_OUT = re.compile(r"uniprops|re_fold|fold_grind|pat_psycho|speed|stclass_threads|bigmem|cproto|charset|decomp")
 
 
-def build(place):
+def build(directory):
     """A tree as perl's own build has it, with links to what is installed in place of what it makes."""
-    kept = os.path.join(place.source, "lib")
+    kept = os.path.join(directory.source, "lib")
     os.rename(kept, kept + ".source")
     os.mkdir(kept)
     # Folders that perl searches first are copied last, over the others.
     for path in printed("perl", "-e", 'print join "\\n", reverse grep m{^/usr/(lib|share)/}, @INC').splitlines():
         if re.search(r"/perl(-base|/[\d.]+)$", path) and os.path.isdir(path):
-            place.run(["cp", "-rs", "--remove-destination", os.path.realpath(path) + "/.", kept])
-    place.run(["sh", "-c", 'cd "$0.source" && find . -name "*.t" -exec cp --parents {} "$0" ";"', kept])
-    os.symlink("/usr/bin/perl", os.path.join(place.source, "t/perl"))
+            directory.run(["cp", "-rs", "--remove-destination", os.path.realpath(path) + "/.", kept])
+    directory.run(["sh", "-c", 'cd "$0.source" && find . -name "*.t" -exec cp --parents {} "$0" ";"', kept])
+    os.symlink("/usr/bin/perl", os.path.join(directory.source, "t/perl"))
 
 
 def switches(path):
@@ -36,10 +36,10 @@ def switches(path):
     return ["-" + found[1]] if found else []
 
 
-def tests(place):
-    paths = [path for folder in FOLDERS for path in sorted(glob.glob(f"{place.source}/{folder}/*.t"))]
+def tests(directory):
+    paths = [path for folder in FOLDERS for path in sorted(glob.glob(f"{directory.source}/{folder}/*.t"))]
     for path in [path for n, path in enumerate(paths) if (n % EVERY == 0 or ALWAYS.search(os.path.basename(path))) and not LEFT_OUT.search(path)]:
-        name = os.path.relpath(path, place.source)
+        name = os.path.relpath(path, directory.source)
         parts = name.split("/")
         if parts[0] in ("t", "lib"):
             where, init = "t", [] if parts[1] in ("base", "comp", "run") else ["-I..", "-MTestInit" if parts[0] == "t" else "-MTestInit=U1"]
@@ -47,7 +47,7 @@ def tests(place):
         else:
             where, init, script = "/".join(parts[:2]), ["-I../..", "-MTestInit=U2T"], "/".join(parts[2:])
         command = [os.path.join(os.path.relpath("t", where), "perl"), *init, *switches(path), script]
-        yield said.test(place, "tap_numbers", name.removesuffix(".t"), command, where=os.path.join(place.source, where), timeout=400)
+        yield said.test(directory, "tap_numbers", name.removesuffix(".t"), command, where=os.path.join(directory.source, where), timeout=400)
 
 
 suites = [Suite("perl", "Perl's own tests", (("perl", "perl"), ("dpkg-source", "dpkg-dev")), tests, build, source="perl")]

@@ -18,8 +18,8 @@ MOST = 60
 BEFORE = ("test_setup", "create_index", "create_misc", "create_view", "create_am")
 
 
-def build(place):
-    place.run(["gcc", "-O2", "-fPIC", "-shared", f"-I/usr/include/postgresql/{VERSION}/server", os.path.join(place.source, "src/test/regress/regress.c"), "-o", "regress.so"])
+def build(directory):
+    directory.run(["gcc", "-O2", "-fPIC", "-shared", f"-I/usr/include/postgresql/{VERSION}/server", os.path.join(directory.source, "src/test/regress/regress.c"), "-o", "regress.so"])
 
 
 def parts(schedule):
@@ -35,19 +35,19 @@ def parts(schedule):
     yield part
 
 
-def driven(place, folder, name, kind, schedule):
+def driven(directory, folder, name, kind, schedule):
     """A test of this schedule, against a server of its own."""
     driver = "pg_regress" if kind == "regress" else "pg_isolation_regress"
-    return said.test(place, "pg_regress", name, [f"{DRIVERS}/{kind}/{driver}", "--temp-instance={tmp}/instance", f"--inputdir={folder}/{kind}", "--outputdir={tmp}", f"--bindir={HOME}/bin",
+    return said.test(directory, "pg_regress", name, [f"{DRIVERS}/{kind}/{driver}", "--temp-instance={tmp}/instance", f"--inputdir={folder}/{kind}", "--outputdir={tmp}", f"--bindir={HOME}/bin",
                                                  f"--dlpath={folder}", f"--schedule={schedule}", "--no-locale", "--encoding=UTF8"],
                      environment={"PGCTLTIMEOUT": "600"}, unprivileged=True, timeout=1800)
 
 
-def tests(place):
+def tests(directory):
     """A server refuses to be root's, hence all that it reads has to be where others can."""
-    folder = os.path.join(place.readable, "postgresql")
-    shutil.copytree(os.path.join(place.source, "src/test"), folder, ignore=shutil.ignore_patterns("perl", "recovery", "ssl", "modules"), dirs_exist_ok=True)
-    for path in (os.path.join(place.folder, "regress.so"), *(f"{HOME}/lib/{name}.so" for name in MODULES)):
+    folder = os.path.join(directory.readable, "postgresql")
+    shutil.copytree(os.path.join(directory.source, "src/test"), folder, ignore=shutil.ignore_patterns("perl", "recovery", "ssl", "modules"), dirs_exist_ok=True)
+    for path in (os.path.join(directory.folder, "regress.so"), *(f"{HOME}/lib/{name}.so" for name in MODULES)):
         shutil.copy(path, folder)
     for part in parts(folder + "/regress/parallel_schedule"):
         names = [name for group in part for name in group]
@@ -55,8 +55,8 @@ def tests(place):
         schedule = os.path.join(folder, f"from_{names[0]}")
         with open(schedule, "w") as file:
             file.writelines(f"test: {' '.join(group)}\n" for group in before + part)
-        yield driven(place, folder, f"regress from {names[0]}", "regress", schedule)
-    yield driven(place, folder, "isolation", "isolation", folder + "/isolation/isolation_schedule")
+        yield driven(directory, folder, f"regress from {names[0]}", "regress", schedule)
+    yield driven(directory, folder, "isolation", "isolation", folder + "/isolation/isolation_schedule")
 
 
 suites = [Suite("postgresql", "PostgreSQL's regression and isolation tests", (

@@ -14,15 +14,15 @@ FILES = ("unit/printver unit/auth unit/protocol unit/keyspace unit/info unit/qui
          "integration/dismiss-mem").split()
 
 
-def tests(place):
-    source = os.path.join(place.readable, "redis")
-    shutil.copytree(os.path.join(place.source, "tests"), os.path.join(source, "tests"), dirs_exist_ok=True)
+def tests(directory):
+    source = os.path.join(directory.readable, "redis")
+    shutil.copytree(os.path.join(directory.source, "tests"), os.path.join(source, "tests"), dirs_exist_ok=True)
     os.makedirs(os.path.join(source, "src"), exist_ok=True)
     for tool in TOOLS:
         if not os.path.lexists(os.path.join(source, "src/redis-" + tool)):
             os.symlink("/usr/bin/redis-" + tool, os.path.join(source, "src/redis-" + tool))
     for name in FILES:
-        yield said.test(place, "redis", name, ["sh", "-c", 'cp -r "$0"/* . && exec tclsh tests/test_helper.tcl --clients 1 --timeout 600 --single "$1"', source, name],
+        yield said.test(directory, "redis", name, ["sh", "-c", 'cp -r "$0"/* . && exec tclsh tests/test_helper.tcl --clients 1 --timeout 600 --single "$1"', source, name],
                         unprivileged=True, timeout=900)
 
 

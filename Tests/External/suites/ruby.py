@@ -10,16 +10,16 @@ NAMES = ("bigdecimal cgi/escape continuation coverage date digest erb/escape etc
 HEADERS = printed("ruby", "-rrbconfig", "-e", "puts RbConfig::CONFIG.values_at('rubyhdrdir', 'rubyarchhdrdir')") if shutil.which("ruby") else ""
 
 
-def build(place):
-    shutil.copy(place.program("ruby", "strings.c"), place.folder)
-    place.run(["gcc", "-O2", "-fPIC", "-shared", *(f"-I{folder}" for folder in HEADERS.splitlines()), "strings.c", "-o", "strings.so"])
+def build(directory):
+    shutil.copy(directory.program("ruby", "strings.c"), directory.folder)
+    directory.run(["gcc", "-O2", "-fPIC", "-shared", *(f"-I{folder}" for folder in HEADERS.splitlines()), "strings.c", "-o", "strings.so"])
 
 
-def tests(place):
+def tests(directory):
     for name in NAMES:
-        yield Test(name, ["ruby", place.program("ruby", "extensions.rb"), name], output=True, timeout=180,
+        yield Test(name, ["ruby", directory.program("ruby", "extensions.rb"), name], output=True, timeout=180,
                    cannot_run=lambda run: "it is not there" if run.outcomes and "status 77" in next(iter(run.outcomes.values())) else "")
-    yield Test("an extension's strings", ["ruby", "-r" + os.path.join(place.folder, "strings.so"), "-e", "GC.stress = true; puts Strings.kept(200)"], output=True, timeout=180)
+    yield Test("an extension's strings", ["ruby", "-r" + os.path.join(directory.folder, "strings.so"), "-e", "GC.stress = true; puts Strings.kept(200)"], output=True, timeout=180)
 
 
 suites = [Suite("ruby", "Ruby's C extensions under GC.stress", (

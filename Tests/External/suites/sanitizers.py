@@ -11,31 +11,31 @@ KINDS = (("gcc", "leak", ()), ("gcc", "address", ()), ("gcc", "address static", 
          ("clang", "leak", ()), ("clang", "address", ()), ("clang", "address shared", ("-shared-libsan",)))
 
 
-def file(place, compiler, kind):
-    return os.path.join(place.folder, f"{compiler}-{kind.replace(' ', '-')}")
+def file(directory, compiler, kind):
+    return os.path.join(directory.folder, f"{compiler}-{kind.replace(' ', '-')}")
 
 
-def build(place):
+def build(directory):
     for compiler, kind, options in KINDS:
         if shutil.which(compiler):
             try:
-                place.run([compiler, "-O2", "-w", f"-fsanitize={kind.split()[0]}", *options, place.program("leaks.c"), "-o", file(place, compiler, kind)])
+                directory.run([compiler, "-O2", "-w", f"-fsanitize={kind.split()[0]}", *options, directory.program("leaks.c"), "-o", file(directory, compiler, kind)])
             except Unavailable:
                 pass  # a compiler without that runtime: the others say what there is to say
-    if not any(os.path.exists(file(place, compiler, kind)) for compiler, kind, _ in KINDS):
+    if not any(os.path.exists(file(directory, compiler, kind)) for compiler, kind, _ in KINDS):
         raise Unavailable("no compiler here has LeakSanitizer")
 
 
-def tests(place):
+def tests(directory):
     for compiler, kind, options in KINDS:
-        if not os.path.exists(file(place, compiler, kind)):
+        if not os.path.exists(file(directory, compiler, kind)):
             continue
         environment = dict(ENVIRONMENT)
         if "-shared-libsan" in options:
             environment["LD_LIBRARY_PATH"] = os.path.dirname(printed("clang", "-print-file-name=libclang_rt.asan-x86_64.so"))
         for argument, status in (("none", 0), ("leak", 23)):
             for thread in ((), ("thread",)):
-                yield Test(", ".join((f"{compiler} {kind}", f"{'some' if status else 'none'} lost", *thread)), [file(place, compiler, kind), argument, *thread],
+                yield Test(", ".join((f"{compiler} {kind}", f"{'some' if status else 'none'} lost", *thread)), [file(directory, compiler, kind), argument, *thread],
                            environment=environment, status=status, output=True)
 
 

@@ -22,7 +22,7 @@ def why_not(run):
     return ""
 
 
-def tests(place):
+def tests(directory):
     for name in printed("stress-ng", "--stressors").split():
         if name in LEFT_OUT:
             continue

@@ -51,27 +51,27 @@ COMMANDS = {
 }
 
 
-def file(place, *names):
-    return os.path.join(place.folder, *names)
+def file(directory, *names):
+    return os.path.join(directory.folder, *names)
 
 
-def sources(place, module):
+def sources(directory, module):
     """{name: file} of a module's tests."""
-    return {name: f"{place.source}/dlls/{module}/tests/{name}.c" for name in MODULES[module]}
+    return {name: f"{directory.source}/dlls/{module}/tests/{name}.c" for name in MODULES[module]}
 
 
-def compiled(place, module):
+def compiled(directory, module):
     """One program of all the tests of a module that can be compiled by these headers, and how many cannot."""
-    objects = file(place, module)
+    objects = file(directory, module)
     os.makedirs(objects)
     include = subprocess.run([COMPILER, "-print-file-name=include"], capture_output=True, text=True, check=True).stdout.strip()
 
     def compile_one(path, name):
         command = [COMPILER, "-O1", "-w", "-D__WINESRC__", "-D__WINE_PE_BUILD", "-D_MSVCR_VER=0", "-nostdinc", f"-I{os.path.dirname(path)}", f"-I{HEADERS}/msvcrt", f"-I{HEADERS}/windows",
-                   f"-I{os.path.dirname(HEADERS)}", f"-I{place.source}/include", "-isystem", include, "-c", path, "-o", f"{objects}/{name}.o"]
+                   f"-I{os.path.dirname(HEADERS)}", f"-I{directory.source}/include", "-isystem", include, "-c", path, "-o", f"{objects}/{name}.o"]
         return subprocess.run(command, capture_output=True, env=clean(), timeout=300).returncode == 0
 
-    names = sources(place, module)
+    names = sources(directory, module)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         built = list(pool.map(compile_one, names.values(), names))
     names = [name for name, done in zip(names, built) if done]
@@ -80,33 +80,33 @@ def compiled(place, module):
                       + "const struct test winetest_testlist[] = {" + "".join(f'{{"{name}", func_{name}}}, ' for name in names) + "{0, 0}};\n")
     if not compile_one(f"{objects}/list.c", "list"):
         raise Unavailable(f"{module}'s list of tests cannot be compiled")
-    place.run([COMPILER, "-o", file(place, f"{module}_test.exe"), *sorted(glob.glob(objects + "/*.o")), f"{LIBRARIES}/libwinecrt0.a", f"{LIBRARIES}/libntdll.a", "-luser32", "-ladvapi32",
+    directory.run([COMPILER, "-o", file(directory, f"{module}_test.exe"), *sorted(glob.glob(objects + "/*.o")), f"{LIBRARIES}/libwinecrt0.a", f"{LIBRARIES}/libntdll.a", "-luser32", "-ladvapi32",
                "-lmsvcrt", f"{LIBRARIES}/libmsvcrt.a"])
     return built.count(False)
 
 
-def build(place):
-    left = {module: compiled(place, module) for module in MODULES}
-    with open(file(place, "log"), "a") as log:
+def build(directory):
+    left = {module: compiled(directory, module) for module in MODULES}
+    with open(file(directory, "log"), "a") as log:
         log.write(f"not compiled: {left}\n")
-    os.makedirs(file(place, "files"))
+    os.makedirs(file(directory, "files"))
     for name, text in (("script.bat", SCRIPT), ("script.js", JSCRIPT)):
-        with open(file(place, "files", name), "w", newline="\r\n") as written:
+        with open(file(directory, "files", name), "w", newline="\r\n") as written:
             written.write(text)
-    environment = {**ENVIRONMENT, "WINEPREFIX": file(place, "prefix"), "HOME": place.folder}
-    place.run([WINE, "wineboot", "-i"], environment=environment)
-    place.run(["/usr/lib/wine/wineserver64", "-w"], environment=environment)
+    environment = {**ENVIRONMENT, "WINEPREFIX": file(directory, "prefix"), "HOME": directory.folder}
+    directory.run([WINE, "wineboot", "-i"], environment=environment)
+    directory.run(["/usr/lib/wine/wineserver64", "-w"], environment=environment)
 
 
-def tests(place):
-    environment = {**ENVIRONMENT, "WINEPREFIX": file(place, "prefix")}
+def tests(directory):
+    environment = {**ENVIRONMENT, "WINEPREFIX": file(directory, "prefix")}
     for name, command in COMMANDS.items():
-        yield Test(name, [WINE, *command.replace("{files}", file(place, "files")).split(" ")], environment=environment, output=True, timeout=300)
+        yield Test(name, [WINE, *command.replace("{files}", file(directory, "files")).split(" ")], environment=environment, output=True, timeout=300)
     yield Test("wineboot", ["sh", "-c", f"{WINE} wineboot -i && ls {{tmp}}/prefix/drive_c/windows/system32"], environment={**environment, "WINEPREFIX": "{tmp}/prefix"}, output=True, timeout=600)
     for module in MODULES:
-        for name in sources(place, module):
-            if os.path.exists(file(place, module, name + ".o")):
-                yield Test(f"{module} {name}", [PYTHON, place.program("wine_cases.py"), "{cases}", WINE, file(place, f"{module}_test.exe"), name],
+        for name in sources(directory, module):
+            if os.path.exists(file(directory, module, name + ".o")):
+                yield Test(f"{module} {name}", [PYTHON, directory.program("wine_cases.py"), "{cases}", WINE, file(directory, f"{module}_test.exe"), name],
                            environment=environment, cases=True, timeout=600)
 
 

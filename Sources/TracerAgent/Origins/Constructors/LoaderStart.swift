@@ -28,8 +28,8 @@ enum LoaderStart {
             let segment = segments[n]
             if segment.type != ProgramHeader.load || segment.flags & ProgramHeader.writable == 0 { continue }
             let words = UnsafePointer<UInt64>(bitPattern: UInt((loader &+ segment.address &+ 7) & ~7))!
-            for place in 0..<Int(segment.memoryBytes / 8) {
-                let word = words[place]
+            for index in 0..<Int(segment.memoryBytes / 8) {
+                let word = words[index]
                 if word == 0 || word > now || now &- word > reach { continue }
                 if let found, found != word { return nil }
                 found = word

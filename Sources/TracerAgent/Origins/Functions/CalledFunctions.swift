@@ -15,20 +15,20 @@ import CTraceLayout
 struct ReplacedBytes: BitwiseCopyable {
     enum State: UInt8 { case replaced, isToBePutBack, isOver }
 
-    let place: UInt64
+    let address: UInt64
     private var bytes: (UInt8, UInt8, UInt8, UInt8, UInt8) = (0, 0, 0, 0, 0)
     private let count: UInt8
     var state = State.replaced
 
     static let most = 5
 
-    init(place: UInt64, original: UnsafePointer<UInt8>, count: Int) {
-        self.place = place
+    init(address: UInt64, original: UnsafePointer<UInt8>, count: Int) {
+        self.address = address
         self.count = UInt8(truncatingIfNeeded: min(count, Self.most))
         withUnsafeMutableBytes(of: &bytes) { for n in 0..<min(count, Self.most) { $0[n] = original[n] } }
     }
 
-    var end: UInt64 { place &+ UInt64(count) }
+    var end: UInt64 { address &+ UInt64(count) }
     /// False: somebody else, a debugger for one, has written something else there.
     func putBack(into copy: UnsafeMutableRawPointer) -> Bool {
         if !EntryPatch.isJump(copy) { return false }
@@ -119,7 +119,7 @@ enum CalledFunctions {
         wanted.copyMemory(from: UnsafeRawPointer(bitPattern: UInt(block.lowerBound))!, byteCount: byteCount)
         forEach(in: block, from: first) { n in
             let replaced = called[n].replaced.pointee
-            if !replaced.putBack(into: wanted + Int(replaced.place &- block.lowerBound)) { leave(n) }
+            if !replaced.putBack(into: wanted + Int(replaced.address &- block.lowerBound)) { leave(n) }
         }
         guard let code = FilePages.map(block, of: ModuleTable.modules.pointer(called[first].module).pointee.image) else { return false }
         let address = UInt64(UInt(bitPattern: code))
@@ -148,7 +148,7 @@ enum CalledFunctions {
     private static func forEach(in block: Range<UInt64>, from first: Int, _ body: (Int) -> Void) {
         for n in first..<called.count {
             let replaced = called[n].replaced.pointee
-            if replaced.state == .isToBePutBack && replaced.place >= block.lowerBound && replaced.end <= block.upperBound { body(n) }
+            if replaced.state == .isToBePutBack && replaced.address >= block.lowerBound && replaced.end <= block.upperBound { body(n) }
         }
     }
 
@@ -163,10 +163,10 @@ enum CalledFunctions {
         if PatchedFunctions.firstReplaced(in: module) < (image.low & ~(page &- 1)) &+ page { return nil }
         for n in 0..<image.segmentCount {
             let segment = image.segment(n), start = image.bias &+ segment.address
-            if segment.type != ProgramHeader.load || replaced.place &- start >= segment.memoryBytes { continue }
+            if segment.type != ProgramHeader.load || replaced.address &- start >= segment.memoryBytes { continue }
             if segment.flags != ProgramHeader.readable | ProgramHeader.executable { return nil }
             let segmentLow = start & ~(page &- 1), segmentHigh = (start &+ segment.memoryBytes &+ page &- 1) & ~(page &- 1)
-            let low = segmentLow &+ (replaced.place &- segmentLow) / most &* most, high = min(low &+ most, segmentHigh)
+            let low = segmentLow &+ (replaced.address &- segmentLow) / most &* most, high = min(low &+ most, segmentHigh)
             return replaced.end <= high && !isWritable(low..<high, page) ? low..<high : nil
         }
         return nil

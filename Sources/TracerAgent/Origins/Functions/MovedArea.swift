@@ -37,16 +37,16 @@ struct MovedArea {
 
     mutating func add(_ function: plan_function, _ plan: PlanContent) {
         sites[count] = function.address &+ UInt32(function.patch) | EntryPatch.siteFlags(function)
-        if function.places_count > 0 {
+        if function.instruction_count > 0 {
             let shape = shapes + Int(area.pointee.shape_count)
             shape.pointee.function = UInt32(count)
-            shape.pointee.places_count = function.places_count
+            shape.pointee.instruction_count = function.instruction_count
             shape.pointee.linked = function.linked
-            withUnsafeMutableBytes(of: &shape.pointee.places) {
-                let places = $0.assumingMemoryBound(to: moved_place.self)
-                for k in 0..<Int(function.places_count) {
-                    let place = plan.place(of: function, k)
-                    places[k] = moved_place(moved: place.moved, original: place.original &- function.patch)
+            withUnsafeMutableBytes(of: &shape.pointee.instructions) {
+                let instructions = $0.assumingMemoryBound(to: relocated_instruction.self)
+                for k in 0..<Int(function.instruction_count) {
+                    let instruction = plan.instruction(of: function, k)
+                    instructions[k] = relocated_instruction(moved: instruction.moved, original: instruction.original &- function.patch)
                 }
             }
             area.pointee.shape_count &+= 1

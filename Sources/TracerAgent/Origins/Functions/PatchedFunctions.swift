@@ -175,7 +175,7 @@ enum PatchedFunctions {
                 chosen[n] = isOfContexts(function, keys) ? Work.isAsked : Work.isChosen
                 count &+= 1
                 codeBytes = codeBytes &+ bytes(function.pointee)
-                if function.pointee.places_count > 0 { shapes &+= 1 }
+                if function.pointee.instruction_count > 0 { shapes &+= 1 }
             }
         }
         @inline(__always) private func isTooSmall(_ function: UnsafePointer<plan_function>) -> Bool {
@@ -211,7 +211,7 @@ enum PatchedFunctions {
             chosen[n] = 0
             count &-= 1
             codeBytes = codeBytes &- bytes(function.pointee)
-            if function.pointee.places_count > 0 { shapes &-= 1 }
+            if function.pointee.instruction_count > 0 { shapes &-= 1 }
         }
         /// The name by which its calls have an object, and what its record says of that.
         @inline(never) func object(_ function: UnsafePointer<plan_function>, _ keys: UnsafePointer<UInt32>, _ image: UnsafePointer<Image>)
@@ -268,7 +268,7 @@ enum PatchedFunctions {
             if let replaced = area.replaced {
                 let entry = work.base &+ UInt64(function.address) &+ UInt64(function.patch)
                 replaced[count] = ReplacedBytes(
-                    place: entry, original: UnsafePointer(bitPattern: UInt(entry))!, count: EntryPatch.writtenBytes(function))
+                    address: entry, original: UnsafePointer(bitPattern: UInt(entry))!, count: EntryPatch.writtenBytes(function))
                 CalledFunctions.isReplaced(descriptor(count, of: area))
             }
             EntryPatch.redirect(function, base: work.base, to: place)
@@ -410,7 +410,7 @@ enum PatchedFunctions {
         return (replaced + (Int(UInt64(UInt(bitPattern: descriptor)) &- area.descriptors) / Int(FUNCTION_BYTES)), module)
     }
     /// Returns the lowest address at which bytes of a module were replaced, as a plan's functions are sorted; 0: they are not kept.
-    static func firstReplaced(in module: Int) -> UInt64 { areas[module].replaced?.pointee.place ?? 0 }
+    static func firstReplaced(in module: Int) -> UInt64 { areas[module].replaced?.pointee.address ?? 0 }
     /// In small steps as well where large ones find nothing: space may lie between them. Behind a program its heap begins, which sbrk makes
     /// longer as far as nothing is mapped in its way (mm/mmap.c, brk): places there come last, and then the farthest first.
     private static func mapNear(_ image: Image, _ bytes: UInt64) -> UInt64? {

@@ -46,7 +46,7 @@ extension ThreadRecorder {
         ensureSlack()
         // RESUME names it: order does not, when a span ends that is not the innermost thing open.
         writeSpanExit(id, entered: spans![n].enter_ticks, now)
-        for place in n..<(Int(context.pointee.span_count) &- 1) { spans![place] = spans![place &+ 1] }
+        for index in n..<(Int(context.pointee.span_count) &- 1) { spans![index] = spans![index &+ 1] }
         context.pointee.span_count &-= 1
     }
 

@@ -5,7 +5,7 @@ import Recorder
 import Symbols
 import TraceAnalysis
 
-package struct LaunchPlace: Sendable {
+package struct LaunchOrigin: Sendable {
     package let hostname: String
     /// File name of the executable.
     package let program: String
@@ -22,12 +22,12 @@ package struct LaunchPlace: Sendable {
             withUnsafeBytes(of: field) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         }
         hostname = text(system.nodename)
-        let path = name.map { LaunchPlace.path(of: $0) ?? $0 } ?? ""
+        let path = name.map { LaunchOrigin.path(of: $0) ?? $0 } ?? ""
         program = URL(fileURLWithPath: path).lastPathComponent
         build = buildID(ofFile: path).map { hexadecimal($0) } ?? ""
-        commit = LaunchPlace.commit()
+        commit = LaunchOrigin.commit()
         machine = .init(
-            architecture: text(system.machine), cpu: LaunchPlace.cpu() ?? text(system.machine),
+            architecture: text(system.machine), cpu: LaunchOrigin.cpu() ?? text(system.machine),
             kernel: text(system.release), calibrationMs: 0)
     }
 

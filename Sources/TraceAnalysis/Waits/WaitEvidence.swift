@@ -1,6 +1,6 @@
 // Finds the kind of a wait that was looked at, from the system call, the place in the kernel, and what the descriptor is open on.
 
-struct FoundPlace: Equatable {
+struct WaitEvidence: Equatable {
     var kind: WaitKind
     /// nil: none that is known.
     var systemCall: String?
@@ -10,7 +10,7 @@ struct FoundPlace: Equatable {
         object = found.object.isEmpty ? nil : found.object
         guard let number = found.systemCall else {
             // A page that it touched.
-            kind = Self.isOfPages(found.place) ? .disk : .other
+            kind = Self.isOfPages(found.kernelFunction) ? .disk : .other
             return
         }
         systemCall = SystemCall.name(number, architecture: architecture)
@@ -21,7 +21,7 @@ struct FoundPlace: Equatable {
         if name.hasPrefix("futex") { return .lock }
         let kind = WaitingFunction(name)?.kind ?? .other
         switch kind {
-        case .pipe where isFile(found), .other where isOfPages(found.place): return .disk
+        case .pipe where isFile(found), .other where isOfPages(found.kernelFunction): return .disk
         default: return kind
         }
     }
@@ -29,10 +29,10 @@ struct FoundPlace: Equatable {
     /// A file has a path; so has a terminal, a device or a pipe with a name, which are waited for elsewhere in the kernel.
     private static func isFile(_ found: KernelRecords.FoundWait) -> Bool {
         guard found.object.hasPrefix("/"), !found.object.hasPrefix("/dev/") else { return false }
-        return !["pipe", "tty", "poll", "sock", "select"].contains { found.place.contains($0) }
+        return !["pipe", "tty", "poll", "sock", "select"].contains { found.kernelFunction.contains($0) }
     }
 
-    private static func isOfPages(_ place: String) -> Bool {
-        ["folio", "page", "io_schedule", "filemap", "writeback", "jbd2"].contains { place.contains($0) }
+    private static func isOfPages(_ kernelFunction: String) -> Bool {
+        ["folio", "page", "io_schedule", "filemap", "writeback", "jbd2"].contains { kernelFunction.contains($0) }
     }
 }

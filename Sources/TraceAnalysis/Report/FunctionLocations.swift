@@ -16,14 +16,14 @@ extension FunctionSummary {
 }
 
 /// Not for use by two threads at once.
-package final class FunctionPlaces {
-    private struct Place: Hashable {
+package final class FunctionLocations {
+    private struct Location: Hashable {
         var linked: UInt64
         var module: ModuleIdentity
     }
 
     private let symbolizer = Symbolizer()
-    private var places: [ReportedFunction: Set<Place>] = [:]
+    private var locations: [ReportedFunction: Set<Location>] = [:]
     /// Modules whose own functions are recorded: what a slot leads to is called by the slot's name.
     private var patched: Set<ModuleIdentity> = []
     /// True if lines are asked for.
@@ -42,25 +42,25 @@ package final class FunctionPlaces {
                 let key = ReportedFunction(
                     name: named.rawName.isEmpty ? FunctionNames.displayName(named, metadata) : "", symbol: named.rawName,
                     module: module.name)
-                places[key, default: []].insert(Place(linked: function.address &- module.loadBias, module: module.identity))
+                locations[key, default: []].insert(Location(linked: function.address &- module.loadBias, module: module.identity))
             }
         }
     }
 
-    private func places(of function: ReportedFunction) -> [Place] {
+    private func locations(of function: ReportedFunction) -> [Location] {
         var key = function
         if !function.symbol.isEmpty { key.name = "" } // the symbol tells them apart
-        return places[key]?.sorted { ($0.linked, $0.module.path) < ($1.linked, $1.module.path) } ?? []
+        return locations[key]?.sorted { ($0.linked, $0.module.path) < ($1.linked, $1.module.path) } ?? []
     }
 
     /// Several where static functions of one name are one row. None without DWARF.
     package func sources(of function: ReportedFunction) -> [SourceLocation] {
         guard hasLines else { return [] }
         var found: [SourceLocation] = []
-        for place in places(of: function) {
-            if let source = symbolizer.source(at: place.linked, in: place.module) {
+        for location in locations(of: function) {
+            if let source = symbolizer.source(at: location.linked, in: location.module) {
                 if !found.contains(source) { found.append(source) }
-            } else if !symbolizer.hasDebugInformation(of: place.module) {
+            } else if !symbolizer.hasDebugInformation(of: location.module) {
                 without.insert(function.module)
             }
         }
@@ -71,8 +71,8 @@ package final class FunctionPlaces {
     /// underscores are not among them.
     package func folded(with function: ReportedFunction) -> [String] {
         var found: [String] = []
-        for place in places(of: function) where patched.contains(place.module) {
-            for symbol in symbolizer.names(at: place.linked, in: place.module) where symbol != function.symbol {
+        for location in locations(of: function) where patched.contains(location.module) {
+            for symbol in symbolizer.names(at: location.linked, in: location.module) where symbol != function.symbol {
                 let name = demangled(symbol)
                 if name != function.name, !found.contains(name), !Self.isAlias(symbol, function.symbol) { found.append(name) }
             }
