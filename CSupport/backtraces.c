@@ -105,8 +105,8 @@ __attribute__((noinline)) static int step_by(int kind, void *cursor) {
 }
 
 // HP's libunwind goes on at another address (_Unwind_SetIP, by which a personality routine names its landing pad; unw_set_reg) by
-// writing it to where it has read the return address: to the stack. What a label stands for is no place but a value, and it writes to
-// that address all the same (dwarf_put in include/tdep-x86_64/libunwind_i.h). So for the time of that call the cursor has a place.
+// writing it to where it has read the return address: to the stack. What a label stands for is no location but a value, and it writes to
+// that address all the same (dwarf_put in include/tdep-x86_64/libunwind_i.h). So for the time of that call the cursor has a location.
 enum { CURSOR_WORDS = 64, LOCATION_VALUE = 4 }; // the locations are within 42; DWARF_LOC_TYPE_VAL
 
 /// In the cursor: the location { address, LOCATION_VALUE }. Null: there is none, or more than one.

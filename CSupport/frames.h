@@ -283,7 +283,7 @@ struct label_state {
     uint64_t *table; // labels by return address, open addressing; the word before the first is the offset mask. Empty: the first label.
                      // While recording is off this is a table without free entries: who finds no label asks why
     uint64_t next, limit; // the label that is taken next, and up to which one that may be done
-    uint32_t is_full;     // 1: of calls from new places only the entry is recorded
+    uint32_t is_full;     // 1: of calls from new call sites only the entry is recorded
     // For Swift alone (ReturnLabels.swift):
     uint32_t table_count;
     uint64_t written; // the code of those below is there
@@ -332,7 +332,7 @@ extern __thread struct thread_state tracer_thread __attribute__((visibility("hid
 static inline struct thread_state *tracer_thread_state(void) { return &tracer_thread; }
 static inline uint64_t tracer_thread_pointer(void) { return (uint64_t)__builtin_thread_pointer(); }
 
-// Places of links, which outlive the calls that Swift would make of them.
+// Addresses of links, which outlive the calls that Swift would make of them.
 static inline struct frame_record **tracer_strays(struct thread_context *context) { return &context->strays; }
 static inline struct thread_context **tracer_same_block(struct thread_context *context) { return &context->same_block; }
 static inline struct frame_record **tracer_older(struct frame_record *frame) { return &frame->older; }

@@ -41,7 +41,7 @@ const void *tracer_describe_label(uint64_t address) {
     tracer_add_rule(&rules, sizeof expression);
     for (unsigned n = 0; n < sizeof expression; n++) tracer_add_rule(&rules, expression[n]);
 #else
-    // HP's knows no values on this architecture (include/libunwind_i.h), and may write to the place that it is told: so that is a copy.
+    // HP's knows no values on this architecture (include/libunwind_i.h), and may write to the address that it is told: so that is a copy.
     rules.word = *tracer_label_return(label);
     tracer_add_rule(&rules, 9);
     rules.word_operand = rules.program_bytes + 1;

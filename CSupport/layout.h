@@ -23,7 +23,7 @@
 #define KIND_NUMBER 7 /* syscall: Swift looks at the calls with a number that matters */
 #define KIND_PATCHED 8 /* like KIND_CALL, of a function whose own first bytes lead here */
 #define KIND_UNNAMED 9 /* the same before its first call: it has no id */
-#define KIND_INITIALIZER 6 /* called by the loader or libc, to which it returns; no event, no place in the chain */
+#define KIND_INITIALIZER 6 /* called by the loader or libc, to which it returns; no event, no record in the chain */
 
 // struct process_page
 #define PROCESS_ENABLED 0
@@ -271,7 +271,7 @@ uint64_t tracer_replace_step(struct own_image, uint64_t target, uint64_t get, in
 uint64_t tracer_replace_unwind_backtrace(struct own_image, uint64_t target, uint64_t get_ip) __attribute__((visibility("hidden")));
 /// `target` is dladdr, or dladdr1, which has more arguments.
 uint64_t tracer_replace_module_question(uint64_t target, int has_more) __attribute__((visibility("hidden")));
-/// Calls V8's setter with the function that finds the place of a true return address (ReturnLocations.swift).
+/// Calls V8's setter with the function that finds the location of a true return address (ReturnLocations.swift).
 void tracer_answer_locations(uint64_t setter) __attribute__((visibility("hidden")));
 /// `target` is _Unwind_SetIP of HP's libunwind, and `get` its _Unwind_GetIP; then its unw_set_reg and unw_get_reg.
 uint64_t tracer_replace_landing(uint64_t target, uint64_t get) __attribute__((visibility("hidden")));

@@ -47,7 +47,7 @@ struct mapping {
 };
 _Static_assert(sizeof(struct mapping) * MAPPING_COUNT == MAPPING_BYTES, "space for mappings");
 #define mappings ((struct mapping *)__builtin_assume_aligned(tracer_reserved_mappings, 16)) // in no segment that a collector would look through
-static uint32_t mapping_count; // how many places have ever been used
+static uint32_t mapping_count; // how many entries have ever been used
 
 void tracer_mapping_add(void *start, uint64_t byte_count) {
     for (uint32_t n = 0; n < MAPPING_COUNT; n++) {

@@ -1,5 +1,5 @@
 // clang-format off: this is assembly
-// The beginning of both trampoline.S: lists of the places that the agent patches before the first call (Processor/Trampolines.swift).
+// The beginning of both trampoline.S: lists of the sites that the agent patches before the first call (Processor/Trampolines.swift).
 // END_OF_PATCH_SITES stands behind the last one.
     .section .tls_sites, "a"
     .p2align 2

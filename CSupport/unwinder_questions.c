@@ -117,7 +117,7 @@ uint64_t tracer_replace_iterate(uint64_t target, enum unwinder unwinder) {
     return (uint64_t)ours[unwinder];
 }
 
-/// For V8 (ReturnLocations.swift): of a place with a label, where the address is that the label stands for.
+/// For V8 (ReturnLocations.swift): of a location with a label, where the address is that the label stands for.
 static uint64_t locate(uint64_t location) {
     uint64_t address = *(uint64_t *)location;
     return tracer_is_label(address) ? (uint64_t)tracer_label_return(address & -LABEL_BYTES) : location;

@@ -1548,7 +1548,7 @@ tracer_instrumented_enter:
     cmp x5, x4
     b.hi .Linstrumented_slow_enter
     b.ne .Linstrumented_below
-    ldr x3, [x9, #FRAME_FUNCTION]       // at the same place: it was inlined there, or the top is dead
+    ldr x3, [x9, #FRAME_FUNCTION]       // at the same stack pointer: it was inlined there, or the top is dead
     cmp x3, x17
     b.eq .Linstrumented_slow_enter
 .Linstrumented_below:

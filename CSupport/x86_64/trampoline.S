@@ -1475,7 +1475,7 @@ tracer_instrumented_enter:
     cmpq FRAME_STACK_POINTER(%rcx), %r10
     ja .Linstrumented_slow_enter
     jne .Linstrumented_below
-    cmpq FRAME_FUNCTION(%rcx), %r11     // at the same place: it was inlined there, or the top is dead
+    cmpq FRAME_FUNCTION(%rcx), %r11     // at the same stack pointer: it was inlined there, or the top is dead
     je .Linstrumented_slow_enter
 .Linstrumented_below:
     leaq -INSTRUMENTED_ABOVE(%r10), %rax

@@ -31,9 +31,9 @@ struct task {
     size_t module;
     /// The item's state when the run began.
     unsigned state;
-    /// This run will run it; its place in the order is known.
+    /// This run will run it; its position in the order is known.
     int is_own, is_ordered;
-    /// Items that it comes after, and how many of them have no place in the order yet.
+    /// Items that it comes after, and how many of them have no position in the order yet.
     struct edge *needs;
     size_t missing;
     /// Items that come after it.
@@ -198,7 +198,7 @@ static void put(struct run *run, struct task *task) {
     run->pool_length += (size_t)is_of_pool(task);
 }
 
-/// Something that a task comes after and that has no place in the order.
+/// Something that a task comes after and that has no position in the order.
 static struct task *obstacle(const struct task *task) {
     for (struct edge *edge = task->needs; edge; edge = edge->next_need)
         if (edge->before->is_own && !edge->before->is_ordered) return edge->before;

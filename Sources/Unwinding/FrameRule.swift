@@ -22,7 +22,7 @@ package struct FrameRule {
         case expression(Range<Int>)
     }
     var frameAddress: FrameAddress
-    /// All others are as they were. Places in the module's list.
+    /// All others are as they were. Indices in the module's list.
     var saved: Range<Int>
     /// DWARF number of the register that holds the return address once the others are restored.
     var returnColumn: Int

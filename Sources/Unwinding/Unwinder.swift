@@ -132,7 +132,7 @@ package final class Unwinder {
         return true
     }
 
-    /// The value of a register that the function has saved here. Where a function ends it has taken back what it saved, and the place is
+    /// The value of a register that the function has saved here. Where a function ends it has taken back what it saved, and the address is
     /// below the stack pointer, while the description still tells of it: then the register has its value already.
     private func saved(_ register: Int, at address: UInt64, _ rule: FrameRule, _ memory: Memory) -> UInt64? {
         if address < memory.start, register != rule.returnColumn {

@@ -84,7 +84,7 @@ enum {
 #define PLAN_NAME_OF_RUNTIME 0x40000000u  /* begins with "_dl_", or with "__", but not as what compilers make for static objects */
 #define PLAN_NAME_OF_CONTEXTS 0x80000000u /* has "jmp" or "context" in it, small or capital */
 
-// One original instruction and its copy, which begins at `moved` in the moved code and ends at the next place.
+// One original instruction and its copy, which begins at `moved` in the moved code and ends where the next begins.
 struct plan_instruction {
     uint8_t moved;            // from the first byte of the moved code
     uint8_t original;         // from the function's address
@@ -97,7 +97,7 @@ enum plan_fixup_kind {
     PLAN_HIGH32,       // the upper half
     PLAN_BRANCH26,     // aarch64: b, bl
     PLAN_PAGE21,       // adrp: target's page less that of moved + offset
-    PLAN_LOW12,        // add: target's place in its page
+    PLAN_LOW12,        // add: target's offset in its page
     PLAN_LOAD12_4,     // ldr of 4 bytes: the same, by four
     PLAN_LOAD12_8,     // and of 8
     PLAN_FIXUP_KINDS

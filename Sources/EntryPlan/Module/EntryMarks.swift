@@ -76,7 +76,7 @@ struct ScannedCode {
         var isBroken = false
         /// Its last instruction may go on behind it.
         var runsOn = false
-        /// It jumps by a register, takes the address of a place within itself, and no table says how they belong together.
+        /// It jumps by a register, takes an address within itself, and no table says how they belong together.
         var hasHiddenLabels = false
         /// It reads the address that it returns to.
         var readsReturnAddress = false
@@ -88,6 +88,6 @@ struct ScannedCode {
         var leadsElsewhere = false
     }
     var references: [EntryReference] = []
-    /// Addresses that instructions take, other than starts of functions and places within their own.
+    /// Addresses that instructions take, other than starts of functions and addresses within their own.
     var bases: [UInt64] = []
 }

@@ -45,7 +45,7 @@ struct FrameTable {
 
     private mutating func read() {
         var reader = DwarfReader(bytes, address: address)
-        var known: [Int: Int] = [:] // offset of a CIE to its place in commons; -1: one that is not understood
+        var known: [Int: Int] = [:] // offset of a CIE to its index in commons; -1: one that is not understood
         while !reader.isAtEnd {
             var length = UInt64(reader.number(UInt32.self))
             if length == 0xffff_ffff { length = reader.number(UInt64.self) }

@@ -22,7 +22,7 @@ struct FunctionList {
     /// Without a version; valid as long as the file is open.
     private(set) var names: [UnsafeRawBufferPointer] = []
     private let resolverNames = ResolverNames()
-    /// Other names of places in code, by address: nobody knows who jumps there.
+    /// Other addresses in code that have a name: nobody knows who jumps there.
     private(set) var labels: [UInt64] = []
 
     private struct Name {

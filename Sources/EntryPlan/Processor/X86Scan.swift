@@ -30,7 +30,7 @@ struct X86Scan {
     /// A flag for each byte of the present function: an instruction begins there.
     private let scratch = Scratch()
     private var inner: [UInt32] = []
-    /// Places in code, and elsewhere, whose addresses it takes.
+    /// Addresses in code, and elsewhere, that it takes.
     private var labels: [UInt64] = []
     private var ownBases: [UInt64] = []
     private let frames: FrameTable

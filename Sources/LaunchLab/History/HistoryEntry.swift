@@ -82,7 +82,7 @@ package struct HistoryEntry: Equatable, Sendable {
 /// A stage of a series; the whole launch is the stage "launch". Nanoseconds.
 package struct HistoryStage: Equatable, Sendable {
     package var series: Int64
-    /// Its place in the launch, 0 the whole.
+    /// Its position in the launch, 0 the whole.
     package var position: Int
     package var name: String
     package var p50: Double, p90: Double, p95: Double, spread: Double

@@ -14,7 +14,7 @@ package struct CallNode: Sendable {
         package var name: String
         package init(_ kind: Kind, module: String, name: String) { (self.kind, self.module, self.name) = (kind, module, name) }
 
-        /// Called by its place in its module, or in memory: another build has it elsewhere.
+        /// Called by its offset in its module, or its address in memory: another build has it elsewhere.
         var isUnnamed: Bool { name.hasPrefix(module + "+0x") || name.hasPrefix("0x") }
         /// All of its kind and module that no symbol names.
         var withoutName: Key { Key(kind, module: module, name: "(without a name)") }

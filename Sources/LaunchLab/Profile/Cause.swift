@@ -12,7 +12,7 @@ package struct Cause: Equatable, Sendable {
     /// Share of the whole difference: 1 is all of it.
     package var share: Double
     package var change: Change
-    /// From the outermost caller inward, the cause last; of several places the one that matters most.
+    /// From the outermost caller inward, the cause last; of several paths the one that matters most.
     package var path: [String]
     /// Medians of how often, in the first and the second set.
     package var callsBefore: Double, callsAfter: Double

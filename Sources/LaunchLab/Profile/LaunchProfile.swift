@@ -3,7 +3,7 @@
 
 package struct LaunchProfile: Sendable {
     package struct Library: Equatable, Sendable {
-        /// The file's name without its folder: builds live in different places.
+        /// The file's name without its folder: builds live in different directories.
         package var name: String
         package var relocations: Int
         package init(name: String, relocations: Int) { (self.name, self.relocations) = (name, relocations) }

@@ -1,7 +1,7 @@
 // Launches of two sets, laid over one another.
 import Statistics
 
-/// The same place in all launches of both sets; a launch that was never there counts as zero.
+/// The same node in all launches of both sets; a launch that was never there counts as zero.
 struct MergedNode {
     enum Side { case first, second }
     struct Pair {

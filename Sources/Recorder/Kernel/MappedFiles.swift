@@ -32,7 +32,7 @@ package struct MappedFiles {
         mappings.replaceSubrange(first..<end, with: parts)
     }
 
-    /// The file and the place in it; nil for memory that is of no file.
+    /// The file and the offset in it; nil for memory that is of no file.
     package func fileOffset(of address: UInt64) -> (path: String, offset: UInt64)? {
         let n = index(after: address)
         guard n < mappings.count, mappings[n].addresses.contains(address), mappings[n].isOfFile else { return nil }

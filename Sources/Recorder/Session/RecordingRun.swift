@@ -68,7 +68,7 @@ package struct RecordingRun {
         var random = SystemRandomNumberGenerator()
         session = UInt64.random(in: 1...UInt64.max, using: &random)
         environment = inherited
-        // Functions are called from many places. Without labels for them recording goes on, and the agent says what is missing.
+        // Functions are called from many call sites. Without labels for them recording goes on, and the agent says what is missing.
         let labels = options.functions.isEmpty ? nil : try? AgentLibrary.find(AgentLibrary.labels)
         environment.set("LD_PRELOAD", AgentLibrary.preload([agent] + (labels.map { [$0] } ?? []), keeping: inherited["LD_PRELOAD"]))
         environment.set(Variables.output.name.description, template.text)

@@ -44,7 +44,7 @@ extension RecordReader {
         byteCount >= MemoryLayout<T>.size ? buffer.load(T.self, at: offset) : nil
     }
 
-    /// Each sample of a SAMPLES record, with the place of its addresses in the buffer. false when the record contradicts itself.
+    /// Each sample of a SAMPLES record, with the offset of its addresses in the buffer. false when the record contradicts itself.
     static func forEachSample(
         _ buffer: borrowing ByteBuffer, _ offset: Int, _ byteCount: Int, _ body: (trace_sample, _ addresses: Int) -> Void
     ) -> Bool {

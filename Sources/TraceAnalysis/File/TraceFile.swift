@@ -90,7 +90,7 @@ package struct TraceFile: Sendable {
         return [header.first] + (isWatched ? all.max { $0.ticks < $1.ticks }.map { [$0] } ?? [] : all)
     }
 
-    /// Returns the chunks of one thread in its order, whatever their order in the file. A thread writes in one place and copies each full
+    /// Returns the chunks of one thread in its order, whatever their order in the file. A thread writes at one offset and copies each full
     /// chunk to the end of the file. A kill between copying and reuse leaves two with one number: the closed one is the copy.
     private static func inOrder(_ chunks: [Chunk]) -> [Chunk] {
         var result: [Chunk] = []

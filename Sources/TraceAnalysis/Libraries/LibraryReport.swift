@@ -72,7 +72,7 @@ package struct LibraryReport: Sendable {
 
     private static func duplicates(_ trace: TraceFile, _ symbolizer: Symbolizer, _ executable: UInt32?) -> ([Duplicates], [String]) {
         let details = trace.metadata.start.moduleDetails
-        // In the order in which the loader looks: those of the start, by their place in its list.
+        // In the order in which the loader looks: those of the start, by their position in its list.
         let modules = trace.sortedModules.filter { module in
             details[module.index].map { $0.load == nil } ?? false && !isLoader(module.name)
         }

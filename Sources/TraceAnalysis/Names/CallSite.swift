@@ -1,4 +1,4 @@
-// The place in the code that a call was made from, by the address that it returns to: the function there, the line, the module. Modules
+// The call site of a call, by the address that it returns to: the function there, the line, the module. Modules
 // come and go, and another one may have had the same addresses before or since.
 import Symbols
 import TraceFormat

@@ -36,7 +36,7 @@ package final class CodeNames {
         modules = metadata.modules.values.sorted { $0.addresses.lowerBound < $1.addresses.lowerBound }
     }
 
-    /// The name of the function that `address` is in. `module` decides where an unloaded module's place was used again.
+    /// The name of the function that `address` is in. `module` decides where an unloaded module's addresses were used again.
     package func name(at address: UInt64, in module: UInt32? = nil) -> CodeName {
         if let name = known[address] { return name }
         let name = find(address, module.flatMap { metadata.modules[$0] } ?? self.module(at: address))

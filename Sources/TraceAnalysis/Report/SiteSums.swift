@@ -178,7 +178,7 @@ extension TraceFile {
     package var hasCallSites: Bool { header.flags & UInt32(TRACE_FLAG_CALL_SITES) != 0 }
 }
 
-/// A row for each function and place that it was called from, over all processes.
+/// A row for each function and call site, over all processes.
 package struct SiteReport: Sendable {
     package let rows: [FunctionSummary]
 
@@ -226,7 +226,7 @@ extension SiteReport {
         }
     }
 
-    /// For `tracer callers --sites`: the places, by falling number of calls.
+    /// For `tracer callers --sites`: the call sites, by falling number of calls.
     package func lines(width: Int?, names nameStyle: NameStyle, style: TextStyle) -> [String] {
         let short = ShortNames(rows.flatMap { [$0.name, $0.site?.name ?? ""] }, nameStyle)
         func spelt(_ name: String) -> String { short[name] }

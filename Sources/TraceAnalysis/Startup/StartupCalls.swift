@@ -130,7 +130,7 @@ private struct StartupSink: CallSink {
     private let guardRows: Set<UInt32>
     private let releaseRows: Set<UInt32>
     private var openGuards: [(place: Int, parent: UInt32)] = []
-    /// Calls before that of a once-function, by its place in the records.
+    /// Calls before that of a once-function, by its index in the records.
     private var callsBeforeOnce: [Int: UInt64] = [:]
 
     static let mostSpans = 100_000
@@ -158,7 +158,7 @@ private struct StartupSink: CallSink {
 
     mutating func row(of function: UInt32) -> UInt32 { function &+ 1 }
 
-    /// A call begins. Returns the place of the record that says it ran something once, plus one; 0 none.
+    /// A call begins. Returns the index of the record that says it ran something once, plus one; 0 none.
     private mutating func begin(_ row: UInt32, at time: UInt64) -> UInt64 {
         guard time <= until else { return 0 }
         if Int(row) < counts.count { counts[Int(row)] &+= 1 }

@@ -117,7 +117,7 @@ extension FunctionSummary {
     }
 }
 
-/// A function that calls nothing traced and is called very often from one place.
+/// A function that calls nothing traced and is called very often from one caller.
 package struct HotLeaf: Sendable {
     package var function: CallTree.Function
     /// nil when a thread calls it without any traced call in between.

@@ -13,7 +13,7 @@ package struct PageWait: Sendable {
     /// Empty: no file.
     package var path: String
     package var offset: UInt64
-    /// Function or variable at that place, else the section; nil unknown.
+    /// Function or variable at that address, else the section; nil unknown.
     var symbol: String?
     /// Start-up stage; nil: none.
     var stage: String?
@@ -45,7 +45,7 @@ extension WaitSearch {
 }
 
 extension WaitSearch {
-    /// Minor faults of the window, which is not to wait: no length, no place.
+    /// Minor faults of the window, which is not to wait: no length, no symbol.
     package func minorFaults() -> [PageWait] {
         let minor = faults.filter { !$0.fault.isMajor }
         guard !minor.isEmpty else { return [] }

@@ -1,4 +1,4 @@
-// Finds the kind of a wait that was looked at, from the system call, the place in the kernel, and what the descriptor is open on.
+// Finds the kind of a wait that was looked at, from the system call, the kernel function, and what the descriptor is open on.
 
 struct WaitEvidence: Equatable {
     var kind: WaitKind

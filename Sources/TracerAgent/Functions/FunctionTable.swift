@@ -181,7 +181,7 @@ enum FunctionTable {
         return unsafeBitCast(UnsafeRawPointer(bitPattern: UInt(Stubs.address(of: index))), to: (@convention(c) () -> Void)?.self)
     }
 
-    /// Asks for the place where the functions of this name are.
+    /// Asks for the slot where the functions of this name are.
     @inline(__always) static func prefetch(_ name: Name) {
         if slotCount > 0 { tracer_prefetch(slots! + Name.bucket(name.hash) & (slotCount &- 1)) }
     }

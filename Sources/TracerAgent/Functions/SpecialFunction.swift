@@ -50,7 +50,7 @@ struct SpecialFunction {
     /// Filter of the hashes that occur, so that one look recognizes an ordinary name.
     nonisolated(unsafe) private static var filter = InlineArray<64, UInt64>(repeating: 0)
 
-    /// Open addressing, by the same hashes: the place in `known`, which has half as many, from 1 on; 0: none.
+    /// Open addressing, by the same hashes: the index in `known`, which has half as many, from 1 on; 0: none.
     nonisolated(unsafe) private static var buckets = InlineArray<256, UInt8>(repeating: 0)
 
     static func begin() {

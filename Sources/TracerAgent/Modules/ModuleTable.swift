@@ -1,6 +1,6 @@
 // The inventory of loaded modules: those present at start, and those that the loader adds later. Indices are those of
 // the trace. A module that was unloaded stays as a retired entry, and is that one again when the same file is loaded at
-// the same place: a program may open and close a library for ever.
+// the same address: a program may open and close a library for ever.
 //
 // LoaderWatch.lock is held by who changes the inventory, and by who reads more of a module than its entry. Slow paths ask
 // without a lock in which module an address lies: entries never move, an entry is complete before it is counted, and where a
@@ -158,7 +158,7 @@ enum ModuleTable {
         return index
     }
 
-    /// The retired entry of the same file at the same place.
+    /// The retired entry of the same file at the same address.
     private static func revive(_ module: Module) -> Int? {
         if !module.image.isUsable { return nil }
         for n in 0..<modules.count {
@@ -169,7 +169,7 @@ enum ModuleTable {
             {
                 continue
             }
-            // Who reads the entry without the lock meanwhile and took it for alive reads what has been there: file and place
+            // Who reads the entry without the lock meanwhile and took it for alive reads what has been there: file and address
             // are the same.
             old.pointee.image = module.image
             old.pointee.loader = module.loader

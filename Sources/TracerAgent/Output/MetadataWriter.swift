@@ -134,7 +134,7 @@ enum MetadataWriter {
                 flags: flags, name_bytes: UInt32(name.byteCount)),
             name.text, name.byteCount)
     }
-    /// Appends a record for `count` functions. Returns the place for their offsets, which are all 0.
+    /// Appends a record for `count` functions. Returns where their offsets go, which are all 0.
     static func functions(_ first: UInt32, module: UInt32, count: UInt32) -> UnsafeMutablePointer<UInt32>? {
         let fixed = trace_functions_record(record: trace_record(), first: first, module: module, count: count, reserved: 0)
         let place = append(Int(TRACE_RECORD_FUNCTIONS), 0, fixed, nil, Int(count) &* 4)

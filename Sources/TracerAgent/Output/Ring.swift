@@ -1,11 +1,11 @@
-// Places in the file for copies of full chunks and for the threads' own chunks. In full mode they follow the last one, until the size
+// Ranges in the file for copies of full chunks and for the threads' own chunks. In full mode they follow the last one, until the size
 // limit; in ring mode, once that is reached, they lie over the oldest copy or over what a thread that has ended left. The file is
 // therefore as long as the limit says, and longer only while the chunks of living threads alone need more.
 import CSupport
 import CTraceLayout
 
 enum Ring {
-    /// Offsets of places that may be written over, all of chunkBytes: `queued` of them from `oldest` on, and round.
+    /// Offsets of chunks that may be written over, all of chunkBytes: `queued` of them from `oldest` on, and round.
     nonisolated(unsafe) private static var freeChunks = Table<UInt64>()
     nonisolated(unsafe) private static var oldest = 0
     nonisolated(unsafe) private static var queued = 0
@@ -37,7 +37,7 @@ enum Ring {
         return offset
     }
 
-    /// A place for a thread's own chunk, to be given back when the thread has ended. nil: take a new one.
+    /// An offset for a thread's own chunk, to be given back when the thread has ended. nil: take a new one.
     static func take(_ byteCount: Int) -> UInt64? {
         if !Limits.isRing { return nil }
         lock.lock()
@@ -53,7 +53,7 @@ enum Ring {
         lock.unlock()
     }
 
-    /// Takes back a place that could not be mapped: it is the oldest again.
+    /// Takes back an offset that could not be mapped: it is the oldest again.
     static func giveBack(_ offset: UInt64) {
         lock.lock()
         if queued == freeChunks.count {
@@ -77,7 +77,7 @@ enum Ring {
     private static func append(_ offset: UInt64) {
         if queued == freeChunks.count {
             // Full: the new element goes before the oldest one, which moves up with all behind it.
-            guard freeChunks.append(0) else { return } // no memory: the place is lost to the ring
+            guard freeChunks.append(0) else { return } // no memory: the offset is lost to the ring
             var n = freeChunks.count &- 1
             while n > oldest {
                 freeChunks[n] = freeChunks[n &- 1]

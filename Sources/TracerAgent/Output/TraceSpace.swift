@@ -142,7 +142,7 @@ enum TraceSpace {
 
     /// True if pages of memory can be exchanged for the file's.
     static var canMapOver: Bool { isRealKernel && populates }
-    /// Memory that holds a whole chunk becomes the file's, in the same place. False: it is memory as before, and written or lost.
+    /// Memory that holds a whole chunk becomes the file's, at the same address. False: it is memory as before, and written or lost.
     static func mapOver(_ chunk: UnsafeMutableRawPointer, _ byteCount: Int) -> Bool {
         if !mayHaveSpace() { return false }
         let offset = reserve(byteCount), header = chunk.assumingMemoryBound(to: trace_chunk_header.self).pointee

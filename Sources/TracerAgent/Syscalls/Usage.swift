@@ -3,7 +3,7 @@ import CSupport
 import CTraceLayout
 
 /// The agent's work on modules and initializers: a running total of the process, in ticks. Only whole pieces of work are
-/// added, at their outermost place, so that nothing counts twice.
+/// added, at their outermost level, so that nothing counts twice.
 enum OwnWork {
     nonisolated(unsafe) private static var total: UInt64 = 0
 

@@ -418,7 +418,7 @@ extension ThreadRecorder {
     }
 }
 
-/// The newest of many open frames, in the place where they are stored: the oldest of them first while it fills.
+/// The newest of many open frames, in the memory where they are stored: the oldest of them first while it fills.
 private struct OpenFrameHeap {
     let list: UnsafeMutablePointer<trace_open_frame>
     private(set) var count = 0

@@ -54,7 +54,7 @@ extension ThreadRecorder {
                     || ($0.isFilling && !isOpenInFile($0))
             }
         } else if !isTailCall, let old = openFrame(at: stackPointer, label) {
-            // Two calls from one place of the code at one stack pointer: the older one is dead, unless stacks are copied.
+            // Two calls from one call site at one stack pointer: the older one is dead, unless stacks are copied.
             if context.pointee.copies_stack == 0 {
                 writeUnwound(old, Clock.ticks())
                 closeAlternate(old)

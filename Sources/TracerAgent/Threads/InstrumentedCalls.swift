@@ -51,7 +51,7 @@ enum InstrumentedTable {
     /// In the target of one whose code was unmapped.
     private static let gone: UInt64 = 1 << 63
     private static func address(_ descriptor: Descriptor) -> UInt64 { UInt64(UInt(bitPattern: descriptor.pointee.target)) & ~gone }
-    /// False: there is no free entry near its place. The last one behind the table stays empty.
+    /// False: there is no free entry near its bucket. The last one behind the table stays empty.
     private static func put(_ descriptor: Descriptor, into table: UnsafeMutablePointer<Descriptor?>) -> Bool {
         var place = first(address(descriptor), in: table)
         while place.pointee != none { place += 1 }
@@ -77,7 +77,7 @@ enum InstrumentedTable {
         return true
     }
 
-    /// The code there has been unmapped: other functions may come to its place.
+    /// The code there has been unmapped: other functions may come to its address.
     static func forget(_ low: UInt64, _ high: UInt64) {
         lock.lock()
         defer { lock.unlock() }
@@ -112,7 +112,7 @@ extension ThreadRecorder {
         leaveAlternateModeIfPossible()
         if isOwn {
             dropAbandonedSignalFrames()
-            // Two at one place: the one is inlined into the other, unless they are one function.
+            // Two at one stack pointer: the one is inlined into the other, unless they are one function.
             unwind {
                 $0.pointee.stack_pointer > own || $0.pointee.stack_pointer == own && $0.pointee.function != descriptor
                     || ($0.isFilling && !isOpenInFile($0))
@@ -157,7 +157,7 @@ extension ThreadRecorder {
         func isOurs(_ frame: Frame) -> Bool { frame.isInstrumented && frame.pointee.function.pointee.target == target }
         if !isOwnStack(stackPointer) || isInsideSignalStack(stackPointer) {
             if ReturnLabels.contains(site) { return } // see isRecorded
-            // Found by its place at once, else among all of them.
+            // Found by its stack pointer at once, else among all of them.
             let known = isLast ? nil : openFrame(at: own, label(of: site))
             if let frame = known ?? instrumentedFrame(isLast ? 0..<own : own..<(own &+ 4096), isOurs), isOurs(frame) {
                 exit(frame, Clock.ticks())

@@ -32,7 +32,7 @@ extension ThreadRecorder {
         let adopter = ThreadRecorder(adopting.pointee.state), dead = ThreadRecorder(context.pointee.state, context)
         adopter.collectEnded()
         if adopting.pointee.alternate_count >= mostOrphans { adopter.forEachOpen { adopter.giveBack($0) } }
-        // Two frames at one place of one stack are a call and its tail calls, of one thread: an older one was left.
+        // Two frames at one address of one stack are a call and its tail calls, of one thread: an older one was left.
         dead.forEachOpen { adopter.forget(at: $0.pointee.stack_pointer) }
         dead.forEachOpen { adopter.adopt($0) }
         return true

@@ -60,7 +60,7 @@ struct Replay: ParsableCommand {
             let heading = threads.count > 1 && !json ? box.output.style.bold("thread \(thread.tid) \(thread.name)") : nil
             if isWhole, let heading { try box.output.line(heading) }
             let linesBefore = box.lineCount
-            var moment = 0 // index in the window; the next is set off by "--", as grep sets off the next place
+            var moment = 0 // index in the window; the next is set off by "--", as grep sets off the next match
             try trace.replay(
                 thread: thread.index, until: end, deepest: depth, limit: limit == 0 || !isWhole ? 0 : limit - box.lineCount,
                 table

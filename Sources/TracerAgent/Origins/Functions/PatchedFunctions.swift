@@ -11,7 +11,7 @@ enum PatchedFunctions {
     nonisolated(unsafe) static var minimumSize = Variables.minimumSize.standard
 
     /// Area of a module, by its index. `code` holds its stubs and moved code, and is never given back: the module may be loaded again
-    /// at the same place.
+    /// at the same address.
     private struct Area: BitwiseCopyable {
         var code: UInt64 = 0 // 0: none
         var codeBytes: UInt64 = 0
@@ -252,7 +252,7 @@ enum PatchedFunctions {
             return false
         }
         if work.count == 0 { return true }
-        // The same file at the same place as before: its stubs are there.
+        // The same file at the same address as before: its stubs are there.
         let isAgain = old.code != 0 && old.used == work.codeBytes && old.base == work.base
         guard let area = isAgain ? old : makeArea(work, image) else {
             refuse(module, "there is no free address space for stubs near it")
@@ -412,7 +412,7 @@ enum PatchedFunctions {
     /// Returns the lowest address at which bytes of a module were replaced, as a plan's functions are sorted; 0: they are not kept.
     static func firstReplaced(in module: Int) -> UInt64 { areas[module].replaced?.pointee.address ?? 0 }
     /// In small steps as well where large ones find nothing: space may lie between them. Behind a program its heap begins, which sbrk makes
-    /// longer as far as nothing is mapped in its way (mm/mmap.c, brk): places there come last, and then the farthest first.
+    /// longer as far as nothing is mapped in its way (mm/mmap.c, brk): addresses there come last, and then the farthest first.
     private static func mapNear(_ image: Image, _ bytes: UInt64) -> UInt64? {
         let end = UInt64(bitPattern: Int64(SystemCall.call(SystemCall.brk, 0, 0, 0, 0, 0, 0)))
         let isHeapBehind = end >= image.high && end &- image.low < EntryPatch.reach

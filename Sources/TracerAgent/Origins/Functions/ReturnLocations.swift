@@ -1,4 +1,4 @@
-// V8 walks its stacks from the place of a return address: code that it has generated calls C++ functions, callbacks of the embedder and its
+// V8 walks its stacks from the location of a return address: code that it has generated calls C++ functions, callbacks of the embedder and its
 // own, and a collection looks up that address in a table of its code. For profilers that exchange return addresses it asks where the true
 // one is (v8::V8::SetReturnAddressLocationResolver, include/v8-initialization.h), before it begins, once for all.
 import CSupport

@@ -6,7 +6,7 @@
 // `_dl_fixup` on the program's stack, and stores a stub of the function that it names into the slot.
 //
 // `_dl_fixup` stores what it finds where the relocation says. A thread that is calling through the slot just then would go past
-// the stub. So it is given relocations of ours, which say the same of the symbol and have another place: it is told which one by
+// the stub. So it is given relocations of ours, which say the same of the symbol and have another offset: it is told which one by
 // its distance from the module's first (reloc_arg, elf/dl-runtime.c), forwards, in 32 bits.
 import CSupport
 

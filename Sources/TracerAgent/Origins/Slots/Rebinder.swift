@@ -286,7 +286,7 @@ enum GlobalDefinitions {
             name == query.name.hash && gnuHash == query.name.gnuHash && version == query.version.hash
         }
     }
-    nonisolated(unsafe) private static var count = 128 // each name has one place; a later one takes it
+    nonisolated(unsafe) private static var count = 128 // each name has one entry; a later one takes it
     nonisolated(unsafe) private static var table: UnsafeMutableRawPointer?
 
     /// Before the first one: so many slots will ask. Each page that is touched is a page fault.
