@@ -160,7 +160,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct function_descriptor;
+struct function_hook;
 struct thread_context;
 
 /// One open traced call: what is known of its event. Where it returns to is in its label.
@@ -172,7 +172,7 @@ struct frame_record {
     struct frame_record *below, *above; // above: NULL at the end of what is allocated, or of TRACER_MAXDEPTH
     uint64_t *event;
     uint64_t enter_ticks;
-    struct function_descriptor *function;
+    struct function_hook *function;
     uint32_t tails; // tail calls that led here, in a row; meaningful with LABEL_TAIL
     uint32_t last;  // 1: the deepest level that may be recorded; LAST_ALTERNATE_MODE
     // Only for a frame on a stack that is not the thread's own.

@@ -5,14 +5,14 @@
 
 #include "frames.h"
 
-// struct function_descriptor
+// struct function_hook
 #define FUNCTION_TARGET 0
 #define FUNCTION_HEAD 8
 #define FUNCTION_KIND 16
 #define FUNCTION_ARGUMENT 18
 #define FUNCTION_ID 20
 #define FUNCTION_INSTANT 24
-#define FUNCTION_ENTER 24 /* in a patched function's descriptor: where its stub goes */
+#define FUNCTION_ENTER 24 /* in a patched function's hook: where its stub goes */
 #define FUNCTION_BYTES 32
 #define KIND_CALL 0 /* entry and exit are recorded */
 #define KIND_ENTRY_ONLY 1 /* entry only, then a jump with the caller's return address in place */
@@ -41,7 +41,7 @@
 #define SPAN_END 2
 #define SPAN_NONE 3
 
-// Stubs and descriptors lie in blocks: so many stubs, then their descriptors, which a stub reaches (aarch64: 1 MB). The
+// Stubs and hooks lie in blocks: so many stubs, then their hooks, which a stub reaches (aarch64: 1 MB). The
 // first is in the library's own image.
 #define STUB_BYTES 16
 #define STUB_BLOCK 16384
@@ -60,7 +60,7 @@
 #include "moved_code.h"
 #include "scan_cache.h"
 
-struct function_descriptor {
+struct function_hook {
     const void *target;
     uint64_t head;    // head of an enter event; where only first calls count (CalledFunctions.swift): how many more calls are let by
     uint16_t kind;
@@ -77,10 +77,10 @@ struct process_page {
     uint64_t *dropped; // then set: where those of threads without a chunk are
 };
 
-_Static_assert(sizeof(struct function_descriptor) == FUNCTION_BYTES && AT(function_descriptor, instant, FUNCTION_INSTANT) &&
-                   AT(function_descriptor, function, FUNCTION_ID) && AT(function_descriptor, kind, FUNCTION_KIND) &&
-                   AT(function_descriptor, argument, FUNCTION_ARGUMENT),
-               "function descriptor");
+_Static_assert(sizeof(struct function_hook) == FUNCTION_BYTES && AT(function_hook, instant, FUNCTION_INSTANT) &&
+                   AT(function_hook, function, FUNCTION_ID) && AT(function_hook, kind, FUNCTION_KIND) &&
+                   AT(function_hook, argument, FUNCTION_ARGUMENT),
+               "function hook");
 _Static_assert(STUB_BLOCK_BYTES == STUB_BLOCK * (STUB_BYTES + FUNCTION_BYTES), "stub block");
 _Static_assert(AT(process_page, alive, PROCESS_ALIVE) && AT(process_page, dropping, PROCESS_DROPPING) &&
                    AT(process_page, dropped, PROCESS_DROPPED),
@@ -121,17 +121,17 @@ static inline uint64_t *tracer_label_next(uint64_t label) { return (uint64_t *)(
 // bytes, in front of it. Empty entries lead to `tracer_no_function`, whose target is 0; behind the table are INSTRUMENTED_SLACK of them, or
 // more. Mask 0: the trampolines find nobody there, and all calls go the slow way. FUNCTION_INSTANT is not 0: it is not recorded.
 #define INSTRUMENTED_SLACK 64
-extern struct function_descriptor tracer_no_function __attribute__((visibility("hidden")));
-extern struct function_descriptor **tracer_instrumented __attribute__((visibility("hidden")));
+extern struct function_hook tracer_no_function __attribute__((visibility("hidden")));
+extern struct function_hook **tracer_instrumented __attribute__((visibility("hidden")));
 /// Label in the frames of instrumented functions: nothing returns to it.
 extern uint64_t tracer_instrumented_label __attribute__((visibility("hidden")));
-static inline struct function_descriptor *tracer_address_no_function(void) { return &tracer_no_function; }
+static inline struct function_hook *tracer_address_no_function(void) { return &tracer_no_function; }
 extern struct closed_functions {
     uint64_t mask;
-    struct function_descriptor *entries[1];
+    struct function_hook *entries[1];
 } tracer_closed_functions __attribute__((visibility("hidden")));
-static inline struct function_descriptor **tracer_closed_instrumented(void) { return tracer_closed_functions.entries; }
-static inline void tracer_publish_instrumented(struct function_descriptor **table) {
+static inline struct function_hook **tracer_closed_instrumented(void) { return tracer_closed_functions.entries; }
+static inline void tracer_publish_instrumented(struct function_hook **table) {
     __atomic_store_n(&tracer_instrumented, table, __ATOMIC_RELEASE);
 }
 static inline uint64_t *tracer_label_of_instrumented(void) { return &tracer_instrumented_label; }
@@ -143,12 +143,12 @@ static inline uint64_t tracer_address_instrumented_exit(void) { return (uint64_t
 
 extern uint8_t *tracer_stub_blocks[] __attribute__((visibility("hidden")));
 static inline uint8_t *tracer_stub(long index) { return tracer_stub_blocks[index / STUB_BLOCK] + index % STUB_BLOCK * STUB_BYTES; }
-static inline struct function_descriptor *tracer_function(long index) {
-    return (struct function_descriptor *)(tracer_stub_blocks[index / STUB_BLOCK] + STUB_BLOCK * STUB_BYTES) + index % STUB_BLOCK;
+static inline struct function_hook *tracer_function(long index) {
+    return (struct function_hook *)(tracer_stub_blocks[index / STUB_BLOCK] + STUB_BLOCK * STUB_BYTES) + index % STUB_BLOCK;
 }
 static inline uint8_t *tracer_reserved_stub_block(void) { return tracer_reserved_stubs; }
 static inline void tracer_set_stub_block(long block, uint8_t *place) { tracer_stub_blocks[block] = place; }
-/// Returns the index of a stub or of a descriptor.
+/// Returns the index of a stub or of a hook.
 static inline long tracer_stub_index(const void *place) {
     for (long block = 0;; block++) {
         unsigned long distance = (unsigned long)((const uint8_t *)place - tracer_stub_blocks[block]);
@@ -199,12 +199,12 @@ uint64_t tracer_call_resolver(uint64_t resolver) __attribute__((visibility("hidd
 
 // Swift, called by the trampolines on the agent's stack with signals blocked.
 // A null result means: record nothing, jump to the target with the caller's return address in place.
-struct frame_record *tracer_slow_enter(struct thread_state *, struct function_descriptor *, uint64_t stack_pointer,
+struct frame_record *tracer_slow_enter(struct thread_state *, struct function_hook *, uint64_t stack_pointer,
                                        struct frame_record *unwritten) __attribute__((visibility("hidden")));
 void tracer_slow_exit(struct thread_state *, uint64_t label, uint64_t stack_pointer, uint64_t now_ticks)
     __attribute__((visibility("hidden")));
 /// Returns the address that the slot with this number leads to from now on, never 0.
-uint64_t tracer_slow_bind(struct thread_state *, struct function_descriptor *, uint64_t stack_pointer, uint64_t slot)
+uint64_t tracer_slow_bind(struct thread_state *, struct function_hook *, uint64_t stack_pointer, uint64_t slot)
     __attribute__((visibility("hidden")));
 void tracer_slow_loader_event(struct thread_state *, uint64_t unused, uint64_t stack_pointer) __attribute__((visibility("hidden")));
 /// Does the work of tracer_mark, tracer_begin and tracer_end; `kind` is SPAN_….

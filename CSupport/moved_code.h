@@ -6,7 +6,7 @@
 #include "unwinder_questions.h"
 #include <stdint.h>
 
-struct function_descriptor;
+struct function_hook;
 
 #define RELOCATED_MOST_INSTRUCTIONS 7
 /// Shape of moved code that is not, instruction by instruction, as long as what it stands for.
@@ -23,7 +23,7 @@ struct moved_shape {
 struct moved_area {
     struct moved_area *next;
     uint64_t code, code_end;
-    const struct function_descriptor *functions; // their targets are the moved code
+    const struct function_hook *functions; // their targets are the moved code
     uint64_t count;
     uint64_t base;
     const uint32_t *sites;  // for each function, where bytes were replaced, from base; SITE_SIGNED

@@ -1,6 +1,6 @@
 // clang-format off: this is assembly
 // The end of both trampoline.S: the reserved area in the library's own image, where unwinders look for what they find on a stack. Labels,
-// what belongs to them at a fixed distance, and the first stubs and descriptors, which a stub reaches within 1 MB. It is in no
+// what belongs to them at a fixed distance, and the first stubs and hooks, which a stub reaches within 1 MB. It is in no
 // writable segment, so that nobody looks for pointers in it; the agent makes pages of it writable or executable when it
 // needs them. Untouched pages cost nothing.
     .section .reserved, "a", %nobits

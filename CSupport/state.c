@@ -18,9 +18,9 @@ uint32_t tracer_lazy_components, tracer_lazy_bytes;
 uint64_t tracer_closed_labels[2];
 uint8_t *tracer_stub_blocks[STUB_BLOCKS];
 
-struct function_descriptor tracer_no_function;
+struct function_hook tracer_no_function;
 struct closed_functions tracer_closed_functions = {0, {&tracer_no_function}};
-struct function_descriptor **tracer_instrumented = tracer_closed_functions.entries;
+struct function_hook **tracer_instrumented = tracer_closed_functions.entries;
 uint64_t tracer_instrumented_label;
 
 /// Functions for Calibration, which call or are called a given number of times: nothing; some steps that wait for each other; and

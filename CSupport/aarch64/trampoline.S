@@ -1,7 +1,7 @@
 // The aarch64 trampolines. docs/trampoline.md tells the story; this is the summary. Labels and order are those of
 // x86_64/trampoline.S.
 //
-// A slot (.got.plt, or .got of -fno-plt code) points to a stub, the stub puts the function's descriptor in x17 and
+// A slot (.got.plt, or .got of -fno-plt code) points to a stub, the stub puts the function's hook in x17 and
 // branches here. Each address that calls return to has a *label*: 16 bytes of code that call the function and, on return,
 // come back here. The trampoline jumps to the label of the return address in x30. So what the function finds in x30 says
 // where to return to, whatever happens to stacks, threads and records: return addresses are neither kept on the side nor
@@ -153,7 +153,7 @@
     ldp x9, x10, [sp], #RETURN_SLOT + 8
     .cfi_adjust_cfa_offset -(RETURN_SLOT + 8)
 .endm
-// Ends in a jump to the function as if nothing had been there. x17 = descriptor.
+// Ends in a jump to the function as if nothing had been there. x17 = hook.
 .macro PASS
     RELOAD
     ldr x16, [x17, #FUNCTION_TARGET]
@@ -215,7 +215,7 @@
     .cfi_escape 0x16, 30, 7, 0x81, 0, 0x23, 0x80, 0x80, 0x40, 0x06
 .endm
 
-// The enter word of the record in x9. x10 = label, x11 = time, x16 = position; out: x17 = descriptor. sited, objected: with the words that
+// The enter word of the record in x9. x10 = label, x11 = time, x16 = position; out: x17 = hook. sited, objected: with the words that
 // say where the call is made from, and its object.
 .macro ENTER_WORD lse, slow, sited=0, objected=0
     RESERVE \lse, 30, 16, 17, 8 + 8 * \sited + 8 * \objected
@@ -271,7 +271,7 @@
 .endm
 
 // The enter event of the record in x9, which is the top, and has label and stack pointer. The clock first, then a word, then its
-// time. In and out: x10 = label, x17 = descriptor, which it stores; x16 = thread. Out: x11, x16 and x30 are spent.
+// time. In and out: x10 = label, x17 = hook, which it stores; x16 = thread. Out: x11, x16 and x30 are spent.
 .macro WRITE_ENTER filtered, lse, slow, sited, objected=0
     READ_CLOCK x11
     stp x11, x17, [x9, #FRAME_ENTER]
@@ -366,7 +366,7 @@
     TLS str x11, [x16, #THREAD_TOP]     // from here on a handler may reuse the record
 .endm
 
-// An entry of no length. x11 = time, x16 = position, x17 = descriptor. A return address that is a label is no site.
+// An entry of no length. x11 = time, x16 = position, x17 = hook. A return address that is a label is no site.
 .macro INSTANT_WORD lse, refused, sited=0
     RESERVE \lse, 10, 16, 9, 8 + 8 * \sited
     ldp x9, x30, [x16, #POSITION_LIMIT]      // limit, base
@@ -655,7 +655,7 @@ tracer_returned\variant:
     .endif
     .size tracer_returned\variant, . - tracer_returned\variant
 
-    // Off the fast path of entry. x17 = descriptor, x30 = return address.
+    // Off the fast path of entry. x17 = hook, x30 = return address.
     CFI_SPILLED
 .Lno_label\variant:
     // It has no label where the table is looked at first. x9 = record to take.
@@ -1311,7 +1311,7 @@ slow_call:
     .cfi_endproc
     .size slow_call, . - slow_call
 
-// The stub of a patched function that is not recorded any more comes here (HotFunctions.swift): x17 = descriptor.
+// The stub of a patched function that is not recorded any more comes here (HotFunctions.swift): x17 = hook.
     .globl tracer_pass
     .hidden tracer_pass
     .type tracer_pass, %function
@@ -1350,7 +1350,7 @@ tracer_pass_some:
     \move q4, q5, [sp, #144]
     \move q6, q7, [sp, #176]
 .endm
-// A stub of a module's lazy slots comes here in the place of _dl_runtime_resolve: x17 = descriptor, x16 = the third word of
+// A stub of a module's lazy slots comes here in the place of _dl_runtime_resolve: x17 = hook, x16 = the third word of
 // DT_PLTGOT, behind the loader's own pointer to the module and before the slots; on the stack the address of the slot, and the
 // caller's return address (AAELF64, "Dynamic linking"; glibc sysdeps/aarch64/dl-trampoline.S). On the program's stack and with its
 // signals, as there: what the loader calls is not for ours. Then as if the slot had held the stub of the target already.
@@ -1489,7 +1489,7 @@ span:
     ldr x4, [x9, #FRAME_STACK_POINTER]
     sub x5, sp, #(RETURN_SLOT + 8 - INSTRUMENTED_ABOVE)
 .endm
-// The descriptor of the function, in x17. Elsewhere when there is none.
+// The hook of the function, in x17. Elsewhere when there is none.
 .macro FIND_INSTRUMENTED none
     adrp x2, tracer_instrumented
     ldr x2, [x2, #:lo12:tracer_instrumented]

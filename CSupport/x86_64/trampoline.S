@@ -1,6 +1,6 @@
 // The x86_64 trampolines. docs/trampoline.md tells the story; this is the summary.
 //
-// A slot (.got.plt, or .got of -fno-plt code) points to a stub, the stub puts the function's descriptor in r11 and jumps
+// A slot (.got.plt, or .got of -fno-plt code) points to a stub, the stub puts the function's hook in r11 and jumps
 // here. Each address that calls return to has a *label*: 16 bytes of code that call the function and, on return, come back
 // here. The trampoline jumps to the label of its caller's return address. So the word in the return slot says where to
 // return to, whatever happens to stacks, threads and records: return addresses are neither kept on the side nor lost.
@@ -195,7 +195,7 @@
     .cfi_offset 16, -8
 .endm
 
-// The enter word of the record in rcx. rax = time, r11 = position; out: r11 = descriptor. The instruction that says how much is reserved
+// The enter word of the record in rcx. rax = time, r11 = position; out: r11 = hook. The instruction that says how much is reserved
 // is five bytes long: space for a jump. sited, objected: with the words that say where the call is made from, and its object.
 .macro ENTER_WORD slow, sited=0, objected=0
     movl $(8 + 8 * \sited + 8 * \objected), %edx
@@ -223,7 +223,7 @@
     addq $(8 + 8 * \sited + 8 * \objected), %rdx
     movq %rdx, FRAME_EVENT(%rcx)
 .endm
-// A descriptor becomes the word that says the call's object.
+// A hook becomes the word that says the call's object.
 .macro OBJECT_OF function
     cmpw $2, FUNCTION_ARGUMENT(\function)
     movq %rdi, \function
@@ -347,7 +347,7 @@
     TLS movq %rdx, IN_TLS(THREAD_TOP)   // from here on a handler may reuse the record
 .endm
 
-// An entry of no length. rax = time, rcx = position, r11 = descriptor. A return address that is a label is no site.
+// An entry of no length. rax = time, rcx = position, r11 = hook. A return address that is a label is no site.
 .macro INSTANT_WORD patched, refused, sited=0
     movl $(8 + 8 * \sited), %edx
     xaddq %rdx, POSITION_CURSOR(%rcx)
@@ -645,7 +645,7 @@ tracer_returned\variant:
     .endif
     .size tracer_returned\variant, . - tracer_returned\variant
 
-    // Off the fast path of entry. r11 = descriptor.
+    // Off the fast path of entry. r11 = hook.
     CFI_SPILLED \patched
 .Lno_label\variant:
     // Its return address has no label where the table is looked at first. rdx = return address, rcx = record to take.
@@ -1257,7 +1257,7 @@ tracer_pass_some:
     .cfi_endproc
     .size tracer_pass_some, . - tracer_pass_some
 
-// A stub of a module's lazy slots comes here in the place of _dl_runtime_resolve: r11 = descriptor, on the stack the loader's
+// A stub of a module's lazy slots comes here in the place of _dl_runtime_resolve: r11 = hook, on the stack the loader's
 // own pointer to the module, the number of the slot, and the caller's return address. On the program's stack and with its signals,
 // as there: what the loader calls is not for ours. Then as if the slot had held the stub of the target already.
     .globl tracer_lazy
@@ -1335,7 +1335,7 @@ tracer_lazy:
     movq 16(%rsp), %rdx
     movq %rax, 16(%rsp)
     movq %rdx, %rax
-    xchgq %rcx, %r11                    // rcx = descriptor, r11 = target, rax = number
+    xchgq %rcx, %r11                    // rcx = hook, r11 = target, rax = number
     SLOW_CALL tracer_slow_bind
     testq %rcx, %rcx                    // no stack for it
     cmovnzq %rcx, %r11
@@ -1428,7 +1428,7 @@ span:
     movq %fs:THREAD_TOP(%r9), %rcx
     leaq (INSTRUMENTED_ABOVE - RETURN_SLOT)(%rsp), %r10
 .endm
-// The descriptor of the function, in r11. Elsewhere when there is none.
+// The hook of the function, in r11. Elsewhere when there is none.
 .macro FIND_INSTRUMENTED none
     movq tracer_instrumented(%rip), %r8
     imull $LABEL_HASH, %edi, %eax

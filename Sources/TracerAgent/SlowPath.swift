@@ -6,11 +6,11 @@ import CTraceLayout
 @c @implementation
 public func tracer_slow_enter(
     _ state: UnsafeMutablePointer<thread_state>!,
-    _ descriptor: UnsafeMutablePointer<function_descriptor>!, _ stackPointer: UInt64,
+    _ hook: UnsafeMutablePointer<function_hook>!, _ stackPointer: UInt64,
     _ unwritten: UnsafeMutablePointer<frame_record>!
 ) -> UnsafeMutablePointer<frame_record>! {
     defer { reportStop() }
-    var kind = descriptor.pointee.kind
+    var kind = hook.pointee.kind
     let spills = Spills(stackPointer)
     if kind == UInt16(KIND_START) {
         if let main = InitializerStubs.main(spills.firstArgument) { spills.setFirstArgument(main) }
@@ -19,16 +19,16 @@ public func tracer_slow_enter(
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
     if CalledFunctions.areWanted && (kind == UInt16(KIND_UNNAMED) || kind == UInt16(KIND_PATCHED)) {
-        if !recorder.isOther { CalledFunctions.look(at: descriptor) }
+        if !recorder.isOther { CalledFunctions.look(at: hook) }
         return nil
     }
     if kind == UInt16(KIND_UNNAMED) {
-        if recorder.isOther || !PatchedFunctions.number(descriptor) { return nil }
+        if recorder.isOther || !PatchedFunctions.number(hook) { return nil }
         kind = UInt16(KIND_PATCHED)
     }
     if recorder.isOther {
-        if Inspection.changesAction(descriptor, spills) { MappingFaults.restoreInChild() }
-        if Inspection.confinement(descriptor, spills) != nil { recorder.pass() }
+        if Inspection.changesAction(hook, spills) { MappingFaults.restoreInChild() }
+        if Inspection.confinement(hook, spills) != nil { recorder.pass() }
         return nil
     }
     if recorder.context.pointee.sharing != 0 { recorder.checkSharing(stackPointer) }
@@ -36,48 +36,48 @@ public func tracer_slow_enter(
     recorder.resumeFaultHandler()
     if kind == UInt16(KIND_INITIALIZER) {
         let entered = Clock.ticks()
-        let stub = InitializerStub(descriptor)
+        let stub = InitializerStub(hook)
         if stub.load != 0 {
             stub.findTarget()
             LoaderWatch.runs(of: Int(stub.module), isFinalizer: stub.isFinalizer)
         }
         if !agent.isRecorded { return nil }
-        return Initializers.begin(recorder, descriptor, spills, since: entered)
+        return Initializers.begin(recorder, hook, spills, since: entered)
     }
     let site = spills.site // a tail call's would be that of its caller
     if kind == UInt16(KIND_ENTRY_ONLY) { recorder.endTailCaller(spills) }
     if let unwritten {
-        unwritten.pointee.argument = spills.object(descriptor)
+        unwritten.pointee.argument = spills.object(hook)
         unwritten.setUnwritten() // no longer being filled by an interrupted trampoline: by us
         recorder.begin(unwritten)
         return unwritten
     }
-    let changesAction = Inspection.changesAction(descriptor, spills)
-    if Inspection.changesIdentity(descriptor, spills) { TraceSpace.reachFarAhead() }
-    if Inspection.endsProcess(descriptor, spills) { agent.end() }
-    if let confinement = Inspection.confinement(descriptor, spills) { return confinement.endRecording(recorder, descriptor, site) }
-    if let sharing = MemorySharing.of(descriptor, spills) {
-        return recorder.beginSharing(sharing, descriptor, spills, isCounted: !SafetyHooks.isOne(descriptor))
+    let changesAction = Inspection.changesAction(hook, spills)
+    if Inspection.changesIdentity(hook, spills) { TraceSpace.reachFarAhead() }
+    if Inspection.endsProcess(hook, spills) { agent.end() }
+    if let confinement = Inspection.confinement(hook, spills) { return confinement.endRecording(recorder, hook, site) }
+    if let sharing = MemorySharing.of(hook, spills) {
+        return recorder.beginSharing(sharing, hook, spills, isCounted: !SafetyHooks.isOne(hook))
     }
-    if tracer_process_page().pointee.enabled == 0 || SafetyHooks.isOne(descriptor) {
-        if tracer_process_page().pointee.dropping != 0 && !SafetyHooks.isOne(descriptor) { TraceOutput.drop() }
+    if tracer_process_page().pointee.enabled == 0 || SafetyHooks.isOne(hook) {
+        if tracer_process_page().pointee.dropping != 0 && !SafetyHooks.isOne(hook) { TraceOutput.drop() }
         if changesAction { recorder.suspendFaultHandler(until: nil) }
         return nil
     }
     recorder.leaveAlternateModeIfPossible()
     if kind == UInt16(KIND_ONCE) {
-        OnceCalls.record(descriptor, spills, recorder, isPassing: Ready.isPast)
+        OnceCalls.record(hook, spills, recorder, isPassing: Ready.isPast)
     } else if kind != UInt16(KIND_CALL) && kind != UInt16(KIND_PATCHED) {
-        let recordsEntryOnly = recordsEntryOnly(descriptor, spills, recorder)
-        let isEntryOnly = FunctionTable.entry(descriptor.pointee.function).isEntryOnly
+        let recordsEntryOnly = recordsEntryOnly(hook, spills, recorder)
+        let isEntryOnly = FunctionTable.entry(hook.pointee.function).isEntryOnly
         if recordsEntryOnly || isEntryOnly {
             recorder.endTailCaller(spills)
             if changesAction && isEntryOnly { recorder.suspendFaultHandler(until: nil) }
-            if recorder.top.pointee.last == 0 { recorder.writeInstant(descriptor.pointee.function, from: site) }
+            if recorder.top.pointee.last == 0 { recorder.writeInstant(hook.pointee.function, from: site) }
             return nil
         }
     }
-    let frame = recorder.enter(descriptor, spills)
+    let frame = recorder.enter(hook, spills)
     if changesAction { recorder.suspendFaultHandler(until: frame) }
     if kind == UInt16(KIND_LOAD), let frame { Loads.entered(recorder, frame) }
     return frame
@@ -156,13 +156,13 @@ public func tracer_slow_instrumented_exit(
 
 @c @implementation
 public func tracer_slow_bind(
-    _ state: UnsafeMutablePointer<thread_state>!, _ descriptor: UnsafeMutablePointer<function_descriptor>!,
+    _ state: UnsafeMutablePointer<thread_state>!, _ hook: UnsafeMutablePointer<function_hook>!,
     _ stackPointer: UInt64, _ slot: UInt64
 ) -> UInt64 {
     var recorder = ThreadRecorder(state)
     if tracer_process_page().pointee.alive == 0 { agent.becomeChild(&recorder) }
     defer { reportStop() }
-    return LazySlots.bind(Int(descriptor.pointee.function), Int(truncatingIfNeeded: slot), Spills(stackPointer).lazyTarget)
+    return LazySlots.bind(Int(hook.pointee.function), Int(truncatingIfNeeded: slot), Spills(stackPointer).lazyTarget)
 }
 
 @inline(__always) func reportStop() {
@@ -173,11 +173,11 @@ public func tracer_slow_bind(
 
 /// True: record the entry only and leave the caller's return address in place.
 private func recordsEntryOnly(
-    _ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills,
+    _ hook: UnsafeMutablePointer<function_hook>, _ spills: Spills,
     _ recorder: ThreadRecorder
 ) -> Bool {
-    if descriptor.pointee.kind == UInt16(KIND_ENTRY_ONLY) { return true }
-    switch FunctionTable.entry(descriptor.pointee.function).policy {
+    if hook.pointee.kind == UInt16(KIND_ENTRY_ONLY) { return true }
+    switch FunctionTable.entry(hook.pointee.function).policy {
     case .dlopen:
         Loads.asked(recorder, spills)
         return Loads.dependsOnCaller(name: spills.firstArgument, caller: spills.caller)
@@ -190,7 +190,7 @@ private func recordsEntryOnly(
         recorder.inspectContext(spills.firstArgument)
         return false
     case .output, .notify, .notifyOfPid, .ready:
-        Ready.inspect(descriptor, FunctionTable.entry(descriptor.pointee.function).policy, spills, recorder)
+        Ready.inspect(hook, FunctionTable.entry(hook.pointee.function).policy, spills, recorder)
         return false
     default: return false
     }
@@ -199,11 +199,11 @@ private func recordsEntryOnly(
 extension Confinement {
     /// The calls that are open now still end in the chunk, which is a fresh one, so that none of them needs the slow path.
     /// The call itself is recorded by its entry. To be returned from the slow path: nothing of the call is the agent's.
-    func endRecording(_ recorder: ThreadRecorder, _ descriptor: UnsafeMutablePointer<function_descriptor>, _ site: UInt64) -> Frame? {
+    func endRecording(_ recorder: ThreadRecorder, _ hook: UnsafeMutablePointer<function_hook>, _ site: UInt64) -> Frame? {
         let isRecording = tracer_process_page().pointee.enabled != 0
         if isRecording || recorder.position.pointee.chunk != nil { _ = recorder.openChunk() }
-        if isRecording && !SafetyHooks.isOne(descriptor) && recorder.top.pointee.last == 0 {
-            recorder.writeInstant(descriptor.pointee.function, from: site)
+        if isRecording && !SafetyHooks.isOne(hook) && recorder.top.pointee.last == 0 {
+            recorder.writeInstant(hook.pointee.function, from: site)
         }
         TraceOutput.stop(rawValue, 0)
         reportStop()

@@ -16,8 +16,8 @@ enum Calibration {
     /// On the thread that starts the agent, before recording is on. Under a time filter nothing is measured: which calls
     /// were left out of whom is not known, so that nothing could be subtracted. What stays unknown is 0.
     static func run() {
-        var descriptor: UnsafeMutablePointer<function_descriptor>?
-        guard Limits.minimumTicks == 0, let stub = FunctionTable.calibrationStub(&descriptor), let descriptor,
+        var hook: UnsafeMutablePointer<function_hook>?
+        guard Limits.minimumTicks == 0, let stub = FunctionTable.calibrationStub(&hook), let hook,
             let scratch = Memory.pages(Memory.pageBytes)
         else { return }
         defer { Memory.release(scratch, Memory.pageBytes) }
@@ -36,7 +36,7 @@ enum Calibration {
         let words = (scratch + ChunkSize.headerBytes).assumingMemoryBound(to: UInt64.self)
         let rounds = Clock.source == UInt32(TRACE_CLOCK_MONOTONIC) ? 4 : 16
         @inline(never) func measure(_ function: @escaping Function, _ loop: Loop, isLeast: Bool = false) -> TimedCalls? {
-            descriptor.pointee.target = unsafeBitCast(function, to: UnsafeRawPointer.self)
+            hook.pointee.target = unsafeBitCast(function, to: UnsafeRawPointer.self)
             return time(function, stub, loop, rounds, isLeast, position, words)
         }
         guard let empty = measure(tracer_nothing, tracer_call, isLeast: true), var cost = RecordingCost(empty) else { return }

@@ -1,4 +1,4 @@
-// One id, one descriptor and one stub for each target function. The same function has one id whichever module calls
+// One id, one hook and one stub for each target function. The same function has one id whichever module calls
 // it; two names of one address (memcpy and memmove) are two functions to their callers and have two ids.
 import CSupport
 import CTraceLayout
@@ -8,7 +8,7 @@ enum FunctionTable {
         var target: UInt64
         var name: UInt64 // hash
         var module: UInt32
-        var descriptor: UInt32
+        var hook: UInt32
         var byteCount: UInt32 = 0 // aarch64: of the code, where its symbol says so
         var policy: HookPolicy
         var isEntryOnly = false
@@ -44,7 +44,7 @@ enum FunctionTable {
         let isEntryOnly = isEntryOnly && policy != .entryOnly, isOurs = policy == .frameLister
         var policy = isEntryOnly && (policy == .record || policy == .frameLister || policy == .once) ? .entryOnly : policy
         guard let slot = find(target, name.hash, UInt32(module)) else { return nil }
-        if slots![slot] != 0 { return Stubs.address(of: Int(entries[Int(slots![slot])].descriptor)) }
+        if slots![slot] != 0 { return Stubs.address(of: Int(entries[Int(slots![slot])].hook)) }
         let definition = Image.definition(name, at: target, in: image)
         if definition.hasVariantConvention { return nil }
         if policy == .record
@@ -58,17 +58,17 @@ enum FunctionTable {
         let isCall = (policy == .record || policy == .frameLister) && object == 0
         guard let index = Stubs.take(isCall ? .call : .special) else { return nil }
         let entry = Entry(
-            target: target, name: name.hash, module: UInt32(module), descriptor: UInt32(index),
+            target: target, name: name.hash, module: UInt32(module), hook: UInt32(index),
             byteCount: UInt32(truncatingIfNeeded: definition.byteCount), policy: policy, isEntryOnly: isEntryOnly)
         guard let id = add(entry, at: slot) else { return nil }
-        let descriptor = tracer_function(index)!
+        let hook = tracer_function(index)!
         let called = isOurs ? Backtraces.target(target, name, in: image) : target
-        descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(called))
-        descriptor.pointee.function = id
-        descriptor.pointee.instant = Event.head(.complete, id)
-        descriptor.pointee.head = Event.head(.enter, id)
-        descriptor.pointee.argument = CallObjects.argument(object)
-        descriptor.pointee.kind = isEntryOnly && policy == .systemCall ? UInt16(KIND_INSPECT) : policy.kind
+        hook.pointee.target = UnsafeRawPointer(bitPattern: UInt(called))
+        hook.pointee.function = id
+        hook.pointee.instant = Event.head(.complete, id)
+        hook.pointee.head = Event.head(.enter, id)
+        hook.pointee.argument = CallObjects.argument(object)
+        hook.pointee.kind = isEntryOnly && policy == .systemCall ? UInt16(KIND_INSPECT) : policy.kind
         MetadataWriter.function(
             id, module: UInt32(module), address: target,
             flags: policy == .entryOnly || policy == .vfork || isEntryOnly ? UInt32(TRACE_FUNCTION_ENTRY_ONLY) : object, name: name)
@@ -82,7 +82,7 @@ enum FunctionTable {
         let flags = UInt32(truncatingIfNeeded: flags)
         guard let slot = find(UInt64(flags), name.hash, .max) else { return nil } // no code is at such an address
         if slots![slot] != 0 { return slots![slot] }
-        let entry = Entry(target: UInt64(flags), name: name.hash, module: .max, descriptor: 0, policy: .record)
+        let entry = Entry(target: UInt64(flags), name: name.hash, module: .max, hook: 0, policy: .record)
         guard let id = add(entry, at: slot) else { return nil }
         MetadataWriter.function(id, module: .max, address: 0, flags: flags, name: name)
         return id
@@ -104,7 +104,7 @@ enum FunctionTable {
     static func number(_ target: UInt64, module: UInt32, flags: UInt32, name: Name) -> UInt32? {
         if !hasNone { return nil }
         let id = UInt32(entries.count)
-        let entry = Entry(target: target, name: 0, module: module, descriptor: .max, policy: .record)
+        let entry = Entry(target: target, name: 0, module: module, hook: .max, policy: .record)
         if id >= Event.functionReach || !entries.append(entry) { return nil }
         numberedCount &+= 1
         MetadataWriter.function(id, module: module, address: target, flags: flags, name: name)
@@ -125,7 +125,7 @@ enum FunctionTable {
         if !hasNone || UInt32(entries.count) &+ count > Event.functionReach { return false }
         let first = UInt32(entries.count)
         for _ in 0..<count {
-            if !entries.append(Entry(target: 0, name: 0, module: UInt32(module), descriptor: .max, policy: .record)) { return false }
+            if !entries.append(Entry(target: 0, name: 0, module: UInt32(module), hook: .max, policy: .record)) { return false }
             numberedCount &+= 1
         }
         guard let offsets = MetadataWriter.functions(first, module: UInt32(module), count: count) else { return false }
@@ -134,7 +134,7 @@ enum FunctionTable {
     }
     /// Id 0 is taken.
     private static var hasNone: Bool {
-        entries.count > 0 || entries.append(Entry(target: 0, name: 0, module: 0, descriptor: 0, policy: .record))
+        entries.count > 0 || entries.append(Entry(target: 0, name: 0, module: 0, hook: 0, policy: .record))
     }
     /// Number of ids in blocks: they are in no slot of the table.
     nonisolated(unsafe) private static var numberedCount = 0
@@ -163,21 +163,21 @@ enum FunctionTable {
         return id
     }
 
-    /// A stub without an id, whose descriptor the caller fills in: of an initializer, or of libc's start of main.
-    static func stub(kind: some BinaryInteger) -> (stub: UInt64, descriptor: UnsafeMutablePointer<function_descriptor>)? {
+    /// A stub without an id, whose hook the caller fills in: of an initializer, or of libc's start of main.
+    static func stub(kind: some BinaryInteger) -> (stub: UInt64, hook: UnsafeMutablePointer<function_hook>)? {
         guard let index = Stubs.take(.special) else { return nil }
-        let descriptor = tracer_function(index)!
-        descriptor.pointee.kind = UInt16(truncatingIfNeeded: kind)
-        return (Stubs.address(of: index), descriptor)
+        let hook = tracer_function(index)!
+        hook.pointee.kind = UInt16(truncatingIfNeeded: kind)
+        return (Stubs.address(of: index), hook)
     }
 
-    /// A stub without an id: its calls are measured, not recorded. The descriptor says of which function.
-    static func calibrationStub(_ descriptor: inout UnsafeMutablePointer<function_descriptor>?) -> (@convention(c) () -> Void)? {
+    /// A stub without an id: its calls are measured, not recorded. The hook says of which function.
+    static func calibrationStub(_ hook: inout UnsafeMutablePointer<function_hook>?) -> (@convention(c) () -> Void)? {
         guard let index = Stubs.take(.call) else { return nil }
-        descriptor = tracer_function(index)
-        guard let descriptor else { return nil }
-        descriptor.pointee.head = Event.head(.enter, 0)
-        descriptor.pointee.kind = UInt16(KIND_CALL)
+        hook = tracer_function(index)
+        guard let hook else { return nil }
+        hook.pointee.head = Event.head(.enter, 0)
+        hook.pointee.kind = UInt16(KIND_CALL)
         return unsafeBitCast(UnsafeRawPointer(bitPattern: UInt(Stubs.address(of: index))), to: (@convention(c) () -> Void)?.self)
     }
 
@@ -202,7 +202,7 @@ enum FunctionTable {
         guard let buffer = Memory.pages(wanted &* 4) else { return false }
         Memory.populate(buffer, wanted &* 4)
         let fresh = buffer.assumingMemoryBound(to: UInt32.self)
-        for id in 1..<max(entries.count, 1) where entries[id].descriptor != .max {
+        for id in 1..<max(entries.count, 1) where entries[id].hook != .max {
             var slot = Name.bucket(entries[id].name) & (wanted &- 1)
             while fresh[slot] != 0 { slot = (slot &+ 1) & (wanted &- 1) }
             fresh[slot] = UInt32(id)

@@ -19,7 +19,7 @@ enum HotFunctions {
 
     /// Sums over the calls that were looked at. A call of more than 2^20 ticks counts as 2^20, so that the sum fits.
     private struct Seen: BitwiseCopyable {
-        var descriptor: UnsafeMutablePointer<function_descriptor>? // nil: its calls come through slots, or it is left out
+        var hook: UnsafeMutablePointer<function_hook>? // nil: its calls come through slots, or it is left out
         var calls: UInt32 = 0
         var ticks: UInt32 = 0
     }
@@ -29,10 +29,10 @@ enum HotFunctions {
     static func becomeChild() { lock = Lock() }
 
     /// The function got this id. FunctionTable's lock is held.
-    static func add(_ id: UInt32, _ descriptor: UnsafeMutablePointer<function_descriptor>) {
+    static func add(_ id: UInt32, _ hook: UnsafeMutablePointer<function_hook>) {
         if areKept { return }
-        while functions.count <= Int(id) { if !functions.append(Seen(descriptor: nil)) { return } }
-        functions.pointer(Int(id)).pointee.descriptor = descriptor
+        while functions.count <= Int(id) { if !functions.append(Seen(hook: nil)) { return } }
+        functions.pointer(Int(id)).pointee.hook = hook
         FullChunks.look = { HotFunctions.look($0, $1) }
     }
 
@@ -48,7 +48,7 @@ enum HotFunctions {
             word += stride
             if event.kind != .complete || Int(event.function) >= functions.count { continue }
             let function = functions.pointer(Int(event.function))
-            if function.pointee.descriptor == nil { continue }
+            if function.pointee.hook == nil { continue }
             function.pointee.calls &+= 1
             function.pointee.ticks &+= UInt32(min(event.duration, 1 &<< 20))
             if function.pointee.calls < samples { continue }
@@ -61,9 +61,9 @@ enum HotFunctions {
     }
 
     private static func leaveOut(_ id: UInt32, _ function: UnsafeMutablePointer<Seen>) {
-        guard let descriptor = function.pointee.descriptor else { return }
-        function.pointee.descriptor = nil
+        guard let hook = function.pointee.hook else { return }
+        function.pointee.hook = nil
         MetadataWriter.leftOut(id, ticks: Clock.ticks())
-        tracer_store_release_64(&descriptor.pointee.instant, tracer_address_pass()) // FUNCTION_ENTER
+        tracer_store_release_64(&hook.pointee.instant, tracer_address_pass()) // FUNCTION_ENTER
     }
 }

@@ -11,9 +11,9 @@ enum Inspection {
     }
 
     /// sigaction and its kind, for SIGBUS.
-    static func changesAction(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Bool {
-        if !SafetyHooks.isLooked(at: descriptor) { return false }
-        switch SafetyHooks.policy(descriptor) {
+    static func changesAction(_ hook: UnsafeMutablePointer<function_hook>, _ spills: Spills) -> Bool {
+        if !SafetyHooks.isLooked(at: hook) { return false }
+        switch SafetyHooks.policy(hook) {
         case .signalAction: return UInt32(truncatingIfNeeded: spills.firstArgument) == UInt32(BUS_SIGNAL)
         case .systemCall:
             return spills.firstArgument == UInt64(SystemCall.rt_sigaction)
@@ -24,9 +24,9 @@ enum Inspection {
 
     /// Returns true if the trace may be out of the agent's reach after the call: another user, other groups, fewer capabilities,
     /// another root directory, other mounts; and if the thread becomes SCHED_DEADLINE, which cannot make a task (sched(7)).
-    static func changesIdentity(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Bool {
-        if !SafetyHooks.isLooked(at: descriptor) { return false }
-        switch SafetyHooks.policy(descriptor) {
+    static func changesIdentity(_ hook: UnsafeMutablePointer<function_hook>, _ spills: Spills) -> Bool {
+        if !SafetyHooks.isLooked(at: hook) { return false }
+        switch SafetyHooks.policy(hook) {
         case .identity: return true
         case .systemCall where spills.firstArgument == UInt64(SystemCall.sched_setattr): return asksForDeadline(spills.thirdArgument)
         case .systemCall: return SystemCall.changesIdentity(spills.firstArgument)
@@ -40,9 +40,9 @@ enum Inspection {
     }
 
     /// Returns true if the call does not return, and no destructor runs.
-    static func endsProcess(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Bool {
-        if !SafetyHooks.isLooked(at: descriptor) { return false }
-        switch SafetyHooks.policy(descriptor) {
+    static func endsProcess(_ hook: UnsafeMutablePointer<function_hook>, _ spills: Spills) -> Bool {
+        if !SafetyHooks.isLooked(at: hook) { return false }
+        switch SafetyHooks.policy(hook) {
         case .ending: return true
         case .systemCall: return spills.firstArgument == UInt64(SystemCall.exit_group)
         default: return false
@@ -50,9 +50,9 @@ enum Inspection {
     }
 
     /// Returns how the program is about to confine itself by this call; nil: it is not.
-    static func confinement(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Confinement? {
-        if !SafetyHooks.isLooked(at: descriptor) { return nil }
-        switch SafetyHooks.policy(descriptor) {
+    static func confinement(_ hook: UnsafeMutablePointer<function_hook>, _ spills: Spills) -> Confinement? {
+        if !SafetyHooks.isLooked(at: hook) { return nil }
+        switch SafetyHooks.policy(hook) {
         case .confinement: return .ofControl(spills.firstArgument, spills.secondArgument, spills.thirdArgument)
         case .systemCall where spills.firstArgument == UInt64(SystemCall.seccomp):
             return .ofSeccomp(spills.secondArgument, spills.fourthArgument)
@@ -65,9 +65,9 @@ enum Inspection {
 
 extension MemorySharing {
     /// clone(function, stack, flags, …); system calls by number: (flags, …) and clone3's (struct clone_args *, …), flags first.
-    static func of(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> MemorySharing? {
-        if !SafetyHooks.isLooked(at: descriptor) { return nil }
-        switch SafetyHooks.policy(descriptor) {
+    static func of(_ hook: UnsafeMutablePointer<function_hook>, _ spills: Spills) -> MemorySharing? {
+        if !SafetyHooks.isLooked(at: hook) { return nil }
+        switch SafetyHooks.policy(hook) {
         case .vfork: return .suspended(returnsTwice: true, isByNumber: false)
         case .clone: return of(flags: spills.thirdArgument, isByNumber: false)
         case .systemCall:

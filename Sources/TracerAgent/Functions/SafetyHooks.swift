@@ -23,22 +23,22 @@ enum SafetyHooks {
     static func stub(target: UInt64, policy: HookPolicy) -> UInt64? {
         if !isNeeded(policy) { return nil }
         for n in 0..<entries.count where entries[n].target == target && entries[n].policy == policy { return entries[n].stub }
-        guard let (stub, descriptor) = FunctionTable.stub(kind: policy.kind) else { return nil }
-        descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
-        descriptor.pointee.head = UInt64(policy.rawValue) // no event is made of it
+        guard let (stub, hook) = FunctionTable.stub(kind: policy.kind) else { return nil }
+        hook.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
+        hook.pointee.head = UInt64(policy.rawValue) // no event is made of it
         _ = entries.append(Entry(target: target, policy: policy, stub: stub))
         return stub
     }
 
-    /// Returns true for the descriptor of such a stub without an id; some or all of its calls are looked at.
-    static func isOne(_ descriptor: UnsafeMutablePointer<function_descriptor>) -> Bool {
-        isLooked(at: descriptor) && descriptor.pointee.function == 0
+    /// Returns true for the hook of such a stub without an id; some or all of its calls are looked at.
+    static func isOne(_ hook: UnsafeMutablePointer<function_hook>) -> Bool {
+        isLooked(at: hook) && hook.pointee.function == 0
     }
-    static func isLooked(at descriptor: UnsafeMutablePointer<function_descriptor>) -> Bool {
-        descriptor.pointee.kind == UInt16(KIND_INSPECT) || descriptor.pointee.kind == UInt16(KIND_NUMBER)
+    static func isLooked(at hook: UnsafeMutablePointer<function_hook>) -> Bool {
+        hook.pointee.kind == UInt16(KIND_INSPECT) || hook.pointee.kind == UInt16(KIND_NUMBER)
     }
-    static func policy(_ descriptor: UnsafeMutablePointer<function_descriptor>) -> HookPolicy {
-        if isOne(descriptor) { return HookPolicy(rawValue: UInt8(truncatingIfNeeded: descriptor.pointee.head)) ?? .record }
-        return FunctionTable.entry(descriptor.pointee.function).policy
+    static func policy(_ hook: UnsafeMutablePointer<function_hook>) -> HookPolicy {
+        if isOne(hook) { return HookPolicy(rawValue: UInt8(truncatingIfNeeded: hook.pointee.head)) ?? .record }
+        return FunctionTable.entry(hook.pointee.function).policy
     }
 }

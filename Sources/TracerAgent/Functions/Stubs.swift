@@ -1,4 +1,4 @@
-// Stubs and their descriptors, in blocks. The first block is in the library's own image, where unwinders know the code; a
+// Stubs and their hooks, in blocks. The first block is in the library's own image, where unwinders know the code; a
 // program that calls more functions gets further ones, within reach of the trampolines.
 import CSupport
 
@@ -24,14 +24,14 @@ enum Stubs {
     static func expect(_ slots: Int) { nextCalls = min(Memory.wholePages((slots &+ 1) &* Int(STUB_BYTES)), mostCalls) }
 
     static func address(of index: Int) -> UInt64 { UInt64(UInt(bitPattern: tracer_stub(index))) }
-    static func stub(of descriptor: UnsafeMutablePointer<function_descriptor>) -> UInt64 {
-        address(of: Int(tracer_stub_index(descriptor)))
+    static func stub(of hook: UnsafeMutablePointer<function_hook>) -> UInt64 {
+        address(of: Int(tracer_stub_index(hook)))
     }
-    static func descriptor(ofStub stub: UInt64) -> UnsafeMutablePointer<function_descriptor> {
+    static func hook(ofStub stub: UInt64) -> UnsafeMutablePointer<function_hook> {
         tracer_function(tracer_stub_index(UnsafePointer<UInt8>(bitPattern: UInt(stub))!))
     }
 
-    /// A fresh descriptor whose stub is written and executable. nil: no more, or no memory.
+    /// A fresh hook whose stub is written and executable. nil: no more, or no memory.
     static func take(_ entry: Entry) -> Int? {
         switch entry {
         case .call: take(from: &calls, entry)
@@ -51,7 +51,7 @@ enum Stubs {
         // Pages at a time: the first ones of a process are many, special functions few.
         let bytes = max(Memory.pageBytes, entry == .call ? nextCalls : 0)
         if entry == .call { nextCalls = mostCalls }
-        let perPage = bytes / Int(STUB_BYTES), descriptorBytes = perPage &* Int(FUNCTION_BYTES)
+        let perPage = bytes / Int(STUB_BYTES), hookBytes = perPage &* Int(FUNCTION_BYTES)
         var first = count
         let left = Int(STUB_BLOCK) &- first % Int(STUB_BLOCK)
         if first % Int(STUB_BLOCK) != 0 && left < perPage { first &+= left }
@@ -60,14 +60,14 @@ enum Stubs {
             Message.warn { $0.append("too many functions: later ones are not recorded") }
             return false
         }
-        let descriptors = UInt64(UInt(bitPattern: tracer_function(first)))
+        let hooks = UInt64(UInt(bitPattern: tracer_function(first)))
         if !Memory.protect(address(of: first), UInt64(bytes), Memory.readWrite)
-            || !Memory.protect(descriptors, UInt64(descriptorBytes), Memory.readWrite)
+            || !Memory.protect(hooks, UInt64(hookBytes), Memory.readWrite)
         {
             return refuse()
         }
         if entry == .call && first > perPage {
-            Memory.populate(tracer_function(first), descriptorBytes)
+            Memory.populate(tracer_function(first), hookBytes)
             Memory.populate(tracer_stub(first), bytes)
         }
         let target =
@@ -77,7 +77,7 @@ enum Stubs {
             case .lazy: tracer_address_lazy()
             }
         for index in first..<(first &+ perPage) {
-            Stub.write(at: tracer_stub(index), descriptor: UInt64(UInt(bitPattern: tracer_function(index))), enter: target)
+            Stub.write(at: tracer_stub(index), hook: UInt64(UInt(bitPattern: tracer_function(index))), enter: target)
         }
         if !Memory.protectCode(address(of: first), UInt64(bytes)) { return refuse() }
         page = Page(next: first, end: first &+ perPage)

@@ -31,8 +31,8 @@ struct Module: BitwiseCopyable {
     /// In the present file, once there is one.
     var endRecord: UnsafeMutablePointer<trace_module_end_record>?
     /// Stand-ins for DT_INIT, DT_FINI and their arrays, in a module that was loaded later.
-    var initializer: UnsafeMutablePointer<function_descriptor>?
-    var finalizer: UnsafeMutablePointer<function_descriptor>?
+    var initializer: UnsafeMutablePointer<function_hook>?
+    var finalizer: UnsafeMutablePointer<function_hook>?
     var initializers = StubTable()
     var finalizers = StubTable()
     var hasStubs = false
@@ -51,9 +51,9 @@ struct StubTable: BitwiseCopyable {
 
 /// Stub of a module with slots that are bound at their first call (LazySlots.swift).
 struct LazyStub: BitwiseCopyable {
-    /// Descriptor of the stub that the third word leads to: its target is `_dl_runtime_resolve`, `instant` is `_dl_fixup`, `head` is
+    /// Hook of the stub that the third word leads to: its target is `_dl_runtime_resolve`, `instant` is `_dl_fixup`, `head` is
     /// added to the second argument of that, `function` is the module.
-    var descriptor: UnsafeMutablePointer<function_descriptor>?
+    var hook: UnsafeMutablePointer<function_hook>?
     var relocations: UInt64 = 0 // ours; 0 none
     var relocationBytes = 0
 }

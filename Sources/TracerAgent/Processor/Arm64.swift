@@ -3,13 +3,13 @@
 import CSupport
 
 enum Stub {
-    /// adr x17, descriptor; b enter. Nothing of them is in guarded pages, so no `bti`.
-    static func write(at place: UnsafeMutablePointer<UInt8>, descriptor: UInt64, enter: UInt64) {
+    /// adr x17, hook; b enter. Nothing of them is in guarded pages, so no `bti`.
+    static func write(at place: UnsafeMutablePointer<UInt8>, hook: UInt64, enter: UInt64) {
         let start = UInt64(UInt(bitPattern: place))
         let words = UnsafeMutableRawPointer(place).assumingMemoryBound(to: UInt32.self)
-        let toDescriptor = UInt32(truncatingIfNeeded: descriptor &- start)
+        let toHook = UInt32(truncatingIfNeeded: hook &- start)
         let toEntry = UInt32(truncatingIfNeeded: Int64(bitPattern: enter &- (start &+ 4)) &>> 2)
-        words[0] = 0x1000_0011 | (toDescriptor & 3) &<< 29 | (toDescriptor &>> 2 & 0x7ffff) &<< 5
+        words[0] = 0x1000_0011 | (toHook & 3) &<< 29 | (toHook &>> 2 & 0x7ffff) &<< 5
         words[1] = 0x1400_0000 | toEntry & 0x3ff_ffff
         words[2] = 0xd420_0000 // brk #0
         words[3] = 0xd420_0000
@@ -70,30 +70,30 @@ extension Trampolines {
 enum LoaderHook {
     /// `ret` (or `bti c` first) becomes a branch to `tracer_loader_event`, or, where that is out of reach (128 MB), to an
     /// island behind the code of the loader: what is left of the last page of its segment belongs to nobody.
-    static func patch(_ hook: UInt64, in loader: UnsafePointer<Image>?) -> Bool {
-        guard hook != 0, hook & 3 == 0, let place = UnsafeMutablePointer<UInt32>(bitPattern: UInt(hook)) else { return false }
+    static func patch(_ loaderHook: UInt64, in loader: UnsafePointer<Image>?) -> Bool {
+        guard loaderHook != 0, loaderHook & 3 == 0, let place = UnsafeMutablePointer<UInt32>(bitPattern: UInt(loaderHook)) else { return false }
         let ret: UInt32 = 0xd65f_03c0, bti: UInt32 = 0xd503_245f
         let first = place[0] == bti ? 1 : 0
         if place[first] != ret { return false }
-        let from = hook &+ UInt64(first) &* 4
+        let from = loaderHook &+ UInt64(first) &* 4
         var target = tracer_address_loader_event()
         if !isNear(from, target) {
-            guard let island = makeIsland(hook, target, loader), isNear(from, island) else { return false }
+            guard let island = makeIsland(loaderHook, target, loader), isNear(from, island) else { return false }
             target = island
         }
-        if !Memory.protect(hook, 8, Memory.readWrite) { return false }
+        if !Memory.protect(loaderHook, 8, Memory.readWrite) { return false }
         place[first] = 0x1400_0000 | UInt32(truncatingIfNeeded: Int64(bitPattern: target &- from) &>> 2) & 0x3ff_ffff
-        return Memory.protectCode(hook, 8)
+        return Memory.protectCode(loaderHook, 8)
     }
     private static func isNear(_ from: UInt64, _ to: UInt64) -> Bool { to &- from &+ 1 &<< 27 < 1 &<< 28 }
 
     /// ldr x16, +8; br x16; the address.
-    private static func makeIsland(_ hook: UInt64, _ target: UInt64, _ loader: UnsafePointer<Image>?) -> UInt64? {
+    private static func makeIsland(_ loaderHook: UInt64, _ target: UInt64, _ loader: UnsafePointer<Image>?) -> UInt64? {
         guard let image = loader?.pointee else { return nil }
         for n in 0..<image.segmentCount {
             let segment = image.segment(n)
             let start = image.bias &+ segment.address
-            if segment.type != ProgramHeader.load || hook &- start >= segment.memoryBytes { continue }
+            if segment.type != ProgramHeader.load || loaderHook &- start >= segment.memoryBytes { continue }
             let island = (start &+ segment.memoryBytes &+ 15) & ~15
             let left = UInt64(Memory.pageBytes) &- (island & UInt64(Memory.pageBytes &- 1))
             if segment.flags & ProgramHeader.writable != 0 || left < 16 || left == UInt64(Memory.pageBytes)

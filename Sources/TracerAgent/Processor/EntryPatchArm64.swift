@@ -16,18 +16,18 @@ enum EntryPatch {
     private static let authenticate: UInt32 = 0xd503_23bf // autiasp
     private static let sign: UInt32 = 0xd503_233f // paciasp
 
-    /// [autiasp;] adrp x17, descriptor; add x16, x17, descriptor + FUNCTION_ENTER; add x17, x17, descriptor; ldar x16, [x16]; br x16. Acquire:
+    /// [autiasp;] adrp x17, hook; add x16, x17, hook + FUNCTION_ENTER; add x17, x17, hook; ldar x16, [x16]; br x16. Acquire:
     /// another thread may just have given the function its number (PatchedFunctions.name), and what it stored before that word
     /// is read after it. Where the function has signed its return address already, that is taken back: it signs the label's
     /// instead, in its moved code.
-    static func writeStub(at place: UnsafeMutableRawPointer, descriptor: UInt64, _ function: plan_function) {
+    static func writeStub(at place: UnsafeMutableRawPointer, hook: UInt64, _ function: plan_function) {
         var word = place.assumingMemoryBound(to: UInt32.self)
         if isSigned(function) {
             word.pointee = authenticate
             word += 1
         }
-        word[0] = 0x9000_0011 | pages(from: UInt64(UInt(bitPattern: word)), to: descriptor)
-        let low = UInt32(truncatingIfNeeded: descriptor & 4095) // a multiple of FUNCTION_BYTES
+        word[0] = 0x9000_0011 | pages(from: UInt64(UInt(bitPattern: word)), to: hook)
+        let low = UInt32(truncatingIfNeeded: hook & 4095) // a multiple of FUNCTION_BYTES
         word[1] = 0x9100_0230 | (low &+ UInt32(FUNCTION_ENTER)) &<< 10
         word[2] = 0x9100_0231 | low &<< 10
         word[3] = 0xc8df_fe10

@@ -13,9 +13,9 @@ enum EntryPatch {
     static func siteFlags(_ function: plan_function) -> UInt32 { 0 }
     static func movedBytes(_ function: plan_function) -> UInt64 { max(UInt64(function.moved_count), 5) }
 
-    /// push %r11; lea descriptor(%rip), %r11; jmp *FUNCTION_ENTER(%r11)
-    static func writeStub(at place: UnsafeMutableRawPointer, descriptor: UInt64, _ function: plan_function) {
-        let distance = UInt64(UInt32(truncatingIfNeeded: descriptor &- UInt64(UInt(bitPattern: place)) &- 9))
+    /// push %r11; lea hook(%rip), %r11; jmp *FUNCTION_ENTER(%r11)
+    static func writeStub(at place: UnsafeMutableRawPointer, hook: UInt64, _ function: plan_function) {
+        let distance = UInt64(UInt32(truncatingIfNeeded: hook &- UInt64(UInt(bitPattern: place)) &- 9))
         place.storeBytes(of: 0x1d_8d4c_5341 | distance &<< 40, as: UInt64.self) // 41 53, 4c 8d 1d
         place.storeBytes(of: distance &>> 24 | 0xcccc_cc18_63ff_4100, toByteOffset: 8, as: UInt64.self)
     }

@@ -3,15 +3,15 @@
 import CSupport
 
 enum Stub {
-    /// lea descriptor(%rip), %r11; jmp enter. Twelve of sixteen bytes: a jump that ends on a 32-byte boundary is slow on
+    /// lea hook(%rip), %r11; jmp enter. Twelve of sixteen bytes: a jump that ends on a 32-byte boundary is slow on
     /// Skylake and its kin (Intel SKX102), so none does. No endbr64: Linux has no indirect branch tracking in user space.
-    static func write(at place: UnsafeMutablePointer<UInt8>, descriptor: UInt64, enter: UInt64) {
+    static func write(at place: UnsafeMutablePointer<UInt8>, hook: UInt64, enter: UInt64) {
         let start = UInt64(UInt(bitPattern: place))
         let raw = UnsafeMutableRawPointer(place)
         place[0] = 0x4c
         place[1] = 0x8d
         place[2] = 0x1d
-        (raw + 3).storeBytes(of: UInt32(truncatingIfNeeded: descriptor &- (start &+ 7)), as: UInt32.self)
+        (raw + 3).storeBytes(of: UInt32(truncatingIfNeeded: hook &- (start &+ 7)), as: UInt32.self)
         place[7] = 0xe9
         (raw + 8).storeBytes(of: UInt32(truncatingIfNeeded: enter &- (start &+ 12)), as: UInt32.self)
         (raw + 12).storeBytes(of: 0xcccc_cccc, as: UInt32.self)
@@ -70,19 +70,19 @@ extension Trampolines {
 /// The loader's debugger hook becomes a jump to `tracer_loader_event`. False: it is not as expected.
 enum LoaderHook {
     /// `ret` (or endbr64 first) and the padding behind it become `jmp *0(%rip)` and the address: fourteen bytes.
-    static func patch(_ hook: UInt64, in loader: UnsafePointer<Image>?) -> Bool {
-        guard hook != 0, let place = UnsafeMutableRawPointer(bitPattern: UInt(hook)), hook & 15 == 0 else { return false }
+    static func patch(_ loaderHook: UInt64, in loader: UnsafePointer<Image>?) -> Bool {
+        guard loaderHook != 0, let place = UnsafeMutableRawPointer(bitPattern: UInt(loaderHook)), loaderHook & 15 == 0 else { return false }
         let first = place.load(as: UInt32.self)
         let returns = first & 0xff == 0xc3 || (first == 0xfa1e_0ff3 && place.load(fromByteOffset: 4, as: UInt8.self) == 0xc3)
         if !returns || !isPadding(place.assumingMemoryBound(to: UInt8.self), from: first & 0xff == 0xc3 ? 1 : 5, to: 14)
-            || !Memory.protect(hook, 16, Memory.readWrite)
+            || !Memory.protect(loaderHook, 16, Memory.readWrite)
         {
             return false
         }
         place.storeBytes(of: 0x25ff, as: UInt16.self)
         place.storeBytes(of: 0, toByteOffset: 2, as: UInt32.self)
         place.storeBytes(of: tracer_address_loader_event(), toByteOffset: 6, as: UInt64.self)
-        return Memory.protect(hook, 16, Memory.readExecute)
+        return Memory.protect(loaderHook, 16, Memory.readExecute)
     }
 
     /// Nothing but the instructions with which assemblers fill the space before a function: of another loader the next

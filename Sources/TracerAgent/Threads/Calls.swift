@@ -20,7 +20,7 @@ extension Spills {
     /// Call site; 0 for a tail call.
     var site: UInt64 { ReturnLabels.contains(returnAddress) ? 0 : returnAddress }
     /// The word that says the object of the function's call, 0 if it has none. As the trampolines do (OBJECT_OF, IF_OBJECT).
-    @inline(never) func object(_ function: UnsafeMutablePointer<function_descriptor>) -> UInt64 {
+    @inline(never) func object(_ function: UnsafeMutablePointer<function_hook>) -> UInt64 {
         let number = function.pointee.argument
         if number == 0 { return 0 }
         if function.pointee.kind == UInt16(KIND_NUMBER) && UInt32(truncatingIfNeeded: firstArgument) != UInt32(SystemCall.futex) {
@@ -32,15 +32,15 @@ extension Spills {
 
 extension ThreadRecorder {
     /// Opens a frame. nil: it passes, with the return address that it came with.
-    func enter(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Frame? {
+    func enter(_ hook: UnsafeMutablePointer<function_hook>, _ spills: Spills) -> Frame? {
         let stackPointer = spills.stackPointer, isOwn = isOwnStack(stackPointer) && !isInsideSignalStack(stackPointer)
         let isTailCall = ReturnLabels.contains(spills.returnAddress)
         guard
             var label = isTailCall
                 ? ReturnLabels.label(containing: spills.returnAddress)
-                : ReturnLabels.label(of: spills.returnAddress, descriptor.pointee.kind == UInt16(KIND_PATCHED) ? .ofPatched : .slot)
+                : ReturnLabels.label(of: spills.returnAddress, hook.pointee.kind == UInt16(KIND_PATCHED) ? .ofPatched : .slot)
         else {
-            writeInstant(descriptor.pointee.function, from: spills.site, of: spills.object(descriptor))
+            writeInstant(hook.pointee.function, from: spills.site, of: spills.object(hook))
             return nil
         }
         if isOwn {
@@ -60,7 +60,7 @@ extension ThreadRecorder {
                 closeAlternate(old)
             } else {
                 guard let another = ReturnLabels.another(of: label, { openFrame(at: stackPointer, $0) != nil }) else {
-                    writeInstant(descriptor.pointee.function, from: spills.site, of: spills.object(descriptor))
+                    writeInstant(hook.pointee.function, from: spills.site, of: spills.object(hook))
                     return nil
                 }
                 label = another
@@ -71,15 +71,15 @@ extension ThreadRecorder {
             tails = 1
             if let caller = isOwn ? ownFrame(at: stackPointer, label) : openFrame(at: stackPointer, label) {
                 if caller.isTailCall { tails = caller.pointee.tails &+ 1 }
-                if tails >= UInt32(TAIL_LIMIT) { return replace(caller, descriptor, spills) }
+                if tails >= UInt32(TAIL_LIMIT) { return replace(caller, hook, spills) }
                 if !isOwn { caller.pointee.label |= UInt64(LABEL_WATCHED) } // its return is that of both
             }
         }
         guard let frame = isOwn ? push(stackPointer, tails: tails) : pushAlternate(stackPointer, tails: tails) else { return nil }
-        let isWatched = descriptor.pointee.kind == UInt16(KIND_LOAD)
+        let isWatched = hook.pointee.kind == UInt16(KIND_LOAD)
         frame.pointee.label = label | (isTailCall ? UInt64(LABEL_TAIL) : 0) | (isWatched ? UInt64(LABEL_WATCHED) : 0)
-        frame.pointee.function = descriptor
-        frame.pointee.argument = spills.object(descriptor)
+        frame.pointee.function = hook
+        frame.pointee.argument = spills.object(hook)
         begin(frame)
         if isOwn { top = frame } else { openAlternate(frame) }
         return frame
@@ -96,11 +96,11 @@ extension ThreadRecorder {
     }
 
     /// An endless row of tail calls: each ends the one before, in its record.
-    private func replace(_ frame: Frame, _ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills) -> Frame {
+    private func replace(_ frame: Frame, _ hook: UnsafeMutablePointer<function_hook>, _ spills: Spills) -> Frame {
         ensureSlack()
         end(frame, Clock.ticks(), frame.pointee.owner != nil)
-        frame.pointee.function = descriptor
-        frame.pointee.argument = spills.object(descriptor)
+        frame.pointee.function = hook
+        frame.pointee.argument = spills.object(hook)
         frame.pointee.label &= ~UInt64(LABEL_LOST)
         frame.setUnwritten()
         begin(frame)

@@ -5,9 +5,9 @@ import CTraceLayout
 
 /// Instrumented functions by address, as the trampolines look them up (CSupport/layout.h).
 enum InstrumentedTable {
-    typealias Descriptor = UnsafeMutablePointer<function_descriptor>
+    typealias Hook = UnsafeMutablePointer<function_hook>
     nonisolated(unsafe) private static var lock = Lock()
-    nonisolated(unsafe) private static var table: UnsafeMutablePointer<Descriptor?>?
+    nonisolated(unsafe) private static var table: UnsafeMutablePointer<Hook?>?
     nonisolated(unsafe) private static var capacity = 0
     nonisolated(unsafe) private static var count = 0
     nonisolated(unsafe) private static var isOpen = true
@@ -16,18 +16,18 @@ enum InstrumentedTable {
         Limits.minimumTicks == 0 && !Trampolines.recordsSites && Clock.source != UInt32(TRACE_CLOCK_MONOTONIC)
     }
     private static let slack = Int(INSTRUMENTED_SLACK)
-    private static var none: Descriptor? { tracer_address_no_function() }
+    private static var none: Hook? { tracer_address_no_function() }
 
     /// In a forked child: another thread of the parent may have held it.
     static func becomeChild() { lock = Lock() }
 
-    /// The descriptor of the function, which `make` makes at its first call. nil: no memory. Where code was unmapped and other code has
+    /// The hook of the function, which `make` makes at its first call. nil: no memory. Where code was unmapped and other code has
     /// come there may be several; `isOurs` tells them apart.
-    static func descriptor(of function: UInt64, _ isOurs: (Descriptor) -> Bool, _ make: () -> Descriptor?) -> Descriptor? {
+    static func hook(of function: UInt64, _ isOurs: (Hook) -> Bool, _ make: () -> Hook?) -> Hook? {
         lock.lock()
         defer { lock.unlock() }
         if let table {
-            var place = first(function, in: table), earlier: Descriptor?
+            var place = first(function, in: table), earlier: Hook?
             while let known = place.pointee, known != none {
                 if known.pointee.target == UnsafeRawPointer(bitPattern: UInt(function)) { return known }
                 if address(known) == function && isOurs(known) { earlier = known }
@@ -39,24 +39,24 @@ enum InstrumentedTable {
             }
         }
         if (count &+ 1) &* 4 > capacity && !grow() { return nil }
-        guard let descriptor = make(), put(descriptor, into: table!) || grow() && put(descriptor, into: table!) else { return nil }
+        guard let hook = make(), put(hook, into: table!) || grow() && put(hook, into: table!) else { return nil }
         count &+= 1
-        return descriptor
+        return hook
     }
 
-    private static func first(_ function: UInt64, in table: UnsafeMutablePointer<Descriptor?>) -> UnsafeMutablePointer<Descriptor?> {
+    private static func first(_ function: UInt64, in table: UnsafeMutablePointer<Hook?>) -> UnsafeMutablePointer<Hook?> {
         let hash = (UInt32(truncatingIfNeeded: function) &* UInt32(LABEL_HASH)) &>> 12
         return table + Int(hash &>> 3) & (capacity &- 1)
     }
     /// In the target of one whose code was unmapped.
     private static let gone: UInt64 = 1 << 63
-    private static func address(_ descriptor: Descriptor) -> UInt64 { UInt64(UInt(bitPattern: descriptor.pointee.target)) & ~gone }
+    private static func address(_ hook: Hook) -> UInt64 { UInt64(UInt(bitPattern: hook.pointee.target)) & ~gone }
     /// False: there is no free entry near its bucket. The last one behind the table stays empty.
-    private static func put(_ descriptor: Descriptor, into table: UnsafeMutablePointer<Descriptor?>) -> Bool {
-        var place = first(address(descriptor), in: table)
+    private static func put(_ hook: Hook, into table: UnsafeMutablePointer<Hook?>) -> Bool {
+        var place = first(address(hook), in: table)
         while place.pointee != none { place += 1 }
         if place + 1 == table + (capacity &+ slack) { return false }
-        place.pointee = descriptor
+        place.pointee = hook
         return true
     }
     /// A larger table; the trampolines may be looking into the old one, which stays.
@@ -64,7 +64,7 @@ enum InstrumentedTable {
         let wanted = max(1024, capacity &* 4), old = table, oldCount = capacity &+ slack
         guard let buffer = Memory.pages((wanted &+ slack &+ 1) &* 8) else { return false }
         buffer.storeBytes(of: UInt64((wanted &- 1) &* 8), as: UInt64.self)
-        let fresh = (buffer + 8).assumingMemoryBound(to: Descriptor?.self)
+        let fresh = (buffer + 8).assumingMemoryBound(to: Hook?.self)
         for n in 0..<(wanted &+ slack) { fresh[n] = none }
         if tracer_label_of_instrumented().pointee == 0 {
             guard let label = ReturnLabels.label(of: tracer_address_instrumented_exit()) else { return false }
@@ -106,7 +106,7 @@ extension UnsafeMutablePointer<frame_record> {
 
 extension ThreadRecorder {
     /// - Parameter stackPointer: by which the frames of calls that the function makes from here are known
-    func enterInstrumented(_ descriptor: UnsafeMutablePointer<function_descriptor>, at stackPointer: UInt64, from site: UInt64) {
+    func enterInstrumented(_ hook: UnsafeMutablePointer<function_hook>, at stackPointer: UInt64, from site: UInt64) {
         let own = stackPointer &+ UInt64(INSTRUMENTED_ABOVE)
         let isOwn = isOwnStack(stackPointer) && !isInsideSignalStack(stackPointer)
         leaveAlternateModeIfPossible()
@@ -114,20 +114,20 @@ extension ThreadRecorder {
             dropAbandonedSignalFrames()
             // Two at one stack pointer: the one is inlined into the other, unless they are one function.
             unwind {
-                $0.pointee.stack_pointer > own || $0.pointee.stack_pointer == own && $0.pointee.function != descriptor
+                $0.pointee.stack_pointer > own || $0.pointee.stack_pointer == own && $0.pointee.function != hook
                     || ($0.isFilling && !isOpenInFile($0))
             }
         }
-        if ReturnLabels.contains(site) && isRecorded(descriptor, ReturnLabels.label(containing: site), isOwn) { return }
+        if ReturnLabels.contains(site) && isRecorded(hook, ReturnLabels.label(containing: site), isOwn) { return }
         let label = label(of: site)
-        if label == 0 { return writeInstant(descriptor.pointee.function, from: site) }
+        if label == 0 { return writeInstant(hook.pointee.function, from: site) }
         if !isOwn, let old = openFrame(at: own, label) { // it is dead
             writeUnwound(old, Clock.ticks())
             closeAlternate(old)
         }
         guard let frame = isOwn ? push(own, tails: 0) : pushAlternate(own, tails: 0) else { return }
         frame.pointee.label = label
-        frame.pointee.function = descriptor
+        frame.pointee.function = hook
         begin(frame)
         if isOwn { top = frame } else { openAlternate(frame) }
     }
@@ -139,12 +139,12 @@ extension ThreadRecorder {
 
     /// Returns true if the call that returns to this label is one of this function: it came through a slot, or through its own first
     /// bytes.
-    private func isRecorded(_ descriptor: UnsafeMutablePointer<function_descriptor>, _ label: UInt64, _ isOwn: Bool) -> Bool {
+    private func isRecorded(_ hook: UnsafeMutablePointer<function_hook>, _ label: UInt64, _ isOwn: Bool) -> Bool {
         if !isOwn { return true } // code inlined into a coroutine's first function is not told apart
         var frame = top
         while frame != base {
             if frame.label == label && !frame.isInstrumented {
-                return Returns.address(frame.function) == UInt64(UInt(bitPattern: descriptor.pointee.target))
+                return Returns.address(frame.function) == UInt64(UInt(bitPattern: hook.pointee.target))
             }
             frame = frame.pointee.below
         }

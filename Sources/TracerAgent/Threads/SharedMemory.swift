@@ -31,14 +31,14 @@ extension ThreadRecorder {
 
     /// The call is about to be made. A frame with the label that it returns to, or nil: it is jumped to.
     func beginSharing(
-        _ sharing: MemorySharing, _ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills,
+        _ sharing: MemorySharing, _ hook: UnsafeMutablePointer<function_hook>, _ spills: Spills,
         isCounted: Bool
     ) -> Frame? {
         let site = spills.site // not that of the caller's caller
         endTailCaller(spills)
         if tracer_process_page().pointee.enabled != 0 && isCounted {
             leaveAlternateModeIfPossible()
-            if top.pointee.last == 0 { writeInstant(descriptor.pointee.function, from: site) } else { countBeyondDepth() }
+            if top.pointee.last == 0 { writeInstant(hook.pointee.function, from: site) } else { countBeyondDepth() }
         }
         var isByNumber = false
         var kind = ThreadRecorder.waits
@@ -61,7 +61,7 @@ extension ThreadRecorder {
         guard let frame = FramePool.take() else { return nil }
         frame.pointee.label = label
         frame.pointee.stack_pointer = spills.stackPointer
-        frame.pointee.function = descriptor
+        frame.pointee.function = hook
         frame.pointee.tails = kind
         frame.pointee.older = context.pointee.sharing_calls
         context.pointee.sharing_calls = frame

@@ -2,7 +2,7 @@
 import CSupport
 
 extension ThreadRecorder {
-    /// pthread_setname_np(thread, name): a pthread_t is the address of the thread's descriptor. On x86_64 that is its
+    /// pthread_setname_np(thread, name): a pthread_t is the address of the thread's control block. On x86_64 that is its
     /// thread pointer; on aarch64 the thread pointer follows it (glibc and musl alike, 2 KB and less), and the next
     /// thread's is at least a stack away.
     static func rename(thread: UInt64, name: UInt64) {

@@ -18,12 +18,12 @@ enum ThreadStack {
 
     /// glibc puts struct pthread on top of the thread's stack, and in it `stackblock, stackblock_size, guardsize`
     /// (nptl/descr.h). Their offset is not part of the ABI, so they are recognized: three words of which the first two
-    /// span both the stack pointer and the descriptor, and end just above it. The descriptor is at least 2304 bytes.
+    /// span both the stack pointer and the thread control block (struct pthread), and end just above it. The block is at least 2304 bytes.
     /// It stands at the thread pointer where thread-local variables lie below that (x86_64), and just below the thread
     /// pointer where they lie above it (aarch64): then they end where the block ends.
     private static func blockOfThread() -> (UInt64, UInt64) {
         let thread = tracer_thread_pointer()
-        let first = thread &+ UInt64(bitPattern: Architecture.threadDescriptor)
+        let first = thread &+ UInt64(bitPattern: Architecture.threadControlBlock)
         let words = UnsafePointer<UInt64>(bitPattern: UInt(first))!
         for n in 0..<(2048 / 8 &- 2) {
             let start = words[n], size = words[n &+ 1], guardSize = words[n &+ 2]

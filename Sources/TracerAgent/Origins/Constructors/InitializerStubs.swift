@@ -6,31 +6,31 @@
 import CSupport
 import CTraceLayout
 
-/// Descriptor of a stub of KIND_INITIALIZER, with other values in the fields that an ordinary one has for its events.
+/// Hook of a stub of KIND_INITIALIZER, with other values in the fields that an ordinary one has for its events.
 struct InitializerStub {
-    private let descriptor: UnsafeMutablePointer<function_descriptor>
-    init(_ descriptor: UnsafeMutablePointer<function_descriptor>) { self.descriptor = descriptor }
+    private let hook: UnsafeMutablePointer<function_hook>
+    init(_ hook: UnsafeMutablePointer<function_hook>) { self.hook = hook }
 
     /// In the place of TRACE_INITIALIZER_…
     static let main: UInt32 = 15
 
-    var kind: UInt32 { UInt32(descriptor.pointee.head &>> 32) }
-    var index: UInt32 { UInt32(truncatingIfNeeded: descriptor.pointee.head) }
-    var module: UInt32 { descriptor.pointee.function }
+    var kind: UInt32 { UInt32(hook.pointee.head &>> 32) }
+    var index: UInt32 { UInt32(truncatingIfNeeded: hook.pointee.head) }
+    var module: UInt32 { hook.pointee.function }
     var load: UInt32 { ModuleTable.modules.pointer(Int(module)).pointee.load }
     var isFinalizer: Bool { kind == UInt32(TRACE_INITIALIZER_FINI) || kind == UInt32(TRACE_INITIALIZER_FINI_ARRAY) }
 
     /// `original`: where the target will stand, while it is not known.
     func set(kind: UInt32, index: Int, module: Int, target: UInt64, original: UInt64 = 0) {
-        descriptor.pointee.head = UInt64(kind) &<< 32 | UInt64(index)
-        descriptor.pointee.function = UInt32(truncatingIfNeeded: module)
-        descriptor.pointee.instant = original
-        descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
+        hook.pointee.head = UInt64(kind) &<< 32 | UInt64(index)
+        hook.pointee.function = UInt32(truncatingIfNeeded: module)
+        hook.pointee.instant = original
+        hook.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
     }
     /// It is called now, so the loader would read its array now. Where no slow path can be taken the trampoline does this.
     func findTarget() {
-        if descriptor.pointee.target != nil { return }
-        descriptor.pointee.target = UnsafePointer<UnsafeRawPointer?>(bitPattern: UInt(descriptor.pointee.instant))?.pointee
+        if hook.pointee.target != nil { return }
+        hook.pointee.target = UnsafePointer<UnsafeRawPointer?>(bitPattern: UInt(hook.pointee.instant))?.pointee
     }
 }
 
@@ -45,8 +45,8 @@ enum InitializerStubs {
     ]
 
     private static func stub(_ target: UInt64, _ kind: UInt32, _ index: Int, _ module: Int) -> UInt64? {
-        guard let (stub, descriptor) = FunctionTable.stub(kind: KIND_INITIALIZER) else { return nil }
-        InitializerStub(descriptor).set(kind: kind, index: index, module: module, target: target)
+        guard let (stub, hook) = FunctionTable.stub(kind: KIND_INITIALIZER) else { return nil }
+        InitializerStub(hook).set(kind: kind, index: index, module: module, target: target)
         return stub
     }
 
@@ -121,16 +121,16 @@ enum InitializerStubs {
     /// DT_INIT, DT_FINI: the loader adds the load bias to what the entry says.
     private static func replaceFunction(
         _ module: UnsafeMutablePointer<Module>, _ index: Int, _ which: Int,
-        _ descriptor: inout UnsafeMutablePointer<function_descriptor>?,
+        _ hook: inout UnsafeMutablePointer<function_hook>?,
         _ access: inout WriteAccess
     ) {
         let image = module.pointee.image
         guard let entry = image.dynamicEntry(functions[which].tag), entry.pointee.value != 0 else { return }
-        if descriptor == nil { descriptor = FunctionTable.stub(kind: KIND_INITIALIZER)?.descriptor }
-        guard let descriptor, access.open(valueAddress(entry)) else { return }
+        if hook == nil { hook = FunctionTable.stub(kind: KIND_INITIALIZER)?.hook }
+        guard let hook, access.open(valueAddress(entry)) else { return }
         module.pointee.hasStubs = true
-        InitializerStub(descriptor).set(kind: functions[which].kind, index: 0, module: index, target: image.bias &+ entry.pointee.value)
-        entry.pointee.value = Stubs.stub(of: descriptor) &- image.bias
+        InitializerStub(hook).set(kind: functions[which].kind, index: 0, module: index, target: image.bias &+ entry.pointee.value)
+        entry.pointee.value = Stubs.stub(of: hook) &- image.bias
     }
 
     private static func replaceArray(
@@ -152,7 +152,7 @@ enum InitializerStubs {
             table.count = count
         }
         for n in 0..<count {
-            InitializerStub(Stubs.descriptor(ofStub: stubs(table)[n])).set(
+            InitializerStub(Stubs.hook(ofStub: stubs(table)[n])).set(
                 kind: arrays[which].kind, index: n, module: index, target: 0, original: array &+ UInt64(n) &* 8)
         }
         module.pointee.hasStubs = true

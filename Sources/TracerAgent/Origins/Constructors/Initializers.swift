@@ -11,19 +11,19 @@ enum Initializers {
 
     /// About to run. nil: it runs unmeasured.
     static func begin(
-        _ recorder: ThreadRecorder, _ descriptor: UnsafeMutablePointer<function_descriptor>,
+        _ recorder: ThreadRecorder, _ hook: UnsafeMutablePointer<function_hook>,
         _ spills: Spills, since entered: UInt64
     ) -> Frame? {
         if !TraceOutput.isWritable { return nil }
         if ReturnLabels.contains(spills.returnAddress) { return nil } // a tail call: its return is that of a traced call
         guard let label = ReturnLabels.label(of: spills.returnAddress), let frame = FramePool.take() else { return nil }
-        let stub = InitializerStub(descriptor)
+        let stub = InitializerStub(hook)
         let context = recorder.context
         if recorder.isOwnStack(spills.stackPointer) { closeAbandoned(context, below: spills.stackPointer &+ 8) }
         frame.pointee.label = label
         frame.pointee.stack_pointer = spills.stackPointer
         frame.pointee.tails = recorder.isOwnStack(spills.stackPointer) ? 0 : 1
-        frame.pointee.function = descriptor
+        frame.pointee.function = hook
         let parent = innermost(context)
         frame.pointee.older = context.pointee.initializers
         context.pointee.initializers = frame
@@ -41,7 +41,7 @@ enum Initializers {
         fixed.index = stub.index
         fixed.thread = context.pointee.index
         fixed.load = stub.load == 0 ? .max : stub.load
-        fixed.address = UInt64(UInt(bitPattern: descriptor.pointee.target))
+        fixed.address = UInt64(UInt(bitPattern: hook.pointee.target))
         fixed.usage = .thread(cpu: CPUTime.now(context))
         guard let place = MetadataWriter.append(Int(TRACE_RECORD_INITIALIZER), UInt16(stub.kind), fixed, isPassing: stub.load != 0)
         else { return frame }

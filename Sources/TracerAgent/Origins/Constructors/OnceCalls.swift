@@ -5,11 +5,11 @@ import CTraceLayout
 
 enum OnceCalls {
     static func record(
-        _ descriptor: UnsafeMutablePointer<function_descriptor>, _ spills: Spills, _ recorder: ThreadRecorder, isPassing: Bool
+        _ hook: UnsafeMutablePointer<function_hook>, _ spills: Spills, _ recorder: ThreadRecorder, isPassing: Bool
     ) {
         if !TraceOutput.isWritable { return }
         var fixed = trace_once_record()
-        fixed.function = descriptor.pointee.function
+        fixed.function = hook.pointee.function
         fixed.thread = recorder.context.pointee.index
         // The guard's function has one argument; its second register holds anything.
         fixed.code =

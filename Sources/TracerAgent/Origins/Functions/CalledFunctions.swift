@@ -46,7 +46,7 @@ enum CalledFunctions {
 
     private struct Called: BitwiseCopyable {
         let replaced: UnsafeMutablePointer<ReplacedBytes>
-        let descriptor: UnsafeMutablePointer<function_descriptor>
+        let hook: UnsafeMutablePointer<function_hook>
         let module: Int
     }
     /// Functions whose bytes are to be put back. LoaderWatch.lock is held.
@@ -58,26 +58,26 @@ enum CalledFunctions {
     private static let pauseFactor: UInt64 = 100
 
     /// FunctionTable's lock is held. The store is the last: who reads it finds the rest.
-    static func isNumbered(_ descriptor: UnsafeMutablePointer<function_descriptor>) {
-        descriptor.pointee.head = passes
-        tracer_store_release_64(&descriptor.pointee.instant, tracer_address_pass_some()) // FUNCTION_ENTER
+    static func isNumbered(_ hook: UnsafeMutablePointer<function_hook>) {
+        hook.pointee.head = passes
+        tracer_store_release_64(&hook.pointee.instant, tracer_address_pass_some()) // FUNCTION_ENTER
     }
     /// Its bytes have been replaced, for the first time or in a module that has come again.
-    static func isReplaced(_ descriptor: UnsafeMutablePointer<function_descriptor>) {
-        if descriptor.pointee.kind == UInt16(KIND_PATCHED) { isNumbered(descriptor) }
+    static func isReplaced(_ hook: UnsafeMutablePointer<function_hook>) {
+        if hook.pointee.kind == UInt16(KIND_PATCHED) { isNumbered(hook) }
     }
 
     /// Called by the slow path: at the first call of the function, or at one of the later ones.
-    static func look(at descriptor: UnsafeMutablePointer<function_descriptor>) {
-        if descriptor.pointee.kind == UInt16(KIND_UNNAMED) && !PatchedFunctions.number(descriptor) { return }
-        descriptor.pointee.head = passes
+    static func look(at hook: UnsafeMutablePointer<function_hook>) {
+        if hook.pointee.kind == UInt16(KIND_UNNAMED) && !PatchedFunctions.number(hook) { return }
+        hook.pointee.head = passes
         // Who finds others at work comes again.
         LoaderWatch.ifFree {
-            guard let (replaced, module) = PatchedFunctions.replaced(descriptor) else { return end(descriptor) }
+            guard let (replaced, module) = PatchedFunctions.replaced(hook) else { return end(hook) }
             switch replaced.pointee.state {
-            case .isOver: return end(descriptor)
+            case .isOver: return end(hook)
             case .replaced:
-                if !called.append(Called(replaced: replaced, descriptor: descriptor, module: module)) { return end(descriptor) }
+                if !called.append(Called(replaced: replaced, hook: hook, module: module)) { return end(hook) }
                 replaced.pointee.state = .isToBePutBack
             case .isToBePutBack: break
             }
@@ -88,8 +88,8 @@ enum CalledFunctions {
     }
 
     /// It leads past the recorder from now on, and nothing is looked at any more.
-    private static func end(_ descriptor: UnsafeMutablePointer<function_descriptor>) {
-        tracer_store_release_64(&descriptor.pointee.instant, tracer_address_pass()) // FUNCTION_ENTER
+    private static func end(_ hook: UnsafeMutablePointer<function_hook>) {
+        tracer_store_release_64(&hook.pointee.instant, tracer_address_pass()) // FUNCTION_ENTER
     }
 
     private static func putBack(since begin: UInt64) {
@@ -106,7 +106,7 @@ enum CalledFunctions {
     }
     private static func leave(_ n: Int) {
         called[n].replaced.pointee.state = .isOver
-        end(called[n].descriptor)
+        end(called[n].hook)
     }
 
     /// With all that are to be put back there. False: it cannot be done for this one.

@@ -5,7 +5,7 @@ import CSupport
 import CTraceLayout
 
 enum InstrumentedFunctions {
-    nonisolated(unsafe) private static var descriptors = Table<function_descriptor>() // InstrumentedTable's lock is held by who appends
+    nonisolated(unsafe) private static var hooks = Table<function_hook>() // InstrumentedTable's lock is held by who appends
 
     /// Returns the value for a slot with this name. nil: it keeps the one it has.
     static func entry(_ name: Name, calledBy module: UnsafePointer<Module>) -> UInt64? {
@@ -16,35 +16,35 @@ enum InstrumentedFunctions {
 
     static func enter(_ recorder: ThreadRecorder, _ function: UInt64, at stackPointer: UInt64, from site: UInt64) {
         let index = ModuleTable.index(of: function)
-        let found = InstrumentedTable.descriptor(
+        let found = InstrumentedTable.hook(
             of: function,
             { $0.pointee.function != 0 && FunctionTable.entry($0.pointee.function).module == UInt32(index ?? Int(Int32.max)) },
             { make(function, index) })
-        guard let descriptor = found else { return TraceOutput.drop() }
-        if descriptor.pointee.instant != 0 { return } // it is not to be recorded, or not any more
-        recorder.enterInstrumented(descriptor, at: stackPointer, from: site)
+        guard let hook = found else { return TraceOutput.drop() }
+        if hook.pointee.instant != 0 { return } // it is not to be recorded, or not any more
+        recorder.enterInstrumented(hook, at: stackPointer, from: site)
     }
 
-    private static func make(_ function: UInt64, _ index: Int?) -> InstrumentedTable.Descriptor? {
-        let place = descriptors.count
-        var descriptor = function_descriptor()
-        descriptor.target = UnsafeRawPointer(bitPattern: UInt(function))
-        descriptor.kind = UInt16(KIND_CALL)
-        descriptor.instant = 1 // not recorded, as code that was made at run time
+    private static func make(_ function: UInt64, _ index: Int?) -> InstrumentedTable.Hook? {
+        let place = hooks.count
+        var hook = function_hook()
+        hook.target = UnsafeRawPointer(bitPattern: UInt(function))
+        hook.kind = UInt16(KIND_CALL)
+        hook.instant = 1 // not recorded, as code that was made at run time
         var isNew = false
         if let index {
             let module = ModuleTable.modules.pointer(index)
             if admits(function &- module.pointee.image.bias, module.pointee.path),
                 let id = FunctionTable.locked({ FunctionTable.number(function, module: index, low: module.pointee.image.low) })
             {
-                descriptor.function = id
-                descriptor.head = Event.head(.enter, id)
-                descriptor.instant = 0
+                hook.function = id
+                hook.head = Event.head(.enter, id)
+                hook.instant = 0
                 isNew = true
             }
         }
-        if !descriptors.append(descriptor) { return nil }
-        let made = descriptors.pointer(place)
+        if !hooks.append(hook) { return nil }
+        let made = hooks.pointer(place)
         if isNew { FunctionTable.locked { HotFunctions.add(made.pointee.function, made) } }
         return made
     }

@@ -1,5 +1,5 @@
 // Description of an area's stubs and moved code for unwinders (CSupport/moved_code.h): where each function's first bytes were, and how
-// the copy differs from them. It lies after the descriptors.
+// the copy differs from them. It lies after the hooks.
 import CSupport
 import CTraceLayout
 
@@ -20,14 +20,14 @@ struct MovedArea {
     static let descriptionBytes: UInt64 = 8192 &* UInt64(DESCRIPTION_BYTES)
 
     /// `place`: so many bytes of zeros. `descriptions`: within 32 bits of the code; 0: none.
-    init(at place: UInt64, _ functions: UInt32, code: Range<UInt64>, descriptors: UInt64, base: UInt64, descriptions: UInt64) {
+    init(at place: UInt64, _ functions: UInt32, code: Range<UInt64>, hooks: UInt64, base: UInt64, descriptions: UInt64) {
         let start = UnsafeMutableRawPointer(bitPattern: UInt(place))!
         area = start.assumingMemoryBound(to: moved_area.self)
         sites = (start + Int(MovedArea.sitesOffset)).assumingMemoryBound(to: UInt32.self)
         shapes = (start + Int(MovedArea.shapesOffset(functions))).assumingMemoryBound(to: moved_shape.self)
         area.pointee.code = code.lowerBound
         area.pointee.code_end = code.upperBound
-        area.pointee.functions = UnsafePointer(bitPattern: UInt(descriptors))
+        area.pointee.functions = UnsafePointer(bitPattern: UInt(hooks))
         area.pointee.base = base
         area.pointee.sites = UnsafePointer(sites)
         area.pointee.shapes = UnsafePointer(shapes)

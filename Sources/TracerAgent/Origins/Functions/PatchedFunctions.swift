@@ -16,11 +16,11 @@ enum PatchedFunctions {
         var code: UInt64 = 0 // 0: none
         var codeBytes: UInt64 = 0
         var used: UInt64 = 0 // bytes in use
-        var descriptors: UInt64 = 0
+        var hooks: UInt64 = 0
         var told: UInt64 = 0 // to unwinders (MovedArea.swift)
         var descriptions: UInt64 = 0
         var base: UInt64 = 0 // base of the plan's addresses
-        var replaced: UnsafeMutablePointer<ReplacedBytes>? // one for each descriptor, where they are to be put back
+        var replaced: UnsafeMutablePointer<ReplacedBytes>? // one for each hook, where they are to be put back
     }
     nonisolated(unsafe) private static var areas = Table<Area>() // LoaderWatch.lock is held by who appends
 
@@ -269,7 +269,7 @@ enum PatchedFunctions {
                 let entry = work.base &+ UInt64(function.address) &+ UInt64(function.patch)
                 replaced[count] = ReplacedBytes(
                     address: entry, original: UnsafePointer(bitPattern: UInt(entry))!, count: EntryPatch.writtenBytes(function))
-                CalledFunctions.isReplaced(descriptor(count, of: area))
+                CalledFunctions.isReplaced(hook(count, of: area))
             }
             EntryPatch.redirect(function, base: work.base, to: place)
             place = place &+ work.bytes(function)
@@ -319,12 +319,12 @@ enum PatchedFunctions {
         return true
     }
 
-    /// Stubs, moved code and descriptors, before anybody can come there.
+    /// Stubs, moved code and hooks, before anybody can come there.
     private static func fill(_ area: Area, _ work: Work, _ module: UnsafeMutablePointer<Module>) -> Bool {
         let plan = work.plan
-        var place = area.code, descriptor = area.descriptors
+        var place = area.code, hook = area.hooks
         var moved = MovedArea(
-            at: area.told, work.count, code: area.code..<area.code &+ area.used, descriptors: area.descriptors, base: work.base,
+            at: area.told, work.count, code: area.code..<area.code &+ area.used, hooks: area.hooks, base: work.base,
             descriptions: area.descriptions)
         var keys = plan.keys
         for n in 0..<plan.functionCount {
@@ -332,10 +332,10 @@ enum PatchedFunctions {
             defer { keys += Int(function.name_count) }
             if work.chosen[n] == 0 { continue }
             let stub = UnsafeMutableRawPointer(bitPattern: UInt(place))!
-            EntryPatch.writeStub(at: stub, descriptor: descriptor, function)
+            EntryPatch.writeStub(at: stub, hook: hook, function)
             moved.add(function, plan)
             if !EntryPatch.writeMoved(at: stub + Int(EntryPatch.stubBytes(function)), function, plan, base: work.base) { return false }
-            let entry = UnsafeMutablePointer<function_descriptor>(bitPattern: UInt(descriptor))!
+            let entry = UnsafeMutablePointer<function_hook>(bitPattern: UInt(hook))!
             entry.pointee.target = UnsafeRawPointer(stub + Int(EntryPatch.stubBytes(function)))
             entry.pointee.head = UInt64(function.address)
             entry.pointee.function = UInt32(work.index)
@@ -343,7 +343,7 @@ enum PatchedFunctions {
             entry.pointee.instant = Trampolines.patchedSet.special // FUNCTION_ENTER
             if !CalledFunctions.areWanted { nameIfObject(entry, work, plan.function(n), keys, module) }
             place = place &+ work.bytes(function)
-            descriptor = descriptor &+ UInt64(FUNCTION_BYTES)
+            hook = hook &+ UInt64(FUNCTION_BYTES)
         }
         if !Memory.protectCode(area.code, area.codeBytes) { return false }
         moved.tell()
@@ -353,7 +353,7 @@ enum PatchedFunctions {
     /// A function whose calls have an object has a record of its own, and a number from the beginning, since its name is known now. It stays
     /// with the special entry, and is recorded however often it is called.
     @inline(never) private static func nameIfObject(
-        _ descriptor: UnsafeMutablePointer<function_descriptor>, _ work: Work, _ function: UnsafePointer<plan_function>,
+        _ hook: UnsafeMutablePointer<function_hook>, _ work: Work, _ function: UnsafePointer<plan_function>,
         _ keys: UnsafePointer<UInt32>, _ module: UnsafeMutablePointer<Module>
     ) {
         guard let (name, flags) = work.object(function, keys, withUnsafePointer(to: &module.pointee.image) { $0 }) else { return }
@@ -361,18 +361,18 @@ enum PatchedFunctions {
         guard let id = FunctionTable.locked({ FunctionTable.number(address, module: UInt32(work.index), flags: flags, name: name) }) else {
             return
         }
-        descriptor.pointee.head = Event.head(.enter, id)
-        descriptor.pointee.function = id
-        descriptor.pointee.kind = UInt16(KIND_PATCHED)
-        descriptor.pointee.argument = CallObjects.argument(flags)
+        hook.pointee.head = Event.head(.enter, id)
+        hook.pointee.function = id
+        hook.pointee.kind = UInt16(KIND_PATCHED)
+        hook.pointee.argument = CallObjects.argument(flags)
     }
 
-    /// Stubs with their moved code behind each, and descriptors, in pages as near to the module as there is address space.
+    /// Stubs with their moved code behind each, and hooks, in pages as near to the module as there is address space.
     private static func makeArea(_ work: Work, _ image: Image) -> Area? {
         let page = UInt64(Memory.pageBytes)
         func whole(_ bytes: UInt64) -> UInt64 { (bytes &+ page &- 1) & ~(page &- 1) }
-        let codeBytes = whole(work.codeBytes), descriptorBytes = UInt64(work.count) &* UInt64(FUNCTION_BYTES)
-        let toldBytes = MovedArea.bytes(work.count, work.shapes), filled = whole(codeBytes &+ descriptorBytes &+ toldBytes)
+        let codeBytes = whole(work.codeBytes), hookBytes = UInt64(work.count) &* UInt64(FUNCTION_BYTES)
+        let toldBytes = MovedArea.bytes(work.count, work.shapes), filled = whole(codeBytes &+ hookBytes &+ toldBytes)
         let known = descriptions(near: image)
         // If address space is scarce, without descriptions: an unwinder then ends in moved code.
         let withDescriptions = known == nil ? mapNear(image, filled &+ MovedArea.descriptionBytes) : nil
@@ -381,8 +381,8 @@ enum PatchedFunctions {
         Memory.preferLargePages(place, Int(filled))
         Memory.populate(place, Int(filled))
         var area = Area(
-            code: start, codeBytes: codeBytes, used: work.codeBytes, descriptors: start &+ codeBytes,
-            told: start &+ codeBytes &+ descriptorBytes, descriptions: known ?? (withDescriptions == nil ? 0 : start &+ filled), base: work.base)
+            code: start, codeBytes: codeBytes, used: work.codeBytes, hooks: start &+ codeBytes,
+            told: start &+ codeBytes &+ hookBytes, descriptions: known ?? (withDescriptions == nil ? 0 : start &+ filled), base: work.base)
         if CalledFunctions.areWanted {
             let byteCount = Int(work.count) &* MemoryLayout<ReplacedBytes>.stride
             area.replaced = Memory.pages(byteCount)?.bindMemory(to: ReplacedBytes.self, capacity: Int(work.count))
@@ -399,15 +399,15 @@ enum PatchedFunctions {
         }
         return nil
     }
-    private static func descriptor(_ n: Int, of area: Area) -> UnsafeMutablePointer<function_descriptor> {
-        UnsafeMutablePointer(bitPattern: UInt(area.descriptors))! + n
+    private static func hook(_ n: Int, of area: Area) -> UnsafeMutablePointer<function_hook> {
+        UnsafeMutablePointer(bitPattern: UInt(area.hooks))! + n
     }
     /// How the first bytes of a function were that has a number, and of which module it is. nil: nobody has kept them.
-    static func replaced(_ descriptor: UnsafeMutablePointer<function_descriptor>) -> (UnsafeMutablePointer<ReplacedBytes>, Int)? {
-        let module = Int(FunctionTable.entry(descriptor.pointee.function).module)
+    static func replaced(_ hook: UnsafeMutablePointer<function_hook>) -> (UnsafeMutablePointer<ReplacedBytes>, Int)? {
+        let module = Int(FunctionTable.entry(hook.pointee.function).module)
         let area = areas[module]
         guard let replaced = area.replaced else { return nil }
-        return (replaced + (Int(UInt64(UInt(bitPattern: descriptor)) &- area.descriptors) / Int(FUNCTION_BYTES)), module)
+        return (replaced + (Int(UInt64(UInt(bitPattern: hook)) &- area.hooks) / Int(FUNCTION_BYTES)), module)
     }
     /// Returns the lowest address at which bytes of a module were replaced, as a plan's functions are sorted; 0: they are not kept.
     static func firstReplaced(in module: Int) -> UInt64 { areas[module].replaced?.pointee.address ?? 0 }
@@ -498,20 +498,20 @@ enum PatchedFunctions {
     // MARK: - First calls
 
     /// Gives it a number. False: it has none, and is not recorded.
-    static func number(_ descriptor: UnsafeMutablePointer<function_descriptor>) -> Bool {
+    static func number(_ hook: UnsafeMutablePointer<function_hook>) -> Bool {
         FunctionTable.locked {
-            if descriptor.pointee.kind != UInt16(KIND_UNNAMED) { return true } // another thread was faster
-            let index = Int(descriptor.pointee.function)
+            if hook.pointee.kind != UInt16(KIND_UNNAMED) { return true } // another thread was faster
+            let index = Int(hook.pointee.function)
             let low = ModuleTable.modules.pointer(index).pointee.image.low
-            guard let id = FunctionTable.number(areas[index].base &+ descriptor.pointee.head, module: index, low: low) else { return false }
-            descriptor.pointee.head = Event.head(.enter, id)
-            descriptor.pointee.function = id
-            descriptor.pointee.kind = UInt16(KIND_PATCHED)
+            guard let id = FunctionTable.number(areas[index].base &+ hook.pointee.head, module: index, low: low) else { return false }
+            hook.pointee.head = Event.head(.enter, id)
+            hook.pointee.function = id
+            hook.pointee.kind = UInt16(KIND_PATCHED)
             if CalledFunctions.areWanted {
-                CalledFunctions.isNumbered(descriptor)
+                CalledFunctions.isNumbered(hook)
             } else {
-                tracer_store_release_64(&descriptor.pointee.instant, Trampolines.patchedSet.enter)
-                HotFunctions.add(id, descriptor)
+                tracer_store_release_64(&hook.pointee.instant, Trampolines.patchedSet.enter)
+                HotFunctions.add(id, hook)
             }
             return true
         }

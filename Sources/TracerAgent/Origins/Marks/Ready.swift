@@ -15,7 +15,7 @@ enum Ready {
 
     /// A call of one of these functions begins.
     static func inspect(
-        _ descriptor: UnsafeMutablePointer<function_descriptor>, _ policy: HookPolicy, _ spills: Spills,
+        _ hook: UnsafeMutablePointer<function_hook>, _ policy: HookPolicy, _ spills: Spills,
         _ recorder: ThreadRecorder
     ) {
         let reason: UInt32
@@ -26,14 +26,14 @@ enum Ready {
         }
         inspected &+= policy == .output ? 1 : 0
         if isSeen(reason) || policy == .output && inspected > mostInspected {
-            let isEntryOnly = FunctionTable.entry(descriptor.pointee.function).isEntryOnly
-            tracer_store_release_16(&descriptor.pointee.kind, UInt16(isEntryOnly ? KIND_ENTRY_ONLY : KIND_CALL))
+            let isEntryOnly = FunctionTable.entry(hook.pointee.function).isEntryOnly
+            tracer_store_release_16(&hook.pointee.kind, UInt16(isEntryOnly ? KIND_ENTRY_ONLY : KIND_CALL))
             return
         }
         switch policy {
         case .output where !isOutput(spills.firstArgument): return
         case .notify where !saysReady(spills.secondArgument), .notifyOfPid where !saysReady(spills.thirdArgument): return
-        default: record(reason, descriptor.pointee.function, recorder)
+        default: record(reason, hook.pointee.function, recorder)
         }
     }
 

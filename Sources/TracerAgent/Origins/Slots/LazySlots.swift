@@ -18,31 +18,31 @@ enum LazySlots {
         let module = ModuleTable.modules.pointer(index)
         let image = withUnsafeMutablePointer(to: &module.pointee.image) { $0 }
         let table = image.pointee.linkageTable
-        guard module.pointee.lazy.descriptor == nil, table & 7 == 0, image.pointee.isData(table &+ 16),
+        guard module.pointee.lazy.hook == nil, table & 7 == 0, image.pointee.isData(table &+ 16),
             image.pointee.word64(table &+ 8) == UInt64(UInt(bitPattern: module.pointee.loader)),
             let resolver = image.pointee.word64(table &+ 16), let loader = ModuleTable.module(of: resolver),
             loader.pointee.image.low == Process.loaderBase, let fixup = ProcedureLinkage.fixup(of: resolver, in: &loader.pointee.image),
-            access.open(table &+ 16), let descriptor = takeDescriptor()
+            access.open(table &+ 16), let hook = takeHook()
         else { return }
-        module.pointee.lazy.descriptor = descriptor
+        module.pointee.lazy.hook = hook
         module.pointee.lazy.copyRelocations(image, above: loader.pointee.image.high)
-        descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(resolver))
-        descriptor.pointee.instant = fixup
-        descriptor.pointee.function = UInt32(index)
+        hook.pointee.target = UnsafeRawPointer(bitPattern: UInt(resolver))
+        hook.pointee.instant = fixup
+        hook.pointee.function = UInt32(index)
         let first = module.pointee.lazy.relocations
-        descriptor.pointee.head = first == 0 ? 0 : (first &- image.pointee.jumpRelocations) / Architecture.fixupUnit
-        tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(table &+ 16))!, Stubs.stub(of: descriptor))
+        hook.pointee.head = first == 0 ? 0 : (first &- image.pointee.jumpRelocations) / Architecture.fixupUnit
+        tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(table &+ 16))!, Stubs.stub(of: hook))
     }
 
     /// True once it is known what `tracer_lazy` must save. CPUID traps to the hypervisor (five VM exits), and most processes never need
     /// the answer.
     nonisolated(unsafe) private static var isPrepared = false
-    /// Descriptors of modules that are gone, linked by `instant`.
-    nonisolated(unsafe) fileprivate static var free: UnsafeMutablePointer<function_descriptor>?
-    private static func takeDescriptor() -> UnsafeMutablePointer<function_descriptor>? {
-        if let descriptor = free {
-            free = UnsafeMutablePointer(bitPattern: UInt(descriptor.pointee.instant))
-            return descriptor
+    /// Hooks of modules that are gone, linked by `instant`.
+    nonisolated(unsafe) fileprivate static var free: UnsafeMutablePointer<function_hook>?
+    private static func takeHook() -> UnsafeMutablePointer<function_hook>? {
+        if let hook = free {
+            free = UnsafeMutablePointer(bitPattern: UInt(hook.pointee.instant))
+            return hook
         }
         if !isPrepared { tracer_prepare_lazy() }
         isPrepared = true
@@ -99,13 +99,13 @@ enum LazySlots {
 extension LazyStub {
     /// The module is no longer mapped.
     mutating func giveBack() {
-        guard let descriptor else { return }
+        guard let hook else { return }
         if relocations != 0 {
             let start = relocations & ~UInt64(Memory.pageBytes &- 1)
             Memory.release(UnsafeMutableRawPointer(bitPattern: UInt(start)), relocationBytes)
         }
-        descriptor.pointee.instant = UInt64(UInt(bitPattern: LazySlots.free))
-        LazySlots.free = descriptor
+        hook.pointee.instant = UInt64(UInt(bitPattern: LazySlots.free))
+        LazySlots.free = hook
         self = LazyStub()
     }
 

@@ -268,9 +268,9 @@ struct Rebinder {
     /// Only in the executable: what else calls it is not what calls main.
     private mutating func hookStart(_ slot: UInt64, _ target: UInt64) {
         guard image.pointee.contains(Process.entry), access.open(slot),
-            let (stub, descriptor) = FunctionTable.stub(kind: KIND_START)
+            let (stub, hook) = FunctionTable.stub(kind: KIND_START)
         else { return }
-        descriptor.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
+        hook.pointee.target = UnsafeRawPointer(bitPattern: UInt(target))
         tracer_store_release_64(UnsafeMutablePointer(bitPattern: UInt(slot))!, stub)
     }
 }

@@ -47,7 +47,7 @@ enum Architecture {
     static let returnsInRegister = true
 
     /// Bounds of struct pthread: it ends just below the thread pointer; thread-local variables follow, at most this many bytes.
-    static let threadDescriptor: Int64 = -2048, mostAboveThread: UInt64 = 16 << 20
+    static let threadControlBlock: Int64 = -2048, mostAboveThread: UInt64 = 16 << 20
     /// A pthread_t lies so far below the thread pointer at most.
     static let mostBelowThread: UInt64 = 4096
 

@@ -45,7 +45,7 @@ enum Architecture {
     static let returnsInRegister = false
 
     /// Bounds of struct pthread: it is at the thread pointer, and ends at most this far above it.
-    static let threadDescriptor: Int64 = 16, mostAboveThread: UInt64 = 65536
+    static let threadControlBlock: Int64 = 16, mostAboveThread: UInt64 = 65536
     /// A pthread_t lies so far below the thread pointer at most.
     static let mostBelowThread: UInt64 = 0
 
