@@ -158,7 +158,7 @@ static inline long tracer_stub_index(const void *place) {
     }
 }
 
-/// Labels of the trampolines (*/trampoline.S): never called from C or Swift, only pointed to. One set with and one without
+/// Symbols of the trampolines (*/trampoline.S): never called from C or Swift, only pointed to. One set with and one without
 /// a time filter; on aarch64 also for what the CPU can do and where thread-local state is. Its code goes from `enter` to `end`.
 struct trampoline_set {
     uint64_t enter, special, returned, returned_checked, end;

@@ -10,7 +10,7 @@ public enum Tactic: UInt8, CaseIterable, Sendable {
 
 public enum Reason: UInt8, CaseIterable, Sendable {
     case no, entryPoint, returnsTwice, asksCaller, childOnStack, notCode, tooShort, jumpInto, tableInto, landingPad, loop, inside,
-        fallsInto, frameAtEntry, signalReturn, notMovable, endsOpen, tooFar, hiddenLabels, jumpedInto, loader, agent, otherArchitecture,
+        fallsInto, frameAtEntry, signalReturn, notMovable, endsOpen, tooFar, hiddenTargets, jumpedInto, loader, agent, otherArchitecture,
         returnsInto, generatedCaller, askedByCallee
 
     /// One sentence.
@@ -34,7 +34,7 @@ public enum Reason: UInt8, CaseIterable, Sendable {
         case .notMovable: "One of its first instructions cannot be relocated."
         case .endsOpen: "It ends within the bytes that would be relocated, without a jump or a return."
         case .tooFar: "One of its first instructions refers to something more than 2 GB away."
-        case .hiddenLabels: "It jumps to computed addresses that cannot be determined."
+        case .hiddenTargets: "It jumps to computed addresses that cannot be determined."
         case .jumpedInto: "Other code jumps to it with more on the stack than a return address."
         case .loader: "It belongs to the dynamic loader, which runs while the agent binds modules."
         case .agent: "It belongs to the agent."

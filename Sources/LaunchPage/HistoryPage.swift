@@ -59,7 +59,7 @@ package struct HistoryPage {
         for value in scale.ticks {
             svg +=
                 "<line class=\"grid\" x1=\"\(Self.left)\" x2=\"\(size.width - Self.right)\" y1=\"\(rounded(y(value)))\" y2=\"\(rounded(y(value)))\"/>"
-            svg += "<text x=\"\(Self.left - 8)\" y=\"\(rounded(y(value) + 4))\" text-anchor=\"end\">\(scale.label(value))</text>"
+            svg += "<text x=\"\(Self.left - 8)\" y=\"\(rounded(y(value) + 4))\" text-anchor=\"end\">\(scale.caption(value))</text>"
         }
         let upper = points.map { place(x($0.index), y($0.stage.p95)) },
             lower = points.reversed().map { place(x($0.index), y($0.stage.p50)) }
@@ -73,9 +73,9 @@ package struct HistoryPage {
         }
         for (index, anchor) in [(0, "start"), (count - 1, "end")] where index == 0 || count > 1 {
             let entry = trend.series[index].entry
-            let label = String(UTC(seconds: entry.time).text.prefix(10)) + (entry.commit.isEmpty ? "" : " · \(entry.commit.prefix(8))")
+            let caption = String(UTC(seconds: entry.time).text.prefix(10)) + (entry.commit.isEmpty ? "" : " · \(entry.commit.prefix(8))")
             svg +=
-                "<text x=\"\(rounded(x(index)))\" y=\"\(size.height - 6)\" text-anchor=\"\(count == 1 ? "middle" : anchor)\">\(escaped(label))</text>"
+                "<text x=\"\(rounded(x(index)))\" y=\"\(size.height - 6)\" text-anchor=\"\(count == 1 ? "middle" : anchor)\">\(escaped(caption))</text>"
         }
         return svg + "</svg></figure>\n"
     }
@@ -122,7 +122,7 @@ private struct Axis {
         value >= 1e9 ? ("s", 1e9) : value >= 1e6 ? ("ms", 1e6) : ("µs", 1e3)
     }
 
-    func label(_ value: Double) -> String {
+    func caption(_ value: Double) -> String {
         value == 0 ? "0" : String(format: "%g ", value / unit.size) + unit.name
     }
 

@@ -59,7 +59,7 @@ struct ViewTree {
             let title = root.name.isEmpty ? "thread" : root.name
             places[root.node] = columns.count
             columns.add(
-                0, name(!isOne || tree.processes.count > 1 ? tree.labelWithProcess(root) : root.tid.map { "\(title) \($0)" } ?? title),
+                0, name(!isOne || tree.processes.count > 1 ? tree.nameWithProcess(of: root) : root.tid.map { "\(title) \($0)" } ?? title),
                 top.calls, top.total, 0,
                 0)
             // Nodes that are drawn, and what is summed up below each: from a stack, since paths may be very long.

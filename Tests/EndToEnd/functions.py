@@ -74,16 +74,16 @@ KINDS(COUNTER)
 static volatile long sink;
 FUNCTION static long leaf(long n) { BEGIN(leaf); return n ^ sink; }
 
-/* Jumps to computed labels, and by a table; the first statement is a target. */
+/* Jumps to computed addresses, and by a table; the first statement is a target. */
 FUNCTION static long interpret(const unsigned char *code, long value) {
-    static const void *const labels[] = {&&add, &&twice, &&negate, &&loop, &&stop};
+    static const void *const targets[] = {&&add, &&twice, &&negate, &&loop, &&stop};
     BEGIN(interpret);
     long turns = 3;
-    goto *labels[*code];
-add: value += 5; goto *labels[*++code];
-twice: value = leaf(value) * 2; goto *labels[*++code];
-negate: value = -value; goto *labels[*++code];
-loop: if (--turns) { code -= 2; goto *labels[*code]; } goto *labels[*++code];
+    goto *targets[*code];
+add: value += 5; goto *targets[*++code];
+twice: value = leaf(value) * 2; goto *targets[*++code];
+negate: value = -value; goto *targets[*++code];
+loop: if (--turns) { code -= 2; goto *targets[*code]; } goto *targets[*++code];
 stop: return value;
 }
 FUNCTION static int switched(int n) {

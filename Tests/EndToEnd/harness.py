@@ -204,9 +204,9 @@ def describe(status):
     return f"signal {-status}" if status < 0 else f"status {status}"
 
 
-def difference(label, bare, traced):
+def difference(name, bare, traced):
     lines = difflib.unified_diff(bare.decode(errors="replace").splitlines(), traced.decode(errors="replace").splitlines(),
-                                 f"{label} bare", f"{label} traced", lineterm="", n=1)
+                                 f"{name} bare", f"{name} traced", lineterm="", n=1)
     return "\n".join(list(lines)[:24])
 
 
@@ -215,10 +215,10 @@ def same(bare, traced, normalise=lambda data: data):
     faults = []
     if bare.status != traced.status:
         faults.append(f"ended with {describe(traced.status)}, bare with {describe(bare.status)}")
-    for label in ("stdout", "stderr"):
-        one, other = normalise(getattr(bare, label)), normalise(getattr(traced, label))
+    for stream in ("stdout", "stderr"):
+        one, other = normalise(getattr(bare, stream)), normalise(getattr(traced, stream))
         if one != other:
-            faults.append(difference(label, one, other) or f"{label} differs")
+            faults.append(difference(stream, one, other) or f"{stream} differs")
     return faults
 
 

@@ -33,7 +33,7 @@ final class EntryMarkTable {
 
 /// A jump or call that leads to watched bytes. Addresses are relative to the module's base.
 struct EntryReference {
-    enum Kind: UInt8 { case jump, conditional, call, guess, label }
+    enum Kind: UInt8 { case jump, conditional, call, guess, codeAddress }
     var site: UInt32
     var target: UInt32
     var source: Int32 // entry
@@ -77,7 +77,7 @@ struct ScannedCode {
         /// Its last instruction may go on behind it.
         var runsOn = false
         /// It jumps by a register, takes an address within itself, and no table says how they belong together.
-        var hasHiddenLabels = false
+        var hasHiddenTargets = false
         /// It reads the address that it returns to.
         var readsReturnAddress = false
         /// It reads where its caller's frame is, which leads to the address that its caller returns to.

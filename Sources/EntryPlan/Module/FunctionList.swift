@@ -23,14 +23,14 @@ struct FunctionList {
     private(set) var names: [UnsafeRawBufferPointer] = []
     private let resolverNames = ResolverNames()
     /// Other addresses in code that have a name: nobody knows who jumps there.
-    private(set) var labels: [UInt64] = []
+    private(set) var bareSymbols: [UInt64] = []
 
     private struct Name {
         var address: UInt64
         var byteCount: UInt64
         var rank: UInt8
         var isResolver: Bool
-        var isLabel: Bool
+        var isBareSymbol: Bool
         var text: UnsafeRawBufferPointer
     }
 
@@ -51,7 +51,7 @@ struct FunctionList {
                 Name(
                     address: symbol.address, byteCount: symbol.byteCount,
                     rank: SymbolRank.of(text, isNoType: isNoType, isResolver: isResolver, isLocal: symbol.isLocal, isWeak: symbol.isWeak),
-                    isResolver: isResolver, isLabel: isNoType && symbol.byteCount == 0, text: isResolver ? resolverNames.add(text) : text))
+                    isResolver: isResolver, isBareSymbol: isNoType && symbol.byteCount == 0, text: isResolver ? resolverNames.add(text) : text))
         }
         found.sort { a, b in
             if (a.address, a.rank) != (b.address, b.rank) { return (a.address, a.rank) < (b.address, b.rank) }
@@ -75,12 +75,12 @@ struct FunctionList {
                 entry.frames = described[frame]
                 frame += 1
             }
-            var isLabel = true, isCold = false
+            var isBareSymbol = true, isCold = false
             let first = index
             while index < found.count, found[index].address == address {
                 let name = found[index]
                 if index == first { isCold = Self.isCold(name.text) }
-                if !name.isLabel { isLabel = false }
+                if !name.isBareSymbol { isBareSymbol = false }
                 if name.isResolver { entry.isResolver = true }
                 entry.end = max(entry.end, address &+ min(name.byteCount, 1 << 31))
                 let isKnown = names[entry.names.lowerBound...].contains {
@@ -90,9 +90,9 @@ struct FunctionList {
                 index += 1
             }
             entry.names = entry.names.lowerBound..<names.count
-            if entry.frames == nil && isLabel { // not a function as far as anybody says
+            if entry.frames == nil && isBareSymbol { // not a function as far as anybody says
                 names.removeSubrange(entry.names)
-                labels.append(address)
+                bareSymbols.append(address)
                 continue
             }
             if entry.end == address { entry.end = address &+ (entry.frames?.byteCount ?? 0) }
@@ -121,7 +121,7 @@ struct FunctionList {
             if entry.address < reach {
                 // A description within what a symbol covers is none of a function.
                 if entry.names.isEmpty {
-                    labels.append(entry.address)
+                    bareSymbols.append(entry.address)
                     continue
                 }
                 entry.isInside = true

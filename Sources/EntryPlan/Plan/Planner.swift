@@ -118,7 +118,7 @@ struct Planner {
             bases += results[part].bases
             for reference in results[part].references { mark(reference) }
         }
-        markLabels()
+        markBareSymbols()
         markStored(bases)
         markHandlers()
         findParts()
@@ -188,7 +188,7 @@ struct Planner {
         forEachWatching(target) { index, offset in
             let bit = UInt16(1) << UInt16(offset)
             switch reference.kind {
-            case .call, .label:
+            case .call, .codeAddress:
                 if offset == 0 { marks[index].isReferenced = true } else { marks[index].direct |= bit }
             case .guess:
                 if offset > 0 { marks[index].direct |= bit }
@@ -221,9 +221,9 @@ struct Planner {
         return before == 0xc9 || before == 0x5d
     }
 
-    private func markLabels() {
-        for label in list.labels {
-            forEachWatching(label) { index, offset in if offset > 0 { marks[index].direct |= 1 << UInt16(offset) } }
+    private func markBareSymbols() {
+        for address in list.bareSymbols {
+            forEachWatching(address) { index, offset in if offset > 0 { marks[index].direct |= 1 << UInt16(offset) } }
         }
         for entry in list.entries {
             forEachWatching(entry.address) { index, offset in if offset > 0 { marks[index].direct |= 1 << UInt16(offset) } }
@@ -327,7 +327,7 @@ struct Planner {
         if body.isBroken { return .notCode }
         if mark.isJumpedInto { return .jumpedInto }
         if isRunInto(index) { return .fallsInto }
-        if body.hasHiddenLabels { return .hiddenLabels }
+        if body.hasHiddenTargets { return .hiddenTargets }
         if body.readsReturnAddress { return .asksCaller }
         if mark.isAsked { return .askedByCallee }
         return nil

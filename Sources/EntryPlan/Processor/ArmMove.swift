@@ -169,7 +169,7 @@ struct ArmScan {
                 body.leadsElsewhere = true
             case .near(let distance):
                 isEnd = false
-                label(site, target(distance), entry, index)
+                addressTaken(site, target(distance), entry, index)
             case .page(let distance):
                 isEnd = false
                 pages[word & 31] = site & ~4095 &+ UInt64(bitPattern: distance)
@@ -179,7 +179,7 @@ struct ArmScan {
                 if word == ArmInstruction.nop { continue }
                 isEnd = false
                 if word & 0xffc0_0000 == 0x9100_0000, let page = pages[word >> 5 & 31] { // add, with the rest of an adrp's address
-                    label(site, page &+ UInt64(word >> 10 & 0xfff), entry, index)
+                    addressTaken(site, page &+ UInt64(word >> 10 & 0xfff), entry, index)
                 }
                 if word & 0xfe00_0000 == 0xd600_0000 {
                     isEnd = true
@@ -204,9 +204,9 @@ struct ArmScan {
         if watched.contains(target) { add(site, target, index, kind) }
     }
 
-    private mutating func label(_ site: UInt64, _ target: UInt64, _ entry: FunctionEntry, _ index: Int) {
-        // gcc's tables are of distances from a label, in bytes or halfwords; they do not lead to the first word.
-        if watched.contains(target) { add(site, target, index, .label) }
+    private mutating func addressTaken(_ site: UInt64, _ target: UInt64, _ entry: FunctionEntry, _ index: Int) {
+        // gcc's tables are of distances from an address in the code, in bytes or halfwords; they do not lead to the first word.
+        if watched.contains(target) { add(site, target, index, .codeAddress) }
         if !(target >= entry.address && target < entry.end), !starts.contains(target) { found.bases.append(target) }
     }
 

@@ -31,7 +31,7 @@ struct X86Scan {
     private let scratch = Scratch()
     private var inner: [UInt32] = []
     /// Addresses in code, and elsewhere, that it takes.
-    private var labels: [UInt64] = []
+    private var innerAddresses: [UInt64] = []
     private var ownBases: [UInt64] = []
     private let frames: FrameTable
     private var returnWord = X86ReturnWord()
@@ -50,7 +50,7 @@ struct X86Scan {
         }
         let boundaries = scratch.cleared(count)
         inner.removeAll(keepingCapacity: true)
-        labels.removeAll(keepingCapacity: true)
+        innerAddresses.removeAll(keepingCapacity: true)
         ownBases.removeAll(keepingCapacity: true)
         returnWord.begin()
         var hasTableJump = false
@@ -85,13 +85,13 @@ struct X86Scan {
                 }
             case X86_INDIRECT_JUMP:
                 isEnd = true
-                body.leadsElsewhere = true // to its own labels as a rule, which nobody says for certain
+                body.leadsElsewhere = true // to its own branch targets as a rule, which nobody says for certain
                 if instruction.flags & UInt8(X86_BY_TABLE) != 0 { hasTableJump = true }
             case X86_LEA:
                 isEnd = false
-                if watched.contains(target) { add(site, target, index, .label) }
+                if watched.contains(target) { add(site, target, index, .codeAddress) }
                 if target > entry.address, target < entry.end {
-                    labels.append(target)
+                    innerAddresses.append(target)
                 } else if !starts.contains(target) { // constants may lie in the segment of the code
                     found.bases.append(target)
                     ownBases.append(target)
@@ -112,7 +112,7 @@ struct X86Scan {
             body.isBroken = true
         }
         (body.readsReturnAddress, body.readsCallersFrame) = returnWord.end(entry.frames, frames)
-        if hasTableJump, !labels.isEmpty { body.hasHiddenLabels = !followLabels(entry, index) }
+        if hasTableJump, !innerAddresses.isEmpty { body.hasHiddenTargets = !followTables(entry, index) }
         body.runsOn = !isEnd
         if body.isBroken { guessAll(entry.address, entry.end, index) }
         return body
@@ -123,15 +123,15 @@ struct X86Scan {
             EntryReference(site: UInt32(site - code.base), target: UInt32(target - code.base), source: Int32(index), kind: kind))
     }
 
-    /// gcc's `&&label - &&first`: tables of distances from a label, in numbers of 32 bits. False: there is none.
-    private mutating func followLabels(_ entry: FunctionEntry, _ index: Int) -> Bool {
+    /// gcc's `&&label - &&first`: tables of distances from an address in the function, in numbers of 32 bits. False: there is none.
+    private mutating func followTables(_ entry: FunctionEntry, _ index: Int) -> Bool {
         var isFound = false
         for table in ownBases {
-            for label in labels {
+            for base in innerAddresses {
                 let bytes = code.content(at: table)
                 var offset = 0
                 while let distance = bytes.load(offset, as: Int32.self), offset < 1 << 16 {
-                    let target = label &+ UInt64(bitPattern: Int64(distance))
+                    let target = base &+ UInt64(bitPattern: Int64(distance))
                     guard target >= entry.address, target < entry.end else { break }
                     if watched.contains(target) { add(entry.address, target, index, target == entry.address ? .jump : .guess) }
                     offset += 4

@@ -9,10 +9,10 @@ package struct ReplayText {
     private let files: LoadedFiles
     private let short: ShortNames
     private let style: TextStyle
-    private var labels: [UInt32: Label] = [:]
+    private var captions: [UInt32: Caption] = [:]
 
     /// "name(" and ") [module]"; of a name with its parameters nothing stands between.
-    private struct Label {
+    private struct Caption {
         var name: [UInt8]
         var hasParameters: Bool
         var module: [UInt8]
@@ -25,12 +25,12 @@ package struct ReplayText {
         short = table.shortNames(names)
     }
 
-    private mutating func label(_ function: UInt32) -> Label {
-        if let label = labels[function] { return label }
+    private mutating func caption(_ function: UInt32) -> Caption {
+        if let caption = captions[function] { return caption }
         let name = table.name(of: function), shown = short[name.name]
-        let label = Label(name: Array(shown.utf8), hasParameters: shown.hasSuffix(")"), module: Array(style.dim(" [\(name.module)]").utf8))
-        labels[function] = label
-        return label
+        let caption = Caption(name: Array(shown.utf8), hasParameters: shown.hasSuffix(")"), module: Array(style.dim(" [\(name.module)]").utf8))
+        captions[function] = caption
+        return caption
     }
 
     package mutating func write(_ line: ReplayLine, of thread: TraceFile.ThreadID, to text: inout [UInt8]) {
@@ -53,7 +53,7 @@ package struct ReplayText {
         text.append(spaces: 2 + 2 * min(line.depth, 100))
         switch line.kind {
         case .missing(let count): text.append(style.alarm("-- \(counted(count, "chunk")) of this thread missing --"))
-        default: write(labelOf: line, thread, to: &text)
+        default: write(captionOf: line, thread, to: &text)
         }
         let note = self.note(line)
         if line.isInherited {
@@ -64,16 +64,16 @@ package struct ReplayText {
     }
 
     /// The function, and the file that the call loaded.
-    private mutating func write(labelOf line: ReplayLine, _ thread: TraceFile.ThreadID, to text: inout [UInt8]) {
+    private mutating func write(captionOf line: ReplayLine, _ thread: TraceFile.ThreadID, to text: inout [UInt8]) {
         guard let function = line.function else { return }
-        let label = label(function), object = line.object.map { trace.metadata.object($0, of: function).text }
-        text.append(contentsOf: label.name)
-        if label.hasParameters {
+        let caption = caption(function), object = line.object.map { trace.metadata.object($0, of: function).text }
+        text.append(contentsOf: caption.name)
+        if caption.hasParameters {
             if let object { text.append(" " + object) }
         } else {
             text.append("(" + (object ?? "") + ")")
         }
-        text.append(contentsOf: label.module)
+        text.append(contentsOf: caption.module)
         guard !files.isEmpty else { return }
         let file = files.file(
             table.name(of: function).name, thread: thread.index, from: line.start.raw, to: (line.end?.time ?? end).raw)

@@ -35,8 +35,8 @@ package struct SampledStacks: Sendable {
         for number in wanted {
             let sample = records.samples[number]
             // Spans are between functions, nobody knows which.
-            let labelled = open[number].filter { trace.metadata.functions[$0].map { !$0.isSpan && !$0.isMark } ?? true }
-            let stack = MergedStack(sample, records.stack(of: sample), open: labelled.reversed(), code, trace.metadata)
+            let recorded = open[number].filter { trace.metadata.functions[$0].map { !$0.isSpan && !$0.isMark } ?? true }
+            let stack = MergedStack(sample, records.stack(of: sample), open: recorded.reversed(), code, trace.metadata)
             places.append(sums.add(stack.functions, tid: sample.tid))
         }
         let (tree, nodes) = sums.tree(trace, code.functions)

@@ -60,7 +60,7 @@ package enum LaunchCalls {
                     name: lazy[index].name.name, module: lazy[index].name.module, calls: sum.calls,
                     total: trace.timeScale.nanoseconds(sum.ticks), children: [], isLazy: true)
             }
-            if let item = trace.metadata.functions[sum.row &- 1].flatMap({ $0.isSpan ? StartupItem.Label($0.rawName) : nil }) {
+            if let item = trace.metadata.functions[sum.row &- 1].flatMap({ $0.isSpan ? StartupItem.Registration($0.rawName) : nil }) {
                 return Node(
                     name: item.name, module: item.stageText, calls: sum.calls, total: trace.timeScale.nanoseconds(sum.ticks), children: [],
                     isItem: true)

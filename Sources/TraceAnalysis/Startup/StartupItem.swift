@@ -5,7 +5,7 @@ import TraceFormat
 
 package struct StartupItem: Sendable {
     /// An item's facts, as the name of its span gives them.
-    package struct Label: Sendable, Hashable {
+    package struct Registration: Sendable, Hashable {
         package var stage: Int
         package var name: String
         /// Names of the items that it comes after.
@@ -28,7 +28,7 @@ package struct StartupItem: Sendable {
         package var stageText: String { "stage \(stage)" }
     }
 
-    package var label: Label
+    package var registration: Registration
     package var tid: UInt32
     package var isOnMain: Bool
     package var start: Nanoseconds
@@ -50,11 +50,11 @@ package struct StartupItem: Sendable {
         var begins: [Int: Ticks] = [:], ends: [String: [Ticks]] = [:]
         var threads: [UInt32: Thread] = [:]
         for span in context.calls.spans {
-            guard let label = functions[span.function].flatMap({ Label($0.rawName) }) else { continue }
+            guard let registration = functions[span.function].flatMap({ Registration($0.rawName) }) else { continue }
             let isOver = span.end.map { $0 <= context.end } ?? false
             let end = min(span.end ?? context.end, context.end), total = clock.net(span.begin, end)
-            let stageBegin = begins[label.stage, default: span.begin]
-            begins[label.stage] = stageBegin
+            let stageBegin = begins[registration.stage, default: span.begin]
+            begins[registration.stage] = stageBegin
             var thread = threads[span.thread] ?? Thread(free: stageBegin)
             thread.leave(before: span.begin)
             if let outer = thread.open.last?.item { // its time and calls are not counted twice
@@ -62,21 +62,21 @@ package struct StartupItem: Sendable {
                 items[outer].calls &-= min(span.calls &+ 1, items[outer].calls)
             }
             // The item that it waited for: the last predecessor that ended before this began.
-            let last = label.after.compactMap { name in
+            let last = registration.after.compactMap { name in
                 ends[name]?.last { $0 <= span.begin }.map { (name: name, end: $0) }
             }.max { $0.end < $1.end }
             let free = max(thread.free, stageBegin)
             items.append(
                 StartupItem(
-                    label: label, tid: context.tid(span.thread), isOnMain: span.thread == mainThread, start: clock.since(span.begin),
+                    registration: registration, tid: context.tid(span.thread), isOnMain: span.thread == mainThread, start: clock.since(span.begin),
                     total: total, own: total, calls: span.calls, recording: Nanoseconds(0), isOver: isOver,
                     wait: last.flatMap { $0.end > free ? ($0.name, clock.wall(free, $0.end)) : nil }))
             thread.free = span.begin
             thread.open.append((items.count - 1, end))
             threads[span.thread] = thread
             if isOver {
-                let place = ends[label.name, default: []].lastIndex { $0 <= end }.map { $0 + 1 } ?? 0
-                ends[label.name, default: []].insert(end, at: place)
+                let place = ends[registration.name, default: []].lastIndex { $0 <= end }.map { $0 + 1 } ?? 0
+                ends[registration.name, default: []].insert(end, at: place)
             }
         }
         for index in items.indices { items[index].recording = context.recording(items[index].calls) }

@@ -24,7 +24,7 @@ extension StartupTimeline {
         guard !items.isEmpty else { return [] }
         let sorted = items.enumerated().sorted { ($1.element.own, $0.offset) < ($0.element.own, $1.offset) }.map(\.element)
         let shown = sorted.prefix(top)
-        let width = min(shown.map { $0.label.name.count }.max() ?? 0, 48)
+        let width = min(shown.map { $0.registration.name.count }.max() ?? 0, 48)
         var lines = [style.bold("Start-up items, by own time")]
         for item in shown {
             var facts: [String] = []
@@ -34,8 +34,8 @@ extension StartupTimeline {
             if let cost = recording(item.recording, of: item.own) { facts.append(cost) }
             if item.total.count > item.own.count + item.own.count / 10 { facts.append("total \(readable(item.total))") }
             lines.append(
-                "  " + time(item.own) + "  " + ofWhole(item.own) + "  " + item.label.stageText + "  "
-                    + rightFilled(item.label.name, facts.isEmpty ? 0 : width) + (facts.isEmpty ? "" : "  " + facts.joined(separator: ", ")))
+                "  " + time(item.own) + "  " + ofWhole(item.own) + "  " + item.registration.stageText + "  "
+                    + rightFilled(item.registration.name, facts.isEmpty ? 0 : width) + (facts.isEmpty ? "" : "  " + facts.joined(separator: ", ")))
         }
         if items.count > shown.count { lines.append(style.dim(leftFilled("", 23) + "\(grouped(UInt64(items.count - shown.count))) more")) }
         return lines
@@ -44,10 +44,10 @@ extension StartupTimeline {
 
 extension StartupItem: Record {
     package static let members = declare {
-        Member("stage") { Int64($0.label.stage) }.column("stage") { String($0.label.stage) }
-        Member("name", \.label.name).column("item", .name) { $0.label.name }
-        Member("after", "names of the items that it comes after", \.label.after).column("after", .text) {
-            $0.label.after.joined(separator: ", ")
+        Member("stage") { Int64($0.registration.stage) }.column("stage") { String($0.registration.stage) }
+        Member("name", \.registration.name).column("item", .name) { $0.registration.name }
+        Member("after", "names of the items that it comes after", \.registration.after).column("after", .text) {
+            $0.registration.after.joined(separator: ", ")
         }
         Member("thread", \.tid).column("thread", .text) { $0.isOnMain ? "main" : String($0.tid) }
         Member("main_thread", \.isOnMain)

@@ -71,7 +71,7 @@ extension StartupTimeline {
         let sorted = constructors.sorted { ($0.selfTime, $1.number) > ($1.selfTime, $0.number) }
         let shown = sorted.filter { $0.selfTime.count >= 1000 || !$0.isOver }.prefix(top)
         let moduleWidth = min(shown.map { $0.name.module.count }.max() ?? 0, 40)
-        let nameWidth = min(shown.map { label($0).count }.max() ?? 0, 48)
+        let nameWidth = min(shown.map { caption($0).count }.max() ?? 0, 48)
         var lines = [style.bold("Constructors, by self time")]
         for run in shown {
             var facts: [String] = []
@@ -88,7 +88,7 @@ extension StartupTimeline {
             if run.total.count > run.selfTime.count + run.selfTime.count / 10 { facts.append("total \(readable(run.total))") }
             lines.append(
                 "  " + time(run.selfTime) + "  " + ofWhole(run.selfTime) + "  " + rightFilled(run.name.module, moduleWidth)
-                    + "  " + rightFilled(label(run), facts.isEmpty ? 0 : nameWidth)
+                    + "  " + rightFilled(caption(run), facts.isEmpty ? 0 : nameWidth)
                     + (facts.isEmpty ? "" : "  " + facts.joined(separator: ", ")))
             if !run.name.globals.isEmpty {
                 lines.append(
@@ -111,7 +111,7 @@ extension StartupTimeline {
             ? "about \(readable(Nanoseconds(min(cost.count, time.count)))) of it recording" : nil
     }
 
-    private func label(_ run: ConstructorRun) -> String {
+    private func caption(_ run: ConstructorRun) -> String {
         guard let location = run.name.sourceLocation, !run.name.name.hasSuffix(location) else { return run.name.name }
         return "\(run.name.name) (\(location))"
     }

@@ -305,7 +305,7 @@ package struct ProgramSpan: Sendable {
     static func all(_ context: StartupContext) -> [ProgramSpan] {
         context.calls.spans.compactMap { span in
             let name = context.trace.metadata.functions[span.function]?.rawName ?? "?"
-            guard StartupItem.Label(name) == nil else { return nil }
+            guard StartupItem.Registration(name) == nil else { return nil }
             return ProgramSpan(
                 name: demangled(name), tid: context.tid(span.thread), at: context.clock.since(span.begin),
                 duration: span.end.map { context.clock.wall(span.begin, $0) })

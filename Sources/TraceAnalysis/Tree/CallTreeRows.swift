@@ -27,13 +27,13 @@ extension CallTree {
             return merged(.threads).roots.map { root in
                 let process = root.process.map { processes[$0] }
                 return FunctionSummary(
-                    name: process.map { "\(basename($0.program)) \($0.pid)" } ?? label(root), symbol: "", module: "", calls: root.calls,
+                    name: process.map { "\(basename($0.program)) \($0.pid)" } ?? name(of: root), symbol: "", module: "", calls: root.calls,
                     timedCalls: root.calls, total: Nanoseconds(nodes[root.node].total), selfTime: Int64(clamping: nodes[root.node].total))
             }
         case .thread:
             return roots.map { root in
                 FunctionSummary(
-                    name: label(root), symbol: "", module: root.process.map { basename(processes[$0].program) } ?? "",
+                    name: name(of: root), symbol: "", module: root.process.map { basename(processes[$0].program) } ?? "",
                     calls: root.calls, timedCalls: root.calls, total: Nanoseconds(nodes[root.node].total),
                     selfTime: Int64(clamping: nodes[root.node].total))
             }
@@ -51,19 +51,19 @@ extension CallTree {
         var function: Int
     }
 
-    /// Label of a root's thread, with its process if there are several.
-    package func label(_ root: Root) -> String {
-        processes.count > 1 ? labelWithProcess(root) : threadLabel(root)
+    /// Name of a root's thread, with its process if there are several.
+    package func name(of root: Root) -> String {
+        processes.count > 1 ? nameWithProcess(of: root) : threadName(of: root)
     }
 
     /// As among the threads of other processes.
-    package func labelWithProcess(_ root: Root) -> String {
-        guard let process = root.process.map({ processes[$0] }) else { return threadLabel(root) }
+    package func nameWithProcess(of root: Root) -> String {
+        guard let process = root.process.map({ processes[$0] }) else { return threadName(of: root) }
         let program = "\(basename(process.program)) \(process.pid)"
-        return root.tid == process.pid ? program : "\(program): \(threadLabel(root))"
+        return root.tid == process.pid ? program : "\(program): \(threadName(of: root))"
     }
 
-    private func threadLabel(_ root: Root) -> String {
+    private func threadName(of root: Root) -> String {
         root.tid.map { "\($0)\(root.name.isEmpty ? "" : " " + root.name)" } ?? counted(UInt64(root.threadCount), "thread")
     }
 

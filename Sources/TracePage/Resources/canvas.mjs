@@ -19,7 +19,7 @@ export function sized(canvas, width, height) {
 }
 
 /// A text in a frame, as much of it as there is space for.
-export function label(context, letter, text, x, y, width) {
+export function drawText(context, letter, text, x, y, width) {
   if (width < 22) return;
   const capacity = Math.floor((width - 8) / letter);
   if (capacity < 2) return;

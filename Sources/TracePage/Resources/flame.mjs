@@ -1,5 +1,5 @@
 // A flame graph on a canvas: callers above what they call, or upside down.
-import { ROW, label, sized } from "./canvas.mjs";
+import { ROW, drawText, sized } from "./canvas.mjs";
 import { nodeAt } from "./tree.mjs";
 
 export class FlameGraph {
@@ -33,7 +33,7 @@ export class FlameGraph {
       }
       if (w > 22) {
         context.fillStyle = paint.isDark() && !isHit && (tree.isComparison || paint.isPlain(tree, i)) ? text : onFrame;
-        label(context, letter, tree.name(i), x, y + ROW / 2, w);
+        drawText(context, letter, tree.name(i), x, y + ROW / 2, w);
       }
     }
     context.globalAlpha = 1;

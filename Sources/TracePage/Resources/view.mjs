@@ -10,7 +10,7 @@ import { sorted, tableRows } from "./table.mjs";
 import { around, mergedThreads } from "./merge.mjs";
 import { answeredSums, drawnSums } from "./selection.mjs";
 import { arranged, groups, isMeant, threadName } from "./threads.mjs";
-import { ROW, label, sized } from "./canvas.mjs";
+import { ROW, drawText, sized } from "./canvas.mjs";
 import { FlameGraph } from "./flame.mjs";
 import { columnText, spanLines, stateAt, stateLane, stateSums, sumText } from "./states.mjs";
 import { sampledTree } from "./samples.mjs";
@@ -269,7 +269,7 @@ function drawLine() {
       context.fillStyle = colour(item, index);
       context.fillRect(x0, y, Math.max(x1 - x0 - 1, 0.7), BAND);
       context.fillStyle = onFrame;
-      label(context, letter, item.name, x0, y + BAND / 2, x1 - x0);
+      drawText(context, letter, item.name, x0, y + BAND / 2, x1 - x0);
       boxed(x0, y, x1 - x0, BAND, tipOf(item), [item.at, item.at + item.length]);
     });
     y += BAND + 4;
@@ -291,17 +291,17 @@ function drawLine() {
     }
   }
 
-  const slicesOf = (index, slices, base, high, isLabelled) => eachSlice(slices, line, width, (slice, x0, w) => {
-    if (!isLabelled && slice.level > 0) return;
+  const slicesOf = (index, slices, base, high, hasText) => eachSlice(slices, line, width, (slice, x0, w) => {
+    if (!hasText && slice.level > 0) return;
     const [name, module] = functions[slice.fn], upper = base + slice.level * BAND, isOwn = isOwnCode(slice.fn);
     const isFound = pattern !== null && isHit(slice.fn);
     context.globalAlpha = pattern && !isFound ? 0.3 : 1;
     context.fillStyle = isFound ? hit : isOwn ? own : shade(hue(module), slice.fn, isDark());
     context.fillRect(x0, upper, Math.max(w - (w > 3 ? 1 : 0), 0.7), high - 1);
     context.fillStyle = isOwn && !isFound ? soft : onFrame;
-    if (isLabelled) label(context, letter, name, x0, upper + BAND / 2, w);
+    if (hasText) drawText(context, letter, name, x0, upper + BAND / 2, w);
     if (w >= 1) {
-      boxed(x0, upper, w, high, `${name}\n${module}\n${time(slice.length)} at ${moment(slice.start, slice.length / 100)}` + (isLabelled ? "" : `\n${threadName(lanes[index])}`),
+      boxed(x0, upper, w, high, `${name}\n${module}\n${time(slice.length)} at ${moment(slice.start, slice.length / 100)}` + (hasText ? "" : `\n${threadName(lanes[index])}`),
         [slice.start, slice.start + slice.length], () => describeSlice(index, slice));
     }
   });
@@ -330,7 +330,7 @@ function drawLine() {
       context.fillRect(x0, base, Math.max(w - (w > 4 ? 1 : 0), 1), high);
       if (high < STATE) continue;
       context.fillStyle = inkOn(colours[state]);
-      label(context, letter, SCHEMA.stateNames[state], x0, base + high / 2 + 0.5, w);
+      drawText(context, letter, SCHEMA.stateNames[state], x0, base + high / 2 + 0.5, w);
     }
     const of = px => {
       const here = stateAt(shown, px);

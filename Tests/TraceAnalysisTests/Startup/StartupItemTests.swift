@@ -9,9 +9,9 @@ import TraceTesting
 private let begin: UInt64 = 100_000_000
 
 @Suite struct StartupItemTests {
-    @Test func aLabelIsReadFromTheNameOfItsSpan() {
+    @Test func aRegistrationIsReadFromTheNameOfItsSpan() {
         func facts(_ span: String) -> String? {
-            StartupItem.Label(span).map { "\($0.stage) \($0.name)|\($0.after.joined(separator: "|"))" }
+            StartupItem.Registration(span).map { "\($0.stage) \($0.name)|\($0.after.joined(separator: "|"))" }
         }
         #expect(facts("startup item log (stage 1)") == "1 log|")
         #expect(facts("startup item database (stage -2, after config, log)") == "-2 database|config|log")
@@ -56,7 +56,7 @@ private let begin: UInt64 = 100_000_000
         let timeline = try StartupTimeline(TraceFile(path: file.path), symbolizer: Symbolizer())
         try isWithText(timeline)
         return timeline.items.map { item in
-            "\(item.label.stageText) \(item.label.name) \(item.isOnMain ? "main" : "pool") \(item.start.count / 100_000) own \(item.own.count / 100_000)"
+            "\(item.registration.stageText) \(item.registration.name) \(item.isOnMain ? "main" : "pool") \(item.start.count / 100_000) own \(item.own.count / 100_000)"
                 + " total \(item.total.count / 100_000) calls \(item.calls)"
                 + (item.wait.map { " waited \($0.duration.count / 100_000) for \($0.name)" } ?? "") + (item.isOver ? "" : " open")
         }
