@@ -15,9 +15,9 @@ enum { MOST_FRAMES = 1 << 16 };
 static struct own_image own;
 static uint64_t real_backtrace, real_unwind_backtrace, real_get_ip;
 
-/// True for addresses in the agent's libraries and in code that it has moved: what that stands for is the next frame (moved_frames.c).
+/// True for addresses in the agent's libraries and in instructions that it has relocated: what these stand for is the next frame (relocated_frames.c).
 static int is_own(uint64_t address) {
-    return address - own.low < own.high - own.low || tracer_is_label(address) || tracer_is_moved(address);
+    return address - own.low < own.high - own.low || tracer_is_label(address) || tracer_is_relocated(address);
 }
 
 /// An address above a label is one less than it was on the stack; of aarch64, where it is a multiple of 4, but for what signal handlers

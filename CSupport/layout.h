@@ -57,7 +57,7 @@
 #include <stdint.h>
 #include "atomics.h"
 #include "loader.h"
-#include "moved_code.h"
+#include "relocated_code.h"
 #include "scan_cache.h"
 
 struct function_hook {

@@ -1,6 +1,6 @@
 // Functions by which unwinders ask the loader for descriptions of code: _dl_find_object (glibc elf/dl-find_object.c; libgcc of gcc 12
 // and later, libunwind of LLVM), or dl_iterate_phdr (before; libunwind). Both are called through slots. The slots of libunwind lead
-// here, and where functions are patched those of libgcc too: the same answers, and others for moved code and, to libunwind, for labels.
+// here, and where functions are patched those of libgcc too: the same answers, and others for relocated instructions and, to libunwind, for labels.
 // Also called from signal handlers.
 #include "layout.h"
 
@@ -59,7 +59,7 @@ static int (*real_iterate)(module_callback, void *);
 struct question {
     module_callback callback;
     void *data;
-    uint64_t address; // address in moved code or of a label, until it is answered
+    uint64_t address; // address in relocated instructions or of a label, until it is answered
     enum unwinder unwinder;
 };
 
@@ -91,14 +91,14 @@ static int each(struct module_info *module, uint64_t size, void *data) {
 }
 
 /// The address that they ask for is in the first words of what they give their callback: of libgcc (struct unw_eh_callback_data) and HP's
-/// libunwind (struct dwarf_callback_data) it is the first one, of LLVM's (dl_iterate_cb_data) the third. Whichever word is one of moved code
+/// libunwind (struct dwarf_callback_data) it is the first one, of LLVM's (dl_iterate_cb_data) the third. Whichever word is one in relocated instructions
 /// or of a label; if it were another one, their callback would not find its address in the segment that it is shown. Behind
 /// libgcc's is a null pointer, the base for relative addresses, and behind HP's one to what it is going to fill in.
 static int iterate(module_callback callback, void *data, enum unwinder unwinder) {
     const uint64_t *words = data;
     for (int n = 0; n < 3 && words; n++) {
         int is_label = tracer_is_label(words[n]);
-        if (!is_label && !tracer_is_moved(words[n])) continue;
+        if (!is_label && !tracer_is_relocated(words[n])) continue;
         if (unwinder == UNWINDER_UNKNOWN) unwinder = n == 0 && words[1] == 0 ? UNWINDER_GCC : UNWINDER_LIBUNWIND;
         if (is_label && unwinder == UNWINDER_GCC) break; // the image's own is for it
         struct question question = {callback, data, words[n], unwinder};

@@ -1582,7 +1582,7 @@ tracer_instrumented_enter:
     b.ne .Linstrumented_slow_enter
     ldr x3, [x9, #FRAME_FUNCTION]
     ldrh w4, [x3, #FUNCTION_KIND]
-    cmp w4, #KIND_PATCHED               // its target is moved code
+    cmp w4, #KIND_PATCHED               // its target is relocated code
     b.eq .Linstrumented_slow_enter
     ldr x3, [x3, #FUNCTION_TARGET]
     cmp x3, x0

@@ -31,7 +31,7 @@ typedef int32_t tracer_words __attribute__((vector_size(16)));
 typedef uint32_t tracer_distances __attribute__((vector_size(16)));
 typedef uint32_t tracer_distances_anywhere __attribute__((vector_size(16), aligned(1)));
 /// At which of the next sixteen offsets p is (32 bits of the text at p) + first + p below `range`, in 32 bits? 19 bytes are
-/// read. In range means: above `least`, as signed numbers, once they are moved so that the range ends at the largest one.
+/// read. In range means: above `least`, as signed numbers, once they are shifted so that the range ends at the largest one.
 static inline uint32_t tracer_references(const void *text, uint32_t first, uint32_t range) {
     const tracer_distances offsets = {0, 4, 8, 12};
     int32_t least = (int32_t)(0x7fffffffu - range);

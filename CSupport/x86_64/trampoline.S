@@ -1507,7 +1507,7 @@ tracer_instrumented_enter:
     cmpq %rsi, FRAME_LABEL(%rcx)
     jne .Linstrumented_slow_enter
     movq FRAME_FUNCTION(%rcx), %rax
-    cmpw $KIND_PATCHED, FUNCTION_KIND(%rax) // its target is moved code
+    cmpw $KIND_PATCHED, FUNCTION_KIND(%rax) // its target is relocated code
     je .Linstrumented_slow_enter
     cmpq %rdi, FUNCTION_TARGET(%rax)
     jne .Linstrumented_new

@@ -82,7 +82,7 @@ private func use(_ file: PlanFile) {
         for function in functions {
             _ = file.names(of: function)
             if function.tactic == 0 { continue }
-            _ = (file.moved(of: function).count, file.instructions(of: function).count, file.fixups(of: function).count)
+            _ = (file.relocated(of: function).count, file.instructions(of: function).count, file.fixups(of: function).count)
         }
     }
 }

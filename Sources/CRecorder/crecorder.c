@@ -90,10 +90,10 @@ static int make_pipe(int ends[2]) {
     if (pipe2(ends, O_CLOEXEC)) return errno;
     for (int end = 0; end < 2; end++)
         if (ends[end] <= 2) {
-            int moved = fcntl(ends[end], F_DUPFD_CLOEXEC, 3);
-            if (moved < 0) return errno;
+            int duplicate = fcntl(ends[end], F_DUPFD_CLOEXEC, 3);
+            if (duplicate < 0) return errno;
             close(ends[end]);
-            ends[end] = moved;
+            ends[end] = duplicate;
         }
     return 0;
 }

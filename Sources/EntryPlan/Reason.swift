@@ -10,7 +10,7 @@ public enum Tactic: UInt8, CaseIterable, Sendable {
 
 public enum Reason: UInt8, CaseIterable, Sendable {
     case no, entryPoint, returnsTwice, asksCaller, childOnStack, notCode, tooShort, jumpInto, tableInto, landingPad, loop, inside,
-        fallsInto, frameAtEntry, signalReturn, notMovable, endsOpen, tooFar, hiddenTargets, jumpedInto, loader, agent, otherArchitecture,
+        fallsInto, frameAtEntry, signalReturn, notRelocatable, endsOpen, tooFar, hiddenTargets, jumpedInto, loader, agent, otherArchitecture,
         returnsInto, generatedCaller, askedByCallee
 
     /// One sentence.
@@ -31,7 +31,7 @@ public enum Reason: UInt8, CaseIterable, Sendable {
         case .fallsInto: "The code before it falls through into it."
         case .frameAtEntry: "When it is entered, the top of the stack is not a return address."
         case .signalReturn: "Signal handlers return to it; nothing calls it."
-        case .notMovable: "One of its first instructions cannot be relocated."
+        case .notRelocatable: "One of its first instructions cannot be relocated."
         case .endsOpen: "It ends within the bytes that would be relocated, without a jump or a return."
         case .tooFar: "One of its first instructions refers to something more than 2 GB away."
         case .hiddenTargets: "It jumps to computed addresses that cannot be determined."

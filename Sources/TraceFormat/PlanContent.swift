@@ -80,10 +80,10 @@ public struct PlanContent {
         return nameCount == Int(header.key_count)
     }
     @inline(__always) private func isSound(_ function: UnsafePointer<plan_function>) -> Bool {
-        let function = function.pointee, moved = UInt64(function.moved_count)
-        guard function.tactic < UInt8(PLAN_TACTICS.rawValue), moved <= UInt64(PLAN_RELOCATED_MOST_BYTES),
-            function.instruction_count <= UInt8(PLAN_MOST_INSTRUCTIONS), UInt64(function.linked) <= moved,
-            UInt64(function.moved) &+ moved &+ UInt64(function.instruction_count) &* UInt64(MemoryLayout<plan_instruction>.size)
+        let function = function.pointee, relocated = UInt64(function.relocated_count)
+        guard function.tactic < UInt8(PLAN_TACTICS.rawValue), relocated <= UInt64(PLAN_RELOCATED_MOST_BYTES),
+            function.instruction_count <= UInt8(PLAN_MOST_INSTRUCTIONS), UInt64(function.linked) <= relocated,
+            UInt64(function.relocated) &+ relocated &+ UInt64(function.instruction_count) &* UInt64(MemoryLayout<plan_instruction>.size)
                 <= UInt64(header.pointee.bytes_count),
             UInt64(function.fixup) &+ UInt64(function.fixup_count) <= UInt64(header.pointee.fixup_count),
             function.replaced > 0, function.replaced <= 6, function.patch <= 16, function.resume >= function.patch,
@@ -91,7 +91,7 @@ public struct PlanContent {
         else { return false }
         for k in 0..<Int(function.fixup_count) {
             let fixup = fixup(of: function, k)
-            if UInt64(fixup.offset) &+ 4 > moved || UInt64(fixup.end) > moved || fixup.kind >= UInt8(PLAN_FIXUP_KINDS.rawValue) {
+            if UInt64(fixup.offset) &+ 4 > relocated || UInt64(fixup.end) > relocated || fixup.kind >= UInt8(PLAN_FIXUP_KINDS.rawValue) {
                 return false
             }
         }
@@ -126,9 +126,9 @@ public struct PlanContent {
     @inline(__always) public func fixup(of function: plan_function, _ k: Int) -> plan_fixup {
         ((start + Int(header.pointee.fixups)).assumingMemoryBound(to: plan_fixup.self) + Int(function.fixup))[k]
     }
-    public func movedCode(of function: plan_function) -> UnsafeRawPointer { start + Int(header.pointee.bytes) + Int(function.moved) }
+    public func relocatedCode(of function: plan_function) -> UnsafeRawPointer { start + Int(header.pointee.bytes) + Int(function.relocated) }
     public func instruction(of function: plan_function, _ k: Int) -> plan_instruction {
-        (movedCode(of: function) + Int(function.moved_count)).loadUnaligned(
+        (relocatedCode(of: function) + Int(function.relocated_count)).loadUnaligned(
             fromByteOffset: k &* MemoryLayout<plan_instruction>.size, as: plan_instruction.self)
     }
     /// Keys of all names: a function has as many as it has names, behind those of the functions before it.

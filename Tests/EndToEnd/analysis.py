@@ -153,7 +153,7 @@ int main(void) {
 """
 
 # CLOCK_MONOTONIC leaps by 1,000 s, seen from this process: to a tracer the cycle counter has another rate just then, as where a
-# machine slept or was moved. Nobody counts on how long anything takes: each call is over when it has lasted so long.
+# machine slept or was migrated. Nobody counts on how long anything takes: each call is over when it has lasted so long.
 # Either with two recorded calls in a microsecond, so that chunks are full within milliseconds, or with one in 5 ms.
 LASTING = """
 #include <stdint.h>
@@ -191,7 +191,7 @@ int main(void) {
     int other = open("/proc/self/ns/time_for_children", O_RDONLY);
     uint64_t leaps = now();
     if (other < 0 || setns(other, CLONE_NEWTIME)) return 77;
-    struct timespec asleep = {0, 20000000}; // as a machine does that sleeps or is moved
+    struct timespec asleep = {0, 20000000}; // as a machine does that sleeps or is migrated
     nanosleep(&asleep, 0);
     if (now() - leaps < 1000000000000) return 77;
     for (int i = 0; i < 60; i++) { uint64_t begin = now(); after(); taken[1] += now() - begin; }

@@ -81,7 +81,7 @@ import Testing
     }
 
     /// As a stripped program is compared with its next build.
-    @Test func aFunctionWithoutANameIsNotNewBecauseItHasMoved() throws {
+    @Test func aFunctionWithoutANameIsNotNewBecauseItsAddressChanged() throws {
         func launches(_ names: [String], seed: UInt64, time: Double) -> [LaunchProfile] {
             var maker = ProfileMaker()
             maker.random = SplitMix(seed: seed)

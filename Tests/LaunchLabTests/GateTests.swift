@@ -23,7 +23,7 @@ import Testing
     }
 
     /// A stripped library, and its next build, in which everything lies elsewhere.
-    @Test func aConstructorWithoutANameIsNotNewBecauseItHasMoved() {
+    @Test func aConstructorWithoutANameIsNotNewBecauseItsAddressChanged() {
         func stripped(_ offsets: [String: String], _ change: (inout ProfileMaker) -> Void = { _ in }) -> [LaunchProfile] {
             func renamed(_ node: CallNode) -> CallNode {
                 var node = node

@@ -1,5 +1,5 @@
 // Applies plans to the modules of a process as an agent would, but for recording: each entry jumps to code that counts and goes on
-// with the moved instructions. Preloaded by run.py; the program must behave as without. PLANS names a file with a line for each
+// with the relocated instructions. Preloaded by run.py; the program must behave as without. PLANS names a file with a line for each
 // module: its path, and its plan's. On exit says how many functions were patched and how many entered, in the file COUNTS.
 #define _GNU_SOURCE
 #include "plan_layout.h"
@@ -96,7 +96,7 @@ static void apply(const char *path, uintptr_t bias, uintptr_t low, uintptr_t hig
     for (uint32_t n = 0; n < header->function_count; n++) {
         const struct plan_function *f = functions + n;
         if (f->tactic == PLAN_NONE) continue;
-        unsigned char *site = base + f->address + f->patch, *stub = stubs + n * STUB, *moved = stub + 16;
+        unsigned char *site = base + f->address + f->patch, *stub = stubs + n * STUB, *relocated = stub + 16;
         if (memcmp(site, f->original, f->replaced)) die("other bytes than the plan's");
 #ifdef __aarch64__
         // Counted in x17, which is free at a function's entry but for -fipa-ra: so it is kept, and x16.
@@ -107,11 +107,11 @@ static void apply(const char *path, uintptr_t bias, uintptr_t low, uintptr_t hig
         unsigned char *start = stub + 8 + sizeof count;
         int is_signed = f->flags & PLAN_FUNCTION_SIGNED;
         if (is_signed) memcpy(start, "\xbf\x23\x03\xd5\x3f\x23\x03\xd5", 8); // autiasp; paciasp
-        moved = start + (is_signed ? 8 : 0);
-        memcpy(moved, bytes + f->moved, f->moved_count);
+        relocated = start + (is_signed ? 8 : 0);
+        memcpy(relocated, bytes + f->relocated, f->relocated_count);
         for (uint32_t k = 0; k < f->fixup_count; k++) {
             const struct plan_fixup *fix = fixups + f->fixup + k;
-            unsigned char *target = base + fix->target, *at = moved + fix->offset;
+            unsigned char *target = base + fix->target, *at = relocated + fix->offset;
             switch (fix->kind) {
             case PLAN_BRANCH26: branch(at, target); break;
             case PLAN_PAGE21: page(at, target); break;
@@ -124,20 +124,20 @@ static void apply(const char *path, uintptr_t bias, uintptr_t low, uintptr_t hig
         put_bits(site, ~0u, 0x14000000);
         branch(site, stub + 8);
 #else
-        memcpy(stub + 8, "\xff\x05\xf2\xff\xff\xff\xeb", 7); // incl count(%rip); jmp moved
+        memcpy(stub + 8, "\xff\x05\xf2\xff\xff\xff\xeb", 7); // incl count(%rip); jmp relocated
         stub[15] = 0;
-        memcpy(moved, bytes + f->moved, f->moved_count);
+        memcpy(relocated, bytes + f->relocated, f->relocated_count);
         for (uint32_t k = 0; k < f->fixup_count; k++) {
             const struct plan_fixup *fix = fixups + f->fixup + k;
             unsigned char *target = base + fix->target;
             switch (fix->kind) {
-            case PLAN_RELATIVE32: put32(moved + fix->offset, target - (moved + fix->end), 1); break;
-            case PLAN_LOW32: put32(moved + fix->offset, (int64_t)(uintptr_t)target, 0); break;
-            case PLAN_HIGH32: put32(moved + fix->offset, (int64_t)((uintptr_t)target >> 32), 0); break;
+            case PLAN_RELATIVE32: put32(relocated + fix->offset, target - (relocated + fix->end), 1); break;
+            case PLAN_LOW32: put32(relocated + fix->offset, (int64_t)(uintptr_t)target, 0); break;
+            case PLAN_HIGH32: put32(relocated + fix->offset, (int64_t)((uintptr_t)target >> 32), 0); break;
             default: die("a fixup of another architecture");
             }
         }
-        if (!f->moved_count) jump(moved, base + f->address + f->resume); // nops
+        if (!f->relocated_count) jump(relocated, base + f->address + f->resume); // nops
         unsigned char *entry = site;
         if (f->tactic == PLAN_JUMP2) {
             unsigned char *landing = base + f->landing;

@@ -9,7 +9,7 @@ TACTICS = ["none", "nops", "jump5", "jump2", "word", "trap"]
 HEADER = struct.Struct("<QIIQQ24sQqIIQQIIIIIIIIIII12xQ")
 FUNCTION = struct.Struct("<IIIIIIBBBBBBBBBB6s5sB2x")
 FIXUP = struct.Struct("<iBBBx")
-SIGNED, MOVED_END = 1, 2
+SIGNED, RELOCATED_END = 1, 2
 
 
 def reasons():
@@ -41,8 +41,8 @@ class Function:
     replaced: int
     resume: int
     original: bytes
-    moved: bytes
-    instructions: list       # (from the first byte of the moved code, from the function's address)
+    relocated: bytes
+    instructions: list       # (from the first byte of the relocated instructions, from the function's address)
     linked: int
     fixups: list
     landing: int
@@ -71,7 +71,7 @@ def read(path):
         fixup.target += base
     result, name_number = [], 0
     for n in range(function_count):
-        (address, size, name, moved, fixup, landing, tactic, reason, name_count, patch, replaced, resume, moved_count, instruction_count, count, flags,
+        (address, size, name, relocated, fixup, landing, tactic, reason, name_count, patch, replaced, resume, relocated_count, instruction_count, count, flags,
          original, landing_original, linked) = FUNCTION.unpack_from(content, functions + n * FUNCTION.size)
         texts = content[names + name:names + names_count].split(b"\0", name_count)[:name_count] if name_count else []
         for text in texts:  # none that the agent has to look at is passed over
@@ -79,11 +79,11 @@ def read(path):
             assert key & 0x3fffffff == functools.reduce(lambda hash, byte: hash * 33 + byte, text, 5381) & 0x3fffffff, text
             assert bool(key >> 31) == bool(re.search(b"jmp|context", text.lower())), text
             name_number += 1
-        at = data + moved
-        assert moved + moved_count + 2 * instruction_count <= data_count
-        instructions = content[at + moved_count:at + moved_count + 2 * instruction_count]
+        at = data + relocated
+        assert relocated + relocated_count + 2 * instruction_count <= data_count
+        instructions = content[at + relocated_count:at + relocated_count + 2 * instruction_count]
         result.append(Function([text.decode() for text in texts], base + address, size, TACTICS[tactic], reason, patch, replaced, resume,
-                               original[:replaced], content[at:at + moved_count], list(zip(instructions[::2], instructions[1::2])), linked,
+                               original[:replaced], content[at:at + relocated_count], list(zip(instructions[::2], instructions[1::2])), linked,
                                all_fixups[fixup:fixup + count], base + landing if landing else 0, landing_original, flags))
     assert name_number == key_count and names == max(functions, fixups, data, keys, names)
     return elf_machine, result

@@ -6,7 +6,7 @@
   leads into bytes that are replaced.
 - Applied: apply.c patches every planned function of a program and its libraries, also libc's; it must run as without. Also for
   aarch64, under qemu.
-- Origins: each instruction of moved code stands for the one of the original that does the same.
+- Origins: each relocated instruction stands for the one of the original that does the same.
 - Names: those of static functions, wherever a symbol table may be.
 - Command: output, errors, the cache.
 """
@@ -336,7 +336,7 @@ class TestApplied:
 
 
 class TestAppliedOnArm:
-    """The same for aarch64, under qemu: what is moved is one instruction."""
+    """The same for aarch64, under qemu: what is relocated is one instruction."""
 
     SYSROOT = "/usr/aarch64-linux-gnu"
     library = staticmethod(functools.cache(lambda: apply_library("aarch64-linux-gnu-gcc")))
@@ -434,29 +434,29 @@ class Origins(unittest.TestCase):
         with open(path, "rb") as file:
             content = file.read()  # in its text, addresses are file offsets
         for each in functions:
-            if each.tactic == "none" or not each.moved:
+            if each.tactic == "none" or not each.relocated:
                 continue
             at, originals = each.patch, []
             while at < each.resume and code.begin(each.address + at):
                 originals.append(at)
                 at += code.instructions[each.address + at][0]
-            goes_on = not each.flags & planfile.MOVED_END
-            told = dict((original, moved) for moved, original in each.instructions) or {n: n - each.patch for n in originals + [each.resume] * goes_on}
+            goes_on = not each.flags & planfile.RELOCATED_END
+            told = dict((original, relocated) for relocated, original in each.instructions) or {n: n - each.patch for n in originals + [each.resume] * goes_on}
             self.assertEqual(sorted(told), originals + [each.resume] * goes_on, each.name)
             kinds["told" if each.instructions else "same"] += 1
             for original in originals:
                 length, operation = code.instructions[each.address + original]
-                moved = told[original]
+                relocated = told[original]
                 if re.match(r"(bnd |notrack )?call", operation):
-                    self.assertEqual(each.moved[moved:moved + 6], b"\xe8\x01\0\0\0\xcc", each.name)
-                    self.assertEqual(each.linked, moved + 5, each.name)
+                    self.assertEqual(each.relocated[relocated:relocated + 6], b"\xe8\x01\0\0\0\xcc", each.name)
+                    self.assertEqual(each.linked, relocated + 5, each.name)
                     kinds["call"] += 1
                 elif not re.match(r"(bnd |notrack )?j", operation) and "rip" not in operation:
                     start = each.address + original
-                    self.assertEqual(each.moved[moved:moved + length], content[start:start + length], f"{each.name}+{original}: {operation}")
+                    self.assertEqual(each.relocated[relocated:relocated + length], content[start:start + length], f"{each.name}+{original}: {operation}")
                     kinds["copied"] += 1
             if goes_on:
-                self.assertEqual((each.moved[told[each.resume]], told[each.resume] + 5), (0xe9, len(each.moved)), each.name)
+                self.assertEqual((each.relocated[told[each.resume]], told[each.resume] + 5), (0xe9, len(each.relocated)), each.name)
         for kind, count in kinds.items():
             self.assertGreater(count, 10, kind)
 

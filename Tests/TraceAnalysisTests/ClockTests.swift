@@ -7,7 +7,7 @@ import TraceTesting
 private let second: UInt64 = 1_000_000_000
 
 /// A machine whose counter has one tick a nanosecond, and from a moment on another rate.
-private func moved(at change: UInt64, ticksPerNanosecond: Double, asleep: UInt64 = 0) -> @Sendable (UInt64) -> UInt64 {
+private func migrated(at change: UInt64, ticksPerNanosecond: Double, asleep: UInt64 = 0) -> @Sendable (UInt64) -> UInt64 {
     { ticks in
         if ticks <= change { return ticks }
         return change + UInt64(Double(ticks > change + asleep ? ticks - change - asleep : 0) / ticksPerNanosecond)
@@ -36,10 +36,10 @@ private func calls(
 }
 
 @Suite struct ClockTests {
-    @Test(arguments: [0.5, 0.96, 1.04, 2.0]) func callsBeforeAndAfterAMoveHaveTheirLengths(rate: Double) throws {
+    @Test(arguments: [0.5, 0.96, 1.04, 2.0]) func callsBeforeAndAfterAMigrationHaveTheirLengths(rate: Double) throws {
         let change = start + 2 * second, after = UInt64(100_000 * rate)
         let loaded = try calls(
-            seconds: 5, wordsPerChunk: 100, moved(at: change, ticksPerNanosecond: rate),
+            seconds: 5, wordsPerChunk: 100, migrated(at: change, ticksPerNanosecond: rate),
             length: { $0 < change ? 100_000 : after })
         let a = try #require(loaded["a"]), b = try #require(loaded["b"]), main = try #require(loaded["main"])
         #expect(a.median.map { abs(Int($0.count) - 100_000) <= 1000 } == true)
@@ -56,7 +56,7 @@ private func calls(
         // One chunk of a thread with little to do: nothing but the agent's own samples tells of the change.
         let change = start + 20 * second
         let loaded = try calls(
-            seconds: 30, wordsPerChunk: .max, pause: 50_000_000, moved(at: change, ticksPerNanosecond: 1.25),
+            seconds: 30, wordsPerChunk: .max, pause: 50_000_000, migrated(at: change, ticksPerNanosecond: 1.25),
             length: { $0 < change ? 100_000 : 125_000 }
         ) {
             $0.clock(change - 20_000_000)
@@ -83,7 +83,7 @@ private func calls(
         // The counter goes on for ten seconds, the other clock stands still. Nothing runs.
         let change = start + 2 * second
         var slept = false
-        let monotonic = moved(at: change, ticksPerNanosecond: 1, asleep: 10 * second)
+        let monotonic = migrated(at: change, ticksPerNanosecond: 1, asleep: 10 * second)
         var builder = demo { builder, thread in
             builder.monotonic = monotonic
             builder.limit(thread, words: 100)
@@ -106,7 +106,7 @@ private func calls(
     @Test func framesThatReturnOutOfOrderAreFoundAcrossAChange() throws {
         let change = start + second
         var builder = demo { builder, thread in
-            builder.monotonic = moved(at: change, ticksPerNanosecond: 2)
+            builder.monotonic = migrated(at: change, ticksPerNanosecond: 2)
             builder.limit(thread, words: 2)
             builder.enter(thread, 1, at: start)
             for index in 1..<20 as Range<UInt64> {

@@ -1,6 +1,6 @@
 // The plan of a module, declared once: what `tracer plan` found of each function, and what an agent needs to patch its entry.
 // docs/functions.md describes it in prose. One file for each module: a header, functions in the order of their addresses, fixups,
-// bytes (moved code and where its instructions come from), keys of names, and names. Little-endian; 0 is in what is not used. The
+// bytes (relocated instructions and where they come from), keys of names, and names. Little-endian; 0 is in what is not used. The
 // names are last, with a checksum of their own: who wants all functions of a module need not read them.
 //
 // Every index and offset is checked by whoever reads the file (TraceFormat/PlanContent.swift); nothing in it is a pointer, and a
@@ -17,7 +17,7 @@
 #define PLAN_MOST_BYTES (1 << 29)
 #define PLAN_MOST_FUNCTIONS (1 << 22)
 #define PLAN_CHECKSUM_OFFSET 24
-#define PLAN_RELOCATED_MOST_BYTES 128 /* most bytes of one function's moved code */
+#define PLAN_RELOCATED_MOST_BYTES 128 /* most bytes of one function's relocated instructions */
 #define PLAN_MOST_INSTRUCTIONS 7  /* most relocated instructions of one function */
 
 struct plan_file {
@@ -47,13 +47,13 @@ enum { PLAN_OPTION_TRAPS = 1 };
 
 enum plan_tactic { PLAN_NONE, PLAN_NOPS, PLAN_JUMP5, PLAN_JUMP2, PLAN_WORD, PLAN_TRAP, PLAN_TACTICS };
 
-// The plan of a function. The bytes [patch, patch + replaced) from its address are overwritten. Its moved code does what they did,
-// and goes on at `resume`.
+// The plan of a function. The bytes [patch, patch + replaced) from its address are overwritten. Its relocated instructions do what they did,
+// and go on at `resume`.
 struct plan_function {
     uint32_t address;         // relative to base
     uint32_t byte_count;
     uint32_t names;           // offset in names: name_count texts, each with a zero behind it; the first is shown
-    uint32_t moved;           // offset in bytes: moved_count of code, then instruction_count of plan_instruction
+    uint32_t relocated;           // offset in bytes: relocated_count of code, then instruction_count of plan_instruction
     uint32_t fixup;           // its first one
     uint32_t landing;         // jump2: address of the five bytes of padding that hold the long jump, relative to base
     uint8_t tactic;
@@ -62,19 +62,19 @@ struct plan_function {
     uint8_t patch;            // 4 behind an endbr64; 9 behind that and a call of __fentry__
     uint8_t replaced;
     uint8_t resume;           // offset from its address
-    uint8_t moved_count;
+    uint8_t relocated_count;
     uint8_t instruction_count;     // 0: its instructions stand as the originals do, from `patch` on
     uint8_t fixup_count;
     uint8_t flags;            // PLAN_FUNCTION_…
     uint8_t original[6];      // the bytes that are overwritten
     uint8_t landing_original[5];
-    uint8_t linked;           // offset in the moved code from which its call's return address is set (stack or x30); 0: no call
+    uint8_t linked;           // offset in the relocated instructions from which its call's return address is set (stack or x30); 0: no call
     uint16_t unused;
 };
 
 enum {
     PLAN_FUNCTION_SIGNED = 1,   // aarch64: paciasp stands before the patch, so x30 is signed there
-    PLAN_FUNCTION_MOVED_END = 2,// the moved code goes on nowhere: its last instruction leaves the function
+    PLAN_FUNCTION_RELOCATED_END = 2,// the relocated instructions go on nowhere: the last one leaves the function
     PLAN_FUNCTION_LEAF = 4,     // it runs no code but its own
     PLAN_FUNCTION_RESOLVER = 8, // the loader calls it while modules are relocated, at the start before the agent is there
 };
@@ -84,19 +84,19 @@ enum {
 #define PLAN_NAME_OF_RUNTIME 0x40000000u  /* begins with "_dl_", or with "__", but not as what compilers make for static objects */
 #define PLAN_NAME_OF_CONTEXTS 0x80000000u /* has "jmp" or "context" in it, small or capital */
 
-// One original instruction and its copy, which begins at `moved` in the moved code and ends where the next begins.
+// One original instruction and its copy, which begins at `relocated` among the relocated instructions and ends where the next begins.
 struct plan_instruction {
-    uint8_t moved;            // from the first byte of the moved code
+    uint8_t relocated;            // from the first byte of the relocated instructions
     uint8_t original;         // from the function's address
 };
 
-// A word of the moved code that depends on where it lies. `target` is relative to base.
+// A word of the relocated instructions that depends on where they lie. `target` is relative to base.
 enum plan_fixup_kind {
-    PLAN_RELATIVE32,   // 32 bits: target less the address of moved + end
+    PLAN_RELATIVE32,   // 32 bits: target less the address of the relocated instructions + end
     PLAN_LOW32,        // the lower half of target's address
     PLAN_HIGH32,       // the upper half
     PLAN_BRANCH26,     // aarch64: b, bl
-    PLAN_PAGE21,       // adrp: target's page less that of moved + offset
+    PLAN_PAGE21,       // adrp: target's page less that of the relocated instructions + offset
     PLAN_LOW12,        // add: target's offset in its page
     PLAN_LOAD12_4,     // ldr of 4 bytes: the same, by four
     PLAN_LOAD12_8,     // and of 8

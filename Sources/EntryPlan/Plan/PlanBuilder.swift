@@ -15,21 +15,21 @@ struct PlanBuilder {
 
     init(base: UInt64) { self.base = base }
 
-    mutating func addMoved(_ moved: MovedCode, to function: inout plan_function) {
-        let originals = moved.originals(patch: Int(function.patch)), content = moved.bytes + originals
+    mutating func addRelocated(_ relocated: RelocatedCode, to function: inout plan_function) {
+        let originals = relocated.originals(patch: Int(function.patch)), content = relocated.bytes + originals
         if let place = known[content] {
-            function.moved = place
+            function.relocated = place
         } else {
-            function.moved = UInt32(bytes.count)
-            known[content] = function.moved
+            function.relocated = UInt32(bytes.count)
+            known[content] = function.relocated
             bytes += content
         }
-        function.moved_count = UInt8(moved.bytes.count)
+        function.relocated_count = UInt8(relocated.bytes.count)
         function.instruction_count = UInt8(originals.count / MemoryLayout<plan_instruction>.size)
-        function.linked = UInt8(moved.linked)
+        function.linked = UInt8(relocated.linked)
         function.fixup = UInt32(fixups.count)
-        function.fixup_count = UInt8(moved.fixups.count)
-        fixups += moved.fixups
+        function.fixup_count = UInt8(relocated.fixups.count)
+        fixups += relocated.fixups
     }
 
     mutating func add(_ function: plan_function, names texts: ArraySlice<UnsafeRawBufferPointer>) {

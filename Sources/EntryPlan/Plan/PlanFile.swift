@@ -29,12 +29,12 @@ public struct PlanFile: Sendable {
         withPlan { plan in (0..<Int(function.fixup_count)).map { plan.fixup(of: function, $0) } }
     }
 
-    public func moved(of function: plan_function) -> ArraySlice<UInt8> {
-        let start = Int(header.bytes) + Int(function.moved)
-        return content[start..<start + Int(function.moved_count)]
+    public func relocated(of function: plan_function) -> ArraySlice<UInt8> {
+        let start = Int(header.bytes) + Int(function.relocated)
+        return content[start..<start + Int(function.relocated_count)]
     }
 
-    /// Returns where the instructions of the moved code come from.
+    /// Returns where the relocated instructions come from.
     public func instructions(of function: plan_function) -> [plan_instruction] {
         withPlan { plan in (0..<Int(function.instruction_count)).map { plan.instruction(of: function, $0) } }
     }

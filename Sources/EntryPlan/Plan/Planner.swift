@@ -285,7 +285,7 @@ struct Planner {
     /// In a file without sections: all that it does is to jump through a slot.
     private func isLinkageStub(_ entry: FunctionEntry) -> Bool {
         guard code.architecture == .x86 else { return false }
-        let bytes = code.code(at: entry.address), kept = X86Move.kept(code, entry.address, count: 16)
+        let bytes = code.code(at: entry.address), kept = X86Relocator.kept(code, entry.address, count: 16)
         let isBound = bytes.load(kept, as: UInt8.self) == 0xf2
         return bytes.load(kept + (isBound ? 1 : 0), as: UInt16.self) == 0x25ff && file.sections.isEmpty
     }
@@ -366,31 +366,31 @@ struct Planner {
 
     private mutating func planX86(_ index: Int, _ function: inout plan_function) -> Reason? {
         let entry = list.entries[index], count = Int(entry.end - entry.address)
-        let patch = X86Move.kept(code, entry.address, count: count)
+        let patch = X86Relocator.kept(code, entry.address, count: count)
         function.patch = UInt8(patch)
-        let nops = X86Move.nops(code, entry.address, count: count, patch: patch)
+        let nops = X86Relocator.nops(code, entry.address, count: count, patch: patch)
         if nops > 0, reason(index, patch: patch, count: 5) == nil {
             function.tactic = Tactic.nops.rawValue
             function.replaced = 5
-            var moved = MovedCode()
-            moved.resume = patch + nops
-            keep(index, &function, moved)
+            var relocated = RelocatedCode()
+            relocated.resume = patch + nops
+            keep(index, &function, relocated)
             return nil
         }
         var first: Reason?
         for (tactic, wanted) in [(Tactic.jump5, 5), (.jump2, 2), (.trap, 1)] {
             if tactic == .trap && !options.usesTraps { break }
-            let moved = X86Move.move(code, entry.address, count: count, patch: patch, wanted: wanted)
+            let relocated = X86Relocator.relocate(code, entry.address, count: count, patch: patch, wanted: wanted)
             var why: Reason?
             let beyond = patch + wanted - count
             if beyond > 0 { // padding must follow
                 let free = padding(after: index)
-                if !moved.isEnded || (usedPadding[index] ?? 0) > 0 || Int(free.upperBound - free.lowerBound) < beyond { why = .tooShort }
+                if !relocated.isEnded || (usedPadding[index] ?? 0) > 0 || Int(free.upperBound - free.lowerBound) < beyond { why = .tooShort }
             }
             why = why ?? reason(index, patch: patch, count: wanted)
-            if why == nil, moved.reason != .no { why = moved.reason }
+            if why == nil, relocated.reason != .no { why = relocated.reason }
             // A call must not return into the patched bytes, unless it is the last instruction: nothing is run after it.
-            if why == nil, moved.isCall, moved.resume < min(patch + wanted, count) { why = .returnsInto }
+            if why == nil, relocated.isCall, relocated.resume < min(patch + wanted, count) { why = .returnsInto }
             if why == nil, tactic == .jump2 {
                 guard let landing = takeLanding(near: index, from: entry.address + UInt64(patch + 2), beyond: max(beyond, 0)) else {
                     first = first ?? .tooShort
@@ -404,7 +404,7 @@ struct Planner {
             if why == nil {
                 function.tactic = tactic.rawValue
                 function.replaced = UInt8(wanted)
-                keep(index, &function, moved)
+                keep(index, &function, relocated)
                 return nil
             }
             first = first ?? (why == .endsOpen ? .tooShort : why)
@@ -454,22 +454,22 @@ struct Planner {
         function.patch = UInt8(patch)
         if patch + 4 > Int(entry.end - entry.address) { return .tooShort }
         if let why = reason(index, patch: patch, count: 4) { return why }
-        let moved = ArmMove.move(code, entry.address, patch: patch)
-        if moved.reason != .no { return moved.reason }
+        let relocated = ArmRelocator.relocate(code, entry.address, patch: patch)
+        if relocated.reason != .no { return relocated.reason }
         function.tactic = (bytes.load(patch, as: UInt32.self) == ArmInstruction.nop ? Tactic.nops : .word).rawValue
         function.replaced = 4
-        keep(index, &function, moved)
+        keep(index, &function, relocated)
         return nil
     }
 
-    private mutating func keep(_ index: Int, _ function: inout plan_function, _ moved: MovedCode) {
+    private mutating func keep(_ index: Int, _ function: inout plan_function, _ relocated: RelocatedCode) {
         let entry = list.entries[index]
-        function.resume = UInt8(moved.resume)
-        if moved.isEnded { function.flags |= UInt8(PLAN_FUNCTION_MOVED_END) }
+        function.resume = UInt8(relocated.resume)
+        if relocated.isEnded { function.flags |= UInt8(PLAN_FUNCTION_RELOCATED_END) }
         if !bodies[index].leadsElsewhere { function.flags |= UInt8(PLAN_FUNCTION_LEAF) }
         let site = entry.address + UInt64(function.patch)
         withUnsafeMutableBytes(of: &function.original) { $0.copyBytes(from: code.code(at: site).prefix(Int(function.replaced))) }
-        builder.addMoved(moved, to: &function)
+        builder.addRelocated(relocated, to: &function)
     }
 }
 

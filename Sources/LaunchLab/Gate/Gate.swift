@@ -72,7 +72,7 @@ package struct Gate: Sendable {
         // One that was there, but too short to be listed, must not be taken for new because of noise: the limit is at least
         // twice `listedMs`.
         let limit = max(baseline.budgets.constructorMs, Baseline.listedMs * 2)
-        let known = Set(baseline.constructors.map(\.key)).union(moved(now))
+        let known = Set(baseline.constructors.map(\.key)).union(renumbered(now))
         return now.constructors.filter { !known.contains($0.key) }.compactMap { constructor in
             let time = milliseconds(areTimesJudged ? constructor.median : constructor.least)
             guard time / max(slowdown, 1) > limit else { return nil }
@@ -87,17 +87,17 @@ package struct Gate: Sendable {
 
     /// Constructors without a name that are not listed, and stand for ones that are listed and not there: another build has
     /// them elsewhere in their library. Each is taken for the one that took the time most like it.
-    private func moved(_ now: LaunchSummary) -> Set<CallNode.Key> {
+    private func renumbered(_ now: LaunchSummary) -> Set<CallNode.Key> {
         let there = Set(now.constructors.map(\.key)), listed = Set(baseline.constructors.map(\.key))
         var candidates = now.constructors.filter { $0.key.isUnnamed && !listed.contains($0.key) }
-        var moved: Set<CallNode.Key> = []
+        var renumbered: Set<CallNode.Key> = []
         for gone in baseline.constructors where gone.key.isUnnamed && !there.contains(gone.key) {
             func distance(_ index: Int) -> Double { abs(milliseconds(candidates[index].median) / slowdown - gone.ms) }
             let same = candidates.indices.filter { candidates[$0].key.withoutName == gone.key.withoutName }
             guard let nearest = same.min(by: { distance($0) < distance($1) }) else { continue }
-            moved.insert(candidates.remove(at: nearest).key)
+            renumbered.insert(candidates.remove(at: nearest).key)
         }
-        return moved
+        return renumbered
     }
 
     /// A baseline that an older tracer has made knows of no items.

@@ -48,14 +48,14 @@ struct MergedNode {
 
     /// In a fixed order.
     var children: [MergedNode] {
-        let moved = moved
+        let renumbered = renumbered
         var places: [CallNode.Key: (first: [CallNode?], second: [CallNode?])] = [:]
         let empty = ([CallNode?](repeating: nil, count: nodes.first.count), [CallNode?](repeating: nil, count: nodes.second.count))
         for (index, node) in nodes.first.enumerated() {
-            for child in node?.children ?? [] { places[moved[child.key] ?? child.key, default: empty].first[index].add(child) }
+            for child in node?.children ?? [] { places[renumbered[child.key] ?? child.key, default: empty].first[index].add(child) }
         }
         for (index, node) in nodes.second.enumerated() {
-            for child in node?.children ?? [] { places[moved[child.key] ?? child.key, default: empty].second[index].add(child) }
+            for child in node?.children ?? [] { places[renumbered[child.key] ?? child.key, default: empty].second[index].add(child) }
         }
         return places.map { MergedNode($0.key, $0.value.first, $0.value.second) }
             .sorted { ($0.key.module, $0.key.name, $0.key.kind.rawValue) < ($1.key.module, $1.key.name, $1.key.kind.rawValue) }
@@ -65,7 +65,7 @@ struct MergedNode {
 extension MergedNode {
     /// Maps children without a name that only one side has to a common key, if the other side has such too: they may be the
     /// same ones in another build. They are compared together, and none of them is new or gone.
-    private var moved: [CallNode.Key: CallNode.Key] {
+    private var renumbered: [CallNode.Key: CallNode.Key] {
         func unnamed(_ nodes: [CallNode?]) -> Set<CallNode.Key> {
             Set(nodes.lazy.flatMap { $0?.children ?? [] }.map(\.key).filter { $0.isUnnamed })
         }

@@ -6,7 +6,7 @@ package final class LoaderNotes {
     let path: String
     private let file: Int32
     private var identity = stat()
-    private var isMoved = false
+    private var isRenamed = false
 
     init(directory: String) throws(Refusal) {
         path = directory + "/.tracer-loader." + String(UInt64.random(in: 1 << 60...UInt64.max), radix: 16)
@@ -17,7 +17,7 @@ package final class LoaderNotes {
     }
 
     deinit {
-        if !isMoved, isInPlace { unlink(path) }
+        if !isRenamed, isInPlace { unlink(path) }
         close(file)
     }
 
@@ -33,7 +33,7 @@ package final class LoaderNotes {
     /// Gives the file its name beside a trace. False: the library has written nothing, or somebody has taken the file away.
     package func move(to name: String) -> Bool {
         fstat(file, &identity)
-        isMoved = identity.st_size > 0 && isInPlace && rename(path, name) == 0
-        return isMoved
+        isRenamed = identity.st_size > 0 && isInPlace && rename(path, name) == 0
+        return isRenamed
     }
 }

@@ -141,9 +141,9 @@ package struct RecordingRun {
             if files.allSatisfy({ $0.isEnded }), files.count <= 1, !LivingSessions.mayHaveAny(of: session, since: program.pid) {
                 if files.isEmpty {
                     rmdir(template.directory)
-                } else if let moved = RunDirectory.takeOut(files[0].path, of: template.directory, isNumbered: directory.isNumbered) {
-                    files[0].path = moved
-                    path = moved
+                } else if let newPath = RunDirectory.takeOut(files[0].path, of: template.directory, isNumbered: directory.isNumbered) {
+                    files[0].path = newPath
+                    path = newPath
                 }
             }
         }

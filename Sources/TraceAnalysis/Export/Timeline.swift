@@ -29,7 +29,7 @@ package enum TimelineEnd {
     case part
     case interrupted
     /// The call returned on another thread.
-    case moved
+    case returnedElsewhere
 
     init(_ ending: Ending) {
         switch ending {
@@ -50,7 +50,7 @@ package enum TimelineEnd {
         case .open: "still running at the end"
         case .part: "only partly in the time window"
         case .interrupted: "continues in the next slice"
-        case .moved: "returned on another thread"
+        case .returnedElsewhere: "returned on another thread"
         }
     }
 }

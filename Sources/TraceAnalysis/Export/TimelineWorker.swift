@@ -106,9 +106,9 @@ final class TimelineWorker<Sink: TimelineSink & ~Copyable>: @unchecked Sendable 
         var moment = latest
         for index in open.indices.reversed() {
             let frame = open[index]
-            if let moved = migrated[.init(enter: frame.enter, row: frame.row)] {
-                moment = max(moment, moved)
-                stack.sink.close(frame.row &- 1, at: moment, depth: index, .moved)
+            if let migratedAt = migrated[.init(enter: frame.enter, row: frame.row)] {
+                moment = max(moment, migratedAt)
+                stack.sink.close(frame.row &- 1, at: moment, depth: index, .returnedElsewhere)
             } else {
                 stack.sink.close(frame.row &- 1, at: max(end.time, moment), depth: index, TimelineEnd(end.how))
             }

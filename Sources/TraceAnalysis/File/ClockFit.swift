@@ -1,4 +1,4 @@
-// The recording clock ticks evenly, unless the machine is another one than before: a virtual machine that was moved to a CPU
+// The recording clock ticks evenly, unless the machine is another one than before: a virtual machine that was migrated to a CPU
 // with another rate, one that slept while its counter went on, a counter that follows the CPU's frequency. The samples of both
 // clocks show it. Ticks are then stretched, piece by piece, to those of the first rate, as they are read from the file; so one rate
 // is enough for everything behind.
@@ -42,7 +42,7 @@ struct ClockFit {
     /// Ticks of samples that the agent has compared with others of its own.
     private let certain: Set<UInt64>
 
-    /// A counter that is corrected by NTP differs by less, and no two CPUs that a machine is moved between are so alike.
+    /// A counter that is corrected by NTP differs by less, and no two CPUs that a machine is migrated between are so alike.
     private static let leastChange = 0.001
     /// A sample is good to 100 ns or so: over this, a hundredth of the least change.
     private static let shortestLine = 10_000_000.0 // ns

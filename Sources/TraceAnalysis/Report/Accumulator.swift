@@ -94,16 +94,16 @@ package struct Accumulator: ~Copyable {
 
     /// Moves what one row holds to another.
     mutating func merge(_ row: Int, into other: Int) {
-        let moved = sums[row]
-        sums[other].add(moved)
+        let source = sums[row]
+        sums[other].add(source)
         sums[row] = FunctionSums()
         made[other] &+= made[row]
         made[row] = 0
-        guard moved.durationRow != 0 else { return }
+        guard source.durationRow != 0 else { return }
         if sums[other].durationRow == 0 {
-            sums[other].durationRow = moved.durationRow
+            sums[other].durationRow = source.durationRow
         } else {
-            durations.merge(moved.durationRow, into: sums[other].durationRow)
+            durations.merge(source.durationRow, into: sums[other].durationRow)
         }
     }
 

@@ -72,9 +72,9 @@ package struct DurationCounts: ~Copyable {
     }
 
     mutating func merge(_ row: UInt32, into other: UInt32) {
-        var moved: [(UInt64, UInt32)] = []
-        forEach(row: row) { moved.append(($0, $1)) }
-        for (duration, count) in moved { record(duration, row: other, count: count) }
+        var copied: [(UInt64, UInt32)] = []
+        forEach(row: row) { copied.append(($0, $1)) }
+        for (duration, count) in copied { record(duration, row: other, count: count) }
     }
 
     /// The durations at these percentiles (0 ... 100), nil when nothing was recorded. Within two significant digits,

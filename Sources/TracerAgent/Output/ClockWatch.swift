@@ -1,4 +1,4 @@
-// Does the recording clock tick evenly? Not when a virtual machine is moved to a CPU with another rate, when the counter goes
+// Does the recording clock tick evenly? Not when a virtual machine is migrated to a CPU with another rate, when the counter goes
 // on while CLOCK_MONOTONIC stands still, or follows the CPU's frequency. A reader has a sample of both clocks from each chunk,
 // and a thread with little to do has the same one for minutes. So both are looked at now and then, where a thread is on the slow path
 // anyway, and when the rate is another one, the moments before and after it are written down.

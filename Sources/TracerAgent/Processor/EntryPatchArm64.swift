@@ -6,20 +6,20 @@ import CTraceLayout
 enum EntryPatch {
     /// A `b`, less what one module may be long.
     static let reach: UInt64 = 0x700_0000
-    /// Alignment of a stub with the moved code after it, in bytes.
+    /// Alignment of a stub with the relocated instructions after it, in bytes.
     static let alignment: UInt64 = 4
     private static func isSigned(_ function: plan_function) -> Bool { Int(function.flags) & Int(PLAN_FUNCTION_SIGNED) != 0 }
     static func stubBytes(_ function: plan_function) -> UInt64 { tracer_patch_stub_bytes(isSigned(function) ? 1 : 0) }
     /// Flags of a function's site, beside its address.
     static func siteFlags(_ function: plan_function) -> UInt32 { isSigned(function) ? UInt32(SITE_SIGNED) : 0 }
-    static func movedBytes(_ function: plan_function) -> UInt64 { UInt64(function.moved_count) &+ (isSigned(function) ? 4 : 0) }
+    static func relocatedBytes(_ function: plan_function) -> UInt64 { UInt64(function.relocated_count) &+ (isSigned(function) ? 4 : 0) }
     private static let authenticate: UInt32 = 0xd503_23bf // autiasp
     private static let sign: UInt32 = 0xd503_233f // paciasp
 
     /// [autiasp;] adrp x17, hook; add x16, x17, hook + FUNCTION_ENTER; add x17, x17, hook; ldar x16, [x16]; br x16. Acquire:
     /// another thread may just have given the function its number (PatchedFunctions.name), and what it stored before that word
     /// is read after it. Where the function has signed its return address already, that is taken back: it signs the label's
-    /// instead, in its moved code.
+    /// instead, in its relocated instructions.
     static func writeStub(at place: UnsafeMutableRawPointer, hook: UInt64, _ function: plan_function) {
         var word = place.assumingMemoryBound(to: UInt32.self)
         if isSigned(function) {
@@ -39,14 +39,14 @@ enum EntryPatch {
         return (distance & 3) &<< 29 | (distance &>> 2 & 0x7ffff) &<< 5
     }
 
-    /// Writes the moved code, with its references resolved against `base`. False: one does not reach.
-    static func writeMoved(at start: UnsafeMutableRawPointer, _ function: plan_function, _ plan: PlanContent, base: UInt64) -> Bool {
+    /// Writes the relocated instructions, with their references resolved against `base`. False: one does not reach.
+    static func writeRelocated(at start: UnsafeMutableRawPointer, _ function: plan_function, _ plan: PlanContent, base: UInt64) -> Bool {
         var place = start
         if isSigned(function) {
             place.storeBytes(of: sign, as: UInt32.self)
             place += 4
         }
-        place.copyMemory(from: plan.movedCode(of: function), byteCount: Int(function.moved_count))
+        place.copyMemory(from: plan.relocatedCode(of: function), byteCount: Int(function.relocated_count))
         for k in 0..<Int(function.fixup_count) {
             let fixup = plan.fixup(of: function, k)
             let target = base &+ UInt64(bitPattern: Int64(fixup.target)), at = place + Int(fixup.offset)

@@ -6,12 +6,12 @@ import CTraceLayout
 enum EntryPatch {
     /// A jump of 32 bits, less what one module may be long.
     static let reach: UInt64 = 0x7000_0000
-    /// Alignment of a stub with the moved code after it, in bytes.
+    /// Alignment of a stub with the relocated instructions after it, in bytes.
     static let alignment: UInt64 = 16
     static func stubBytes(_ function: plan_function) -> UInt64 { tracer_patch_stub_bytes(0) }
     /// Flags of a function's site, beside its address.
     static func siteFlags(_ function: plan_function) -> UInt32 { 0 }
-    static func movedBytes(_ function: plan_function) -> UInt64 { max(UInt64(function.moved_count), 5) }
+    static func relocatedBytes(_ function: plan_function) -> UInt64 { max(UInt64(function.relocated_count), 5) }
 
     /// push %r11; lea hook(%rip), %r11; jmp *FUNCTION_ENTER(%r11)
     static func writeStub(at place: UnsafeMutableRawPointer, hook: UInt64, _ function: plan_function) {
@@ -20,14 +20,14 @@ enum EntryPatch {
         place.storeBytes(of: distance &>> 24 | 0xcccc_cc18_63ff_4100, toByteOffset: 8, as: UInt64.self)
     }
 
-    /// Writes the moved code, with its references resolved against `base`; only the jump back if nothing was moved. False: one does not
+    /// Writes the relocated instructions, with their references resolved against `base`; only the jump back if nothing was relocated. False: one does not
     /// reach.
-    static func writeMoved(at place: UnsafeMutableRawPointer, _ function: plan_function, _ plan: PlanContent, base: UInt64) -> Bool {
-        if function.moved_count == 0 {
+    static func writeRelocated(at place: UnsafeMutableRawPointer, _ function: plan_function, _ plan: PlanContent, base: UInt64) -> Bool {
+        if function.relocated_count == 0 {
             writeJump(at: place, to: base &+ UInt64(function.address) &+ UInt64(function.resume))
             return true
         }
-        place.copyMemory(from: plan.movedCode(of: function), byteCount: Int(function.moved_count))
+        place.copyMemory(from: plan.relocatedCode(of: function), byteCount: Int(function.relocated_count))
         for k in 0..<Int(function.fixup_count) {
             let fixup = plan.fixup(of: function, k)
             let target = base &+ UInt64(bitPattern: Int64(fixup.target)), word = place + Int(fixup.offset)

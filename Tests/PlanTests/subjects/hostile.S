@@ -498,8 +498,8 @@ function reads_by_a_copy
     ret
 end reads_by_a_copy
 
-// expect reads_by_a_moved_copy none uses its return address
-function reads_by_a_moved_copy
+// expect reads_by_a_relocated_copy none uses its return address
+function reads_by_a_relocated_copy
     push %rbx
     .cfi_adjust_cfa_offset 8
     lea 16(%rsp), %r10
@@ -507,7 +507,7 @@ function reads_by_a_moved_copy
     pop %rbx
     .cfi_adjust_cfa_offset -8
     ret
-end reads_by_a_moved_copy
+end reads_by_a_relocated_copy
 
 // expect hands_its_stack_over none uses its return address
 function hands_its_stack_over

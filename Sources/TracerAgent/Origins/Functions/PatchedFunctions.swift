@@ -10,14 +10,14 @@ enum PatchedFunctions {
     /// Variables.minimumSize.
     nonisolated(unsafe) static var minimumSize = Variables.minimumSize.standard
 
-    /// Area of a module, by its index. `code` holds its stubs and moved code, and is never given back: the module may be loaded again
+    /// Area of a module, by its index. `code` holds its stubs and relocated instructions, and is never given back: the module may be loaded again
     /// at the same address.
     private struct Area: BitwiseCopyable {
         var code: UInt64 = 0 // 0: none
         var codeBytes: UInt64 = 0
         var used: UInt64 = 0 // bytes in use
         var hooks: UInt64 = 0
-        var told: UInt64 = 0 // to unwinders (MovedArea.swift)
+        var told: UInt64 = 0 // to unwinders (RelocatedArea.swift)
         var descriptions: UInt64 = 0
         var base: UInt64 = 0 // base of the plan's addresses
         var replaced: UnsafeMutablePointer<ReplacedBytes>? // one for each hook, where they are to be put back
@@ -182,7 +182,7 @@ enum PatchedFunctions {
             function.pointee.byte_count < minimumSize && UInt32(function.pointee.flags) & UInt32(PLAN_FUNCTION_LEAF) != 0
         }
         func bytes(_ function: plan_function) -> UInt64 {
-            (EntryPatch.stubBytes(function) &+ EntryPatch.movedBytes(function) &+ EntryPatch.alignment &- 1) & ~(EntryPatch.alignment &- 1)
+            (EntryPatch.stubBytes(function) &+ EntryPatch.relocatedBytes(function) &+ EntryPatch.alignment &- 1) & ~(EntryPatch.alignment &- 1)
         }
         @inline(never) private func matches(_ function: UnsafePointer<plan_function>, _ choice: Choice) -> Bool {
             let address = plan.header.pointee.base &+ UInt64(function.pointee.address)
@@ -319,11 +319,11 @@ enum PatchedFunctions {
         return true
     }
 
-    /// Stubs, moved code and hooks, before anybody can come there.
+    /// Stubs, relocated instructions and hooks, before anybody can come there.
     private static func fill(_ area: Area, _ work: Work, _ module: UnsafeMutablePointer<Module>) -> Bool {
         let plan = work.plan
         var place = area.code, hook = area.hooks
-        var moved = MovedArea(
+        var relocated = RelocatedArea(
             at: area.told, work.count, code: area.code..<area.code &+ area.used, hooks: area.hooks, base: work.base,
             descriptions: area.descriptions)
         var keys = plan.keys
@@ -333,8 +333,8 @@ enum PatchedFunctions {
             if work.chosen[n] == 0 { continue }
             let stub = UnsafeMutableRawPointer(bitPattern: UInt(place))!
             EntryPatch.writeStub(at: stub, hook: hook, function)
-            moved.add(function, plan)
-            if !EntryPatch.writeMoved(at: stub + Int(EntryPatch.stubBytes(function)), function, plan, base: work.base) { return false }
+            relocated.add(function, plan)
+            if !EntryPatch.writeRelocated(at: stub + Int(EntryPatch.stubBytes(function)), function, plan, base: work.base) { return false }
             let entry = UnsafeMutablePointer<function_hook>(bitPattern: UInt(hook))!
             entry.pointee.target = UnsafeRawPointer(stub + Int(EntryPatch.stubBytes(function)))
             entry.pointee.head = UInt64(function.address)
@@ -346,7 +346,7 @@ enum PatchedFunctions {
             hook = hook &+ UInt64(FUNCTION_BYTES)
         }
         if !Memory.protectCode(area.code, area.codeBytes) { return false }
-        moved.tell()
+        relocated.tell()
         return true
     }
 
@@ -367,15 +367,15 @@ enum PatchedFunctions {
         hook.pointee.argument = CallObjects.argument(flags)
     }
 
-    /// Stubs with their moved code behind each, and hooks, in pages as near to the module as there is address space.
+    /// Stubs with their relocated instructions behind each, and hooks, in pages as near to the module as there is address space.
     private static func makeArea(_ work: Work, _ image: Image) -> Area? {
         let page = UInt64(Memory.pageBytes)
         func whole(_ bytes: UInt64) -> UInt64 { (bytes &+ page &- 1) & ~(page &- 1) }
         let codeBytes = whole(work.codeBytes), hookBytes = UInt64(work.count) &* UInt64(FUNCTION_BYTES)
-        let toldBytes = MovedArea.bytes(work.count, work.shapes), filled = whole(codeBytes &+ hookBytes &+ toldBytes)
+        let toldBytes = RelocatedArea.bytes(work.count, work.shapes), filled = whole(codeBytes &+ hookBytes &+ toldBytes)
         let known = descriptions(near: image)
-        // If address space is scarce, without descriptions: an unwinder then ends in moved code.
-        let withDescriptions = known == nil ? mapNear(image, filled &+ MovedArea.descriptionBytes) : nil
+        // If address space is scarce, without descriptions: an unwinder then ends in relocated instructions.
+        let withDescriptions = known == nil ? mapNear(image, filled &+ RelocatedArea.descriptionBytes) : nil
         guard let start = withDescriptions ?? mapNear(image, filled) else { return nil }
         let place = UnsafeMutableRawPointer(bitPattern: UInt(start))!
         Memory.preferLargePages(place, Int(filled))
@@ -394,7 +394,7 @@ enum PatchedFunctions {
         for n in 0..<areas.count {
             let place = areas[n].descriptions
             if place == 0 { continue }
-            let distance = place > image.low ? place &+ MovedArea.descriptionBytes &- image.low : image.high &- place
+            let distance = place > image.low ? place &+ RelocatedArea.descriptionBytes &- image.low : image.high &- place
             if distance < Int32.max && distance &+ EntryPatch.reach < Int32.max { return place }
         }
         return nil

@@ -1,10 +1,10 @@
 // Instructions that stand at a function's entry, rewritten so that they do the same elsewhere.
 import CTraceLayout
 
-struct MovedCode {
+struct RelocatedCode {
     var bytes: [UInt8] = []
     var fixups: [plan_fixup] = []
-    /// For each original instruction, its distance from the function's first byte, and its copy's from the first moved byte.
+    /// For each original instruction, its distance from the function's first byte, and its copy's from the first relocated byte.
     var instructions: [(from: Int, to: Int)] = []
     /// How many original bytes from the function's start are done with: it goes on there.
     var resume = 0
@@ -30,7 +30,7 @@ struct MovedCode {
     }
 }
 
-extension MovedCode {
+extension RelocatedCode {
     /// Returns where its instructions come from, as bytes of plan_instruction. Empty: each is as far behind `patch` as its copy from the start.
     func originals(patch: Int) -> [UInt8] {
         guard let last = instructions.last else { return [] }

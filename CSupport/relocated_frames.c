@@ -1,4 +1,4 @@
-// Descriptions of moved code for unwinders, made when one asks: of the one instruction that it asks for.
+// Descriptions of relocated instructions for unwinders, made when one asks: of the one instruction that it asks for.
 //
 // Each is that of a frame of size zero, between the one that was interrupted there and the function: every register is what it is, and
 // the "return address" is the instruction of the function that this one stands for. There the unwinder goes on with the function's own

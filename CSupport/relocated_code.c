@@ -1,26 +1,26 @@
-// Finds the instruction of a function that an instruction of its stub or of its moved code stands for. Unwinders ask, also in signal
+// Finds the instruction of a function that an instruction of its stub, or a relocated one, stands for. Unwinders ask, also in signal
 // handlers: no lock, no allocation, no system call.
 #include "layout.h"
 #include "plan_layout.h"
 
 _Static_assert(RELOCATED_MOST_INSTRUCTIONS == PLAN_MOST_INSTRUCTIONS, "instructions");
 
-static struct moved_area *areas;
+static struct relocated_area *areas;
 
-void tracer_add_moved(struct moved_area *area) {
+void tracer_add_relocated(struct relocated_area *area) {
     area->next = areas;
     __atomic_store_n(&areas, area, __ATOMIC_RELEASE);
 }
 
-static struct moved_area *area_of(uint64_t address) {
-    for (struct moved_area *area = __atomic_load_n(&areas, __ATOMIC_ACQUIRE); area; area = area->next)
+static struct relocated_area *area_of(uint64_t address) {
+    for (struct relocated_area *area = __atomic_load_n(&areas, __ATOMIC_ACQUIRE); area; area = area->next)
         if (address - area->code < area->code_end - area->code) return area;
     return 0;
 }
-int tracer_is_moved(uint64_t address) { return area_of(address) != 0; }
+int tracer_is_relocated(uint64_t address) { return area_of(address) != 0; }
 
-/// How many functions' moved code begins at the address or before.
-static uint64_t begun(const struct moved_area *area, uint64_t address) {
+/// How many functions' relocated instructions begin at the address or before.
+static uint64_t begun(const struct relocated_area *area, uint64_t address) {
     uint64_t low = 0, high = area->count;
     while (low < high) {
         uint64_t middle = (low + high) / 2;
@@ -29,11 +29,11 @@ static uint64_t begun(const struct moved_area *area, uint64_t address) {
     }
     return low;
 }
-static uint64_t stub(const struct moved_area *area, uint64_t n) {
+static uint64_t stub(const struct relocated_area *area, uint64_t n) {
     return (uint64_t)area->functions[n].target - tracer_patch_stub_bytes((int)(area->sites[n] & SITE_SIGNED));
 }
 
-static const struct moved_shape *shape(const struct moved_area *area, uint64_t function) {
+static const struct relocated_shape *shape(const struct relocated_area *area, uint64_t function) {
     uint64_t low = 0, high = area->shape_count;
     while (low < high) {
         uint64_t middle = (low + high) / 2;
@@ -45,7 +45,7 @@ static const struct moved_shape *shape(const struct moved_area *area, uint64_t f
 
 struct original tracer_original(uint64_t address) {
     const struct original none = {0};
-    struct moved_area *area = area_of(address);
+    struct relocated_area *area = area_of(address);
     if (!area || area->count == 0) return none;
     uint64_t n = begun(area, address);
     int is_stub = n < area->count && address >= stub(area, n);
@@ -71,13 +71,13 @@ struct original tracer_original(uint64_t address) {
         }
         offset -= 4;
     }
-    const struct moved_shape *exception = shape(area, n);
+    const struct relocated_shape *exception = shape(area, n);
     if (!exception) {
         found.address += offset;
         return found;
     }
     int index = 0;
-    while (index + 1 < exception->instruction_count && exception->instructions[index + 1].moved <= offset) index++;
+    while (index + 1 < exception->instruction_count && exception->instructions[index + 1].relocated <= offset) index++;
     found.address += exception->instructions[index].original;
     if (exception->linked && offset >= exception->linked) {
 #if defined(__x86_64__)

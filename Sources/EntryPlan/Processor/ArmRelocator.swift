@@ -36,26 +36,26 @@ enum ArmInstruction {
     static let signA: UInt32 = 0xd503_233f, signB: UInt32 = 0xd503_237f, checkA: UInt32 = 0xd503_23bf
 }
 
-enum ArmMove {
-    static func move(_ code: ModuleCode, _ address: UInt64, patch: Int) -> MovedCode {
-        var moved = MovedCode()
+enum ArmRelocator {
+    static func relocate(_ code: ModuleCode, _ address: UInt64, patch: Int) -> RelocatedCode {
+        var relocated = RelocatedCode()
         guard let word = code.code(at: address).load(patch, as: UInt32.self) else {
-            moved.reason = .notCode
-            return moved
+            relocated.reason = .notCode
+            return relocated
         }
         let site = address &+ UInt64(patch), base = code.base
         func target(_ distance: Int64) -> UInt64 { site &+ UInt64(bitPattern: distance) }
-        moved.instructions = [(patch, 0)]
-        moved.resume = patch + 4
-        func emit(_ words: UInt32...) { for word in words { withUnsafeBytes(of: word.littleEndian) { moved.bytes += $0 } } }
+        relocated.instructions = [(patch, 0)]
+        relocated.resume = patch + 4
+        func emit(_ words: UInt32...) { for word in words { withUnsafeBytes(of: word.littleEndian) { relocated.bytes += $0 } } }
         func fix(_ kind: plan_fixup_kind, _ target: UInt64) {
-            moved.fix(kind, target, base, at: moved.bytes.count - 4, end: moved.bytes.count)
+            relocated.fix(kind, target, base, at: relocated.bytes.count - 4, end: relocated.bytes.count)
         }
         switch ArmInstruction(word) {
         case .branch(let distance):
             emit(0x1400_0000)
             fix(PLAN_BRANCH26, target(distance))
-            moved.isEnded = true
+            relocated.isEnded = true
         case .conditional(let distance): // over a branch, if not; to the branch, if so
             let isTest = word & 0x7e00_0000 == 0x3600_0000
             let mask: UInt32 = isTest ? 0x3fff << 5 : 0x7ffff << 5
@@ -79,45 +79,45 @@ enum ArmMove {
                 let load: UInt32 = word >> 24 == 0x18 ? 0xb940_0000 : word >> 24 == 0x58 ? 0xf940_0000 : 0xb980_0000
                 emit(load | register << 5 | register)
                 fix(word >> 24 == 0x58 ? PLAN_LOAD12_8 : PLAN_LOAD12_4, target(distance))
-                if word >> 24 == 0x58 && target(distance) & 7 != 0 || register == 31 { moved.reason = .notMovable }
-            default: moved.reason = .notMovable // loads of vector registers, and prefetches
+                if word >> 24 == 0x58 && target(distance) & 7 != 0 || register == 31 { relocated.reason = .notRelocatable }
+            default: relocated.reason = .notRelocatable // loads of vector registers, and prefetches
             }
         case .call: // returns to where it would have
             let back = target(4)
             emit(0x9000_001e) // adrp x30; add x30, x30; b
             fix(PLAN_PAGE21, back)
-            moved.linked = moved.bytes.count
+            relocated.linked = relocated.bytes.count
             emit(0x9100_03de)
             fix(PLAN_LOW12, back)
             if case .call(let distance) = ArmInstruction(word) {
                 emit(0x1400_0000)
                 fix(PLAN_BRANCH26, target(distance))
             }
-            moved.isEnded = true
+            relocated.isEnded = true
         case .register, .stop:
             emit(word)
-            moved.isEnded = true
+            relocated.isEnded = true
         case .other:
-            if word & 0xffe0_001f == 0xd400_0001 { moved.reason = .notMovable } // svc: the kernel tells its address
+            if word & 0xffe0_001f == 0xd400_0001 { relocated.reason = .notRelocatable } // svc: the kernel tells its address
             if word & 0xfe00_0000 == 0xd600_0000 { // blr
                 emit(0x9000_001e)
                 fix(PLAN_PAGE21, target(4))
-                moved.linked = moved.bytes.count
+                relocated.linked = relocated.bytes.count
                 emit(0x9100_03de)
                 fix(PLAN_LOW12, target(4))
-                if word & 0xffff_fc1f != 0xd63f_0000 || word >> 5 & 31 == 30 { moved.reason = .notMovable } // signed; by x30
+                if word & 0xffff_fc1f != 0xd63f_0000 || word >> 5 & 31 == 30 { relocated.reason = .notRelocatable } // signed; by x30
                 emit(word & ~(1 << 21)) // br
-                moved.isEnded = true
+                relocated.isEnded = true
             } else {
                 emit(word)
             }
         }
-        if !moved.isEnded, moved.reason == .no {
-            moved.instructions.append((moved.resume, moved.bytes.count))
+        if !relocated.isEnded, relocated.reason == .no {
+            relocated.instructions.append((relocated.resume, relocated.bytes.count))
             emit(0x1400_0000)
-            fix(PLAN_BRANCH26, address &+ UInt64(moved.resume))
+            fix(PLAN_BRANCH26, address &+ UInt64(relocated.resume))
         }
-        return moved
+        return relocated
     }
 }
 

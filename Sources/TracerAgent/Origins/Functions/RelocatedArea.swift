@@ -1,30 +1,30 @@
-// Description of an area's stubs and moved code for unwinders (CSupport/moved_code.h): where each function's first bytes were, and how
+// Description of an area's stubs and relocated instructions for unwinders (CSupport/relocated_code.h): where each function's first bytes were, and how
 // the copy differs from them. It lies after the hooks.
 import CSupport
 import CTraceLayout
 
-struct MovedArea {
-    private let area: UnsafeMutablePointer<moved_area>
+struct RelocatedArea {
+    private let area: UnsafeMutablePointer<relocated_area>
     private let sites: UnsafeMutablePointer<UInt32>
-    private let shapes: UnsafeMutablePointer<moved_shape>
+    private let shapes: UnsafeMutablePointer<relocated_shape>
     private var count = 0
 
     /// Size for this many functions, and this many of them with a shape.
     static func bytes(_ functions: UInt32, _ shapes: UInt32) -> UInt64 { shapesOffset(functions) &+ UInt64(shapes) &* stride }
-    private static let stride = UInt64(MemoryLayout<moved_shape>.stride)
+    private static let stride = UInt64(MemoryLayout<relocated_shape>.stride)
     private static func shapesOffset(_ functions: UInt32) -> UInt64 { sitesOffset &+ (UInt64(functions) &* 4) }
-    private static var sitesOffset: UInt64 { UInt64(MemoryLayout<moved_area>.stride) }
+    private static var sitesOffset: UInt64 { UInt64(MemoryLayout<relocated_area>.stride) }
 
     /// Space for frame descriptions, for all areas that reach it: a profiler fills some of its pages. When none is free an unwinder ends
-    /// in moved code.
+    /// in relocated instructions.
     static let descriptionBytes: UInt64 = 8192 &* UInt64(DESCRIPTION_BYTES)
 
     /// `place`: so many bytes of zeros. `descriptions`: within 32 bits of the code; 0: none.
     init(at place: UInt64, _ functions: UInt32, code: Range<UInt64>, hooks: UInt64, base: UInt64, descriptions: UInt64) {
         let start = UnsafeMutableRawPointer(bitPattern: UInt(place))!
-        area = start.assumingMemoryBound(to: moved_area.self)
-        sites = (start + Int(MovedArea.sitesOffset)).assumingMemoryBound(to: UInt32.self)
-        shapes = (start + Int(MovedArea.shapesOffset(functions))).assumingMemoryBound(to: moved_shape.self)
+        area = start.assumingMemoryBound(to: relocated_area.self)
+        sites = (start + Int(RelocatedArea.sitesOffset)).assumingMemoryBound(to: UInt32.self)
+        shapes = (start + Int(RelocatedArea.shapesOffset(functions))).assumingMemoryBound(to: relocated_shape.self)
         area.pointee.code = code.lowerBound
         area.pointee.code_end = code.upperBound
         area.pointee.functions = UnsafePointer(bitPattern: UInt(hooks))
@@ -32,7 +32,7 @@ struct MovedArea {
         area.pointee.sites = UnsafePointer(sites)
         area.pointee.shapes = UnsafePointer(shapes)
         area.pointee.descriptions = OpaquePointer(bitPattern: UInt(descriptions))
-        area.pointee.descriptions_count = descriptions == 0 ? 0 : MovedArea.descriptionBytes / UInt64(DESCRIPTION_BYTES)
+        area.pointee.descriptions_count = descriptions == 0 ? 0 : RelocatedArea.descriptionBytes / UInt64(DESCRIPTION_BYTES)
     }
 
     mutating func add(_ function: plan_function, _ plan: PlanContent) {
@@ -46,7 +46,7 @@ struct MovedArea {
                 let instructions = $0.assumingMemoryBound(to: relocated_instruction.self)
                 for k in 0..<Int(function.instruction_count) {
                     let instruction = plan.instruction(of: function, k)
-                    instructions[k] = relocated_instruction(moved: instruction.moved, original: instruction.original &- function.patch)
+                    instructions[k] = relocated_instruction(relocated: instruction.relocated, original: instruction.original &- function.patch)
                 }
             }
             area.pointee.shape_count &+= 1
@@ -57,6 +57,6 @@ struct MovedArea {
     /// From now on unwinders find it.
     func tell() {
         area.pointee.count = UInt64(count)
-        tracer_add_moved(area)
+        tracer_add_relocated(area)
     }
 }
