@@ -1,6 +1,6 @@
 // backtrace() and _Unwind_Backtrace() walk through traced frames to the end, and would show the trampolines between
-// them: a program that counts or prints its frames would see us. Their slots lead here instead, and what is ours is left
-// out. So do libunwind's own list (unw_backtrace) and its way to go from frame to frame (unw_step, of HP's and of LLVM's).
+// them: a program that counts or prints its frames would see us. Their slots lead here instead, and what is ours is omitted.
+// So do libunwind's own list (unw_backtrace) and its way to go from frame to frame (unw_step, of HP's and of LLVM's).
 // Other functions of an unwinder are not concerned: exceptions pass through frames that nobody looks at. But HP's libunwind must be
 // helped where it goes on at another address.
 #include "layout.h"

@@ -5,7 +5,7 @@
 // needs them. Untouched pages cost nothing.
     .section .reserved, "a", %nobits
     // More than the largest page: the linker begins a segment, and does not add this to the writable one, where a page is
-    // left out before it.
+    // skipped before it.
     .p2align PAGE_SHIFT + 4
     .globl tracer_labels, tracer_reserved_stubs, tracer_reserved_mappings
     .hidden tracer_labels, tracer_reserved_stubs, tracer_reserved_mappings

@@ -72,10 +72,10 @@ else:  # Debian 11's, which knows no paths of pathlib
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    left = {item for item in items if is_left_out(item, config)}
-    if left:
-        config.hook.pytest_deselected(items=list(left))
-        items[:] = [item for item in items if item not in left]
+    deselected = {item for item in items if is_deselected(item, config)}
+    if deselected:
+        config.hook.pytest_deselected(items=list(deselected))
+        items[:] = [item for item in items if item not in deselected]
     for item in items:
         group = own_class(item)
         if group and not item.get_closest_marker("xdist_group"):
@@ -88,7 +88,7 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: (item.get_closest_marker("alone") is not None, -groups[group_of(item)], group_of(item)))
 
 
-def is_left_out(item, config):
+def is_deselected(item, config):
     """True for thorough tests, unless they are asked for; and for other modes of one that is asked for by its name."""
     if item.nodeid in config.args:
         return False

@@ -1643,22 +1643,22 @@ tracer_instrumented_exit:
     // Its call is recorded by another frame, or not at all.
     ldr x3, [x9, #FRAME_LABEL]
     cmp x3, x1
-    b.ne .Linstrumented_left_out
+    b.ne .Linstrumented_suppressed
     ldr x3, [x9, #FRAME_FUNCTION]
     ldr x3, [x3, #FUNCTION_TARGET]
     cmp x3, x0
-    b.ne .Linstrumented_left_out
+    b.ne .Linstrumented_suppressed
     ret x12
 .Linstrumented_tail:
     // The last thing that it does, a branch: then it is to return where we are, and of all that is below there its frame is the outermost.
     cmp x30, x1
-    b.ne .Linstrumented_left_out
-    IS_INSTRUMENTED .Linstrumented_left_out
+    b.ne .Linstrumented_suppressed
+    IS_INSTRUMENTED .Linstrumented_suppressed
     ldr x3, [x9, #FRAME_BELOW]
     ldr x3, [x3, #FRAME_STACK_POINTER]
     cmp x5, x3
     b.lo .Linstrumented_end
-.Linstrumented_left_out:
+.Linstrumented_suppressed:
     FIND_INSTRUMENTED .Linstrumented_slow_exit
     ldr x3, [x17, #FUNCTION_INSTANT]
     cbz x3, .Linstrumented_slow_exit

@@ -1575,20 +1575,20 @@ tracer_instrumented_exit:
     jb .Linstrumented_tail
     // Its call is recorded by another frame, or not at all.
     cmpq %rsi, FRAME_LABEL(%rcx)
-    jne .Linstrumented_left_out
+    jne .Linstrumented_suppressed
     movq FRAME_FUNCTION(%rcx), %rax
     cmpq %rdi, FUNCTION_TARGET(%rax)
     je .Linstrumented_passed
-    jmp .Linstrumented_left_out
+    jmp .Linstrumented_suppressed
 .Linstrumented_tail:
     // The last thing that it does, a jump: then its own return address is on top, and of all that is below there its frame is the outermost.
     cmpq (%rsp), %rsi
-    jne .Linstrumented_left_out
-    IS_INSTRUMENTED .Linstrumented_left_out
+    jne .Linstrumented_suppressed
+    IS_INSTRUMENTED .Linstrumented_suppressed
     movq FRAME_BELOW(%rcx), %rax
     cmpq FRAME_STACK_POINTER(%rax), %r10
     jb .Linstrumented_end
-.Linstrumented_left_out:
+.Linstrumented_suppressed:
     FIND_INSTRUMENTED .Linstrumented_slow_exit
     cmpq $0, FUNCTION_INSTANT(%r11)
     jne .Linstrumented_passed

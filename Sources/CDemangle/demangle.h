@@ -12,7 +12,7 @@ char *_Nullable __cxa_demangle(const char *_Nonnull name, char *_Nullable buffer
 char *_Nullable swift_demangle(const char *_Nonnull name, size_t length, char *_Nullable buffer, size_t *_Nullable buffer_size,
                                uint32_t flags);
 
-/// libiberty, demangle.h (declared here for its nullability): Rust's v0 and legacy manglings; hashes are left out unless
+/// libiberty, demangle.h (declared here for its nullability): Rust's v0 and legacy manglings; hashes are omitted unless
 /// options ask for them. The result is from malloc; NULL when the name is not a mangled one.
 char *_Nullable rust_demangle(const char *_Nonnull name, int options);
 #endif

@@ -13,7 +13,7 @@ extension ViewPage {
 
     /// - Parameters:
     ///   - time: nanoseconds of the page's time
-    ///   - wanted: indices of its threads; those that it does not have are left out
+    ///   - wanted: indices of its threads; those that it does not have are skipped
     package func answer(_ question: Question, _ time: Range<UInt64>, lanes wanted: [Int]) -> String {
         let chosen = Set(wanted.filter { lanes.indices.contains($0) }).sorted()
         let narrowed = Dictionary(grouping: chosen) { lanes[$0].trace }.sorted { $0.key < $1.key }.map { index, lanes in

@@ -108,11 +108,11 @@ package struct ViewPage: Sendable {
             first.startedAt, window?.text ?? readable(Nanoseconds(duration)), counted(tree.calls, "call"), counted(threadCount, "thread"),
         ].compactMap { $0 }.joined(separator: ", ")
         executable = first.metadata.modules.min { $0.key < $1.key }?.value.name ?? ""
-        let left = LeftOut(files)
+        let phrases = Losses(files)
         // A program that became another by exec has a trace without an end.
         let unfinished = run?.processes.count { $0.isUnfinished }
         losses =
-            left.lost + (unfinished.map { $0 > 0 ? ["\(counted($0, "process", "processes")) not finished"] : [] } ?? left.state)
+            phrases.lost + (unfinished.map { $0 > 0 ? ["\(counted($0, "process", "processes")) not finished"] : [] } ?? phrases.state)
             + files.flatMap { file in file.warnings.map { isRun ? "\(file.path): \($0)" : $0 } }
         let slices = Self.mostSlices / traces.count
         lanes = traces.indices.flatMap { index -> [Lane] in
@@ -132,7 +132,7 @@ package struct ViewPage: Sendable {
             return lanes
         }
         startup = isRun ? .null : traces[0].startup.map { ViewPage.startup($0) } ?? .null
-        notes = left.filtered
+        notes = phrases.filtered
         if let window { notes.append("\(window.text): other times are not shown") }
         noteWhatIsNotDrawn()
         notes += files.lazy.compactMap { $0.interpreterHint }.prefix(1)

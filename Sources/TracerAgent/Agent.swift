@@ -144,7 +144,7 @@ extension Agent {
         if Limits.minimumTicks == 0 { Limits.minimumTicks = 1 }
     }
 
-    /// True when the setting `children` leaves this process out: `tracer record` is not its parent, or, without it, the
+    /// True when the setting `children` skips this process: `tracer record` is not its parent, or, without it, the
     /// parent has this library mapped too.
     private var isChild: Bool {
         let parent = UInt64(truncatingIfNeeded: SystemCall.call(SystemCall.getppid))

@@ -46,7 +46,7 @@ def sorted_lines(text):
 
 
 def without(*patterns):
-    """Lines that match are left out."""
+    """Lines that match are omitted."""
     compiled = [re.compile(pattern) for pattern in patterns]
 
     def step(text):

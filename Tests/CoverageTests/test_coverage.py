@@ -3,7 +3,7 @@
 - Gcov: programs of C++ and C, built with --coverage in two ways and recorded with every function: each function that gcov has is there
   and was called as often, in one run and in several together.
 - Reached: which functions are only led to by such as were never called.
-- Unknown: what a filter or a plan left out is never said to be uncalled.
+- Unknown: what a filter excluded or a plan refused is never said to be uncalled.
 - Modules: libraries, versions of one, files that are gone, traces without functions.
 - Outputs: lcov reads the tracefile, the page is whole, mistakes end in one line.
 """

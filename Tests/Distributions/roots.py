@@ -22,7 +22,7 @@ SUITES = {"bullseye": "Debian 11", "bookworm": "Debian 12", "trixie": "Debian 13
 STAMP = "etc/tracer-root.json"  # in a root: what it was made with
 APT_HELPER = "/usr/lib/apt/apt-helper"
 # Files that no program needs here and that take long to unpack.
-LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
+EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
 
 
 @dataclass
@@ -141,7 +141,7 @@ class Store:
             remove(old)
         command = ["mmdebstrap", "--mode=root", f"--variant={variant}", "--include=" + ",".join(packages), "--dpkgopt=force-unsafe-io"]
         command += [f"--architectures={architecture}"] if architecture else []
-        command += [f"--aptopt={option}" for option in apt_options()] + [f"--dpkgopt=path-exclude={glob}" for glob in LEFT_OUT]
+        command += [f"--aptopt={option}" for option in apt_options()] + [f"--dpkgopt=path-exclude={glob}" for glob in EXCLUDED]
         done = subprocess.run([*APART, "--mount-proc", *command, suite, partial, "-"], input=f"deb {address} {suite} main\n", capture_output=True, text=True)
         if done.returncode:
             remove(partial)

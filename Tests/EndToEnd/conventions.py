@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compilers with calling conventions of their own, as they are installed: what they make runs the same bare and traced, and the
-tool says what is left out."""
+tool says what is not recorded."""
 import os
 import shutil
 import subprocess

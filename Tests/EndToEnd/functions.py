@@ -248,7 +248,7 @@ class Case:
         harness.plan(self.settings, program, os.path.dirname(program))
 
     def patched(self, trace):
-        """Fails where no function was recorded by itself: a filter that leaves all out would look the same."""
+        """Fails where no function was recorded by itself: a filter that excludes all would look the same."""
         told = json.loads(subprocess.run([self.settings.tool, "info", trace.path, "--json"], capture_output=True, text=True, check=True).stdout)
         if not any(re.match(r"[1-9][\d,]* of [\d,]+ functions recorded", text) for text in told["flags"]):
             raise Failed(f"no function was recorded by itself: {told['flags']}")
@@ -291,7 +291,7 @@ def instrumented(compiler, *options, **settings):
         recorded = {name: trace.count(name) for name in NAMES}
         if settings.get("TRACER_MAXDEPTH"):
             if not 0 < recorded["fibonacci"] < int(kept["fibonacci"]) or trace.filtered_by_depth == 0 or trace.maximum_depth_seen > int(settings["TRACER_MAXDEPTH"]):
-                raise Failed(f"{recorded}, {trace.filtered_by_depth} left out by depth, {trace.maximum_depth_seen} deep")
+                raise Failed(f"{recorded}, {trace.filtered_by_depth} filtered by depth, {trace.maximum_depth_seen} deep")
             return
         wrong = [f"{name}: called {kept[name]} times, recorded {recorded[name]}" for name in NAMES if recorded[name] != int(kept[name])]
         # A call left by longjmp, or by an exception where the compiler does not say so (clang), has not returned.
@@ -508,7 +508,7 @@ int main(void) {
 """
 
 
-def a_short_function_called_very_often_is_left_out(case):
+def a_short_function_called_very_often_is_suppressed(case):
     """From some moment on: what was recorded until then stays, and every reader says that there was more."""
     program = case.compile("gcc", "-O2", source=HOT, name="hot")
     case.plan(program)
@@ -529,17 +529,17 @@ def a_short_function_called_very_often_is_left_out(case):
         def told(*arguments):
             return subprocess.run([case.settings.tool, *arguments], capture_output=True, text=True, check=True).stdout
         path = traces[0].path
-        left = {function["name"] for function in json.loads(told("report", path, "--json"))["functions"] if function.get("left_out")}
+        suppressed = {function["name"] for function in json.loads(told("report", path, "--json"))["functions"] if function.get("left_out")}
         moments = [(each["function"], each["module"], each["after_ns"] > 0) for each in json.loads(told("info", path, "--json"))["left_out"]]
-        if (left, moments) != ((set(), []) if keeps else ({"short_one"}, [("short_one", "hot", True)])):
-            raise Failed(f"left out: {left}; {moments}")
+        if (suppressed, moments) != ((set(), []) if keeps else ({"short_one"}, [("short_one", "hot", True)])):
+            raise Failed(f"suppressed: {suppressed}; {moments}")
         for arguments, line in ((("report", path), "≥"), (("report", path), "record --keep-hot"), (("info", path), "1 short function suppressed after many calls: --keep-hot"),
                                 (("replay", path, "--from", "99%"), "1 short function suppressed after many calls")):
             if (line in told(*arguments)) == keeps:
                 raise Failed(f"{arguments[0]}, keeps {keeps}: {line!r} {'is' if keeps else 'is not'} there")
 
 
-def small_leaves_are_left_out_on_request(case):
+def small_leaves_are_excluded_on_request(case):
     program = case.compile("gcc", "-O2", source=SMALL, name="small")
     case.plan(program)
     sizes = {function["name"]: function["size"] for function in
@@ -989,7 +989,7 @@ def tests():
         [Case("kinds_of_functions." + name, kinds_of_functions(*way)) for name, way in kinds.items()] + \
         [Case(check.__name__, check) for check in (time_filter_and_depth_apply, only_what_is_chosen_is_patched, a_call_through_a_slot_counts_once,
                                                    a_resolver_is_recorded_when_the_loader_calls_it,
-                                                   a_short_function_called_very_often_is_left_out, small_leaves_are_left_out_on_request, names_are_found_by_build_id,
+                                                   a_short_function_called_very_often_is_suppressed, small_leaves_are_excluded_on_request, names_are_found_by_build_id,
                                                    an_instrumented_function_that_is_called_through_a_slot_counts_once,
                                                    the_heap_has_space, record_makes_the_plans, a_plan_of_a_stripped_copy_hides_no_names, record_says_nothing_of_its_own_libraries, calls_from_very_many_places_have_their_durations, record_says_when_it_cannot_make_plans,
                                                    a_folded_function_has_all_its_names_and_its_line, a_glob_that_means_nothing_is_said,

@@ -7,13 +7,13 @@
     depth 100001                    deepest nesting seen, agent's view of all slots; also with ..
     initializer name                the first process's initializers of the subject's own modules are these, in this order
     initializer name in outer       … during another; (open): it never came back, (left): by an exception or longjmp. The
-                                    name may end in *; what the compiler's start-up files bring is left out
+                                    name may end in *; what the compiler's start-up files bring is omitted
     phases main exit no-main        the first process has these phases (- for a blank), and not those after no-;
                                     tsc:loader is expected where that clock is used
     ready output write              what made the first process ready, by the call of what (-: none); `ready none`
     load libx.so by prog in ctor    a dlopen of the first process that brought modules, in this order; `in` an initializer
     once pthread_once init          a once-function was given this to run
-    hide destroy                    leave this function out of the trees
+    hide destroy                    omit this function from the trees
     only outer inner                the trees show these functions and nothing else
     … @timely  … @late              a line of any kind that holds where the agent came before all constructors, or where the first
                                     process's trace says that it came behind some (libpthread's are first before glibc 2.34)

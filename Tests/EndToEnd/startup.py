@@ -122,7 +122,7 @@ def sleeping_and_computing_are_told_apart(folder):
         run = constructor(timeline, name + "_init")
         wall = stamps[name + ".end"][0] - stamps[name + ".begin"][0]
         cpu = stamps[name + ".end"][1] - stamps[name + ".begin"][1]
-        # The constructor's own measurement lies inside the reported time, and leaves out writing two lines of stamps.
+        # The constructor's own measurement lies inside the reported time, and excludes writing two lines of stamps.
         expect(run["total_ns"] >= wall - TOLERANCE, f"{name}: {run['total_ns']} ns, it measured {wall}")
         expect(run["cpu_ns"] >= cpu - TOLERANCE, f"{name}: {run['cpu_ns']} ns of CPU time, it measured {cpu}")
         expect(run["self_ns"] == run["total_ns"], f"{name}: nothing runs inside it")

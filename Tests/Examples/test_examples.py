@@ -203,7 +203,7 @@ class Benchmark(unittest.TestCase):
         self.assertEqual(self.wrong(self.text), [])
 
     def test_a_row_too_many_or_too_few(self):
-        self.assertTrue(self.wrong(self.text.replace("| excluded |", "| left out |")))
+        self.assertTrue(self.wrong(self.text.replace("| excluded |", "| omitted |")))
         self.assertTrue(self.wrong(self.text.replace("| `resident` |", "| `memory` |")))
         self.assertTrue(self.wrong(re.sub(r"\| folded .*\n", "", self.text)))
         self.assertTrue(self.wrong(self.text.replace("| two clock reads | limit |", "| limit |")))

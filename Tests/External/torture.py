@@ -6,7 +6,7 @@
 
 The programs are in Debian's source package of the installed gcc, which comes from where the system's packages come from. Each is built
 with gcc -O0, -O2, -O3 and clang -O2, planned, and run bare and with every function of its own and of its libraries recorded
-(TRACER_FUNCTIONS='*!*'): exit status or signal, and output. What is not built, or fails bare, is left out and counted. Where the
+(TRACER_FUNCTIONS='*!*'): exit status or signal, and output. What is not built, or fails bare, is skipped and counted. Where the
 outcomes differ, both are run again, up to three times. A run that recorded none of the program's own functions is no success. Status 1
 when a program differed, recorded nothing, or none ran; interrupted, it says what it has found so far (130).
 """
@@ -50,7 +50,7 @@ class Outcome:
     program: str
     way: str
     verdict: str
-    said: str = ""  # why it was left out, what differed
+    said: str = ""  # why it was skipped, what differed
     agent_said: list = field(default_factory=list)
     functions: int = 0  # functions of the program in its plan
     patched: int = 0

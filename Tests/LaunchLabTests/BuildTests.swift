@@ -39,7 +39,7 @@ import Testing
         #expect(rows.map(\.isSame) == [false, true, false])
     }
 
-    @Test func figureThatIsNotKnownOfOneIsLeftOut() {
+    @Test func figureThatIsNotKnownOfOneIsOmitted() {
         var old = BuildLaunches(command, program: "/a"), new = BuildLaunches(command, program: "/b")
         old.add(.touchedText, isCold: false, 4096)
         old.add(.timeToReady, .all, isCold: true, 1000)

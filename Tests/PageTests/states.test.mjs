@@ -30,7 +30,7 @@ test("a span that reaches out of view is cut there", () => {
   assert.deepEqual(spans.map(span => [span.state, span.x, span.width, span.start]), [[lock, 0, 100, 100]]);
 });
 
-test("a wait whose reason is left out says so, what runs has none", () => {
+test("a wait whose reason is not shown says so, what runs has none", () => {
   const span = { start: 400, length: 50, state: runnable, wait: -1 };
   assert.equal(spanLines(span, [], false).length, 2);
   assert.match(spanLines(span, [], true)[1], /zoom in/);

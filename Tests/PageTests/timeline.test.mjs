@@ -60,7 +60,7 @@ test("short calls of one level are drawn once a pixel, long ones always", () => 
   assert.deepEqual(drawn({ from: 495, to: 515 }, 100).map(([fn]) => fn), [7, 9, 10, 11, 12]);
 });
 
-test("calls outside the range are left out, and the one around it is cut to the view", () => {
+test("calls outside the range are omitted, and the one around it is cut to the view", () => {
   assert.deepEqual(drawn({ from: 200, to: 300 }, 100), [[7, 0, 0, 1000, -2, 104]]);
 });
 

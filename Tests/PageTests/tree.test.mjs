@@ -40,7 +40,7 @@ test("callers of what is zoomed in to stay at full width, below it", () => {
   assert.equal(deepest, 3);
 });
 
-test("what is thinner than can be seen is left out with all above it", () => {
+test("what is thinner than can be seen is omitted with all above it", () => {
   const { frames } = tree.layout(tree.tops, [], 2);
   assert.deepEqual(frames.map(f => f.node).sort(), [0, 1, 2, 7, 8]);
 });

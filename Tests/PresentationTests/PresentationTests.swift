@@ -147,7 +147,7 @@ struct JSONTests {
         name: "a \"b\"\u{1}", isOn: true, kind: .first,
         rows: [Inner(zebra: -1, apple: nil, list: [1, 2]), Inner(zebra: 2, apple: 0.5, list: [])], share: 1, none: nil)
 
-    @Test func membersKeepTheirOrderAndWhatIsNilIsLeftOut() {
+    @Test func membersKeepTheirOrderAndWhatIsNilIsOmitted() {
         #expect(
             row.json.text(lines: 0) == """
                 {"name": "a \\"b\\"\\u0001", "is_on": true, "kind": "first", \

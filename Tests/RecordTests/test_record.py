@@ -723,12 +723,12 @@ class States(RecordTest):
         self.refused(2, "--sample touch: write -- before", "--sample", "touch", "-o", "started")
         self.assertFalse(os.path.exists(os.path.join(self.directory, "started")))
 
-    def test_minor_faults_need_what_no_states_leaves_out(self):
+    def test_minor_faults_need_what_no_states_turns_off(self):
         done = self.record("--no-states", "--minor-faults", "-o", "t", FAKE)
         self.assertEqual((done.returncode, os.path.exists(os.path.join(self.directory, "t"))), (2, False))
         self.assertIn(b"--minor-faults needs --states", done.stderr)
 
-    def test_it_can_be_left_out(self):
+    def test_it_can_be_turned_off(self):
         done = self.record("--no-states", "-o", "t", FAKE, "here", "file")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIsNone(self.told("t").kernel)

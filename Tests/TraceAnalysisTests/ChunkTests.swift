@@ -95,7 +95,7 @@ private extension Summary {
         #expect(TraceEnd(loaded.trace).ticks == loaded.summary.end)
     }
 
-    @Test func replayOfSomeLevelsLeavesOutTheRest() throws {
+    @Test func replayOfSomeLevelsSkipsTheRest() throws {
         let loaded = try Loaded(program(seed: 9, events: 500).bytes())
         let all = try loaded.lines()
         #expect(try loaded.lines(deepest: 2) == all.filter { !$0.hasPrefix("  ") })

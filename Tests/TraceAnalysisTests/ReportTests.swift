@@ -261,7 +261,7 @@ import TraceTesting
                 + "1 chunk overwritten, stopped: the size limit was reached (TRACER_MAXSIZE)")
     }
 
-    @Test func aChunkThatARingHasReusedSinceIsLeftOut() throws {
+    @Test func aChunkThatARingHasReusedSinceIsSkipped() throws {
         var builder = demo { builder, thread in
             builder.complete(thread, 1, from: start, to: start + 1)
             builder.split(thread)

@@ -168,7 +168,7 @@ enum {
     TRACE_RECORD_BINDING = 15,
     TRACE_RECORD_CLOCK = 16,
     TRACE_RECORD_PATCHED = 17,
-    TRACE_RECORD_LEFT_OUT = 18,
+    TRACE_RECORD_SUPPRESSED = 18,
     TRACE_RECORD_FUNCTIONS = 19,
     // Kernel events of the process, written by `tracer record`, never by the agent. No child inherits them.
     TRACE_RECORD_KERNEL = 20,
@@ -404,7 +404,7 @@ struct trace_patched_record {
     uint32_t reserved;
 };
 /// From this moment on the function is suppressed (hot): its calls are not recorded, because they are short and very many.
-struct trace_left_out_record {
+struct trace_suppressed_record {
     struct trace_record record;
     uint32_t function;
     uint32_t reserved;

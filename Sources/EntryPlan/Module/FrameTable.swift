@@ -111,7 +111,7 @@ struct FrameTable {
         let common = commons[index]
         let start = reader.pointer(common.addressEncoding)
         let count = reader.pointer(common.addressEncoding & 0xf)
-        guard let start, let count, count < 1 << 31 else { return } // 0 bytes: the linker has left the function out
+        guard let start, let count, count < 1 << 31 else { return } // 0 bytes: the linker has discarded the function
         var lsda: UInt64?
         if common.hasLength {
             let length = reader.unsigned()

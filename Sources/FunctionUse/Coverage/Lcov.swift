@@ -37,7 +37,7 @@ package enum Lcov {
         return function.symbols.filter { $0.utf8.count == first.utf8.count }.max() ?? first
     }
 
-    /// How many functions are left out for want of a line.
+    /// How many functions are skipped for want of a line.
     package static func withoutLine(_ coverage: Coverage) -> Int {
         coverage.wholeModules.reduce(0) { $0 + $1.functions.count { $0.source == nil && ($0.calls > 0 || $0.reason == nil) } }
     }

@@ -87,7 +87,7 @@ package struct FunctionUse: Sendable {
             // A forked process begins with those that its parent had called. Nobody tells them apart where that is all that is known.
             let isCalled = function.isThereByCall && (hasGaps || !trace.isOfFork || trace.hasCountsAlone)
             if isCalled { sums.isCalled = true }
-            if metadata.leftOut[function.id] != nil || hasGaps && count > 0 || isCalled && count == 0 { sums.isLeast = true }
+            if metadata.suppressed[function.id] != nil || hasGaps && count > 0 || isCalled && count == 0 { sums.isLeast = true }
             if hasGaps && !function.isThereByCall && count == 0 { sums.mayBeMissed = true }
             if !function.rawName.isEmpty && !function.rawName.hasPrefix("0x") { sums.symbol = function.rawName }
             tallies[key]!.functions[function.address &- module.loadBias] = sums
@@ -164,6 +164,6 @@ package struct FunctionUse: Sendable {
 extension TraceFile {
     /// Calls of a function that the file knows may be missing in it.
     fileprivate var hasGaps: Bool {
-        !LeftOut([self]).lost.isEmpty || filteredCalls > 0
+        !Losses([self]).lost.isEmpty || filteredCalls > 0
     }
 }

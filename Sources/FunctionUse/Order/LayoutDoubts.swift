@@ -59,7 +59,7 @@ package struct LayoutDoubts: Sendable {
         add(renamed, "are clones named by the compiler: another build may name them differently")
     }
 
-    /// Left out of an order: no section is theirs.
+    /// Skipped in an order: no section is theirs.
     static let startFileNames: Set<String> = [
         "_init", "_fini", "_start", "frame_dummy", "register_tm_clones", "deregister_tm_clones", "__do_global_dtors_aux",
         "_dl_relocate_static_pie",

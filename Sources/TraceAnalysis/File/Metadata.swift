@@ -66,7 +66,7 @@ package struct Metadata: Sendable, RecordReader {
     /// Modules whose functions the user wants recorded: how many there are, and how many of them are. None: there was no plan.
     package private(set) var patched: [UInt32: (functions: Int, patched: Int)] = [:]
     /// Functions of which no call is recorded from a moment on, by id: there were very many, and they are short.
-    package private(set) var leftOut: [UInt32: Ticks] = [:]
+    package private(set) var suppressed: [UInt32: Ticks] = [:]
     package internal(set) var damagedRecords = 0
     package private(set) var unknownRecords = 0
 
@@ -99,7 +99,7 @@ package struct Metadata: Sendable, RecordReader {
 
     /// Every moment in it becomes even.
     mutating func stretch(_ clock: ClockCorrection) {
-        leftOut = leftOut.mapValues { moment in
+        suppressed = suppressed.mapValues { moment in
             var moment = moment
             clock.stretch(&moment)
             return moment
@@ -191,9 +191,9 @@ package struct Metadata: Sendable, RecordReader {
                 return false
             }
             self.patched[patched.module] = (Int(patched.functions), Int(patched.patched))
-        case TRACE_RECORD_LEFT_OUT:
-            guard let left = body(trace_left_out_record.self, buffer, offset, byteCount) else { return false }
-            leftOut[left.function] = Ticks(left.ticks)
+        case TRACE_RECORD_SUPPRESSED:
+            guard let hot = body(trace_suppressed_record.self, buffer, offset, byteCount) else { return false }
+            suppressed[hot.function] = Ticks(hot.ticks)
         case TRACE_RECORD_KERNEL:
             guard let kernel = body(trace_kernel_record.self, buffer, offset, byteCount) else { return false }
             self.kernel = KernelGrant(kernel)

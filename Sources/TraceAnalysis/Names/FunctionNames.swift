@@ -22,8 +22,8 @@ package struct FunctionNames: Sendable {
     let rows: [Row]
     /// Row of each function, indexed by function id; 0 for ids that no record describes.
     let rowOfFunction: [UInt32]
-    /// Rows with a function of which not all calls are recorded (Metadata.leftOut).
-    let leftOut: Set<UInt32>
+    /// Rows with a function of which not all calls are recorded (Metadata.suppressed).
+    let suppressed: Set<UInt32>
 
     /// Row 0 included.
     var rowCount: Int { rows.count + 1 }
@@ -64,7 +64,7 @@ package struct FunctionNames: Sendable {
         }
         self.rows = rows
         self.rowOfFunction = rowOfFunction
-        leftOut = Self.rows(of: metadata.leftOut.keys, rowOfFunction)
+        suppressed = Self.rows(of: metadata.suppressed.keys, rowOfFunction)
     }
 
     private static func rows(of functions: some Sequence<UInt32>, _ rowOfFunction: [UInt32]) -> Set<UInt32> {
@@ -98,7 +98,7 @@ package struct FunctionNames: Sendable {
         }
         self.rows = rows
         self.rowOfFunction = rowOfFunction
-        leftOut = Self.rows(of: metadata.leftOut.keys, rowOfFunction)
+        suppressed = Self.rows(of: metadata.suppressed.keys, rowOfFunction)
     }
 
     /// Each function a row of its own, in the order of their ids, and without a name: two may have the same.
@@ -108,7 +108,7 @@ package struct FunctionNames: Sendable {
         var rowOfFunction = [UInt32](repeating: 0, count: Int(ids.last ?? 0) + 1)
         for (index, id) in ids.enumerated() { rowOfFunction[Int(id)] = UInt32(index) + 1 }
         self.rowOfFunction = rowOfFunction
-        leftOut = []
+        suppressed = []
     }
 
     /// The trace has the names that the loader knows. Those of static functions are in the module's file or its debug

@@ -13,7 +13,7 @@ package struct FunctionPattern: Sendable {
         isOfShortNames = text.contains("<…>")
     }
 
-    /// `symbol` as in the file; `name` for people, where what is between the function's parentheses may be left out.
+    /// `symbol` as in the file; `name` for people, where what is between the function's parentheses may be omitted.
     package func matches(name: String, symbol: String, module: String) -> Bool {
         var names = [name, symbol, Self.withoutArguments(name)]
         let short = shortName(name) // as reports show it

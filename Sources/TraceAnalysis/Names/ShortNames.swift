@@ -29,7 +29,7 @@ package struct ShortNames: Sendable {
         }
     }
 
-    /// Returns each name's new spelling if no two share it, else `otherwise`. Names that do not change are left out.
+    /// Returns each name's new spelling if no two share it, else `otherwise`. Names that do not change are omitted.
     private static func distinct(
         _ all: Set<String>, _ spelling: (String) -> String, otherwise: (String) -> String
     ) -> [String: String] {
@@ -71,7 +71,7 @@ private struct TemplateText {
     private let bytes: [UInt8]
     private var place = 0
 
-    /// Arguments are left out.
+    /// Arguments are omitted.
     private let isCollapsed: Bool
 
     private static let deepest = 100

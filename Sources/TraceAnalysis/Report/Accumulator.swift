@@ -18,7 +18,7 @@ struct FunctionSums: BitwiseCopyable {
     var durationRow: UInt32 = 0
     var isEntryOnly: Bool = false
     /// There were more calls than are recorded.
-    var isLeftOut = false
+    var isSuppressed = false
 
     /// A call of known length.
     @inline(__always) mutating func time(_ duration: UInt64, isOutermost: Bool) {
@@ -38,7 +38,7 @@ struct FunctionSums: BitwiseCopyable {
         selfTime &+= other.selfTime
         minimum = min(minimum, other.minimum)
         maximum = max(maximum, other.maximum)
-        isLeftOut = isLeftOut || other.isLeftOut
+        isSuppressed = isSuppressed || other.isSuppressed
     }
 }
 
@@ -63,7 +63,7 @@ package struct Accumulator: ~Copyable {
         sums = PlainArray(repeating: FunctionSums(), count: table.rowCount)
         made = PlainArray(repeating: 0, count: table.rowCount)
         for row in 1..<max(table.rowCount, 1) where table.rows[row - 1].isEntryOnly { sums[row].isEntryOnly = true }
-        for row in table.leftOut { sums[Int(row)].isLeftOut = true }
+        for row in table.suppressed { sums[Int(row)].isSuppressed = true }
     }
 
     var unknownFunctions: [UInt32] { rows.unknownFunctions }

@@ -34,7 +34,7 @@ extension FunctionRow: Record {
         Member("symbol", "as in the file", \.figures.symbol)
         Member("module", "file name of the module it lies in", \.figures.module).column("module", .text) { $0.figures.module }
         Member("calls", "that began", \.figures.calls).column("calls") {
-            $0.figures.name == FunctionNames.ownCode ? "-" : ($0.figures.isLeftOut ? "≥" : "") + grouped($0.figures.calls)
+            $0.figures.name == FunctionNames.ownCode ? "-" : ($0.figures.isSuppressed ? "≥" : "") + grouped($0.figures.calls)
         }
         Member("total_ns", "from entry to exit, a recursive function's outermost calls only", \.figures.total)
             .column("total") { $0.isUntimed ? "-" : spelt($0.figures.total) }
@@ -51,7 +51,7 @@ extension FunctionRow: Record {
         Member.shown("average", "average") { ($0.isMarked ? "* " : "") + spelt($0.figures.average) }
         Member.shown("shape", DurationShape.title) { $0.figures.shape.text }
         Member.optional("left_out", "true: there were more calls, which are not recorded (record --keep-hot)") {
-            $0.figures.isLeftOut ? true : nil
+            $0.figures.isSuppressed ? true : nil
         }
         Member(
             "recording_ns",

@@ -38,7 +38,7 @@ extension Accumulator {
         var summary = FunctionSummary(
             name: function.name, symbol: function.symbol, module: function.module, calls: sums.calls,
             timedCalls: sums.timed, total: scale.nanoseconds(sums.total),
-            selfTime: scale.signedNanoseconds(sums.selfTime), isLeftOut: sums.isLeftOut, recording: recording(row, cost))
+            selfTime: scale.signedNanoseconds(sums.selfTime), isSuppressed: sums.isSuppressed, recording: recording(row, cost))
         guard sums.timed > 0 else { return summary }
         summary.average = scale.nanoseconds(sums.sum / sums.timed)
         summary.minimum = scale.nanoseconds(sums.minimum)

@@ -36,11 +36,11 @@ package struct InfoOutput {
         trace.sortedModules.map { InfoModule(module: $0, loaded: sinceStart($0.loaded), unloaded: $0.unloaded.map(sinceStart)) }
     }
 
-    private var leftOut: [LeftOutFunction] {
+    private var suppressed: [SuppressedFunction] {
         let names = FunctionNames(trace.metadata)
-        return trace.metadata.leftOut.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map { id, moment in
+        return trace.metadata.suppressed.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map { id, moment in
             let name = names.name(of: id)
-            return LeftOutFunction(name: name.name, module: name.module, moment: sinceStart(moment))
+            return SuppressedFunction(name: name.name, module: name.module, moment: sinceStart(moment))
         }
     }
 }
@@ -78,7 +78,7 @@ extension InfoOutput: Record {
         Member("warnings", "what is damaged", \.trace.warnings)
         Member("threads", \.threads)
         Member("modules", \.modules)
-        Member("left_out", "functions of which no call is recorded from a moment on (record --keep-hot)", \.leftOut)
+        Member("left_out", "functions of which no call is recorded from a moment on (record --keep-hot)", \.suppressed)
         Member("kernel", \.trace.metadata.kernel)
     }
 
@@ -136,7 +136,7 @@ private struct InfoModule: Record {
 }
 
 /// A function of which no call is recorded from a moment on.
-private struct LeftOutFunction: Record {
+private struct SuppressedFunction: Record {
     var name: String
     var module: String
     var moment: Nanoseconds

@@ -57,7 +57,7 @@ extension Summary {
             if columns.isShown("p50_ns"), rows.contains(where: { $0.isSkewed }) {
                 lines.append(style.dim("* far from the median (p50): calls of very different lengths"))
             }
-            if rows.contains(where: { $0.isLeftOut }) {
+            if rows.contains(where: { $0.isSuppressed }) {
                 lines.append(style.dim("≥ short and called very often: later calls were suppressed; record --keep-hot keeps them"))
             }
             if !columns.hidden.isEmpty {

@@ -95,7 +95,7 @@ struct RunSums: ~Copyable {
             let row = rows[index].function, sums = sums[index]
             var summary = FunctionSummary(
                 name: row.name, symbol: row.symbol, module: row.module, calls: sums.calls, timedCalls: sums.timed,
-                total: Nanoseconds(sums.total), selfTime: sums.selfTime, isLeftOut: sums.isLeftOut)
+                total: Nanoseconds(sums.total), selfTime: sums.selfTime, isSuppressed: sums.isSuppressed)
             summary.site = rows[index].site
             if summary.site == nil { summary.recording = recording[index].map { Nanoseconds($0) } }
             guard sums.timed > 0 else { return summary }

@@ -19,7 +19,7 @@ private struct SiteSums: StreamSink, ~Copyable {
 
     private var rows: RowNumbers
     private let isEntryOnly: [Bool]
-    private let leftOut: Set<UInt32>
+    private let suppressed: Set<UInt32>
     private let modules: ModuleTimes
     /// Keys by number; 0 is nobody.
     private(set) var keys = [SiteKey(row: 0, epoch: 0, address: 0)]
@@ -40,7 +40,7 @@ private struct SiteSums: StreamSink, ~Copyable {
     init(_ table: FunctionNames, _ modules: ModuleTimes) {
         rows = RowNumbers(table)
         isEntryOnly = [false] + table.rows.map(\.isEntryOnly)
-        leftOut = table.leftOut
+        suppressed = table.suppressed
         self.modules = modules
     }
 
@@ -63,7 +63,7 @@ private struct SiteSums: StreamSink, ~Copyable {
         numbers[key] = UInt32(number)
         var fresh = FunctionSums()
         fresh.isEntryOnly = Int(key.row) < isEntryOnly.count && isEntryOnly[Int(key.row)]
-        fresh.isLeftOut = leftOut.contains(key.row)
+        fresh.isSuppressed = suppressed.contains(key.row)
         sums.append(fresh)
         open.append(0)
         return number
@@ -238,7 +238,7 @@ extension SiteReport {
         for row in sorted(by: .calls) {
             table.add(
                 [
-                    (row.isLeftOut ? "≥" : "") + grouped(row.calls), percent(row.calls, of: all),
+                    (row.isSuppressed ? "≥" : "") + grouped(row.calls), percent(row.calls, of: all),
                     row.timedCalls == 0 ? "-" : time(row.total), time(row.average),
                     time(row.maximum),
                 ] + (hasSeveral ? [spelt(row.name)] : []) + [row.site?.text(spelt) ?? ""])

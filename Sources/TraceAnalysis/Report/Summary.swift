@@ -16,7 +16,7 @@ package struct FunctionSummary: Sendable {
     /// Without the calls made from it, in nanoseconds. Negative only where frames did not nest (coroutines).
     package var selfTime: Int64
     /// There were more calls: from a moment on they are not recorded.
-    package var isLeftOut = false
+    package var isSuppressed = false
     /// Length of one call; nil when none has a known length.
     package var average, minimum, maximum, median, percentile99: Nanoseconds?
     package var shape = DurationShape()
@@ -88,7 +88,7 @@ package struct ThreadSummary: Sendable {
 package struct Summary: Sendable {
     /// Only those with calls or times, in no order.
     package private(set) var functions: [FunctionSummary] = []
-    /// Time that the threads ran the program's code while no recorded call was open. nil if there is none, or a filter leaves it out.
+    /// Time that the threads ran the program's code while no recorded call was open. nil if there is none, or a filter hides it.
     package var ownCode: FunctionSummary? { ownCodes.first }
     /// For each program.
     package private(set) var ownCodes: [FunctionSummary] = []
@@ -160,7 +160,7 @@ package struct Summary: Sendable {
         ownCodes = own.sorted { $0.key < $1.key }.map { .ownCode(of: $0.key, Nanoseconds($0.value)) }
     }
 
-    /// Leaves out rows; the counts of the whole stay.
+    /// Omits rows; the counts of the whole stay.
     package mutating func keep(_ isWanted: (FunctionSummary) -> Bool) {
         functions = functions.filter(isWanted)
         ownCodes = ownCodes.filter(isWanted)

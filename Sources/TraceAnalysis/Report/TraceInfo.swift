@@ -110,8 +110,8 @@ extension TraceFile {
                 "\(grouped(recorded)) of \(counted(functions, "function")) recorded"
                     + (left > 0 ? "; \(grouped(left)) not recorded: tracer plan shows why" : ""))
         }
-        if !metadata.leftOut.isEmpty {
-            let count = counted(UInt64(metadata.leftOut.count), "short function")
+        if !metadata.suppressed.isEmpty {
+            let count = counted(UInt64(metadata.suppressed.count), "short function")
             texts.append("\(count) suppressed after many calls: --keep-hot records all")
         }
         let unplanned = patched.filter { $0.value.functions == 0 }.keys.sorted().compactMap { metadata.modules[$0] }.filter {

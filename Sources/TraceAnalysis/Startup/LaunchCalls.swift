@@ -1,5 +1,5 @@
 // Calls that main's thread made between main and ready, merged by path: the launch lab compares launches by them. Loads of libraries are
-// left out, with everything that ran in them: the timeline has them by themselves. A lazy initializer is a node of its own between the
+// skipped, with everything that ran in them: the timeline has them by themselves. A lazy initializer is a node of its own between the
 // call that needed it and what it ran, the once-function included; below the innermost call, the waits of the thread in it are nodes, too.
 // A start-up item is the call that it looks like.
 import CTraceLayout
@@ -94,7 +94,7 @@ private struct LaunchSink: CallSink {
     }
 
     private let from: UInt64, until: UInt64
-    /// From the first note of a load to its last, on this thread, in the order of time; those within others left out.
+    /// From the first note of a load to its last, on this thread, in the order of time; those within others skipped.
     private let loads: [Range<UInt64>]
     /// The first stands for main itself.
     private(set) var nodes = [Sum(parent: 0, row: 0)]
@@ -160,7 +160,7 @@ private struct LaunchSink: CallSink {
     /// The path of a call, 0 when it is not of interest.
     private mutating func path(_ row: UInt32, at time: UInt64, parent: Frame) -> UInt64 {
         guard time >= from, time <= until else { return 0 }
-        // Below main the frames are those that call it; what is called in something left out is left out.
+        // Below main the frames are those that call it; what is called in something skipped is skipped.
         if parent.row != 0, parent.enter >= from, parent.tag == 0 { return 0 }
         let isBelow = parent.row != 0 && parent.enter >= from
         var above: UInt64? = isBelow ? parent.tag - 1 : 0

@@ -26,7 +26,7 @@ package struct StateTimeline: Sendable {
     package struct Span: Sendable {
         package var begin: UInt64, end: UInt64
         package var state: State
-        /// Index in `waits`; nil: it ran, or that is left out.
+        /// Index in `waits`; nil: it ran, or that is not shown.
         package var wait: Int?
     }
     /// A stretch and the share of it, 0 … 1, that short spans of one state fill. Those of the same stretch follow each other.

@@ -153,13 +153,13 @@ package struct WaitSearch: Sendable {
     /// Text for the reason of a wait that is not the program's own.
     static let forAgent = "for the agent"
 
-    /// Returns what could not be found out and what was left out in all processes, one line each.
+    /// Returns what could not be found out and what is not shown of all processes, one line each.
     package static func notes(_ all: [WaitSearch]) -> [String] {
         let count = all.reduce(0) { $0 &+ $1.agentsWaits.count }
         let time = all.reduce(UInt64(0)) { $0 &+ $1.trace.timeScale.nanoseconds($1.agentsWaits.ticks).count }
-        let left = LeftOut(all.map { $0.trace }), missing = (left.lost + left.filtered).joined(separator: ", ")
+        let losses = Losses(all.map { $0.trace }), missing = (losses.lost + losses.filtered).joined(separator: ", ")
         // One that has executed another program, or was killed, has all of its waits.
-        let stopped = LeftOut(all.map { $0.trace }.filter { Int($0.header.state) == TRACE_STOPPED }).state
+        let stopped = Losses(all.map { $0.trace }.filter { Int($0.header.state) == TRACE_STOPPED }).state
         return all.flatMap { $0.notes } + stopped
             + (missing.isEmpty ? [] : ["\(missing): what threads waited for in them is not known"])
             + (count == 0 ? [] : ["not shown: \(counted(count, "wait")) \(forAgent), \(readable(Nanoseconds(time)))"])

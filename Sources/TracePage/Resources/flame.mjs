@@ -4,7 +4,7 @@ import { nodeAt } from "./tree.mjs";
 
 export class FlameGraph {
   /// - box: the element that scrolls; - paint: {fill, isPlain, isHit, ink}: colours of a tree's nodes
-  /// - isInverted: callers grow up, and the lowest level, which is the function itself, is left out
+  /// - isInverted: callers grow up, and the lowest level, which is the function itself, is not shown
   constructor(canvas, box, paint, isInverted = false) {
     Object.assign(this, { canvas, box, paint, isInverted, tree: null, zoom: -1, chosen: -1, tops: [], frames: [], levels: [], deepest: 0 });
   }

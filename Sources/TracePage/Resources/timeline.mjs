@@ -60,7 +60,7 @@ export function eachBand(bands, range, width, draw) {
 }
 
 /// Returns the range to ask for in order to draw one: with as much again on both sides, in whole nanoseconds. null where what was
-/// loaded has it, or nothing in view was left out.
+/// loaded has it, or nothing in view was omitted.
 /// - loaded: {from, to} of what was asked for before, or null
 export function missing(range, lanes, loaded, whole) {
   const span = range.to - range.from;

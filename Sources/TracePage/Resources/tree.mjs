@@ -48,7 +48,7 @@ export class CallTree {
     return nodes;
   }
 
-  /// Frames in view: {x, width, level, node}, thinner ones left out with all that is above them, since they are thinner still.
+  /// Frames in view: {x, width, level, node}, thinner ones omitted with all that is above them, since they are thinner still.
   /// - nodes: those that share the width at the bottom
   /// - above: its callers, which stay at full width
   layout(nodes, above, width) {

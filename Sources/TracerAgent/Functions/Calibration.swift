@@ -14,7 +14,7 @@ enum Calibration {
     private typealias Loop = @convention(c) (Function?, Int) -> Void
 
     /// On the thread that starts the agent, before recording is on. Under a time filter nothing is measured: which calls
-    /// were left out of whom is not known, so that nothing could be subtracted. What stays unknown is 0.
+    /// were filtered in which caller is not known, so that nothing could be subtracted. What stays unknown is 0.
     static func run() {
         var hook: UnsafeMutablePointer<function_hook>?
         guard Limits.minimumTicks == 0, let stub = FunctionTable.calibrationStub(&hook), let hook,

@@ -19,7 +19,7 @@ enum HotFunctions {
 
     /// Sums over the calls that were looked at. A call of more than 2^20 ticks counts as 2^20, so that the sum fits.
     private struct Seen: BitwiseCopyable {
-        var hook: UnsafeMutablePointer<function_hook>? // nil: its calls come through slots, or it is left out
+        var hook: UnsafeMutablePointer<function_hook>? // nil: its calls come through slots, or it is suppressed
         var calls: UInt32 = 0
         var ticks: UInt32 = 0
     }
@@ -39,7 +39,7 @@ enum HotFunctions {
     /// Signals are blocked. No word below `end` is written any more, but those that an interrupted trampoline has reserved.
     private static func look(_ words: UnsafePointer<UInt64>, _ end: UnsafePointer<UInt64>) {
         let cost = UInt64(TraceOutput.cost.leaf)
-        if cost == 0 { return } // not known, or a time filter leaves out what is short
+        if cost == 0 { return } // not known, or a time filter omits what is short
         lock.lock()
         defer { lock.unlock() }
         var word = words
@@ -53,17 +53,17 @@ enum HotFunctions {
             function.pointee.ticks &+= UInt32(min(event.duration, 1 &<< 20))
             if function.pointee.calls < samples { continue }
             if UInt64(function.pointee.ticks) &* UInt64(TRACE_COST_PARTS) < UInt64(samples) &* cost &* shortness {
-                leaveOut(event.function, function)
+                suppress(event.function, function)
             }
             function.pointee.calls = 0
             function.pointee.ticks = 0
         }
     }
 
-    private static func leaveOut(_ id: UInt32, _ function: UnsafeMutablePointer<Seen>) {
+    private static func suppress(_ id: UInt32, _ function: UnsafeMutablePointer<Seen>) {
         guard let hook = function.pointee.hook else { return }
         function.pointee.hook = nil
-        MetadataWriter.leftOut(id, ticks: Clock.ticks())
+        MetadataWriter.suppressed(id, ticks: Clock.ticks())
         tracer_store_release_64(&hook.pointee.instant, tracer_address_pass()) // FUNCTION_ENTER
     }
 }

@@ -1,6 +1,6 @@
 // Calls that the agent must see to do no harm: those that change SIGBUS's disposition, confine the program, take the trace out of its
-// reach, or whose child runs in this memory; and those after which nothing is seen any more. If a name filter leaves such a function
-// out, or the caller is not to be recorded, its slot still leads to a stub: one without an id, which looks at the call, records nothing
+// reach, or whose child runs in this memory; and those after which nothing is seen any more. If a name filter excludes such a function,
+// or the caller is not to be recorded, its slot still leads to a stub: one without an id, which looks at the call, records nothing
 // and jumps.
 import CSupport
 

@@ -1,4 +1,4 @@
-// Functions that list the frames of a thread: their stubs lead to ours, which leave the agent's frames out
+// Functions that list the frames of a thread: their stubs lead to ours, which omit the agent's frames
 // (CSupport/backtraces.c).
 import CSupport
 

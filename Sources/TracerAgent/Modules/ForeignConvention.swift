@@ -23,7 +23,7 @@ enum ForeignConvention {
     nonisolated(unsafe) private static var hasGo = false
     nonisolated(unsafe) private static var hasPoorUnwinder = false
 
-    /// Marks those of the modules that are not bound yet. The flags of a trace that say so when calls are left out for it.
+    /// Marks those of the modules that are not bound yet. The flags of a trace that say so when calls are not recorded because of it.
     static func mark() -> UInt32 {
         markOCaml()
         markGo()
@@ -49,7 +49,7 @@ enum ForeignConvention {
     }
     /// Code of Go, in whatever it was built into: stacks move, and frames are found by the return addresses on them.
     static func isGo(_ module: UnsafeMutablePointer<Module>) -> Bool { hasGoNote(module, 4) } // ELF_NOTE_GOBUILDID_TAG
-    /// ELF_NOTE_GOABIHASH_TAG; ELF_NOTE_GOPKGLIST_TAG, which linkers leave out of the program headers.
+    /// ELF_NOTE_GOABIHASH_TAG; ELF_NOTE_GOPKGLIST_TAG, which linkers omit from the program headers.
     @inline(never) private static func isGoLibrary(_ module: UnsafeMutablePointer<Module>) -> Bool {
         hasGoNote(module, 2) || hasGoNote(module, 1)
     }

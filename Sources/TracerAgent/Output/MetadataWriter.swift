@@ -147,8 +147,8 @@ enum MetadataWriter {
             trace_patched_record(record: trace_record(), module: module, functions: functions, patched: patched, reserved: 0))
     }
     /// From `ticks` on the calls of the function are not recorded.
-    static func leftOut(_ id: UInt32, ticks: UInt64) {
-        append(Int(TRACE_RECORD_LEFT_OUT), 0, trace_left_out_record(record: trace_record(), function: id, reserved: 0, ticks: ticks))
+    static func suppressed(_ id: UInt32, ticks: UInt64) {
+        append(Int(TRACE_RECORD_SUPPRESSED), 0, trace_suppressed_record(record: trace_record(), function: id, reserved: 0, ticks: ticks))
     }
     /// One a module, in `place`. No ticks: it is loaded again.
     static func moduleEnd(_ index: UInt32, ticks: UInt64, _ place: inout UnsafeMutablePointer<trace_module_end_record>?) {

@@ -69,8 +69,8 @@ struct Callers: ParsableCommand {
         var options = CallTree.TextOptions(least: least.share, deepest: depth, width: names.style == .full ? nil : output.width)
         options.isCorrected = correct
         let style = output.style
-        for file in files where !file.leftOut.isEmpty {
-            try output.line(style.alarm("\(basename(file.path)): \(file.leftOut.joined(separator: ", "))"))
+        for file in files where !file.losses.isEmpty {
+            try output.line(style.alarm("\(basename(file.path)): \(file.losses.joined(separator: ", "))"))
         }
         for (title, whole) in [("called from", upward), ("calls", downward)] {
             let view = whole.named(names.style)
@@ -103,8 +103,8 @@ struct Callers: ParsableCommand {
         } else if csv {
             for line in CSV.lines(report, of: "sites") { try output.line(line) }
         } else {
-            for file in files where !file.leftOut.isEmpty {
-                try output.line(style.alarm("\(basename(file.path)): \(file.leftOut.joined(separator: ", "))"))
+            for file in files where !file.losses.isEmpty {
+                try output.line(style.alarm("\(basename(file.path)): \(file.losses.joined(separator: ", "))"))
             }
             for line in report.lines(width: names.fullNames ? nil : output.width, names: names.style, style: style) {
                 try output.line(line)

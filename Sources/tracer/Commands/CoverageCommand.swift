@@ -69,7 +69,7 @@ struct CoverageCommand: ParsableCommand {
         }
         try output.finish()
         for complaint in coverage.complaints { complain(complaint) }
-        let left = LeftOut(traces), lacking = left.lost + left.filtered
+        let losses = Losses(traces), lacking = losses.lost + losses.filtered
         if !lacking.isEmpty { complain("calls are missing from the traces: \(lacking.joined(separator: ", "))") }
         try finish(traces, ofCalls: false)
     }

@@ -127,8 +127,8 @@ struct Diff: ParsableCommand {
     /// Returns what makes a comparison doubtful.
     private func doubts(_ before: [TraceFile], _ after: [TraceFile]) -> [String] {
         var doubts: [String] = []
-        for trace in before + after where !trace.leftOut.isEmpty {
-            doubts.append("\(trace.path): \(trace.leftOut.joined(separator: ", "))")
+        for trace in before + after where !trace.losses.isEmpty {
+            doubts.append("\(trace.path): \(trace.losses.joined(separator: ", "))")
         }
         func all(_ traces: [TraceFile], _ property: (TraceFile) -> String) -> Set<String> { Set(traces.map(property)) }
         let programs = (all(before) { basename($0.program) }, all(after) { basename($0.program) })

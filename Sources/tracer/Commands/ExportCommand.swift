@@ -57,7 +57,7 @@ struct ExportCommand: ParsableCommand {
         let file = try ExportOutput(path, force: force, isBinary: format.isBinary)
         try file.writing { try export.write(format, weight: weight, to: $0) }
         if path != "-" { complain("wrote \(path), \(readable(byteCount: file.byteCount))") }
-        sayLeftOut(traces)
+        reportLosses(traces)
         for trace in traces { for warning in trace.warnings { complain("\(trace.path): \(warning)") } }
         if traces.contains(where: { !$0.warnings.isEmpty }) { throw ExitCode(1) }
     }

@@ -29,7 +29,7 @@ struct Open: ParsableCommand {
         let path = LocalServer.secretPath() + name
         let file = try TemporaryExport()
         try Export(traces).write(.perfetto) { try file.write($0) }
-        sayLeftOut(traces)
+        reportLosses(traces)
         for trace in traces { for warning in trace.warnings { complain("\(trace.path): \(warning)") } }
         onEndingSignals([SIGINT, SIGTERM]) { _ in _exit(0) }
         var output = Output()

@@ -87,8 +87,8 @@ struct Replay: ParsableCommand {
         if limit > 0, box.lineCount >= limit, !json {
             try box.output.line(box.output.style.dim("… stopped after \(limit) lines: --limit 0"))
         }
-        if !json, !trace.leftOut.isEmpty {
-            try box.output.line(box.output.style.alarm("not in this list: \(trace.leftOut.joined(separator: ", "))"))
+        if !json, !trace.losses.isEmpty {
+            try box.output.line(box.output.style.alarm("not in this list: \(trace.losses.joined(separator: ", "))"))
         }
         try box.output.finish()
         try finish(trace)

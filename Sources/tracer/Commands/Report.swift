@@ -69,7 +69,7 @@ struct Report: ParsableCommand {
 
     func validate() throws {
         if json, csv { throw ValidationError("--json and --csv are two formats: choose one") }
-        if csv, function != nil { throw ValidationError("--csv shows all functions: leave out \(function!)") }
+        if csv, function != nil { throw ValidationError("--csv shows all functions: remove \(function!)") }
         if top < 0 { throw ValidationError("--top takes 0 (all) or a number of rows") }
         if lines, by != .function, by != .caller {
             throw ValidationError("--lines applies to functions, not to --by \(by.rawValue)")

@@ -30,7 +30,7 @@ func openRun(_ paths: [String]) throws -> TraceRun {
         if isDirectory(path) { files += try newestRun(in: path).files.map { $0.path } } else { files.append(path) }
     }
     let run = TraceRun(path: paths[0], files: files)
-    // One that was named is not left out.
+    // One that was named is not skipped.
     if let problem = run.unreadable.first { throw CommandFailure(message: problem) }
     return run
 }
@@ -86,7 +86,7 @@ func runNames(in directory: String) throws -> [String] {
 }
 
 /// All runs of a directory, in the order in which they began: the directories in it, and its files by what they say they belong to. What
-/// cannot be read is left out with a word.
+/// cannot be read is skipped with a message.
 func runs(in directory: String) throws -> [TraceRun] {
     var runs: [TraceRun] = []
     let own = TraceRun(path: directory, files: try traceNames(in: directory).map { path($0, in: directory) })
@@ -105,7 +105,7 @@ func runs(in directory: String) throws -> [TraceRun] {
     return runs.sorted { ($0.startedAt, $0.path) < ($1.startedAt, $1.path) }
 }
 
-/// Opens the run of the directory that began last, and says how many traces of others are left out.
+/// Opens the run of the directory that began last, and says how many traces of others are skipped.
 private func newestRun(in directory: String) throws -> TraceRun {
     let runs = try runs(in: directory)
     guard let newest = runs.last else {
@@ -139,8 +139,8 @@ func newestTrace() throws -> String {
 }
 
 /// Says what the traces do not have of what their programs did, for output that has no place for it.
-func sayLeftOut(_ traces: [TraceFile]) {
-    for trace in traces where !trace.leftOut.isEmpty { complain("\(trace.path): \(trace.leftOut.joined(separator: ", "))") }
+func reportLosses(_ traces: [TraceFile]) {
+    for trace in traces where !trace.losses.isEmpty { complain("\(trace.path): \(trace.losses.joined(separator: ", "))") }
 }
 
 /// Says what the trace of an interpreter does not show. On stderr, since it is no part of the answer.

@@ -11,7 +11,7 @@ echo "$python" > python
 
 
 def regression(*tests, limit=""):
-    # Left out: a test that fails bare wherever a .pth file of site-packages imports threading.
+    # Skipped: a test that fails bare wherever a .pth file of site-packages imports threading.
     return Program("python3 " + tests[0].removeprefix("test_"), f'exec "$(cat python)" -m test -u none --timeout 400 -i test_import_from_another_thread {" ".join(tests)} 2>&1', prepare=FIND_PYTHON, normalise=(
         normal.times, normal.pids, normal.without(r"load avg", r"^== ", r"^Total duration|^Using random seed|^TIME|^0:|^Result:|slowest"), normal.replace(r" in TIME| \(TIME\)|test_python_\w+|", "")), traced="python3|python3.11", timeout=300, runs=2, limit=limit,
         version="python3 -V")

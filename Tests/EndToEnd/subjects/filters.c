@@ -1,4 +1,4 @@
-// Depth, include, exclude and start settings: what is left out is left out entirely, what stays is exact.
+// Depth, include, exclude and start settings: what is filtered or excluded is missing entirely, what stays is exact.
 // library: filtered -Wl,--allow-shlib-undefined
 // library: also=part_also.c
 // case: depth TRACER_MAXDEPTH=2 run

@@ -2,7 +2,7 @@
 // while it runs, with functions, return addresses and modules that come only then, in a child, and after exec.
 // plugin: later
 // library: known
-// tree: none what is called after the change may be left out
+// tree: none what is called after the change may be missing
 // case: now.mdwe mdwe now {build}
 // case: now.filter filter now {build}
 // case: fork.mdwe mdwe fork {build}

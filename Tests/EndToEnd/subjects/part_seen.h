@@ -185,7 +185,7 @@ static long kernel(long number, long a, long b, long c, long d, long e, long f) 
     return x0;
 #endif
 }
-/// Waits for a random time between two looks, so that no moment is left out.
+/// Waits for a random time between two looks, so that no moment is skipped.
 static void pass_time(void) {
     static uint32_t chance = 1;
     chance = chance * 1103515245 + 12345;

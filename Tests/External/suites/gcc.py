@@ -15,7 +15,7 @@ WITHIN = r"(gcc/testsuite/(?:gcc\.dg|g\+\+\.dg|c-c\+\+-common)/.*|(?:libgomp|lib
 # Suites have thousands of programs: all that have to do with stacks, threads, exceptions and calls through pointers are taken, and one in `every` of the others.
 WHOLE = r"/(stackalign|tls|eh|coroutines)/|cleanup|nest|tramp|jmp|nonlocal|thread|sig[^n]|apply|va-?arg|alloca|unwind|split|tail-?call|sibcall|ifunc|thunk|constructor|backtrace|cxa|instrument"
 # Tests that run gdb, need profiles of an earlier run or modules, or report errors by a runtime of their own (the suite sanitizers has those).
-LEFT_OUT = r"/(guality|asan|hwasan|tsan|ubsan|gcov|modules|tree-prof|debug)/"
+OMITTED = r"/(guality|asan|hwasan|tsan|ubsan|gcov|modules|tree-prof|debug)/"
 
 
 class Kind(NamedTuple):
@@ -49,7 +49,7 @@ def programs(kind, root):
             with open(path, errors="replace") as file:
                 text = file.read()
             asked = re.search(r"dg-do\s+(\w+)", text)
-            if (asked[1] == "run" if asked else kind.any_runs and "main" in text) and "dg-shouldfail" not in text and not re.search(LEFT_OUT, path):
+            if (asked[1] == "run" if asked else kind.any_runs and "main" in text) and "dg-shouldfail" not in text and not re.search(OMITTED, path):
                 found.append(Program(path.rpartition("/testsuite/")[2], path, text))
     others = [program for program in found if not re.search(WHOLE, program.name)]
     left = set(others) - set(others[::kind.every])

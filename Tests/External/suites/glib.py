@@ -12,13 +12,13 @@ FOLDER = "/usr/share/installed-tests/glib"
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 # These only measure, for minutes.
-LEFT_OUT = ("performance", "performance-threaded")
+OMITTED = ("performance", "performance-threaded")
 
 
 def tests(directory):
     for path in sorted(glob.glob(FOLDER + "/*.test")):
         name = os.path.basename(path).removesuffix(".test")
-        if name in LEFT_OUT:
+        if name in OMITTED:
             continue
         description = configparser.RawConfigParser()
         description.read(path)

@@ -11,7 +11,7 @@ SECONDS = 1  # whichever comes first
 LIMITS = ((resource.RLIMIT_DATA, 4 << 30), (resource.RLIMIT_FSIZE, 64 << 20))
 
 # These have thousands of processes, and each takes disk space as long as there is some: others on the machine would notice.
-LEFT_OUT = ("forkheavy", "resources")
+OMITTED = ("forkheavy", "resources")
 
 
 def why_not(run):
@@ -24,7 +24,7 @@ def why_not(run):
 
 def tests(directory):
     for name in printed("stress-ng", "--stressors").split():
-        if name in LEFT_OUT:
+        if name in OMITTED:
             continue
         yield Test(name, ["stress-ng", f"--{name}", "1", f"--{name}-ops", str(OPERATIONS), "--verify", "--timeout", f"{SECONDS}s", "--temp-path", "{tmp}"],
                    unprivileged=True, limits=LIMITS, cannot_run=why_not, timeout=60)

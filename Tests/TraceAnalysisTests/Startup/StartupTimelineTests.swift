@@ -303,7 +303,7 @@ private func summary(_ timeline: StartupTimeline) -> [String] {
         var builder = whole()
         builder.initializer(
             2, module: 2, address: 0x3000_0100, from: TraceBuilder.usage(at: begin + 8_100_000, own: 1_100_000),
-            to: TraceBuilder.usage(at: begin + 8_190_000, own: 1_100_000)) // long enough that leaving it out is worth a line
+            to: TraceBuilder.usage(at: begin + 8_190_000, own: 1_100_000)) // long enough that omitting it is worth a line
         let timeline = try timeline(builder)
         #expect(timeline.libraries.map { $0.name } == ["libslow.so", "libidle.so"])
         #expect(timeline.libraries.map { $0.neededBy } == [["app"], ["app"]])

@@ -1,7 +1,7 @@
 // When the dynamic loader began. glibc reads the cycle counter in its first function and keeps the number in a static
 // variable of ld.so (elf/rtld.c, start_time; LD_DEBUG=statistics prints what it is for). It has no name that could be
 // looked up, but no other word of the loader's data looks like a moment just past: between exec, or the creation of the
-// process, and the agent. Exactly one such word is taken for it, and otherwise the phase is left out. The narrower these
+// process, and the agent. Exactly one such word is taken for it, and otherwise the phase is omitted. The narrower these
 // limits, the less often one of the loader's pointers (the counter of a machine that is up for 15 hours reads like one) or
 // small numbers (as that of one just booted does) lies between them too.
 import CSupport

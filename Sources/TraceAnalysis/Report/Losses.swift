@@ -14,17 +14,17 @@ extension TraceFile {
     }
 
     /// A phrase each; none of a trace that has everything. Whether it is damaged is in `warnings`.
-    package var leftOut: [String] {
-        let all = LeftOut([self])
+    package var losses: [String] {
+        let all = Losses([self])
         return all.lost + all.filtered + all.state
     }
 }
 
 /// Phrases for what several traces together do not have.
-package struct LeftOut {
+package struct Losses {
     /// Losses against the user's will.
     package private(set) var lost: [String] = []
-    /// Calls left out by filters, and short functions suppressed after many calls.
+    /// Filtered calls, and short functions suppressed after many calls.
     package private(set) var filtered: [String] = []
     /// States of traces that are not finished.
     package private(set) var state: [String] = []
@@ -40,7 +40,7 @@ package struct LeftOut {
         add(sum { $0.isRing ? 0 : $0.missingChunkCount }, "chunk", "chunks", "missing", to: &lost)
         add(sum { $0.chunksOfThread.joined().reduce(0) { $0 &+ $1.filteredByTime } }, "call", "calls", "filtered by time", to: &filtered)
         add(sum { $0.chunksOfThread.joined().reduce(0) { $0 &+ $1.filteredByDepth } }, "call", "calls", "filtered by depth", to: &filtered)
-        add(sum { UInt64($0.metadata.leftOut.count) }, "short function", "short functions", "suppressed after many calls", to: &filtered)
+        add(sum { UInt64($0.metadata.suppressed.count) }, "short function", "short functions", "suppressed after many calls", to: &filtered)
         let unfinished = traces.filter { [TRACE_RECORDING, TRACE_STOPPED].contains(Int($0.header.state)) }.map { $0.stateText }
         for text in Set(unfinished).sorted() {
             let count = unfinished.count { $0 == text }
