@@ -147,11 +147,11 @@ static inline struct function_hook *tracer_function(long index) {
     return (struct function_hook *)(tracer_stub_blocks[index / STUB_BLOCK] + STUB_BLOCK * STUB_BYTES) + index % STUB_BLOCK;
 }
 static inline uint8_t *tracer_reserved_stub_block(void) { return tracer_reserved_stubs; }
-static inline void tracer_set_stub_block(long block, uint8_t *place) { tracer_stub_blocks[block] = place; }
+static inline void tracer_set_stub_block(long block, uint8_t *address) { tracer_stub_blocks[block] = address; }
 /// Returns the index of a stub or of a hook.
-static inline long tracer_stub_index(const void *place) {
+static inline long tracer_stub_index(const void *address) {
     for (long block = 0;; block++) {
-        unsigned long distance = (unsigned long)((const uint8_t *)place - tracer_stub_blocks[block]);
+        unsigned long distance = (unsigned long)((const uint8_t *)address - tracer_stub_blocks[block]);
         if (distance >= STUB_BLOCK_BYTES) continue;
         return block * STUB_BLOCK +
                (long)(distance < STUB_BLOCK * STUB_BYTES ? distance / STUB_BYTES : (distance - STUB_BLOCK * STUB_BYTES) / FUNCTION_BYTES);

@@ -38,14 +38,14 @@ static inline void tracer_code_written(uint64_t start, uint64_t end) {
     __asm__ volatile("mrs %0, ctr_el0" : "=r"(type));
     uint64_t data_line = 4ul << (type >> 16 & 15), code_line = 4ul << (type & 15);
     if (!(type >> 28 & 1)) {
-        for (uint64_t place = start & -data_line; place < end; place += data_line) {
-            __asm__ volatile("dc cvau, %0" ::"r"(place) : "memory");
+        for (uint64_t address = start & -data_line; address < end; address += data_line) {
+            __asm__ volatile("dc cvau, %0" ::"r"(address) : "memory");
         }
     }
     __asm__ volatile("dsb ish" ::: "memory");
     if (!(type >> 29 & 1)) {
-        for (uint64_t place = start & -code_line; place < end; place += code_line) {
-            __asm__ volatile("ic ivau, %0" ::"r"(place) : "memory");
+        for (uint64_t address = start & -code_line; address < end; address += code_line) {
+            __asm__ volatile("ic ivau, %0" ::"r"(address) : "memory");
         }
         __asm__ volatile("dsb ish" ::: "memory");
     }
@@ -59,10 +59,10 @@ static inline void tracer_pause(void) { __asm__ volatile("yield"); }
 static inline int tracer_is_under_valgrind(void) {
     uint64_t request[6] = {0x1001};
     register uint64_t answer __asm__("x3") = 0;
-    register uint64_t *place __asm__("x4") = request;
+    register uint64_t *arguments __asm__("x4") = request;
     __asm__ volatile("ror x12, x12, #3\n ror x12, x12, #13\n ror x12, x12, #51\n ror x12, x12, #61\n orr x10, x10, x10"
                      : "+r"(answer)
-                     : "r"(place)
+                     : "r"(arguments)
                      : "cc", "memory");
     return answer != 0;
 }

@@ -58,14 +58,14 @@ public struct CallGraph: Sendable {
 
     /// Returns the functions that lead to it directly.
     public func sources(of address: UInt64) -> [UInt64] {
-        let place = bisect(functions.count) { functions[$0] < address }
-        guard place < functions.count, functions[place] == address else { return [] }
-        return sources[place].map { functions[Int($0)] }
+        let index = bisect(functions.count) { functions[$0] < address }
+        guard index < functions.count, functions[index] == address else { return [] }
+        return sources[index].map { functions[Int($0)] }
     }
 
     /// nil: there is no such function.
     public func isHeld(_ address: UInt64) -> Bool? {
-        let place = bisect(functions.count) { functions[$0] < address }
-        return place < functions.count && functions[place] == address ? isHeld[place] : nil
+        let index = bisect(functions.count) { functions[$0] < address }
+        return index < functions.count && functions[index] == address ? isHeld[index] : nil
     }
 }

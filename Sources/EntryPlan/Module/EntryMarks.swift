@@ -57,14 +57,14 @@ struct TextBits: @unchecked Sendable {
 
     @inline(__always) func contains(_ address: UInt64) -> Bool {
         guard text.contains(address) else { return false }
-        let place = address - text.lowerBound
-        return bits[Int(place >> 6)] >> (place & 63) & 1 != 0
+        let offset = address - text.lowerBound
+        return bits[Int(offset >> 6)] >> (offset & 63) & 1 != 0
     }
 
     func insert(_ address: UInt64) {
         guard text.contains(address) else { return }
-        let place = address - text.lowerBound
-        bits[Int(place >> 6)] |= 1 << (place & 63)
+        let offset = address - text.lowerBound
+        bits[Int(offset >> 6)] |= 1 << (offset & 63)
     }
 }
 

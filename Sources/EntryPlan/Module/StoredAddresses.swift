@@ -46,16 +46,16 @@ enum StoredAddresses {
     /// Relative relocations as bits (ELF gABI, "Relative relocation table").
     private static func packed(_ address: UInt64, _ count: UInt64, _ code: ModuleCode, _ body: (UInt64) -> Void) {
         let bytes = code.content(at: address)
-        var place: UInt64 = 0
+        var next: UInt64 = 0
         func word(_ at: UInt64) { if let value = code.content(at: at).load(0, as: UInt64.self) { body(value) } }
         for index in 0..<min(bytes.count, Int(clamping: count)) / 8 {
             guard let entry = bytes.load(index * 8, as: UInt64.self) else { return }
             if entry & 1 == 0 {
                 word(entry)
-                place = entry &+ 8
+                next = entry &+ 8
             } else {
-                for bit in 0..<63 where entry >> UInt64(bit + 1) & 1 != 0 { word(place &+ UInt64(bit) &* 8) }
-                place = place &+ 63 &* 8
+                for bit in 0..<63 where entry >> UInt64(bit + 1) & 1 != 0 { word(next &+ UInt64(bit) &* 8) }
+                next = next &+ 63 &* 8
             }
         }
     }

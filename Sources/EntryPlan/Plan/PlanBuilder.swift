@@ -17,8 +17,8 @@ struct PlanBuilder {
 
     mutating func addRelocated(_ relocated: RelocatedCode, to function: inout plan_function) {
         let originals = relocated.originals(patch: Int(function.patch)), content = relocated.bytes + originals
-        if let place = known[content] {
-            function.relocated = place
+        if let offset = known[content] {
+            function.relocated = offset
         } else {
             function.relocated = UInt32(bytes.count)
             known[content] = function.relocated

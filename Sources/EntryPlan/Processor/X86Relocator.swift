@@ -85,9 +85,9 @@ enum X86Relocator {
         relocated.bytes += UnsafeBufferPointer(start: bytes, count: Int(instruction.length))
         if let modrm { relocated.bytes[start + Int(instruction.modrm)] = modrm }
         if instruction.displacement != 0 {
-            let place = start + Int(instruction.displacement)
-            for n in 0..<4 { relocated.bytes[place + n] = 0 }
-            relocated.fix(PLAN_RELATIVE32, target, base, at: place, end: relocated.bytes.count)
+            let offset = start + Int(instruction.displacement)
+            for n in 0..<4 { relocated.bytes[offset + n] = 0 }
+            relocated.fix(PLAN_RELATIVE32, target, base, at: offset, end: relocated.bytes.count)
         }
     }
 

@@ -42,10 +42,10 @@ extension Table where Element == BloomFilter {
         let count = count
         while n < count {
             let filters = pointer(n), end = min(run(from: n), count &- n)
-            var place = 0
-            while place < end && !filters[place].admits(&probe) { place &+= 1 }
-            n &+= place
-            if place < end { break }
+            var index = 0
+            while index < end && !filters[index].admits(&probe) { index &+= 1 }
+            n &+= index
+            if index < end { break }
         }
         return n
     }
@@ -83,7 +83,7 @@ struct GnuHash: BitwiseCopyable {
     }
     /// The hash of the symbol with this index, its lowest bit set in the last one of a bucket; nil: it has none.
     @inline(__always) func chain(ofSymbol index: UInt32) -> UnsafePointer<UInt32>? {
-        let place = index &- firstSymbol
-        return index >= firstSymbol && place < chainCount ? UnsafePointer(bitPattern: UInt(chains))! + Int(place) : nil
+        let offset = index &- firstSymbol
+        return index >= firstSymbol && offset < chainCount ? UnsafePointer(bitPattern: UInt(chains))! + Int(offset) : nil
     }
 }

@@ -253,12 +253,12 @@ struct ScanFileBuilder {
             var n = gap
             while n < count {
                 let moved = row(n).pointee
-                var place = n
-                while place >= gap && row(place &- gap).pointee.identity.0 > moved.identity.0 {
-                    row(place).pointee = row(place &- gap).pointee
-                    place &-= gap
+                var index = n
+                while index >= gap && row(index &- gap).pointee.identity.0 > moved.identity.0 {
+                    row(index).pointee = row(index &- gap).pointee
+                    index &-= gap
                 }
-                row(place).pointee = moved
+                row(index).pointee = moved
                 n &+= 1
             }
         }

@@ -33,12 +33,12 @@ enum VersionNeeds {
 
     /// Returns version `number` of the table of definitions at an address; `read` finds it out if it is not known.
     @inline(__always) static func definition(_ number: UInt16, of table: UInt64, _ read: () -> VersionNeed?) -> VersionNeed? {
-        let key = table &<< 16 | UInt64(number), place = Int(truncatingIfNeeded: table &>> 4 ^ UInt64(number)) & 63
-        if definitions[place].key != key {
+        let key = table &<< 16 | UInt64(number), index = Int(truncatingIfNeeded: table &>> 4 ^ UInt64(number)) & 63
+        if definitions[index].key != key {
             guard let version = read() else { return nil }
-            definitions[place] = Definition(key: key, version: version)
+            definitions[index] = Definition(key: key, version: version)
         }
-        return definitions[place].version
+        return definitions[index].version
     }
 
     @inline(__always) static func of(_ symbol: Int, _ image: UnsafeMutablePointer<Image>) -> VersionNeed {

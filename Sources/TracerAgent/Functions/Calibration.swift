@@ -80,12 +80,12 @@ enum Calibration {
 
         @inline(never) mutating func add(_ time: UInt64) {
             if count == 16 { return }
-            var place = count
-            while place > 0 && times[place &- 1] > time {
-                times[place] = times[place &- 1]
-                place &-= 1
+            var index = count
+            while index > 0 && times[index &- 1] > time {
+                times[index] = times[index &- 1]
+                index &-= 1
             }
-            times[place] = time
+            times[index] = time
             count &+= 1
         }
     }

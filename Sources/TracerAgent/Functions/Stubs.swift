@@ -95,8 +95,8 @@ enum Stubs {
 
     private static func addBlock(_ block: Int) -> Bool {
         if block >= Int(STUB_BLOCKS) { return false }
-        guard let place = block == 0 ? tracer_reserved_stub_block() : mapNear() else { return false }
-        tracer_set_stub_block(block, place)
+        guard let address = block == 0 ? tracer_reserved_stub_block() : mapNear() else { return false }
+        tracer_set_stub_block(block, address)
         return true
     }
 
@@ -106,9 +106,9 @@ enum Stubs {
         var distance = bytes &* 2
         while distance < Architecture.stubReach {
             for side in 0..<2 {
-                let place = side == 0 ? here &- distance : here &+ distance
+                let address = side == 0 ? here &- distance : here &+ distance
                 let result = SystemCall.call(
-                    SystemCall.mmap, place & ~65535, bytes, Memory.none, Mapping.pages | Mapping.fixedNoReplace, -1, 0)
+                    SystemCall.mmap, address & ~65535, bytes, Memory.none, Mapping.pages | Mapping.fixedNoReplace, -1, 0)
                 if failed(result) { continue }
                 if abs(result &- here) < Architecture.stubReach { return UnsafeMutablePointer(bitPattern: result) } // before Linux 4.17 a mere hint
                 Memory.release(UnsafeMutableRawPointer(bitPattern: result), bytes)

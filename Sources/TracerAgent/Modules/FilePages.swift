@@ -37,12 +37,12 @@ enum FilePages {
     }
 
     /// In the file, of a page of a segment.
-    private static func offset(of place: UInt64, in image: Image) -> UInt64? {
+    private static func offset(of address: UInt64, in image: Image) -> UInt64? {
         let page = UInt64(Memory.pageBytes)
         for n in 0..<image.segmentCount {
             let segment = image.segment(n), start = image.bias &+ segment.address, low = start & ~(page &- 1)
-            if segment.type != ProgramHeader.load || place < low || place >= start &+ segment.fileBytes { continue }
-            return (segment.offset & ~(page &- 1)) &+ (place &- low)
+            if segment.type != ProgramHeader.load || address < low || address >= start &+ segment.fileBytes { continue }
+            return (segment.offset & ~(page &- 1)) &+ (address &- low)
         }
         return nil
     }

@@ -75,11 +75,11 @@ enum ModuleTable {
 
     /// Index of the live module that holds this address.
     static func index(of address: UInt64) -> Int? {
-        let place = Int(truncatingIfNeeded: address &>> 14) & 1023
-        let guess = Int(found[place])
+        let bucket = Int(truncatingIfNeeded: address &>> 14) & 1023
+        let guess = Int(found[bucket])
         if guess < modules.count && holds(guess, address) { return guess }
         for n in 0..<modules.count where holds(n, address) {
-            found[place] = UInt16(truncatingIfNeeded: n)
+            found[bucket] = UInt16(truncatingIfNeeded: n)
             return n
         }
         return nil

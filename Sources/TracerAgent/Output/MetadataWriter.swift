@@ -37,15 +37,15 @@ enum MetadataWriter {
         let count = (fixedCount &+ textCount &+ 7) & ~7
         lock.lock()
         defer { lock.unlock() }
-        guard let place = isPassing && Limits.isRing ? reservePassing(count) : reserve(count) else { return nil }
-        place.storeBytes(of: fixed, as: Record.self)
-        if let text { (place + fixedCount).copyMemory(from: text, byteCount: textCount) }
-        let record = place.assumingMemoryBound(to: trace_record.self)
+        guard let address = isPassing && Limits.isRing ? reservePassing(count) : reserve(count) else { return nil }
+        address.storeBytes(of: fixed, as: Record.self)
+        if let text { (address + fixedCount).copyMemory(from: text, byteCount: textCount) }
+        let record = address.assumingMemoryBound(to: trace_record.self)
         record.pointee.type = 0
         record.pointee.key = key
         record.pointee.byte_count = UInt32(count)
         tracer_store_release_16(&record.pointee.type, UInt16(type))
-        return place
+        return address
     }
 
     /// Space in the last piece, or in a new one. Lock held.
@@ -137,8 +137,8 @@ enum MetadataWriter {
     /// Appends a record for `count` functions. Returns where their offsets go, which are all 0.
     static func functions(_ first: UInt32, module: UInt32, count: UInt32) -> UnsafeMutablePointer<UInt32>? {
         let fixed = trace_functions_record(record: trace_record(), first: first, module: module, count: count, reserved: 0)
-        let place = append(Int(TRACE_RECORD_FUNCTIONS), 0, fixed, nil, Int(count) &* 4)
-        return place.map { ($0 + MemoryLayout<trace_functions_record>.size).assumingMemoryBound(to: UInt32.self) }
+        let record = append(Int(TRACE_RECORD_FUNCTIONS), 0, fixed, nil, Int(count) &* 4)
+        return record.map { ($0 + MemoryLayout<trace_functions_record>.size).assumingMemoryBound(to: UInt32.self) }
     }
     /// Records how many of the functions of a module that the user wants record their calls themselves.
     static func patched(module: UInt32, functions: UInt32, patched: UInt32) {
@@ -150,13 +150,13 @@ enum MetadataWriter {
     static func suppressed(_ id: UInt32, ticks: UInt64) {
         append(Int(TRACE_RECORD_SUPPRESSED), 0, trace_suppressed_record(record: trace_record(), function: id, reserved: 0, ticks: ticks))
     }
-    /// One a module, in `place`. No ticks: it is loaded again.
-    static func moduleEnd(_ index: UInt32, ticks: UInt64, _ place: inout UnsafeMutablePointer<trace_module_end_record>?) {
-        if let record = place {
+    /// One a module, in `stored`. No ticks: it is loaded again.
+    static func moduleEnd(_ index: UInt32, ticks: UInt64, _ stored: inout UnsafeMutablePointer<trace_module_end_record>?) {
+        if let record = stored {
             tracer_store_release_64(&record.pointee.ticks, ticks)
             return
         }
-        place = append(
+        stored = append(
             Int(TRACE_RECORD_MODULE_END), 0,
             trace_module_end_record(record: trace_record(), module: index, reserved: 0, ticks: ticks))?
             .assumingMemoryBound(to: trace_module_end_record.self)
@@ -187,8 +187,8 @@ enum MetadataWriter {
             let record = (piece.address + offset).assumingMemoryBound(to: trace_record.self)
             let count = Int(record.pointee.byte_count)
             if record.pointee.type == 0 || count < 8 || count > piece.used &- offset { break }
-            if isInherited(record.pointee), let place = reserve(count) {
-                place.copyMemory(from: record, byteCount: count)
+            if isInherited(record.pointee), let address = reserve(count) {
+                address.copyMemory(from: record, byteCount: count)
             }
             offset &+= count
         }

@@ -32,12 +32,12 @@ enum ThreadRecords {
         defer { lock.unlock() }
         if spareCount > 0 {
             spareCount &-= 1
-            let place = spares[spareCount]
-            context.pointee.begin_record = place
-            blank(place)
-            place.storeBytes(of: fixed.begin.cpu_ns, toByteOffset: MemoryLayout<trace_thread_record>.size, as: UInt64.self)
-            place.storeBytes(of: fixed.pointer, toByteOffset: MemoryLayout<trace_thread_begin_record>.size, as: UInt64.self)
-            overwrite(place, Int(TRACE_RECORD_THREAD), fixed.begin.thread)
+            let record = spares[spareCount]
+            context.pointee.begin_record = record
+            blank(record)
+            record.storeBytes(of: fixed.begin.cpu_ns, toByteOffset: MemoryLayout<trace_thread_record>.size, as: UInt64.self)
+            record.storeBytes(of: fixed.pointer, toByteOffset: MemoryLayout<trace_thread_begin_record>.size, as: UInt64.self)
+            overwrite(record, Int(TRACE_RECORD_THREAD), fixed.begin.thread)
         } else {
             context.pointee.begin_record = MetadataWriter.append(Int(TRACE_RECORD_THREAD), 0, fixed)
         }
@@ -72,15 +72,15 @@ enum ThreadRecords {
         trace_thread_record(record: trace_record(), thread: context.pointee.index, tid: context.pointee.tid, ticks: Clock.ticks())
     }
 
-    private static func blank(_ place: UnsafeMutableRawPointer) {
-        tracer_store_release_16(&place.assumingMemoryBound(to: trace_record.self).pointee.type, UInt16(TRACE_RECORD_REPLACED))
+    private static func blank(_ record: UnsafeMutableRawPointer) {
+        tracer_store_release_16(&record.assumingMemoryBound(to: trace_record.self).pointee.type, UInt16(TRACE_RECORD_REPLACED))
     }
     /// Meanwhile it is blank: a process that is killed here leaves no record that is half of each.
-    private static func overwrite(_ place: UnsafeMutableRawPointer, _ type: Int, _ fixed: trace_thread_record) {
-        blank(place)
-        place.storeBytes(of: fixed.thread, toByteOffset: 8, as: UInt32.self)
-        place.storeBytes(of: fixed.tid, toByteOffset: 12, as: UInt32.self)
-        place.storeBytes(of: fixed.ticks, toByteOffset: 16, as: UInt64.self)
-        tracer_store_release_16(&place.assumingMemoryBound(to: trace_record.self).pointee.type, UInt16(type))
+    private static func overwrite(_ record: UnsafeMutableRawPointer, _ type: Int, _ fixed: trace_thread_record) {
+        blank(record)
+        record.storeBytes(of: fixed.thread, toByteOffset: 8, as: UInt32.self)
+        record.storeBytes(of: fixed.tid, toByteOffset: 12, as: UInt32.self)
+        record.storeBytes(of: fixed.ticks, toByteOffset: 16, as: UInt64.self)
+        tracer_store_release_16(&record.assumingMemoryBound(to: trace_record.self).pointee.type, UInt16(type))
     }
 }

@@ -4,9 +4,9 @@ import CSupport
 
 enum Stub {
     /// adr x17, hook; b enter. Nothing of them is in guarded pages, so no `bti`.
-    static func write(at place: UnsafeMutablePointer<UInt8>, hook: UInt64, enter: UInt64) {
-        let start = UInt64(UInt(bitPattern: place))
-        let words = UnsafeMutableRawPointer(place).assumingMemoryBound(to: UInt32.self)
+    static func write(at address: UnsafeMutablePointer<UInt8>, hook: UInt64, enter: UInt64) {
+        let start = UInt64(UInt(bitPattern: address))
+        let words = UnsafeMutableRawPointer(address).assumingMemoryBound(to: UInt32.self)
         let toHook = UInt32(truncatingIfNeeded: hook &- start)
         let toEntry = UInt32(truncatingIfNeeded: Int64(bitPattern: enter &- (start &+ 4)) &>> 2)
         words[0] = 0x1000_0011 | (toHook & 3) &<< 29 | (toHook &>> 2 & 0x7ffff) &<< 5
@@ -18,16 +18,16 @@ enum Stub {
 
 enum ReturnLabel {
     /// blr x16; adr x17, label; b returned. Not in guarded pages, so no `bti`.
-    static func write(at place: UnsafeMutableRawPointer, returned: UInt64) {
-        let words = place.assumingMemoryBound(to: UInt32.self)
-        let distance = Int64(bitPattern: returned &- UInt64(UInt(bitPattern: place)) &- 8)
+    static func write(at address: UnsafeMutableRawPointer, returned: UInt64) {
+        let words = address.assumingMemoryBound(to: UInt32.self)
+        let distance = Int64(bitPattern: returned &- UInt64(UInt(bitPattern: address)) &- 8)
         words[0] = 0xd63f_0200
         words[1] = 0x10ff_fff1 // adr x17, -4
         words[2] = 0x1400_0000 | UInt32(truncatingIfNeeded: distance &>> 2) & 0x3ff_ffff
         words[3] = 0xd420_0000 // brk #0
     }
     /// There are none.
-    static func writePatched(at place: UnsafeMutableRawPointer, returned: UInt64) {}
+    static func writePatched(at address: UnsafeMutableRawPointer, returned: UInt64) {}
 }
 
 extension Spills {
@@ -45,24 +45,24 @@ extension Trampolines {
 
     /// Twelve bits from bit 10 on, in eights in a load or store, and in an addition, which the variants for far
     /// states have, the twelve bits above the lowest twelve.
-    static func patch(_ place: UnsafeMutableRawPointer, _ distance: UInt64) {
-        let instruction = place.load(as: UInt32.self)
+    static func patch(_ address: UnsafeMutableRawPointer, _ distance: UInt64) {
+        let instruction = address.load(as: UInt32.self)
         let isAddition = instruction & 0x7fc0_0000 == 0x1140_0000 // add Rd, Rn, #imm12, lsl #12
         let isFar = tracer_thread_is_far() != 0
         let low = isFar ? distance & 4095 : distance
         let value = isAddition ? isFar ? distance &>> 12 : 0 : low / 8 &+ UInt64(instruction &>> 10 & 4095)
         let bits = UInt32(truncatingIfNeeded: value & 4095)
-        place.storeBytes(of: instruction & ~(4095 &<< 10) | bits &<< 10, as: UInt32.self)
+        address.storeBytes(of: instruction & ~(4095 &<< 10) | bits &<< 10, as: UInt32.self)
     }
     /// mrs register, cntvct_el0 becomes bl tracer_monotonic_register.
-    static func patchClock(_ place: UnsafeMutableRawPointer) {
-        let target = tracer_address_monotonic(place.load(as: UInt32.self) & 31)
-        let distance = Int64(bitPattern: target &- UInt64(UInt(bitPattern: place)))
-        place.storeBytes(of: 0x9400_0000 | UInt32(truncatingIfNeeded: distance &>> 2) & 0x3ff_ffff, as: UInt32.self)
+    static func patchClock(_ address: UnsafeMutableRawPointer) {
+        let target = tracer_address_monotonic(address.load(as: UInt32.self) & 31)
+        let distance = Int64(bitPattern: target &- UInt64(UInt(bitPattern: address)))
+        address.storeBytes(of: 0x9400_0000 | UInt32(truncatingIfNeeded: distance &>> 2) & 0x3ff_ffff, as: UInt32.self)
     }
     /// An instruction becomes a b.
-    static func jump(from place: UnsafeMutableRawPointer, to target: UnsafeMutableRawPointer) {
-        place.storeBytes(of: 0x1400_0000 | UInt32(truncatingIfNeeded: (target - place) &>> 2) & 0x3ff_ffff, as: UInt32.self)
+    static func jump(from address: UnsafeMutableRawPointer, to target: UnsafeMutableRawPointer) {
+        address.storeBytes(of: 0x1400_0000 | UInt32(truncatingIfNeeded: (target - address) &>> 2) & 0x3ff_ffff, as: UInt32.self)
     }
 }
 
@@ -71,10 +71,10 @@ enum LoaderHook {
     /// `ret` (or `bti c` first) becomes a branch to `tracer_loader_event`, or, where that is out of reach (128 MB), to an
     /// island behind the code of the loader: what is left of the last page of its segment belongs to nobody.
     static func patch(_ loaderHook: UInt64, in loader: UnsafePointer<Image>?) -> Bool {
-        guard loaderHook != 0, loaderHook & 3 == 0, let place = UnsafeMutablePointer<UInt32>(bitPattern: UInt(loaderHook)) else { return false }
+        guard loaderHook != 0, loaderHook & 3 == 0, let words = UnsafeMutablePointer<UInt32>(bitPattern: UInt(loaderHook)) else { return false }
         let ret: UInt32 = 0xd65f_03c0, bti: UInt32 = 0xd503_245f
-        let first = place[0] == bti ? 1 : 0
-        if place[first] != ret { return false }
+        let first = words[0] == bti ? 1 : 0
+        if words[first] != ret { return false }
         let from = loaderHook &+ UInt64(first) &* 4
         var target = tracer_address_loader_event()
         if !isNear(from, target) {
@@ -82,7 +82,7 @@ enum LoaderHook {
             target = island
         }
         if !Memory.protect(loaderHook, 8, Memory.readWrite) { return false }
-        place[first] = 0x1400_0000 | UInt32(truncatingIfNeeded: Int64(bitPattern: target &- from) &>> 2) & 0x3ff_ffff
+        words[first] = 0x1400_0000 | UInt32(truncatingIfNeeded: Int64(bitPattern: target &- from) &>> 2) & 0x3ff_ffff
         return Memory.protectCode(loaderHook, 8)
     }
     private static func isNear(_ from: UInt64, _ to: UInt64) -> Bool { to &- from &+ 1 &<< 27 < 1 &<< 28 }
@@ -114,8 +114,8 @@ enum LoaderHook {
 enum ProcedureLinkage {
     /// adrp x16, page; ldr x17, [x16, #offset]; after `bti c` perhaps (AAELF64; bfd, gold, lld and mold write these).
     static func isEntry(_ address: UInt64, in image: UnsafePointer<Image>) -> Bool {
-        let place = image.pointee.word32(address) == 0xd503_245f ? address &+ 4 : address
-        guard let first = image.pointee.word32(place), let second = image.pointee.word32(place &+ 4) else { return false }
+        let here = image.pointee.word32(address) == 0xd503_245f ? address &+ 4 : address
+        guard let first = image.pointee.word32(here), let second = image.pointee.word32(here &+ 4) else { return false }
         return first & 0x9f00_001f == 0x9000_0010 && second & 0xffc0_03ff == 0xf940_0211
     }
 
@@ -124,9 +124,9 @@ enum ProcedureLinkage {
     static func fixup(of resolver: UInt64, in loader: UnsafePointer<Image>) -> UInt64? {
         // lsr x1, x1, #3; bl _dl_fixup
         for n in 0..<UInt64(48) where loader.pointee.word32(resolver &+ n &* 4) == 0xd343_fc21 {
-            let place = resolver &+ n &* 4 &+ 4
-            guard let branch = loader.pointee.word32(place), branch &>> 26 == 0x25 else { return nil }
-            let target = place &+ UInt64(bitPattern: Int64(Int32(bitPattern: branch &<< 6) &>> 4))
+            let address = resolver &+ n &* 4 &+ 4
+            guard let branch = loader.pointee.word32(address), branch &>> 26 == 0x25 else { return nil }
+            let target = address &+ UInt64(bitPattern: Int64(Int32(bitPattern: branch &<< 6) &>> 4))
             return loader.pointee.isCode(target) ? target : nil
         }
         return nil

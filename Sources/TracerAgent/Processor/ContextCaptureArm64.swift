@@ -11,15 +11,15 @@ extension ContextCapture {
         values[1] = .argument
         values[30] = .returnAddress
         values[31] = .caller
-        var place = entry
+        var address = entry
         for _ in 0..<mostInstructions {
-            guard image.pointee.isCode(place), let word = image.pointee.word32(place) else { return false }
+            guard image.pointee.isCode(address), let word = image.pointee.word32(address) else { return false }
             let first = Int(word & 31), base = Int(word &>> 5 & 31), second = Int(word &>> 10 & 31)
             if word & 0xfc00_0000 == 0x1400_0000 { // b
-                place = place &+ UInt64(bitPattern: Int64(Int32(bitPattern: word &<< 6) &>> 4))
+                address = address &+ UInt64(bitPattern: Int64(Int32(bitPattern: word &<< 6) &>> 4))
                 continue
             }
-            place = place &+ 4
+            address = address &+ 4
             if word & 0xffff_f01f == 0xd503_201f { continue } // hints: nop, bti, paciasp
             if word & 0x7e00_0000 == 0x3400_0000 || word & 0x7e00_0000 == 0x3600_0000 || word & 0xff00_0010 == 0x5400_0000 { continue } // not taken
             if word & 0xfc00_0000 == 0x9400_0000 || word & 0xfe00_0000 == 0xd600_0000 || word & 0xff00_0000 == 0xd400_0000 { return false }

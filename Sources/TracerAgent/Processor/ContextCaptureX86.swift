@@ -4,7 +4,7 @@ import CSupport
 extension ContextCapture {
     /// The instructions that assembly of this kind consists of (Intel SDM volume 2); any other ends the search.
     static func captures(_ entry: UInt64, _ image: UnsafePointer<Image>) -> Bool {
-        var state = State(image: image, place: entry)
+        var state = State(image: image, address: entry)
         for _ in 0..<mostInstructions {
             switch state.step() {
             case .goesOn: continue
@@ -19,22 +19,22 @@ extension ContextCapture {
 
     private struct State {
         let image: UnsafePointer<Image>
-        var place: UInt64
+        var address: UInt64
         var values = InlineArray<16, Value>(repeating: .unknown)
         var depth: Int64 = 0 // bytes pushed; 0: the return address is on top
         var isDepthKnown = true
 
-        init(image: UnsafePointer<Image>, place: UInt64) {
+        init(image: UnsafePointer<Image>, address: UInt64) {
             self.image = image
-            self.place = place
+            self.address = address
             values[7] = .argument // rdi
             values[6] = .argument // rsi
         }
 
         /// Returns a byte of the instruction: `step` has seen that it can be read.
-        @inline(__always) private func byte(_ n: UInt64) -> UInt8 { UnsafePointer<UInt8>(bitPattern: UInt(place &+ n))!.pointee }
+        @inline(__always) private func byte(_ n: UInt64) -> UInt8 { UnsafePointer<UInt8>(bitPattern: UInt(address &+ n))!.pointee }
         @inline(__always) private func signed(_ n: UInt64) -> Int64 {
-            Int64(UnsafeRawPointer(bitPattern: UInt(place &+ n))!.loadUnaligned(as: Int32.self))
+            Int64(UnsafeRawPointer(bitPattern: UInt(address &+ n))!.loadUnaligned(as: Int32.self))
         }
         private func value(_ register: Int) -> Value {
             register == 4 ? (isDepthKnown && depth <= 0 ? .caller : .frame) : values[register]
@@ -43,14 +43,14 @@ extension ContextCapture {
             if register == 4 { isDepthKnown = false } else { values[register] = value }
         }
 
-        private func operand(at n: UInt64, _ rex: UInt8) -> X86Operand { X86Operand(place &+ n, rex) }
+        private func operand(at n: UInt64, _ rex: UInt8) -> X86Operand { X86Operand(address &+ n, rex) }
 
         private func isPrefix(_ byte: UInt8) -> Bool { byte == 0x66 || byte == 0xf2 || byte == 0xf3 || byte == 0x64 || byte == 0x2e }
         /// Prefixes, REX, opcode of two bytes, ModRM, SIB, distance and number: as many as are looked at, not as are allowed.
         private var mostBytes: UInt64 { 32 }
 
         mutating func step() -> Step {
-            if !image.pointee.isReadable(place, mostBytes) { return .ends }
+            if !image.pointee.isReadable(address, mostBytes) { return .ends }
             var n: UInt64 = 0, rex: UInt8 = 0
             while n < 8 && isPrefix(byte(n)) { n = n &+ 1 }
             if byte(n) & 0xf0 == 0x40 {
@@ -80,13 +80,13 @@ extension ContextCapture {
             case 0x0f: return stepTwoBytes(n, rex)
             default: return stepOperand(opcode, n, rex)
             }
-            place = place &+ n
+            address = address &+ n
             return .goesOn
         }
 
         private mutating func jump(_ n: UInt64, _ distance: Int64) -> Step {
-            place = place &+ n &+ UInt64(bitPattern: distance)
-            return image.pointee.isCode(place) ? .goesOn : .ends
+            address = address &+ n &+ UInt64(bitPattern: distance)
+            return image.pointee.isCode(address) ? .goesOn : .ends
         }
 
         private mutating func stepTwoBytes(_ start: UInt64, _ rex: UInt8) -> Step {
@@ -109,7 +109,7 @@ extension ContextCapture {
                 n = n &+ operand.byteCount
             default: return .ends
             }
-            place = place &+ n
+            address = address &+ n
             return .goesOn
         }
 
@@ -166,7 +166,7 @@ extension ContextCapture {
             case 0xd9, 0xdd, 0xdb: break // fnstenv, fnstcw, fnstsw, fldenv
             default: return .ends
             }
-            place = place &+ n
+            address = address &+ n
             return .goesOn
         }
     }

@@ -20,8 +20,8 @@ enum EntryPatch {
     /// another thread may just have given the function its number (PatchedFunctions.name), and what it stored before that word
     /// is read after it. Where the function has signed its return address already, that is taken back: it signs the label's
     /// instead, in its relocated instructions.
-    static func writeStub(at place: UnsafeMutableRawPointer, hook: UInt64, _ function: plan_function) {
-        var word = place.assumingMemoryBound(to: UInt32.self)
+    static func writeStub(at address: UnsafeMutableRawPointer, hook: UInt64, _ function: plan_function) {
+        var word = address.assumingMemoryBound(to: UInt32.self)
         if isSigned(function) {
             word.pointee = authenticate
             word += 1
@@ -34,22 +34,22 @@ enum EntryPatch {
         word[4] = 0xd61f_0200
     }
     /// The distance in an `adrp`, in pages of 4 KB.
-    private static func pages(from place: UInt64, to target: UInt64) -> UInt32 {
-        let distance = UInt32(truncatingIfNeeded: (target &>> 12) &- (place &>> 12))
+    private static func pages(from address: UInt64, to target: UInt64) -> UInt32 {
+        let distance = UInt32(truncatingIfNeeded: (target &>> 12) &- (address &>> 12))
         return (distance & 3) &<< 29 | (distance &>> 2 & 0x7ffff) &<< 5
     }
 
     /// Writes the relocated instructions, with their references resolved against `base`. False: one does not reach.
     static func writeRelocated(at start: UnsafeMutableRawPointer, _ function: plan_function, _ plan: PlanContent, base: UInt64) -> Bool {
-        var place = start
+        var address = start
         if isSigned(function) {
-            place.storeBytes(of: sign, as: UInt32.self)
-            place += 4
+            address.storeBytes(of: sign, as: UInt32.self)
+            address += 4
         }
-        place.copyMemory(from: plan.relocatedCode(of: function), byteCount: Int(function.relocated_count))
+        address.copyMemory(from: plan.relocatedCode(of: function), byteCount: Int(function.relocated_count))
         for k in 0..<Int(function.fixup_count) {
             let fixup = plan.fixup(of: function, k)
-            let target = base &+ UInt64(bitPattern: Int64(fixup.target)), at = place + Int(fixup.offset)
+            let target = base &+ UInt64(bitPattern: Int64(fixup.target)), at = address + Int(fixup.offset)
             if UInt(bitPattern: at) & 3 != 0 { return false }
             let here = UInt64(UInt(bitPattern: at)), low = UInt32(truncatingIfNeeded: target & 4095)
             let word = at.assumingMemoryBound(to: UInt32.self)
@@ -72,25 +72,25 @@ enum EntryPatch {
         word.pointee = word.pointee & ~mask | bits & mask
     }
     /// 26 bits, in fours.
-    private static func branch(from place: UInt64, to target: UInt64) -> UInt32? {
-        let distance = Int64(bitPattern: target &- place)
+    private static func branch(from address: UInt64, to target: UInt64) -> UInt32? {
+        let distance = Int64(bitPattern: target &- address)
         if distance & 3 != 0 || abs(distance) >= 1 &<< 27 { return nil }
         return UInt32(truncatingIfNeeded: distance &>> 2) & 0x3ff_ffff
     }
 
     /// Returns true if the module has the instruction that the plan says.
     static func fits(_ function: plan_function, in image: UnsafePointer<Image>, base: UInt64) -> Bool {
-        let place = base &+ UInt64(function.address) &+ UInt64(function.patch)
-        guard place & 3 == 0, function.replaced == 4, image.pointee.isCode(place), image.pointee.isCode(place &+ 3) else { return false }
+        let address = base &+ UInt64(function.address) &+ UInt64(function.patch)
+        guard address & 3 == 0, function.replaced == 4, image.pointee.isCode(address), image.pointee.isCode(address &+ 3) else { return false }
         let bytes = function.original
-        return image.pointee.word32(place) == UInt32(bytes.0) | UInt32(bytes.1) &<< 8 | UInt32(bytes.2) &<< 16 | UInt32(bytes.3) &<< 24
+        return image.pointee.word32(address) == UInt32(bytes.0) | UInt32(bytes.1) &<< 8 | UInt32(bytes.2) &<< 16 | UInt32(bytes.3) &<< 24
     }
 
     /// The module's text is writable.
     static func redirect(_ function: plan_function, base: UInt64, to stub: UInt64) {
-        let place = base &+ UInt64(function.address) &+ UInt64(function.patch)
-        let word = 0x1400_0000 | (branch(from: place, to: stub) ?? 0)
-        UnsafeMutableRawPointer(bitPattern: UInt(place))!.storeBytes(of: word, as: UInt32.self)
+        let address = base &+ UInt64(function.address) &+ UInt64(function.patch)
+        let word = 0x1400_0000 | (branch(from: address, to: stub) ?? 0)
+        UnsafeMutableRawPointer(bitPattern: UInt(address))!.storeBytes(of: word, as: UInt32.self)
     }
 
     /// How many bytes that changes, from `patch` on.
@@ -99,14 +99,14 @@ enum EntryPatch {
 
     /// Returns where the entry leads, if it begins as a patched one may.
     static func target(of address: UInt64, in image: UnsafePointer<Image>) -> UInt64? {
-        var place = address
-        while place <= address &+ 8 { // after `bti` or `paciasp`
-            guard let word = image.pointee.word32(place) else { return nil }
+        var here = address
+        while here <= address &+ 8 { // after `bti` or `paciasp`
+            guard let word = image.pointee.word32(here) else { return nil }
             if word & 0xfc00_0000 == 0x1400_0000 {
                 let distance = (Int64(Int32(bitPattern: word &<< 6)) &>> 6) &* 4
-                return place &+ UInt64(bitPattern: distance)
+                return here &+ UInt64(bitPattern: distance)
             }
-            place = place &+ 4
+            here = here &+ 4
         }
         return nil
     }

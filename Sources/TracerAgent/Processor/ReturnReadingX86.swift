@@ -6,11 +6,11 @@ import CSupport
 enum ReturnReading {
     static func isIn(_ entry: UInt64, _ byteCount: UInt64, _ image: UnsafePointer<Image>) -> Bool {
         if !image.pointee.isReadable(entry, byteCount) { return false }
-        var code = Code(place: entry), count = 0
+        var code = Code(address: entry), count = 0
         let end = entry &+ byteCount
-        while code.place < end {
+        while code.address < end {
             // The page is there as a whole.
-            if code.place & 4095 > 4096 &- Code.mostBytes && !image.pointee.isReadable(code.place, Code.mostBytes) || !code.step() {
+            if code.address & 4095 > 4096 &- Code.mostBytes && !image.pointee.isReadable(code.address, Code.mostBytes) || !code.step() {
                 return false
             }
             if code.isRead { return true }
@@ -23,7 +23,7 @@ enum ReturnReading {
     private static let beginning = 20
 
     private struct Code {
-        var place: UInt64
+        var address: UInt64
         var depth: Int64 = 0 // bytes pushed; 0: the return address is on top
         var deepest: Int64 = 0
         var frame: Int64 = .min // distance of the return slot from rbp
@@ -31,20 +31,20 @@ enum ReturnReading {
         var isRead = false
         static let mostBytes: UInt64 = 24
 
-        init(place: UInt64) { self.place = place }
+        init(address: UInt64) { self.address = address }
 
-        private func byte(_ n: UInt64) -> UInt8 { UnsafePointer<UInt8>(bitPattern: UInt(place &+ n))!.pointee }
+        private func byte(_ n: UInt64) -> UInt8 { UnsafePointer<UInt8>(bitPattern: UInt(address &+ n))!.pointee }
         private func signed(_ n: UInt64) -> Int64 {
-            Int64(UnsafeRawPointer(bitPattern: UInt(place &+ n))!.loadUnaligned(as: Int32.self))
+            Int64(UnsafeRawPointer(bitPattern: UInt(address &+ n))!.loadUnaligned(as: Int32.self))
         }
 
         /// Finds out whether any bytes up to there are an operand that is the return slot, as the frame is now.
         @inline(never) func mayRead(until end: UInt64) -> Bool {
             var n: UInt64 = 0
-            while place &+ n &+ 2 < end {
+            while address &+ n &+ 2 < end {
                 let modrm = byte(n), next = byte(n &+ 1)
-                if next == 0x24 && modrm & 7 == 4 && (modrm &>> 6 != 2 || place &+ n &+ 6 <= end) { // from rsp
-                    let operand = X86Operand(place &+ n, 0)
+                if next == 0x24 && modrm & 7 == 4 && (modrm &>> 6 != 2 || address &+ n &+ 6 <= end) { // from rsp
+                    let operand = X86Operand(address &+ n, 0)
                     if operand.base == 4 && operand.distance == deepest { return true }
                 } else if modrm & 0xc7 == 0x45 && Int64(Int8(bitPattern: next)) == frame {
                     return true
@@ -105,7 +105,7 @@ enum ReturnReading {
             case 0x63: n = n &+ 4 // c
             case 0x71: n = n &+ (rex & 8 != 0 ? 8 : wide) // q
             default:
-                let operand = X86Operand(place &+ n, rex)
+                let operand = X86Operand(address &+ n, rex)
                 n = n &+ operand.byteCount
                 if opcode != 0x8d && isReturnSlot(operand) { isRead = true }
                 change(opcode, operand, n, wasPush)
@@ -117,7 +117,7 @@ enum ReturnReading {
                 default: break
                 }
             }
-            place = place &+ n
+            address = address &+ n
             return true
         }
 
@@ -142,22 +142,22 @@ enum ReturnReading {
             switch opcode {
             case 0x38: return stepOther(start &+ 1, 2, rex)
             case 0x3a: return stepOther(start &+ 1, 3, rex)
-            case 0x80...0x8f: place = place &+ start &+ 5
-            case 0x05...0x09, 0x0b, 0x30...0x37, 0x77, 0xa0...0xa2, 0xa8...0xaa, 0xc8...0xcf: place = place &+ start &+ 1
+            case 0x80...0x8f: address = address &+ start &+ 5
+            case 0x05...0x09, 0x0b, 0x30...0x37, 0x77, 0xa0...0xa2, 0xa8...0xaa, 0xc8...0xcf: address = address &+ start &+ 1
             default: return stepOther(start, 1, rex)
             }
             return true
         }
         /// An opcode and an operand, of maps 0F, 0F 38 and 0F 3A, whatever is before them.
         @inline(never) private mutating func stepOther(_ start: UInt64, _ map: UInt8, _ rex: UInt8) -> Bool {
-            let opcode = byte(start), operand = X86Operand(place &+ start &+ 1, rex)
+            let opcode = byte(start), operand = X86Operand(address &+ start &+ 1, rex)
             if isReturnSlot(operand) { isRead = true }
             let hasNumber: Bool
             switch opcode {
             case 0x70...0x73, 0xa4, 0xac, 0xba, 0xc2, 0xc4...0xc6: hasNumber = map == 1
             default: hasNumber = map == 3
             }
-            place = place &+ start &+ 1 &+ operand.byteCount &+ (hasNumber ? 1 : 0)
+            address = address &+ start &+ 1 &+ operand.byteCount &+ (hasNumber ? 1 : 0)
             return map != 0 && map < 8
         }
     }

@@ -31,10 +31,10 @@ enum Trampolines {
     }
     private static func prepare(_ set: trampoline_set) -> Bool {
         if !Memory.protect(set.enter, set.end &- set.enter, Memory.readWrite) { return false }
-        each(tracer_tls_sites(), tracer_tls_site_count(), set) { place, _ in patch(place, distance) }
-        if readsKernelClock { each(tracer_clock_sites(), tracer_clock_site_count(), set) { place, _ in patchClock(place) } }
+        each(tracer_tls_sites(), tracer_tls_site_count(), set) { address, _ in patch(address, distance) }
+        if readsKernelClock { each(tracer_clock_sites(), tracer_clock_site_count(), set) { address, _ in patchClock(address) } }
         if recordsSites {
-            each(tracer_site_words(), tracer_site_word_count(), stride: 2, set) { jump(from: $0, to: place($1 + 1)) }
+            each(tracer_site_words(), tracer_site_word_count(), stride: 2, set) { jump(from: $0, to: address($1 + 1)) }
         }
         return Memory.protectCode(set.enter, set.end &- set.enter)
     }
@@ -43,11 +43,11 @@ enum Trampolines {
         _ patch: (UnsafeMutableRawPointer, UnsafeMutablePointer<Int32>) -> Void
     ) {
         for n in 0..<count {
-            let entry = sites + n &* stride, place = place(entry)
-            if UInt64(UInt(bitPattern: place)) &- set.enter < set.end &- set.enter { patch(place, entry) }
+            let entry = sites + n &* stride, address = address(entry)
+            if UInt64(UInt(bitPattern: address)) &- set.enter < set.end &- set.enter { patch(address, entry) }
         }
     }
-    private static func place(_ entry: UnsafeMutablePointer<Int32>) -> UnsafeMutableRawPointer {
+    private static func address(_ entry: UnsafeMutablePointer<Int32>) -> UnsafeMutableRawPointer {
         UnsafeMutableRawPointer(entry) + Int(entry.pointee)
     }
 

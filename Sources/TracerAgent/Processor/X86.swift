@@ -5,14 +5,14 @@ import CSupport
 enum Stub {
     /// lea hook(%rip), %r11; jmp enter. Twelve of sixteen bytes: a jump that ends on a 32-byte boundary is slow on
     /// Skylake and its kin (Intel SKX102), so none does. No endbr64: Linux has no indirect branch tracking in user space.
-    static func write(at place: UnsafeMutablePointer<UInt8>, hook: UInt64, enter: UInt64) {
-        let start = UInt64(UInt(bitPattern: place))
-        let raw = UnsafeMutableRawPointer(place)
-        place[0] = 0x4c
-        place[1] = 0x8d
-        place[2] = 0x1d
+    static func write(at address: UnsafeMutablePointer<UInt8>, hook: UInt64, enter: UInt64) {
+        let start = UInt64(UInt(bitPattern: address))
+        let raw = UnsafeMutableRawPointer(address)
+        address[0] = 0x4c
+        address[1] = 0x8d
+        address[2] = 0x1d
         (raw + 3).storeBytes(of: UInt32(truncatingIfNeeded: hook &- (start &+ 7)), as: UInt32.self)
-        place[7] = 0xe9
+        address[7] = 0xe9
         (raw + 8).storeBytes(of: UInt32(truncatingIfNeeded: enter &- (start &+ 12)), as: UInt32.self)
         (raw + 12).storeBytes(of: 0xcccc_cccc, as: UInt32.self)
     }
@@ -20,23 +20,23 @@ enum Stub {
 
 enum ReturnLabel {
     /// call *(%r11); lea label(%rip), %r11; jmp returned. The jump ends at the fifteenth of sixteen bytes (Stub.write says why).
-    static func write(at place: UnsafeMutableRawPointer, returned: UInt64) {
-        place.storeBytes(of: 0x8d4c_13ff_41, as: UInt64.self) // 41 ff 13, 4c 8d
-        place.storeBytes(of: 0x1d, toByteOffset: 5, as: UInt8.self)
-        (place + 6).storeBytes(of: -10, as: Int32.self)
-        place.storeBytes(of: 0xe9, toByteOffset: 10, as: UInt8.self)
-        (place + 11).storeBytes(of: UInt32(truncatingIfNeeded: returned &- UInt64(UInt(bitPattern: place)) &- 15), as: UInt32.self)
-        place.storeBytes(of: 0xcc, toByteOffset: 15, as: UInt8.self)
+    static func write(at address: UnsafeMutableRawPointer, returned: UInt64) {
+        address.storeBytes(of: 0x8d4c_13ff_41, as: UInt64.self) // 41 ff 13, 4c 8d
+        address.storeBytes(of: 0x1d, toByteOffset: 5, as: UInt8.self)
+        (address + 6).storeBytes(of: -10, as: Int32.self)
+        address.storeBytes(of: 0xe9, toByteOffset: 10, as: UInt8.self)
+        (address + 11).storeBytes(of: UInt32(truncatingIfNeeded: returned &- UInt64(UInt(bitPattern: address)) &- 15), as: UInt32.self)
+        address.storeBytes(of: 0xcc, toByteOffset: 15, as: UInt8.self)
     }
     /// call *-16(%rsp); mov %r11, -16(%rsp); lea label(%rip), %r11; jmp returned. What was called through its own first bytes may have
     /// been called by a function that was compiled to know which registers it spares (gcc -fipa-ra): r11 is kept, below the
     /// return slot, where a handler's frame leaves 128 bytes (psABI 3.2.2).
-    static func writePatched(at place: UnsafeMutableRawPointer, returned: UInt64) {
-        place.storeBytes(of: 0x245c_894c_f024_54ff, as: UInt64.self) // ff 54 24 f0, 4c 89 5c 24 f0
-        place.storeBytes(of: 0xffff_fff0_1d8d_4cf0, toByteOffset: 8, as: UInt64.self) // 4c 8d 1d -16
-        place.storeBytes(of: 0xe9, toByteOffset: 16, as: UInt8.self)
-        let distance = UInt32(truncatingIfNeeded: returned &- UInt64(UInt(bitPattern: place)) &- 21)
-        place.storeBytes(of: distance, toByteOffset: 17, as: UInt32.self)
+    static func writePatched(at address: UnsafeMutableRawPointer, returned: UInt64) {
+        address.storeBytes(of: 0x245c_894c_f024_54ff, as: UInt64.self) // ff 54 24 f0, 4c 89 5c 24 f0
+        address.storeBytes(of: 0xffff_fff0_1d8d_4cf0, toByteOffset: 8, as: UInt64.self) // 4c 8d 1d -16
+        address.storeBytes(of: 0xe9, toByteOffset: 16, as: UInt8.self)
+        let distance = UInt32(truncatingIfNeeded: returned &- UInt64(UInt(bitPattern: address)) &- 21)
+        address.storeBytes(of: distance, toByteOffset: 17, as: UInt32.self)
     }
 }
 
@@ -49,21 +49,21 @@ extension Trampolines {
     static func isReachable() -> Bool { true }
 
     /// A 32-bit displacement: the placeholder and the field's offset.
-    static func patch(_ place: UnsafeMutableRawPointer, _ distance: UInt64) {
-        let field = place.loadUnaligned(as: Int32.self) &- Int32(TLS_PLACEHOLDER)
-        place.storeBytes(of: Int32(truncatingIfNeeded: Int64(bitPattern: distance)) &+ field, as: Int32.self)
+    static func patch(_ address: UnsafeMutableRawPointer, _ distance: UInt64) {
+        let field = address.loadUnaligned(as: Int32.self) &- Int32(TLS_PLACEHOLDER)
+        address.storeBytes(of: Int32(truncatingIfNeeded: Int64(bitPattern: distance)) &+ field, as: Int32.self)
     }
     /// call tracer_monotonic; nopl 0(%rax)
-    static func patchClock(_ place: UnsafeMutableRawPointer) {
-        let distance = tracer_address_monotonic() &- UInt64(UInt(bitPattern: place)) &- 5
-        place.storeBytes(of: 0xe8, as: UInt8.self)
-        place.storeBytes(of: UInt32(truncatingIfNeeded: distance), toByteOffset: 1, as: UInt32.self)
-        place.storeBytes(of: 0x0040_1f0f, toByteOffset: Int(CLOCK_BYTES) &- 4, as: UInt32.self)
+    static func patchClock(_ address: UnsafeMutableRawPointer) {
+        let distance = tracer_address_monotonic() &- UInt64(UInt(bitPattern: address)) &- 5
+        address.storeBytes(of: 0xe8, as: UInt8.self)
+        address.storeBytes(of: UInt32(truncatingIfNeeded: distance), toByteOffset: 1, as: UInt32.self)
+        address.storeBytes(of: 0x0040_1f0f, toByteOffset: Int(CLOCK_BYTES) &- 4, as: UInt32.self)
     }
     /// An instruction of five bytes becomes a jmp.
-    static func jump(from place: UnsafeMutableRawPointer, to target: UnsafeMutableRawPointer) {
-        place.storeBytes(of: 0xe9, as: UInt8.self)
-        place.storeBytes(of: Int32(truncatingIfNeeded: target - place &- 5), toByteOffset: 1, as: Int32.self)
+    static func jump(from address: UnsafeMutableRawPointer, to target: UnsafeMutableRawPointer) {
+        address.storeBytes(of: 0xe9, as: UInt8.self)
+        address.storeBytes(of: Int32(truncatingIfNeeded: target - address &- 5), toByteOffset: 1, as: Int32.self)
     }
 }
 
@@ -71,17 +71,17 @@ extension Trampolines {
 enum LoaderHook {
     /// `ret` (or endbr64 first) and the padding behind it become `jmp *0(%rip)` and the address: fourteen bytes.
     static func patch(_ loaderHook: UInt64, in loader: UnsafePointer<Image>?) -> Bool {
-        guard loaderHook != 0, let place = UnsafeMutableRawPointer(bitPattern: UInt(loaderHook)), loaderHook & 15 == 0 else { return false }
-        let first = place.load(as: UInt32.self)
-        let returns = first & 0xff == 0xc3 || (first == 0xfa1e_0ff3 && place.load(fromByteOffset: 4, as: UInt8.self) == 0xc3)
-        if !returns || !isPadding(place.assumingMemoryBound(to: UInt8.self), from: first & 0xff == 0xc3 ? 1 : 5, to: 14)
+        guard loaderHook != 0, let code = UnsafeMutableRawPointer(bitPattern: UInt(loaderHook)), loaderHook & 15 == 0 else { return false }
+        let first = code.load(as: UInt32.self)
+        let returns = first & 0xff == 0xc3 || (first == 0xfa1e_0ff3 && code.load(fromByteOffset: 4, as: UInt8.self) == 0xc3)
+        if !returns || !isPadding(code.assumingMemoryBound(to: UInt8.self), from: first & 0xff == 0xc3 ? 1 : 5, to: 14)
             || !Memory.protect(loaderHook, 16, Memory.readWrite)
         {
             return false
         }
-        place.storeBytes(of: 0x25ff, as: UInt16.self)
-        place.storeBytes(of: 0, toByteOffset: 2, as: UInt32.self)
-        place.storeBytes(of: tracer_address_loader_event(), toByteOffset: 6, as: UInt64.self)
+        code.storeBytes(of: 0x25ff, as: UInt16.self)
+        code.storeBytes(of: 0, toByteOffset: 2, as: UInt32.self)
+        code.storeBytes(of: tracer_address_loader_event(), toByteOffset: 6, as: UInt64.self)
         return Memory.protect(loaderHook, 16, Memory.readExecute)
     }
 
@@ -110,13 +110,13 @@ enum ProcedureLinkage {
 
     /// A jump through a slot of the same image: the function is elsewhere.
     static func isEntry(_ address: UInt64, in image: UnsafePointer<Image>) -> Bool {
-        var place = address
-        if image.pointee.word32(place) == endbranch { place = place &+ 4 }
-        if let word = image.pointee.word32(place), word & 0xff == 0xf2 { place = place &+ 1 } // bnd
-        guard let word = image.pointee.word32(place), word & 0xffff == 0x25ff,
-            let displacement = image.pointee.word32(place &+ 2)
+        var here = address
+        if image.pointee.word32(here) == endbranch { here = here &+ 4 }
+        if let word = image.pointee.word32(here), word & 0xff == 0xf2 { here = here &+ 1 } // bnd
+        guard let word = image.pointee.word32(here), word & 0xffff == 0x25ff,
+            let displacement = image.pointee.word32(here &+ 2)
         else { return false }
-        let slot = place &+ 6 &+ UInt64(bitPattern: Int64(Int32(bitPattern: displacement)))
+        let slot = here &+ 6 &+ UInt64(bitPattern: Int64(Int32(bitPattern: displacement)))
         return image.pointee.contains(slot, 8)
     }
 
@@ -124,11 +124,11 @@ enum ProcedureLinkage {
     /// for auditors that want to see calls, and for LD_PROFILE (`_dl_runtime_profile`).
     static func fixup(of resolver: UInt64, in loader: UnsafePointer<Image>) -> UInt64? {
         // movq 16(%rbx), %rsi; movq 8(%rbx), %rdi; call _dl_fixup: within the longest way to save registers.
-        for place in resolver..<(resolver &+ 256) where loader.pointee.word32(place) == 0x1073_8b48 {
-            guard loader.pointee.word32(place &+ 4) == 0x087b_8b48, let opcode = loader.pointee.word32(place &+ 8), opcode & 0xff == 0xe8,
-                let distance = loader.pointee.word32(place &+ 9)
+        for address in resolver..<(resolver &+ 256) where loader.pointee.word32(address) == 0x1073_8b48 {
+            guard loader.pointee.word32(address &+ 4) == 0x087b_8b48, let opcode = loader.pointee.word32(address &+ 8), opcode & 0xff == 0xe8,
+                let distance = loader.pointee.word32(address &+ 9)
             else { continue }
-            let target = place &+ 13 &+ UInt64(bitPattern: Int64(Int32(bitPattern: distance)))
+            let target = address &+ 13 &+ UInt64(bitPattern: Int64(Int32(bitPattern: distance)))
             return loader.pointee.isCode(target) ? target : nil
         }
         return nil
@@ -141,9 +141,9 @@ enum StartCode {
     static func slot(_ image: UnsafePointer<Image>) -> UInt64? {
         if !image.pointee.isCode(Process.entry) { return nil }
         for n in 0..<64 {
-            let place = Process.entry &+ UInt64(n)
-            guard image.pointee.word16(place) == 0x15ff, let displacement = image.pointee.word32(place &+ 2) else { continue }
-            return place &+ 6 &+ UInt64(bitPattern: Int64(Int32(bitPattern: displacement)))
+            let address = Process.entry &+ UInt64(n)
+            guard image.pointee.word16(address) == 0x15ff, let displacement = image.pointee.word32(address &+ 2) else { continue }
+            return address &+ 6 &+ UInt64(bitPattern: Int64(Int32(bitPattern: displacement)))
         }
         return nil
     }

@@ -8,8 +8,8 @@ struct X86Operand {
     private(set) var distance: Int64 = 0
     private(set) var byteCount: UInt64 = 1
 
-    @inline(never) init(_ place: UInt64, _ rex: UInt8) {
-        let bytes = UnsafePointer<UInt8>(bitPattern: UInt(place))!
+    @inline(never) init(_ address: UInt64, _ rex: UInt8) {
+        let bytes = UnsafePointer<UInt8>(bitPattern: UInt(address))!
         let modrm = bytes[0], mode = modrm &>> 6, low = Int(modrm & 7)
         register = Int(modrm &>> 3 & 7) | Int(rex & 4) &<< 1
         if mode == 3 {

@@ -113,10 +113,10 @@ enum Memory {
         return SystemCall.call(SystemCall.mprotect, Int(bitPattern: UInt(low)), Int(high &- low), protection) == 0
     }
     /// In the place of whatever is there. False when the kernel refuses; nothing has changed then.
-    static func move(_ pages: UnsafeMutableRawPointer, _ byteCount: Int, to place: UInt64) -> Bool {
+    static func move(_ pages: UnsafeMutableRawPointer, _ byteCount: Int, to address: UInt64) -> Bool {
         !failed(
             SystemCall.call(
-                SystemCall.mremap, bits(pages), byteCount, byteCount, Mapping.mayMoveTo, Int(bitPattern: UInt(place))))
+                SystemCall.mremap, bits(pages), byteCount, byteCount, Mapping.mayMoveTo, Int(bitPattern: UInt(address))))
     }
     /// Makes what was written here code. On aarch64 the fetching of instructions must be told. No other core can have
     /// fetched what stood here before: these pages were not executable then, or, at start, there was no other thread.

@@ -51,14 +51,14 @@ struct Table<Element: BitwiseCopyable> {
     }
     /// Valid for ever.
     @inline(__always) func pointer(_ index: Int) -> UnsafeMutablePointer<Element> {
-        let place = index &+ 1 &<< Self.firstShift // the part before the first would have had as many
-        let part = Self.part(place)
-        return parts[part]! + (place &- 1 &<< (Self.firstShift &+ part))
+        let position = index &+ 1 &<< Self.firstShift // the part before the first would have had as many
+        let part = Self.part(position)
+        return parts[part]! + (position &- 1 &<< (Self.firstShift &+ part))
     }
     /// How many elements stand side by side from this one on, were the table full.
     @inline(__always) func run(from index: Int) -> Int {
-        let place = index &+ 1 &<< Self.firstShift
-        return 2 &<< (Self.firstShift &+ Self.part(place)) &- place
+        let position = index &+ 1 &<< Self.firstShift
+        return 2 &<< (Self.firstShift &+ Self.part(position)) &- position
     }
-    @inline(__always) private static func part(_ place: Int) -> Int { 63 &- place.leadingZeroBitCount &- firstShift }
+    @inline(__always) private static func part(_ position: Int) -> Int { 63 &- position.leadingZeroBitCount &- firstShift }
 }

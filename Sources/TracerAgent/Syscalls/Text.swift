@@ -6,13 +6,13 @@ typealias CText = UnsafePointer<UInt8>
 /// Returns the length in bytes. Reads words at multiples of eight: such a word reaches into no page in which no byte of the text lies.
 func length(_ text: CText) -> Int {
     let start = UInt(bitPattern: text), ones: UInt64 = 0x0101_0101_0101_0101
-    var place = start & ~7
-    var word = UnsafePointer<UInt64>(bitPattern: place)!.pointee | (1 &<< UInt64(start & 7 &* 8) &- 1) // bytes before it are made non-zero
+    var address = start & ~7
+    var word = UnsafePointer<UInt64>(bitPattern: address)!.pointee | (1 &<< UInt64(start & 7 &* 8) &- 1) // bytes before it are made non-zero
     while true {
         let zeros = (word &- ones) & ~word & ones &<< 7 // the lowest bit of them is right
-        if zeros != 0 { return Int(bitPattern: place &- start) &+ zeros.trailingZeroBitCount / 8 }
-        place = place &+ 8
-        word = UnsafePointer<UInt64>(bitPattern: place)!.pointee
+        if zeros != 0 { return Int(bitPattern: address &- start) &+ zeros.trailingZeroBitCount / 8 }
+        address = address &+ 8
+        word = UnsafePointer<UInt64>(bitPattern: address)!.pointee
     }
 }
 

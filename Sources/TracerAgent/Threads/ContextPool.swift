@@ -26,16 +26,16 @@ enum ContextPool {
         if tracer_ready_context(0)!.pointee == 0 && freeCount == 0 { makeMore() }
         var n: Int32 = 0
         while n < READY_CONTEXTS && freeCount > 0 {
-            let place = tracer_ready_context(n)!
-            if place.pointee == 0 { makeReady(place) }
+            let entry = tracer_ready_context(n)!
+            if entry.pointee == 0 { makeReady(entry) }
             n &+= 1
         }
     }
-    @inline(never) private static func makeReady(_ place: UnsafeMutablePointer<UInt64>) {
+    @inline(never) private static func makeReady(_ entry: UnsafeMutablePointer<UInt64>) {
         freeCount &-= 1
         let next = free![freeCount]
         next.context.pointee.position = next.position
-        tracer_store_release_64(place, UInt64(UInt(bitPattern: next.context)))
+        tracer_store_release_64(entry, UInt64(UInt(bitPattern: next.context)))
     }
     private static func makeMore() {
         let count = min(2 &* latestCount, mostCount)

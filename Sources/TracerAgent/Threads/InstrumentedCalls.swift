@@ -27,11 +27,11 @@ enum InstrumentedTable {
         lock.lock()
         defer { lock.unlock() }
         if let table {
-            var place = first(function, in: table), earlier: Hook?
-            while let known = place.pointee, known != none {
+            var bucket = first(function, in: table), earlier: Hook?
+            while let known = bucket.pointee, known != none {
                 if known.pointee.target == UnsafeRawPointer(bitPattern: UInt(function)) { return known }
                 if address(known) == function && isOurs(known) { earlier = known }
-                place += 1
+                bucket += 1
             }
             if let earlier {
                 earlier.pointee.target = UnsafeRawPointer(bitPattern: UInt(function))
@@ -53,10 +53,10 @@ enum InstrumentedTable {
     private static func address(_ hook: Hook) -> UInt64 { UInt64(UInt(bitPattern: hook.pointee.target)) & ~gone }
     /// False: there is no free entry near its bucket. The last one behind the table stays empty.
     private static func put(_ hook: Hook, into table: UnsafeMutablePointer<Hook?>) -> Bool {
-        var place = first(address(hook), in: table)
-        while place.pointee != none { place += 1 }
-        if place + 1 == table + (capacity &+ slack) { return false }
-        place.pointee = hook
+        var bucket = first(address(hook), in: table)
+        while bucket.pointee != none { bucket += 1 }
+        if bucket + 1 == table + (capacity &+ slack) { return false }
+        bucket.pointee = hook
         return true
     }
     /// A larger table; the trampolines may be looking into the old one, which stays.

@@ -39,18 +39,18 @@ enum ReturnLabels {
             areaStart &+ (blockCount == 1 ? UInt64(LABEL_SLOT_COUNT) &* UInt64(LABEL_BYTES) : UInt64(LABEL_LIBRARY_SLOT_BLOCKS) &* blockBytes)
         return kind == .patched ? (patched, end) : blockCount == 1 ? (areaStart, patched) : (areaStart, patched &- UInt64(LABEL_BLOCK_CODE))
     }
-    /// The place itself, or, where that is behind the labels of a block, the beginning of the next one.
-    private static func following(_ place: UInt64) -> UInt64 {
-        let offset = (place &- areaStart) % blockBytes
-        return offset < UInt64(LABEL_BLOCK_CODE) ? place : place &- offset &+ blockBytes
+    /// The address itself, or, where that is behind the labels of a block, the beginning of the next one.
+    private static func following(_ address: UInt64) -> UInt64 {
+        let offset = (address &- areaStart) % blockBytes
+        return offset < UInt64(LABEL_BLOCK_CODE) ? address : address &- offset &+ blockBytes
     }
-    private static func blockEnd(_ place: UInt64) -> UInt64 {
-        place &- (place &- areaStart) % blockBytes &+ UInt64(LABEL_BLOCK_CODE)
+    private static func blockEnd(_ address: UInt64) -> UInt64 {
+        address &- (address &- areaStart) % blockBytes &+ UInt64(LABEL_BLOCK_CODE)
     }
     /// How many labels of this kind lie before it.
     private static func number(_ label: UInt64, _ kind: Kind) -> UInt64 {
-        func codeBytes(_ place: UInt64) -> UInt64 {
-            let offset = place &- areaStart
+        func codeBytes(_ address: UInt64) -> UInt64 {
+            let offset = address &- areaStart
             return offset / blockBytes &* UInt64(LABEL_BLOCK_CODE) &+ min(offset % blockBytes, UInt64(LABEL_BLOCK_CODE))
         }
         return (codeBytes(label) &- codeBytes(range(kind).first)) / step(kind)
@@ -275,11 +275,11 @@ enum ReturnLabels {
         }
         var label = start
         while label < start &+ bytes {
-            let place = UnsafeMutableRawPointer(bitPattern: UInt(label))!
+            let address = UnsafeMutableRawPointer(bitPattern: UInt(label))!
             if kind == .slot {
-                ReturnLabel.write(at: place, returned: Trampolines.returned(Trampolines.set))
+                ReturnLabel.write(at: address, returned: Trampolines.returned(Trampolines.set))
             } else {
-                ReturnLabel.writePatched(at: place, returned: Trampolines.returned(Trampolines.patchedSet))
+                ReturnLabel.writePatched(at: address, returned: Trampolines.returned(Trampolines.patchedSet))
             }
             label &+= step(kind)
         }

@@ -43,11 +43,11 @@ enum Initializers {
         fixed.load = stub.load == 0 ? .max : stub.load
         fixed.address = UInt64(UInt(bitPattern: hook.pointee.target))
         fixed.usage = .thread(cpu: CPUTime.now(context))
-        guard let place = MetadataWriter.append(Int(TRACE_RECORD_INITIALIZER), UInt16(stub.kind), fixed, isPassing: stub.load != 0)
+        guard let address = MetadataWriter.append(Int(TRACE_RECORD_INITIALIZER), UInt16(stub.kind), fixed, isPassing: stub.load != 0)
         else { return frame }
         // The clock last: what was done until now is the agent's.
         let now = Clock.ticks()
-        let record = place.assumingMemoryBound(to: trace_initializer_record.self)
+        let record = address.assumingMemoryBound(to: trace_initializer_record.self)
         record.pointee.usage.own_ticks = OwnWork.add(since: entered, until: now)
         record.pointee.usage.ticks = now
         return frame
@@ -123,12 +123,12 @@ enum Initializers {
             return
         }
         var newer = context.pointee.initializers
-        while let place = newer {
-            if place.pointee.older == frame {
-                place.pointee.older = frame.pointee.older
+        while let candidate = newer {
+            if candidate.pointee.older == frame {
+                candidate.pointee.older = frame.pointee.older
                 return
             }
-            newer = place.pointee.older
+            newer = candidate.pointee.older
         }
     }
 }

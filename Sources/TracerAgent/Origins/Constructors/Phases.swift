@@ -36,9 +36,9 @@ enum Phases {
 
     /// A phase that begins when this is done: the agent has been at work since `entered`.
     static func write(_ which: some BinaryInteger, _ recorder: ThreadRecorder, _ usage: trace_usage, since entered: UInt64) {
-        guard let place = write(which, usage, recorder.context.pointee.index) else { return }
+        guard let address = write(which, usage, recorder.context.pointee.index) else { return }
         let now = Clock.ticks()
-        let record = place.assumingMemoryBound(to: trace_phase_record.self)
+        let record = address.assumingMemoryBound(to: trace_phase_record.self)
         record.pointee.usage.own_ticks = OwnWork.add(since: entered, until: now)
         record.pointee.usage.ticks = now
     }
@@ -86,7 +86,7 @@ enum ProcessBirth {
             if count <= 0 { return nil }
             var n = 0, field = 1
             if mark != 0 {
-                for place in 0..<count where bytes[place] == mark { n = place &+ 2 }
+                for index in 0..<count where bytes[index] == mark { n = index &+ 2 }
                 field = 3
             }
             while field < wanted && n < count {

@@ -135,13 +135,13 @@ enum CalledFunctions {
     /// A page that is as it is to be stays the file's own. False: no memory for the others.
     private static func become(_ wanted: UnsafeMutableRawPointer, _ code: UnsafeMutableRawPointer, _ byteCount: Int) -> Bool {
         let page = Memory.pageBytes
-        var place = 0
-        while place < byteCount {
-            if !Memory.isSame(wanted + place, code + place, page) {
-                if Memory.populate(code + place, page) != 0 { return false }
-                (code + place).copyMemory(from: wanted + place, byteCount: page)
+        var offset = 0
+        while offset < byteCount {
+            if !Memory.isSame(wanted + offset, code + offset, page) {
+                if Memory.populate(code + offset, page) != 0 { return false }
+                (code + offset).copyMemory(from: wanted + offset, byteCount: page)
             }
-            place = place &+ page
+            offset = offset &+ page
         }
         return true
     }
@@ -173,10 +173,10 @@ enum CalledFunctions {
     }
     /// A program that has made its code writable writes to it.
     private static func isWritable(_ block: Range<UInt64>, _ page: UInt64) -> Bool {
-        var place = block.lowerBound
-        while place < block.upperBound {
-            if Memory.tryWriting(place) != -Failure.address { return true }
-            place = place &+ page
+        var address = block.lowerBound
+        while address < block.upperBound {
+            if Memory.tryWriting(address) != -Failure.address { return true }
+            address = address &+ page
         }
         return false
     }

@@ -262,7 +262,7 @@ enum PatchedFunctions {
             _ = Message.refuseCode()
             return false
         }
-        var place = area.code, count = 0
+        var address = area.code, count = 0
         for n in 0..<plan.functionCount where work.chosen[n] != 0 {
             let function = plan.function(n).pointee
             if let replaced = area.replaced {
@@ -271,8 +271,8 @@ enum PatchedFunctions {
                     address: entry, original: UnsafePointer(bitPattern: UInt(entry))!, count: EntryPatch.writtenBytes(function))
                 CalledFunctions.isReplaced(hook(count, of: area))
             }
-            EntryPatch.redirect(function, base: work.base, to: place)
-            place = place &+ work.bytes(function)
+            EntryPatch.redirect(function, base: work.base, to: address)
+            address = address &+ work.bytes(function)
             count &+= 1
         }
         areas[work.index] = area
@@ -322,7 +322,7 @@ enum PatchedFunctions {
     /// Stubs, relocated instructions and hooks, before anybody can come there.
     private static func fill(_ area: Area, _ work: Work, _ module: UnsafeMutablePointer<Module>) -> Bool {
         let plan = work.plan
-        var place = area.code, hook = area.hooks
+        var address = area.code, hook = area.hooks
         var relocated = RelocatedArea(
             at: area.told, work.count, code: area.code..<area.code &+ area.used, hooks: area.hooks, base: work.base,
             descriptions: area.descriptions)
@@ -331,7 +331,7 @@ enum PatchedFunctions {
             let function = plan.function(n).pointee
             defer { keys += Int(function.name_count) }
             if work.chosen[n] == 0 { continue }
-            let stub = UnsafeMutableRawPointer(bitPattern: UInt(place))!
+            let stub = UnsafeMutableRawPointer(bitPattern: UInt(address))!
             EntryPatch.writeStub(at: stub, hook: hook, function)
             relocated.add(function, plan)
             if !EntryPatch.writeRelocated(at: stub + Int(EntryPatch.stubBytes(function)), function, plan, base: work.base) { return false }
@@ -342,7 +342,7 @@ enum PatchedFunctions {
             entry.pointee.kind = UInt16(KIND_UNNAMED)
             entry.pointee.instant = Trampolines.patchedSet.special // FUNCTION_ENTER
             if !CalledFunctions.areWanted { nameIfObject(entry, work, plan.function(n), keys, module) }
-            place = place &+ work.bytes(function)
+            address = address &+ work.bytes(function)
             hook = hook &+ UInt64(FUNCTION_BYTES)
         }
         if !Memory.protectCode(area.code, area.codeBytes) { return false }
@@ -377,9 +377,9 @@ enum PatchedFunctions {
         // If address space is scarce, without descriptions: an unwinder then ends in relocated instructions.
         let withDescriptions = known == nil ? mapNear(image, filled &+ RelocatedArea.descriptionBytes) : nil
         guard let start = withDescriptions ?? mapNear(image, filled) else { return nil }
-        let place = UnsafeMutableRawPointer(bitPattern: UInt(start))!
-        Memory.preferLargePages(place, Int(filled))
-        Memory.populate(place, Int(filled))
+        let address = UnsafeMutableRawPointer(bitPattern: UInt(start))!
+        Memory.preferLargePages(address, Int(filled))
+        Memory.populate(address, Int(filled))
         var area = Area(
             code: start, codeBytes: codeBytes, used: work.codeBytes, hooks: start &+ codeBytes,
             told: start &+ codeBytes &+ hookBytes, descriptions: known ?? (withDescriptions == nil ? 0 : start &+ filled), base: work.base)
@@ -392,10 +392,10 @@ enum PatchedFunctions {
     /// Returns the descriptions of an earlier area that any area of this module will reach.
     private static func descriptions(near image: Image) -> UInt64? {
         for n in 0..<areas.count {
-            let place = areas[n].descriptions
-            if place == 0 { continue }
-            let distance = place > image.low ? place &+ RelocatedArea.descriptionBytes &- image.low : image.high &- place
-            if distance < Int32.max && distance &+ EntryPatch.reach < Int32.max { return place }
+            let address = areas[n].descriptions
+            if address == 0 { continue }
+            let distance = address > image.low ? address &+ RelocatedArea.descriptionBytes &- image.low : image.high &- address
+            if distance < Int32.max && distance &+ EntryPatch.reach < Int32.max { return address }
         }
         return nil
     }
@@ -421,11 +421,11 @@ enum PatchedFunctions {
     }
     /// The largest page's; of much that one of two megabytes can hold.
     private static func granule(_ bytes: UInt64) -> UInt64 { bytes < 1 &<< 22 ? 65536 : 1 &<< 21 }
-    @inline(never) private static func map(_ place: UInt64, _ bytes: UInt64) -> UInt64? {
+    @inline(never) private static func map(_ address: UInt64, _ bytes: UInt64) -> UInt64? {
         let result = SystemCall.call(
-            SystemCall.mmap, Int(bitPattern: UInt(place)), Int(bytes), Memory.readWrite, Mapping.pages | Mapping.fixedNoReplace, -1, 0)
+            SystemCall.mmap, Int(bitPattern: UInt(address)), Int(bytes), Memory.readWrite, Mapping.pages | Mapping.fixedNoReplace, -1, 0)
         if failed(result) { return nil }
-        if UInt64(result) == place { return place }
+        if UInt64(result) == address { return address }
         Memory.release(UnsafeMutableRawPointer(bitPattern: result), Int(bytes)) // before Linux 4.17 a mere hint
         return nil
     }
@@ -443,10 +443,10 @@ enum PatchedFunctions {
     }
     private static func mapFar(_ image: Image, _ bytes: UInt64) -> UInt64? {
         let granule = granule(bytes)
-        var place = (image.low &+ EntryPatch.reach &- bytes &- granule) & ~(granule &- 1)
-        while place > image.high {
-            if let found = map(place, bytes) { return found }
-            place = place &- granule
+        var address = (image.low &+ EntryPatch.reach &- bytes &- granule) & ~(granule &- 1)
+        while address > image.high {
+            if let found = map(address, bytes) { return found }
+            address = address &- granule
         }
         return nil
     }

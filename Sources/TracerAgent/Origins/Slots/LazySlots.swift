@@ -53,7 +53,7 @@ enum LazySlots {
     nonisolated(unsafe) private static var nextPages: UInt64 = 0
     /// Pages at a higher address, not too far: modules that are loaded later usually lie below the loader. nil: there are none.
     fileprivate static func pages(_ bytes: Int, above low: UInt64, _ loaderEnd: UInt64) -> UInt64? {
-        func isRight(_ place: UInt64) -> Bool { place > low && place &+ UInt64(bytes) &- low < Architecture.fixupUnit &<< 32 }
+        func isRight(_ address: UInt64) -> Bool { address > low && address &+ UInt64(bytes) &- low < Architecture.fixupUnit &<< 32 }
         func map(_ wanted: UInt64) -> UInt64? {
             let flags = wanted == 0 ? Mapping.pages : Mapping.pages | Mapping.fixedNoReplace
             let result = SystemCall.call(SystemCall.mmap, Int(bitPattern: UInt(wanted)), bytes, Memory.readWrite, flags, -1, 0)
@@ -62,15 +62,15 @@ enum LazySlots {
             Memory.release(UnsafeMutableRawPointer(bitPattern: result), bytes)
             return nil
         }
-        var place = nextPages
-        if place == 0 || !isRight(place) { place = (loaderEnd &+ 65535) & ~65535 }
+        var address = nextPages
+        if address == 0 || !isRight(address) { address = (loaderEnd &+ 65535) & ~65535 }
         var distance: UInt64 = 65536
         while distance <= 1 &<< 24 { // far above is the stack of the first thread
-            if isRight(place), let found = map(place) {
+            if isRight(address), let found = map(address) {
                 nextPages = found &+ UInt64(bytes)
                 return found
             }
-            place = ((loaderEnd &+ 65535) & ~65535) &+ distance
+            address = ((loaderEnd &+ 65535) & ~65535) &+ distance
             distance = distance &* 2
         }
         return map(0)
