@@ -41,7 +41,7 @@ let agentLinker: [LinkerSetting] = [
         "-Xlinker", "-z", "-Xlinker", "noseparate-code", "-Xlinker", "--gc-sections", "-Xlinker", "-soname=libtracer.so",
         // Far from the writable segment: bfd begins a new one only where a page would be skipped.
         "-Xlinker", "--section-start=.reserved=0x100000",
-        // The build id also tells the agent whether a cached scan is of the same agent (ScanCache.swift).
+        // The build id also shows the agent whether a cached scan is of the same agent (ScanCache.swift).
         "-Xlinker", "--build-id=sha1",
     ]),
     // Symbols stay; debugging information would only make debuggers of traced programs complain of missing modules.
@@ -66,7 +66,7 @@ let package = Package(
     products: [
         // SwiftPM keeps link inputs in NAME.product, whatever the kind of product: a library "tracer" would share the folder
         // with the tool of that name, and the second build would link one with the other's objects. The agent is therefore
-        // an "executable" that the linker is told to make a shared library.
+        // an "executable" that the linker is instructed to make a shared library.
         .executable(name: "libtracer.so", targets: ["AgentEntry"]),
         // For programs that name their own moments and stretches; needs nothing of the rest.
         .library(name: "TracerAPI", targets: ["TracerAPI"]),

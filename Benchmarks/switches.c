@@ -1,4 +1,4 @@
-// What it costs a program that the kernel tells when its threads run: computing, a pipe's round trip between two threads, and threads that
+// What it costs a program that the kernel reports when its threads run: computing, a pipe's round trip between two threads, and threads that
 // begin and end. Prints the nanoseconds of each, the median of slices.
 #include <pthread.h>
 #include <stdio.h>

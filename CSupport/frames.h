@@ -137,7 +137,7 @@
 #define LABEL_KINDS 1 /* x16 and x17 are nobody's at any call (AAPCS64 6.1.1): patched functions have no labels of their own */
 #endif
 
-/// Distance by which a frame that its function's own instrumentation opened is told apart: its stack pointer lies this far above that
+/// Distance by which a frame that its function's own instrumentation opened is distinguished: its stack pointer lies this far above that
 /// of the calls that the function makes from there, and below that of the function's own call, since frames are multiples of 16 bytes.
 /// No other frame has such a stack pointer.
 #define INSTRUMENTED_ABOVE 8

@@ -283,7 +283,7 @@ static inline uint64_t tracer_address_loader_event(void) { return (uint64_t)&tra
 static inline uint64_t tracer_address_lazy(void) { return (uint64_t)&tracer_lazy; }
 /// FUNCTION_ENTER of a patched function that is not recorded any more.
 static inline uint64_t tracer_address_pass(void) { return (uint64_t)&tracer_pass; }
-/// The same, FUNCTION_HEAD times; then its calls go to `special`, of which somebody has told by then.
+/// The same, FUNCTION_HEAD times; then its calls go to `special`, which has been published by then.
 static inline uint64_t tracer_address_pass_some(void) { return (uint64_t)&tracer_pass_some; }
 static inline void tracer_publish_patched_special(uint64_t special) { tracer_patched_special = special; }
 static inline uint64_t tracer_address_lazy_sink(void) { return (uint64_t)&tracer_lazy_sink; }

@@ -11,7 +11,7 @@
     .hidden tracer_labels, tracer_reserved_stubs, tracer_reserved_mappings
     .type tracer_labels, %object
 tracer_labels:
-    // A frame of size zero. Its CFA is its caller's, so the unwinder must be told by other means that they differ: a
+    // A frame of size zero. Its CFA is its caller's, so the unwinder must learn by other means that they differ: a
     // *signal frame* does that. But the caller of a signal frame is looked up at its exact pc, which is past the call;
     // hence the expression yields the return address - 1. (libgcc unwind-dw2.c, uw_frame_state_for.)
     .cfi_startproc

@@ -5,7 +5,7 @@ import platform
 import struct
 
 
-def kernel_tells():
+def kernel_reports():
     """perf_event_open(2), as tracer record asks it: this user, this level of kernel.perf_event_paranoid, these filters."""
     try:
         with open("/proc/sys/kernel/perf_event_paranoid") as file:

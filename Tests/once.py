@@ -11,15 +11,15 @@ RUN = os.path.join(ROOT, ".build", "test-run", os.environ.get("PYTEST_XDIST_TEST
 def once(name, command, limit=2400):
     """Runs the command unless it was run before in this run; fails each time when it failed."""
     os.makedirs(RUN, exist_ok=True)
-    told = os.path.join(RUN, name)
-    with open(told + ".lock", "w") as lock:
+    path = os.path.join(RUN, name)
+    with open(path + ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not os.path.exists(told):
+        if not os.path.exists(path):
             done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=limit)
-            with open(told + ".new", "w") as file:
+            with open(path + ".new", "w") as file:
                 file.write(f"{done.returncode}\n{done.stdout}")
-            os.rename(told + ".new", told)
-        with open(told) as file:
+            os.rename(path + ".new", path)
+        with open(path) as file:
             status, _, output = file.read().partition("\n")
     if status != "0":
         raise RuntimeError(f"{' '.join(command)}: status {status}\n{output[-3000:]}")

@@ -70,7 +70,7 @@ void tracer_add_startup_item(struct tracer_startup_item *item);
 /// The same, on a thread of a pool: for work that may happen beside that of other items.
 #define TRACER_STARTUP_POOL_ITEM(stage, ...) TRACER_STARTUP_NAMED(stage, TRACER_STARTUP_POOL, #__VA_ARGS__, __VA_ARGS__, )
 
-// Items lie in a section of their module. A note tells where that is, so that the runner finds the items of every loaded module
+// Items lie in a section of their module. A note says where that is, so that the runner finds the items of every loaded module
 // without a constructor and without an exported symbol. Aligned by hand: a compiler that aligns large data better leaves gaps.
 #define TRACER_STARTUP_NAMED(stage, flags, names, name, ...) \
     static void tracer_startup_##name(void *) TRACER_STARTUP_THROWS_NOTHING; \

@@ -75,7 +75,7 @@ static inline int tracer_is_under_valgrind(void) {
                      : "cc", "memory");
     return answer != 0;
 }
-/// Do nothing here: code is fetched as it was written, and no resolver needs to be told what the CPU can do.
+/// Do nothing here: code is fetched as it was written, and no resolver needs to be passed what the CPU can do.
 static inline void tracer_code_written(uint64_t start, uint64_t end) { (void)start, (void)end; }
 static inline void tracer_set_capabilities(uint64_t first, uint64_t second) { (void)first, (void)second; }
 static inline uint64_t tracer_cycles(void) { return __builtin_ia32_rdtsc(); }

@@ -1,4 +1,4 @@
-// The x86_64 trampolines. docs/trampoline.md tells the story; this is the summary.
+// The x86_64 trampolines. docs/trampoline.md explains them; this is the summary.
 //
 // A slot (.got.plt, or .got of -fno-plt code) points to a stub, the stub puts the function's hook in r11 and jumps
 // here. Each address that calls return to has a *label*: 16 bytes of code that call the function and, on return, come back
@@ -1174,7 +1174,7 @@ slow_call:
     movq %r9, %rax
     movq tracer_thread@gottpoff(%rip), %rdi
     movq %rax, %fs:THREAD_CONTEXT(%rdi)
-    // Valgrind warns about a stack that it was not told of (VALGRIND_STACK_REGISTER, valgrind.h: the request is in
+    // Valgrind warns about a stack that was not registered (VALGRIND_STACK_REGISTER, valgrind.h: the request is in
     // memory at rax, its answer comes in rdx). To a real CPU this is nothing: the rotations are a whole turn.
     movq $VALGRIND_STACK_REGISTER, -48(%rax)
     leaq -CONTEXT_STACK_BYTES(%rax), %rdx

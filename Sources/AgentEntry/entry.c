@@ -1,5 +1,5 @@
 // Entry points by which the loader enters libtracer.so and leaves it. A target of its own, since SwiftPM makes a file called
-// libtracer.so only for an executable product, and links that as it is told when its main module is C (Package.swift).
+// libtracer.so only for an executable product, and links that as instructed when its main module is C (Package.swift).
 #include "../../CSupport/layout.h"
 
 // With `-z initfirst` this runs before libc's own initializer: no errno, no stdio, no getenv. The loader passes what

@@ -46,7 +46,7 @@ static uint64_t now_ns(void) {
 static int guard = -1;
 
 /// 0 none.
-static void tell_guard(pid_t group) {
+static void notify_guard(pid_t group) {
     if (guard >= 0) send(guard, &group, sizeof group, MSG_NOSIGNAL); // fails when it was killed: nobody tidies up then
 }
 
@@ -63,8 +63,8 @@ static _Noreturn void stand_guard(int channel, const char *folder) {
     sigprocmask(SIG_SETMASK, &every, 0);
     dup2(channel, 0);
     syscall(SYS_close_range, 1u, ~0u, 0u); // nobody waits for the end of a pipe that it holds
-    pid_t told, group = 0;
-    while (read(0, &told, sizeof told) == sizeof told) group = told; // whole messages (SOCK_SEQPACKET, socket(2))
+    pid_t message, group = 0;
+    while (read(0, &message, sizeof message) == sizeof message) group = message; // whole messages (SOCK_SEQPACKET, socket(2))
     if (group) kill(-group, SIGKILL);
     nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     _exit(0);
@@ -232,10 +232,10 @@ int launch_spawn(const char *path, char *const arguments[], char *const environm
     child->listener = -1;
     if (pid > 0) {
         setpgid(pid, pid); // both sides: whoever is first
-        tell_guard(pid);
+        notify_guard(pid);
         if (options->watched) child->listener = receive_descriptor(channel[0]);
         if (options->prepare) options->prepare(pid, options->context);
-        if (send(channel[0], "", 1, MSG_NOSIGNAL) < 0) { /* it is gone, and its error is told below */
+        if (send(channel[0], "", 1, MSG_NOSIGNAL) < 0) { /* it is gone, and its error is reported below */
         }
         // exec closes the child's end; so does its death. Its execve may be among the calls that are reported.
         char byte;
@@ -261,7 +261,7 @@ int launch_spawn(const char *path, char *const arguments[], char *const environm
         if (error) {
             int status;
             while (waitpid(pid, &status, 0) < 0 && errno == EINTR);
-            tell_guard(0);
+            notify_guard(0);
             if (child->listener >= 0) close(child->listener);
         }
     }
@@ -351,7 +351,7 @@ int launch_wait(const struct launch_child *child, int limit_ms, int *status, str
     for (;;) {
         pid_t ended = wait4(child->pid, status, WNOHANG, usage);
         if (ended == child->pid) {
-            tell_guard(0);
+            notify_guard(0);
             return 1;
         }
         if (ended < 0 && errno != EINTR) return -1;

@@ -21,7 +21,7 @@
 
 enum { LEAST_PAGES = 4 };
 
-/// Asks for no more in each record than is needed: the CPU is the ring's, and the length of a sample tells its event
+/// Asks for no more in each record than is needed: the CPU is the ring's, and the length of a sample determines its event
 /// (kernel_events.h). Both would go into each switch's record too, which makes it a tenth dearer.
 static struct perf_event_attr attributes(const struct recorder_kernel_requests *requests) {
     return (struct perf_event_attr){
@@ -45,7 +45,7 @@ static int open_event(const struct perf_event_attr *attributes, pid_t pid, int c
     return (int)syscall(SYS_perf_event_open, attributes, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/// One event carries all that is told of without being counted; each further one makes threads and forks dearer.
+/// One event carries all that is reported without being counted; each further one makes threads and forks dearer.
 static int open_faults(pid_t pid, int cpu, const struct recorder_kernel_requests *requests) {
     struct perf_event_attr faults = attributes(requests);
     faults.config = PERF_COUNT_SW_PAGE_FAULTS_MAJ;
@@ -88,7 +88,7 @@ int recorder_ring_open(pid_t pid, int cpu, const struct recorder_kernel_requests
     ring->event = open_faults(pid, cpu, requests);
     if (ring->event < 0) return errno;
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    // perf_event_mlock_kb and RLIMIT_MEMLOCK say how much of it there may be (EPERM), and nobody tells what is left of that.
+    // perf_event_mlock_kb and RLIMIT_MEMLOCK say how much of it there may be (EPERM), and nothing reports what is left of that.
     for (uint64_t bytes = requests->data_bytes; bytes >= LEAST_PAGES * page; bytes /= 2) {
         void *view = mmap(0, page + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->event, 0);
         if (view != MAP_FAILED) {

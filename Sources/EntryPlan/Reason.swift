@@ -73,7 +73,7 @@ enum KnownFunction {
         return most >= 0
             && (0...most).contains { memcmp(name.baseAddress! + $0, text.utf8Start, text.utf8CodeUnitCount) == 0 }
     }
-    /// V8 is told by it where the return address is that a label stands for (the agent's Origins/Functions/ReturnLocations.swift).
+    /// V8 learns by it where the return address is that a label stands for (the agent's Origins/Functions/ReturnLocations.swift).
     static func isLocationSetter(_ name: UnsafeRawBufferPointer) -> Bool {
         name.count == 49 && contains(name, "_ZN2v82V832SetReturnAddressLocationResolverEPFmmE")
     }

@@ -114,7 +114,7 @@ extension Array: JSONValue where Element: JSONValue {
     package var json: JSON { .array(map { $0.json }) }
 }
 
-/// An enumeration whose cases are told by their names.
+/// An enumeration whose cases are written by their names.
 package protocol JSONChoice: JSONValue, CaseIterable, RawRepresentable<String> {}
 
 extension JSONChoice {

@@ -27,6 +27,6 @@ package struct UTC: Sendable {
     /// "2026-11-21T10:41:42.123Z" (ISO 8601).
     package var iso8601: String { "\(date)T\(time).\(padded(milliseconds, 3))Z" }
 
-    /// "2026-11-21 10:41:42", which databases read without being told.
+    /// "2026-11-21 10:41:42", which databases read without instructions.
     package var text: String { "\(date) \(time)" }
 }

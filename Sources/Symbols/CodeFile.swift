@@ -73,7 +73,7 @@ public final class CodeFile {
         var sections: [Section] = [], namesIndex = 0
         if elf_getshdrstrndx(file.elf, &namesIndex) == 0 {
             file.forEachSection { _, header in
-                if header.sh_addr >= 1 << 62 { return } // damaged: its end could not be told
+                if header.sh_addr >= 1 << 62 { return } // damaged: its end could not be computed
                 let name = elf_strptr(file.elf, namesIndex, Int(header.sh_name)).map { String(cString: $0) } ?? ""
                 let isEmpty = header.sh_type == UInt32(SHT_NOBITS)
                 sections.append(

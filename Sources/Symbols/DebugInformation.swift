@@ -3,7 +3,7 @@ import CElfutils
 import Glibc
 
 package struct SourceLocation: Sendable, Equatable, Hashable {
-    /// As the compiler was told, made absolute where DWARF has the directory.
+    /// As it was given to the compiler, made absolute where DWARF has the directory.
     package var path: String
     package var line: Int
 

@@ -69,7 +69,7 @@ package final class Symbolizer {
     package func section(at address: UInt64, in module: ModuleIdentity) -> String? { entry(module)?.file.sectionName(at: address) }
 
     /// Returns the contiguous range of its compilation unit's code that holds `address` (as linked): one section of the object file, as far
-    /// as DWARF tells.
+    /// as DWARF says.
     package func unitRange(at address: UInt64, in module: ModuleIdentity) -> Range<UInt64>? {
         entry(module)?.debugInformation?.unitRange(at: address)
     }
@@ -91,7 +91,7 @@ package final class Symbolizer {
 // the file (clang) or of a global of it (gcc), which calls others that both compilers have names of their own for.
 extension Symbolizer {
     package struct StaticInitializers: Sendable, Equatable {
-        /// Without a directory; nil when neither symbol table nor DWARF tells.
+        /// Without a directory; nil when neither symbol table nor DWARF says.
         package var fileName: String?
         /// Its globals, mangled, that are initialized by code; empty without DWARF.
         package var globals: [String]

@@ -14,7 +14,7 @@ struct PageTrace: Sendable {
     var start: UInt64 = 0
     let names: FunctionNames
     let startup: StartupTimeline?
-    /// nil where the kernel has not told when threads ran.
+    /// nil where the kernel did not report when threads ran.
     private(set) var waits: WaitSearch?
     private let files: LoadedFiles
 
@@ -33,10 +33,10 @@ struct PageTrace: Sendable {
 
     /// Finds who woke the threads of a run, which needs the traces of all its processes.
     static func connect(_ traces: inout [PageTrace]) {
-        let told = traces.indices.filter { traces[$0].waits != nil }
-        var searches = told.compactMap { traces[$0].waits }
+        let withWaits = traces.indices.filter { traces[$0].waits != nil }
+        var searches = withWaits.compactMap { traces[$0].waits }
         WaitSearch.findWakers(&searches)
-        for (index, search) in zip(told, searches) { traces[index].waits = search }
+        for (index, search) in zip(withWaits, searches) { traces[index].waits = search }
     }
 
     func length(_ ticks: UInt64) -> UInt64 { trace.timeScale.nanoseconds(ticks).count }

@@ -51,7 +51,7 @@ package struct ViewPage: Sendable {
         /// "" where there is one.
         var process: String
         var timeline: CallTimeline
-        /// nil where the kernel has not told of the thread.
+        /// nil where the kernel did not report the thread.
         var states: StateTimeline?
         /// How the process started, above the first of its threads.
         var stages = JSON.array([])
@@ -145,9 +145,9 @@ package struct ViewPage: Sendable {
         let deeper = lanes.reduce(0) { $0 &+ $1.timeline.deeper }
         if deeper > 0 { notes.append("timeline: \(counted(deeper, "call")) deeper than \(CallTimeline.mostLevels) levels are not drawn") }
         let states = lanes.compactMap { $0.states }
-        let shortStates = states.reduce(0) { $0 + $1.short }, untold = states.reduce(0) { $0 + $1.untold }
+        let shortStates = states.reduce(0) { $0 + $1.short }, unexplained = states.reduce(0) { $0 + $1.unexplained }
         if shortStates > 0 { notes.append("timeline: \(counted(shortStates, "short state")) drawn as shares, not one by one") }
-        if untold > 0 { notes.append("timeline: \(counted(untold, "short wait")) without a known reason") }
+        if unexplained > 0 { notes.append("timeline: \(counted(unexplained, "short wait")) without a known reason") }
         let searches = traces.compactMap { $0.waits }, silent = searches.reduce(0) { $0 + $1.silentThreads }
         if silent > 0 { notes.append("timeline: \(counted(silent, "thread")) without a recorded call") }
         notes += searches.flatMap { $0.notes }

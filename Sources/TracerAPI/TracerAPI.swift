@@ -2,7 +2,7 @@
 // a branch (CSupport/include/tracer.h). All may be called from any thread.
 import CTracerAPI
 
-/// Calls by which a program tells the agent about itself. Without an agent they do nothing.
+/// Calls by which a program informs the agent about itself. Without an agent they do nothing.
 public enum Tracer {
     /// Records from here on, in all threads (with TRACER_START=off nothing is recorded before).
     @inlinable @inline(__always) public static func start() { tracer_api_start() }

@@ -21,7 +21,7 @@ struct Settings {
     var usesCache = Variables.cache.standard
     var clock = Variables.clock.standard
     var session = Variables.session.standard
-    /// Time of this image's exec, in nanoseconds, as told by whoever started it; nil: not told.
+    /// Time of this image's exec, in nanoseconds, from the process that started it; nil: not given.
     var execTime: UInt64?
 
     /// Absolute, as the XDG Base Directory Specification asks; the first of several, as getenv(3).

@@ -55,7 +55,7 @@ package struct AddressSpace {
         mappings.replaceSubrange(first..<last, with: pieces)
     }
 
-    /// As /proc/PID/maps tells it now. For a process whose beginning nobody has seen.
+    /// As /proc/PID/maps shows it now. For a process whose beginning nobody has seen.
     package init(pid: pid_t, _ files: ModuleFiles) {
         for map in ProcessMaps(pid: pid) where map.isExecutable {
             add(map.start, map.end - map.start, offset: map.offset, path: map.path, inode: map.inode, files)

@@ -1,4 +1,4 @@
-// Stacks of the processes of a run, from what the kernel tells while they run (perf_event_open(2)): which code they map, and at each
+// Stacks of the processes of a run, from what the kernel reports while they run (perf_event_open(2)): which code they map, and at each
 // sample the registers and a copy of the stack. The order of calls is that of the kernel's times. For one thread.
 import CTraceLayout
 import Glibc
@@ -46,7 +46,7 @@ package final class SampleUnwinder {
     }
 
     /// - Parameters:
-    ///   - path: as the kernel tells it, also of what is no file: "//anon", "[vdso]"
+    ///   - path: as the kernel reports it, also of what is no file: "//anon", "[vdso]"
     ///   - inode: of the file, 0 unknown
     package func map(_ pid: pid_t, address: UInt64, length: UInt64, offset: UInt64, path: String, inode: UInt64 = 0) {
         let process = process(pid)
@@ -56,7 +56,7 @@ package final class SampleUnwinder {
         if !process.space.reservedAreas.isEmpty { process.labels.open() }
     }
 
-    /// - Returns: the names of code that it made while it ran, as far as samples met it and it told (PerfMap, JitDump)
+    /// - Returns: the names of code that it made while it ran, as far as samples met it and it reported it (PerfMap, JitDump)
     @discardableResult package func exit(_ pid: pid_t) -> [MadeCode.Code] {
         guard let process = processes.removeValue(forKey: pid), !process.madeCode.isEmpty else { return [] }
         return MadeCode(PerfMap.code(of: pid) + (process.jitDump.map(JitDump.code(path:)) ?? [])).code(holding: process.madeCode)

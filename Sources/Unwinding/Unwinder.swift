@@ -133,7 +133,7 @@ package final class Unwinder {
     }
 
     /// The value of a register that the function has saved here. Where a function ends it has taken back what it saved, and the address is
-    /// below the stack pointer, while the description still tells of it: then the register has its value already.
+    /// below the stack pointer, while the description still has it: then the register has its value already.
     private func saved(_ register: Int, at address: UInt64, _ rule: FrameRule, _ memory: Memory) -> UInt64? {
         if address < memory.start, register != rule.returnColumn {
             return value(register)

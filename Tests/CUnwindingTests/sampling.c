@@ -48,7 +48,7 @@ static void gather(struct gathered *all, struct perf_event_mmap_page *ring, uint
     __atomic_store_n(&ring->data_tail, tail, __ATOMIC_RELEASE);
 }
 
-static void tell(const struct sampling_events *events, const struct perf_event_header *record, int registers) {
+static void deliver(const struct sampling_events *events, const struct perf_event_header *record, int registers) {
     const uint8_t *body = (const uint8_t *)(record + 1);
     const uint32_t *ids = (const uint32_t *)body;
     switch (record->type) {
@@ -127,7 +127,7 @@ int sampling_run(char *const *arguments, uint64_t period_ns, uint32_t stack_byte
         for (int n = 0; n < count && !failure; n++) gather(&all, rings[n], RING_PAGES * page);
         qsort(all.entries, all.count, sizeof *all.entries, by_time);
         for (size_t n = 0; n < all.count; n++) {
-            tell(events, all.entries[n].record, __builtin_popcountll(mask));
+            deliver(events, all.entries[n].record, __builtin_popcountll(mask));
             free(all.entries[n].record);
         }
         free(all.entries);

@@ -8,7 +8,7 @@ Programs that need something which is not on the machine are skipped, with the r
 and PyPI's first. Every run is of all of a program's processes: a server and its clients alike. Slowdown is the median
 of the traced runs over that of the bare ones, taken in turn: `wall` by the clock, `cpu` by CPU time of what was
 waited for. It is shown, never judged. Traces go to a scratch folder and are deleted as soon as they are read.
-With --functions every function of every module is recorded (TRACER_FUNCTIONS='*!*'): a traced run that is not judged tells which
+With --functions every function of every module is recorded (TRACER_FUNCTIONS='*!*'): a traced run that is not judged shows which
 modules there are, their plans are made, and then it runs as above, into a ring of 64 MB for each process. How many functions of the
 program were recorded stands in the table; a program of which there is none has not passed. --counts: the same, and only which of them were called.
 Status 1 when a program behaved differently, or none ran.
@@ -46,7 +46,7 @@ class Settings:
 
 
 def commit():
-    """Returns the commit of the sources, marked if they have changed since; "unknown" if git cannot tell."""
+    """Returns the commit of the sources, marked if they have changed since; "unknown" if git cannot say."""
     done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
     return done.stdout.strip() or "unknown"
 

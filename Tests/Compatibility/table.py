@@ -36,12 +36,12 @@ def line(result):
 
 
 def machine():
-    def told(path, name, separator, otherwise):
+    def field(path, name, separator, otherwise):
         with open(path) as file:
             return next((line.split(separator, 1)[1].strip().strip('"') for line in file if line.startswith(name)), otherwise)
 
-    model = told("/proc/cpuinfo", "model name", ":", platform.machine())
-    system = told("/etc/os-release", "PRETTY_NAME=", "=", "Linux")
+    model = field("/proc/cpuinfo", "model name", ":", platform.machine())
+    system = field("/etc/os-release", "PRETTY_NAME=", "=", "Linux")
     return f"{model}, {os.cpu_count()} CPUs, {system}, Linux {platform.release()}, glibc {platform.libc_ver()[1]}"
 
 

@@ -38,18 +38,18 @@ def read(folder, tool, has_functions=False):
             if done.returncode:
                 continue
         try:
-            told = json.loads(done.stdout)
+            shown = json.loads(done.stdout)
         except ValueError as error:
             recording.faults.append(f"{name}: report --json is not JSON: {error}")
             continue
-        calls = sum(function["calls"] for function in told["functions"])
+        calls = sum(function["calls"] for function in shown["functions"])
         recording.calls += calls
-        recording.dropped += told["dropped"]
+        recording.dropped += shown["dropped"]
         # Counts under the name it was started with and under its file's name: redis-server is a link to redis-check-rdb.
-        for program in {os.path.basename(told["program"]), NAME.sub(r"\1", name)}:
+        for program in {os.path.basename(shown["program"]), NAME.sub(r"\1", name)}:
             recording.by_program[program] += calls
             recording.patched[program] = max(recording.patched[program], patched)
-        for function in told["functions"]:
+        for function in shown["functions"]:
             recording.functions[function["name"], os.path.basename(function["module"] or "")] += function["calls"]
     return recording
 

@@ -136,13 +136,13 @@ def record(name, directory, repository):
         os.mkfifo(pipe)
     watching = subprocess.Popen(["perf", "record", "-q", "-a", "-k", "CLOCK_MONOTONIC", "-m", "8M", "-e", "sched:sched_switch", "-e", "sched:sched_wakeup",
                                  "-D", "-1", f"--control=fifo:{control},{answer}", "-o", perf], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    ask, told = os.open(control, os.O_RDWR), os.open(answer, os.O_RDWR) # neither waits for perf to open its end
+    ask, answered = os.open(control, os.O_RDWR), os.open(answer, os.O_RDWR) # neither waits for perf to open its end
     os.write(ask, b"enable\n")
-    while not select.select([told], [], [], 1)[0]:
+    while not select.select([answered], [], [], 1)[0]:
         if watching.poll() is not None:
             sys.exit(f"perf record ended with status {watching.returncode}")
     os.close(ask)
-    os.close(told)
+    os.close(answered)
     program = shell(command, stdout=subprocess.DEVNULL)
     other = shell(meanwhile or ":")
     other.wait(LIMIT)
@@ -182,8 +182,8 @@ def compare(name, count, repository):
             good = abs(length - wait["duration_ns"]) <= max(0.02 * wait["duration_ns"], 50_000) and (mine is None or waker in (mine, 0, None))
             wrong += not good
             where = "" if not wait["function"] else f"{wait['function']}({wait['object'] or ''})" + (f" in {wait['caller']}" if wait["caller"] else "")
-            waker_told = mine and f"{wait['waker']['thread']}/{mine}"
-            woken = "" if not mine else f"{waker_told} ended" if wait["kind"] in ("child", "join") else f"woken by {waker_told}"
+            waker_text = mine and f"{wait['waker']['thread']}/{mine}"
+            woken = "" if not mine else f"{waker_text} ended" if wait["kind"] in ("child", "join") else f"woken by {waker_text}"
             details = [f"held by {wait['holder']['thread']}" if wait["holder"] else "", woken,
                        "peer: " + ", ".join(f"{peer['thread']}/{peer['pid']}" for peer in wait["other_ends"]) if wait["other_ends"] else ""]
             rows.append((name, f"{wait['duration_ns'] / 1e6:.3f} ms", wait["kind"], where or wait["system_call"] or wait["object"] or "-", ", ".join(filter(None, details)) or "-",

@@ -91,9 +91,9 @@ class Built:
         for note in sorted(pathlib.Path(self.source).rglob("*.gcda")):
             text = subprocess.run(["gcov", "--json-format", "--stdout", str(note)], cwd=self.source, capture_output=True, text=True).stdout
             for line in text.splitlines():
-                told = json.loads(line)
-                for file in told["files"]:
-                    path = os.path.normpath(os.path.join(told["current_working_directory"], file["file"]))
+                result = json.loads(line)
+                for file in result["files"]:
+                    path = os.path.normpath(os.path.join(result["current_working_directory"], file["file"]))
                     of_line = {(line.get("function_name"), line["line_number"]): line["count"] for line in file["lines"]}
                     for function in file["functions"]:
                         counts[path, function["name"]] += function["execution_count"]

@@ -246,7 +246,7 @@ class Unknown(unittest.TestCase):
         self.assertTrue(all(f["calls"] is None for n, f in functions.items() if n.startswith("shapes::")), functions)
 
     def test_functions_of_libc(self):
-        # Functions recorded at their slots are told apart by the trace's number of patched functions.
+        # Functions recorded at their slots are distinguished by the trace's number of patched functions.
         record("libc.trace", "shapes", into=self.into, options=("--functions", "*!*"))
         account = coverage("libc.trace", into=self.into)
         libc = [f for f in account["functions"] if f["module"].startswith("libc.so")]
@@ -303,7 +303,7 @@ class Modules(unittest.TestCase):
         now = next(name for name in names if "more" in by_name(account, name))
         old = next(name for name in names if name != now)
         self.assertEqual({n: f["calls"] for n, f in by_name(account, now).items() if n in ("one", "two", "more")}, {"one": 0, "two": 1, "more": 1})
-        # Its file is not here any more: what was called is told, and nothing of the rest.
+        # Its file is not here any more: what was called is shown, and nothing of the rest.
         functions = by_name(account, old)
         self.assertEqual((functions["one"]["calls"], "two" in functions), (1, False))
         self.assertEqual(len(re.findall(r"libone\.so.* was not found", done.stderr)), 1, done.stderr)

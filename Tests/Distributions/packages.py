@@ -17,8 +17,8 @@ tracer report one.trace >rows
 head -3 rows
 tracer report --json one.trace | python3 -c '
 import json, sys
-told = json.load(sys.stdin)
-calls = sum(f["calls"] for f in told["functions"])
+report = json.load(sys.stdin)
+calls = sum(f["calls"] for f in report["functions"])
 assert calls > 1000, calls
 print("thousands of calls")'
 tracer record --quiet -o two.trace -- sh -c 'sort --version >first'

@@ -45,7 +45,7 @@ class Script:
         with settings.scratch(root.name, self.name) as scratch:
             if lacking := self.lacking(root, scratch):
                 return result.became("skipped", f"not installed there: {', '.join(lacking)}")
-            result.version = self.told_version(root, scratch)
+            result.version = self.printed_version(root, scratch)
 
             def run(kind):
                 where = roots.place(scratch, kind)
@@ -61,7 +61,7 @@ class Script:
             raise roots.Failed(f"{root.path} cannot be entered: {ended.stderr.decode(errors='replace').strip()}")
         return ended.stdout.decode().split()
 
-    def told_version(self, root, scratch):
+    def printed_version(self, root, scratch):
         ended = roots.enter(root, roots.place(scratch, "version"), ["/bin/sh", "-c", self.version])
         match = VERSION.search((ended.stdout or ended.stderr).decode(errors="replace"))
         return match[0] if match else "?"

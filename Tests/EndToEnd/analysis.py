@@ -31,7 +31,7 @@ int main(void) {
 """
 ROUNDS = 40
 COST_PARTS = 256  # parts per tick, docs/format.md
-# Each round is one call of a function of its own, with 1,000 calls below it, so that the tree tells rounds apart. Between
+# Each round is one call of a function of its own, with 1,000 calls below it, so that the tree distinguishes rounds. Between
 # them the same work is done and timed without being recorded: with calls, and the called part alone. The unrecorded callee is
 # reached through a pointer, as the recorded one is through the PLT.
 PARENTS = """
@@ -411,11 +411,11 @@ def a_window_has_the_decoders_part(settings, directory, environment):
                 own[names[above.function]] = own.get(names[above.function], 0) - part
         found = {function["symbol"]: function for function in report["functions"]}
         for name in least:
-            told = found.get(name, {"calls": 0, "self_ns": 0})
-            if not least[name] <= told["calls"] <= most[name]:
-                raise Failed(f"{arguments}: {told['calls']} calls of {name}, decoded {least[name]} to {most[name]}")
-            if abs(told["self_ns"] - own[name]) > rounding * 20 + 1e-4 * abs(own[name]):
-                raise Failed(f"{arguments}: {name} itself {told['self_ns']} ns, decoded {own[name]:.1f} ns")
+            row = found.get(name, {"calls": 0, "self_ns": 0})
+            if not least[name] <= row["calls"] <= most[name]:
+                raise Failed(f"{arguments}: {row['calls']} calls of {name}, decoded {least[name]} to {most[name]}")
+            if abs(row["self_ns"] - own[name]) > rounding * 20 + 1e-4 * abs(own[name]):
+                raise Failed(f"{arguments}: {name} itself {row['self_ns']} ns, decoded {own[name]:.1f} ns")
         if not any(least.values()):
             raise Failed(f"{arguments}: no call begins there")
 
@@ -472,13 +472,13 @@ def correction_takes_out_what_recording_cost(settings, directory, environment):
         own = statistics.median(truth)
         kept.append((statistics.median(raw) / own, statistics.median(corrected) / own))
     raw, corrected = (statistics.median(run[which] for run in kept) for which in (0, 1))
-    told = f"self time over that without recording: {raw:.3f} as measured, {corrected:.3f} corrected; a call costs {inside + outside:.1f} ns, {outside:.1f} of it its caller"
+    summary = f"self time over that without recording: {raw:.3f} as measured, {corrected:.3f} corrected; a call costs {inside + outside:.1f} ns, {outside:.1f} of it its caller"
     if abs(raw - 1) < 0.05:
-        raise Skipped(f"recording hardly shows here, so that its correction proves nothing: {told}")
+        raise Skipped(f"recording hardly shows here, so that its correction proves nothing: {summary}")
     if abs(corrected - 1) >= abs(raw - 1):
-        raise Failed(f"correction leads away from the truth: {told}; of each run "
+        raise Failed(f"correction leads away from the truth: {summary}; of each run "
                      + ", ".join(f"{one:.2f} {other:.2f}" for one, other in kept))
-    return told
+    return summary
 
 
 def corrected_times_are_within_their_error(settings, directory, environment):
@@ -507,15 +507,15 @@ def corrected_times_are_within_their_error(settings, directory, environment):
             off = 0 if value is None and name == "nothing" else max(truth - most, 0) if value is None else max(abs(value - truth) - error, 0)
             run.append((off / truth, row["total_ns"] / truth, None if value is None else value / truth, over))
         kept.append(run)
-    told = []
+    summary = []
     for index, name in enumerate(names):
         off = statistics.median(run[index][0] for run in kept)
         raw, most = (statistics.median(run[index][which] for run in kept) for which in (1, 3))
         values = [run[index][2] for run in kept if run[index][2] is not None]
-        told.append(f"{name}: {raw:.2f} of the truth as measured, " + (f"{statistics.median(values):.2f} corrected, " if values else "") + f"at most {most:.2f}")
+        summary.append(f"{name}: {raw:.2f} of the truth as measured, " + (f"{statistics.median(values):.2f} corrected, " if values else "") + f"at most {most:.2f}")
         if off > 0.1:
-            raise Failed(f"{name} is off by {off:.0%} of the truth beyond its error; {told[-1]}; runs {[run[index] for run in kept]}")
-    return "; ".join(told)
+            raise Failed(f"{name} is off by {off:.0%} of the truth beyond its error; {summary[-1]}; runs {[run[index] for run in kept]}")
+    return "; ".join(summary)
 
 
 def times_are_right_on_both_sides_of_a_leap_of_the_clock(settings, directory, environment):

@@ -211,7 +211,7 @@ class Case:
         return done.stdout
 
 
-def told_by(rows):
+def sites_of(rows):
     counts = {}
     for row in rows:
         site = row.get("site")
@@ -248,11 +248,11 @@ def counts_are_those_of_the_program(variables, *options, without=(), filtered=Fa
             raise Failed("decoder: " + "; ".join(wrong))
         if case.settings.tool and os.path.exists(case.settings.tool):
             rows = json.loads(case.tool("report", trace.path, "--by", "site", "--json"))["functions"]
-            wrong = differences(expected, told_by(rows), names)
+            wrong = differences(expected, sites_of(rows), names)
             if wrong:
                 raise Failed("report: " + "; ".join(wrong))
             rows = json.loads(case.tool("callers", trace.path, "far", "--sites", "--json"))["sites"]
-            wrong = differences({key: count for key, count in expected.items() if key[0] == "far"}, told_by(rows), {"far"})
+            wrong = differences({key: count for key, count in expected.items() if key[0] == "far"}, sites_of(rows), {"far"})
             if wrong:
                 raise Failed("callers: " + "; ".join(wrong))
     return check
@@ -282,29 +282,29 @@ def processes_are_added_up(case):
     place = next(key for key, count in noted("\n".join(child)).items() if count == 25)
     expected = {**{key: count for key, count in parent.items() if key[0] == "far"}, place: 25}
     rows = json.loads(case.tool("report", case.directory.traces, "--by", "site", "--json", "--filter", "far"))["functions"]
-    wrong = differences(expected, told_by(rows), {"far"})
+    wrong = differences(expected, sites_of(rows), {"far"})
     if wrong:
         raise Failed("; ".join(wrong))
     pid = max(trace.header["pid"] for trace in traces)
     rows = json.loads(case.tool("report", case.directory.traces, "--process", str(pid), "--by", "site", "--json", "--filter", "far"))["functions"]
-    if told_by(rows) != {place: 25}:
-        raise Failed(f"of the child alone: {told_by(rows)}")
+    if sites_of(rows) != {place: 25}:
+        raise Failed(f"of the child alone: {sites_of(rows)}")
 
 
 def windows_add_up(case):
     _, (trace,) = case.traced([*case.subject(), "x"], TRACER_CALLSITES="1")
 
-    def told(*window):
-        return told_by(json.loads(case.tool("report", trace.path, "--by", "site", "--json", "--filter", "far", *window))["functions"])
-    whole, low, high = told(), 0, 100
+    def counted(*window):
+        return sites_of(json.loads(case.tool("report", trace.path, "--by", "site", "--json", "--filter", "far", *window))["functions"])
+    whole, low, high = counted(), 0, 100
     # The calls may lie anywhere in the time of a program that was given no CPU for most of it: look for a moment among them.
     for _ in range(20):
         middle = (low + high) / 2
-        first = told("--to", f"{middle}%")
+        first = counted("--to", f"{middle}%")
         if len(first) not in (0, len(whole)):
             break
         low, high = (low, middle) if first else (middle, high)
-    second = told("--from", f"{middle}%")
+    second = counted("--from", f"{middle}%")
     both = {key: first.get(key, 0) + second.get(key, 0) for key in whole}
     if both != whole or len(first) in (0, len(whole)):
         raise Failed(f"whole {whole}, two parts {[first, second]}")

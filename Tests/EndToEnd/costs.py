@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
 """
 
 
-# As many coroutines as it is told wait, each with an open call, while another one makes calls.
+# As many coroutines as it is given wait, each with an open call, while another one makes calls.
 COROUTINES = """#include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
 }
 """
 
-# As many copies of a library as it is told are loaded while one more is loaded and unloaded again and again.
+# As many copies of a library as it is given are loaded while one more is loaded and unloaded again and again.
 MODULES = """#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,10 +161,10 @@ class LivingCost(Instructions):
         subprocess.run(["gcc", "-x", "c", "-O1", "-", "-o", program, "-lpthread"], input=self.source, text=True, check=True)
         few, many = (passing_cost(harness.traced_environment(settings, harness.passed_on(os.environ), directory), directory, program, living,
                                   self.passing) for living in (self.few, self.many))
-        told = f"{few:,.0f} instructions a {self.what} beside {self.few}, {many:,.0f} beside {self.many}"
+        summary = f"{few:,.0f} instructions a {self.what} beside {self.few}, {many:,.0f} beside {self.many}"
         if many > self.most * few:
-            raise Failed(told)
-        return told
+            raise Failed(summary)
+        return summary
 
 
 @dataclass
@@ -187,10 +187,10 @@ class ModuleCost(Instructions):
         for environment in bare, harness.traced_environment(settings, bare, directory):
             few, many = (passing_cost(environment, directory, program, loaded, self.passing) for loaded in (self.few, self.many))
             growth.append((many - few) / (self.many - self.few))
-        told = f"{growth[1]:,.0f} instructions for each library that is loaded, {growth[0]:,.0f} of them the loader's"
+        summary = f"{growth[1]:,.0f} instructions for each library that is loaded, {growth[0]:,.0f} of them the loader's"
         if growth[1] > self.most * growth[0]:
-            raise Failed(told)
-        return told
+            raise Failed(summary)
+        return summary
 
 
 def passing_cost(environment, directory, program, living, passing):
@@ -203,10 +203,10 @@ def instructions(environment, directory, program, living, passing):
     run = harness.execute(["valgrind", "--tool=callgrind", f"--log-file={log}", f"--callgrind-out-file={directory.path}/callgrind",
                            "--max-threads=1000", program, str(living), str(passing)], directory.path, environment, timeout=300)
     with open(log, encoding="utf-8") as file:
-        told = file.read()
-    counted = re.search(r"Collected : (\d+)", told)
+        output = file.read()
+    counted = re.search(r"Collected : (\d+)", output)
     if run.status or not counted:
-        raise Failed(f"{harness.describe(run.status)}: {told[-300:]}")
+        raise Failed(f"{harness.describe(run.status)}: {output[-300:]}")
     return int(counted.group(1))
 
 

@@ -12,7 +12,7 @@ import harness
 from functions import Case
 from harness import Failed
 
-# Tells when the first bytes of its functions are those of its file again. Each thread goes through all of them, over and over, in an order
+# Reports when the first bytes of its functions are those of its file again. Each thread goes through all of them, over and over, in an order
 # of its own, and checks what they return.
 MANY = r"""
 #define _GNU_SOURCE
@@ -190,8 +190,8 @@ int main(int argc, char **argv) {
 
 def called(case, *paths):
     """Names of the functions of the program that were called, and of those that were not; and how `coverage` writes the calls."""
-    told = json.loads(subprocess.run([case.settings.tool, "coverage", *paths, "--json"], capture_output=True, text=True, check=True, env=case.environment()).stdout)
-    rows = {function["name"]: function["calls"] for function in told["functions"]}
+    result = json.loads(subprocess.run([case.settings.tool, "coverage", *paths, "--json"], capture_output=True, text=True, check=True, env=case.environment()).stdout)
+    rows = {function["name"]: function["calls"] for function in result["functions"]}
     return {name for name, calls in rows.items() if calls}, {name for name, calls in rows.items() if calls == 0}, set(filter(None, rows.values()))
 
 
@@ -285,9 +285,9 @@ def record_tells_how_many_were_called(case):
     if done.returncode != 1 or "record without --mode counts" not in done.stderr:
         raise Failed(f"order: status {done.returncode}: {done.stderr[-300:]}")
     for command in ("report", "tree", "replay"):
-        told = subprocess.run([case.settings.tool, command, path, *(["f100"] if command == "callers" else [])], capture_output=True, text=True)
-        if "tracer coverage" not in told.stderr:
-            raise Failed(f"{command} does not say what the trace is for: {told.stderr[-300:]}")
+        refused = subprocess.run([case.settings.tool, command, path, *(["f100"] if command == "callers" else [])], capture_output=True, text=True)
+        if "tracer coverage" not in refused.stderr:
+            raise Failed(f"{command} does not say what the trace is for: {refused.stderr[-300:]}")
 
 
 def tests():

@@ -173,9 +173,9 @@ class FirstVersion:
             faults = trace.anomalies + harness.cross_check(settings, trace)
             with open(os.path.join(self.FOLDER, self.case + ".json")) as file:
                 expected = json.load(file)
-            told = harness.report(settings, path)
-            found = sorted([f["symbol"], f["module"], f["calls"], f["total_ns"], f["self_ns"]] for f in told["functions"])
-            if [told["calls"], told["duration_ns"], found] != [expected["calls"], expected["duration_ns"], expected["functions"]]:
+            shown = harness.report(settings, path)
+            found = sorted([f["symbol"], f["module"], f["calls"], f["total_ns"], f["self_ns"]] for f in shown["functions"])
+            if [shown["calls"], shown["duration_ns"], found] != [expected["calls"], expected["duration_ns"], expected["functions"]]:
                 faults.append(f"report says {found}, expected {expected['functions']}")
             if faults:
                 raise Failed("\n".join(faults))

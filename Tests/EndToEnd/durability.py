@@ -206,8 +206,8 @@ class StillWritten:
                 if child.stdout.readline() != b"waiting\n":
                     raise Failed("the program did not start")
                 path = os.path.join(directory.traces, os.listdir(directory.traces)[0])
-                told = harness.report(settings, path)
-                if not any(f["calls"] for f in told["functions"]):
+                shown = harness.report(settings, path)
+                if not any(f["calls"] for f in shown["functions"]):
                     raise Failed("no call is reported while the program runs")
                 child.stdin.write(b"x")
                 child.stdin.close()

@@ -20,17 +20,17 @@ PROGRAM = r"""
 #include <sys/stat.h>
 #include <unistd.h>
 extern char **environ;
-static FILE *told;
+static FILE *output;
 static int compare(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 static void lines(const char *what, char **all, size_t count) {
     qsort(all, count, sizeof *all, compare);
-    for (size_t n = 0; n < count; n++) fprintf(told, "%s\t%s\n", what, all[n]);
+    for (size_t n = 0; n < count; n++) fprintf(output, "%s\t%s\n", what, all[n]);
 }
 static void file(const char *what, const char *path, const char *keys) {
     char line[4096], key[64];
     FILE *from = fopen(path, "re");
     while (from && fgets(line, sizeof line, from))
-        if (!keys || (sscanf(line, "%63[^:]", key) == 1 && strstr(keys, key))) fprintf(told, "%s\t%s", what, line);
+        if (!keys || (sscanf(line, "%63[^:]", key) == 1 && strstr(keys, key))) fprintf(output, "%s\t%s", what, line);
     if (from) fclose(from);
 }
 int main(int argc, char **argv) {
@@ -48,16 +48,16 @@ int main(int argc, char **argv) {
         asprintf(&names[count++], "%s %s", entry->d_name, to);
     }
     closedir(all);
-    told = fopen(argv[1], "we");
+    output = fopen(argv[1], "we");
     lines("descriptor", names, count);
     for (count = 0; environ[count]; count++) names[count] = environ[count];
     lines("environment", names, count);
     file("limit", "/proc/self/limits", NULL);
     file("status", "/proc/self/status", "SigBlk SigIgn SigCgt SigPnd ShdPnd NoNewPrivs Seccomp Cpus_allowed_list Uid Gid Groups CapEff Threads Umask");
-    fprintf(told, "process\tpersonality %x nice %d\n", personality(0xffffffff), getpriority(PRIO_PROCESS, 0));
-    fprintf(told, "folder\t%s\n", getcwd(path, sizeof path));
-    fclose(told);
-    puts("told");
+    fprintf(output, "process\tpersonality %x nice %d\n", personality(0xffffffff), getpriority(PRIO_PROCESS, 0));
+    fprintf(output, "folder\t%s\n", getcwd(path, sizeof path));
+    fclose(output);
+    puts("done");
     return 0;
 }
 """
@@ -79,7 +79,7 @@ static void *calls(void *number) {
 int main(int argc, char **argv) {
     pthread_t thread;
     int threads = 0, children = 0, looks = 0;
-    FILE *told = fopen(argv[1], "we");
+    FILE *output = fopen(argv[1], "we");
     pthread_create(&thread, 0, calls, (void *)1000000);
     while (!done) {
         int here = 0;
@@ -91,9 +91,9 @@ int main(int argc, char **argv) {
         looks++;
     }
     pthread_join(thread, 0);
-    fprintf(told, "%d threads, %d children\n", threads, children);
+    fprintf(output, "%d threads, %d children\n", threads, children);
     printf("%d looks\n", looks);
-    return fclose(told);
+    return fclose(output);
 }
 """
 GLOBS = ("*", "libc.so.6!str*", "*!*")
@@ -145,18 +145,18 @@ class Environment:
         where = directory.fresh()
         made = os.path.join(directory.path, "made")
         os.makedirs(made, exist_ok=True)
-        program = os.path.join(made, "tells")
+        program = os.path.join(made, "prints")
         subprocess.run(["gcc", "-O1", "-x", "c", "-", "-o", program], input=PROGRAM, text=True, check=True, capture_output=True)
         environment = {**harness.passed_on(os.environ), "HOME": made, "SURROUNDED": "by tests"}
         whole = {}
         before = [("before", (settings.tool, *self.before))] if self.before else []
         for name, command in [("bare", ())] + before + [("traced", (settings.tool, *self.command))]:
-            told = os.path.join(made, name)
-            done = subprocess.run([*command, program, told], cwd=os.path.join(where, "cwd"), env=environment, preexec_fn=give, close_fds=False,
+            output = os.path.join(made, name)
+            done = subprocess.run([*command, program, output], cwd=os.path.join(where, "cwd"), env=environment, preexec_fn=give, close_fds=False,
                                   stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=harness.HANGS)
-            if not os.path.exists(told) or done.returncode not in ((0, 1) if self.before else (0,)):  # 1: slower than the baseline
+            if not os.path.exists(output) or done.returncode not in ((0, 1) if self.before else (0,)):  # 1: slower than the baseline
                 raise Failed(f"{name}: status {done.returncode}: {done.stderr[-500:]}")
-            with open(told) as file:
+            with open(output) as file:
                 whole[name] = [without_own(line) for line in file.read().splitlines() if not self.is_expected(line)]
         more, less = ([line for line in whole[one] if line not in whole[other]] for one, other in (("traced", "bare"), ("bare", "traced")))
         if more or less:
@@ -183,14 +183,14 @@ class TaskOfTheAgent:
             directory.done()
 
     def check(self, settings, where):
-        program, told, trace = (os.path.join(where, name) for name in ("looks", "told", "a.trace"))
+        program, output, trace = (os.path.join(where, name) for name in ("looks", "output", "a.trace"))
         subprocess.run(["gcc", "-O1", "-pthread", "-x", "c", "-", "-o", program], input=LOOKS, text=True, check=True, capture_output=True)
-        for command in ((program, told), ("sh", "-c", 'exec "$0" "$@"', program, told)):  # also after an exec
+        for command in ((program, output), ("sh", "-c", 'exec "$0" "$@"', program, output)):  # also after an exec
             done = subprocess.run([settings.tool, "record", "--force", "-o", trace, "--", *command], cwd=where, env={**harness.passed_on(os.environ), "HOME": where},
                                   stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=harness.HANGS)
-            with open(told) as file:
+            with open(output) as file:
                 seen = file.read()
-            os.unlink(told)
+            os.unlink(output)
             size = sum(os.stat(os.path.join(folder, file)).st_size for folder, _, files in os.walk(where) for file in files if file.endswith(".trace"))
             if done.returncode or size < 4 << 20:
                 raise Failed(f"status {done.returncode}, {size} bytes of trace: {done.stderr[-500:]}")

@@ -249,9 +249,9 @@ class Case:
 
     def patched(self, trace):
         """Fails where no function was recorded by itself: a filter that excludes all would look the same."""
-        told = json.loads(subprocess.run([self.settings.tool, "info", trace.path, "--json"], capture_output=True, text=True, check=True).stdout)
-        if not any(re.match(r"[1-9][\d,]* of [\d,]+ functions recorded", text) for text in told["flags"]):
-            raise Failed(f"no function was recorded by itself: {told['flags']}")
+        info = json.loads(subprocess.run([self.settings.tool, "info", trace.path, "--json"], capture_output=True, text=True, check=True).stdout)
+        if not any(re.match(r"[1-9][\d,]* of [\d,]+ functions recorded", text) for text in info["flags"]):
+            raise Failed(f"no function was recorded by itself: {info['flags']}")
 
     def traces(self):
         traces, faults = harness.check_traces(self.settings, self.directory)
@@ -374,8 +374,8 @@ def a_plan_of_a_stripped_copy_hides_no_names(case):
                               timeout=harness.HANGS)
         if done.returncode:
             raise Failed(done.stderr[-300:])
-    told = subprocess.run([case.settings.tool, "report", case.path("r.trace"), "--json"], capture_output=True, text=True, env=environment)
-    found = {function["symbol"] for function in json.loads(told.stdout)["functions"] if function["module"] == "simple"}
+    shown = subprocess.run([case.settings.tool, "report", case.path("r.trace"), "--json"], capture_output=True, text=True, env=environment)
+    found = {function["symbol"] for function in json.loads(shown.stdout)["functions"] if function["module"] == "simple"}
     if not {"inner", "outer", "main"} <= found:
         raise Failed(f"after a copy's plan was made: {found}")
 
@@ -448,8 +448,8 @@ def functions_go_by_their_addresses(*options):
                                          ("*", (0, 10), {"TRACER_EXCLUDE": f"{inner:#x}"}), ("*", (10, 0), {"TRACER_INCLUDE": f"simple!0x0{inner:x}"})):
                 case.traced([program], glob, **more)
                 trace, = case.traces()
-                told = json.loads(subprocess.run([case.settings.tool, "report", trace.path, "--json"], capture_output=True, text=True, check=True).stdout)
-                calls = {function["symbol"]: function["calls"] for function in told["functions"] if function["module"] == "simple"}
+                shown = json.loads(subprocess.run([case.settings.tool, "report", trace.path, "--json"], capture_output=True, text=True, check=True).stdout)
+                calls = {function["symbol"]: function["calls"] for function in shown["functions"] if function["module"] == "simple"}
                 if tuple(calls.get(name, 0) for name in names) != expected:
                     raise Failed(f"{glob} {more}, {'named' if is_named else 'stripped'}: {calls}, expected {dict(zip(names, expected))}")
     return check
@@ -526,16 +526,16 @@ def a_short_function_called_very_often_is_suppressed(case):
         elif not 50000 < calls[0].pop("short_one") < 300000 or calls != [{"seldom": 1000, "work": 120000}, {"short_one": 0, "seldom": 1000, "work": 0}]:
             raise Failed(f"{[trace.count('short_one') for trace in traces]} calls of short_one; {calls}")
 
-        def told(*arguments):
+        def output(*arguments):
             return subprocess.run([case.settings.tool, *arguments], capture_output=True, text=True, check=True).stdout
         path = traces[0].path
-        suppressed = {function["name"] for function in json.loads(told("report", path, "--json"))["functions"] if function.get("left_out")}
-        moments = [(each["function"], each["module"], each["after_ns"] > 0) for each in json.loads(told("info", path, "--json"))["left_out"]]
+        suppressed = {function["name"] for function in json.loads(output("report", path, "--json"))["functions"] if function.get("left_out")}
+        moments = [(each["function"], each["module"], each["after_ns"] > 0) for each in json.loads(output("info", path, "--json"))["left_out"]]
         if (suppressed, moments) != ((set(), []) if keeps else ({"short_one"}, [("short_one", "hot", True)])):
             raise Failed(f"suppressed: {suppressed}; {moments}")
         for arguments, line in ((("report", path), "≥"), (("report", path), "record --keep-hot"), (("info", path), "1 short function suppressed after many calls: --keep-hot"),
                                 (("replay", path, "--from", "99%"), "1 short function suppressed after many calls")):
-            if (line in told(*arguments)) == keeps:
+            if (line in output(*arguments)) == keeps:
                 raise Failed(f"{arguments[0]}, keeps {keeps}: {line!r} {'is' if keeps else 'is not'} there")
 
 
@@ -586,14 +586,14 @@ def a_folded_function_has_all_its_names_and_its_line(case):
     case.traced([program], "*")
     trace, = case.traces()
 
-    def told(*words):
+    def output(*words):
         return subprocess.run([case.settings.tool, "report", trace.path, *words], capture_output=True, text=True, check=True).stdout
-    row, = (function for function in json.loads(told("--json", "--lines"))["functions"] if "::get()" in function["name"])
+    row, = (function for function in json.loads(output("--json", "--lines"))["functions"] if "::get()" in function["name"])
     if {row["name"], *row.get("aliases", [])} != {"A::get() const", "B::get() const"} or row["calls"] != 2 or row["line"] not in (2, 3):
         raise Failed(f"JSON: {row}")
-    if f"{row['name']} +1 " not in told() or f":{row['line']}" not in told("--lines"):
-        raise Failed(f"table: {told('--lines')}")
-    alone = told(row["name"])
+    if f"{row['name']} +1 " not in output() or f":{row['line']}" not in output("--lines"):
+        raise Failed(f"table: {output('--lines')}")
+    alone = output(row["name"])
     if f"also, folded by the linker: {row['aliases'][0]}" not in alone:
         raise Failed(f"of one function: {alone[:400]}")
     planned = json.loads(subprocess.run([case.settings.tool, "plan", program, "--json", "--functions", "*get*"], capture_output=True, text=True, check=True,
@@ -612,9 +612,9 @@ def record_makes_the_plans(case):
     kept = dict(line.split() for line in done.stdout.splitlines())
     if trace.count("fibonacci") != int(kept["fibonacci"]):
         raise Failed(f"fibonacci {trace.count('fibonacci')} times")
-    told = json.loads(subprocess.run([case.settings.tool, "info", os.path.join(case.directory.traces, "r.trace"), "--json"], capture_output=True, text=True, check=True).stdout)
-    if not any("functions recorded" in text for text in told["flags"]):
-        raise Failed(f"info says nothing of it: {told['flags']}")
+    info = json.loads(subprocess.run([case.settings.tool, "info", os.path.join(case.directory.traces, "r.trace"), "--json"], capture_output=True, text=True, check=True).stdout)
+    if not any("functions recorded" in text for text in info["flags"]):
+        raise Failed(f"info says nothing of it: {info['flags']}")
 
 
 def record_says_nothing_of_its_own_libraries(case):

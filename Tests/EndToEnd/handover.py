@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`tracer record` tells the agent when it called execve, and only the image that it started believes it."""
+"""`tracer record` informs the agent when it called execve, and only the image that it started believes it."""
 import os
 import subprocess
 

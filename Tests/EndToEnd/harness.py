@@ -297,11 +297,11 @@ def cross_check(settings, trace):
     if not os.path.exists(settings.tool):
         return []
     try:
-        told = report(settings, trace.path)
+        shown = report(settings, trace.path)
     except Failed as failure:
         return [str(failure)]
     counted = {}
-    for function in told["functions"]:
+    for function in shown["functions"]:
         module = function.get("module")
         key = (function["symbol"], os.path.basename(module) if module and module != "?" else None)  # "?": a name that the program gave
         counted[key] = counted.get(key, 0) + function["calls"]

@@ -325,11 +325,11 @@ class RubyExtension(Program):
         for tool in ("ruby", "gcc"):
             if not shutil.which(tool):
                 raise Skipped(f"{tool} is not installed")
-        told = subprocess.run(["ruby", "-rrbconfig", "-e", 'puts RbConfig::CONFIG.values_at("rubyhdrdir", "rubyarchhdrdir")'],
+        folders = subprocess.run(["ruby", "-rrbconfig", "-e", 'puts RbConfig::CONFIG.values_at("rubyhdrdir", "rubyarchhdrdir")'],
                               capture_output=True, text=True).stdout.split()
-        if len(told) != 2 or not os.path.exists(os.path.join(told[0], "ruby.h")):
+        if len(folders) != 2 or not os.path.exists(os.path.join(folders[0], "ruby.h")):
             raise Skipped("the headers of ruby are not installed")
-        self.headers = told
+        self.headers = folders
         super().run(settings)
 
     def once(self, directory, environment):

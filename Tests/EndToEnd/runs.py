@@ -188,7 +188,7 @@ def a_killed_recorder_leaves_a_run_that_can_be_read(test):
     os.close(handle)
     after = test.json("report", name)
     expect(before["calls"] < after["calls"] == test.decoded(name), f"{before['calls']}, {after['calls']} calls")
-    expect(after["processes"][0]["status"] is None, "nobody was told how it ended")
+    expect(after["processes"][0]["status"] is None, "nobody learned how it ended")
 
 
 def a_process_that_lives_on_keeps_its_file_in_place(test):

@@ -12,7 +12,7 @@ import harness
 from harness import Failed, Skipped
 
 sys.path.insert(0, os.path.join(build.ROOT, "Tests"))
-from kernel_account import kernel_tells  # noqa: E402
+from kernel_account import kernel_reports  # noqa: E402
 
 ATTEMPTS = 5
 SHARE = 0.05
@@ -78,18 +78,18 @@ BY_THE_KERNEL = {"pipe": "write", "fed": "write", "sent": "send", "starved": Non
 
 
 def each_wait_has_its_cause(recorded, *options, has_switches=True):
-    if has_switches and not kernel_tells():
-        raise Skipped("the kernel does not tell of switches here")
+    if has_switches and not kernel_reports():
+        raise Skipped("the kernel does not report switches here")
     program = recorded.build("waits")
     for attempt in range(ATTEMPTS):
         lines = recorded.record(program, "--exclude", "clock_gettime", *options).splitlines()
-        told = [(name, int(tid), int(length), int(address, 16) if address != "(nil)" else 0, int(other))
+        noted = [(name, int(tid), int(length), int(address, 16) if address != "(nil)" else 0, int(other))
                 for name, tid, length, address, other in (line.split() for line in lines)]
         found = recorded.json("waits")["waits"]
         expect([wait["duration_ns"] for wait in found] == sorted((wait["duration_ns"] for wait in found), reverse=True), "not the longest first")
-        faults = [fault for case in told if case[0] in CASES for fault in check_wait(case, told, found, has_switches)]
+        faults = [fault for case in noted if case[0] in CASES for fault in check_wait(case, noted, found, has_switches)]
         if has_switches:
-            faults += check_cpu(told, recorded.json("threads")["threads"])
+            faults += check_cpu(noted, recorded.json("threads")["threads"])
         if not faults:
             return
         if all(fault.startswith("length: ") for fault in faults) and attempt + 1 < ATTEMPTS:
@@ -97,7 +97,7 @@ def each_wait_has_its_cause(recorded, *options, has_switches=True):
         raise Failed("\n".join(faults))
 
 
-def check_wait(case, told, found, has_switches):
+def check_wait(case, noted, found, has_switches):
     name, tid, length, address, other = case
     function, kind = CASES[name]
     if name == "futex" and not has_switches:
@@ -125,13 +125,13 @@ def check_wait(case, told, found, has_switches):
         faults.append(f"{name}: is called {wait['kind']}")
     if name in ("lock", "chain", "inversion") and (wait["holder"] or {}).get("tid") != other:
         faults.append(f"{name}: held by {wait['holder']}, not by {other}")
-    ran_late = name == "futex" and not other  # it need not be told who woke it
+    ran_late = name == "futex" and not other  # it need not be shown who woke it
     if name in ("lock", "chain", "condition", "semaphore", "futex") and not ran_late and (wait["waker"] or {}).get("tid") != other:
         faults.append(f"{name}: woken by {wait['waker']}, not by {other}")
     if name == "chain":
-        last = next(case[4] for case in told if case[0] == "chained")
+        last = next(case[4] for case in noted if case[0] == "chained")
         links = [link for link in wait["chain"] if link["tid"] == other and link["kind"] == "lock"]
-        if not links or not any(link["object"] == hex(next(case[3] for case in told if case[0] == "chained")) for link in links):
+        if not links or not any(link["object"] == hex(next(case[3] for case in noted if case[0] == "chained")) for link in links):
             faults.append(f"chain: {other} waited for {last}, the chain is {wait['chain']}")
     if name == "inversion" and has_switches:
         inversion = (wait["holder"] or {}).get("inversion") or {}
@@ -151,10 +151,10 @@ def check_wait(case, told, found, has_switches):
     return faults
 
 
-def check_cpu(told, threads):
+def check_cpu(noted, threads):
     """Threads that compute, two more than there are CPUs, against the scheduler's own account."""
     faults = []
-    for name, tid, delay, _, _ in told:
+    for name, tid, delay, _, _ in noted:
         if name != "processor" or not delay:
             continue
         [runnable] = [thread["runnable_ns"] for thread in threads if thread["tid"] == tid]
@@ -165,8 +165,8 @@ def check_cpu(told, threads):
 
 def shares_of_samples_are_the_programs(recorded):
     """Each part's share of the samples is its share of the CPU time, by the program's own clock."""
-    if not kernel_tells():
-        raise Skipped("the kernel does not tell of samples here")
+    if not kernel_reports():
+        raise Skipped("the kernel does not report samples here")
     program = recorded.build("shares", "-fno-optimize-sibling-calls")
     for attempt in range(ATTEMPTS):
         out = recorded.record(program, "--sample=2000").split()

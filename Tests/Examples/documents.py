@@ -15,7 +15,7 @@
 
     <!-- no example: why this block is not what a command prints -->
 
-    <!-- machine -->              the line below tells on which machine the figures of the document were taken
+    <!-- machine -->              the line below says on which machine the figures of the document were taken
 
 Keys may be repeated; a line that begins with blanks continues the one above it. Browsers show none of this.
 """

@@ -140,13 +140,13 @@ def wrong_in_settings(tool, agent, document, defaults):
 
     `agent` is the bytes of libtracer.so; `defaults` the settings that a trace recorded without any says were in force.
     """
-    found, told = [], set()
+    found, documented = [], set()
     for number, line in enumerate(document.lines):
         row = SETTING.match(line)
         if not row:
             continue
         variable = row["variable"]
-        told.add(variable)
+        documented.add(variable)
         of = re.search(r"` of `(\w+)`", row["options"])
         command = of.group(1) if of else "record"
         for option in re.findall(r"`(--?[\w-]+)`", row["options"]):
@@ -166,7 +166,7 @@ def wrong_in_settings(tool, agent, document, defaults):
             if value != real:
                 found.append((number, f"{variable} is {real!r} unless it is set, not {value!r}"))
     have = set(re.findall(r"TRACER_[A-Z]+", " ".join(argument.get("abstract", "") for argument in tool.commands["record"].values())))
-    for variable in sorted(have - told):
+    for variable in sorted(have - documented):
         found.append((0, f"the table of settings lacks {variable}"))
     return found
 

@@ -24,7 +24,7 @@ import sys
 import tempfile
 import unittest
 
-from kernel_account import kernel_tells
+from kernel_account import kernel_reports
 from recorded_programs import ROOT, TOOL, scratch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -58,7 +58,7 @@ def compiled(name, *options):
 
 
 def recorded(name, *command):
-    """The agent alone records it, without what the kernel tells."""
+    """The agent alone records it, without what the kernel reports."""
     path = os.path.join(scratch(), name + ".trace")
     environment = dict(os.environ, LD_PRELOAD=AGENT, TRACER_OUT=path, TRACER_CHILDREN="0")
     subprocess.run(command, env=environment, check=True, timeout=LIMIT, stdout=subprocess.DEVNULL)
@@ -96,7 +96,7 @@ class AllTraces:
 
     @functools.cached_property
     def switched(self):
-        """It is the program of the threads, with what the kernel tells where it does."""
+        """It is the program of the threads, with what the kernel reports where it does."""
         path = os.path.join(scratch(), "switched.trace")
         tracer("record", "--quiet", "--force", "--no-children", "-o", path, "--", compiled("threads"))
         return path
@@ -256,8 +256,8 @@ class Perfetto(ExportTest):
 
     def test_the_states_of_threads_are_those_of_tracer_threads(self):
         report = json.loads(tracer("threads", "--json", "--no-stages", Traces.switched).stdout)
-        if not kernel_tells():
-            self.skipTest("the kernel does not tell of switches here")
+        if not kernel_reports():
+            self.skipTest("the kernel does not report switches here")
         self.assertIsNone(report["missing"])
         rows, wrong = self.query(
             self.export("perfetto", Traces.switched),
@@ -270,8 +270,8 @@ class Perfetto(ExportTest):
                 self.assertAlmostEqual(found.get((thread["tid"], state), 0), thread[key], delta=1000, msg=(thread, state))
 
     def test_samples_have_the_stacks_and_the_shares_of_tracer_samples(self):
-        if not kernel_tells():
-            self.skipTest("the kernel does not tell of samples here")
+        if not kernel_reports():
+            self.skipTest("the kernel does not report samples here")
         report = figures("samples", Traces.waiting)
         self.assertGreater(report["samples"], 0)
         leaves, threads, wrong = self.query(
@@ -287,8 +287,8 @@ class Perfetto(ExportTest):
         self.assertEqual({row["tid"]: row["n"] for row in threads}, {thread["tid"]: thread["samples"] for thread in report["threads"]})
 
     def test_waits_have_a_lane_and_an_arrow_from_the_waker(self):
-        if not kernel_tells():
-            self.skipTest("the kernel does not tell of switches here")
+        if not kernel_reports():
+            self.skipTest("the kernel does not report switches here")
         waits = json.loads(tracer("waits", "--json", "--limit", "0", Traces.waiting).stdout)["waits"]
         lanes, arrows, wrong = self.query(
             self.export("perfetto", Traces.waiting),
@@ -310,8 +310,8 @@ class Perfetto(ExportTest):
             self.assertTrue(row["ts"] <= row["at"] < row["ts"] + row["ns"], row)
 
     def test_an_arrow_leads_from_another_process_that_wrote_or_ended(self):
-        if not kernel_tells():
-            self.skipTest("the kernel does not tell of switches here")
+        if not kernel_reports():
+            self.skipTest("the kernel does not report switches here")
         arrows, wrong = self.query(
             self.export("perfetto", Traces.feeding),
             """select wait.name as kind, waits.upid as waits, acts.upid as acts, source.ts as at, wait.ts as ts, wait.dur as ns from flow

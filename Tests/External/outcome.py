@@ -40,21 +40,21 @@ class Outcome:
     def write(self):
         if not self.path:
             return
-        told = {**self.head, "suites": {name: {**suite, "results": [
+        content = {**self.head, "suites": {name: {**suite, "results": [
             {key: value for key, value in (("name", r.name), ("verdict", r.verdict), ("bare", r.bare), ("traced", r.traced), ("reason", r.reason), ("agent said", r.said),
                                            ("detail", r.detail if r.verdict in (DIFFERS, FAILS_BARE) else "")) if value} for r in suite["results"]]}
             for name, suite in self.suites.items()}}
         part = self.path + ".part"
         with open(part, "w") as file:
-            json.dump(told, file, indent=1)
+            json.dump(content, file, indent=1)
         os.replace(part, self.path)
 
     def load(self, path):
         """Adds the suites that a file has, in place of those of the same name."""
         with open(path) as file:
-            told = json.load(file)
-        self.head = {key: told.get(key, "") for key in self.head}
-        for name, suite in told["suites"].items():
+            content = json.load(file)
+        self.head = {key: content.get(key, "") for key in self.head}
+        for name, suite in content["suites"].items():
             self.suites[name] = {**suite, "results": [
                 Result(name, r["name"], r["verdict"], r.get("bare", []), r.get("traced", []), r.get("reason", ""), r.get("agent said", []), r.get("detail", ""))
                 for r in suite["results"]]}

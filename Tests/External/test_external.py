@@ -112,10 +112,10 @@ class Runs(unittest.TestCase):
             return status, out.getvalue(), json.load(file)
 
     def verdicts(self, *tests, status=None):
-        got, said, told = self.external(Suite("made", "A made-up suite", (), lambda directory: tests))
+        got, said, saved = self.external(Suite("made", "A made-up suite", (), lambda directory: tests))
         if status is not None:
             self.assertEqual(got, status, said)
-        return {result["name"]: result for result in told["suites"]["made"]["results"]}
+        return {result["name"]: result for result in saved["suites"]["made"]["results"]}
 
     def test_a_test_that_passes_both_ways_is_the_same_and_runs_once_each(self):
         verdict = self.verdicts(self.counted("passes", "exit 0"), status=0)["passes"]
@@ -201,10 +201,10 @@ class Runs(unittest.TestCase):
         self.assertEqual(self.verdicts(shell("sees", script), status=0)["sees"]["verdict"], trial.SAME)
 
     def test_a_missing_package_is_named_and_the_other_suites_run(self):
-        status, said, told = self.external(Suite("lacks", "Lacking", (("/no/such/file", "no-such-package"),), lambda directory: self.fail("was run")),
+        status, said, saved = self.external(Suite("lacks", "Lacking", (("/no/such/file", "no-such-package"),), lambda directory: self.fail("was run")),
                                            Suite("made", "A made-up suite", (), lambda directory: [shell("passes", "true")]))
         self.assertEqual(status, 0)
-        self.assertIn("no-such-package", told["suites"]["lacks"]["skipped"])
+        self.assertIn("no-such-package", saved["suites"]["lacks"]["skipped"])
         self.assertRegex(said, "Not run:\n\n- Lacking: needs no-such-package")
 
     def test_nothing_compared_is_a_failure(self):
@@ -225,8 +225,8 @@ class Runs(unittest.TestCase):
 
     def test_only_and_filter_choose(self):
         suites = [Suite(name, name, (), lambda directory, name=name: [self.counted(name + test, "true") for test in "ab"]) for name in ("x", "y")]
-        _, _, told = self.external(*suites, arguments=("--only", "y", "--filter", "^y: yb$"))
-        self.assertEqual({name: [r["name"] for r in suite["results"]] for name, suite in told["suites"].items()}, {"y": ["yb"]})
+        _, _, saved = self.external(*suites, arguments=("--only", "y", "--filter", "^y: yb$"))
+        self.assertEqual({name: [r["name"] for r in suite["results"]] for name, suite in saved["suites"].items()}, {"y": ["yb"]})
         with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit) as end:
             self.external(*suites, arguments=("--only", "z"))
         self.assertEqual(end.exception.code, 2)
@@ -267,7 +267,7 @@ class Runs(unittest.TestCase):
                 pass
         script = f'{TRACED} || exit 0; [ "$TRACER_FUNCTIONS" = "*!*" ] && [ -d "$XDG_CACHE_HOME" ] && touch "$(dirname "$TRACER_OUT")/a.1.trace"'
         with mock.patch.object(plans.Plans, "modules", lambda self, path: {*there, "/no/such/module", "linux-vdso.so.1"}):
-            status, said, told = self.external(Suite("made", "A made-up suite", (), lambda directory: [self.counted("first", script), self.counted("second", script)]),
+            status, said, saved = self.external(Suite("made", "A made-up suite", (), lambda directory: [self.counted("first", script), self.counted("second", script)]),
                                                arguments=("--functions", "--tool", tool))
         self.assertEqual(status, 0, said)
         self.assertIn("under the agent, with every function: 0 differ", said)

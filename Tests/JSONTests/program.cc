@@ -1,4 +1,4 @@
-// Something of all that JSON tells of: a constructor, threads, an exception, a library that is opened, a child by fork and one by exec.
+// Something of all that JSON shows: a constructor, threads, an exception, a library that is opened, a child by fork and one by exec.
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>

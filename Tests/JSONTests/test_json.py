@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-from kernel_account import kernel_tells
+from kernel_account import kernel_reports
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -227,7 +227,7 @@ class Outputs(unittest.TestCase):
         self.assertEqual([name for name in laid if name in names], names)
         self.assertEqual(sum(part["traces"] for part in order["readiness"]), order["traces"])
 
-    @unittest.skipUnless(kernel_tells(), "the kernel does not tell of page faults here")
+    @unittest.skipUnless(kernel_reports(), "the kernel does not report page faults here")
     def test_check_of_an_order(self):
         shutil.copy(os.path.join(self.folder, "program"), os.path.join(self.folder, "copy"))
         check, = self.check("order-check", "order", "--check", "--old", "./program", "--new", "./copy", "-n", "3", "--json")

@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import subject  # noqa: E402
 
 sys.path.insert(0, os.path.dirname(subject.HERE))
-from kernel_account import kernel_tells  # noqa: E402
+from kernel_account import kernel_reports  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(subject.HERE))
 TOOL = os.path.join(ROOT, ".build/release/tracer")
@@ -71,7 +71,7 @@ def test_planted_regression_is_named_first(tmp_path, place):
         if named[-1] and named[-1][0] in expected:
             break
     assert named and named[-1] and named[-1][0] in expected, named
-    if place == "a lock held by another thread" and kernel_tells():
+    if place == "a lock held by another thread" and kernel_reports():
         assert causes[0]["waiting"] == "waiting for a lock"
 
 
@@ -257,7 +257,7 @@ class LaunchTest(unittest.TestCase):
             self.assertRegex(verdict["findings"][0]["message"], r"^new item in stage 1: planted\w*, (at least )?[\d.]+ ms \(limit")
         without = built("-DWITHOUT_CACHE")
         self.assertRegex(self.tracer(*check, path, "--", without).stdout, r"note: start-up item cache of stage 1 is gone \(it took ")
-        # Two versions: what only one has is told from what both have.
+        # Two versions: what only one has is distinguished from what both have.
         table = self.launch("-n", "2", "--untraced-every", "0", "--vs", self.app, "--", without)
         self.assertEqual([(i["name"], i["change"]) for i in table["comparison"]["items"] if i["name"] == "cache"], [("cache", "gone")])
         # A baseline of an older tracer knows of no items, and of no budget for them.
@@ -273,7 +273,7 @@ class LaunchTest(unittest.TestCase):
         pathlib.Path(path).write_text(json.dumps(baseline))
         for place, kind, name, change in [("more calls", "call", "work", "called more often"), ("extra library", "library", "libextra.so", "new")]:
             program, _ = variant(place)
-            # Times on a busy machine may speak for another call now and then; what is loaded is counted, and told each time.
+            # Times on a busy machine may speak for another call now and then; what is loaded is counted, and shown each time.
             calm = True
             for _ in range(8 if kind == "call" else 1):
                 done = self.tracer("check", "-n", "2", "--warm-up", "0", "--no-aslr", "--format", "json", path, "--", program, status=1)

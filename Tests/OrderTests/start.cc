@@ -1,4 +1,4 @@
-// A program whose start calls functions in an order that it is told, and then does rounds of work. Each function notes its first call.
+// A program whose start calls functions in an order that it is given, and then does rounds of work. Each function notes its first call.
 #include <cstdio>
 #include <cstring>
 #include <pthread.h>

@@ -16,7 +16,7 @@ import shutil
 import unittest
 
 import recorded_programs
-from kernel_account import kernel_tells
+from kernel_account import kernel_reports
 from recorded_programs import new_folder, run, tracer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -310,7 +310,7 @@ int main(int argc, char **argv) {
 """
 
 
-@unittest.skipUnless(kernel_tells(), "the kernel does not tell of page faults here")
+@unittest.skipUnless(kernel_reports(), "the kernel does not report page faults here")
 class Builds(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -21,7 +21,7 @@ function lab(rgb) {
 const seen = (colour, rows) => lab(rows.map(row => Math.min(Math.max(row.reduce((sum, part, n) => sum + part * linear(colour)[n], 0), 0), 1)));
 const distance = (a, b, rows) => Math.hypot(...seen(a, rows).map((value, n) => value - seen(b, rows)[n]));
 
-test("states are told apart by everybody, on both papers", () => {
+test("states are distinguished by everybody, on both papers", () => {
   for (const isDark of [false, true]) {
     const colours = stateColours(isDark), paper = isDark ? "#11151d" : "#ffffff";
     assert.equal(colours.length, SCHEMA.stateNames.length);

@@ -24,7 +24,7 @@ test("one is not plural, and thousands are grouped", () => {
   assert.equal(many(1000), "1,000");
 });
 
-test("a moment has digits enough to be told from its neighbours", () => {
+test("a moment has digits enough to be distinguished from its neighbours", () => {
   assert.equal(moment(0, 100), "0 ns");
   assert.equal(moment(8990000, 2000), "8.990 ms");
   assert.equal(moment(8992000, 2000), "8.992 ms");

@@ -40,7 +40,7 @@ test("a module has one hue, the program's is warm", () => {
   for (const module of ["libc.so.6", "libui.so", ""]) assert(hue(module) >= 60 && hue(module) < 320);
 });
 
-test("functions of a module are told apart by lightness, in both themes", () => {
+test("functions of a module are distinguished by lightness, in both themes", () => {
   assert.equal(shade(18, 0, false), "hsl(18 68% 76%)");
   assert.equal(shade(18, 7, true), "hsl(18 42% 59%)");
   assert.notEqual(plain(true), plain(false));

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { clamped, eachBand, eachSlice, missing, moved, pixels, ticks, widened, zoomed } from "../../Sources/TracePage/Resources/timeline.mjs";
 
-test("a range stays within the whole, keeps its length, and is not narrower than can be told apart", () => {
+test("a range stays within the whole, keeps its length, and is not narrower than can be distinguished", () => {
   assert.deepEqual(clamped(200, 300, 1000), { from: 200, to: 300 });
   assert.deepEqual(clamped(-50, 50, 1000), { from: 0, to: 100 });
   assert.deepEqual(clamped(950, 1050, 1000), { from: 900, to: 1000 });

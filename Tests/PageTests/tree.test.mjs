@@ -59,7 +59,7 @@ test("arrow keys lead to caller, longest callee and neighbours, and nowhere from
   assert.equal(compared.neighbour(1, "ArrowDown"), 4, "the widest is the longest");
 });
 
-test("facts tell total, self, calls, and how calls ended", () => {
+test("facts show total, self, calls, and how calls ended", () => {
   assert.equal(tree.facts(0), "total 100 ns (100.0 %)");
   assert.equal(tree.facts(1), "total 100 ns (100.0 %), self 10 ns, 1 call, still running at the end");
   assert.equal(tree.facts(2), "total 60 ns (60.0 %), self 30 ns, 4 calls, 15 ns each");
@@ -67,7 +67,7 @@ test("facts tell total, self, calls, and how calls ended", () => {
   assert.match(tree.facts(6), /, cut by a gap in the trace$/);
 });
 
-test("in a comparison facts tell both sides, and what is noise", () => {
+test("in a comparison facts show both sides, and what is noise", () => {
   assert.equal(compared.facts(0), "total 220 ns → 170 ns (−50 ns), calls 9 → 9");
   assert.equal(compared.facts(1), "total 220 ns → 170 ns (−50 ns), self 60 ns → 100 ns, calls 1 → 1");
   assert.equal(compared.facts(3), "total 51 ns → 50 ns (−1 ns), within the noise, self 51 ns → 50 ns, calls 4 → 4");

@@ -430,7 +430,7 @@ class Origins(unittest.TestCase):
     def test_each_instruction_stands_for_the_one_that_does_the_same(self):
         path = libraries()["libc.so.6"]
         _, functions, _ = plan(path)
-        code, kinds = Code(path), {"same": 0, "told": 0, "copied": 0, "call": 0}
+        code, kinds = Code(path), {"same": 0, "mapped": 0, "copied": 0, "call": 0}
         with open(path, "rb") as file:
             content = file.read()  # in its text, addresses are file offsets
         for each in functions:
@@ -441,12 +441,12 @@ class Origins(unittest.TestCase):
                 originals.append(at)
                 at += code.instructions[each.address + at][0]
             goes_on = not each.flags & planfile.RELOCATED_END
-            told = dict((original, relocated) for relocated, original in each.instructions) or {n: n - each.patch for n in originals + [each.resume] * goes_on}
-            self.assertEqual(sorted(told), originals + [each.resume] * goes_on, each.name)
-            kinds["told" if each.instructions else "same"] += 1
+            mapped = dict((original, relocated) for relocated, original in each.instructions) or {n: n - each.patch for n in originals + [each.resume] * goes_on}
+            self.assertEqual(sorted(mapped), originals + [each.resume] * goes_on, each.name)
+            kinds["mapped" if each.instructions else "same"] += 1
             for original in originals:
                 length, operation = code.instructions[each.address + original]
-                relocated = told[original]
+                relocated = mapped[original]
                 if re.match(r"(bnd |notrack )?call", operation):
                     self.assertEqual(each.relocated[relocated:relocated + 6], b"\xe8\x01\0\0\0\xcc", each.name)
                     self.assertEqual(each.linked, relocated + 5, each.name)
@@ -456,7 +456,7 @@ class Origins(unittest.TestCase):
                     self.assertEqual(each.relocated[relocated:relocated + length], content[start:start + length], f"{each.name}+{original}: {operation}")
                     kinds["copied"] += 1
             if goes_on:
-                self.assertEqual((each.relocated[told[each.resume]], told[each.resume] + 5), (0xe9, len(each.relocated)), each.name)
+                self.assertEqual((each.relocated[mapped[each.resume]], mapped[each.resume] + 5), (0xe9, len(each.relocated)), each.name)
         for kind, count in kinds.items():
             self.assertGreater(count, 10, kind)
 

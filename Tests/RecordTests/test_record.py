@@ -18,7 +18,7 @@ import tempfile
 import time
 import unittest
 
-from kernel_account import kernel_tells
+from kernel_account import kernel_reports
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -214,8 +214,8 @@ class Transparency(RecordTest):
         before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         done = self.record("--quiet", sys.executable, "-c",
                            "import os, time; print(os.environ['TRACER_EXEC'], os.getpid(), time.clock_gettime_ns(time.CLOCK_MONOTONIC))")
-        told, pid, after = done.stdout.split()
-        exec_time, exec_pid = told.split(b"-")
+        handed, pid, after = done.stdout.split()
+        exec_time, exec_pid = handed.split(b"-")
         self.assertEqual(int(exec_pid), int(pid))
         self.assertTrue(before < int(exec_time) < int(after))
 
@@ -516,7 +516,7 @@ class Terminal(RecordTest):
 
 
 class Preparation(RecordTest):
-    """How long files are: without what the kernel tells, which comes behind it (States)."""
+    """How long files are: without what the kernel reports, which comes behind it (States)."""
 
     def record(self, *arguments, **options):
         return super().record("--no-states", *arguments, **options)
@@ -572,7 +572,7 @@ class Preparation(RecordTest):
         self.assertEqual(self.size("t.old"), 9 + (1 << 20))
 
 
-class Told:
+class KernelRecords:
     """Kernel records of a trace's process image: those that follow KERNEL in its last chunks."""
 
     def __init__(self, path):
@@ -640,81 +640,81 @@ int main(int count, char *arguments[]) {
 
 
 class States(RecordTest):
-    """When threads ran and waited, as the kernel tells it, behind what the agent has written."""
+    """When threads ran and waited, as the kernel reports it, behind what the agent has written."""
 
-    def told(self, name):
+    def recorded(self, name):
         path = os.path.join(self.directory, name)
         if os.path.isdir(path): # a process that records nothing lived on, and might have left a trace
             [file] = os.listdir(path)
             path = os.path.join(path, file)
-        return Told(path)
+        return KernelRecords(path)
 
-    @unittest.skipUnless(kernel_tells(), "perf_event_open is not allowed here")
+    @unittest.skipUnless(kernel_reports(), "perf_event_open is not allowed here")
     def test_switches_of_the_program_are_in_its_trace(self):
         os.mkfifo(os.path.join(self.directory, "p"))
         done = self.record("-o", "t", "sh", "-c", f"sleep 0.1 > p & exec {FAKE} here file read p take 4096 close")
         self.assertEqual(done.returncode, 0, done.stderr)
-        told = self.told("t")
-        self.assertEqual(told.kernel["granted"] & 3, 3)
-        self.assertEqual((told.kernel["error"], told.kernel["lost"]), (0, 0))
-        self.assertTrue(told.switches)  # it waited for the other process
-        [ended] = [task for task in told.tasks if task[0] == "ended"]
-        [named] = [task for task in told.tasks if task[0] == "named"]
+        recorded = self.recorded("t")
+        self.assertEqual(recorded.kernel["granted"] & 3, 3)
+        self.assertEqual((recorded.kernel["error"], recorded.kernel["lost"]), (0, 0))
+        self.assertTrue(recorded.switches)  # it waited for the other process
+        [ended] = [task for task in recorded.tasks if task[0] == "ended"]
+        [named] = [task for task in recorded.tasks if task[0] == "named"]
         self.assertEqual(named[3], "fake_agent")
-        self.assertTrue(all(told.kernel["since"] <= switch[0] <= ended[4] <= told.kernel["until"] for switch in told.switches))
-        self.assertEqual([switch[0] for switch in told.switches], sorted(switch[0] for switch in told.switches))
-        kinds = [switch[3] for switch in told.switches]
+        self.assertTrue(all(recorded.kernel["since"] <= switch[0] <= ended[4] <= recorded.kernel["until"] for switch in recorded.switches))
+        self.assertEqual([switch[0] for switch in recorded.switches], sorted(switch[0] for switch in recorded.switches))
+        kinds = [switch[3] for switch in recorded.switches]
         self.assertTrue(all((one == 1) != (other == 1) for one, other in zip(kinds, kinds[1:])), kinds)  # in and out by turns
-        size = os.stat(told.path).st_size
-        self.assertEqual(told.end, size)
-        with open(told.path, "rb") as file:
+        size = os.stat(recorded.path).st_size
+        self.assertEqual(recorded.end, size)
+        with open(recorded.path, "rb") as file:
             self.assertEqual(struct.unpack_from("<Q", file.read(104), 96), (size,))  # next_offset
 
-    @unittest.skipUnless(kernel_tells(), "perf_event_open is not allowed here")
+    @unittest.skipUnless(kernel_reports(), "perf_event_open is not allowed here")
     def test_each_image_and_each_process_has_its_own(self):
         done = self.record("-o", "t.%p.%e", "sh", "-c", f"{FAKE} here file exec here file; exec {FAKE} here file")
         self.assertEqual(done.returncode, 0, done.stderr)
         names = sorted(os.listdir(self.directory))
         self.assertEqual(sorted(name.rsplit(".", 1)[1] for name in names), ["fake_agent", "fake_agent", "image2"])
         for name in names:
-            told, pid = self.told(name), int(name.split(".")[1])
-            self.assertEqual({task[1] for task in told.tasks} | {switch[1] for switch in told.switches}, {pid}, name)
-            ends = [task for task in told.tasks if task[0] == "ended"]
+            recorded, pid = self.recorded(name), int(name.split(".")[1])
+            self.assertEqual({task[1] for task in recorded.tasks} | {switch[1] for switch in recorded.switches}, {pid}, name)
+            ends = [task for task in recorded.tasks if task[0] == "ended"]
             hasGoneOn = name.endswith("fake_agent") and any(other.startswith(f"t.{pid}.image2") for other in names)
             self.assertEqual(len(ends), 0 if hasGoneOn else 1, name)
 
-    @unittest.skipUnless(kernel_tells(), "perf_event_open is not allowed here")
+    @unittest.skipUnless(kernel_reports(), "perf_event_open is not allowed here")
     def test_a_long_wait_is_looked_at(self):
         read = {"x86_64": 0, "aarch64": 63}[platform.machine()]
         for seconds in (0.1, 1, 10): # the recorder may itself wait for a CPU
             os.mkfifo(os.path.join(self.directory, "p"))
             done = self.record("-o", f"t{seconds}", "sh", "-c", f"sleep {seconds} > p & exec {FAKE} here file read p")
             self.assertEqual(done.returncode, 0, done.stderr)
-            found = {(number, obj) for _, number, _, obj in self.told(f"t{seconds}").waits}
+            found = {(number, obj) for _, number, _, obj in self.recorded(f"t{seconds}").waits}
             os.remove(os.path.join(self.directory, "p"))
             if found:
                 break
         self.assertEqual(found, {(read, os.path.join(self.directory, "p"))})
 
-    @unittest.skipUnless(kernel_tells(), "perf_event_open is not allowed here")
+    @unittest.skipUnless(kernel_reports(), "perf_event_open is not allowed here")
     def test_minor_faults_are_in_it_on_request(self):
         for option, least in (("--states", 0), ("--minor-faults", 500)):
             done = self.record(option, "-o", "t" + option, FAKE, "here", "touch", "500", "file")
             self.assertEqual(done.returncode, 0, done.stderr)
-            told = self.told("t" + option)
-            minor = [fault for fault in told.faults if fault[0] == 2]
+            recorded = self.recorded("t" + option)
+            minor = [fault for fault in recorded.faults if fault[0] == 2]
             self.assertGreaterEqual(len(minor), least)
             self.assertEqual(bool(minor), least > 0)
-            self.assertEqual((bool(told.kernel["asked"] & 4), bool(told.kernel["granted"] & 4)), (least > 0, least > 0))
+            self.assertEqual((bool(recorded.kernel["asked"] & 4), bool(recorded.kernel["granted"] & 4)), (least > 0, least > 0))
 
-    @unittest.skipUnless(kernel_tells(), "perf_event_open is not allowed here")
+    @unittest.skipUnless(kernel_reports(), "perf_event_open is not allowed here")
     def test_samples_are_as_dense_as_was_asked_for(self):
         for number, (words, period) in enumerate([
                 (["--sample=5000", "-o", "t0"], 200_000), (["-o", "t1", "--sample=5000", "--"], 200_000), (["--sample", "4000", "-o", "t2"], 250_000),
                 (["--sample", "-o", "t3"], 1_000_000), (["-o", "t4", "--sample", "--"], 1_000_000), (["-o", "t5", "--sample"], 1_000_000)]):
             done = self.record(*words, FAKE, "here", "file")
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(self.told(f"t{number}").kernel["period"], period, words)
+            self.assertEqual(self.recorded(f"t{number}").kernel["period"], period, words)
 
     def test_a_program_behind_sample_has_its_own_options(self):
         done = self.record("-o", "t", "--sample", "printf", "-%s", "one")
@@ -731,7 +731,7 @@ class States(RecordTest):
     def test_it_can_be_turned_off(self):
         done = self.record("--no-states", "-o", "t", FAKE, "here", "file")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIsNone(self.told("t").kernel)
+        self.assertIsNone(self.recorded("t").kernel)
 
     def test_where_it_is_refused_the_trace_says_so_and_all_else_works(self):
         source = os.path.join(self.directory, "refusing.c")
@@ -742,15 +742,15 @@ class States(RecordTest):
         done = subprocess.run([refusing, TOOL, "record", "-o", "t", FAKE, "here", "file", "exit", "3"], cwd=self.directory,
                               capture_output=True, timeout=LIMIT)
         self.assertEqual(done.returncode, 3, done.stderr)
-        told = self.told("t")
-        self.assertEqual((told.kernel["granted"], told.kernel["error"]), (0, 1))
-        self.assertEqual((told.switches, told.tasks), ([], []))
+        recorded = self.recorded("t")
+        self.assertEqual((recorded.kernel["granted"], recorded.kernel["error"]), (0, 1))
+        self.assertEqual((recorded.switches, recorded.tasks), ([], []))
         # In one line, with what to do.
         [line] = [line for line in done.stderr.decode().splitlines() if "not granted" in line]
         self.assertIn("switches, major faults not granted: Operation not permitted", line)
         self.assertTrue("sysctl kernel.perf_event_paranoid" in line or "--cap-add PERFMON" in line, line)
 
-    @unittest.skipUnless(kernel_tells(), "perf_event_open is not allowed here")
+    @unittest.skipUnless(kernel_reports(), "perf_event_open is not allowed here")
     def test_of_what_is_granted_nothing_is_said(self):
         done = self.record("-o", "t", FAKE, "here", "file")
         self.assertEqual(done.returncode, 0, done.stderr)

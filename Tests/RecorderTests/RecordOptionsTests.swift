@@ -70,10 +70,10 @@ import TraceFormat
 
     @Test(arguments: ["on", "1", "yes"], ["off", "0", "no"])
     func switchesAreToldAsOnAndOff(on: String, off: String) throws {
-        for (text, told) in [(on, "on"), (off, "off")] {
+        for (text, value) in [(on, "on"), (off, "off")] {
             var options = RecordOptions()
             options.start = text
-            #expect(try options.variables().map(\.value) == [told])
+            #expect(try options.variables().map(\.value) == [value])
         }
         #expect(Variables.children.read("On") == nil && Variables.quiet.read("") == nil)
     }

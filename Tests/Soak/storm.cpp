@@ -195,7 +195,7 @@ int main(int argc, char **argv) {
     for (long n = started > most ? started - most : 0; n < started; n++) CHECK(!pthread_join(threads[n % most], nullptr));
     stopping = true;
     if (does_dlopens) pthread_join(opener, nullptr);
-    // What the agent has mapped for threads can be told from what it never releases only now that none lives. It notices the end of a
+    // What the agent has mapped for threads can be distinguished from what it never releases only now that none lives. It notices the end of a
     // thread when others begin.
     for (int n = 0; n < 2 * most; n++) {
         pthread_t thread;

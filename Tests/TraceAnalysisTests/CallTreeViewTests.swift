@@ -187,7 +187,7 @@ private func sample() throws -> CallTree {
         #expect(rows(diff) == ["main 0 -2100", "work 20 2000", "common 20 100"])
         #expect(diff.functions.reduce(0) { $0 + $1.row.difference } == diff.whole.difference, "nothing is counted twice")
         #expect(diff.paths.reduce(0) { $0 + $1.row.difference } == diff.whole.difference)
-        #expect(diff.functions.allSatisfy { $0.row.isNoise == nil }, "one run each tells nothing of noise")
+        #expect(diff.functions.allSatisfy { $0.row.isNoise == nil }, "one run each shows nothing of noise")
     }
 
     @Test func aCopyThatTheCompilerMadeIsTheSameFunction() throws {

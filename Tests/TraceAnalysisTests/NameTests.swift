@@ -123,7 +123,7 @@ import TraceTesting
         ])
     func methodsOfObjectiveCAreWrittenAsPeopleDo(symbol: String, name: String) { #expect(demangled(symbol) == name) }
 
-    /// `one` and `two` at one address, which a debug build tells the line of.
+    /// `one` and `two` at one address, which a debug build knows the line of.
     @Test(arguments: [true, false]) func aRowHasItsSourceLocation(hasDebugInformation: Bool) throws {
         let text =
             "\n\n__attribute__((section(\".fixed\"), used)) int one(int n) { return n + 1; }\nint two(int) __attribute__((alias(\"one\")));\n"
@@ -145,8 +145,8 @@ import TraceTesting
             #expect(table.contains("hidden.c:3") == hasDebugInformation)
             #expect(json.contains("\"file\": \"\(directory)/hidden.c\", \"line\": 3") == hasDebugInformation)
             #expect(json.contains("\"file\": null, \"line\": null"))
-            let told = table.components(separatedBy: "no lines for libhidden.so: their debug information (DWARF) was not found").count - 1
-            #expect(told == (hasDebugInformation ? 0 : 1))
+            let hintCount = table.components(separatedBy: "no lines for libhidden.so: their debug information (DWARF) was not found").count - 1
+            #expect(hintCount == (hasDebugInformation ? 0 : 1))
             let without = FunctionLocations([made.trace], lines: false)
             #expect(
                 !made.summary.table(made.trace, by: .name, top: 0, locations: without, style: TextStyle(isColoured: false)).contains("source"))

@@ -154,9 +154,9 @@ private func process(
     }
 
     @Test func theStatusIsWhatTheHeaderSaysAndUnknownOtherwise() throws {
-        var told = process(10, calls: 1, of: 1)
-        told.header.exit_status = UInt64(TRACE_EXIT_KNOWN) | 137
-        let processes = try Run([told, process(11, parent: 10, calls: 1, of: 1, begun: 2_000_000)]).summary().processes
+        var ended = process(10, calls: 1, of: 1)
+        ended.header.exit_status = UInt64(TRACE_EXIT_KNOWN) | 137
+        let processes = try Run([ended, process(11, parent: 10, calls: 1, of: 1, begun: 2_000_000)]).summary().processes
         #expect(processes.map { $0.exitStatus } == [137, nil])
         #expect(processes[1].json.text(lines: 0).contains("\"status\": null"))
     }

@@ -1,4 +1,4 @@
-// Calls in the order of time as exports tell them: begins and ends that nest, whatever the trace is like.
+// Calls in the order of time as exports write them: begins and ends that nest, whatever the trace is like.
 import CTraceLayout
 import Testing
 import TraceAnalysis

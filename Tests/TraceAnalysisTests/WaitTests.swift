@@ -564,7 +564,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
     }
 
     @Test(arguments: [(Int32(0), Int32(10), Optional("nice 10")), (0, 0, nil), (0, -5, nil), (5, 0, "idle")])
-    func whoHoldsAndComesAfterWhoWaitsIsPriorityInversion(policy: Int32, nice: Int32, told: String?) throws {
+    func whoHoldsAndComesAfterWhoWaitsIsPriorityInversion(policy: Int32, nice: Int32, holder: String?) throws {
         let found = try search(
             contended { builder, _, _ in
                 builder.switches([(start + 2500, 4712, preempted), (start + 4000, 4712, runs)])
@@ -572,8 +572,8 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
                 builder.priority(4712, at: start + 3001, policy: policy, nice: nice)
             })
         let chain = WaitChain(of: 0, in: found)
-        #expect(chain.preempted == 1500 && chain.inversion?.holder.text == told)
-        if told != nil { #expect(chain.inversion?.waiter.text == "nice 0") }
+        #expect(chain.preempted == 1500 && chain.inversion?.holder.text == holder)
+        if holder != nil { #expect(chain.inversion?.waiter.text == "nice 0") }
     }
 
     @Test func whatADescriptorIsOpenOnTellsFilesFromPipes() throws {
@@ -597,7 +597,7 @@ private func contended(_ body: (inout TraceBuilder, Int, Int) -> Void = { _, _, 
         #expect(try wait("", systemCall: 202).kind == .pipe)
     }
 
-    /// Four reads of descriptor 5, each longer than 1,000; the second was looked at, and told to read a file.
+    /// Four reads of descriptor 5, each longer than 1,000; the second was looked at, and found to read a file.
     @Test func whatADescriptorIsOpenOnHoldsUntilItIsClosed() throws {
         func reads(_ between: [(UInt64, UInt32, UInt64?)]) throws -> [String] {
             let builder = machine(["close", "pread", "recv", "dup2"]) { builder, main, _ in

@@ -81,16 +81,16 @@ private func contended(_ body: (inout TraceBuilder) -> Void = { _ in }) throws -
 
     @Test func aWaitSaysWhatTracerWaitsSays() throws {
         let trace = try contended(), states = try states(threads(ViewPage([trace]))[0])
-        let told = try #require((states["waits"] as? [[String: Any]])?.first)
-        #expect(try Set(told.keys) == Set(PageText.names("wait")))
-        let details = try #require(told["details"] as? [String]), what = try #require(told["what"] as? String)
+        let wait = try #require((states["waits"] as? [[String: Any]])?.first)
+        #expect(try Set(wait.keys) == Set(PageText.names("wait")))
+        let details = try #require(wait["details"] as? [String]), what = try #require(wait["what"] as? String)
         let lines = WaitReport([trace]).lines(limit: 0, width: nil, names: .usual, style: TextStyle(isColoured: false))
         #expect(
             lines.contains { $0.hasSuffix("  " + what) } && lines.contains("    " + details.joined(separator: "; ")), "\(lines) \(details)")
         #expect(what == "pthread_mutex_lock(0x559c) in main")
         #expect(details.first == "held by settings/4712 since 1.000 ms, in parse")
         #expect(details.last == "woken by pthread_mutex_unlock of settings/4712, ran 200.000 us after it")
-        #expect([told["waker"], told["woken"], told["ran"]].map { $0 as? Int } == [1, 5_000_000, 5_200_000])
+        #expect([wait["waker"], wait["woken"], wait["ran"]].map { $0 as? Int } == [1, 5_000_000, 5_200_000])
     }
 
     @Test func aServedPartHasItsStates() throws {

@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 from browser import LIMIT, BrowserTest  # noqa: E402
-from kernel_account import kernel_tells  # noqa: E402
+from kernel_account import kernel_reports  # noqa: E402
 
 TOOL = os.path.join(ROOT, ".build/release/tracer")
 AGENT = os.path.join(ROOT, ".build/release/libtracer.so")
@@ -254,8 +254,8 @@ class ViewTest(PageTest):
         # Own code too short to be drawn one by one is in the sum of the thread, which is the report's.
         threads = self.browser.evaluate("DATA.threads.map(t => [t.tid, t.own])")
         for tid, ns in threads:
-            told = next(t["own_ns"] for t in self.report["threads"] if t["tid"] == tid)
-            self.assertAlmostEqual(ns, told, delta=1)  # the report carries what is rounded off from thread to thread
+            reported = next(t["own_ns"] for t in self.report["threads"] if t["tid"] == tid)
+            self.assertAlmostEqual(ns, reported, delta=1)  # the report carries what is rounded off from thread to thread
         longest = max(own, key=lambda slice: slice[2])
         self.browser.evaluate("0")
         self.browser.key("0")
@@ -566,7 +566,7 @@ class OwnFunctions(PageTest):
         self.picture("functions")
 
 
-@unittest.skipUnless(kernel_tells(), "the kernel does not tell of switches and samples here")
+@unittest.skipUnless(kernel_reports(), "the kernel does not report switches and samples here")
 class StatesTest(PageTest):
     """Kernel records of a program whose threads wait for each other, and which itself prints for which thread."""
 
@@ -678,13 +678,13 @@ class StatesTest(PageTest):
     def test_samples_have_the_shares_that_tracer_samples_has(self):
         self.open("#samples")
         self.picture("samples")
-        told = self.json("samples")
+        reported = self.json("samples")
         tree = self.browser.evaluate("DATA.samples")
         functions = self.browser.evaluate("DATA.functions")
         own = [0] * len(tree["depth"])
         for node, count in zip(tree["moments"][1::3], tree["moments"][2::3]):
             own[node] += count
-        self.assertEqual(sum(own), told["samples"])
+        self.assertEqual(sum(own), reported["samples"])
         path, sums, outermost = [], {}, {}
         for depth, fn, count in zip(tree["depth"], tree["fn"], own):
             path[depth:] = [fn]
@@ -694,7 +694,7 @@ class StatesTest(PageTest):
                 row = sums.setdefault(tuple(functions[called]), [0, 0])
                 row[0] += count if called == fn else 0
                 row[1] += count
-        self.assertEqual({(f["name"], f["module"]): [f["self"], f["total"]] for f in told["functions"]}, sums)
+        self.assertEqual({(f["name"], f["module"]): [f["self"], f["total"]] for f in reported["functions"]}, sums)
         # And so it says of the outermost functions.
         self.browser.evaluate("(s => { s.selectedIndex = [...s.options].findIndex(o => o.text === 'all threads as one'); s.dispatchEvent(new Event('change')); })(document.getElementById('samples-root'))")
         self.browser.settle()
@@ -705,13 +705,13 @@ class StatesTest(PageTest):
                 tips.add(document.getElementById('tip').textContent);
             }
             return [...tips]; })()""")
-        self.assertTrue(tips[0].startswith(f"all threads\ntotal {told['samples']:,} samples (100.0 %)"), tips[0])
+        self.assertTrue(tips[0].startswith(f"all threads\ntotal {reported['samples']:,} samples (100.0 %)"), tips[0])
         self.assertGreater(len(tips), 1)
         for tip in tips[1:]:
             name, module, count, share = re.match(r"(.*?)  (.*)\ntotal ([\d,]+) samples? \(([\d.]+) %\)", tip).groups()
-            # As the outermost: of a stack that could not be told whole the same function may be within another one.
+            # As the outermost: of a stack that could not be determined whole the same function may be within another one.
             self.assertEqual(int(count.replace(",", "")), outermost[name, module], tip)
-            self.assertAlmostEqual(float(share), outermost[name, module] / told["samples"] * 100, delta=0.051)
+            self.assertAlmostEqual(float(share), outermost[name, module] / reported["samples"] * 100, delta=0.051)
 
     def test_hidden_threads_have_no_samples(self):
         self.open("#samples")

@@ -64,7 +64,7 @@ int launch_wait(const struct launch_child *child, int limit_ms, int *status, str
 int launch_end(const struct launch_child *child, int patience_ms, int *status, struct rusage *usage);
 
 /// Pages of the file in the page cache, of `*pages` in all; with `map` also which, a byte a page. -1 when the kernel
-/// does not tell (mincore(2) answers owners and those who may write only), or the file cannot be read.
+/// does not report that (mincore(2) answers owners and those who may write only), or the file cannot be read.
 int64_t launch_cached_pages(int file, uint64_t bytes, uint64_t *pages, unsigned char *map);
 
 /// Has the process, which has not called execve yet, stop when it has. 0 or errno.

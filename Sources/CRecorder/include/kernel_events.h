@@ -7,7 +7,7 @@
 
 /// Events of one CPU, and the ring that they share.
 struct recorder_ring {
-    int event;          // major page faults, and all that is told of without being counted; -1: none
+    int event;          // major page faults, and all that is reported without being counted; -1: none
     int minor, sampler; // minor page faults, and stacks: to the same ring; -1: none
     int cpu;
     void *control;
@@ -47,7 +47,7 @@ void recorder_wake(int wake);
 /// Returns 1 if the first argument of this system call is a descriptor, else 0.
 int recorder_takes_descriptor(int system_call);
 
-/// Tells if a system call waits for several descriptors, and where those are: RECORDER_POLL by its first two arguments, an array of
+/// Determines if a system call waits for several descriptors, and where those are: RECORDER_POLL by its first two arguments, an array of
 /// struct pollfd and its length; RECORDER_SELECT by its first three, the bit count and two bit sets; RECORDER_EPOLL by the first, a
 /// descriptor.
 enum { RECORDER_NO_SET, RECORDER_POLL, RECORDER_SELECT, RECORDER_EPOLL };
@@ -56,7 +56,7 @@ int recorder_waits_for_set(int system_call);
 /// Reads another process's memory. 0: not all of it, or we may not (process_vm_readv(2)); else 1.
 int recorder_read_memory(int pid, uint64_t address, void *bytes, size_t byte_count);
 
-/// The inode of the Unix socket that this one is connected to; 0 where it is none or not connected, or the kernel does not tell
+/// The inode of the Unix socket that this one is connected to; 0 where it is none or not connected, or the kernel does not report it
 /// (sock_diag(7)). Looks only into the caller's network namespace.
 uint32_t recorder_unix_peer(uint32_t inode);
 

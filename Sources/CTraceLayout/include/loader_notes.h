@@ -1,4 +1,4 @@
-// How `tracer startup --loader` tells libtracer-audit.so where to write. The library is C and shares nothing else with the agent.
+// How `tracer startup --loader` instructs libtracer-audit.so where to write. The library is C and shares nothing else with the agent.
 #ifndef LOADER_NOTES_H
 #define LOADER_NOTES_H
 

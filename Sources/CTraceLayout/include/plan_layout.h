@@ -79,7 +79,7 @@ enum {
     PLAN_FUNCTION_RESOLVER = 8, // the loader calls it while modules are relocated, at the start before the agent is there
 };
 
-// A name's key, a uint32_t: enough for the agent to tell that the name is not one that it treats specially.
+// A name's key, a uint32_t: enough for the agent to see that the name is not one that it treats specially.
 #define PLAN_NAME_HASH 0x3fffffffu        /* the lowest bits of DT_GNU_HASH's hash */
 #define PLAN_NAME_OF_RUNTIME 0x40000000u  /* begins with "_dl_", or with "__", but not as what compilers make for static objects */
 #define PLAN_NAME_OF_CONTEXTS 0x80000000u /* has "jmp" or "context" in it, small or capital */

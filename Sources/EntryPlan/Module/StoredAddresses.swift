@@ -17,7 +17,7 @@ enum StoredAddresses {
                 tables[tag] = value
             }
         }
-        // DT_RELA and DT_RELASZ; DT_JMPREL and DT_PLTRELSZ; where a static executable has no dynamic section, its sections tell.
+        // DT_RELA and DT_RELASZ; DT_JMPREL and DT_PLTRELSZ; where a static executable has no dynamic section, its sections say.
         var ranges: [(UInt64, UInt64)] = [(7, 8), (23, 2)].compactMap { start, count in
             tables[start].flatMap { address in tables[count].map { (address, $0) } }
         }

@@ -98,7 +98,7 @@ enum ArmRelocator {
             emit(word)
             relocated.isEnded = true
         case .other:
-            if word & 0xffe0_001f == 0xd400_0001 { relocated.reason = .notRelocatable } // svc: the kernel tells its address
+            if word & 0xffe0_001f == 0xd400_0001 { relocated.reason = .notRelocatable } // svc: the kernel reports its address
             if word & 0xfe00_0000 == 0xd600_0000 { // blr
                 emit(0x9000_001e)
                 fix(PLAN_PAGE21, target(4))

@@ -68,7 +68,7 @@ enum X86Relocator {
             copy(instruction, bytes, target, base, &relocated, modrm: modrm & 0xc7 | 4 << 3) // FF /4: jmp
             relocated.isEnded = true
             relocated.isCall = true
-        case X86_TRANSACTION, X86_SYSTEM: // the kernel tells the address of a system call; an abort jumps
+        case X86_TRANSACTION, X86_SYSTEM: // the kernel reports the address of a system call; an abort jumps
             relocated.reason = .notRelocatable
         case X86_RETURN, X86_INDIRECT_JUMP, X86_STOP:
             copy(instruction, bytes, target, base, &relocated)

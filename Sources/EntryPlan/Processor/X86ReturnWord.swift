@@ -51,7 +51,7 @@ struct X86ReturnWord {
         if let now = depth { depth = Self.depth(after: bytes, instruction, opcode, modrm, rex, now) }
     }
 
-    /// Tells whether the word is read or changed, and whether the caller's frame pointer is read, which leads to that of another one.
+    /// Returns whether the word is read or changed, and whether the caller's frame pointer is read, which leads to that of another one.
     mutating func end(_ function: FrameTable.Function?, _ frames: FrameTable) -> (word: Bool, callersFrame: Bool) {
         guard let function, !accesses.isEmpty else { return (isRead, false) }
         var next = 0, isCallersFrameRead = false, isTrue = true

@@ -1,5 +1,5 @@
 // Calls of the functions of a program's modules, over several traces: each function of each module once, by its address in the file.
-// Modules are told apart by their build-ids; without one, by path and size in memory.
+// Modules are distinguished by their build-ids; without one, by path and size in memory.
 import EntryPlan
 import Presentation
 import Symbols
@@ -60,7 +60,7 @@ package struct FunctionUse: Sendable {
             ($0.value.isMain ? 0 : 1, $0.value.module.name, $0.key.text) < ($1.value.isMain ? 0 : 1, $1.value.module.name, $1.key.text)
         }
         for (_, tally) in ordered { add(tally, symbolizer) }
-        tellApart()
+        distinguishVersions()
         if vforkCount > 0, modules.contains(where: { $0.recording == .functions }) {
             complaints.append(
                 "calls made in \(counted(vforkCount, "child", "children")) of vfork are not recorded: functions called only there are shown as never called"
@@ -84,7 +84,7 @@ package struct FunctionUse: Sendable {
             let count = counts.calls[function.id] ?? 0
             var sums = tallies[key]!.functions[function.address &- module.loadBias] ?? FunctionTally()
             sums.calls &+= count
-            // A forked process begins with those that its parent had called. Nobody tells them apart where that is all that is known.
+            // A forked process begins with those that its parent had called. Nothing distinguishes them where that is all that is known.
             let isCalled = function.isThereByCall && (hasGaps || !trace.isOfFork || trace.hasCountsAlone)
             if isCalled { sums.isCalled = true }
             if metadata.suppressed[function.id] != nil || hasGaps && count > 0 || isCalled && count == 0 { sums.isLeast = true }
@@ -147,7 +147,7 @@ package struct FunctionUse: Sendable {
     }
 
     /// Adds the build-id (or the path) to the names of modules that have several versions: each is counted by itself.
-    private mutating func tellApart() {
+    private mutating func distinguishVersions() {
         for (name, same) in Dictionary(grouping: modules.indices, by: { modules[$0].name }).sorted(by: { $0.key < $1.key })
         where same.count > 1 {
             for index in same {

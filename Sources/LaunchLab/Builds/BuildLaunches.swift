@@ -53,7 +53,7 @@ package struct BuildLaunches: Sendable {
 
     /// Bytes of the program's file that could not be dropped before the first launch.
     package var keptOfProgram: UInt64 = 0
-    /// The kernel tells how much of it is in memory.
+    /// The kernel reports how much of it is in memory.
     var knowsMemory = true
 
     /// Launches whose faults were counted, warm and cold.

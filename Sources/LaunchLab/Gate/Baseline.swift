@@ -12,7 +12,7 @@ package struct Baseline: Decodable, Equatable, Sendable {
         package var p50Ms: Double, p90Ms: Double, p95Ms: Double, spreadMs: Double
         /// The median may not exceed this; nil: the median here, with `budgets.stage`.
         package var budgetMs: Double?
-        /// Every run, for the test that tells a change from noise.
+        /// Every run, for the test that distinguishes a change from noise.
         package var runsMs: [Double]
         enum CodingKeys: String, CodingKey {
             case name, p50Ms = "p50_ms", p90Ms = "p90_ms", p95Ms = "p95_ms", spreadMs = "spread_ms", budgetMs = "budget_ms", runsMs =

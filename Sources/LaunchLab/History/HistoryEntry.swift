@@ -89,7 +89,7 @@ package struct HistoryStage: Equatable, Sendable {
     /// Times of all launches in whole nanoseconds, separated by commas; nil in a series kept before these were stored.
     private var values: String?
 
-    /// The times of all launches, needed to tell if another series differs; nil in a series kept before these were stored.
+    /// The times of all launches, needed to determine if another series differs; nil in a series kept before these were stored.
     package var sample: Sample? { values.map { Sample($0.split(separator: ",").compactMap { Double($0) }) } }
 
     package init(

@@ -19,7 +19,7 @@ package struct LaunchProfile: Sendable {
     package var items: [CallNode] = []
     /// Time that the agent itself took; not part of the stages.
     package var tracerTime: NanosecondCount
-    /// Until ready; nil: they were not watched, or the kernel does not tell.
+    /// Until ready; nil: they were not watched, or the kernel did not report them.
     package var diskFaults: [DiskFault]?
     /// Share of the cost of recording a call that lies in the call's own length, as the agent measured it; the default, for
     /// when it could not, is typical of the machines that were measured.

@@ -15,7 +15,7 @@ package struct LaunchComparison: Sendable {
         package var key: CallNode.Key
         package var first: Sample, second: Sample
         package var difference: Difference
-        /// nil: none that can be told from noise.
+        /// nil: none that can be distinguished from noise.
         package var change: Cause.Change?
     }
 

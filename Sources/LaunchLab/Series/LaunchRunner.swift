@@ -111,14 +111,14 @@ struct LaunchRunner {
     }
 
     private func textFaults(of process: LaunchedProcess, until moment: UInt64) throws -> [TextFault] {
-        guard let told = process.kernel?.endOfTextFaults(of: process.pid) else { return [] }
-        let grant = KernelGrant(told.grant)
+        guard let result = process.kernel?.endOfTextFaults(of: process.pid) else { return [] }
+        let grant = KernelGrant(result.grant)
         if grant.granted.isDisjoint(with: .minorFaults), let refusal = grant.refusal { throw LaunchProblem("page faults \(refusal)") }
         guard grant.lost == 0 else {
             throw LaunchProblem(
                 "page faults: \(counted(grant.lost, "kernel record")) lost: is the machine busy, or perf_event_mlock_kb too small?")
         }
-        return told.faults.filter { $0.nanoseconds <= moment }
+        return result.faults.filter { $0.nanoseconds <= moment }
     }
 
     func notReady(_ subject: LaunchSubject) -> LaunchProblem {

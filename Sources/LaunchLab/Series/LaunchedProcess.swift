@@ -54,7 +54,7 @@ struct LaunchedProcess {
 
     /// The kernel's reports on it; nil when nobody asked for any.
     private(set) var kernel: KernelWatch?
-    /// Why nobody tells which pages it touches: errno, 0 none.
+    /// Why nothing reports which pages it touches: errno, 0 none.
     private(set) var touchError: Int32 = 0
 
     /// - Parameter watched: LAUNCH_ bits

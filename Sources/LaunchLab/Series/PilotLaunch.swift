@@ -1,4 +1,4 @@
-// The first launch of a program, which tells how the others end and what they read.
+// The first launch of a program, which determines how the others end and what they read.
 import CLaunch
 import TraceAnalysis
 
@@ -9,7 +9,7 @@ struct PilotLaunch {
 }
 
 extension LaunchRunner {
-    /// Tells what "ready" is for this program, and which files it opens. Counts for nothing.
+    /// Determines what "ready" is for this program, and which files it opens. Counts for nothing.
     func pilot(_ subject: LaunchSubject) throws -> PilotLaunch {
         try shell(plan.setup, "--setup")
         subject.removeTraces()

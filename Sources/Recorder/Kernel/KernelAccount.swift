@@ -1,4 +1,4 @@
-// All that the kernel has told of a run, when no more comes.
+// All that the kernel has reported of a run, when no more comes.
 import CTraceLayout
 import Glibc
 

@@ -10,7 +10,7 @@ package struct KernelHistory {
         var images: [ImageHistory]
         var files: MappedFiles
         var threads: Set<pid_t>
-        /// As they were told of last, by thread.
+        /// As they were last reported, by thread.
         var priorities: [pid_t: ThreadPriority] = [:]
         /// When one of its threads was looked at before its wait was long.
         var earlyLook: UInt64 = 0
@@ -114,7 +114,7 @@ package struct KernelHistory {
 
     /// Names of code that the process made while it ran.
     mutating func add(_ code: [MadeCode.Code], of pid: pid_t) {
-        // It may be over by now, but no other has its id yet: nobody else was told of.
+        // It may be over by now, but no other has its id yet: no other was reported.
         guard let process = processes[pid] else {
             if let last = over[pid]?.indices.last {
                 for one in code { over[pid]![last].add(one, storage) }

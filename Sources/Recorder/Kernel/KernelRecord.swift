@@ -127,7 +127,7 @@ package enum KernelRecord {
         return (record, origin)
     }
 
-    /// Reads a sample. Its length tells which fields it has, and so which event it is of: kernel_events.h.
+    /// Reads a sample. Its length determines which fields it has, and so which event it is of: kernel_events.h.
     private static func read(sample all: Fields, _ ring: recorder_ring) -> (KernelRecord, Origin)? {
         guard all.count >= RECORDER_MAJOR_FAULT_BYTES else { return nil }
         let origin = Origin(

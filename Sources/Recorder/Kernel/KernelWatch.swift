@@ -1,4 +1,4 @@
-// Has the kernel tell when the threads of a program, and of all it starts, run and wait, and which pages come from disk. A thread of the
+// Has the kernel report when the threads of a program, and of all it starts, run and wait, and which pages come from disk. A thread of the
 // tool takes it from the rings while the program runs. Nothing of it is inside the traced processes.
 import CRecorder
 import CTraceLayout
@@ -29,7 +29,7 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
     /// A stack is copied up to here: 99.6 % of gdb's are not deeper, and all of python's.
     private static let stackBytes: UInt32 = 16 << 10
 
-    /// The process has not called exec yet; what is told begins there.
+    /// The process has not called exec yet; what is reported begins there.
     /// - Parameters:
     ///   - samplePeriod: nanoseconds of CPU time, 0: no samples
     ///   - minorFaults: those whose page was in memory, too
@@ -61,7 +61,7 @@ package final class KernelWatch: @unchecked Sendable { // the thread alone has w
         if !opened.isEmpty, requests.with_kernel != 0 { asked |= TRACE_KERNEL_INSIDE } // nobody misses it where it is refused
         grant = .init(asked: asked, granted: opened.isEmpty ? 0 : asked, error: error, period: samplePeriod)
         unwinder = samplePeriod == 0 || opened.isEmpty ? nil : SampleUnwinder()
-        interval = samplePeriod == 0 ? 10 : 5 // ms: a stack is told best while what it was made of is still there
+        interval = samplePeriod == 0 ? 10 : 5 // ms: a stack is unwound best while what it was made of is still there
         rings = opened
         spool = storage.spool
         history = KernelHistory(root: pid, storage)

@@ -1,4 +1,4 @@
-// Files mapped in a process, to tell which file had to be read when an address was touched.
+// Files mapped in a process, to determine which file had to be read when an address was touched.
 
 package struct MappedFiles {
     /// Sorted by address; none overlaps another.

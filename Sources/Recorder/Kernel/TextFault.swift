@@ -19,6 +19,6 @@ package struct TextFault: Sendable {
 /// Page faults at code of one process.
 package struct TextFaults: Sendable {
     package let faults: [TextFault]
-    /// Tells if the kernel has reported them, and if any were lost.
+    /// Says if the kernel has reported them, and if any were lost.
     package let grant: trace_kernel_record
 }

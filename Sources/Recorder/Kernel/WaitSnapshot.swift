@@ -9,7 +9,7 @@ struct WaitSnapshot {
     /// Its number; -1: none, as during a page fault.
     var systemCall: Int32
     var arguments: (UInt64, UInt64)
-    /// In the kernel; empty when it does not tell.
+    /// In the kernel; empty when it does not report it.
     var kernelFunction: String
     /// Object that the first argument is open on, if it is a descriptor; else empty.
     var object: String

@@ -104,7 +104,7 @@ extension ExecTarget {
         case .damaged(let reason):
             throw .cannotRun("\(subject) cannot be executed: \(reason)")
         case .text, .unknown:
-            // As an interpreter, or with a binary format that the kernel was taught (binfmt_misc): exec will tell.
+            // As an interpreter, or with a binary format that the kernel was taught (binfmt_misc): exec will show.
             return
         }
     }

@@ -1,4 +1,4 @@
-// Tells from the first bytes of a file how the kernel would run it. Pure, and every read is checked: the file may be
+// Determines from the first bytes of a file how the kernel would run it. Pure, and every read is checked: the file may be
 // anything.
 //
 // ELF: https://refspecs.linuxfoundation.org/elf/gabi4+/ch4.eheader.html; scripts: Linux, fs/binfmt_script.c.

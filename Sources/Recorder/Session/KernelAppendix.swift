@@ -19,7 +19,7 @@ package struct KernelAppendix {
     /// Appends to what is there. False: not all was written, usually because the disk is full.
     func write(to header: TraceHeader, isGone: Bool) -> Bool {
         let state = header.current
-        // A process that counts in another pid namespace is told of under other numbers.
+        // A process that counts in another pid namespace is reported under other numbers.
         let image =
             state.pid_namespace == ProcessStatus.ownNamespace
             ? account.image(of: pid_t(bitPattern: state.pid), at: state.first.monotonic_ns) : nil

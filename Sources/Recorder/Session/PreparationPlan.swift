@@ -1,4 +1,4 @@
-// How far ahead of the program the file is prepared. Arithmetic only: the plan is told what is used and answers what
+// How far ahead of the program the file is prepared. Arithmetic only: the plan is given what is used and answers what
 // to prepare next and when to look again.
 
 package struct PreparationPlan {

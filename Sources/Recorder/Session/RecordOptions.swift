@@ -23,7 +23,7 @@ package struct RecordOptions: Sendable {
     package var children: Bool?
     package var cache: Bool?
     package var start: String?
-    /// When threads run and wait, and which pages come from disk, as the kernel tells it. nil: where that costs little.
+    /// When threads run and wait, and which pages come from disk, as the kernel reports it. nil: where that costs little.
     package var states: Bool?
     /// Stacks as well, so many times a second of each CPU that is at work; nil: none.
     package var samplesPerSecond: Int?

@@ -130,10 +130,10 @@ package struct RecordingRun {
         let ends = ProcessEnds()
         let status = follow(program, watch!, ends, &relay, &stop)
         ends.look()
-        let told = kernel.map { KernelAppendix($0) }
+        let appendix = kernel.map { KernelAppendix($0) }
         var isCut = false
         var files = tidyFiles(of: program, template, status: status, ends) { header, isGone in
-            if let told { isCut = !told.write(to: header, isGone: isGone) || isCut }
+            if let appendix { isCut = !appendix.write(to: header, isGone: isGone) || isCut }
         }
         var path: String?
         if let directory {

@@ -63,7 +63,7 @@ package final class TraceHeader {
 
     /// Only when the process has ended.
     package func set(nextOffset: UInt64) { set(\.next_offset, nextOffset) }
-    /// As a shell tells it. Only when the process has ended.
+    /// As a shell reports it. Only when the process has ended.
     package func set(exitStatus: Int32) { set(\.exit_status, UInt64(TRACE_EXIT_KNOWN) | UInt64(UInt32(bitPattern: exitStatus))) }
     /// The file was made shorter: nothing of it is missing. Only when the process has ended.
     func limit(extendedOffset: UInt64) { if current.extended_offset > extendedOffset { set(\.extended_offset, extendedOffset) } }

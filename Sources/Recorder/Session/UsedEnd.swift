@@ -49,7 +49,7 @@ package enum UsedEnd {
         while high > start {
             let low = high - min(high - start, UInt64(window.count))
             let got = pread(file, &window, Int(high - low), off_t(low))
-            guard got == Int(high - low) else { return end } // cannot tell: keep it all
+            guard got == Int(high - low) else { return end } // unknown: keep it all
             if let last = window[..<got].lastIndex(where: { $0 != 0 }) { return low + UInt64(last) + 1 }
             high = low
         }

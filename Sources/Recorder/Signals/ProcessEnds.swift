@@ -1,4 +1,4 @@
-// How those processes of a run ended that are not our children. Their parents are told; since Linux 6.15 the kernel tells it, too, to
+// How those processes of a run ended that are not our children. Their parents learn it; since Linux 6.15 the kernel reports it, too, to
 // who holds a descriptor of the process, once it has been waited for (PIDFD_GET_INFO, include/uapi/linux/pidfd.h).
 import CRecorder
 import Glibc
@@ -21,7 +21,7 @@ final class ProcessEnds {
         if descriptor >= 0 { descriptors[pid] = descriptor }
     }
 
-    /// As a shell tells it, when somebody last looked; nil when it is not known.
+    /// As a shell reports it, when somebody last looked; nil when it is not known.
     func status(of pid: pid_t) -> Int32? { statuses[pid] }
 
     /// Who has been waited for since?

@@ -1,4 +1,4 @@
-// The program as a child of the tool: started with the signals the tool inherited, waited for, its end told.
+// The program as a child of the tool: started with the signals the tool inherited, waited for, its end reported.
 import CRecorder
 import Glibc
 import TraceFormat
@@ -92,12 +92,12 @@ package struct RunningProgram {
             var info = siginfo_t()
             guard waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 else { return }
             let ended = info._sifields._sigchld.si_pid
-            // The program's own end is told by `nextChange` first.
+            // The program's own end is reported by `nextChange` first.
             guard ended != 0, ended != pid, waitpid(ended, nil, WNOHANG) == ended else { return }
         }
     }
 
-    /// True if `nextChange` has something to tell.
+    /// True if `nextChange` has something to report.
     package var hasChanged: Bool {
         var info = siginfo_t() // waitid(2): si_pid stays 0 when nothing has happened
         var result: Int32

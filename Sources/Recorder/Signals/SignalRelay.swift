@@ -2,7 +2,7 @@
 //
 // The program stays in the tool's process group, as it would be without the tool, so what a terminal or `kill -PGID`
 // sends reaches it directly, and must not be sent again; what somebody sends to the tool alone must be. The kernel
-// does not say which of the two happened. A witness does: a process in our group that blocks everything and is told
+// does not say which of the two happened. A witness does: a process in our group that blocks everything and is sent
 // nothing else. What is pending there went to the whole group. (Members of a group are signalled newest first, so
 // the witness, younger than the tool, has the signal by the time the tool sees it.)
 //
@@ -131,8 +131,8 @@ package struct SignalRelay {
         guard isJobControl || isInForeground(program.pid) else { return } // stopped by somebody who will continue it
         if program.hasChanged { return } // and has gone on already
         kill(getpid(), SIGSTOP)
-        // Here again: somebody continued us. The group's SIGCONT has continued the program too, and the kernel tells
-        // us of it, also when the program has been stopped once more since; ours alone has not.
+        // Here again: somebody continued us. The group's SIGCONT has continued the program too, and the kernel reports
+        // it to us, also when the program has been stopped once more since; ours alone has not.
         stopsSeen = []
         if !program.hasChanged { kill(program.pid, SIGCONT) }
     }

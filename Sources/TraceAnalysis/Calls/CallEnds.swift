@@ -1,5 +1,5 @@
 // When a call ends that is still running, without reading all that lies between: each chunk stores the frames that were
-// open when it began, so that a few of them, halving the distance, tell the one in which the call ended. That one is
+// open when it began, so that a few of them, halving the distance, determine the one in which the call ended. That one is
 // decoded.
 import CTraceLayout
 import TraceFormat

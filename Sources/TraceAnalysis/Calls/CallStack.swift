@@ -89,7 +89,7 @@ package struct CallStack<Sink: CallSink & ~Copyable>: ~Copyable {
 
     // The window: outside of it frames come and go without a word.
     private var bounds: [UInt64]
-    /// Index in `bounds` of the one that comes next; of its moment, when it is odd, the sink is told.
+    /// Index in `bounds` of the one that comes next; of its moment, when it is odd, the sink is notified.
     private(set) var nextBound = 0
     /// Its ticks, .max behind the last.
     private var boundTicks: UInt64 = 0

@@ -1,4 +1,4 @@
-// From when to when a thread runs the program's code, so that what no recorded call covers of it can be told: own code.
+// From when to when a thread runs the program's code, so that what no recorded call covers of it can be determined: own code.
 import CTraceLayout
 import Presentation
 
@@ -33,7 +33,7 @@ package struct ThreadSpans: Sendable {
         for chunks in trace.chunksOfThread {
             guard let first = chunks.first, let last = chunks.last else { continue }
             let missing = last.sequence &+ 1 &- UInt64(chunks.count)
-            // Overwritten by a ring, its beginning is not known, and what is left can be told. A hole in the middle cannot.
+            // Overwritten by a ring, its beginning is not known, and what is left can be determined. A hole in the middle cannot.
             if missing > 0 && first.sequence != missing { continue }
             var span = Self.span(trace, first.thread, isMain: first.thread == main)
             if missing > 0 { span.begin = max(span.begin, first.opened.ticks) }

@@ -22,7 +22,7 @@ struct WorkSharing {
     }
 
     /// Calls `body` for each file, with the number of the worker that does it; one worker does one file at a time.
-    /// - Parameter body: is told whether the file is to be read by several threads
+    /// - Parameter body: is passed whether the file is to be read by several threads
     func forEach(_ body: @Sendable (_ file: Int, _ worker: Int, _ isShared: Bool) -> Void) {
         for file in large { body(file, 0, true) }
         let next = Atomic<Int>(0)

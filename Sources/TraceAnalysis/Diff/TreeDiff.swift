@@ -38,7 +38,7 @@ package struct TreeDiff: Sendable {
         package var callDifference: Double { after.medianCalls - before.medianCalls }
 
         /// True if runs differ as much among themselves as the two sets do: some run of one set is on the wrong side of
-        /// some run of the other. nil when there is only one run of each, which tells nothing.
+        /// some run of the other. nil when there is only one run of each, which shows nothing.
         package var isNoise: Bool? { Self.isNoise(before.selfTime, after.selfTime, difference) }
         package var isCorrectedNoise: Bool? { Self.isNoise(before.correctedSelf, after.correctedSelf, correctedDifference) }
 

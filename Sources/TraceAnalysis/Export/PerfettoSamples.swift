@@ -19,7 +19,7 @@ struct PerfettoSamples {
         var piece = ProtobufMessage(), names = StackNames(tree)
         start(to: &piece)
         for (number, sample) in stacks.samples.enumerated() {
-            let (tid, news) = names.tell(sample.node)
+            let (tid, news) = names.introduce(sample.node)
             piece.packet(sequence: sequence, flags: Field.needsState) {
                 $0.add(Field.Packet.timestamp, source.monotonic(sample.at))
                 $0.add(Field.Packet.clock, Field.monotonicClock)
@@ -54,7 +54,7 @@ struct PerfettoSamples {
     }
 }
 
-/// Modules, functions and stacks that a sequence has been told, each by a number from 1. A node of the tree is a stack.
+/// Modules, functions and stacks that a sequence has been given, each by a number from 1. A node of the tree is a stack.
 private struct StackNames {
     private typealias Field = PerfettoField
     private let tree: CallTree
@@ -70,8 +70,8 @@ private struct StackNames {
 
     static func number(_ index: Int) -> UInt64 { UInt64(index) + 1 }
 
-    /// - Returns: the thread's id; what is to be told before the stack is used, nil if nothing
-    mutating func tell(_ node: Int) -> (tid: UInt32, [UInt8]?) {
+    /// - Returns: the thread's id; what is to be written before the stack is used, nil if nothing
+    mutating func introduce(_ node: Int) -> (tid: UInt32, [UInt8]?) {
         if let known = stacks[node] { return (known, nil) }
         var path: [Int] = [], current = node
         while tids[current] == nil, tree.nodes[current].parent >= 0 {
@@ -79,7 +79,7 @@ private struct StackNames {
             current = tree.nodes[current].parent
         }
         var news = ProtobufMessage()
-        for index in path where functions.insert(index).inserted { tell(index, tree.functions[index], to: &news) }
+        for index in path where functions.insert(index).inserted { introduce(index, tree.functions[index], to: &news) }
         news.add(Field.Interned.stacks) {
             $0.add(Field.Stack.id, Self.number(node))
             for index in path.reversed() { $0.add(Field.Stack.frames, Self.number(index)) }
@@ -90,7 +90,7 @@ private struct StackNames {
     }
 
     /// A frame is a function: the stack does not keep where in it the sample was.
-    private mutating func tell(_ index: Int, _ function: CallTree.Function, to news: inout ProtobufMessage) {
+    private mutating func introduce(_ index: Int, _ function: CallTree.Function, to news: inout ProtobufMessage) {
         let known = modules[function.module], module = known ?? UInt64(modules.count) + 1
         if known == nil {
             modules[function.module] = module

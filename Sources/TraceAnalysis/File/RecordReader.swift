@@ -1,5 +1,5 @@
 // The records of metadata chunks, one after another. Each says its own size; one that cannot be believed ends its chunk, since nothing
-// tells where the next begins.
+// says where the next begins.
 import CTraceLayout
 
 protocol RecordReader {

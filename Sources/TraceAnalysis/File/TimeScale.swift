@@ -5,7 +5,7 @@ import TraceFormat
 
 package struct TimeScale: Sendable {
     package let nanosecondsPerTick: Double
-    /// false when the file has nothing to tell the length of a tick by, and a tick was taken for a nanosecond
+    /// false when the file has nothing to determine the length of a tick by, and a tick was taken for a nanosecond
     package let isKnown: Bool
     /// Makes ticks of the file even; nil where they are. The ticks in a `Ticks` always are: `ChunkReader` and `Metadata` see to it.
     package let correction: ClockCorrection?

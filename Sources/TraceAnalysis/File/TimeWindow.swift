@@ -1,5 +1,5 @@
 // The moments of a trace that are asked for: one stretch of time, or several (those in which some call was open). Every reader of calls
-// goes through it: `CallStack` tells what happens within, each call with the part of it that lies there.
+// goes through it: `CallStack` reports what happens within, each call with the part of it that lies there.
 import Presentation
 import Symbols
 import TraceFormat
@@ -64,14 +64,14 @@ package struct TimeWindow: Sendable, Equatable {
 }
 
 extension TraceFile {
-    /// The same trace, of which only what happens in the window is told.
+    /// The same trace, of which only what happens in the window is shown.
     package func narrowed(to window: TimeWindow) -> TraceFile {
         var copy = self
         copy.window = window
         return copy
     }
 
-    /// "window 1.2 s to 1.5 s of 3 s", nil when all is told.
+    /// "window 1.2 s to 1.5 s of 3 s", nil for the whole trace.
     /// - Parameter end: of the trace
     package func windowText(until end: Ticks) -> String? {
         guard !window.isWhole else { return nil }

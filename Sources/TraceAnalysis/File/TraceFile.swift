@@ -158,7 +158,7 @@ package struct TraceFile: Sendable {
         return Ticks(isBeyond ? .max : moment)
     }
     package var isRing: Bool { header.mode == UInt32(TRACE_MODE_RING) }
-    /// It tells which functions were called, and of no call.
+    /// It says which functions were called, and has no calls.
     package var hasCountsAlone: Bool { header.mode == UInt32(TRACE_MODE_COUNTS) }
     /// True if threads may be writing to it, or were when they were killed.
     var mayChange: Bool { header.state == UInt32(TRACE_RECORDING) }

@@ -9,7 +9,7 @@ package struct FunctionNames: Sendable {
     struct Row: Sendable, Hashable {
         /// For people. Two symbols may have one name: constructors, clones.
         var name: String
-        /// As in the file, "" when it has none; then the name tells rows apart.
+        /// As in the file, "" when it has none; then the name distinguishes rows.
         var symbol: String
         var module: String
         var isEntryOnly: Bool

@@ -44,7 +44,7 @@ package struct LoadedFiles: Sendable {
 
     // MARK: - As functions of their own
 
-    /// The row of a table whose calls are told apart by file; of the few functions that bring files one is enough. 0: none.
+    /// The row of a table whose calls are distinguished by file; of the few functions that bring files one is enough. 0: none.
     func row(in table: FunctionNames) -> UInt32 {
         isEmpty ? 0 : UInt32((table.rows.firstIndex { Self.names.contains($0.symbol) } ?? -1) + 1)
     }

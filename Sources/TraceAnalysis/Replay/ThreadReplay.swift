@@ -104,7 +104,7 @@ extension TraceFile {
     }
 }
 
-/// One reading of a thread. Without `body` it collects `longCalls`, with it it tells the lines.
+/// One reading of a thread. Without `body` it collects `longCalls`, with it it reports the lines.
 private struct ReplayPass: CallSink {
     typealias Key = CallEnds.Key
     struct Pending {
@@ -151,11 +151,11 @@ private struct ReplayPass: CallSink {
         lineCount += 1
         guard !isFirst, !isDone else { return }
         pending.append(Pending(line: line, key: key))
-        tell(keeping: window)
+        report(keeping: window)
     }
 
-    /// Tells lines from the front: those that are complete, and whatever is beyond `keeping`.
-    private mutating func tell(keeping: Int) {
+    /// Reports lines from the front: those that are complete, and whatever is beyond `keeping`.
+    private mutating func report(keeping: Int) {
         while !isDone, head < pending.count {
             if !pending[head].isKnown { complete() }
             if !pending[head].isKnown {
@@ -192,12 +192,12 @@ private struct ReplayPass: CallSink {
         return keys
     }
 
-    /// Tells what can be told between two chunks.
+    /// Reports what can be reported between two chunks.
     mutating func chunkEnded() {
         guard let ends, !isFirst else { return }
         var keys: Set<Key>?
         while true {
-            tell(keeping: window)
+            report(keeping: window)
             guard !isDone, head < pending.count else { return }
             let wanted = keys ?? unknownKeys()
             keys = wanted
@@ -207,7 +207,7 @@ private struct ReplayPass: CallSink {
         }
     }
 
-    mutating func finish() { tell(keeping: 0) }
+    mutating func finish() { report(keeping: 0) }
 
     mutating func row(of function: UInt32) -> UInt32 { function &+ 1 } // 0 is nobody
 
@@ -236,7 +236,7 @@ private struct ReplayPass: CallSink {
             if index >= head, index < pending.count, pending[index].line.end == nil {
                 pending[index].line.end = (Ticks(time), Self.end(ending))
                 _ = ends?.take(pending[index].key)
-                if index == head { tell(keeping: window) }
+                if index == head { report(keeping: window) }
             }
         }
     }

@@ -2,7 +2,7 @@
 import Presentation
 import Symbols
 
-/// A function as reports tell them apart.
+/// A function as reports distinguish them.
 package struct ReportedFunction: Sendable, Hashable {
     /// For people.
     package var name: String
@@ -49,7 +49,7 @@ package final class FunctionLocations {
 
     private func locations(of function: ReportedFunction) -> [Location] {
         var key = function
-        if !function.symbol.isEmpty { key.name = "" } // the symbol tells them apart
+        if !function.symbol.isEmpty { key.name = "" } // the symbol distinguishes them
         return locations[key]?.sorted { ($0.linked, $0.module.path) < ($1.linked, $1.module.path) } ?? []
     }
 

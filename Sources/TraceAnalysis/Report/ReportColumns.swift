@@ -37,7 +37,7 @@ struct ReportColumns {
         // Figures give way before names are cut to where they say nothing.
         var shown = figures, hidden: [String] = []
         for (key, figure) in Self.dispensable {
-            let least = key == "average" ? 0 : Self.widthOfNames // a name that can be told is worth less than it
+            let least = key == "average" ? 0 : Self.widthOfNames // a distinct name is worth less than it
             guard let width, shown.contains(key), figure != order, !table(shown).isReadable(within: width, least: least) else { continue }
             shown.removeAll { $0 == key }
             hidden += FunctionRow.columns([key]).map(\.title)

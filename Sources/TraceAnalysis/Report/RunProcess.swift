@@ -81,7 +81,7 @@ package struct RunProcess: Sendable {
         let begun = images[0].begun, ended = images.reduce(0) { max($0, $1.ended) }
         return Nanoseconds(ended > begun ? ended - begun : 0)
     }
-    /// As a shell tells it; nil when nobody saw it who could write it down.
+    /// As a shell reports it; nil when nobody saw it who could write it down.
     package var exitStatus: Int32? { images[images.count - 1].exitStatus }
     package var isUnfinished: Bool { images[images.count - 1].isUnfinished }
 

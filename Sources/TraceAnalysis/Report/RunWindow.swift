@@ -6,7 +6,7 @@ package struct RunWindow: Sendable {
     package let text: String
     let reported: ReportedWindow?
 
-    /// nil when all is told.
+    /// nil for the whole run.
     /// - Parameter traces: of the whole run, also those that have nothing of the window
     package init?(_ traces: [TraceFile]) {
         guard traces.contains(where: { !$0.window.isWhole }) else { return nil }

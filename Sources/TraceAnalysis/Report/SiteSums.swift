@@ -31,7 +31,7 @@ private struct SiteSums: StreamSink, ~Copyable {
     private static var recentCount: Int { 4096 }
     /// Open calls of each number, of the thread that is read.
     private var open = PlainArray<UInt32>(repeating: 0, count: 1)
-    /// Duration of the latest call closed, by number: only calls open at the trace's end, whose opening this sink was not told of.
+    /// Duration of the latest call closed, by number: only calls open at the trace's end, whose opening this sink did not see.
     private var ended: [Int: UInt64] = [:]
     private var migrated = Migrations()
     private var nextLeafSite: UInt64 = 0

@@ -25,9 +25,9 @@ package struct FunctionSummary: Sendable {
     /// Without what recording took; nil where that is not asked for.
     package var correctedTotal: CorrectedTime?
     package var correctedSelf: CorrectedTime?
-    /// The caller, in rows that tell callers apart.
+    /// The caller, in rows that distinguish callers.
     package var caller: String?
-    /// The call site, in rows that tell call sites apart.
+    /// The call site, in rows that distinguish call sites.
     package var site: CallSite?
 
     static func ownCode(of program: String, _ time: Nanoseconds) -> FunctionSummary {

@@ -52,7 +52,7 @@ extension TraceFile {
         return Int(header.state) == TRACE_STOPPED ? text + " (\(stateText))" : text
     }
 
-    /// How the process ended, as a shell tells it; nil when nobody has written it down.
+    /// How the process ended, as a shell reports it; nil when nobody has written it down.
     package var exitStatus: Int32? {
         header.exit_status & UInt64(TRACE_EXIT_KNOWN) != 0 ? Int32(truncatingIfNeeded: header.exit_status) : nil
     }

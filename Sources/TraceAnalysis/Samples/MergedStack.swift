@@ -54,7 +54,7 @@ package struct MergedStack {
     }
 
     /// The next open call whose function the outermost frame is in. Before it there may be calls without a mark of their own: those that
-    /// -finstrument-functions tells of, whose frames are here; where the innermost one's return has been interrupted, that one; and as
+    /// -finstrument-functions reports, whose frames are here; where the innermost one's return has been interrupted, that one; and as
     /// many as there are more calls than marks.
     private static func call(
         from next: Int, of count: Int, marks: Int, _ segment: [SampledCode.Frame], isFirst: Bool, _ isOf: (Int, SampledCode.Frame?) -> Bool

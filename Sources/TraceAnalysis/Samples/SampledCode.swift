@@ -1,4 +1,4 @@
-// Names of the code that samples were in: the function, and those that the compiler has put into it, as far as DWARF tells.
+// Names of the code that samples were in: the function, and those that the compiler has put into it, as far as DWARF says.
 import Symbols
 
 /// Not for use by two threads at once.

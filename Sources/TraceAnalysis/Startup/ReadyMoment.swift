@@ -96,7 +96,7 @@ extension TraceFile {
 
 /// Moments at which the program may have become ready, as found in its trace.
 struct ReadyMoments {
-    /// Candidates, the most telling first; the first is taken.
+    /// Candidates, the strongest evidence first; the first is taken.
     private(set) var candidates: [ReadyMoment] = []
     /// Why the one that the user asked for is not among them.
     private(set) var complaint: String?
@@ -139,7 +139,7 @@ struct ReadyMoments {
     }
 }
 
-/// The first calls of the functions that tell when a program is ready, and the program's marks.
+/// The first calls of the functions that show when a program is ready, and the program's marks.
 struct FirstCalls {
     struct First {
         var name: String

@@ -86,7 +86,7 @@ extension StartupTimeline {
     ]
     private static let withOwnLine: Set<String> = ["dlopen", "dlmopen", "swift_once", "pthread_once", "__cxa_guard_acquire"]
 
-    /// Time of the stage in which libraries are mapped and relocated; 0 when it is not told apart.
+    /// Time of the stage in which libraries are mapped and relocated; 0 when it is not distinguished.
     private var loadTime: Nanoseconds {
         Nanoseconds(stages.filter { $0.kind == .load || $0.kind == .relocate }.reduce(0) { $0 &+ $1.duration.count })
     }

@@ -1,5 +1,5 @@
 // How a process started: one line of time from exec to ready, cut into stages that add up, with everything that ran before
-// it was ready. Durations are without the agent's own work, which is told apart; moments are as they were.
+// it was ready. Durations are without the agent's own work, which is shown separately; moments are as they were.
 import CTraceLayout
 import Presentation
 import Symbols
@@ -13,7 +13,7 @@ package struct StartupTimeline: Sendable {
         package var loader: LoaderAudit?
         /// The program that the process ran first: a shell script, say, that ends in exec.
         package var earlier: EarlierProgram?
-        /// As a shell tells it, of whoever has waited for the process; a trace does not know it.
+        /// As a shell reports it, from whoever has waited for the process; a trace does not know it.
         package var exitStatus: Int32?
         package init(readySymbol: String? = nil, loader: LoaderAudit? = nil, earlier: EarlierProgram? = nil, exitStatus: Int32? = nil) {
             self.readySymbol = readySymbol
@@ -52,7 +52,7 @@ package struct StartupTimeline: Sendable {
     /// Beginning of its time: exec, or the first moment that is known.
     package let origin: Ticks
     package internal(set) var stages: [StartupStage]
-    /// In the order of time; none where the kernel has not told.
+    /// In the order of time; none where the kernel did not report them.
     package internal(set) var mainWaits: [MainWait] = []
     package let outcome: Outcome
     /// Other moments that might have been taken for ready, in the order of time.

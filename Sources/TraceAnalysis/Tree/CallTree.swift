@@ -112,7 +112,7 @@ package struct CallTree: Sendable {
     package internal(set) var functions: [Function]
 
     /// Reads all of a trace. Memory grows with the number of distinct paths, not of calls. If there are more than a million and a half
-    /// paths, the longest are not told apart: what goes on from a path of the length that is left is one node, "(further paths)".
+    /// paths, the longest are not distinguished: what goes on from a path of the length that is left is one node, "(further paths)".
     package init(_ trace: TraceFile, workers: Int = TraceFile.cpuCount, progress: ReadingProgress? = nil) {
         self.init(trace, workers: workers, progress: progress, FunctionNames(trace.metadata))
     }

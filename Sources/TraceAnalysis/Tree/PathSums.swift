@@ -50,7 +50,7 @@ struct PathSums: ~Copyable {
     private var places: PlainArray<UInt32>
     private var bucketBits: UInt64 = 12
     /// Paths are `longest` at most, what is longer is `elsewhere`, where there would be more than `mostPaths` while reading, or more than
-    /// `keptPaths` in the end. So which are told apart is of the calls alone, and not of who has read which of them.
+    /// `keptPaths` in the end. So which are distinguished depends on the calls alone, and not on who has read which of them.
     private let mostPaths: Int, keptPaths: Int
     private var longest: UInt32 = .max
     private var longestOfAdded: UInt32 = .max
@@ -77,7 +77,7 @@ struct PathSums: ~Copyable {
     private(set) var orphans: UInt64 = 0
 
     static let mostPaths = 1 << 21
-    /// The row of calls whose paths are too many to be told apart.
+    /// The row of calls whose paths are too many to be distinguished.
     static var elsewhere: UInt32 { .max }
 
     /// Bit in the number of a frame's path: it is elsewhere, within another call that is, so that its time does not count again.
@@ -123,7 +123,7 @@ struct PathSums: ~Copyable {
         if row != Self.elsewhere {
             if length > longest { return child(parent, Self.elsewhere) }
             apart += 1
-            if apart > mostPaths, longest > 1 { isFull = true } // a thread's outermost calls are told apart in any case
+            if apart > mostPaths, longest > 1 { isFull = true } // a thread's outermost calls are distinguished in any case
         }
         if nodes.count * 2 >= places.count { grow() }
         let node = UInt32(nodes.count)

@@ -66,11 +66,11 @@ extension WaitSearch {
         guard !asked.isEmpty else { return }
         let descriptors = Set(asked.map { waits[$0].call.argument }), functions = functions
         let isCloser = isCloser()
-        let tells = functions.map {
+        let isEvidence = functions.map {
             $0.map { $0.object == .descriptor && !$0.isOfAnyDescriptor && ($0.kind == .disk || $0.kind == .pipe) } ?? false
         }
         let acts = ThreadCalls.all(
-            in: trace.narrowed(to: .whole), table, zip(isCloser, tells).map { $0 || $1 }, workers: workers, progress: progress
+            in: trace.narrowed(to: .whole), table, zip(isCloser, isEvidence).map { $0 || $1 }, workers: workers, progress: progress
         ) { call in descriptors.contains(call.argument) || call.argument == noArgument && isCloser[Int(call.row)] }
         guard let acts else { return }
         var closings: [UInt64: [UInt64]] = [:], evidence: [UInt64: [DescriptorUse.Evidence]] = [:]

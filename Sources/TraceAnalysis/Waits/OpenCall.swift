@@ -156,7 +156,7 @@ struct OpenCalls: StreamSink, ~Copyable {
     mutating func closed(_ frame: Frame, at time: UInt64, depth: Int, parent: Frame, isOutermost: Bool, _ ending: Ending) {
         if latest.row == frame.row, latest.enter == frame.enter { latest = OpenCall() }
         if wanted.isEmpty { return }
-        // The kernel may have told for longer than the trace goes on.
+        // The kernel may have reported for longer than the trace goes on.
         let time = ending == .open && !isStopped ? .max : time
         note(
             OpenCall(

@@ -8,7 +8,7 @@ package struct PageWait: Sendable {
     var thread: Int
     /// The page was there.
     var at: UInt64
-    /// Off-CPU just before; nil: it was not, or the kernel has not told.
+    /// Off-CPU just before; nil: it was not, or the kernel did not report it.
     package var duration: UInt64?
     /// Empty: no file.
     package var path: String

@@ -1,5 +1,5 @@
 // Finds who wrote what a thread waited to read, or read what it waited to write: another opener of a pipe, the peer of a socket. The
-// recorder has looked for their descriptors (KernelRecords.Descriptor); the calls on those tell when.
+// recorder has looked for their descriptors (KernelRecords.Descriptor); the calls on those show when.
 import Presentation
 import Symbols
 import TraceFormat

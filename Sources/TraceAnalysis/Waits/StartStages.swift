@@ -1,4 +1,4 @@
-// When the stages of a start begin and end, on the recording clock: for what is told stage by stage.
+// When the stages of a start begin and end, on the recording clock: for what is shown stage by stage.
 import Presentation
 import Symbols
 import TraceFormat
@@ -37,7 +37,7 @@ struct StartStages {
 }
 
 extension StartupTimeline {
-    /// Says of each stage what the main thread did in it, where the kernel has told.
+    /// Says of each stage what the main thread did in it, where the kernel reported it.
     package mutating func addStates(_ trace: TraceFile) {
         guard trace.noSwitches == nil else { return }
         let bounds = StartStages(self, trace).all

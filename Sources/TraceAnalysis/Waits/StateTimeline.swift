@@ -63,7 +63,7 @@ package struct StateTimeline: Sendable {
     /// Spans that are in `bands` alone.
     package let short: Int
     /// Off-CPU spans that are there without what is said of them.
-    package let untold: Int
+    package let unexplained: Int
 
     private static let pieces = 16_384, mostPieces = 1024, fewestPieces = 64
 
@@ -82,15 +82,15 @@ package struct StateTimeline: Sendable {
         let least = Self.least(stretches.joined().lazy.map { $0.end - $0.begin }, most: mostSpans)
         // Waits for the agent (nil) always qualify: those of a thread share one entry.
         func length(_ wait: Int?) -> UInt64 { wait.map { search.waits[$0].duration } ?? .max }
-        let told = stretches.joined().lazy.filter { $0.isWait && $0.end - $0.begin >= least }.map { length($0.wait) }
-        let leastTold = Self.least(told, most: mostWaits)
+        let shown = stretches.joined().lazy.filter { $0.isWait && $0.end - $0.begin >= least }.map { length($0.wait) }
+        let leastShown = Self.least(shown, most: mostWaits)
         let explanation = WaitExplanation(search, Symbolizer(), origin: origin), short = ShortNames(search.names)
         let pieces = UInt64(min(max(Self.pieces / max(threads.count, 1), fewestPieces), mostPieces))
         return zip(threads, stretches).map { thread, stretches in
-            var spans: [Span] = [], waits: [Wait] = [], numbers: [Int?: Int] = [:], untold = 0
+            var spans: [Span] = [], waits: [Wait] = [], numbers: [Int?: Int] = [:], unexplained = 0
             for stretch in stretches where stretch.end - stretch.begin >= least {
                 var span = Span(begin: stretch.begin, end: stretch.end, state: stretch.state, wait: nil)
-                if stretch.isWait, length(stretch.wait) >= leastTold {
+                if stretch.isWait, length(stretch.wait) >= leastShown {
                     if let known = numbers[stretch.wait] {
                         span.wait = known
                     } else {
@@ -99,14 +99,14 @@ package struct StateTimeline: Sendable {
                         waits.append(Wait(stretch.wait, explanation, search) { short[$0] })
                     }
                 } else if stretch.isWait {
-                    untold += 1
+                    unexplained += 1
                 }
                 spans.append(span)
             }
             let rest = stretches.filter { $0.end - $0.begin < least }
             return StateTimeline(
                 thread: search.threads[thread].thread!, spans: spans, bands: bands(rest, in: time, pieces), waits: waits, short: rest.count,
-                untold: untold)
+                unexplained: unexplained)
         }
     }
 

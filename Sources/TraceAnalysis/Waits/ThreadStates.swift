@@ -22,7 +22,7 @@ package struct ThreadStates: Sendable {
     let life: Range<UInt64>
     /// True if its end was seen.
     package let hasEnded: Bool
-    /// In order, without gaps. Empty where the kernel has not told.
+    /// In order, without gaps. Empty where the kernel did not report them.
     package let stretches: [Stretch]
 
     /// No thread of the program, but a task of the agent's that uses the file in its place (FileJob.swift).
@@ -35,8 +35,8 @@ package struct ThreadStates: Sendable {
     package static func all(_ trace: TraceFile, _ records: KernelRecords) -> [ThreadStates] {
         var lives: [UInt32: [Life]] = [:]
         let recorded = trace.recordedThreads
-        let isTold = trace.noSwitches == nil
-        for tid in Set(recorded.map { $0.tid }).union(records.tasks.keys).union(isTold ? Array(records.switches.keys) : []) {
+        let hasSwitches = trace.noSwitches == nil
+        for tid in Set(recorded.map { $0.tid }).union(records.tasks.keys).union(hasSwitches ? Array(records.switches.keys) : []) {
             lives[tid] = Life.all(records.tasks[tid] ?? [], from: trace.beginOfStates(records))
         }
         for thread in recorded {
@@ -56,7 +56,7 @@ package struct ThreadStates: Sendable {
                         tid: tid, thread: known?.index,
                         name: name.isEmpty ? life.name ?? life.by.flatMap { Self.name($0, at: life.begin, trace, records) } ?? "" : name,
                         by: life.by, life: begin..<end, hasEnded: life.end != nil,
-                        stretches: isTold
+                        stretches: hasSwitches
                             ? Self.stretches(
                                 begin..<end, records.switches[tid] ?? [], isBegun: life.isBegun, hasEnded: life.end != nil,
                                 isWhole: trace.metadata.kernel?.lost == 0, hasCalls: known != nil) : []))
@@ -118,7 +118,7 @@ private struct Life {
     var begin: UInt64
     /// Its beginning was seen.
     var isBegun: Bool
-    /// The kernel has told of the time.
+    /// The kernel has reported what happened in that time.
     var isKnown: Bool
     var end: UInt64?
     var name: String?
@@ -126,7 +126,7 @@ private struct Life {
     var thread: RecordedThread?
 
     /// One after another, of one thread id.
-    /// - Parameter begin: from when on the kernel has told, nil: it has not
+    /// - Parameter begin: from when on the kernel has reported, nil: it has not
     static func all(_ tasks: [KernelRecords.Task], from begin: UInt64?) -> [Life] {
         let before = Life(begin: begin ?? 0, isBegun: false, isKnown: begin != nil)
         var lives: [Life] = []

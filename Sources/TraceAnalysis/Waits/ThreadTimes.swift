@@ -3,7 +3,7 @@ import Presentation
 import TraceFormat
 
 package struct ThreadTimes: Sendable {
-    /// Ticks; nil where the kernel has not told of switches.
+    /// Ticks; nil where the kernel did not report switches.
     package private(set) var running: UInt64?
     package private(set) var runnable: UInt64?
     package private(set) var waiting: UInt64

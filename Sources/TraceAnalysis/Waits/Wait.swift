@@ -83,7 +83,7 @@ package struct Wait: Sendable {
     package var object: String?
     /// True if `object` is what the descriptor is open on, not its number.
     var isOpenOn = false
-    /// The system call it was found in, where no traced call tells.
+    /// The system call it was found in, where no recorded call shows it.
     package var systemCall: String?
     package var holder: Holder?
     /// How often others took the lock in that time.

@@ -4,7 +4,7 @@ import Symbols
 import TraceFormat
 
 package struct WaitChoice: Sendable {
-    /// Shorter ones are not told of.
+    /// Shorter ones are not reported.
     package var least: Nanoseconds?
     package var kind: WaitKind?
     /// Selects threads by name or number; nil: all.

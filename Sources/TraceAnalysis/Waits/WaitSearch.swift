@@ -1,5 +1,5 @@
-// The waits of a process. Where the kernel has told of switches, a wait is an off-CPU stretch, and the call that was innermost
-// then tells what for. Where it has not, the calls that can do nothing but wait are the waits, as long as they took.
+// The waits of a process. Where the kernel has reported switches, a wait is an off-CPU stretch, and the call that was innermost
+// then shows what for. Where it has not, the calls that can do nothing but wait are the waits, as long as they took.
 import CTraceLayout
 import Presentation
 import Symbols
@@ -89,7 +89,7 @@ package struct WaitSearch: Sendable {
         findEnds()
     }
 
-    /// How many threads of the program the kernel has told of that made no call that was recorded.
+    /// How many threads of the program that the kernel has reported made no call that was recorded.
     package var silentThreads: Int { threads.count { $0.thread == nil } }
 
     /// As people call it; nil: no call.
@@ -114,7 +114,7 @@ package struct WaitSearch: Sendable {
     mutating func note(_ peers: [Wait.Peer], of wait: Int) { waits[wait].peers = peers }
     mutating func note(object: String, of wait: Int) { waits[wait].object = object }
 
-    /// How the scheduler chose the thread, as it was told of last before that moment.
+    /// How the scheduler chose the thread, as it was last reported before that moment.
     func priority(_ thread: Int, at moment: UInt64) -> SchedulerPriority? {
         guard let all = priorities[threads[thread].tid] else { return nil }
         let next = bisect(all.count) { all[$0].at <= moment }

@@ -195,7 +195,7 @@ enum LibraryPart: Equatable, Sendable {
     case inner
     case call(WaitKind)
 
-    /// True if the caller tells what this call waits for: the library's `waitpid` waits in `wait4`, its `sleep` in `nanosleep`. But an
+    /// True if the caller shows what this call waits for: the library's `waitpid` waits in `wait4`, its `sleep` in `nanosleep`. But an
     /// `epoll_wait` within `select` was made by a signal handler.
     func isSaid(by caller: LibraryPart) -> Bool {
         switch self {

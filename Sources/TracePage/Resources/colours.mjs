@@ -15,7 +15,7 @@ export function hues(executable) {
   };
 }
 
-/// Functions of a module differ a little, so that neighbours are told apart.
+/// Functions of a module differ a little, so that neighbours are distinguished.
 export function shade(hue, fn, isDark) {
   const wobble = fn % 5 * 2;
   return isDark ? `hsl(${hue} 42% ${55 + wobble}%)` : `hsl(${hue} 68% ${76 + wobble}%)`;

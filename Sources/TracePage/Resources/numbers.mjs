@@ -7,7 +7,7 @@ export function time(ns) {
   if (v < 1e9) return sign + (v / 1e6).toPrecision(v < 1e8 ? 3 : 4) + " ms";
   return sign + (v / 1e9).toPrecision(4) + " s";
 }
-/// A moment, with digits enough to tell it from one that is `step` away.
+/// A moment, with digits enough to distinguish it from one that is `step` away.
 export function moment(ns, step) {
   const v = Math.abs(ns), [unit, name] = v < 1e3 ? [1, "ns"] : v < 1e6 ? [1e3, "µs"] : v < 1e9 ? [1e6, "ms"] : [1e9, "s"];
   const digits = Math.max(Math.ceil(Math.log10(unit / Math.max(step, 1e-3)) - 1e-9), 0);

@@ -1,7 +1,7 @@
 // The part of a thread's time that is in view, and where. A range is {from, to}, in nanoseconds.
 import { SCHEMA } from "./schema.mjs";
 
-/// The range within the whole, not narrower than can be told apart.
+/// The range within the whole, not narrower than can be distinguished.
 export function clamped(from, to, whole) {
   const least = Math.max(whole / 1e7, 20), span = Math.min(Math.max(to - from, least), whole);
   const start = Math.min(Math.max((from + to) / 2 - span / 2, 0), whole - span);

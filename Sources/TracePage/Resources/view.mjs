@@ -61,10 +61,10 @@ function isHit(fn) {
 function search(text) {
   pattern = expression(text);
   hits.clear();
-  tellMatches();
+  showMatches();
   redraw();
 }
-function tellMatches() {
+function showMatches() {
   $("matches").textContent = "";
   if (!pattern) return;
   const isOfSamples = current === "samples", { isFound, calls, part, whole } = found(pattern, isOfSamples ? samples.graph.tree : tree, isOfSamples ? [] : DATA.table);
@@ -335,7 +335,7 @@ function drawLine() {
     const of = px => {
       const here = stateAt(shown, px);
       if (!here || Array.isArray(here)) return here && { tipText: columnText(here) };
-      const lines = spanLines(here, states.waits, DATA.served), wait = { lane: index, span: here, told: here.wait < 0 ? null : states.waits[here.wait] };
+      const lines = spanLines(here, states.waits, DATA.served), wait = { lane: index, span: here, details: here.wait < 0 ? null : states.waits[here.wait] };
       return { tipText: lines.join("\n"), range: [here.start, here.start + here.length], wait, onclick: () => describeWait(wait, lines) };
     };
     line.boxes.push({ left: 0, top: base, width, height: high, of });
@@ -403,11 +403,11 @@ function drawLine() {
 /// From who woke a thread, at that moment, to when the thread ran: of the wait that is pointed at, or else of the one that was clicked.
 function drawWaker(context, x, width, paper, text) {
   const wait = line.pointed || line.chosen;
-  if (!wait || !wait.told || wait.told.waker === null) return;
-  const { lane, span, told } = wait, from = line.centers.get(told.waker), to = line.centers.get(lane);
+  if (!wait || !wait.details || wait.details.waker === null) return;
+  const { lane, span, details } = wait, from = line.centers.get(details.waker), to = line.centers.get(lane);
   if (from === undefined || to === undefined) return; // hidden
   const bounded = at => Math.min(Math.max(x(at), -50), width + 50);
-  const x0 = bounded(told.woken), x1 = bounded(told.ran === null ? span.start + span.length : told.ran), angle = Math.atan2(to - from, x1 - x0);
+  const x0 = bounded(details.woken), x1 = bounded(details.ran === null ? span.start + span.length : details.ran), angle = Math.atan2(to - from, x1 - x0);
   const end = side => [x1 - 9 * Math.cos(angle + side), to - 9 * Math.sin(angle + side)];
   for (const [colour, wide] of [[paper, 6], [text, 2]]) {
     context.strokeStyle = context.fillStyle = colour;
@@ -426,9 +426,9 @@ function drawWaker(context, x, width, paper, text) {
 }
 /// Notes the wait that the pointer is at, null for none.
 function point(wait) {
-  const told = wait && wait.told ? wait : null;
-  if ((line.pointed && line.pointed.told) === (told && told.told)) return;
-  line.pointed = told;
+  const known = wait && wait.details ? wait : null;
+  if ((line.pointed && line.pointed.details) === (known && known.details)) return;
+  line.pointed = known;
   schedule(drawLine);
 }
 function toggle(set, key) {
@@ -750,7 +750,7 @@ function page(name) {
   }
   showTip(null, "");
   pages[name]();
-  tellMatches();
+  showMatches();
 }
 const redraw = () => schedule(pages[current]);
 for (const key of Object.keys(pages)) {

@@ -53,7 +53,7 @@ struct CodeSections {
         }
     }
 
-    /// Returns true if the mapped image came from this file, as far as its program headers tell.
+    /// Returns true if the mapped image came from this file, as far as its program headers show.
     static func isFile(_ descriptor: Int, of image: Image) -> Bool {
         var header = ElfHeader()
         return read(descriptor, 0, &header) && header.magic == ElfHeader.magicWord && matches(descriptor, header, image)

@@ -2,7 +2,7 @@
 // elf/dl-lookup.c, do_lookup_x). Checked once, when the image is read: a start looks for tens of thousands of symbols.
 import CSupport
 
-/// Bloom filter: tells which of a hundred modules need not be asked. Small, so that the search can run along a table of them.
+/// Bloom filter: shows which of a hundred modules need not be asked. Small, so that the search can run along a table of them.
 struct BloomFilter: BitwiseCopyable {
     private var words: UnsafePointer<UInt64>
     private var mask: UInt32 = 0

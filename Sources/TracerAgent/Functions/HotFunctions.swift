@@ -9,7 +9,7 @@ enum HotFunctions {
     /// TRACER_KEEPHOT.
     nonisolated(unsafe) static var areKept = Variables.keepsHot.standard
 
-    /// About so many complete calls are needed to tell.
+    /// About so many complete calls are needed to decide.
     private static let calls = 100_000
     /// One word in so many is looked at: a prime, so that no loop of the program keeps step with it.
     private static let stride = 61

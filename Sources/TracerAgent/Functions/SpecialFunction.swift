@@ -6,7 +6,7 @@ enum HookPolicy: UInt8 {
     case record // a traced call
     case none // the slot stays as it is
     case frameLister // a traced call of our own function, which calls the original (Backtraces.swift)
-    case unwinderQuery // asked by an unwinder, which is told of relocated instructions as well (UnwinderQuestions.swift)
+    case unwinderQuery // asked by an unwinder, which learns of relocated instructions as well (UnwinderQuestions.swift)
     case entryOnly // entry is recorded, then a jump: the function sees its real caller's return address
     case dlopen, systemCall, threadName, confinement, identity, ending, signalAction // looked at call by call (Inspection.swift)
     case instrumentation // the agent's own stands in for it (InstrumentedFunctions.swift)
@@ -43,7 +43,7 @@ struct SpecialFunction {
     let name: StaticString
     let policy: HookPolicy
 
-    /// Functions are patched in this process, so unwinders are to be told of relocated instructions (UnwinderQuestions.swift).
+    /// Functions are patched in this process, so unwinders are to learn of relocated instructions (UnwinderQuestions.swift).
     nonisolated(unsafe) static var answersUnwinders = false
     private static func isUnwinderQuery(_ name: Name) -> Bool { equal(name.text, literal: "_dl_find_object") }
 
@@ -176,7 +176,7 @@ struct SpecialFunction {
         .init(name: "pthread_once", policy: .once),
         .init(name: "__pthread_once", policy: .once),
         .init(name: "__cxa_guard_acquire", policy: .once),
-        // May tell that the program is ready.
+        // May show that the program is ready.
         .init(name: "write", policy: .output),
         .init(name: "writev", policy: .output),
         .init(name: "sd_notify", policy: .notify),

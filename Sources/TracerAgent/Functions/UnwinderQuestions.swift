@@ -5,7 +5,7 @@ import CSupport
 
 enum UnwinderQuestions {
     /// Returns the value for a slot of `asker` with one of these two functions of the C library. nil: it is no unwinder that needs to
-    /// be told anything; a program's own list of its modules stays as it is.
+    /// learn anything; a program's own list of its modules stays as it is.
     static func findObject(_ target: UInt64, for asker: UnsafePointer<Image>) -> UInt64? {
         let unwinder = self.unwinder(asker)
         if !SpecialFunction.answersUnwinders && unwinder != UNWINDER_LIBUNWIND { return nil }

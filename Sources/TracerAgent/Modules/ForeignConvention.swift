@@ -81,7 +81,7 @@ enum ForeignConvention {
         return false
     }
 
-    /// In a namespace of its own (dlmopen(3)) an unwinder that asks dl_iterate_phdr alone for the tables of a frame is told of that
+    /// In a namespace of its own (dlmopen(3)) an unwinder that asks dl_iterate_phdr alone for the tables of a frame learns of that
     /// namespace, and the labels that calls return to are in the agent, which is in the base one. _dl_find_object (glibc 2.35)
     /// knows all.
     private static func markNamespaces() -> Bool {

@@ -1,5 +1,5 @@
 // dlopens that bring modules, and loads made inside libc (iconv, NSS): who asked for what, and when. The call itself is an
-// event like any other; here it is joined with what the loader's hook tells. Everything of a thread: its own context.
+// event like any other; here it is joined with what the loader's hook reports. Everything of a thread: its own context.
 import CSupport
 import CTraceLayout
 
@@ -77,7 +77,7 @@ enum Loads {
         fixed.opened_ticks = openedTicks
         openedTicks = 0
         let asked = CText(UnsafePointer<UInt8>(OpaquePointer(tracer_asked_path(context)!)))
-        // If the return of a dlopen is not seen, only the name tells whether it still runs: what came since may be libc's.
+        // If the return of a dlopen is not seen, only the name shows whether it still runs: what came since may be libc's.
         let isRunning =
             context.pointee.asked_ticks != 0 && stackPointer < context.pointee.asked_stack_pointer
             && (context.pointee.load != nil || equal(baseName(asked), baseName(first)))

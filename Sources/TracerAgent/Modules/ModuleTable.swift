@@ -25,7 +25,7 @@ struct Module: BitwiseCopyable {
     var asksForCallers = false // some of them may want to (CallerQuestions.swift)
     var load: UInt32 // the load that brought it; 0 at start
     var seen: UInt32 = 0 // the change of the loader's lists at which it was in them
-    var isRelocated = false // when the loader told of it
+    var isRelocated = false // when the loader reported it
     var isAgain = false // its needs and its bindings are in the trace already
     var buildID: UInt64 = 0 // a hash; 0 none
     /// In the present file, once there is one.

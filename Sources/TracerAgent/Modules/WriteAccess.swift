@@ -39,10 +39,10 @@ struct WriteAccess {
     }
 }
 
-/// When the loader's hook tells of a new module: has it been relocated? glibc calls the hook before relocation until 2.40 and
-/// after it from 2.41 on (elf/dl-open.c, dl_open_worker_begin); which loader this is does not matter, its RELRO part tells.
+/// When the loader's hook reports a new module: has it been relocated? glibc calls the hook before relocation until 2.40 and
+/// after it from 2.41 on (elf/dl-open.c, dl_open_worker_begin); which loader this is does not matter, its RELRO part shows it.
 enum RelocationState: UInt8 { // a raw value: comparing plain enums brings the standard library's hashing with it
-    case notYet // or there is nothing that would tell: a loader of either kind may write to it now
+    case notYet // or there is nothing that would show it: a loader of either kind may write to it now
     case done
     case unknown // nothing of the module may be written to
 

@@ -125,7 +125,7 @@ struct FileJob {
     }
 
     nonisolated(unsafe) private static var latestTask = 0
-    /// The kernel tells of a task's end before it takes it from the list of the process (kernel/exit.c, do_exit: exit_mm, exit_notify).
+    /// The kernel reports a task's end before it takes it from the list of the process (kernel/exit.c, do_exit: exit_mm, exit_notify).
     static func awaitEnd() {
         for _ in 0..<10_000 where latestTask > 0 {
             if failed(SystemCall.call(SystemCall.tgkill, Int(Process.pid), latestTask, 0)) { break }

@@ -173,7 +173,7 @@ enum TraceOutput {
     /// From here on the agent makes no system call that the program might not be allowed.
     static var isConfined: Bool { tracer_confinement().pointee != 0 }
 
-    /// Recording has stopped, and nobody has been told why.
+    /// Recording has stopped, and nothing has reported why.
     static var hasNewsOfStop: Bool { !isWritable && isOpen && !stopReported }
     /// Says it, once. No lock may be held.
     static func reportStop() {

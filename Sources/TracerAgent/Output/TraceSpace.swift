@@ -284,7 +284,7 @@ enum TraceSpace {
     }
 
     /// Space is taken before the file is used there, and a thread may be killed in between: so `next_offset` does not
-    /// tell whether a file was cut.
+    /// show whether a file was cut.
     private static func noteLength(_ end: UInt64) {
         tracer_atomic_max(&TraceOutput.header.pointee.extended_offset, end)
     }

@@ -2,7 +2,7 @@
 import CSupport
 
 enum Message {
-    /// The trace alone is told.
+    /// Messages go to the trace alone.
     nonisolated(unsafe) static var isQuiet = false
     /// Status of descriptor 2 when the agent began. A program may close it and open a file that gets the number: nothing of ours may
     /// land there.

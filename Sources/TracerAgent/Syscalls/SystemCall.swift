@@ -118,7 +118,7 @@ enum Memory {
             SystemCall.call(
                 SystemCall.mremap, bits(pages), byteCount, byteCount, Mapping.mayMoveTo, Int(bitPattern: UInt(address))))
     }
-    /// Makes what was written here code. On aarch64 the fetching of instructions must be told. No other core can have
+    /// Makes what was written here code. On aarch64 the fetching of instructions must be synchronized. No other core can have
     /// fetched what stood here before: these pages were not executable then, or, at start, there was no other thread.
     static func protectCode(_ address: UInt64, _ byteCount: UInt64) -> Bool {
         tracer_code_written(address, address &+ byteCount)

@@ -22,7 +22,7 @@ enum InstrumentedTable {
     static func becomeChild() { lock = Lock() }
 
     /// The hook of the function, which `make` makes at its first call. nil: no memory. Where code was unmapped and other code has
-    /// come there may be several; `isOurs` tells them apart.
+    /// come there may be several; `isOurs` distinguishes them.
     static func hook(of function: UInt64, _ isOurs: (Hook) -> Bool, _ make: () -> Hook?) -> Hook? {
         lock.lock()
         defer { lock.unlock() }
@@ -140,7 +140,7 @@ extension ThreadRecorder {
     /// Returns true if the call that returns to this label is one of this function: it came through a slot, or through its own first
     /// bytes.
     private func isRecorded(_ hook: UnsafeMutablePointer<function_hook>, _ label: UInt64, _ isOwn: Bool) -> Bool {
-        if !isOwn { return true } // code inlined into a coroutine's first function is not told apart
+        if !isOwn { return true } // code inlined into a coroutine's first function is not distinguished
         var frame = top
         while frame != base {
             if frame.label == label && !frame.isInstrumented {

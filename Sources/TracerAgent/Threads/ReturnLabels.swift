@@ -223,7 +223,7 @@ enum ReturnLabels {
     // MARK: - More labels of one address
 
     /// Another label of the same address, for a program that copies its stacks: where a call is still open that was made from
-    /// the same call site at the same stack pointer, only the label can tell the two apart. They are handed
+    /// the same call site at the same stack pointer, only the label can distinguish the two. They are handed
     /// out in turn; `isOpen` says which are in use.
     static func another(of label: UInt64, _ isOpen: (UInt64) -> Bool) -> UInt64? {
         lock.lock()

@@ -88,7 +88,7 @@ struct ThreadRecorder {
         ThreadRecords.begin(context)
     }
 
-    /// Nothing tells the agent that a thread ends. Its context is found and released when a later one begins: the same
+    /// Nothing reports to the agent that a thread ends. Its context is found and released when a later one begins: the same
     /// thread block (glibc keeps and reuses stacks), or, for a few at a time in turn, a tid that is gone.
     private static func releaseDead(besides new: ThreadRecorder) {
         ThreadContexts.forEach(block: new.state) { releaseDead($0, new) }
@@ -386,7 +386,7 @@ struct ThreadRecorder {
     }
 
     /// Returns true if the file has the frame's enter and not its end. For a frame whose trampoline was interrupted by a signal handler
-    /// that never returned to it (siglongjmp), only the chunk can tell: the words are read backwards to the enter that has exactly its
+    /// that never returned to it (siglongjmp), only the chunk can show it: the words are read backwards to the enter that has exactly its
     /// time, past whatever the handler wrote.
     func isOpenInFile(_ frame: Frame) -> Bool {
         if !frame.isFilling && !frame.isClosing { return frame.isWritten }

@@ -121,7 +121,7 @@ struct LaunchOptions: ParsableArguments {
     }
 }
 
-/// On a terminal a line says how far a series is; told before each launch, and at its end.
+/// On a terminal a line says how far a series is; updated before each launch, and at its end.
 func showLaunches() -> (_ done: Int, _ all: Int) -> Void {
     guard isatty(STDERR_FILENO) == 1 else { return { _, _ in } }
     return { done, all in

@@ -67,7 +67,7 @@ struct WindowOptions: ParsableArguments {
 
     var isWhole: Bool { from == nil && to == nil && around == nil }
 
-    /// The traces, of which no more is told than what is asked for; of several those that have some of it.
+    /// The traces, of which no more is shown than what is asked for; of several those that have some of it.
     /// - Parameter least: --min, the shortest call for --around
     func narrow(_ traces: [TraceFile], least: TimeLength?) throws -> [TraceFile] { try narrowRun(traces, least: least).traces }
 

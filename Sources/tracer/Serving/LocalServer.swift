@@ -43,7 +43,7 @@ final class LocalServer: Sendable {
         self.port = UInt16(bigEndian: address.sin_port)
     }
 
-    /// A path that nobody guesses: other users of this machine may ask, too, for what nobody told them.
+    /// A path that nobody guesses: other users of this machine may ask, too, for what nobody gave them.
     static func secretPath() -> String {
         "/" + hexadecimal((0..<16).map { _ in UInt8.random(in: 0...255) }) + "/"
     }

@@ -1,4 +1,4 @@
-// Reading that may take a while: a bar on stderr tells how far it has come.
+// Reading that may take a while: a bar on stderr shows how far it has come.
 import Dispatch
 import Glibc
 import Synchronization

@@ -13,7 +13,7 @@ struct sampling_events {
     void (*exit)(void *, pid_t);
     void (*sample)(void *, pid_t, pid_t thread, uint64_t ns, const uint64_t *registers, const void *stack, uint64_t stack_bytes);
 };
-/// Runs a program, and every process that it makes, and tells of it. Its output goes to /dev/null. An errno, or 0.
+/// Runs a program, and every process that it makes, and reports on it. Its output goes to /dev/null. An errno, or 0.
 int sampling_run(char *const *arguments, uint64_t period_ns, uint32_t stack_bytes, uint64_t register_mask, const struct sampling_events *);
 
 /// The same stack by elfutils' libdwfl. How many frames, as struct trace_sample has them; -1: none. `dwarf_registers` in DWARF's order, with

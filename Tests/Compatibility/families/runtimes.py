@@ -253,7 +253,7 @@ def programs():
         Program("jemalloc", "exec ./program", prepare="g++ -O1 main.cpp -o program -pthread -ljemalloc", files={"main.cpp": ALLOC}, needs="jemalloc/jemalloc.h:libjemalloc-dev g++:g++", traced="program", version="dpkg-query -Wf '${Version}' libjemalloc-dev"),
         Program("tcmalloc", "exec ./program", prepare="g++ -O1 main.cpp -o program -pthread -ltcmalloc", files={"main.cpp": ALLOC}, needs="gperftools/tcmalloc.h:libgoogle-perftools-dev g++:g++", traced="program", version="dpkg-query -Wf '${Version}' libgoogle-perftools-dev"),
         Program("glibc malloc", "exec ./program", prepare="g++ -O1 main.cpp -o program -pthread", files={"main.cpp": ALLOC}, needs="g++:g++", traced="program", version="ldd --version"),
-        # gcc's ASan runtime is a shared library and wants to be the first one; with any preload library it must be told.
+        # gcc's ASan runtime is a shared library and wants to be the first one; with any preload library it must be configured for that.
         sanitizer("ASan", "address", "overflow", "ASAN_OPTIONS=verify_asan_link_order=0 "),
         sanitizer("TSan", "thread", "race"),
         sanitizer("UBSan", "undefined", "undefined"),

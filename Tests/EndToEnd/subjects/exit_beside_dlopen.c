@@ -39,11 +39,11 @@ int (*held_pointer)(void) = chosen;
 int chosen(void);
 EXPORT int held(int value) { OPAQUE(); return value + 1; }
 static int begun;
-static void tell(void) { char byte = 0; CHECK(write(CONSTRUCTED + 1, &byte, 1) == 1); }
+static void notify(void) { char byte = 0; CHECK(write(CONSTRUCTED + 1, &byte, 1) == 1); }
 __attribute__((constructor)) static void first(void) { begun = held(1); }
 __attribute__((constructor)) static void second(void) {
     CHECK(begun == 2 && chosen() == 7);
-    tell();
+    notify();
 }
 #elif defined LIB_early
 EXPORT int early(int value) { OPAQUE(); return value + 1; }

@@ -296,7 +296,7 @@ int main(void) {
     pthread_barrier_wait(&begun);
     begin = now();
     while (!word) syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, (void *)0);
-    // Such a call may have a time limit: who woke it is told where it ran within 1 ms.
+    // Such a call may have a time limit: who woke it is shown where it ran within 1 ms.
     say("futex", begin, &word, now() - wokenAt < 1000000 ? other : 0);
     pthread_join(one, 0);
 

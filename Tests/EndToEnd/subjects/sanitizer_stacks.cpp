@@ -20,7 +20,7 @@ __attribute__((noinline)) static void race() { for (int i = 0; i < 1000; i++) __
 __attribute__((noinline)) static void free_twice() { void *p = allocate(10); kept = p; free(p); free(kept); }
 
 /// Prints the functions that a report names, in order. Frames of the agent would stand between them.
-static void tell(const char *program, const char *how) {
+static void print_report(const char *program, const char *how) {
     FILE *report = popen((std::string("exec ") + program + " " + how + " 2>&1").c_str(), "r");
     char line[4096], function[4096];
     printf("%s:\n", how);
@@ -53,10 +53,10 @@ int main(int count, char **arguments) {
     }
     if (!how.empty()) return 0;
 #ifdef __SANITIZE_THREAD__
-    tell(arguments[0], "race");
+    print_report(arguments[0], "race");
 #else
-    for (int i = 0; i < 3; i++) tell(arguments[0], "leak"); // more than once: what may go wrong is a race
-    tell(arguments[0], "behind");
-    tell(arguments[0], "twice");
+    for (int i = 0; i < 3; i++) print_report(arguments[0], "leak"); // more than once: what may go wrong is a race
+    print_report(arguments[0], "behind");
+    print_report(arguments[0], "twice");
 #endif
 }

@@ -1,6 +1,6 @@
 // Leads initializers and finalizers through stubs. Modules that are there at the start are relocated already: their
 // arrays are changed in place, through RELRO. Of a module that is loaded later the array may not be relocated yet when the
-// loader's hook tells of it (WriteAccess.swift), so the *dynamic entry* is led to a table of ours (glibc elf/dl-init.c,
+// loader's hook reports it (WriteAccess.swift), so the *dynamic entry* is led to a table of ours (glibc elf/dl-init.c,
 // call_init, and elf/dl-fini.c read both from there). What such a stub leads to is read from the module's array when the
 // stub is called: nobody calls an initializer or finalizer of a module that is not relocated.
 import CSupport

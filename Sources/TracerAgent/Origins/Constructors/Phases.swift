@@ -1,10 +1,10 @@
-// The stages that the agent can tell apart. The first three lie before it: what it cannot see it finds out, with the error
+// The stages that the agent can distinguish. The first three lie before it: what it cannot see it finds out, with the error
 // that this leaves.
 import CSupport
 import CTraceLayout
 
 enum Phases {
-    /// As who started the program has told.
+    /// From the process that started the program.
     nonisolated(unsafe) static var execTime: UInt64?
 
     /// The agent is entered; its clock is chosen.

@@ -157,7 +157,7 @@ enum CalledFunctions {
     /// or the module's first page, which FilePages takes for a moment, has such bytes too.
     private static func block(of replaced: ReplacedBytes, in module: Int) -> Range<UInt64>? {
         let entry = ModuleTable.modules.pointer(module)
-        // Nobody tells when modules of other namespaces are unloaded.
+        // Nothing reports when modules of other namespaces are unloaded.
         if entry.pointee.state == .retired || !entry.pointee.inBaseNamespace { return nil }
         let image = entry.pointee.image, page = UInt64(Memory.pageBytes), most = page &* 64
         if PatchedFunctions.firstReplaced(in: module) < (image.low & ~(page &- 1)) &+ page { return nil }

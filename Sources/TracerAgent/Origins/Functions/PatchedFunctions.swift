@@ -17,7 +17,7 @@ enum PatchedFunctions {
         var codeBytes: UInt64 = 0
         var used: UInt64 = 0 // bytes in use
         var hooks: UInt64 = 0
-        var told: UInt64 = 0 // to unwinders (RelocatedArea.swift)
+        var describedFrom: UInt64 = 0 // for unwinders (RelocatedArea.swift)
         var descriptions: UInt64 = 0
         var base: UInt64 = 0 // base of the plan's addresses
         var replaced: UnsafeMutablePointer<ReplacedBytes>? // one for each hook, where they are to be put back
@@ -324,7 +324,7 @@ enum PatchedFunctions {
         let plan = work.plan
         var address = area.code, hook = area.hooks
         var relocated = RelocatedArea(
-            at: area.told, work.count, code: area.code..<area.code &+ area.used, hooks: area.hooks, base: work.base,
+            at: area.describedFrom, work.count, code: area.code..<area.code &+ area.used, hooks: area.hooks, base: work.base,
             descriptions: area.descriptions)
         var keys = plan.keys
         for n in 0..<plan.functionCount {
@@ -346,7 +346,7 @@ enum PatchedFunctions {
             hook = hook &+ UInt64(FUNCTION_BYTES)
         }
         if !Memory.protectCode(area.code, area.codeBytes) { return false }
-        relocated.tell()
+        relocated.publish()
         return true
     }
 
@@ -372,7 +372,7 @@ enum PatchedFunctions {
         let page = UInt64(Memory.pageBytes)
         func whole(_ bytes: UInt64) -> UInt64 { (bytes &+ page &- 1) & ~(page &- 1) }
         let codeBytes = whole(work.codeBytes), hookBytes = UInt64(work.count) &* UInt64(FUNCTION_BYTES)
-        let toldBytes = RelocatedArea.bytes(work.count, work.shapes), filled = whole(codeBytes &+ hookBytes &+ toldBytes)
+        let describedBytes = RelocatedArea.bytes(work.count, work.shapes), filled = whole(codeBytes &+ hookBytes &+ describedBytes)
         let known = descriptions(near: image)
         // If address space is scarce, without descriptions: an unwinder then ends in relocated instructions.
         let withDescriptions = known == nil ? mapNear(image, filled &+ RelocatedArea.descriptionBytes) : nil
@@ -382,7 +382,7 @@ enum PatchedFunctions {
         Memory.populate(address, Int(filled))
         var area = Area(
             code: start, codeBytes: codeBytes, used: work.codeBytes, hooks: start &+ codeBytes,
-            told: start &+ codeBytes &+ hookBytes, descriptions: known ?? (withDescriptions == nil ? 0 : start &+ filled), base: work.base)
+            describedFrom: start &+ codeBytes &+ hookBytes, descriptions: known ?? (withDescriptions == nil ? 0 : start &+ filled), base: work.base)
         if CalledFunctions.areWanted {
             let byteCount = Int(work.count) &* MemoryLayout<ReplacedBytes>.stride
             area.replaced = Memory.pages(byteCount)?.bindMemory(to: ReplacedBytes.self, capacity: Int(work.count))

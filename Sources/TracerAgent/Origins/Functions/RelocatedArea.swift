@@ -55,7 +55,7 @@ struct RelocatedArea {
     }
 
     /// From now on unwinders find it.
-    func tell() {
+    func publish() {
         area.pointee.count = UInt64(count)
         tracer_add_relocated(area)
     }

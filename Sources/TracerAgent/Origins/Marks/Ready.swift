@@ -1,4 +1,4 @@
-// Calls that may tell that the program is ready, which shows only in arguments: output to a terminal or standard output, sd_notify(3)
+// Calls that may show that the program is ready, which shows only in arguments: output to a terminal or standard output, sd_notify(3)
 // with READY=1, a function that the user names. Their stubs are special until it has happened; from then on they are ordinary ones, but
 // for one comparison. The first of each is recorded, and the tool chooses.
 import CSupport
@@ -10,7 +10,7 @@ enum Ready {
     /// A program that writes thousands of times elsewhere is not going to say by it that it is ready.
     private static let mostInspected: UInt32 = 4096
 
-    /// Something has told that the program is ready.
+    /// Something has shown that the program is ready.
     static var isPast: Bool { seen != 0 }
 
     /// A call of one of these functions begins.

@@ -1,12 +1,12 @@
 // Slots that are bound at their first call. Where such a slot leads is the loader's own decision, when it is called: it knows
-// the scopes (RTLD_GLOBAL, RTLD_DEEPBIND, namespaces), notes that the caller needs the module of the target, tells auditors,
+// the scopes (RTLD_GLOBAL, RTLD_DEEPBIND, namespaces), notes that the caller needs the module of the target, notifies auditors,
 // and runs IFUNC resolvers. So these slots stay as they are. What is changed is the word behind them: a lazy slot leads to
 // the module's procedure linkage table, and that jumps through the third word of DT_PLTGOT to `_dl_runtime_resolve` (glibc
 // sysdeps/*/dl-trampoline.*; psABI, "Procedure Linkage Table"). It leads to `tracer_lazy` instead, which calls the same
 // `_dl_fixup` on the program's stack, and stores a stub of the function that it names into the slot.
 //
 // `_dl_fixup` stores what it finds where the relocation says. A thread that is calling through the slot just then would go past
-// the stub. So it is given relocations of ours, which say the same of the symbol and have another offset: it is told which one by
+// the stub. So it is given relocations of ours, which say the same of the symbol and have another offset: it learns which one by
 // its distance from the module's first (reloc_arg, elf/dl-runtime.c), forwards, in 32 bits.
 import CSupport
 

@@ -60,7 +60,7 @@ enum ScanCache {
     }
 
     /// Returns the identity by the build-id. Without one only the executable is known, if it is large: /proc/self/exe is the very file
-    /// that runs, while another one may have taken the place of a library. (If it is the loader or valgrind, its program headers tell.)
+    /// that runs, while another one may have taken the place of a library. (If it is the loader or valgrind, its program headers show it.)
     /// A file that has just changed may change once more within one tick of the clock that the kernel stamps files with.
     private static func identity(_ module: UnsafeMutablePointer<Module>) -> FileIdentity? {
         if let identity = FileIdentity(buildIDOf: module.pointee.image) { return identity }
